@@ -22,90 +22,94 @@ namespace {
 constexpr int64_t cifar_side = 32;
 constexpr int64_t pixel_bytes = 3 * cifar_side * cifar_side;
 
-/// One of the two sets: where it lies and how its rows begin.
-struct CifarForm {
+/// CIFAR-10 or CIFAR-100: its files and the format of its rows.
+struct CifarVariant {
   std::string name;
   std::string folder;
   std::string archive;
-  int64_t label_bytes;  ///< before a picture
-  int64_t label;        ///< which of them is asked for
+  int64_t label_bytes;  ///< number of label bytes before each picture
+  int64_t label;        ///< index of the label byte to read
   int64_t classes;
-  std::vector<std::string> files;  ///< of the split
+  std::vector<std::string> files;  ///< files of the split
 };
 
-/// The archive or the unpacked folder at a place; empty if there is neither.
-std::string find_cifar(const std::string& place, const CifarForm& form) {
-  if (exists(place + "/" + form.files[0])) return place;
-  for (const std::string& inner : {"/" + form.folder, "/" + form.name + "/" + form.folder}) {
-    if (exists(place + inner + "/" + form.files[0])) return place + inner;
+/// Finds the unpacked folder or the archive at a place; empty if there is neither.
+std::string find_cifar(const std::string& place, const CifarVariant& variant) {
+  if (exists(place + "/" + variant.files[0])) return place;
+  for (const std::string& inner :
+       {"/" + variant.folder, "/" + variant.name + "/" + variant.folder}) {
+    if (exists(place + inner + "/" + variant.files[0])) return place + inner;
   }
-  for (const std::string& inner : {"/" + form.archive, "/" + form.name + "/" + form.archive}) {
+  for (const std::string& inner :
+       {"/" + variant.archive, "/" + variant.name + "/" + variant.archive}) {
     if (exists(place + inner)) return place + inner;
   }
   return place.ends_with(".gz") && exists(place) ? place : "";
 }
 
-std::string cifar_place(const CifarForm& form, const std::string& path,
+std::string cifar_place(const CifarVariant& variant, const std::string& path,
                         const std::optional<DownloadSource>& download) {
   const std::vector<std::string> places =
-      path.empty() ? data_places(form.name) : std::vector<std::string>{path};
+      path.empty() ? data_folders(variant.name) : std::vector<std::string>{path};
   for (const std::string& place : places) {
-    const std::string found = find_cifar(place, form);
+    const std::string found = find_cifar(place, variant);
     if (!found.empty()) return found;
   }
   std::string failure;
-  const std::string cache = data_cache(form.name);
+  const std::string cache = data_cache(variant.name);
   if (path.empty() && download && !offline() && !cache.empty()) {
     failure = try_download(*download, cache);
-    if (failure.empty()) return find_cifar(cache, form);
+    if (failure.empty()) return find_cifar(cache, variant);
   }
-  throw FileError(form.name,
-                  str(form.archive, " or its folder ", form.folder, " in ",
+  throw FileError(variant.name,
+                  str(variant.archive, " or its folder ", variant.folder, " in ",
                       places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
                   failure.empty() ? "neither there" : "neither. The download failed: " + failure,
                   "put the archive there, or name its folder by `path`");
 }
 
-/// The bytes of a split's files by their names.
+/// Reads a split's files, by name.
 std::map<std::string, std::string> read_cifar_files(const std::string& place,
-                                                    const CifarForm& form) {
-  constexpr uint64_t most_bytes = uint64_t{1} << 28;
+                                                    const CifarVariant& variant) {
+  constexpr uint64_t max_bytes = uint64_t{1} << 28;
   std::map<std::string, std::string> bytes;
   if (!place.ends_with(".gz")) {
-    for (const std::string& file : form.files) {
-      bytes[file] = read_file(place + "/" + file, most_bytes);
+    for (const std::string& file : variant.files) {
+      bytes[file] = read_file(place + "/" + file, max_bytes);
     }
     return bytes;
   }
   const auto inner = [&](std::string_view name) {
-    const std::string folder = form.folder + "/";
+    const std::string folder = variant.folder + "/";
     return std::string(name.starts_with(folder) ? name.substr(folder.size()) : name);
   };
   read_archive(
       place,
       [&](std::string_view name) {
-        return std::find(form.files.begin(), form.files.end(), inner(name)) != form.files.end();
+        return std::find(variant.files.begin(), variant.files.end(), inner(name)) !=
+               variant.files.end();
       },
       [&](std::string_view name, std::string_view text) { bytes[inner(name)] = text; },
-      {.file_bytes = most_bytes});
-  for (const std::string& file : form.files) {
+      {.file_bytes = max_bytes});
+  for (const std::string& file : variant.files) {
     if (bytes.contains(file)) continue;
-    throw FileError(place, "the file " + form.folder + "/" + file, "an archive without it",
+    throw FileError(place, "the file " + variant.folder + "/" + file, "an archive without it",
                     "get the archive again");
   }
   return bytes;
 }
 
-datasets::CifarDataset read_cifar(const CifarForm& form, const std::string& path,
+datasets::CifarDataset read_cifar(const CifarVariant& variant, const std::string& path,
                                   const std::optional<int64_t>& size,
                                   const std::optional<DownloadSource>& download) {
   const c10::InferenceMode inference;
   if (size && *size < 1) {
-    throw ConfigError(form.name, "size is at least 1", str(*size), "leave it out for all images");
+    throw ConfigError(variant.name, "size is at least 1", str(*size),
+                      "leave it out for all images");
   }
-  const std::string place = cifar_place(form, path, download);
-  const std::map<std::string, std::string> files = read_cifar_files(place, form);
-  const int64_t row_bytes = form.label_bytes + pixel_bytes;
+  const std::string place = cifar_place(variant, path, download);
+  const std::map<std::string, std::string> files = read_cifar_files(place, variant);
+  const int64_t row_bytes = variant.label_bytes + pixel_bytes;
   std::vector<at::Tensor> parts;
   for (const auto& [file, bytes] : files) {
     const std::string where = place + (place.ends_with(".gz") ? ", " : "/") + file;
@@ -116,11 +120,11 @@ datasets::CifarDataset read_cifar(const CifarForm& form, const std::string& path
     }
     const at::Tensor rows = at::empty({count / row_bytes, row_bytes}, at::kByte);
     std::copy(bytes.begin(), bytes.end(), rows.mutable_data_ptr<uint8_t>());
-    const at::Tensor labels = rows.select(1, form.label);
-    if (labels.max().item<int64_t>() >= form.classes) {
-      const auto row = labels.ge(form.classes).nonzero()[0].item<int64_t>();
-      throw FileError(str(where, ", byte ", row * row_bytes + form.label),
-                      str("labels are 0 to ", form.classes - 1),
+    const at::Tensor labels = rows.select(1, variant.label);
+    if (labels.max().item<int64_t>() >= variant.classes) {
+      const auto row = labels.ge(variant.classes).nonzero()[0].item<int64_t>();
+      throw FileError(str(where, ", byte ", row * row_bytes + variant.label),
+                      str("labels are 0 to ", variant.classes - 1),
                       str(labels[row].item<int64_t>(), " for image ", row), "get the file again");
     }
     parts.push_back(rows);
@@ -128,17 +132,17 @@ datasets::CifarDataset read_cifar(const CifarForm& form, const std::string& path
   const at::Tensor all = at::cat(parts);
   const int64_t rows = size.value_or(all.size(0));
   if (rows > all.size(0)) {
-    throw ConfigError(form.name, str("size is at most ", all.size(0), ", the images there are"),
+    throw ConfigError(variant.name, str("size is at most ", all.size(0), ", the images there are"),
                       str(rows), "ask for fewer, or leave it out for all");
   }
   const at::Tensor kept = all.narrow(0, 0, rows);
-  // Colours are stored one after the other.
-  const at::Tensor pictures = kept.narrow(1, form.label_bytes, pixel_bytes)
+  // Pixels are stored channels-first.
+  const at::Tensor pictures = kept.narrow(1, variant.label_bytes, pixel_bytes)
                                   .reshape({rows, 3, cifar_side, cifar_side})
                                   .permute({0, 2, 3, 1})
                                   .contiguous();
   return datasets::CifarDataset(
-      TensorDataset(pictures, kept.select(1, form.label).contiguous(), form.name));
+      TensorDataset(pictures, kept.select(1, variant.label).contiguous(), variant.name));
 }
 
 void check_cifar_word(const std::string& name, const char* option, const std::string& word,
@@ -176,22 +180,22 @@ Examples datasets::CifarDataset::get(std::span<const int64_t> rows) const {
 
 datasets::CifarDataset datasets::cifar10(const Cifar10Options& options) {
   check_cifar_word("cifar10", "split", options.split, {"train", "test"});
-  CifarForm form{"cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", 1, 0, 10, {}};
-  form.files = {"test_batch.bin"};
+  CifarVariant variant{"cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", 1, 0, 10, {}};
+  variant.files = {"test_batch.bin"};
   if (options.split == "train") {
-    form.files = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
-                  "data_batch_5.bin"};
+    variant.files = {"data_batch_1.bin", "data_batch_2.bin", "data_batch_3.bin", "data_batch_4.bin",
+                     "data_batch_5.bin"};
   }
-  return read_cifar(form, options.path, options.size, options.download);
+  return read_cifar(variant, options.path, options.size, options.download);
 }
 
 datasets::CifarDataset datasets::cifar100(const Cifar100Options& options) {
   check_cifar_word("cifar100", "split", options.split, {"train", "test"});
   check_cifar_word("cifar100", "label_mode", options.label_mode, {"fine", "coarse"});
   const bool fine = options.label_mode == "fine";
-  const CifarForm form{"cifar100",   "cifar-100-binary", "cifar-100-binary.tar.gz", 2,
-                       fine ? 1 : 0, fine ? 100 : 20,    {options.split + ".bin"}};
-  return read_cifar(form, options.path, options.size, options.download);
+  const CifarVariant variant{"cifar100",   "cifar-100-binary", "cifar-100-binary.tar.gz", 2,
+                             fine ? 1 : 0, fine ? 100 : 20,    {options.split + ".bin"}};
+  return read_cifar(variant, options.path, options.size, options.download);
 }
 
 }  // namespace tessera

@@ -13,51 +13,53 @@ namespace tessera {
 
 namespace datasets {
 
-/// The archive of the binary version of CIFAR-10 where its authors published it.
+/// Returns the authors' URL of the archive of CIFAR-10, binary version.
 const DownloadSource& cifar10_source();
-/// The archive of the binary version of CIFAR-100 where its authors published it.
+/// Returns the authors' URL of the archive of CIFAR-100, binary version.
 const DownloadSource& cifar100_source();
 
 }  // namespace datasets
 
-/// What datasets::cifar10() reads.
+/// The options of datasets::cifar10().
 struct Cifar10Options {
   /// The archive cifar-10-binary.tar.gz, the unpacked folder cifar-10-batches-bin, or a folder that
-  /// has either. Empty: $TESSERA_DATA, else `tessera/cifar10` in the cache folder ($XDG_CACHE_HOME,
-  /// ~/.cache), where a download puts the archive.
+  /// contains either. If empty, these are tried in order: $TESSERA_DATA, `tessera/cifar10` in the
+  /// cache folder ($XDG_CACHE_HOME, ~/.cache), a download of the archive to there.
   std::string path = {};
   /// "train" (50,000 images) or "test" (10,000).
   std::string split = "train";
-  /// How many of the first images; absent: all.
+  /// Number of images to keep, from the first on (default: all).
   std::optional<int64_t> size = std::nullopt;
-  /// Where the archive is fetched from if it is nowhere to be found; absent, or with
-  /// $TESSERA_OFFLINE set to anything but 0: nowhere.
+  /// Source to download the archive from if it is not found. No download if absent, or if
+  /// $TESSERA_OFFLINE is set to anything but 0.
   std::optional<DownloadSource> download = datasets::cifar10_source();
 };
 
-/// What datasets::cifar100() reads.
+/// The options of datasets::cifar100().
 struct Cifar100Options {
   /// The archive cifar-100-binary.tar.gz, the unpacked folder cifar-100-binary, or a folder that
-  /// has either. Empty: $TESSERA_DATA, else `tessera/cifar100` in the cache folder.
+  /// contains either. If empty, these are tried in order: $TESSERA_DATA, `tessera/cifar100` in the
+  /// cache folder, a download of the archive to there.
   std::string path = {};
   /// "train" (50,000 images) or "test" (10,000).
   std::string split = "train";
   /// "fine" (100 classes) or "coarse" (20).
   std::string label_mode = "fine";
-  /// How many of the first images; absent: all.
+  /// Number of images to keep, from the first on (default: all).
   std::optional<int64_t> size = std::nullopt;
-  /// Where the archive is fetched from if it is nowhere to be found; absent, or with
-  /// $TESSERA_OFFLINE set to anything but 0: nowhere.
+  /// Source to download the archive from if it is not found. No download if absent, or if
+  /// $TESSERA_OFFLINE is set to anything but 0.
   std::optional<DownloadSource> download = datasets::cifar100_source();
 };
 
 namespace datasets {
 
-/// Small pictures in colours (keras.datasets.cifar10, cifar100): x (n, 32, 32, 3) in [0, 1], the
-/// stored byte divided by 255; y the class, int64 (n). Kept as bytes in memory; copies share them.
+/// Small colour images (keras.datasets.cifar10, cifar100): x is float32 (n, 32, 32, 3) in [0, 1],
+/// the stored byte divided by 255; y is the class, int64 (n). Stored as bytes in memory, which
+/// copies share.
 class CifarDataset final : public Dataset {
  public:
-  /// `bytes` with pictures and classes as uint8.
+  /// `bytes` holds images and classes as uint8.
   explicit CifarDataset(TensorDataset bytes) : bytes_(std::move(bytes)) {}
 
   int64_t size() const override { return bytes_.size(); }
@@ -69,9 +71,9 @@ class CifarDataset final : public Dataset {
   TensorDataset bytes_;
 };
 
-/// Reads the binary version of CIFAR-10, from the folder or from the archive, which is not unpacked
-/// on disk. Throws FileError naming the file, and where to put it, if there is none or one that is
-/// corrupt or hostile; ConfigError for a wrong option or more images than there are.
+/// Reads the binary version of CIFAR-10 from the folder or from the archive, which is not unpacked
+/// on disk. Throws FileError naming the file, and where to put it, if it is missing, corrupt or
+/// malicious; ConfigError for an invalid option or a `size` above the number of images.
 CifarDataset cifar10(const Cifar10Options& options = {});
 
 /// Reads the binary version of CIFAR-100, as cifar10() does.

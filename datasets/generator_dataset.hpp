@@ -11,14 +11,14 @@ namespace tessera {
 
 /// The options of GeneratorDataset.
 struct GeneratorDatasetOptions {
-  /// Batches of an epoch, if known: the bar then counts towards them.
+  /// Batches per epoch, if known; the progress bar then shows it as the total.
   std::optional<int64_t> steps = std::nullopt;
-  /// Whether the batches never end; fit then needs steps_per_epoch.
+  /// Whether the batches never end; fit() then needs steps_per_epoch.
   bool endless = false;
-  std::string name = "generator";  ///< what errors and histories call the data
+  std::string name = "generator";  ///< name of the data in errors and histories
 };
 
-/// Batches that a function of the user's makes, from the start in every epoch
+/// Batches made by a user-defined function, which starts over in every epoch
 /// (tf.data.Dataset.from_generator):
 ///
 ///     GeneratorDataset data([] {
@@ -29,8 +29,8 @@ struct GeneratorDatasetOptions {
 ///     });
 class GeneratorDataset final : public StreamDataset {
  public:
-  /// `start` is called once an epoch, and once before the first to learn the inputs' shapes. Throws
-  /// ConfigError without it, or for fewer than one step.
+  /// `start` is called once per epoch, and once before the first to learn the inputs' shapes.
+  /// Throws ConfigError if it is empty, or if `steps` is below 1.
   explicit GeneratorDataset(std::function<BatchFunction()> start,
                             GeneratorDatasetOptions options = {});
 
@@ -38,7 +38,7 @@ class GeneratorDataset final : public StreamDataset {
   std::optional<int64_t> steps() const override { return options_.steps; }
   bool endless() const override { return options_.endless; }
   std::string name() const override { return options_.name; }
-  /// The shapes of the first batch, which is made for this. Throws ConfigError if there is none.
+  /// Makes the first batch and returns its shapes. Throws ConfigError if there is none.
   std::vector<Shape> input_shapes() const override;
 
  private:

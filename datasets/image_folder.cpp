@@ -35,15 +35,15 @@ void check_interpolation(const std::string& name, std::span<const std::string> k
 }
 
 void check_picture_size(const std::array<int64_t, 2>& size, const std::string& where) {
-  const bool fits = size[0] > 0 && size[1] > 0 && size[0] <= most_pixels / size[1];
+  const bool fits = size[0] > 0 && size[1] > 0 && size[0] <= max_image_pixels / size[1];
   if (fits) return;
-  throw ConfigError(where, str("a height and width of at most ", most_pixels, " pixels"),
+  throw ConfigError(where, str("a height and width of at most ", max_image_pixels, " pixels"),
                     str(size[0], " x ", size[1]), "name a smaller size");
 }
 
 ImagePart whole_of(const Image& image) { return {0, 0, image.height, image.width}; }
 
-/// The largest middle part of the aspect ratio of a size.
+/// Returns the largest centered part with the aspect ratio of `size`.
 ImagePart middle_of(const Image& image, const std::array<int64_t, 2>& size) {
   ImagePart part;
   part.height = std::clamp<int64_t>(image.width * size[0] / size[1], 1, image.height);
@@ -53,7 +53,8 @@ ImagePart middle_of(const Image& image, const std::array<int64_t, 2>& size) {
   return part;
 }
 
-/// Where the whole picture lies in one of another aspect ratio, as tf.image.resize_with_pad has it.
+/// Returns the rectangle of the resized picture inside the padded one of `size`, as in
+/// tf.image.resize_with_pad.
 ImagePart padded_place(const Image& image, const std::array<int64_t, 2>& size) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
   const double ratio =
@@ -68,7 +69,7 @@ ImagePart padded_place(const Image& image, const std::array<int64_t, 2>& size) {
           .width = std::max<int64_t>(1, static_cast<int64_t>(std::floor(inner_width)))};
 }
 
-/// One row for each label, as `mode` says.
+/// Returns the labels as a tensor with one row each, encoded as `mode` says.
 at::Tensor label_rows(const std::vector<int64_t>& labels, const std::string& mode, size_t classes,
                       const std::string& where) {
   const at::Tensor numbers = at::empty({std::ssize(labels)}, at::kLong);
@@ -128,8 +129,8 @@ void save_img(const std::string& path, const at::Tensor& picture, const SaveImgO
   at::Tensor numbers = picture.cpu().to(at::kFloat);
   if (options.scale) {
     numbers = numbers - numbers.min();
-    const float most = numbers.max().item<float>();
-    if (most != 0) numbers = numbers / most * 255;
+    const float maximum = numbers.max().item<float>();
+    if (maximum != 0) numbers = numbers / maximum * 255;
   }
   const at::Tensor bytes = numbers.clamp(0, 255).to(at::kByte).contiguous();
   const auto* data = bytes.const_data_ptr<uint8_t>();

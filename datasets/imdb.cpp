@@ -31,7 +31,7 @@ struct Request {
   std::optional<int64_t> size;
 };
 
-/// Number of the first procedural review: no review is in both splits.
+/// Returns the number of the first procedural review of a split: no review is in both splits.
 int64_t first_synthetic(const std::string& split) { return split == "train" ? 0 : split_size; }
 
 void check_request(const Request& request) {
@@ -45,8 +45,8 @@ void check_request(const Request& request) {
   }
 }
 
-/// How many reviews to take of those there are.
-int64_t wanted(const Request& request, int64_t available) {
+/// Returns how many of the available reviews to take. Throws ConfigError if there are too few.
+int64_t checked_size(const Request& request, int64_t available) {
   const int64_t size = request.size.value_or(available);
   if (size > available) {
     throw ConfigError("imdb " + request.split,
@@ -56,7 +56,7 @@ int64_t wanted(const Request& request, int64_t available) {
   return size;
 }
 
-/// Archive or folder to read from. Empty where procedural reviews take IMDB's place, with the
+/// Returns the archive or folder to read from; empty if procedural reviews replace IMDB, with the
 /// reason in `failure` if a download was tried.
 std::string choose_place(const ImdbOptions& options, std::string& failure) {
   if (!options.path.empty()) {
@@ -68,7 +68,7 @@ std::string choose_place(const ImdbOptions& options, std::string& failure) {
                     exists(options.path) ? "neither there" : "no such folder or file",
                     "name the archive or the folder of the reviews");
   }
-  for (const std::string& place : data_places("imdb")) {
+  for (const std::string& place : data_folders("imdb")) {
     const std::string found = find_reviews(place);
     if (!found.empty()) return found;
   }
@@ -79,9 +79,9 @@ std::string choose_place(const ImdbOptions& options, std::string& failure) {
 }
 
 std::string reviews_announcement(int64_t rows, const Request& request, const std::string& failure) {
-  const std::vector<std::string> places = data_places("imdb");
+  const std::vector<std::string> places = data_folders("imdb");
   return str("imdb (synthetic): ", rows, " procedural ", request.split,
-             " reviews, for want of files in ",
+             " reviews, as no files were found in ",
              places.empty() ? "$TESSERA_DATA" : join(places, ", "),
              "; name the folder of the IMDB files with --data-dir or $TESSERA_DATA",
              failure.empty() ? "" : ". The download failed: " + failure);
@@ -89,7 +89,7 @@ std::string reviews_announcement(int64_t rows, const Request& request, const std
 
 std::shared_ptr<const ImdbReviews> synthetic(const ImdbOptions& options, const Request& request,
                                              const std::string& failure) {
-  const int64_t rows = wanted(request, split_size);
+  const int64_t rows = checked_size(request, split_size);
   const std::string announcement = reviews_announcement(rows, request, failure);
   allow_synthetic("imdb", options.synthetic, announcement);
   return std::make_shared<ImdbReviews>(
@@ -114,7 +114,7 @@ std::vector<std::shared_ptr<const ImdbReviews>> read_splits(const ImdbOptions& o
       result.push_back(synthetic(options, request, failure));
       continue;
     }
-    const int64_t rows = wanted(request, texts[i].size());
+    const int64_t rows = checked_size(request, texts[i].size());
     texts[i].keep(rows);
     result.push_back(std::make_shared<ImdbReviews>(
         std::move(texts[i]), false,

@@ -16,34 +16,35 @@ namespace tessera {
 
 namespace datasets {
 
-/// The archive aclImdb_v1.tar.gz where its authors published it.
+/// Returns the authors' URL of the archive aclImdb_v1.tar.gz.
 const DownloadSource& imdb_source();
 
 }  // namespace datasets
 
-/// What datasets::imdb() reads.
+/// The options of datasets::imdb().
 struct ImdbOptions {
   /// "train" or "test", 25,000 reviews each.
   std::string split = "train";
-  /// The archive, the unpacked folder aclImdb, or a folder that has either, there or in its folder
-  /// imdb. Empty: $TESSERA_DATA, else `tessera/imdb` in the cache folder ($XDG_CACHE_HOME,
-  /// ~/.cache), where a download puts the archive, else procedural reviews.
+  /// The archive, the unpacked folder aclImdb, or a folder that contains either, directly or in a
+  /// sub-folder imdb. If empty, these are tried in order: $TESSERA_DATA, `tessera/imdb` in the
+  /// cache folder ($XDG_CACHE_HOME, ~/.cache), a download of the archive to there, procedural
+  /// reviews.
   std::string path = {};
-  /// How many of the first reviews; absent: all.
+  /// Number of reviews to keep, from the first on (default: all).
   std::optional<int64_t> size = std::nullopt;
-  /// Where the archive is fetched from if it is nowhere to be found; absent, or with
-  /// $TESSERA_OFFLINE set to anything but 0: nowhere.
+  /// Source to download the archive from if it is not found. No download if absent, or if
+  /// $TESSERA_OFFLINE is set to anything but 0.
   std::optional<DownloadSource> download = datasets::imdb_source();
-  /// Whether procedural reviews may take the place of files that are nowhere to be found. Absent:
-  /// they may, with a warning on stderr. False: that is a FileError.
+  /// Whether procedural reviews replace files that are not found: true replaces silently, false
+  /// throws FileError, absent (default) replaces with a warning on stderr.
   std::optional<bool> synthetic = std::nullopt;
 };
 
-/// Film reviews as they were written, UTF-8 and with their `<br />` (Keras:
-/// text_dataset_from_directory of aclImdb): label 1 for praise, 0 for blame.
+/// The IMDB film reviews, unprocessed: UTF-8 with `<br />` (Keras: text_dataset_from_directory of
+/// aclImdb). Label 1 is positive, 0 negative.
 class ImdbReviews final : public TextData {
  public:
-  /// What imdb() makes. `announcement`: as below.
+  /// Used by imdb().
   ImdbReviews(detail::LabelledTexts texts, bool synthetic, std::string announcement);
 
   int64_t size() const override { return texts_.size(); }
@@ -53,9 +54,9 @@ class ImdbReviews final : public TextData {
   /// "imdb", or "imdb (synthetic)" for procedural reviews.
   std::string name() const override { return synthetic_ ? "imdb (synthetic)" : "imdb"; }
 
-  /// Whether these are procedural reviews because no files were found.
+  /// Whether these are procedural reviews, made because no files were found.
   bool synthetic() const { return synthetic_; }
-  /// One line for a run to begin with: what the data are and where they come from.
+  /// Returns one line to print at the start of a run: what the data are and where they come from.
   const std::string& announcement() const { return announcement_; }
 
  private:
@@ -65,7 +66,7 @@ class ImdbReviews final : public TextData {
   std::string announcement_;
 };
 
-/// Both splits of IMDB.
+/// The two splits of IMDB.
 struct ImdbSplits {
   std::shared_ptr<const ImdbReviews> train;
   std::shared_ptr<const ImdbReviews> test;
@@ -73,18 +74,19 @@ struct ImdbSplits {
 
 namespace datasets {
 
-/// Reads the reviews of IMDB, from {train,test}/{neg,pos}/*.txt of the folder or of the archive,
-/// which is not unpacked on disk; from the first place that has them, which may be a download into
-/// the cache folder, tried once per process. Their order: files sorted by the bytes of their path,
-/// row i is file (i * 7919) mod n (see review_of_row). A `path` without reviews is a FileError;
-/// elsewhere procedural reviews, of the same number, take their place if `synthetic` lets them, and
-/// say so, and why, on stderr, in name() and in announcement(). Throws FileError naming the file if
-/// one is missing, corrupt or hostile; ConfigError for a wrong option or more reviews than there
-/// are.
+/// Reads the reviews of IMDB from {train,test}/{neg,pos}/*.txt of the folder or of the archive,
+/// which is not unpacked on disk. Uses the first location that has them; a download into the cache
+/// folder is tried once per process. With the files sorted by the bytes of their paths, row i is
+/// file (i * 7919) mod n (see review_of_row).
+///
+/// If `path` is empty and no location has reviews, as many procedural ones replace them if
+/// `synthetic` allows it; stderr, name() and announcement() say so, and why. Throws FileError
+/// naming the file if `path` has no reviews, or if a file is missing, corrupt or malicious;
+/// ConfigError for an invalid option or a `size` above the number of reviews.
 std::shared_ptr<const ImdbReviews> imdb(const ImdbOptions& options = {});
 
-/// Both splits; an archive is read once. `options.split` does not count, `options.size` is that of
-/// train. Throws as imdb() does.
+/// Reads both splits, with one pass over an archive. `options.split` is ignored; `options.size` is
+/// that of train. Throws as imdb() does.
 ImdbSplits imdb_splits(const ImdbOptions& options = {},
                        std::optional<int64_t> test_size = std::nullopt);
 

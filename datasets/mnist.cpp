@@ -13,7 +13,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera {
 
@@ -30,9 +30,9 @@ struct Split {
   const char* name;
   const char* images;
   const char* labels;
-  /// What MNIST has, and procedural digits in its place.
+  /// Number of images in MNIST, and of procedural ones that replace it.
   int64_t size;
-  /// Number of the first procedural digit: no image is in both splits.
+  /// Number of the first procedural image: no image is in both splits.
   int64_t first;
 };
 
@@ -47,7 +47,7 @@ const Split& find_split(const std::string& name) {
   throw ConfigError("mnist", R"(split is "train" or "test")", in_quotes(name), "name one of them");
 }
 
-/// The file's path in a folder, plain or else packed; empty if it has neither.
+/// Returns the path of a file in a folder, plain or with .gz; empty if neither exists.
 std::string find_file(const std::string& folder, const std::string& name) {
   for (const char* ending : {"", ".gz"}) {
     const std::string path = folder + "/" + name + ending;
@@ -62,7 +62,7 @@ bool has_mnist(const std::string& folder) {
   });
 }
 
-/// `folder` or its folder of the data's name, whichever has any of the files; empty if neither has.
+/// Returns `folder` or its sub-folder `name`, whichever has any of the files; empty if neither has.
 std::string find_folder(const std::string& folder, const std::string& name = "mnist") {
   for (const std::string& candidate : {folder, folder + "/" + name}) {
     if (has_mnist(candidate)) return candidate;
@@ -70,7 +70,7 @@ std::string find_folder(const std::string& folder, const std::string& name = "mn
   return "";
 }
 
-/// `data_dir`, or its folder of the data's name.
+/// Returns `data_dir` or its sub-folder `name`. Throws FileError if neither has any of the files.
 std::string named_folder(const std::string& data_dir, const Split& split, const std::string& name) {
   const std::string folder = find_folder(data_dir, name);
   if (!folder.empty()) return folder;
@@ -81,17 +81,17 @@ std::string named_folder(const std::string& data_dir, const Split& split, const 
                   "name the folder of the MNIST files");
 }
 
-/// Folder of Fashion-MNIST.
+/// Returns the folder of Fashion-MNIST, downloaded if not found. Throws FileError without one.
 std::string fashion_folder(const FashionMnistOptions& options, const Split& split) {
   const std::string name = "fashion_mnist";
   if (!options.data_dir.empty()) {
     const std::string inner = options.data_dir + "/" + name;
     return has_mnist(inner) ? inner : named_folder(options.data_dir, split, name);
   }
-  // Not $TESSERA_DATA itself, where files of these names are MNIST's.
+  // Not $TESSERA_DATA itself: files of these names there are MNIST's.
   std::vector<std::string> places;
   const std::string cache = data_cache(name);
-  for (const std::string& place : data_places(name)) {
+  for (const std::string& place : data_folders(name)) {
     places.push_back(place == cache ? place : place + "/" + name);
     if (has_mnist(places.back())) return places.back();
   }
@@ -100,18 +100,17 @@ std::string fashion_folder(const FashionMnistOptions& options, const Split& spli
     failure = try_download(*options.download, cache);
     if (failure.empty()) return named_folder(cache, split, name);
   }
-  throw FileError(name, "its files in " + (places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
-                  "none of them" + (failure.empty() ? "" : ". The download failed: " + failure),
-                  str("put ", split.images,
-                      ".gz and its like there, or name their folder by "
-                      "data_dir"));
+  throw FileError(
+      name, "its files in " + (places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
+      "none of them" + (failure.empty() ? "" : ". The download failed: " + failure),
+      str("put ", split.images, ".gz and the other files there, or name their folder by data_dir"));
 }
 
-/// Folder to read from. Empty where procedural digits take MNIST's place, with the reason in
+/// Returns the folder to read from; empty if procedural digits replace MNIST, with the reason in
 /// `failure` if a download was tried.
 std::string choose_folder(const MnistOptions& options, const Split& split, std::string& failure) {
   if (!options.data_dir.empty()) return named_folder(options.data_dir, split, "mnist");
-  for (const std::string& place : data_places("mnist")) {
+  for (const std::string& place : data_folders("mnist")) {
     const std::string folder = find_folder(place);
     if (!folder.empty()) return folder;
   }
@@ -133,7 +132,7 @@ void check_labels(const IdxArray& labels, const std::string& path) {
                                 [](uint8_t label) { return label >= classes; });
   if (bad == labels.data.end()) return;
   const auto row = bad - labels.data.begin();
-  // Eight bytes of header lie before the first label.
+  // The header before the first label has 8 bytes.
   throw FileError(str(path, ", byte ", row + 8), "labels of MNIST are 0 to 9",
                   str(int{*bad}, " for image ", row), "get the file again");
 }
@@ -167,8 +166,8 @@ void check_options(const MnistOptions& options) {
   }
 }
 
-/// How many images to take of those there are.
-int64_t wanted(const MnistOptions& options, int64_t available) {
+/// Returns how many of the available images to take. Throws ConfigError if there are too few.
+int64_t checked_size(const MnistOptions& options, int64_t available) {
   const int64_t size = options.size.value_or(available);
   if (size > available) {
     throw ConfigError("mnist " + options.split,
@@ -195,9 +194,9 @@ TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten
 }
 
 std::string digits_announcement(int64_t rows, const Split& split, const std::string& failure) {
-  const std::vector<std::string> places = data_places("mnist");
+  const std::vector<std::string> places = data_folders("mnist");
   return str("mnist (synthetic): ", rows, " procedural ", split.name,
-             " images, for want of files in ",
+             " images, as no files were found in ",
              places.empty() ? "$TESSERA_DATA" : join(places, ", "),
              "; name the folder of the MNIST files with --data-dir or $TESSERA_DATA",
              failure.empty() ? "" : ". The download failed: " + failure);
@@ -255,11 +254,11 @@ MnistDataset datasets::mnist(const MnistOptions& options) {
   const std::string folder = choose_folder(options, split, failure);
   if (!folder.empty()) {
     const LabelledImages all = read_files(folder, split);
-    const int64_t rows = wanted(options, all.images.shape[0]);
+    const int64_t rows = checked_size(options, all.images.shape[0]);
     return MnistDataset(first_images(all, rows, options.flatten, "mnist"), options.dtype, false,
                         str("mnist: ", rows, " ", split.name, " images from ", folder));
   }
-  const int64_t rows = wanted(options, split.size);
+  const int64_t rows = checked_size(options, split.size);
   const std::string announcement = digits_announcement(rows, split, failure);
   allow_synthetic("mnist", options.synthetic, announcement);
   const LabelledImages drawn = synthetic_digits(rows, digit_seed, split.first);
@@ -273,7 +272,7 @@ MnistDataset datasets::fashion_mnist(const FashionMnistOptions& options) {
   const Split& split = find_split(options.split);
   const std::string folder = fashion_folder(options, split);
   const LabelledImages all = read_files(folder, split);
-  const int64_t rows = wanted(same, all.images.shape[0]);
+  const int64_t rows = checked_size(same, all.images.shape[0]);
   return MnistDataset(first_images(all, rows, options.flatten, "fashion_mnist"), options.dtype,
                       false,
                       str("fashion_mnist: ", rows, " ", split.name, " images from ", folder));

@@ -21,7 +21,7 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t most_array_bytes = uint64_t{1} << 36;
+constexpr uint64_t max_array_bytes = uint64_t{1} << 36;
 
 at::Tensor tensor_of(const NpyArray& array) {
   const c10::InferenceMode inference;
@@ -33,7 +33,7 @@ at::Tensor tensor_of(const NpyArray& array) {
   return tensor;
 }
 
-/// A tensor as a file of NumPy's can have it.
+/// Converts a tensor to contiguous host memory of a dtype that NumPy has.
 at::Tensor storable(const at::Tensor& array) {
   const c10::InferenceMode inference;
   // NumPy has no bfloat16.
@@ -49,7 +49,7 @@ ZipArchive open_npz(const std::string& path) {
   return ZipArchive(path, "save the arrays anew with numpy.savez");
 }
 
-/// "x" of "x.npy"; empty for what is no array.
+/// Returns "x" for "x.npy"; empty if the member is no array.
 std::string array_name(const ZipMember& member) {
   constexpr std::string_view ending = ".npy";
   if (!member.name.ends_with(ending)) return "";
@@ -58,7 +58,7 @@ std::string array_name(const ZipMember& member) {
 
 at::Tensor array_in(const ZipArchive& archive, const ZipMember& member) {
   const std::string where = archive.path() + ", " + one_line(member.name);
-  return tensor_of(parse_npy(archive.read(member, most_array_bytes), where));
+  return tensor_of(parse_npy(archive.read(member, max_array_bytes), where));
 }
 
 }  // namespace
@@ -114,7 +114,7 @@ void datasets::save_npz(const std::string& path, const Table& table) {
     ZipMember member{.name = name + ".npy"};
     member.bytes = member.stored = head.size() + arrays.back().nbytes();
     uLong checksum = ::crc32_z(0, reinterpret_cast<const Bytef*>(head.data()), head.size());
-    // Of no bytes it would begin anew.
+    // crc32_z() of a null pointer would reset the checksum.
     if (arrays.back().nbytes() > 0) {
       checksum = ::crc32_z(checksum, static_cast<const Bytef*>(arrays.back().const_data_ptr()),
                            arrays.back().nbytes());

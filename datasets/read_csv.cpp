@@ -11,7 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/shape.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera {
 
@@ -39,7 +39,7 @@ const GivenDtype& given_dtype(const std::string& name, const std::string& column
                     suggestion(name, known));
 }
 
-/// The numbers of a column, as they were inferred or given.
+/// Returns the numbers of a column in the dtype of its kind.
 at::Tensor numbers_of(CsvColumn& column, int64_t rows) {
   if (column.kind == CsvKind::float64) {
     const at::Tensor numbers = at::empty({rows}, at::kDouble);
@@ -55,12 +55,12 @@ at::Tensor numbers_of(CsvColumn& column, int64_t rows) {
 
 Table datasets::read_csv(const std::string& path, const CsvOptions& options) {
   const c10::InferenceMode inference;
-  CsvForm form{.delimiter = options.delimiter,
-               .header = options.header,
-               .names = options.names,
-               .columns = options.columns,
-               .missing = options.missing,
-               .rows = options.rows};
+  CsvReadOptions form{.delimiter = options.delimiter,
+                      .header = options.header,
+                      .names = options.names,
+                      .columns = options.columns,
+                      .missing = options.missing,
+                      .rows = options.rows};
   for (const auto& [name, dtype] : options.dtypes) {
     form.kinds[name] = given_dtype(dtype, name).kind;
   }

@@ -14,33 +14,33 @@
 
 namespace tessera {
 
-/// Which texts text_dataset_from_directory() reads. Options are Keras'.
+/// The options of text_dataset_from_directory(), named as in Keras.
 struct TextFolderOptions {
-  /// A label for each file, in the order of their paths; empty: sub-folders are the classes.
+  /// Label of each file, in the order of their paths. If empty, sub-folders are the classes.
   std::vector<int64_t> labels = {};
   /// Whether there are labels; without them all files below the folder are read. Keras' label_mode
   /// "int", or None.
   bool labelled = true;
-  /// The sub-folders to read, in the order of their labels; empty: all, in that of their names.
+  /// Sub-folders to read, in the order of their labels (default: all, in the order of their names).
   std::vector<std::string> class_names = {};
-  /// How many bytes of each text are kept, up to the end of a character; absent: all.
+  /// Maximum number of bytes kept of each text; no character is split (default: all bytes).
   std::optional<int64_t> max_length = std::nullopt;
-  /// Whether rows are in an order of the seed's, rather than in that of the paths.
+  /// Whether rows are shuffled by `seed`; otherwise they are in the order of the paths.
   bool shuffle = true;
-  /// Of the order; the same as in Keras.
+  /// Seed of the order; gives the same order as in Keras.
   uint32_t seed = 0;
-  /// The part of the texts that is left for validation.
+  /// Fraction of the texts held out for validation.
   double validation_split = 0;
-  /// "training" or "validation" where there is a validation_split; for both there is
-  /// datasets::text_subsets_from_directory().
+  /// With a validation_split: "training" or "validation"; datasets::text_subsets_from_directory()
+  /// returns both.
   std::string subset = {};
-  /// Whether folders and files are read that lie elsewhere.
+  /// Whether links out of the folder are followed.
   bool follow_links = false;
 };
 
 namespace datasets {
 
-/// Texts of a folder, in memory.
+/// The texts of a folder, in memory.
 class TextFolder final : public TextData {
  public:
   TextFolder(const std::string& directory, const TextFolderOptions& options);
@@ -51,15 +51,15 @@ class TextFolder final : public TextData {
   at::Tensor labels() const override { return labels_; }
   std::string name() const override { return directory_; }
 
-  /// Names of the classes, in the order of their labels.
+  /// Returns the names of the classes, in the order of their labels.
   const std::vector<std::string>& class_names() const { return class_names_; }
-  /// The file of each row.
+  /// Returns the path of each row's file.
   const std::vector<std::string>& file_paths() const { return paths_; }
 
  private:
   std::string directory_;
   std::string bytes_;
-  std::vector<uint64_t> ends_;  ///< where each text ends in bytes_
+  std::vector<uint64_t> ends_;  ///< end of each text in bytes_
   std::vector<std::string> paths_;
   std::vector<std::string> class_names_;
   at::Tensor labels_;
@@ -67,26 +67,27 @@ class TextFolder final : public TextData {
 
 }  // namespace datasets
 
-/// The *.txt files of a folder, with their sub-folders as classes:
+/// Reads the *.txt files of a folder, with its sub-folders as classes:
 ///
 ///     auto train = text_dataset_from_directory("aclImdb/train", {.class_names = {"neg", "pos"}});
 ///     vectorize.adapt(train);
 ///     model.fit(vectorize.dataset(train), {.epochs = 2});
 ///
 /// Throws FileError naming the folder or the file if it cannot be read, has no texts, or has a link
-/// that leads out of it; ConfigError for a wrong option.
+/// that leads out of it; ConfigError for an invalid option.
 std::shared_ptr<datasets::TextFolder> text_dataset_from_directory(
     const std::string& directory, const TextFolderOptions& options = {});
 
 namespace datasets {
 
-/// The texts to train on and those for validation, the rows of two calls of
-/// text_dataset_from_directory(): what Keras gives for subset="both".
+/// Reads both subsets, training and validation, as two calls of text_dataset_from_directory()
+/// would (Keras: subset="both").
 ///
 ///     const auto [train, validation] =
 ///         datasets::text_subsets_from_directory("aclImdb/train", {.validation_split = 0.2});
 ///
-/// Throws as those calls do; ConfigError without a validation_split, or for a subset but "both".
+/// Throws as those calls do; ConfigError without a validation_split, or for a subset other than
+/// "both".
 std::pair<std::shared_ptr<TextFolder>, std::shared_ptr<TextFolder>> text_subsets_from_directory(
     const std::string& directory, const TextFolderOptions& options);
 

@@ -6,9 +6,9 @@
 
 namespace tessera {
 
-/// A number for each spatial axis, or one for all of them (Keras' int or tuple).
+/// One integer per spatial axis, or one for all axes (Keras' int or tuple).
 struct AxisValues {
-  // Not of a std::initializer_list: g++ takes {.any_name = 2} for one.
+  // No std::initializer_list constructor: g++ would match {.any_name = 2} to it.
   AxisValues(int64_t all = 0) : values{all} {}  // NOLINT: reads as data
   AxisValues(int64_t first, int64_t second) : values{first, second} {}
   AxisValues(int64_t first, int64_t second, int64_t third) : values{first, second, third} {}

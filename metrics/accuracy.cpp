@@ -67,7 +67,7 @@ DTensor same_largest(const DTensor& y_true, const DTensor& y_pred) {
   return ops::equal(ops::argmax(y_true), ops::argmax(y_pred));
 }
 
-/// Class numbers (…) from (…) or (…, 1), to go with predictions (…, classes).
+/// Returns class indices (…) from (…) or (…, 1), for predictions (…, classes).
 DTensor class_numbers(const DTensor& y_true, const DTensor& y_pred) {
   const DTensor labels = ops::cast(y_true, at::kLong);
   const bool column = labels.rank() == y_pred.rank() && labels.size(-1) == 1;
@@ -96,8 +96,8 @@ DTensor in_top_k(const DTensor& labels, const DTensor& y_pred, int64_t k) {
   const DTensor picked = ops::cast(ops::one_hot(labels, y_pred.size(-1), at::kByte), at::kBool);
   const DTensor score =
       ops::sum(ops::where(picked, y_pred, number_like(0, y_pred)), {-1}, /*keepdims=*/true);
-  // One sum says all: a prediction that is not finite weighs as k of those above the label, and
-  // without a label nothing takes k away again.
+  // One sum decides: the number of predictions above the label's, plus k for each non-finite one,
+  // minus k if the label is in range; it is negative for a hit.
   const auto count = [](const DTensor& which, double weight) {
     return ops::scale(ops::cast(which, at::kDouble), weight);
   };
@@ -111,8 +111,8 @@ DTensor in_top_k(const DTensor& labels, const DTensor& y_pred, int64_t k) {
 
 DTensor among_first(const DTensor& labels, const DTensor& y_pred, int64_t k) {
   const DTensor first = ops::slice(y_pred, -1, 0, std::min(k, y_pred.size(-1)));
-  const DTensor wanted = ops::expand_dims(ops::cast(labels, y_pred.dtype()), -1);
-  return ops::any(ops::equal(first, wanted), {-1});
+  const DTensor expected = ops::expand_dims(ops::cast(labels, y_pred.dtype()), -1);
+  return ops::any(ops::equal(first, expected), {-1});
 }
 
 template <class Options>

@@ -63,7 +63,7 @@ struct Point {
 };
 
 Point gains(const Confusion& c) {
-  // Keras' way out where both gains would be infinite.
+  // As in Keras, since both gains would be infinite.
   if (c.true_positives == 0) return {0, 1};
   const double scale =
       ratio(c.true_positives + c.false_negatives, c.true_negatives + c.false_positives);
@@ -94,8 +94,8 @@ double area(const AUCOptions& options, const Counts& counts) {
   return sum;
 }
 
-/// Area under precision over recall where true positives grow evenly with the positives between two
-/// thresholds (Davis and Goadrich, 2006): the integral of precision in closed form.
+/// Returns the area under precision over recall, in closed form, if true positives grow linearly
+/// with the positive predictions between two thresholds (Davis and Goadrich, 2006).
 double precision_recall_area(const Counts& counts) {
   double sum = 0;
   for (size_t i = 0; i + 1 < counts.size(); ++i) {

@@ -39,14 +39,14 @@ const Registered registered_f_beta_score(metric_factories(), {"fbeta_score", "f_
 const Registered registered_f1_score(metric_factories(), {"f1_score"},
                                      metric_of<F1Score, F1ScoreOptions>);
 
-/// Sums of one class, or of all.
+/// Sums of one class, or of all classes together.
 struct Sums {
   double hits = 0;       ///< positive predictions of positive labels
   double predicted = 0;  ///< positive predictions
   double labelled = 0;   ///< positive labels
 };
 
-/// Totals: hits, predicted and labelled of each class.
+/// The F-beta score. Totals: hits of each class, then predicted, then labelled.
 class FBetaMetric : public Metric {
  public:
   using Metric::result;
@@ -69,7 +69,7 @@ class FBetaMetric : public Metric {
   bool can_be_replayed() const override { return true; }
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     check(y_true.shape(), y_pred.shape());
     const DTensor labels = ops::cast(y_true, at::kDouble);
     const DTensor predicted = ops::cast(positive(ops::cast(y_pred, at::kFloat)), at::kDouble);
@@ -127,12 +127,12 @@ class FBetaMetric : public Metric {
     const auto number = [&](double value) { return scalar(value, y_pred.mesh(), y_pred.dtype()); };
     if (options_.threshold) return ops::greater(y_pred, number(*options_.threshold));
     const DTensor largest = ops::max(y_pred, {-1}, /*keepdims=*/true);
-    // Keras': predictions that are all 0 name no class.
+    // As in Keras: if all predictions are 0, none is positive.
     return ops::logical_and(ops::greater_equal(y_pred, largest),
                             ops::greater(ops::abs(y_pred), number(1e-9)));
   }
 
-  /// Of each class, or with micro of all together.
+  /// Returns the sums of each class, or with micro those of all classes together.
   std::vector<Sums> by_class(const std::vector<double>& totals) const {
     const size_t classes = totals.size() / 3;
     std::vector<Sums> all(options_.average == ScoreAverage::micro ? 1 : classes);

@@ -48,7 +48,7 @@ void fields(BinaryIoUOptions& o, const Visit& visit) {
 
 namespace {
 
-// Their dtype matters, other than that of most metrics.
+// Unlike in most metrics, dtype is an option here.
 template <class Made, class Options>
 MetricHandle iou_of_targets(JsonObject& config) {
   const auto count = config.take<int64_t>("num_classes");
@@ -71,15 +71,16 @@ const Registered registered_one_hot_mean_iou(metric_factories(), {"one_hot_mean_
 const Registered registered_binary_iou(metric_factories(), {"binary_io_u"},
                                        made_of<BinaryIoU, BinaryIoUOptions>);
 
-DTensor whole_number(int64_t value, const DTensor& like) {
+DTensor int64_like(int64_t value, const DTensor& like) {
   return scalar(static_cast<double>(value), like.mesh(), at::kLong);
 }
 
-/// Totals: the weights of samples by label and prediction, a row for each label.
+/// Intersection over union. Totals: the confusion matrix of sample weights (label, prediction).
 class IoUMetric : public Metric {
  public:
   using Metric::result;
-  /// `config` is that of the metric, with its name. A threshold is that of class 1.
+  /// `config` is the metric's configuration, including its name. With a threshold, predictions of
+  /// at least that are of class 1.
   IoUMetric(const char* class_name, Json config, int64_t num_classes,
             std::vector<int64_t> target_class_ids, IoUOptions options,
             std::optional<double> threshold = std::nullopt)
@@ -90,7 +91,7 @@ class IoUMetric : public Metric {
         targets_(std::move(target_class_ids)),
         options_(std::move(options)),
         threshold_(threshold),
-        whole_weights_(options_.dtype.find("int") != std::string::npos) {
+        integer_weights_(options_.dtype.find("int") != std::string::npos) {
     if (num_classes < 1) {
       throw ConfigError(name(), "num_classes is at least 1", str(num_classes), "count the classes");
     }
@@ -105,21 +106,21 @@ class IoUMetric : public Metric {
   bool can_be_replayed() const override { return true; }
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     const DTensor predictions = predicted(y_pred);
     const DTensor labels = shaped(
         options_.sparse_y_true ? ops::cast(y_true, at::kLong) : ops::argmax(y_true, options_.axis),
         predictions.shape(), "labels");
     DTensor counts = ops::logical_and(is_class(labels), is_class(predictions));
     if (options_.ignore_class) {
-      const DTensor ignored = whole_number(*options_.ignore_class, labels);
+      const DTensor ignored = int64_like(*options_.ignore_class, labels);
       counts = ops::logical_and(counts, ops::not_equal(labels, ignored));
     }
-    const DTensor ids = labels * whole_number(classes_, labels) + predictions;
+    const DTensor ids = labels * int64_like(classes_, labels) + predictions;
     const DTensor weights = ops::cast(counts, at::kDouble);
     add(ops::segment_sum(
         sample_weight.defined() ? weights * weighed(sample_weight, labels) : weights,
-        ops::where(counts, ids, whole_number(0, ids)), classes_ * classes_));
+        ops::where(counts, ids, int64_like(0, ids)), classes_ * classes_));
   }
 
   void check_totals(size_t count) const override {
@@ -153,7 +154,7 @@ class IoUMetric : public Metric {
     return ops::argmax(y_pred, options_.axis);
   }
 
-  /// Keras flattens both; those of one shape stay in their shards.
+  /// Reshapes to `shape` if needed. Keras flattens both; equal shapes need no resharding here.
   DTensor shaped(const DTensor& x, const Shape& shape, const char* what) const {
     if (x.shape() == shape) return x;
     if (x.numel() == numel(shape)) return ops::reshape(x, shape);
@@ -162,15 +163,15 @@ class IoUMetric : public Metric {
   }
 
   DTensor weighed(const DTensor& sample_weight, const DTensor& labels) const {
-    const DTensor given = whole_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
+    const DTensor given = integer_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
     const DTensor weights = ops::cast(given, at::kDouble);
     if (weights.numel() == 1) return ops::reshape(weights, {});
     return shaped(weights, labels.shape(), "sample weights");
   }
 
   DTensor is_class(const DTensor& x) const {
-    return ops::logical_and(ops::greater_equal(x, whole_number(0, x)),
-                            ops::less(x, whole_number(classes_, x)));
+    return ops::logical_and(ops::greater_equal(x, int64_like(0, x)),
+                            ops::less(x, int64_like(classes_, x)));
   }
 
   const char* class_name_;
@@ -179,7 +180,7 @@ class IoUMetric : public Metric {
   std::vector<int64_t> targets_;
   IoUOptions options_;
   std::optional<double> threshold_;
-  bool whole_weights_;
+  bool integer_weights_;
 };
 
 template <class Options>

@@ -25,7 +25,7 @@ const Registered registered_root_mean_squared_error(metric_factories(), {"root_m
 const Registered registered_log_cosh_error(metric_factories(), {"log_cosh_error"},
                                            metric_of<LogCoshError, LogCoshErrorOptions>);
 
-/// The mean of a loss of each sample.
+/// The mean of a loss over samples.
 class LossMetric : public FunctionMetric {
  public:
   LossMetric(const char* class_name, Json config, LossHandle loss)
@@ -36,7 +36,7 @@ class LossMetric : public FunctionMetric {
         loss_(std::move(loss)) {}
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     DTensor weights = sample_weight;
     if (weights.defined()) {
       DTensor counted = loss_->mask(y_true, y_pred);
@@ -66,9 +66,9 @@ class RootMeanSquaredErrorMetric : public FunctionMetric {
   using Metric::result;
   explicit RootMeanSquaredErrorMetric(Json config)
       : FunctionMetric("RootMeanSquaredError", std::move(config), square) {}
-  /// As in Keras, the predictions' mask leaves nothing out.
+  /// Ignores the predictions' mask, as Keras does.
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     add_values(square(y_true, y_pred), sample_weight);
   }
   double result(const std::vector<double>& totals) const override {

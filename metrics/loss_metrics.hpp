@@ -10,7 +10,7 @@ namespace tessera {
 /// Square root of the mean of (y_true - y_pred)² (keras.metrics.RootMeanSquaredError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class RootMeanSquaredError : public MetricHandle {
  public:
   explicit RootMeanSquaredError(MetricOptions options = {});
@@ -18,13 +18,13 @@ class RootMeanSquaredError : public MetricHandle {
 
 /// The options of LogCoshError.
 struct LogCoshErrorOptions {
-  std::string name = "logcosh";  ///< what logs call the metric
+  std::string name = "logcosh";  ///< name in logs
 };
 
 /// Mean of log(cosh(y_pred - y_true)), the loss LogCosh (keras.metrics.LogCoshError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class LogCoshError : public MetricHandle {
  public:
   explicit LogCoshError(LogCoshErrorOptions options = {});
@@ -32,14 +32,14 @@ class LogCoshError : public MetricHandle {
 
 }  // namespace tessera
 
-/// Means of the losses of the same names, over all batches. Their values are those of the losses,
-/// with Reduction::none; sample weights weigh them, and the sum of weights divides them.
+/// Metrics with the name of a loss: the mean of that loss, with Reduction::none, over the samples
+/// of all batches, weighted by the sample weights.
 namespace tessera::metrics {
 
 /// Mean of (y_true - y_pred)² (keras.metrics.MeanSquaredError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class MeanSquaredError : public MetricHandle {
  public:
   explicit MeanSquaredError(MetricOptions options = {});
@@ -48,7 +48,7 @@ class MeanSquaredError : public MetricHandle {
 /// Mean of |y_true - y_pred| (keras.metrics.MeanAbsoluteError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class MeanAbsoluteError : public MetricHandle {
  public:
   explicit MeanAbsoluteError(MetricOptions options = {});
@@ -57,17 +57,17 @@ class MeanAbsoluteError : public MetricHandle {
 /// Mean of 100 |y_true - y_pred| / max(|y_true|, 1e-7) (keras.metrics.MeanAbsolutePercentageError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class MeanAbsolutePercentageError : public MetricHandle {
  public:
   explicit MeanAbsolutePercentageError(MetricOptions options = {});
 };
 
-/// Mean of (log(y_true + 1) - log(y_pred + 1))², both first raised to at least 1e-7
+/// Mean of (log(y_true + 1) - log(y_pred + 1))², both first clipped to at least 1e-7
 /// (keras.metrics.MeanSquaredLogarithmicError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class MeanSquaredLogarithmicError : public MetricHandle {
  public:
   explicit MeanSquaredLogarithmicError(MetricOptions options = {});
@@ -75,15 +75,15 @@ class MeanSquaredLogarithmicError : public MetricHandle {
 
 /// The options of CosineSimilarity.
 struct CosineSimilarityOptions {
-  std::string name = "cosine_similarity";  ///< what logs call the metric
-  int64_t axis = -1;                       ///< axis along which the vectors lie
+  std::string name = "cosine_similarity";  ///< name in logs
+  int64_t axis = -1;                       ///< axis of the vectors
 };
 
-/// Mean of the cosine of the angle between labels and predictions as vectors along `axis`, 1 for
-/// one direction; the loss of this name is minus it (keras.metrics.CosineSimilarity).
+/// Mean of the cosine similarity of labels and predictions as vectors along `axis`; 1 for the same
+/// direction. The loss of this name is its negative (keras.metrics.CosineSimilarity).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class CosineSimilarity : public MetricHandle {
  public:
   explicit CosineSimilarity(CosineSimilarityOptions options = {});
@@ -92,7 +92,7 @@ class CosineSimilarity : public MetricHandle {
 /// Mean of max(1 - y p, 0), labels y -1 and 1, or 0 and 1 (keras.metrics.Hinge).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: an all-reduce of one truth value in every update.
+/// Communication: an all-reduce of one bool in every update.
 class Hinge : public MetricHandle {
  public:
   explicit Hinge(MetricOptions options = {});
@@ -101,7 +101,7 @@ class Hinge : public MetricHandle {
 /// Mean of max(1 - y p, 0)², labels y -1 and 1, or 0 and 1 (keras.metrics.SquaredHinge).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: an all-reduce of one truth value in every update.
+/// Communication: an all-reduce of one bool in every update.
 class SquaredHinge : public MetricHandle {
  public:
   explicit SquaredHinge(MetricOptions options = {});
@@ -111,16 +111,16 @@ class SquaredHinge : public MetricHandle {
 /// (keras.metrics.CategoricalHinge).
 ///
 /// Shape: labels and predictions (batch, …, classes) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class CategoricalHinge : public MetricHandle {
  public:
   explicit CategoricalHinge(MetricOptions options = {});
 };
 
-/// Mean of sum(y log(y / p)) over classes, both cut to [1e-7, 1] (keras.metrics.KLDivergence).
+/// Mean of sum(y log(y / p)) over classes, both clipped to [1e-7, 1] (keras.metrics.KLDivergence).
 ///
 /// Shape: labels and predictions (batch, …, classes) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class KLDivergence : public MetricHandle {
  public:
   explicit KLDivergence(MetricOptions options = {});
@@ -129,7 +129,7 @@ class KLDivergence : public MetricHandle {
 /// Mean of p - y log(p + 1e-7) (keras.metrics.Poisson).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read.
+/// Communication: none until the result is read.
 class Poisson : public MetricHandle {
  public:
   explicit Poisson(MetricOptions options = {});
@@ -137,17 +137,17 @@ class Poisson : public MetricHandle {
 
 /// The options of BinaryCrossentropy.
 struct BinaryCrossentropyOptions {
-  std::string name = "binary_crossentropy";  ///< what logs call the metric
-  bool from_logits = false;    ///< predictions are logits, which sigmoid makes probabilities
+  std::string name = "binary_crossentropy";  ///< name in logs
+  bool from_logits = false;    ///< whether predictions are logits rather than probabilities
   double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / 2
 };
 
-/// Mean of -y log p - (1 - y) log(1 - p), probabilities p cut to [1e-7, 1 - 1e-7]
+/// Mean of -y log p - (1 - y) log(1 - p), probabilities p clipped to [1e-7, 1 - 1e-7]
 /// (keras.metrics.BinaryCrossentropy).
 ///
 /// Shape: labels and predictions (batch, …, n) -> a number.
-/// Communication: none until it is read. Throws
-/// ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
+/// Communication: none until the result is read. Throws
+/// ConfigError unless 0 <= label_smoothing <= 1, ShapeError for different shapes.
 class BinaryCrossentropy : public MetricHandle {
  public:
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
@@ -155,8 +155,8 @@ class BinaryCrossentropy : public MetricHandle {
 
 /// The options of CategoricalCrossentropy.
 struct CategoricalCrossentropyOptions {
-  std::string name = "categorical_crossentropy";  ///< what logs call the metric
-  bool from_logits = false;    ///< predictions are logits, which softmax makes probabilities
+  std::string name = "categorical_crossentropy";  ///< name in logs
+  bool from_logits = false;    ///< whether predictions are logits rather than probabilities
   double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / classes
   int64_t axis = -1;           ///< axis of the classes
 };
@@ -165,8 +165,8 @@ struct CategoricalCrossentropyOptions {
 /// (keras.metrics.CategoricalCrossentropy).
 ///
 /// Shape: labels and predictions (batch, …, classes) -> a number.
-/// Communication: none until it is read if the class axis is whole. Throws
-/// ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
+/// Communication: none until the result is read, unless the class axis is sharded. Throws
+/// ConfigError unless 0 <= label_smoothing <= 1, ShapeError for different shapes.
 class CategoricalCrossentropy : public MetricHandle {
  public:
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
@@ -174,19 +174,19 @@ class CategoricalCrossentropy : public MetricHandle {
 
 /// The options of SparseCategoricalCrossentropy.
 struct SparseCategoricalCrossentropyOptions {
-  std::string name = "sparse_categorical_crossentropy";  ///< what logs call the metric
-  bool from_logits = false;  ///< predictions are logits, which softmax makes probabilities
-  std::optional<int64_t> ignore_class = std::nullopt;  ///< label of samples whose value is 0
+  std::string name = "sparse_categorical_crossentropy";  ///< name in logs
+  bool from_logits = false;  ///< whether predictions are logits rather than probabilities
+  std::optional<int64_t> ignore_class = std::nullopt;  ///< label of samples with value 0
   int64_t axis = -1;                                   ///< axis of the classes in predictions
 };
 
-/// Mean of -log p[label] of whole-number labels (keras.metrics.SparseCategoricalCrossentropy). As
-/// in Keras, samples of label `ignore_class` add a value of 0, and they count in the mean unless
+/// Mean of -log p[label], labels being class indices (keras.metrics.SparseCategoricalCrossentropy).
+/// Samples with label `ignore_class` have the value 0; as in Keras, they count in the mean unless
 /// there are sample weights.
 ///
 /// Shape: labels (batch, …) or (batch, …, 1), predictions (batch, …, classes) -> a number.
-/// Communication: none until it is read if the class axis is whole. Throws ShapeError for labels of
-/// other shapes.
+/// Communication: none until the result is read, unless the class axis is sharded. Throws
+/// ShapeError for labels of other shapes.
 class SparseCategoricalCrossentropy : public MetricHandle {
  public:
   explicit SparseCategoricalCrossentropy(SparseCategoricalCrossentropyOptions options = {});

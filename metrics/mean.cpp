@@ -20,7 +20,7 @@ namespace {
 const Registered registered_mean(metric_factories(), {"mean"}, metric_of<Mean, MetricOptions>);
 const Registered registered_sum(metric_factories(), {"sum"}, metric_of<Sum, MetricOptions>);
 
-/// The axes from `first` on, one at least.
+/// Returns the axes from `first` on; there must be at least one.
 ops::Axes axes_from(const DTensor& x, int64_t first) {
   ops::Axes axes(static_cast<size_t>(x.rank() - first));
   std::iota(axes.begin(), axes.end(), first);
@@ -43,7 +43,7 @@ class SumMetric : public Metric {
   Json config() const override { return {{"name", name()}}; }
   bool can_be_replayed() const override { return true; }
   void update(const DTensor&, const DTensor& y_pred, const DTensor& sample_weight) override {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     DTensor each = ops::cast(y_pred, at::kDouble);
     if (sample_weight.defined()) {
       DTensor weights;
@@ -64,13 +64,13 @@ class SumMetric : public Metric {
 
 void MeanMetric::update(const DTensor& y_true, const DTensor& y_pred,
                         const DTensor& sample_weight) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   add_values(values(y_true, y_pred),
              masked_weights(name(), sample_weight, y_pred.mask(), at::kDouble));
 }
 
 void MeanMetric::add_values(const DTensor& given, const DTensor& sample_weight) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   DTensor each = ops::cast(given, at::kDouble);
   if (!sample_weight.defined()) {
     each = mean_from(each, 1);
@@ -88,7 +88,7 @@ void MeanMetric::add_values(const DTensor& given, const DTensor& sample_weight) 
 }
 
 void MeanMetric::add_value(const DTensor& value, double weight) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   add(as_vector(ops::scale(ops::cast(value, at::kDouble), weight)), {weight});
 }
 

@@ -12,7 +12,7 @@
 #include <tessera/metrics/r2_score.hpp>
 #include <tessera/metrics/sensitivity_specificity.hpp>
 
-/// Every metric; those that no loss shares a name with are in tessera too.
+/// All metrics; those that share no name with a loss are in namespace tessera, too.
 namespace tessera::metrics {
 
 using tessera::Accuracy;

@@ -32,10 +32,11 @@ ConfusionOptions confusion_options(const PrecisionRecallOptions& options) {
   return wanted;
 }
 
-/// True positives as a part of them and of a kind of mistake.
-class PartMetric : public ConfusionMetric {
+/// True positives / (true positives + one kind of mistakes).
+class FractionMetric : public ConfusionMetric {
  public:
-  PartMetric(const char* class_name, double Confusion::*mistakes, PrecisionRecallOptions options)
+  FractionMetric(const char* class_name, double Confusion::*mistakes,
+                 PrecisionRecallOptions options)
       : ConfusionMetric(class_name, named_config(class_name, options), confusion_options(options)),
         mistakes_(mistakes) {
     check_thresholds(name(), options.thresholds);
@@ -57,8 +58,9 @@ class PartMetric : public ConfusionMetric {
 
 Precision::Precision(PrecisionRecallOptions options)
     : MetricHandle(
-          std::make_shared<PartMetric>("Precision", &Confusion::false_positives, options)) {}
+          std::make_shared<FractionMetric>("Precision", &Confusion::false_positives, options)) {}
 Recall::Recall(PrecisionRecallOptions options)
-    : MetricHandle(std::make_shared<PartMetric>("Recall", &Confusion::false_negatives, options)) {}
+    : MetricHandle(
+          std::make_shared<FractionMetric>("Recall", &Confusion::false_negatives, options)) {}
 
 }  // namespace tessera

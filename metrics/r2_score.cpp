@@ -31,8 +31,8 @@ namespace {
 const Registered registered_r2_score(metric_factories(), {"r2_score"},
                                      metric_of<R2Score, R2ScoreOptions>);
 
-/// Totals: sums of labels, of their squares, of squared errors and of weights for each output, then
-/// the number of labels.
+/// The R² score. Totals: sums of labels, of their squares, of squared errors and of weights for
+/// each output, then the number of labels.
 class R2Metric : public Metric {
  public:
   using Metric::result;
@@ -51,11 +51,11 @@ class R2Metric : public Metric {
   bool can_be_replayed() const override { return true; }
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     const auto [labels, predictions] =
         match_ranks(ops::cast(y_true, at::kDouble), ops::cast(y_pred, at::kDouble));
     check(labels.shape(), predictions.shape());
-    // Cut as the predictions are, so that all sums are.
+    // Sharded as the predictions are, so that all sums are, too.
     DTensor weights = filled(labels.shape(), 1, at::kDouble, predictions.layout().resolved());
     if (sample_weight.defined()) {
       DTensor given = ops::cast(sample_weight, at::kDouble);

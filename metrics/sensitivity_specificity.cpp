@@ -19,13 +19,13 @@ void fields(AtRateOptions& o, const Visit& visit) {
 
 namespace {
 
-/// What makes a metric whose argument is the part at `key`.
+/// Returns a factory of a metric whose bound is stored at `key`.
 template <class Made>
 auto metric_at(const char* key) {
   return [key](JsonObject& config) {
-    const auto part = config.take<double>(key);
+    const auto bound = config.take<double>(key);
     config.take_optional<Json>("dtype");
-    return Made(part, options_from<AtRateOptions>(config));
+    return Made(bound, options_from<AtRateOptions>(config));
   };
 }
 
@@ -61,12 +61,12 @@ std::vector<double> even_thresholds(int64_t count) {
   return thresholds;
 }
 
-/// What a class of this family is.
+/// A class of this family.
 struct Kind {
   const char* class_name;
-  const char* key;   ///< of the bound, in Keras' configuration
-  Rate constrained;  ///< reaches the bound
-  Rate dependent;    ///< of which the highest value is wanted
+  const char* key;   ///< key of the bound in Keras' configuration
+  Rate constrained;  ///< rate that must reach the bound
+  Rate dependent;    ///< rate that is maximized
 };
 
 Json config_of(const Kind& kind, double bound, const AtRateOptions& options) {
@@ -78,7 +78,7 @@ Json config_of(const Kind& kind, double bound, const AtRateOptions& options) {
 void check(const Kind& kind, double bound, const AtRateOptions& options) {
   if (!(bound >= 0 && bound <= 1)) {
     throw ConfigError(kind.class_name, str(kind.key, " lies in [0, 1]"), str(bound),
-                      "give a part, such as 0.9");
+                      "pass a fraction, such as 0.9");
   }
   if (options.num_thresholds < 1) {
     throw ConfigError(kind.class_name, "num_thresholds is at least 1", str(options.num_thresholds),

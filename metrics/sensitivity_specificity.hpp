@@ -7,55 +7,56 @@
 
 namespace tessera {
 
-/// Options of the metrics that are the best of one rate where another one is high enough.
+/// Options of the metrics that maximize one rate while another one reaches a bound.
 struct AtRateOptions {
-  int64_t num_thresholds = 200;  ///< even thresholds in [0, 1] that are tried, at least 1
-  std::optional<int64_t> class_id = std::nullopt;  ///< only this index of the last axis counts
-  std::string name = "";  ///< what logs call the metric; empty: the class's in snake_case
+  int64_t num_thresholds = 200;  ///< number of evenly spaced thresholds in [0, 1] to try
+  std::optional<int64_t> class_id = std::nullopt;  ///< counts only this index of the last axis
+  std::string name = "";  ///< name in logs (default: the class name in snake_case)
 };
 
-/// Highest part of the positive labels that are found, of the thresholds at which at least the part
-/// `specificity` of the negative labels is recognized; 0 without any
-/// (keras.metrics.SensitivityAtSpecificity).
+/// Highest sensitivity (fraction of the positive labels predicted positive) over the thresholds at
+/// which the specificity (fraction of the negative labels predicted negative) is at least
+/// `specificity`; 0 if there are none (keras.metrics.SensitivityAtSpecificity).
 ///
 /// Shape: labels 0 and 1 and predictions (batch, …) -> a number.
-/// Communication: none until it is read. Throws ConfigError unless the part lies in [0, 1] and
-/// num_thresholds is positive.
+/// Communication: none until the result is read. Throws ConfigError unless 0 <= specificity <= 1
+/// and num_thresholds >= 1.
 class SensitivityAtSpecificity : public MetricHandle {
  public:
   explicit SensitivityAtSpecificity(double specificity, AtRateOptions options = {});
 };
 
-/// Highest part of the negative labels that are recognized, of the thresholds at which at least the
-/// part `sensitivity` of the positive labels is found; 0 without any
-/// (keras.metrics.SpecificityAtSensitivity).
+/// Highest specificity (fraction of the negative labels predicted negative) over the thresholds at
+/// which the sensitivity (fraction of the positive labels predicted positive) is at least
+/// `sensitivity`; 0 if there are none (keras.metrics.SpecificityAtSensitivity).
 ///
 /// Shape: labels 0 and 1 and predictions (batch, …) -> a number.
-/// Communication: none until it is read. Throws ConfigError unless the part lies in [0, 1] and
-/// num_thresholds is positive.
+/// Communication: none until the result is read. Throws ConfigError unless 0 <= sensitivity <= 1
+/// and num_thresholds >= 1.
 class SpecificityAtSensitivity : public MetricHandle {
  public:
   explicit SpecificityAtSensitivity(double sensitivity, AtRateOptions options = {});
 };
 
-/// Highest part of the positive predictions that are right, of the thresholds at which at least the
-/// part `recall` of the positive labels is found; 0 without any (keras.metrics.PrecisionAtRecall).
+/// Highest precision (fraction of the positive predictions that are right) over the thresholds at
+/// which the recall (fraction of the positive labels predicted positive) is at least `recall`; 0 if
+/// there are none (keras.metrics.PrecisionAtRecall).
 ///
 /// Shape: labels 0 and 1 and predictions (batch, …) -> a number.
-/// Communication: none until it is read. Throws ConfigError unless the part lies in [0, 1] and
-/// num_thresholds is positive.
+/// Communication: none until the result is read. Throws ConfigError unless 0 <= recall <= 1 and
+/// num_thresholds >= 1.
 class PrecisionAtRecall : public MetricHandle {
  public:
   explicit PrecisionAtRecall(double recall, AtRateOptions options = {});
 };
 
-/// Highest part of the positive labels that are found, of the thresholds at which at least the part
-/// `precision` of the positive predictions is right; 0 without any
-/// (keras.metrics.RecallAtPrecision).
+/// Highest recall (fraction of the positive labels predicted positive) over the thresholds at which
+/// the precision (fraction of the positive predictions that are right) is at least `precision`; 0
+/// if there are none (keras.metrics.RecallAtPrecision).
 ///
 /// Shape: labels 0 and 1 and predictions (batch, …) -> a number.
-/// Communication: none until it is read. Throws ConfigError unless the part lies in [0, 1] and
-/// num_thresholds is positive.
+/// Communication: none until the result is read. Throws ConfigError unless 0 <= precision <= 1 and
+/// num_thresholds >= 1.
 class RecallAtPrecision : public MetricHandle {
  public:
   explicit RecallAtPrecision(double precision, AtRateOptions options = {});

@@ -37,7 +37,7 @@ void move_mean(Variable mean, const DTensor& value, double share) {
   mean.assign(mean.value() * (1 - share) + value * share);
 }
 
-/// The elements of a vector, each divided by its number; nothing is uploaded.
+/// Divides a vector elementwise by host numbers, without an upload to the GPU.
 at::Tensor divided(const at::Tensor& vector, const std::vector<double>& by) {
   if (vector.is_cpu()) return vector / at::tensor(by, at::kDouble);
   const std::vector<at::Scalar> numbers(by.begin(), by.end());
@@ -69,7 +69,7 @@ class AdafactorOptimizer : public Optimizer {
             {.name = "c", .without_axis = rank - 2},
             {"velocity"}};
   }
-  bool updates_whole() const override { return true; }
+  bool needs_whole_variable() const override { return true; }
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
     std::vector<DTensor> weights, gradients, means;
@@ -98,7 +98,7 @@ class AdafactorOptimizer : public Optimizer {
   }
 
  private:
-  /// The mean of the gradient's squares so far, in the gradient's blocks.
+  /// Updates the running mean of squared gradients and returns it with the gradient's sharding.
   DTensor mean_of_squares(const VariableUpdate& update) const {
     const double share = std::pow(static_cast<double>(update.step), options_.beta_2_decay);
     const DTensor& gradient = update.gradient;

@@ -9,33 +9,33 @@ namespace tessera {
 
 /// The options of Adafactor.
 struct AdafactorOptions {
-  double beta_2_decay = -0.8;  ///< exponent of t in the share of new squares in means, at most 0
+  double beta_2_decay = -0.8;  ///< weight of new squares in the means is t^beta_2_decay; at most 0
   double epsilon_1 = 1e-30;    ///< added to squared gradients, at least 0
-  double epsilon_2 = 1e-3;     ///< least root mean square of the weights that scales the rate
-  double clip_threshold = 1;   ///< largest root mean square of an update, positive
-  bool relative_step = true;   ///< without effect, as in Keras: the rate is bounded either way
-  /// Before each update w -= w · rate · weight_decay; none: weights do not decay.
+  double epsilon_2 = 1e-3;    ///< lower bound of the weights' root mean square that scales the rate
+  double clip_threshold = 1;  ///< maximum root mean square of an update, positive
+  bool relative_step = true;  ///< no effect, as in Keras: the rate is bounded either way
+  /// Decoupled weight decay, w -= w · rate · weight_decay before each update; none: no decay.
   std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
-  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
-  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
-  bool use_ema = false;                                  ///< keeps running means of the weights
-  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
-  /// Iterations after which weights become their means; none: finalize_variable_values() does that.
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: off
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: off
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: off
+  bool use_ema = false;        ///< whether to keep moving averages of the weights
+  double ema_momentum = 0.99;  ///< decay of the moving averages, in [0, 1]
+  /// Iterations after which averages overwrite the weights; none: finalize_variable_values() does.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  std::optional<double> loss_scale_factor = std::nullopt;  ///< multiplies the loss; none: 1
-  /// Calls of apply() whose gradients one update averages, at least 2; none: each call updates.
+  std::optional<double> loss_scale_factor = std::nullopt;  ///< factor of the loss; none: 1
+  /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
+  std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
 };
 
-/// Adafactor (Shazeer and Stern, 2018; keras.optimizers.Adafactor): for tensors of 2 axes and more
-/// the means of g² along the last axis ("r") and along the one before it ("c") stand for those of
-/// the elements; the update is clipped by its root mean square, and the rate, at most 1 / sqrt(t),
-/// is relative to that of the weights. Slots: "r", "c", "velocity".
+/// Adafactor (Shazeer and Stern, 2018; keras.optimizers.Adafactor): for tensors with at least 2
+/// axes, the means of g² are factored into means along the last axis ("r") and the one before it
+/// ("c"). The update is clipped by its root mean square; the rate, at most 1 / sqrt(t), is
+/// multiplied by the root mean square of the weights. Slots: "r", "c", "velocity".
 ///
-/// Communication: means and squares are those of the whole variable however it is cut: one
-/// all-reduce a step for all variables that are cut alike, and one for each mean along a cut axis.
+/// Communication: means and squares are global: one all-reduce a step for all variables that are
+/// sharded over the same mesh dimensions, and one for each mean along a sharded axis.
 /// Throws ConfigError unless beta_2_decay <= 0, the epsilons >= 0 and clip_threshold > 0.
 class Adafactor : public OptimizerHandle {
  public:

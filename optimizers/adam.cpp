@@ -25,7 +25,7 @@ class AdamOptimizer : public Optimizer {
   }
   Json config() const override {
     Json config = optimizer_config(*this, options_);
-    // Keras does not know the key.
+    // Keras does not know this key, so it is written only if set.
     if (!options_.epsilon_on_corrected_root) config.erase("epsilon_on_corrected_root");
     return config;
   }
@@ -36,19 +36,20 @@ class AdamOptimizer : public Optimizer {
     return {{"momentum"}, {"velocity"}};
   }
 
-  bool heeds_skip() const override { return true; }
+  bool supports_found_inf() const override { return true; }
 
   void update(const UpdateArgs& args) const override { update_all({args}); }
 
   void update_all(const std::vector<UpdateArgs>& blocks) const override {
     std::vector<at::Tensor> weights;
     for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
-    for (const std::vector<size_t>& places : alike(weights)) update_list(blocks, places);
+    for (const std::vector<size_t>& places : group_by_device_and_dtype(weights))
+      update_list(blocks, places);
   }
 
  private:
-  /// One call of ATen's fused kernel, for blocks of one device and dtype; it adds its epsilon to
-  /// the corrected root.
+  /// Runs ATen's fused kernel once for all blocks of one device and dtype. The kernel adds epsilon
+  /// to the square root of the bias-corrected v.
   void update_list(const std::vector<UpdateArgs>& blocks, const std::vector<size_t>& places) const {
     std::vector<at::Tensor> weights, gradients, momenta, velocities, largest, steps;
     const int64_t step = blocks[0].step;

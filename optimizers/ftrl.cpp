@@ -47,7 +47,7 @@ class FtrlOptimizer : public ListOptimizer<FtrlOptimizer> {
     const auto former = accumulator.pow(power);
     accumulator.addcmul_(args.gradient, args.gradient);
     const auto present = accumulator.pow(power);
-    // Summed up in this order the large parts cancel first.
+    // In this order, the large terms cancel first.
     const auto shrunk =
         args.gradient.add(weight, 2 * options_.l2_shrinkage_regularization_strength);
     linear.add_(shrunk.sub_((present - former).div_(rate).mul_(weight)));

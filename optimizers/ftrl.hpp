@@ -10,24 +10,24 @@ namespace tessera {
 /// The options of Ftrl.
 struct FtrlOptions {
   double learning_rate_power = -0.5;       ///< -p, at most 0; 0 for a fixed rate
-  double initial_accumulator_value = 0.1;  ///< what the sum of squares begins at, at least 0
+  double initial_accumulator_value = 0.1;  ///< initial value of the sum of squares, at least 0
   double l1_regularization_strength = 0;   ///< l1, at least 0
   double l2_regularization_strength = 0;   ///< l2, at least 0
-  double l2_shrinkage_regularization_strength = 0;  ///< adds twice its product with w to g
+  double l2_shrinkage_regularization_strength = 0;  ///< s, at least 0: adds 2 · s · w to g
   double beta = 0;                                  ///< adds beta / (2 · rate) to l2
-  /// Before each update w -= w · rate · weight_decay; none: weights do not decay.
+  /// Decoupled weight decay, w -= w · rate · weight_decay before each update; none: no decay.
   std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
-  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
-  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
-  bool use_ema = false;                                  ///< keeps running means of the weights
-  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
-  /// Iterations after which weights become their means; none: finalize_variable_values() does that.
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: off
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: off
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: off
+  bool use_ema = false;        ///< whether to keep moving averages of the weights
+  double ema_momentum = 0.99;  ///< decay of the moving averages, in [0, 1]
+  /// Iterations after which averages overwrite the weights; none: finalize_variable_values() does.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  std::optional<double> loss_scale_factor = std::nullopt;  ///< multiplies the loss; none: 1
-  /// Calls of apply() whose gradients one update averages, at least 2; none: each call updates.
+  std::optional<double> loss_scale_factor = std::nullopt;  ///< factor of the loss; none: 1
+  /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
+  std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
 };
 
 /// Follow the regularized leader (McMahan et al., 2013; keras.optimizers.Ftrl): n sums g², z sums

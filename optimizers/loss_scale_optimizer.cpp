@@ -79,13 +79,13 @@ class LossScaling : public Optimizer {
   }
 
   DTensor scale_loss(const DTensor& loss) const override {
-    // Losses of half types leave no room for the scale.
+    // A float16 or bfloat16 loss has no room for the scale.
     const bool half = at::isReducedFloatingType(loss.dtype());
     const DTensor wide = half ? ops::cast(loss, at::kFloat) : loss;
     if (!goes_on_gpus(wide)) return ops::scale_by(wide, scale_input(wide));
     const DTensor& scale = scale_on_gpus(wide.mesh());
-    // A recorded step keeps it, and multiplies by what it then holds.
-    if (OpListener* const hears = tracer()) hears->constant(scale);
+    // A captured step keeps this tensor, so that a replay multiplies by the value it then holds.
+    if (OpListener* const listener = tracer()) listener->constant(scale);
     return ops::scale_by(wide, ops::cast(scale, wide.dtype()));
   }
 
@@ -99,8 +99,9 @@ class LossScaling : public Optimizer {
     const auto count = object.take<int64_t>("step_counter");
     object.finish();
     if (!(scale > 0) || count < 0) {
-      throw ConfigError(loss_scale_name, "a positive scale and a count of steps", state.dump(),
-                        "restore what state() gave");
+      throw ConfigError(loss_scale_name,
+                        "dynamic_scale must be positive and step_counter at least 0", state.dump(),
+                        "restore the result of state()");
     }
     scale_ = static_cast<float>(scale);
     finite_steps_ = count;
@@ -128,46 +129,46 @@ class LossScaling : public Optimizer {
   }
 
  private:
-  /// An input of its step, so that a recorded one multiplies by the scale of its time.
+  /// Returns the scale as an input of its step, so that a replay multiplies by the current scale.
   DTensor scale_input(const DTensor& loss) const {
     const auto host = [this, dtype = loss.dtype()](int64_t) {
       return at::scalar_tensor(scale_, at::TensorOptions().dtype(dtype));
     };
-    const TracerScope unheard(nullptr);
+    const TracerScope untraced(nullptr);
     const DTensor made = host_input(host(steps()), loss.mesh());
-    if (OpListener* const hears = unheard.former()) hears->input(made, steps(), host);
+    if (OpListener* const listener = untraced.former()) listener->input(made, steps(), host);
     return made;
   }
 
   static bool goes_on_gpus(const DTensor& value) { return !is_abstract() && on_gpus(value.mesh()); }
 
-  /// The scale, where each step changes it.
+  /// Returns the scale on the mesh's GPUs, where each step updates it.
   const DTensor& scale_on_gpus(const Mesh& mesh) const {
     if (scale_on_gpus_.defined() && scale_on_gpus_.mesh() == mesh) return scale_on_gpus_;
     const c10::InferenceMode inference;
-    const ShardingPtr form = intern({}, at::kFloat, Layout::replicated(mesh, 0));
+    const ShardingPtr sharding = intern({}, at::kFloat, Layout::replicated(mesh, 0));
     Blocks blocks;
     growth_.clear();
-    for (const BlockInfo& block : form->blocks) {
-      const at::TensorOptions options = block_options(*form, block);
+    for (const BlockInfo& block : sharding->blocks) {
+      const at::TensorOptions options = block_options(*sharding, block);
       blocks.push_back(at::full({}, scale_, options));
       growth_.push_back(at::full({}, finite_steps_, options.dtype(at::kInt)));
     }
-    scale_on_gpus_ = DTensor(form, std::move(blocks));
+    scale_on_gpus_ = DTensor(sharding, std::move(blocks));
     return scale_on_gpus_;
   }
 
-  /// A step without a wait: the inner optimizer makes it, but changes nothing where a gradient is
-  /// not finite. Whether that was so the next step reads, before it asks for rates and counts.
+  /// Runs a step without waiting for the GPUs: the inner optimizer changes nothing if a gradient is
+  /// not finite. The next step reads whether that was so, before it uses rates and step counts.
   void take_on_gpus(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables) {
     const Blocks& scales = scale_on_gpus(gradients[0].mesh()).blocks();
-    const NumberOnDevices found = non_finite_on_gpus(gradients, scales);
-    NumberOnDevices factors;
+    const ScalarOnDevices found = non_finite_on_gpus(gradients, scales);
+    ScalarOnDevices factors;
     for (const at::Tensor& scale : scales) factors[scale.device()] = scale.reciprocal();
     take_back_skipped();
     std::vector<std::pair<OptimizerHandle, int64_t>> steps = {{inner_, inner_->steps()}};
     for (const OptimizerHandle& each : inner_->inner()) steps.emplace_back(each, each->steps());
-    apply_unless(found, *inner_, scaled(gradients, factors), variables);
+    apply_unless_skipped(found, *inner_, scaled(gradients, factors), variables);
     for (size_t b = 0; b < scales.size(); ++b) {
       at::Tensor scale = scales[b];
       at::_amp_update_scale_(scale, growth_[b], found.at(scale.device()), 2, 0.5,
@@ -176,7 +177,7 @@ class LossScaling : public Optimizer {
     late_.emplace(Late{Download(found.at(scales[0].device())), std::move(steps)});
   }
 
-  /// Reads whether the last step was skipped, which then does not count.
+  /// Restores the inner step counts if the last step was skipped.
   void take_back_skipped() const {
     if (late_ && late_->skipped.get().item<float>() != 0) {
       for (const auto& [optimizer, steps] : late_->steps) optimizer->set_steps(steps);
@@ -184,7 +185,7 @@ class LossScaling : public Optimizer {
     late_.reset();
   }
 
-  /// Waits for GPUs, and knows what they do.
+  /// Waits for the GPUs and reads their scale and step counts.
   void settle() const {
     if (!late_) return;
     take_back_skipped();
@@ -192,16 +193,16 @@ class LossScaling : public Optimizer {
     finite_steps_ = growth_[0].item<int>();
   }
 
-  /// What is known of the last step when it is over.
+  /// The pending result of the last step on GPUs.
   struct Late {
     Download skipped;
-    std::vector<std::pair<OptimizerHandle, int64_t>> steps;  ///< of those inside, before it
+    std::vector<std::pair<OptimizerHandle, int64_t>> steps;  ///< inner step counts before the step
   };
 
   OptimizerHandle inner_;
   LossScaleOptimizerOptions options_;
   mutable float scale_;
-  mutable int64_t finite_steps_ = 0;  ///< since the scale last changed
+  mutable int64_t finite_steps_ = 0;  ///< finite steps since the scale last changed
   mutable DTensor scale_on_gpus_;
   mutable std::vector<at::Tensor> growth_;  ///< finite_steps_, for each block of the scale
   mutable std::optional<Late> late_;

@@ -8,20 +8,21 @@ namespace tessera {
 
 /// The options of LossScaleOptimizer.
 struct LossScaleOptimizerOptions {
-  double initial_scale = 32768;         ///< what the first loss is multiplied by, positive
+  double initial_scale = 32768;         ///< initial loss scale, positive
   int64_t dynamic_growth_steps = 2000;  ///< finite steps after which the scale doubles, at least 1
-  std::string name = "";  ///< first part of the slots' paths; the inner optimizer has the slots
+  std::string name = "";  ///< optimizer name; slots' paths begin with the inner optimizer's
 };
 
-/// Multiplies the loss by a scale that follows what the gradients can hold, for training in float16
-/// (keras.optimizers.LossScaleOptimizer): a step with a gradient that is not finite, on any device,
-/// changes nothing but the scale, which halves. The inner optimizer gets the gradients divided by
-/// the scale, and loses its own loss_scale_factor. Rates and iterations are those of the inner
-/// optimizer; steps() counts skipped ones too. On GPUs no step waits for that: the inner
-/// optimizer's rate and iterations learn of a skipped step two steps later.
+/// Dynamic loss scaling for training in float16 (keras.optimizers.LossScaleOptimizer): multiplies
+/// the loss by a scale and passes the gradients, divided by it, to the inner optimizer, whose
+/// loss_scale_factor is cleared. A step with a non-finite gradient on any device is skipped and
+/// halves the scale. Rates and iterations are those of the inner optimizer; steps() also counts
+/// skipped steps. On GPUs no step waits for the finiteness check: the inner optimizer's rate and
+/// iterations take a skipped step into account two steps later.
 ///
-/// Communication: one all-reduce a step for all gradients that are cut alike, to see whether they
-/// are finite. Throws ConfigError unless the options are positive.
+/// Communication: one all-reduce a step for all gradients that are sharded over the same mesh
+/// dimensions, to check whether they are finite. Throws ConfigError unless the options are
+/// positive.
 ///
 ///     LossScaleOptimizer(Adam(1e-3))
 class LossScaleOptimizer : public OptimizerHandle {
@@ -29,9 +30,9 @@ class LossScaleOptimizer : public OptimizerHandle {
   explicit LossScaleOptimizer(OptimizerHandle inner_optimizer,
                               LossScaleOptimizerOptions options = {});
 
-  /// The optimizer that does the updates.
+  /// Returns the optimizer that applies the updates.
   OptimizerHandle inner_optimizer() const;
-  /// What the next step's loss is multiplied by.
+  /// Returns the scale of the next step's loss.
   double dynamic_scale() const;
 };
 

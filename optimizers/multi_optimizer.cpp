@@ -32,7 +32,8 @@ BaseOptions base_of(const MultiOptimizerOptions& options) {
 void check_ordinary(const std::string& where, const OptimizerHandle& optimizer) {
   if (optimizer && optimizer->inner().empty()) return;
   throw ConfigError(where, "an optimizer without inner ones",
-                    optimizer ? optimizer->class_name() : "none", "use such as Adam or SGD");
+                    optimizer ? optimizer->class_name() : "none",
+                    "use an optimizer such as Adam or SGD");
 }
 
 class Several : public Optimizer {
@@ -69,7 +70,7 @@ class Several : public Optimizer {
   void build(const std::vector<Variable>& variables) override {
     Optimizer::build(variables);
     std::map<size_t, std::vector<Variable>> parts;
-    for (const Variable& variable : variables) parts[chosen(variable)].push_back(variable);
+    for (const Variable& variable : variables) parts[select(variable)].push_back(variable);
     for (const auto& [number, part] : parts) optimizers_[number]->build(part);
   }
 
@@ -84,7 +85,7 @@ class Several : public Optimizer {
                       const std::vector<Variable>& variables) override {
     std::map<size_t, std::pair<std::vector<DTensor>, std::vector<Variable>>> parts;
     for (size_t i = 0; i < variables.size(); ++i) {
-      auto& [of, some] = parts[chosen(variables[i])];
+      auto& [of, some] = parts[select(variables[i])];
       of.push_back(gradients[i]);
       some.push_back(variables[i]);
     }
@@ -95,8 +96,8 @@ class Several : public Optimizer {
 
  private:
   [[noreturn]] static void no_rate() {
-    throw StateError(multi_name, "an optimizer with a rate of its own",
-                     "one that has several inner", "ask the optimizers inside for theirs");
+    throw StateError(multi_name, "a MultiOptimizer has no learning rate of its own",
+                     "a use of its rate", "use the rates of optimizers()");
   }
 
   size_t number_of(const OptimizerHandle& optimizer) {
@@ -111,7 +112,7 @@ class Several : public Optimizer {
     return number;
   }
 
-  size_t chosen(const Variable& variable) {
+  size_t select(const Variable& variable) {
     const auto known = numbers_.find(variable.id());
     if (known != numbers_.end()) return known->second;
     const OptimizerHandle optimizer = map_ ? map_->at(variable.path()) : choose_(variable);
@@ -123,7 +124,7 @@ class Several : public Optimizer {
   MultiOptimizer::Choose choose_;
   std::optional<double> factor_;
   std::vector<OptimizerHandle> optimizers_;
-  std::map<uint64_t, size_t> numbers_;  ///< of each variable's optimizer
+  std::map<uint64_t, size_t> numbers_;  ///< optimizer index by variable id
 };
 
 MultiOptimizer multi_from(JsonObject& config) {
@@ -171,7 +172,7 @@ void OptimizerMap::set(const std::string& key, const OptimizerHandle& optimizer)
   const std::string where = str("OptimizerMap, ", in_quotes(key));
   check_ordinary(where, optimizer);
   if (std::any_of(items_.begin(), items_.end(), [&](const auto& i) { return i.first == key; })) {
-    throw ConfigError(where, "every key once", "it twice", "keep one of them");
+    throw ConfigError(where, "keys are unique", "this key twice", "keep one of them");
   }
   const re2::RE2 compiled(key, re2::RE2::Quiet);
   if (!compiled.ok()) {
@@ -189,8 +190,8 @@ const OptimizerHandle& OptimizerMap::at(const std::string& path) const {
   for (const auto& [key, optimizer] : items_) {
     if (!re2::RE2::FullMatch(path, key)) continue;
     if (found) {
-      throw ConfigError(str("OptimizerMap, ", path), "one key that matches the path at most",
-                        str(in_quotes(key), " beside another"), "make the expressions disjoint");
+      throw ConfigError(str("OptimizerMap, ", path), "at most one key may match the path",
+                        str(in_quotes(key), " and another key"), "make the expressions disjoint");
     }
     found = &optimizer;
   }

@@ -66,11 +66,12 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
   }
   Json config() const override {
     Json config = optimizer_config(*this, options_);
-    // Keras writes an empty list too.
+    // Keras writes an empty list as [], not null.
     config["exclude_layers"] = options_.exclude_layers;
     return config;
   }
 
+  /// Adam's update, for the variables that are not orthogonalized.
   template <class Args>
   void rule(const Args& args) const {
     const auto &momentum = args.slots[0], &velocity = args.slots[1];
@@ -91,7 +92,7 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
   std::optional<double> weight_decay_of(const Variable& variable) const override {
     return by_adam(variable) ? options_.adam_weight_decay : options_.weight_decay;
   }
-  bool updates_whole() const override { return true; }
+  bool needs_whole_variable() const override { return true; }
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
     std::vector<UpdateArgs> by_adam;
@@ -104,8 +105,6 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
     }
     update_all(by_adam);
   }
-
-  /// Adam's.
 
  private:
   bool by_adam(const Variable& variable) const {
@@ -121,7 +120,7 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
 
   void update_matrix(const VariableUpdate& update) const {
     const Blocks& momenta = update.slots[0].value().blocks();
-    const DTensor direction = made_blocks(update.gradient, [&](size_t b) {
+    const DTensor direction = with_blocks(update.gradient, [&](size_t b) {
       const at::Tensor& gradient = update.gradient.blocks()[b];
       momenta[b].mul_(options_.momentum).add_(gradient);
       return options_.nesterov ? gradient.add(momenta[b], options_.momentum) : momenta[b];
@@ -134,8 +133,8 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
     subtract(update.weight, relayout_to(orthogonal(direction), update.weight.sharding()), rate);
   }
 
-  /// Nearly the orthogonal matrix nearest to the direction of a matrix. An iteration on a matrix
-  /// that is cut would gather it each time: it is gathered once.
+  /// Approximates the orthogonal matrix nearest to a matrix' direction. Gathers a sharded matrix
+  /// once, since each iteration would gather it.
   DTensor orthogonal(const DTensor& matrix) const {
     const bool tall = matrix.size(0) > matrix.size(1);
     DTensor x = ops::relayout(matrix, Layout::replicated(matrix.mesh(), 2));

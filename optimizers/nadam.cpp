@@ -54,7 +54,7 @@ class NadamOptimizer : public ListOptimizer<NadamOptimizer> {
 
   double product_of_factors(int64_t last) const {
     double product = 1;
-    // Below 1e-20 one less the product is 1.
+    // Below 1e-20, 1 - product is 1.
     for (int64_t t = 1; t <= last && product > 1e-20; ++t) product *= factor(t);
     return product;
   }

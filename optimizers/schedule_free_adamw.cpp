@@ -51,7 +51,7 @@ class ScheduleFreeAdamWOptimizer : public ListOptimizer<ScheduleFreeAdamWOptimiz
     velocity.mul_(options_.beta_2).addcmul_(args.gradient, args.gradient, 1 - options_.beta_2);
     const double correction = 1 - std::pow(options_.beta_2, step);
     const auto root = (velocity / correction).sqrt_().add_(options_.epsilon);
-    // What is left of the weight is beta_1 times the mean of the iterates so far.
+    // The rest of the weight is beta_1 times the mean of the iterates so far.
     weight.sub_(iterate, 1 - options_.beta_1);
     iterate.addcdiv_(args.gradient, root, -rate);
     weight.mul_(1 - 1 / step).add_(iterate, options_.beta_1 / step + 1 - options_.beta_1);
@@ -59,7 +59,7 @@ class ScheduleFreeAdamWOptimizer : public ListOptimizer<ScheduleFreeAdamWOptimiz
 
  protected:
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
-    return {{.name = "momentum", .begins_as_variable = true}, {"velocity"}};
+    return {{.name = "momentum", .starts_as_variable = true}, {"velocity"}};
   }
 
  private:

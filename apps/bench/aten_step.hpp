@@ -6,13 +6,13 @@
 
 namespace tessera::bench {
 
-/// The training step of bench_step written by hand on ATen: one device, no tape, layouts or plans.
-/// What Tessera's step takes longer is what it costs.
+/// The training step of bench_step written directly on ATen: one device, no tape, layouts or plans.
+/// The difference to Tessera's step is Tessera's overhead.
 class AtenStep {
  public:
   /// `sizes`: inputs, units of the hidden layers, classes.
   explicit AtenStep(const std::vector<int64_t>& sizes);
-  /// One step of Adam on images (n, inputs) and labels (n); returns the loss.
+  /// Runs one step of Adam on images (n, inputs) and labels (n); returns the loss.
   double operator()(const at::Tensor& x, const at::Tensor& y);
 
  private:

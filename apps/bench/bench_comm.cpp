@@ -36,7 +36,7 @@ constexpr int64_t mega = int64_t{1} << 20;
 const std::vector<int64_t> sizes = {4,    int64_t{16} << 10, int64_t{256} << 10,
                                     mega, 16 * mega,         64 * mega};
 
-/// Gloo's own algorithms over a transport of their own.
+/// Gloo's own collectives over its own transport.
 class RawGloo final : public gloo::Context {
  public:
   RawGloo(int at, int ranks, const Gather& gather) : gloo::Context(at, ranks) {
@@ -60,7 +60,7 @@ class RawGloo final : public gloo::Context {
   }
 };
 
-/// One way to sum over the ranks, and its seconds for each size.
+/// A method of summing over the ranks.
 struct Way {
   std::string name;
   std::function<void(const at::Tensor& in, at::Tensor& out)> sum;
@@ -73,7 +73,7 @@ WorkPtr all_reduce(Engine& engine, const at::Tensor& in, at::Tensor& out) {
 }
 
 Way over(const std::string& name, std::unique_ptr<Transport> channel) {
-  const std::shared_ptr<Engine> engine = channel_engine(std::move(channel));
+  const std::shared_ptr<Engine> engine = make_p2p_engine(std::move(channel));
   return {name,
           [engine](const at::Tensor& in, at::Tensor& out) { wait(all_reduce(*engine, in, out)); }};
 }
@@ -96,7 +96,7 @@ std::vector<Way> make_ways(int rank, int ranks, const Gather& gather) {
   return ways;
 }
 
-/// Seconds by size and way: the median of rounds in which the ways take turns.
+/// Returns seconds by size and method: the median of rounds in which the methods take turns.
 std::vector<std::vector<double>> measure(int rank, int ranks, int64_t rounds,
                                          const Gather& gather) {
   const c10::InferenceMode inference;
@@ -129,8 +129,9 @@ int bench_comm(int argc, const char* const* argv) {
   int64_t rounds = 11;
   std::string json;
   app::AppOptions options = app::AppOptions::bare(
-      "bench comm", "Times sums over 2 and 4 processes of this machine against Gloo's own.");
-  options.add({"rounds", "Data", "turns of every way", app::integer(rounds, 1, 1000)});
+      "bench comm",
+      "Compares the times of all-reduces over 2 and 4 local processes with Gloo's own.");
+  options.add({"rounds", "Data", "rounds per method", app::integer(rounds, 1, 1000)});
   options.add({"json", "Output", "file for the times", app::output_file(json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
   Json list = Json::array();

@@ -44,7 +44,7 @@ struct Work {
   std::function<void(CompareRun&)> compare;
 };
 
-/// What is compared: on virtual CPUs, or where a device is named on one of its kind.
+/// Returns the works for virtual CPUs, or for one device of type `device`.
 std::vector<Work> works(const std::string& device) {
   if (device.empty()) {
     return {{"mlp", compare_mlp},
@@ -69,7 +69,7 @@ std::vector<Work> works(const std::string& device) {
   return all;
 }
 
-/// Files that exist, separated by commas.
+/// Takes comma-separated paths of files that exist.
 app::OptionValue programs(std::vector<std::string>& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
     std::vector<std::string> chosen;
@@ -80,10 +80,10 @@ app::OptionValue programs(std::vector<std::string>& value) {
     }
     value = chosen;
   };
-  return {"PATH,...", app::JsonForm::text, set, [&value] { return join(value, ","); }};
+  return {"PATH,...", app::JsonType::text, set, [&value] { return join(value, ","); }};
 }
 
-/// What the environment says of how threads wait, which all contenders share.
+/// Returns the environment's settings of how threads wait, which all contenders share.
 std::string wait_settings() {
   std::string text;
   for (const char* variable : {"OMP_WAIT_POLICY", "GOMP_SPINCOUNT"}) {
@@ -93,7 +93,7 @@ std::string wait_settings() {
   return text;
 }
 
-/// The works that --work names; all if it names none.
+/// Returns the works that --work names (default: all).
 std::vector<Work> chosen_works(const CompareFlags& flags) {
   std::vector<Work> all = works(flags.device);
   if (flags.names.empty()) return all;
@@ -110,26 +110,26 @@ CompareFlags parse(int argc, const char* const* argv, bool& help) {
   CompareFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "bench compare",
-      "Times our work and that of the frameworks it is measured by, in turns, and says which bars "
+      "Compares Tessera's times with those of other frameworks, in turns, and reports which bars "
       "are met.");
   options.add({"python", "Peers",
-               "interpreters of the environments that have PyTorch, TensorFlow, "
-               "JAX with optax, Keras, pandas, Pillow",
+               "interpreters of environments with PyTorch, TensorFlow, JAX and "
+               "optax, Keras, pandas or Pillow",
                programs(flags.python)});
-  options.add({"peers", "Peers", "folder of their programs", app::input_folder(flags.peers)});
+  options.add({"peers", "Peers", "folder of the peers' programs", app::input_folder(flags.peers)});
   options.add({"device", "Work",
-               "training steps on one GPU in place of the works on virtual CPUs, "
-               "cuda, or in small on one CPU, to try them: cpu",
+               "instead of works on virtual CPUs: training steps on one GPU (cuda), or "
+               "small ones on one CPU (cpu), to try the programs",
                app::choice(flags.device, {"cpu", "cuda"})});
-  options.add({"work", "Work", "only these", app::text(flags.names, "NAME,...")});
-  options.add({"rounds", "Work", "turns of everyone", app::integer(flags.rounds, 1, 1000)});
-  options.add({"steps", "Work", "timed steps in a turn, fewer where they are slow",
+  options.add({"work", "Work", "works to run; by default all", app::text(flags.names, "NAME,...")});
+  options.add({"rounds", "Work", "rounds per contender", app::integer(flags.rounds, 1, 1000)});
+  options.add({"steps", "Work", "timed steps per round; fewer if they are slow",
                app::integer(flags.steps, 1, 100000)});
-  options.add({"busy", "Work", "beside a niced program on each processor that never rests",
+  options.add({"busy", "Work", "run a niced busy loop on each processor meanwhile",
                app::toggle(flags.busy)});
   options.add({"folder", "Output",
-               "where the checkpoint and the peers' data are written, and "
-               "removed; $TMPDIR if absent",
+               "folder for the checkpoint and the peers' data, which are "
+               "removed; by default $TMPDIR",
                app::folder_name(flags.folder)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   help = !options.parse(argc, argv);
@@ -147,10 +147,10 @@ void CompareRun::invite(std::vector<Contender>& contenders, const std::string& k
 }
 
 void CompareRun::add_other(const Figures& figures, const std::string& own, const std::string& other,
-                           std::optional<double> most) {
+                           std::optional<double> limit) {
   const auto found = figures.find(other);
   if (found == figures.end()) return;
-  comparison.add_other(found->second, ratio(figures.at(own), found->second, most));
+  comparison.add_other(found->second, ratio(figures.at(own), found->second, limit));
 }
 
 std::string CompareRun::share(const std::string& name, const Examples& examples) const {
@@ -169,11 +169,11 @@ int bench_compare(int argc, const char* const* argv) {
   const CompareFlags flags = parse(argc, argv, help);
   if (help) return 0;
   const std::vector<Work> chosen = chosen_works(flags);
-  // It says why there is none.
+  // gpu(0) throws the reason why there is no GPU.
   if (flags.device == "cuda" && gpu_count() == 0) gpu(0);
   if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
   const app::TemporaryDirectory folder;
-  std::optional<BusyNeighbours> neighbours;
+  std::optional<BusyLoops> neighbours;
   if (flags.busy) neighbours.emplace(std::thread::hardware_concurrency(), 19);
   CompareRun run{Peers(flags.python, flags.peers),
                  flags.rounds,
@@ -187,8 +187,8 @@ int bench_compare(int argc, const char* const* argv) {
     std::cerr << ": " << app::fixed(seconds, 0) << " s" << std::endl;
   }
   std::cout << run.peers.to_string() << worker_count() << " threads" << wait_settings()
-            << ". Least: of " << flags.rounds
-            << " rounds' medians, in turns; it is what is compared.\n\n"
+            << ". Least: the minimum of the medians of " << flags.rounds
+            << " rounds, in turns; this is compared.\n\n"
             << run.comparison.to_string();
   if (!flags.json.empty()) {
     const Json json{{"threads", worker_count()},

@@ -27,7 +27,7 @@ struct DataFlags {
   std::string json;
 };
 
-/// Pictures that an augmentation mirrors and blurs a few times.
+/// An augmentation that flips pictures and blurs them `times` times.
 struct Blur {
   int64_t times = 8;
 
@@ -49,7 +49,7 @@ void read_epoch(const DataPipeline& data) {
   }
 }
 
-/// Seconds of an epoch with so many threads in turns, the medians.
+/// Returns the median seconds of an epoch for each number of threads, measured in turns.
 std::vector<double> epoch_seconds(const std::vector<int64_t>& threads, int64_t rounds) {
   std::vector<std::vector<double>> times(threads.size());
   const DataPipeline data = pictures(rows);
@@ -74,14 +74,14 @@ Sequential compiled_model() {
   return model;
 }
 
-/// What training on one thread waits for its data.
+/// How long training on one thread waits for its data.
 struct Waiting {
-  double step = 0;     ///< seconds of a step on a batch that is there
-  double augment = 0;  ///< seconds in which the augmentation makes one
-  double share = 0;    ///< of the time, in which the loop waits
+  double step = 0;     ///< seconds of a step on a batch in memory
+  double augment = 0;  ///< seconds that the augmentation of a batch takes
+  double share = 0;    ///< fraction of the time that the loop waits
 };
 
-/// With an augmentation that takes at most 0.6 of a step's time.
+/// Measures waiting with an augmentation that takes at most 0.6 of a step's time.
 Waiting waiting() {
   const Sequential model = compiled_model();
   const DataPipeline data = pictures(rows / 2);
@@ -119,8 +119,9 @@ Waiting waiting() {
 int bench_data(int argc, const char* const* argv) {
   DataFlags flags;
   app::AppOptions options = app::AppOptions::bare(
-      "bench data", "Times DataPipeline: map on one thread and two, and training that waits.");
-  options.add({"rounds", "Data", "turns of every epoch", app::integer(flags.rounds, 1, 1000)});
+      "bench data",
+      "Times DataPipeline: map on one and two threads, and how long training waits for data.");
+  options.add({"rounds", "Data", "rounds per configuration", app::integer(flags.rounds, 1, 1000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
   at::set_num_threads(1);

@@ -31,7 +31,7 @@ struct OpsFlags {
   std::string json;
 };
 
-/// Microseconds per call; `aten` is forward alone, negative where it does not run by itself.
+/// Microseconds per call. `aten` is forward alone, negative if it cannot run alone.
 struct Times {
   double aten = -1;
   double one = 0;
@@ -44,7 +44,7 @@ std::vector<std::string> names() {
   return list;
 }
 
-/// forward on whole inputs, without layouts, plans and blocks.
+/// Returns a call of forward on full inputs, without layouts, plans and blocks.
 std::function<void()> aten_call(const OpCase& c, const std::vector<at::Tensor>& inputs) {
   std::vector<std::vector<Interval>> ranges, out_ranges;
   Specs specs;
@@ -75,7 +75,7 @@ Times time_case(const OpCase& c) {
   const std::vector<DTensor> many = place_inputs(c, inputs, create_mesh({{"batch", many_devices}}));
   std::vector<std::function<void()>> calls = {[&] { run_case(c, one); },
                                               [&] { run_case(c, many); }};
-  // A window is fetched before forward; forward never sees an empty block.
+  // Not alone: windowed operations exchange halos first, and forward never gets empty blocks.
   const bool alone = !c.info->whole && !c.info->windowed && !is_empty(c);
   if (alone) calls.push_back(aten_call(c, inputs));
   const std::vector<double> seconds = seconds_per_call(calls);
@@ -116,10 +116,10 @@ void run(const OpsFlags& flags) {
     }
   }
   std::cout << "Operations, microseconds per call, " << worker_count() << " threads. ATen: the "
-            << "operation's forward alone, on whole tensors.\n\n"
+            << "operation's forward alone, on full tensors.\n\n"
             << table.to_string();
   if (!small.empty()) {
-    std::cout << "\nAs the sample is, for its attributes or empty inputs fix the extents:\n";
+    std::cout << "\nNot scaled, as attributes or empty inputs fix the extents:\n";
     for (const std::string& text : small) std::cout << "  " << text << "\n";
   }
   if (flags.json.empty()) return;
@@ -133,10 +133,11 @@ int bench_ops(int argc, const char* const* argv) {
   OpsFlags flags;
   app::AppOptions options =
       app::AppOptions::bare("bench ops", "Times every registered operation on its samples.");
-  options.add({"op", "Operations", "only these", app::words(flags.ops, "NAME,...", names())});
+  options.add({"op", "Operations", "operations to time; by default all",
+               app::words(flags.ops, "NAME,...", names())});
   options.add({"scale", "Operations",
-               "grow the samples to about 100,000 elements; as they are, they show what a call "
-               "costs",
+               "grow the samples to about 100,000 elements; without, they show the overhead of a "
+               "call",
                app::toggle(flags.scale)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;

@@ -34,7 +34,7 @@ struct ServerFlags {
   std::string json;
 };
 
-/// The MLP's batches over and over.
+/// The MLP's batches, repeated.
 class Repeated final : public Dataset {
  public:
   explicit Repeated(int64_t steps) : data_(mlp_data()), size_(steps * mlp_batch_size) {}
@@ -51,8 +51,8 @@ class Repeated final : public Dataset {
   int64_t size_;
 };
 
-/// Steps per second of every epoch, the first and the last step of it left out: what is done once
-/// an epoch is no part of a step.
+/// Measures steps per second of every epoch, without its first and last step, so that work done
+/// once per epoch is not counted.
 class Pace final : public Callback, public OccasionalWeightReader {
  public:
   using Clock = std::chrono::steady_clock;
@@ -64,7 +64,7 @@ class Pace final : public Callback, public OccasionalWeightReader {
   }
   bool wants_batch_logs(int64_t) override { return false; }
   std::optional<int64_t> batches_to_weights() override { return std::nullopt; }
-  /// Without the first epoch, which warms up; none on a task that hears of none.
+  /// Returns the values of all epochs but the first, a warm-up; none on tasks without callbacks.
   std::vector<double> paces() const {
     return {paces_.begin() + (paces_.empty() ? 0 : 1), paces_.end()};
   }
@@ -85,8 +85,8 @@ std::vector<double> train(const ServerFlags& flags) {
 }
 
 void add_step_options(app::AppOptions& options, ServerFlags& flags) {
-  options.add({"rounds", "Step", "epochs that are timed", app::integer(flags.rounds, 1, 1000)});
-  options.add({"steps", "Step", "of an epoch", app::integer(flags.steps, 4, 100000)});
+  options.add({"rounds", "Step", "timed epochs", app::integer(flags.rounds, 1, 1000)});
+  options.add({"steps", "Step", "steps per epoch", app::integer(flags.steps, 4, 100000)});
 }
 
 struct ServerRow {
@@ -95,7 +95,7 @@ struct ServerRow {
   double best() const { return *std::max_element(paces.begin(), paces.end()); }
 };
 
-/// Runs a job of this program's own processes.
+/// Runs a job whose tasks are processes of this program.
 ServerRow run_job(const ServerFlags& flags, int64_t workers) {
   const app::TemporaryDirectory folder;
   const std::string file = folder.path() + "/paces.json";
@@ -105,7 +105,7 @@ ServerRow run_job(const ServerFlags& flags, int64_t workers) {
   const int code = launch(command, {.processes = static_cast<int>(workers),
                                     .servers = static_cast<int>(flags.servers)});
   if (code != 0) {
-    throw StateError("bench", "every task ends well", str("exit code ", code), "see what it says");
+    throw StateError("bench", "every task must succeed", str("exit code ", code), "see its output");
   }
   return {workers, parse_json(read_file(file), file).get<std::vector<double>>()};
 }
@@ -162,7 +162,7 @@ int bench_parameter_server(int argc, const char* const* argv) {
   add_step_options(options, flags);
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
-  // Jobs first: they are launched from a process without other threads.
+  // Jobs come first, since they must be launched before this process starts threads.
   ::setenv("OMP_NUM_THREADS", "1", 1);
   std::vector<ServerRow> rows(1);
   for (const int64_t workers : flags.workers) rows.push_back(run_job(flags, workers));

@@ -28,8 +28,8 @@ using namespace detail;
 namespace {
 
 constexpr int64_t process_warm_up_steps = 5;
-/// What a step may cost against PyTorch's DistributedDataParallel.
-constexpr double process_most_ratio = 0.8;
+/// Maximum time of a step relative to PyTorch's DistributedDataParallel.
+constexpr double process_max_ratio = 0.8;
 
 struct ProcessFlags {
   int64_t processes = 2;
@@ -39,7 +39,7 @@ struct ProcessFlags {
   std::string json;
 };
 
-/// Steps of the MLP on a mesh over all processes of the run.
+/// Runs steps of the MLP on a mesh over all processes of the run.
 class Steps {
  public:
   explicit Steps(const LayoutMap& layouts)
@@ -58,13 +58,14 @@ class Steps {
   TrainingSteps steps_;
 };
 
-/// One way to make the step, and its times.
+/// A configuration and its times.
 struct ProcessRow {
   std::string name;
-  /// "milliseconds" of each step, and what part of its reductions backward hid.
+  /// Returns the "milliseconds" of each step, and the fraction of its reductions "hidden" behind
+  /// the backward pass.
   std::function<Json(int64_t steps)> run;
-  std::vector<double> rounds = {};  ///< median milliseconds of each
-  std::vector<double> hidden = {};  ///< medians, where they are known
+  std::vector<double> rounds = {};  ///< median milliseconds of each round
+  std::vector<double> hidden = {};  ///< median hidden fraction of each round, if known
   double best() const { return *std::min_element(rounds.begin(), rounds.end()); }
 };
 
@@ -110,17 +111,17 @@ void print_process(const std::vector<ProcessRow>& rows, const ProcessFlags& flag
                row.hidden.empty() ? "" : app::fixed(100 * median(row.hidden), 0) + " %"});
   }
   std::cout << "A training step (784-700-500-10, batch " << mlp_batch_size
-            << ", Adam): the least of " << flags.rounds << " rounds' medians of " << flags.steps
-            << " steps, in turns.\n\n"
+            << ", Adam): the minimum over " << flags.rounds << " rounds of the median of "
+            << flags.steps << " steps, in turns.\n\n"
             << table.to_string();
   if (flags.torch.empty()) {
-    std::cout << "\nFor PyTorch beside it: --torch PYTHON, an interpreter that has it.\n";
+    std::cout << "\nTo compare with PyTorch, pass --torch PYTHON, an interpreter that has it.\n";
     return;
   }
   const double ratio = rows[1].best() / rows.back().best();
   std::cout << "\nshared memory: " << app::fixed(ratio, 2) << " times PyTorch; at most "
-            << app::fixed(process_most_ratio, 1)
-            << (ratio <= process_most_ratio ? ": met\n" : ": missed\n");
+            << app::fixed(process_max_ratio, 1)
+            << (ratio <= process_max_ratio ? ": met\n" : ": missed\n");
 }
 
 void save_process(const std::vector<ProcessRow>& rows, const std::string& path) {
@@ -159,13 +160,13 @@ int bench_processes(int argc, const char* const* argv) {
   ProcessFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "bench processes",
-      "Times a training step (784-700-500-10, batch 128, Adam) on several processes of one thread, "
-      "on as many devices of one process, and under PyTorch's DDP; they take turns.");
-  options.add({"processes", "Step", "how many", app::integer(flags.processes, 2, 64)});
+      "Times a training step (784-700-500-10, batch 128, Adam) on several single-threaded "
+      "processes, on as many devices of one process, and under PyTorch's DDP, in turns.");
+  options.add({"processes", "Step", "number of processes", app::integer(flags.processes, 2, 64)});
   options.add({"torch", "Step", "Python interpreter with PyTorch, to compare with",
                app::input_file(flags.torch, "PYTHON")});
-  options.add({"rounds", "Step", "turns of every way", app::integer(flags.rounds, 1, 1000)});
-  options.add({"steps", "Step", "timed steps in a round", app::integer(flags.steps, 1, 100000)});
+  options.add({"rounds", "Step", "rounds per configuration", app::integer(flags.rounds, 1, 1000)});
+  options.add({"steps", "Step", "timed steps per round", app::integer(flags.steps, 1, 100000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
   std::vector<ProcessRow> rows = make_process_rows(flags);

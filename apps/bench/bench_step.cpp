@@ -28,8 +28,8 @@ using namespace detail;
 namespace {
 
 constexpr int64_t step_warm_up_steps = 3;
-/// What data parallelism over virtual devices may cost against one device.
-constexpr double step_most_ratio = 1.5;
+/// Maximum time of a data-parallel step on virtual devices relative to one device.
+constexpr double step_max_ratio = 1.5;
 
 struct StepFlags {
   std::vector<int64_t> devices = {1, 8, 64};
@@ -41,10 +41,10 @@ struct StepFlags {
 
 /// One configuration and its times.
 struct StepRow {
-  int64_t devices;  ///< 0: by hand on ATen
+  int64_t devices;  ///< 0: directly on ATen
   std::string blocks;
   BlockPolicy policy;
-  std::function<double()> step;     ///< makes one; milliseconds
+  std::function<double()> step;     ///< runs a step; returns milliseconds
   std::vector<double> rounds = {};  ///< median milliseconds of each round
   double fastest = INFINITY;        ///< milliseconds of the fastest step
   double best() const { return *std::min_element(rounds.begin(), rounds.end()); }
@@ -69,7 +69,8 @@ StepRow row_by_hand(const TensorDataset& data) {
           }};
 }
 
-/// By hand; one device, once, for all policies are alike there; then what was asked for.
+/// Returns the step on ATen; one device, where all policies are equal; then the requested
+/// configurations.
 std::vector<StepRow> make_step_rows(const StepFlags& flags, const TensorDataset& data) {
   std::vector<StepRow> rows = {row_by_hand(data)};
   rows.push_back(model_row(1, "per_worker", BlockPolicy::per_worker, data));
@@ -103,12 +104,12 @@ void print_step(const std::vector<StepRow>& rows, const StepFlags& flags) {
                app::fixed(ratio, 2)});
     if (row.devices == 8 && row.policy == BlockPolicy::per_worker) {
       verdict = "\n8 devices, per_worker: " + app::fixed(ratio, 2) + " times one device; at most " +
-                app::fixed(step_most_ratio, 1) +
-                (ratio <= step_most_ratio ? ": met\n" : ": missed\n");
+                app::fixed(step_max_ratio, 1) +
+                (ratio <= step_max_ratio ? ": met\n" : ": missed\n");
     }
   }
-  std::cout << "A training step, milliseconds, " << worker_count() << " threads: the least of "
-            << flags.rounds << " rounds' medians of " << flags.steps << " steps.\n\n"
+  std::cout << "A training step, milliseconds, " << worker_count() << " threads: the minimum over "
+            << flags.rounds << " rounds of the median of " << flags.steps << " steps.\n\n"
             << table.to_string() << verdict;
 }
 
@@ -133,14 +134,13 @@ int bench_step(int argc, const char* const* argv) {
   for (const auto& [name, policy] : block_policies()) known.push_back(name);
   app::AppOptions options = app::AppOptions::bare(
       "bench step",
-      "Times a training step (784-700-500-10, batch 128, Adam) on one device and on virtual ones; "
-      "the configurations take turns.");
+      "Times a training step (784-700-500-10, batch 128, Adam) on one device and on virtual ones, "
+      "in turns.");
   options.add({"devices", "Step", "sizes of the mesh", app::integers(flags.devices, 1)});
-  options.add({"blocks", "Step", "block policies; all if absent",
+  options.add({"blocks", "Step", "block policies; by default all",
                app::words(flags.blocks, "POLICY,...", known)});
-  options.add(
-      {"rounds", "Step", "turns of every configuration", app::integer(flags.rounds, 1, 1000)});
-  options.add({"steps", "Step", "timed steps in a round", app::integer(flags.steps, 1, 100000)});
+  options.add({"rounds", "Step", "rounds per configuration", app::integer(flags.rounds, 1, 1000)});
+  options.add({"steps", "Step", "timed steps per round", app::integer(flags.steps, 1, 100000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
   const TensorDataset data = mlp_data();

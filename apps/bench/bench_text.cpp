@@ -38,7 +38,7 @@ struct Pass {
   double seconds = INFINITY;
 };
 
-/// Every batch of an epoch, as training asks for them.
+/// Reads every batch of an epoch, as training does.
 void read_all(const Dataset& data) {
   std::vector<int64_t> rows;
   for (int64_t first = 0; first < data.size(); first += batch_size) {
@@ -91,11 +91,11 @@ int bench_text(int argc, const char* const* argv) {
   TextFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "bench text", "Times TextVectorization on IMDB's reviews; reading them is not counted.");
-  options.add({"data-dir", "Text", "folder of the IMDB files; else as imdb looks for them",
+  options.add({"data-dir", "Text", "folder of the IMDB files; by default where imdb looks",
                app::input_folder(flags.data_dir)});
   options.add(
       {"max-tokens", "Text", "size of the vocabulary", app::integer(flags.max_tokens, 3, 1000000)});
-  options.add({"rounds", "Text", "turns of every pass", app::integer(flags.rounds, 1, 1000)});
+  options.add({"rounds", "Text", "rounds per pass", app::integer(flags.rounds, 1, 1000)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
   const auto texts = datasets::imdb({.path = flags.data_dir});

@@ -26,7 +26,7 @@ namespace {
 
 }  // namespace
 
-BusyNeighbours::BusyNeighbours(unsigned count, int niceness) {
+BusyLoops::BusyLoops(unsigned count, int niceness) {
   for (unsigned i = 0; i < count; ++i) {
     const pid_t pid = ::fork();
     if (pid < 0) {
@@ -38,7 +38,7 @@ BusyNeighbours::BusyNeighbours(unsigned count, int niceness) {
   }
 }
 
-BusyNeighbours::~BusyNeighbours() {
+BusyLoops::~BusyLoops() {
   for (const pid_t pid : pids_) {
     ::kill(pid, SIGKILL);
     ::waitpid(pid, nullptr, 0);

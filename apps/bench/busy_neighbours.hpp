@@ -6,16 +6,16 @@
 
 namespace tessera::bench {
 
-/// Programs that never rest while this is alive, as other users of a machine have them, each in a
-/// session of its own. Where Linux shares the processor among sessions
-/// (kernel.sched_autogroup_enabled) each gets as much as we do, however niced.
-class BusyNeighbours {
+/// Busy loops that run during this object's lifetime, like programs of other users of the machine,
+/// each in its own session. If Linux shares processors among sessions
+/// (kernel.sched_autogroup_enabled), each gets as much time as this program, whatever its niceness.
+class BusyLoops {
  public:
-  /// `niceness` from 0 to 19, the least priority. Throws ConfigError if none can be started.
-  BusyNeighbours(unsigned count, int niceness);
-  ~BusyNeighbours();
-  BusyNeighbours(const BusyNeighbours&) = delete;
-  BusyNeighbours& operator=(const BusyNeighbours&) = delete;
+  /// `niceness` is 0 to 19 (lowest priority). Throws ConfigError if they cannot be started.
+  BusyLoops(unsigned count, int niceness);
+  ~BusyLoops();
+  BusyLoops(const BusyLoops&) = delete;
+  BusyLoops& operator=(const BusyLoops&) = delete;
 
  private:
   std::vector<pid_t> pids_;

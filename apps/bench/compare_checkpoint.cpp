@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 constexpr int64_t parts = 8;
 constexpr int64_t part_numbers = int64_t{1} << 25;
 constexpr double bytes = 4.0 * parts * part_numbers;
-/// Of dd's speed, and bytes a second.
+/// Minimum save speed relative to dd, and minimum load speed in bytes per second.
 constexpr double least_save = 0.7, least_load = 1e9;
 
 std::vector<Variable> make_weights() {
@@ -37,7 +37,7 @@ std::vector<Variable> make_weights() {
   return weights;
 }
 
-/// The same bytes in one file, which stays in the page cache.
+/// Writes the weights' bytes to one file, which stays in the page cache.
 void write_plain(const std::vector<Variable>& weights, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
   for (const Variable& weight : weights) {
@@ -47,7 +47,8 @@ void write_plain(const std::vector<Variable>& weights, const std::string& path) 
   }
 }
 
-/// Milliseconds of work that writes `path` anew, with nothing else left to write before.
+/// Returns the milliseconds of work that writes `path`, after removing it and flushing all other
+/// writes.
 template <class Work>
 double written(const std::string& path, const Work& work) {
   fs::remove_all(path);
@@ -82,9 +83,8 @@ void compare_checkpoint(CompareRun& run) {
   }
   run.comparison.add_own("checkpoint of 1 GB, save", save);
   run.comparison.add_other(dd, {median(speeds), Bar{least_save, false}, "of its speed"});
-  run.comparison.add_own(
-      "checkpoint of 1 GB, load", load,
-      Judgement{bytes / load.least() / 1e6, Bar{least_load / 1e9, false}, "GB/s"});
+  run.comparison.add_own("checkpoint of 1 GB, load", load,
+                         Verdict{bytes / load.least() / 1e6, Bar{least_load / 1e9, false}, "GB/s"});
   for (const std::string& path : {saved, source, copied}) fs::remove_all(path);
 }
 

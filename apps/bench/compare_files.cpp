@@ -23,7 +23,7 @@ constexpr int64_t picture_count = 10'000;
 constexpr int64_t picture_height = 300;
 constexpr int64_t picture_width = 400;
 
-/// Numbers of all digits, a sixth of them whole.
+/// Writes a CSV file of numbers with all digits, a sixth of the columns integers.
 std::string share_csv(const CompareRun& run) {
   std::mt19937_64 random(1);
   std::normal_distribution<double> normal;
@@ -45,7 +45,7 @@ std::string share_csv(const CompareRun& run) {
   return path;
 }
 
-/// Pictures of waves in two classes, with the noise that a camera has.
+/// Writes pictures of waves in two classes, with noise like a camera's.
 std::string share_pictures(const CompareRun& run) {
   const std::string folder = run.folder + "/pictures";
   std::minstd_rand random(1);

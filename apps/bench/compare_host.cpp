@@ -19,7 +19,7 @@ using namespace detail;
 
 namespace {
 
-/// Texts one after the other, a zero byte behind each.
+/// Writes all texts to a file, each followed by a zero byte.
 std::string share_texts(const CompareRun& run, const TextData& texts) {
   std::string all;
   for (int64_t i = 0; i < texts.size(); ++i) {
@@ -31,7 +31,7 @@ std::string share_texts(const CompareRun& run, const TextData& texts) {
   return path;
 }
 
-/// Milliseconds from the start of a program to its answer to a first step.
+/// Returns the milliseconds from the start of a program to its answer to a first step.
 double start_of(const Contender& contender) {
   std::unique_ptr<LineProcess> process;
   return 1e3 * seconds_of([&] {
@@ -40,7 +40,7 @@ double start_of(const Contender& contender) {
          });
 }
 
-/// Megabytes that a training of the large model on so many devices takes.
+/// Returns the megabytes by which training the large model on `devices` devices grows a process.
 double growth_of(const std::string& devices) {
   LineProcess process({own_program, "compare-work", "memory", "--devices", devices});
   return process.run(3).at("megabytes").get<double>();

@@ -27,7 +27,7 @@ Contender own_mlp(const std::string& devices, const std::string& blocks) {
                        {"mlp", "--devices", devices, "--blocks", blocks});
 }
 
-/// What PyTorch's program is told, and how the table has it.
+/// Returns the modes of PyTorch's program, and their names in the table.
 const std::vector<std::pair<std::string, std::string>>& torch_modes() {
   static const std::vector<std::pair<std::string, std::string>> all = {
       {"eager", ", eager"}, {"compile", ", compiled"}, {"graphs", ", compiled, CUDA graphs"}};
@@ -46,7 +46,7 @@ Examples all_of(const Dataset& data) {
   return data.get(rows);
 }
 
-/// The data and sizes of a work for the peers; where they are, without the endings.
+/// Writes data and sizes of a work for the peers; returns their path without the extensions.
 std::string share_step_work(const CompareRun& run, const StepWork& work) {
   std::string path = run.share(work.name, all_of(work.data()));
   write_file_atomically(path + ".json", to_json_text(work.sizes));
@@ -115,7 +115,7 @@ void compare_fit(CompareRun& run) {
              {data, "jax", "dense"});
   for (Contender& contender : all) contender.terminal = true;
   run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "dense"});
-  // Of two epochs.
+  // A round is two epochs.
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 2, .warm_up = 0});
   run.comparison.add_own("fit, a step", figures.at("own"));
   run.add_other(figures, "own", "keras", 1.0);
@@ -131,7 +131,7 @@ void compare_cnn(CompareRun& run) {
   }
   for (Contender& contender : all) contender.terminal = true;
   run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "cnn"});
-  // Of an epoch; the first compiles.
+  // A round is one epoch, after a warm-up epoch, which compiles.
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 1});
   run.comparison.add_own("cnn fit, a step", figures.at("own"));
   for (const char* other : {"tensorflow", "jax", "torch"}) {
@@ -172,7 +172,7 @@ void compare_transformer(CompareRun& run) {
     run.invite(all, "torch", "torch", ", SDPA, fused Adam", "torch_step.py", {work.kind, data});
     run.invite(all, "jax", "jax", ", jitted", "jax_step.py", {work.kind, data, "1"});
     run.invite(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
-    // Steps are long: some of them tell as much.
+    // Steps are long, so that fewer suffice.
     const Figures figures =
         take_turns(all, {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 8, 2)});
     run.comparison.add_own(work.title, figures.at("own 1"));
@@ -192,9 +192,9 @@ void compare_uploads(CompareRun& run, const StepWork& work) {
              {work.kind, data, run.device, "resident"});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own(work.title, figures.at("own fit"));
-  // A CPU has nothing to bring anywhere.
-  const auto most = run.device == "cuda" ? std::optional(1.05) : std::nullopt;
-  run.add_other(figures, "own fit", "own resident", most);
+  // On a CPU there is nothing to copy.
+  const auto limit = run.device == "cuda" ? std::optional(1.05) : std::nullopt;
+  run.add_other(figures, "own fit", "own resident", limit);
   run.add_other(figures, "own fit", "torch");
   run.add_other(figures, "own fit", "torch resident");
 }
@@ -206,9 +206,9 @@ void compare_dropout(CompareRun& run) {
   const Figures figures = take_turns({own("dropout", "ours"), own("copy", "a copy")},
                                      {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own("dropout alone", figures.at("dropout"));
-  // Of a copy's bandwidth half, on a GPU.
-  const auto most = run.device == "cuda" ? std::optional(2.0) : std::nullopt;
-  run.add_other(figures, "dropout", "copy", most);
+  // On a GPU it should reach half the bandwidth of a copy.
+  const auto limit = run.device == "cuda" ? std::optional(2.0) : std::nullopt;
+  run.add_other(figures, "dropout", "copy", limit);
 }
 
 }  // namespace tessera::bench

@@ -52,7 +52,7 @@ TimedWork imdb_work(const WorkFlags& flags) {
       std::make_shared<TrainingSteps>(imdb_model(layouts), layouts, imdb_data(), imdb_batch_size));
 }
 
-/// Epochs of fit, in milliseconds a step.
+/// Times epochs of fit, in milliseconds per step.
 TimedWork fit_work(const MnistDataset& data, const Sequential& model) {
   const double steps = static_cast<double>((data.size() + mlp_batch_size - 1) / mlp_batch_size);
   return [=](int64_t epochs) {
@@ -62,7 +62,7 @@ TimedWork fit_work(const MnistDataset& data, const Sequential& model) {
   };
 }
 
-/// fit on batches of the host, over and over, in milliseconds a step.
+/// Times fit on batches on the host, repeated endlessly, in milliseconds per step.
 TimedWork endless_fit(const ModelHandle& model, const TensorDataset& data, int64_t batch_size) {
   const auto start = [=] {
     return [batches = Batches(data, batch_size)]() mutable -> std::optional<Examples> {
@@ -77,7 +77,7 @@ TimedWork endless_fit(const ModelHandle& model, const TensorDataset& data, int64
   };
 }
 
-/// Steps on batches that lie on the device already.
+/// Times steps on batches that are already on the device.
 TimedWork resident_steps(const ModelHandle& model, const LayoutMap& layouts,
                          const TensorDataset& data, int64_t batch_size) {
   std::vector<Batch> batches;
@@ -95,7 +95,7 @@ TimedWork resident_steps(const ModelHandle& model, const LayoutMap& layouts,
   };
 }
 
-/// Training as `bench compare --device` and `--work transformer` have it.
+/// Times the training of `bench compare --device` and `--work transformer`.
 TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   set_dtype_policy(dtype_policy(work.dtype));
   const LayoutMap layouts(mesh_of(flags));
@@ -109,7 +109,7 @@ TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   return stepping(steps);
 }
 
-/// Learning the vocabulary, and every row as training asks for it.
+/// Times learning the vocabulary and reading every row, as training does.
 TimedWork text_work(const WorkFlags&) {
   const auto texts = datasets::imdb();
   return [texts](int64_t count) {
@@ -132,7 +132,7 @@ TimedWork text_work(const WorkFlags&) {
   };
 }
 
-/// A CSV file read whole.
+/// Times reading a CSV file.
 TimedWork csv_work(const WorkFlags& flags) {
   return [path = flags.data](int64_t count) {
     std::vector<double> taken;
@@ -143,7 +143,7 @@ TimedWork csv_work(const WorkFlags& flags) {
   };
 }
 
-/// An epoch of a folder's pictures, in batches of 32 that two threads take in turns.
+/// Times an epoch of a folder's pictures, in batches of 32 on two threads.
 TimedWork pictures_work(const WorkFlags& flags) {
   const auto data = std::make_shared<datasets::ImageFolder>(
       flags.data, ImageFolderOptions{.image_size = {224, 224}, .shuffle = false});
@@ -178,7 +178,7 @@ TimedWork first_step_work(const WorkFlags& flags) {
   };
 }
 
-/// A line of /proc/self/status, such as "VmRSS", in megabytes.
+/// Returns a value of /proc/self/status, such as "VmRSS", in megabytes.
 double memory(const std::string& name) {
   std::ifstream file("/proc/self/status");
   for (std::string line; std::getline(file, line);) {
@@ -187,7 +187,7 @@ double memory(const std::string& name) {
   return 0;
 }
 
-/// By how much the process grows at most while the large model is trained.
+/// Measures the peak memory growth of the process while it trains the large model.
 TimedWork memory_work(const WorkFlags& flags) {
   const double bare = memory("VmRSS");
   const LayoutMap layouts = batch_layouts(flags);
@@ -241,15 +241,15 @@ int compare_work(int argc, const char* const* argv) {
                        "mlp, imdb, fit, cnn, text, csv, pictures, attention, first-step or "
                        "memory; with a device one of bench compare --device, or copy",
                        flags.work);
-  options.add(
-      {"device", "Work", "in place of virtual CPUs", app::choice(flags.device, {"cpu", "cuda"})});
-  options.add({"way", "Work", "from batches of the host, from batches of the device, or by fit",
+  options.add({"device", "Work", "device type, instead of virtual CPUs",
+               app::choice(flags.device, {"cpu", "cuda"})});
+  options.add({"way", "Work", "step: batches on the host; resident: batches on the device; fit",
                app::choice(flags.way, {"step", "resident", "fit"})});
-  options.add({"devices", "Work", "of the mesh", app::integer(flags.devices, 1, 4096)});
+  options.add({"devices", "Work", "devices of the mesh", app::integer(flags.devices, 1, 4096)});
   options.add({"blocks", "Work", "block policy",
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});
-  options.add(
-      {"scheme", "Work", "of imdb", app::choice(flags.scheme, {"data", "model", "spatial"})});
+  options.add({"scheme", "Work", "scheme of imdb",
+               app::choice(flags.scheme, {"data", "model", "spatial"})});
   options.add(
       {"data", "Work", "the file of csv, the folder of pictures", app::text(flags.data, "PATH")});
   if (!options.parse(argc, argv)) return 0;

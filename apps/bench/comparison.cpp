@@ -13,36 +13,36 @@ namespace {
 
 int decimals(double value) { return value < 10 ? 3 : 1; }
 
-std::string text_of(const Judgement& judgement) {
-  if (judgement.unit.empty()) return app::fixed(judgement.value, 3);
-  return app::fixed(judgement.value, 2) + " " + judgement.unit;
+std::string text_of(const Verdict& verdict) {
+  if (verdict.unit.empty()) return app::fixed(verdict.value, 3);
+  return app::fixed(verdict.value, 2) + " " + verdict.unit;
 }
 
 std::string text_of(const Bar& bar, const std::string& unit) {
-  return (bar.at_most ? "<= " : ">= ") + text_of(Judgement{bar.value, {}, unit});
+  return (bar.at_most ? "<= " : ">= ") + text_of(Verdict{bar.value, {}, unit});
 }
 
 }  // namespace
 
 double Figure::least() const { return *std::min_element(rounds.begin(), rounds.end()); }
 
-Judgement ratio(const Figure& own, const Figure& other, std::optional<double> most) {
-  Judgement judgement{own.least() / other.least()};
-  if (most) judgement.bar = Bar{*most};
-  return judgement;
+Verdict ratio(const Figure& own, const Figure& other, std::optional<double> limit) {
+  Verdict verdict{own.least() / other.least()};
+  if (limit) verdict.bar = Bar{*limit};
+  return verdict;
 }
 
-Judgement difference(const Figure& own, const Figure& other, double most) {
-  return {own.least() - other.least(), Bar{most}, own.unit};
+Verdict difference(const Figure& own, const Figure& other, double limit) {
+  return {own.least() - other.least(), Bar{limit}, own.unit};
 }
 
 void Comparison::add_own(const std::string& work, const Figure& own,
-                         std::optional<Judgement> judgement) {
-  rows_.push_back({work, true, own, std::move(judgement)});
+                         std::optional<Verdict> verdict) {
+  rows_.push_back({work, true, own, std::move(verdict)});
 }
 
-void Comparison::add_other(const Figure& other, const Judgement& judgement) {
-  rows_.push_back({rows_.back().work, false, other, judgement});
+void Comparison::add_other(const Figure& other, const Verdict& verdict) {
+  rows_.push_back({rows_.back().work, false, other, verdict});
 }
 
 std::string Comparison::to_string() const {
@@ -52,11 +52,11 @@ std::string Comparison::to_string() const {
     std::vector<std::string> cells = {row.own ? row.work : "", row.figure.who,
                                       app::fixed(median(row.figure.rounds), decimals(least)),
                                       app::fixed(least, decimals(least)), row.figure.unit};
-    if (row.judgement) {
-      cells.push_back(text_of(*row.judgement));
-      if (const auto& bar = row.judgement->bar) {
-        cells.push_back(text_of(*bar, row.judgement->unit));
-        cells.push_back(bar->met_by(row.judgement->value) ? "met" : "missed");
+    if (row.verdict) {
+      cells.push_back(text_of(*row.verdict));
+      if (const auto& bar = row.verdict->bar) {
+        cells.push_back(text_of(*bar, row.verdict->unit));
+        cells.push_back(bar->met_by(row.verdict->value) ? "met" : "missed");
       }
     }
     table.add(std::move(cells));
@@ -74,11 +74,11 @@ Json Comparison::to_json() const {
               {"rounds", row.figure.rounds},
               {"median", median(row.figure.rounds)},
               {"least", row.figure.least()}};
-    if (row.judgement) {
-      json["ours_to_it"] = row.judgement->value;
-      if (const auto& bar = row.judgement->bar) {
+    if (row.verdict) {
+      json["ours_to_it"] = row.verdict->value;
+      if (const auto& bar = row.verdict->bar) {
         json[bar->at_most ? "at_most" : "at_least"] = bar->value;
-        json["met"] = bar->met_by(row.judgement->value);
+        json["met"] = bar->met_by(row.verdict->value);
       }
     }
     list.push_back(std::move(json));

@@ -10,7 +10,7 @@ namespace tessera::bench {
 
 using namespace detail;
 
-/// What one contender took: a value for each round, of which the least is compared.
+/// The measurements of a contender, one per round; their minimum is compared.
 struct Figure {
   std::string who;
   std::vector<double> rounds = {};
@@ -18,32 +18,32 @@ struct Figure {
   double least() const;
 };
 
-/// A bound that a value has to keep.
+/// A bound that a value should meet.
 struct Bar {
   double value = 0;
   bool at_most = true;
   bool met_by(double other) const { return at_most ? other <= value : other >= value; }
 };
 
-/// What our figure comes to beside another one.
-struct Judgement {
+/// The comparison of our figure with another one.
+struct Verdict {
   double value = 0;
   std::optional<Bar> bar = std::nullopt;
   std::string unit = "";  ///< "": a ratio
 };
 
-/// Ours over theirs, and what it may be at most.
-Judgement ratio(const Figure& own, const Figure& other, std::optional<double> most = std::nullopt);
-/// Ours less theirs.
-Judgement difference(const Figure& own, const Figure& other, double most);
+/// Returns our figure divided by the other one, which may be at most `limit`.
+Verdict ratio(const Figure& own, const Figure& other, std::optional<double> limit = std::nullopt);
+/// Returns our figure minus the other one, which may be at most `limit`.
+Verdict difference(const Figure& own, const Figure& other, double limit);
 
-/// The table of what was compared: under each figure of ours those it is compared with.
+/// The table of results: below each of our figures, those that it is compared with.
 class Comparison {
  public:
-  /// Begins a piece of work; a judgement is of the figure by itself.
+  /// Begins a work with our figure; `verdict` judges that figure alone.
   void add_own(const std::string& work, const Figure& own,
-               std::optional<Judgement> judgement = std::nullopt);
-  void add_other(const Figure& other, const Judgement& judgement);
+               std::optional<Verdict> verdict = std::nullopt);
+  void add_other(const Figure& other, const Verdict& verdict);
   std::string to_string() const;
   Json to_json() const;
 
@@ -52,7 +52,7 @@ class Comparison {
     std::string work;
     bool own;
     Figure figure;
-    std::optional<Judgement> judgement;
+    std::optional<Verdict> verdict;
   };
   std::vector<Row> rows_;
 };

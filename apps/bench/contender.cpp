@@ -15,7 +15,7 @@ using namespace detail;
 
 namespace {
 
-/// What a turn may take: slower contenders make fewer steps.
+/// Maximum duration of a turn; slower contenders run fewer steps.
 constexpr double max_milliseconds = 3000;
 constexpr int64_t fewest_steps = 5;
 
@@ -38,7 +38,7 @@ const PeerName& name_of(const std::string& peer) {
                        [&](const PeerName& name) { return name.key == peer; });
 }
 
-/// A contender at work.
+/// A running contender.
 struct Runner {
   Contender contender;
   std::unique_ptr<LineProcess> process;
@@ -52,7 +52,7 @@ struct Runner {
 
 bool is_own(const Contender& contender) { return contender.command[0] == own_program; }
 
-/// Does it with each; who fails is left out.
+/// Calls `work` for each runner; a peer that fails is left out.
 template <class Work>
 void with_each(std::vector<Runner>& runners, const Work& work) {
   for (auto runner = runners.begin(); runner != runners.end();) {
@@ -89,9 +89,9 @@ Peers::Peers(const std::vector<std::string>& interpreters, std::string folder)
   }
 }
 
-const Peers::EnvironmentLookup* Peers::environment_of(const std::string& peer) const {
+const Peers::PythonEnvironment* Peers::environment_of(const std::string& peer) const {
   const PeerName& name = name_of(peer);
-  for (const EnvironmentLookup& environment : environments_) {
+  for (const PythonEnvironment& environment : environments_) {
     const bool has_all = std::all_of(
         name.packages.begin(), name.packages.end(),
         [&](const std::string& package) { return environment.versions.count(package) > 0; });
@@ -103,7 +103,7 @@ const Peers::EnvironmentLookup* Peers::environment_of(const std::string& peer) c
 std::optional<Contender> Peers::find(const std::string& key, const std::string& peer,
                                      const std::string& how, const std::string& program,
                                      const std::vector<std::string>& arguments) const {
-  const EnvironmentLookup* environment = environment_of(peer);
+  const PythonEnvironment* environment = environment_of(peer);
   if (!environment) return std::nullopt;
   std::vector<std::string> command = {environment->python, folder_ + "/" + program};
   command.insert(command.end(), arguments.begin(), arguments.end());
@@ -113,7 +113,7 @@ std::optional<Contender> Peers::find(const std::string& key, const std::string& 
 std::string Peers::to_string() const {
   std::string text;
   for (const PeerName& name : peer_names()) {
-    const EnvironmentLookup* environment = environment_of(name.key);
+    const PythonEnvironment* environment = environment_of(name.key);
     text += name.name +
             (environment ? " " + environment->versions.at(name.packages[0])
                          : ": not found, see --python") +
@@ -125,7 +125,7 @@ std::string Peers::to_string() const {
 Json Peers::versions() const {
   Json versions = Json::object();
   for (const PeerName& name : peer_names()) {
-    if (const EnvironmentLookup* environment = environment_of(name.key)) {
+    if (const PythonEnvironment* environment = environment_of(name.key)) {
       versions[name.name] = environment->versions.at(name.packages[0]);
     }
   }
@@ -138,7 +138,7 @@ Figures take_turns(const std::vector<Contender>& contenders, const TurnOptions& 
     const LineProcessOptions process{.terminal = contender.terminal};
     runners.push_back({contender, std::make_unique<LineProcess>(contender.command, process)});
   }
-  // First steps side by side, for some compile for a minute.
+  // Run the first steps concurrently, as some compile for a minute.
   for (Runner& runner : runners) runner.process->tell(1);
   with_each(runners, [&](Runner& runner) {
     runner.process->answer();

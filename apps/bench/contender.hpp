@@ -12,58 +12,58 @@ namespace tessera::bench {
 
 using namespace detail;
 
-/// A program that does the work of a comparison: a LineProcess that answers with the
-/// "milliseconds" of as many steps as it is told to make.
+/// A program that does the work of a comparison: a LineProcess that runs the requested number of
+/// steps and answers with their "milliseconds".
 struct Contender {
-  std::string key;  ///< of its figure
+  std::string key;  ///< key of its figure
   std::string who;
   std::vector<std::string> command;
   bool terminal = false;  ///< whether it draws a progress bar
 };
 
-/// Our own: `bench compare-work` with these arguments.
+/// Returns our own contender: `bench compare-work` with these arguments.
 Contender own_contender(const std::string& key, const std::string& who,
                         const std::vector<std::string>& arguments);
 
-/// The Python environments of a run and the peers that they have.
+/// The Python environments of a run and the peers that they contain.
 class Peers {
  public:
-  /// Asks each for its packages; `folder` has the peers' programs. Throws ConfigError for one that
-  /// is no Python.
+  /// Asks each interpreter for its packages; `folder` has the peers' programs. Throws ConfigError
+  /// for a path that is not a Python interpreter.
   Peers(const std::vector<std::string>& interpreters, std::string folder);
-  /// A program under a peer ("torch", "tensorflow", "jax", "keras", "pandas", "pillow"); `how`
-  /// follows its name in the table. Nothing if no environment has it.
+  /// Returns a program of a peer ("torch", "tensorflow", "jax", "keras", "pandas", "pillow"), or
+  /// nothing if no environment has it. `how` follows the peer's name in the table.
   std::optional<Contender> find(const std::string& key, const std::string& peer,
                                 const std::string& how, const std::string& program,
                                 const std::vector<std::string>& arguments) const;
-  /// A line for each peer: its version, or that it was not found.
+  /// Returns a line per peer: its version, or that it was not found.
   std::string to_string() const;
-  /// Versions by the peers' names, of those that were found.
+  /// Returns the versions of the peers that were found, by name.
   Json versions() const;
 
  private:
-  struct EnvironmentLookup {
+  struct PythonEnvironment {
     std::string python;
     std::map<std::string, std::string> versions;
   };
-  const EnvironmentLookup* environment_of(const std::string& peer) const;
+  const PythonEnvironment* environment_of(const std::string& peer) const;
 
   std::string folder_;
-  std::vector<EnvironmentLookup> environments_;
+  std::vector<PythonEnvironment> environments_;
 };
 
 struct TurnOptions {
   int64_t rounds = 5;
-  int64_t steps = 40;   ///< of a round; fewer where they would take long
-  int64_t warm_up = 3;  ///< steps of each turn that are not timed
+  int64_t steps = 40;   ///< timed steps per round; fewer if they are slow
+  int64_t warm_up = 3;  ///< untimed steps at the start of each turn
 };
 
 /// Figures by the contenders' keys.
 using Figures = std::map<std::string, Figure>;
 
-/// Starts all, lets each make a first step, and then rounds in which they take turns: the medians
-/// of each round. A peer that ends early is left out, and a line says so. Throws ConfigError if our
-/// own does.
+/// Starts all contenders, lets each run a first step, and then rounds in which they take turns.
+/// Returns the median of each round. A peer that ends early is left out, with a note. Throws
+/// ConfigError if our own contender ends early.
 Figures take_turns(const std::vector<Contender>& contenders, const TurnOptions& options);
 
 }  // namespace tessera::bench

@@ -18,7 +18,7 @@ using namespace detail;
 
 namespace {
 
-/// Where to read and where to write.
+/// File descriptors of the read end and the write end.
 using Ends = std::array<int, 2>;
 
 [[noreturn]] void fail() {
@@ -31,7 +31,7 @@ Ends make_pipe() {
   return ends;
 }
 
-/// A terminal that passes on what is written to it as it is.
+/// Opens a pseudo-terminal in raw mode.
 Ends make_terminal() {
   const int master = ::posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC);
   if (master < 0 || ::grantpt(master) != 0 || ::unlockpt(master) != 0) fail();
@@ -78,7 +78,7 @@ LineProcess::LineProcess(const std::vector<std::string>& command, const LineProc
 
 LineProcess::~LineProcess() {
   end_input();
-  // To the end: a terminal that is closed early takes the program with it.
+  // Read to the end: closing a terminal early would end the program with SIGHUP.
   while (std::fgetc(out_) != EOF) continue;
   std::fclose(out_);
   ::waitpid(pid_, nullptr, 0);

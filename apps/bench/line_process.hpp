@@ -15,30 +15,30 @@ namespace tessera::bench {
 inline const std::string own_program = "/proc/self/exe";
 
 struct LineProcessOptions {
-  /// Variables set beside those of this process.
+  /// Environment variables added to those of this process.
   std::vector<std::pair<std::string, std::string>> environment = {};
   /// Whether its output is a terminal (of its own), where progress bars are drawn.
   bool terminal = false;
 };
 
-/// A program that works when told to: it reads a number from a line of its input and answers with a
-/// line that is a JSON object. Between lines it sleeps. What else it writes is passed over.
+/// A program that works on request: it reads a number per line of its input and answers each with a
+/// line that is a JSON object. Between requests it sleeps. Its other output is ignored.
 class LineProcess {
  public:
   /// Starts it. Throws ConfigError if that fails.
   explicit LineProcess(const std::vector<std::string>& command,
                        const LineProcessOptions& options = {});
-  /// Ends its input and waits for it.
+  /// Closes the program's input and waits for it to exit.
   ~LineProcess();
   LineProcess(const LineProcess&) = delete;
   LineProcess& operator=(const LineProcess&) = delete;
 
   void tell(int64_t number);
-  /// Ends its input, without waiting for it.
+  /// Closes the program's input without waiting for it to exit.
   void end_input();
-  /// Its next answer. Throws ConfigError if it has ended.
+  /// Returns the next answer. Throws ConfigError if the program has ended.
   Json answer();
-  /// tell() and answer().
+  /// Sends a number and returns the answer.
   Json run(int64_t number);
 
  private:

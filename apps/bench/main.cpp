@@ -17,16 +17,16 @@ constexpr const char* help_text =
 
 Usage: bench [compare|ops|step|text|data|comm|processes|parameter-server] [OPTIONS]
 
-  compare  our work beside PyTorch, TensorFlow, JAX and Keras, with --python PATH,...
+  compare  Tessera compared with PyTorch, TensorFlow, JAX and Keras, with --python PATH,...
   ops   every registered operation on its samples
   step  a training step of the MNIST guide's MLP (784-700-500-10, batch 128, Adam)
   text  TextVectorization on IMDB's reviews: learning a vocabulary, tf-idf, batches
-  data  DataPipeline: map on threads, and what training waits for
-  comm  sums over 2 and 4 processes, beside Gloo's own
-  processes  the step on several processes, beside PyTorch's DDP with --torch PYTHON
+  data  DataPipeline: map on threads, and how long training waits for data
+  comm  all-reduces over 2 and 4 processes, compared with Gloo's own
+  processes  the step on several processes, compared with PyTorch's DDP by --torch PYTHON
   parameter-server  fit with parameter servers and several numbers of workers
 
-Without a word: ops and step, with their defaults. `bench ops --help` lists the options.
+Without a command: ops and step, with their defaults. `bench ops --help` lists the options.
 )";
 
 int run_bench(int argc, char** argv) {
@@ -52,7 +52,7 @@ int run_bench(int argc, char** argv) {
     std::cout << help_text;
     return 0;
   }
-  throw ConfigError("command line", "the first word is ops, step or text", in_quotes(word),
+  throw ConfigError("command line", "the command must be known", in_quotes(word),
                     "see bench --help");
 }
 

@@ -8,40 +8,41 @@
 
 namespace tessera::bench {
 
-/// The Core-API guide's MLP: inputs, hidden units, classes; and its batch.
+/// Sizes of the Core-API guide's MLP (inputs, hidden units, classes) and its batch size.
 inline const std::vector<int64_t> mlp_sizes = {784, 700, 500, 10};
 inline constexpr int64_t mlp_batch_size = 128;
 
-/// Random images, and labels that follow from them: eight batches.
+/// Returns eight batches of random images and labels computed from them.
 TensorDataset mlp_data();
 
-/// The model, compiled as in the guide.
+/// Returns the MLP, compiled as in the guide.
 Sequential mlp_model(const LayoutMap& layouts);
 
-/// The DTensor tutorial's words, hidden units and classes; and its batch.
+/// Sizes of the DTensor tutorial's model (words, hidden units, classes) and its batch size.
 inline const std::vector<int64_t> imdb_sizes = {1200, 48, 2};
 inline constexpr int64_t imdb_batch_size = 64;
 
-/// Random rows in place of tf-idf, and labels that follow from them: eight batches.
+/// Returns eight batches of random rows, instead of tf-idf, and labels computed from them.
 TensorDataset imdb_data();
 
-/// Mesh and layouts of a scheme of the tutorial: "data", "model" or "spatial", on 8 virtual
+/// Returns mesh and layouts of a scheme of the tutorial, "data", "model" or "spatial", on 8 virtual
 /// devices.
 LayoutMap imdb_layouts(const std::string& scheme);
 
-/// The tutorial's model, which descends the summed loss of a batch; compiled.
+/// Returns the tutorial's model, compiled with the summed loss of a batch.
 Sequential imdb_model(const LayoutMap& layouts);
 
-/// The Keras tutorial's Flatten-128-10, compiled.
+/// Returns the Keras tutorial's Flatten-128-10, compiled.
 Sequential digits_model();
 
-/// The first 100 batches of MNIST.
+/// Returns the first 100 batches of MNIST.
 MnistDataset cnn_data();
 
-/// Two convolutions with poolings, dropout and logits, compiled: `mnist --model cnn`.
+/// Returns the model of `mnist --model cnn`, compiled: two convolutions with pooling, dropout,
+/// logits.
 Sequential cnn_model(const LayoutMap& layouts = {});
 
-/// An MLP of 230 MB of weights, compiled; its batches are those of mlp_data().
+/// Returns an MLP with 230 MB of weights, compiled, for the batches of mlp_data().
 Sequential large_model(const LayoutMap& layouts);
 
 }  // namespace tessera::bench

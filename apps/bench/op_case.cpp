@@ -24,7 +24,8 @@ Specs specs_of(const std::vector<SampleInput>& inputs) {
   return specs;
 }
 
-/// An operation without a rule has one factor: the first axis of its inputs.
+/// Returns the sharding rule. That of an operation without one has one factor: the first axis of
+/// its inputs.
 Rule rule_of(const OpCase& c) {
   if (!c.info->whole) return c.info->rule(c.op.get(), specs_of(c.inputs));
   Rule rule;
@@ -36,25 +37,25 @@ Rule rule_of(const OpCase& c) {
   return rule;
 }
 
-/// Elements of the largest input or output.
+/// Returns the number of elements of the largest input or output.
 double elements(const OpCase& c) {
   Specs specs = specs_of(c.inputs);
   if (!c.info->whole) {
     for (const Spec& spec : c.info->infer(c.op.get(), specs)) specs.push_back(spec);
   }
-  int64_t most = 0;
-  for (const Spec& spec : specs) most = std::max(most, numel(spec.shape));
-  return static_cast<double>(most);
+  int64_t max = 0;
+  for (const Spec& spec : specs) max = std::max(max, numel(spec.shape));
+  return static_cast<double>(max);
 }
 
-/// Whole numbers that shards share evenly.
+/// Multiplies an extent, rounding to a multiple of 8, so that shards are equal.
 int64_t times(int64_t extent, double ratio) {
   const double grown = static_cast<double>(extent) * ratio;
   return grown < 8 ? std::llround(grown) : std::llround(grown / 8) * 8;
 }
 
-/// The axes of these factors `ratio` times as long. Integers below such an extent are taken for
-/// indices along it and grow with it.
+/// Grows the axes of these factors by `ratio`. Integer inputs bounded by such an extent are taken
+/// for indices along it, and their bound grows too.
 OpCase grown(OpCase c, const Rule& rule, const std::set<int>& factors, double ratio) {
   std::vector<int64_t> extents;
   for (size_t i = 0; i < c.inputs.size(); ++i) {
@@ -106,13 +107,13 @@ OpCase scaled_case(const OpCase& c) {
   return large.scaled ? large : c;
 }
 
-/// The axis of each input that is cut, -1 for none.
+/// Returns the sharded axis of each input, -1 for none.
 std::vector<int> cut_axes(const OpCase& c) {
   const Rule rule = rule_of(c);
   std::vector<int> axes(c.inputs.size(), -1);
   for (size_t i = 0; i < rule.in.size(); ++i) {
     for (int factor : rule.in[i]) {
-      if (factor == Rule::none || rule.factors[size_t(factor)] == FactorKind::whole) continue;
+      if (factor == Rule::none || rule.factors[size_t(factor)] == FactorKind::replicated) continue;
       for (size_t j = 0; j < rule.in.size(); ++j) {
         const auto found = std::find(rule.in[j].begin(), rule.in[j].end(), factor);
         if (found != rule.in[j].end()) axes[j] = static_cast<int>(found - rule.in[j].begin());
@@ -159,7 +160,7 @@ std::vector<DTensor> place_inputs(const OpCase& c, const std::vector<at::Tensor>
 }
 
 void run_case(const OpCase& c, const std::vector<DTensor>& inputs) {
-  // The address tells attributes apart as well as their hash.
+  // The address identifies the attributes as well as their hash.
   const size_t attributes = reinterpret_cast<size_t>(c.op.get());
   for (const DTensor& out : dispatch(*c.info, c.op.get(), attributes, inputs)) resolve(out);
 }

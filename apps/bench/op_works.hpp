@@ -10,7 +10,7 @@
 
 namespace tessera::bench {
 
-/// What `bench compare-work` is told of its work.
+/// The options of `bench compare-work`.
 struct WorkFlags {
   std::string work;
   std::string device;
@@ -21,18 +21,18 @@ struct WorkFlags {
   std::string data;
 };
 
-/// Does work so many times and says what it took.
+/// Does work `count` times and returns its measurements.
 using TimedWork = std::function<Json(int64_t count)>;
 
-/// An answer of a TimedWork.
+/// Returns a TimedWork's answer with these times.
 Json milliseconds(const std::vector<double>& values);
-/// The mesh of `bench compare --device`, of one device unless the work says more.
+/// Returns the mesh of `bench compare --device`, with `flags.devices` devices.
 Mesh mesh_of(const WorkFlags& flags);
 
-/// Dropout of what is larger than caches, or a copy of it, which reads and writes as many bytes; in
-/// milliseconds each.
+/// Times dropout of a tensor larger than the caches, or a copy of it, which reads and writes as
+/// many bytes.
 TimedWork dropout_work(const WorkFlags& flags);
-/// Causal attention, forward and backward, of 4 rows of 512 steps with 8 heads of 64 features.
+/// Times causal attention, forward and backward, on 4 rows of 512 steps, 8 heads of 64 features.
 TimedWork attention_work(const WorkFlags& flags);
 
 }  // namespace tessera::bench

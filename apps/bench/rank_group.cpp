@@ -51,7 +51,7 @@ Board& make_board(int ranks) {
   return board;
 }
 
-/// What a forked process does; it never returns.
+/// Runs a forked process to its end.
 [[noreturn]] void be_rank(Board& board, int ranks, int rank,
                           const std::function<std::string(int, const Gather&)>& function) {
   const Gather gather = [&](const std::string& text) {

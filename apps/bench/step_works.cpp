@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-/// Batches of random data, which come round again.
+/// Number of batches of random data, which are repeated.
 constexpr int64_t step_batches = 8;
 constexpr int64_t step_classes = 10;
 
@@ -33,7 +33,7 @@ at::Tensor random_numbers(const Shape& shape) {
   return stateless_uniform(shape, Seed{1, 2}).full();
 }
 
-/// Whole numbers below `limit`.
+/// Returns random integers below `limit`.
 at::Tensor random_choices(const Shape& shape, int64_t limit) {
   return random_numbers(shape).mul(static_cast<double>(limit)).to(at::kLong);
 }
@@ -42,7 +42,7 @@ SymbolicTensor normalized(const SymbolicTensor& x) {
   return LayerNormalization({.epsilon = 1e-5})(x);
 }
 
-/// A block: attention and two dense layers, each behind a normalization and beside its input.
+/// Makes a pre-norm block: attention and two dense layers, each with a residual connection.
 SymbolicTensor transformer_block(const SymbolicTensor& x, const TransformerSizes& s, bool causal) {
   const SymbolicTensor in = normalized(x);
   const SymbolicTensor attended = MultiHeadAttention(
@@ -52,7 +52,8 @@ SymbolicTensor transformer_block(const SymbolicTensor& x, const TransformerSizes
   return Add()({middle, Dropout(s.dropout)(Dense(s.width)(wide))});
 }
 
-/// Words through the blocks: to a class, or `causal`, at each place, to the word that comes next.
+/// Makes a transformer that classifies a text or, if `causal`, predicts the next word at each
+/// position.
 ModelHandle transformer(const TransformerSizes& s, bool causal, const LayoutMap& layouts) {
   const Input words({s.length}, {.dtype = "int64"});
   SymbolicTensor x = Embedding(s.words, s.width)(words);
@@ -115,7 +116,7 @@ StepWork lstm_work(const LstmSizes& s) {
           }};
 }
 
-/// Images so large that bringing a batch to a GPU takes about as long as a step does.
+/// Makes a work on images so large that copying a batch to the GPU takes about as long as a step.
 StepWork upload_work(int64_t batch, int64_t pixels) {
   return {"upload",
           "upload",
@@ -139,7 +140,7 @@ StepWork upload_work(int64_t batch, int64_t pixels) {
           }};
 }
 
-/// On rows like MNIST's.
+/// Makes a work on rows of MNIST's shape.
 StepWork mnist_work(const std::string& name, const std::string& title,
                     std::function<ModelHandle(const LayoutMap&)> model) {
   return {name,
@@ -152,7 +153,7 @@ StepWork mnist_work(const std::string& name, const std::string& title,
           std::move(model)};
 }
 
-/// Of a length, and a title that says what is told apart by it.
+/// Makes the work of an encoder block of this length.
 StepWork encoder_block(int64_t length) {
   StepWork work = transformer_work("encoder", {16, 1, 256, 4, length, 1000}, "float32");
   work.name = str("encoder_", length);

@@ -11,24 +11,24 @@ namespace tessera::bench {
 
 /// A model whose training steps on one device are compared, and its data.
 struct StepWork {
-  std::string name;   ///< as --work has it
-  std::string kind;   ///< which of the peers' models it is
-  std::string title;  ///< in the table
+  std::string name;   ///< name for --work
+  std::string kind;   ///< name of the peers' model
+  std::string title;  ///< title in the table
   int64_t batch_size;
-  std::string dtype;  ///< policy of the model
-  Json sizes;         ///< what the peers' programs have to know
+  std::string dtype;  ///< dtype policy of the model
+  Json sizes;         ///< sizes for the peers' programs
   std::function<TensorDataset()> data;
   std::function<ModelHandle(const LayoutMap&)> model;
 };
 
-/// All of them, for a GPU ("cuda"); for "cpu" small ones, by which the programs are tried.
+/// Returns the works for a GPU ("cuda"), or small ones for "cpu", to try the programs.
 std::vector<StepWork> step_works(const std::string& device);
 
-/// What `bench compare --work transformer` times on CPUs: a block of an encoder, 128 and 512 words
-/// long, and Keras' miniature GPT on 2,000 words; without dropout.
+/// Returns the works of `bench compare --work transformer`, for CPUs: an encoder block of lengths
+/// 128 and 512, and Keras' miniature GPT with 2,000 words; without dropout.
 std::vector<StepWork> transformer_works();
 
-/// The one of a name, of either. Throws ConfigError for an unknown one.
+/// Returns the work of that name from either list. Throws ConfigError for an unknown name.
 StepWork find_step_work(const std::string& name, const std::string& device);
 
 }  // namespace tessera::bench

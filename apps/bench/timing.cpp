@@ -8,7 +8,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr int rounds = 15;
-/// Long enough for the clock, short enough for a hundred operations.
+/// Duration of a round: long enough for the clock, short enough for a hundred operations.
 constexpr double seconds_per_round = 5e-4;
 
 int repetitions(const std::function<void()>& call) {

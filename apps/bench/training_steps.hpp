@@ -11,10 +11,10 @@ namespace tessera::bench {
 
 using namespace detail;
 
-/// The block policies by name.
+/// Returns the block policies by name.
 const std::vector<std::pair<std::string, BlockPolicy>>& block_policies();
 
-/// The batches of a data set, in order and over and over.
+/// The batches of a dataset in order, repeated endlessly.
 class Batches {
  public:
   Batches(TensorDataset data, int64_t batch_size) : data_(std::move(data)), size_(batch_size) {}
@@ -26,13 +26,13 @@ class Batches {
   int64_t count_ = 0;
 };
 
-/// Training steps of a compiled model, each from a batch of the host to its loss on the host.
+/// Training steps of a compiled model, each from a batch on the host to its loss on the host.
 class TrainingSteps {
  public:
-  /// Makes a first one with fit(), which places the weights.
+  /// Runs a first step with fit(), which places the weights.
   TrainingSteps(const ModelHandle& model, const LayoutMap& layouts, const TensorDataset& data,
                 int64_t batch_size);
-  /// One step: milliseconds, without reading the batch from the data.
+  /// Runs a step; returns its milliseconds, without reading the batch from the data.
   double step();
   const ModelHandle& model() const { return model_; }
 

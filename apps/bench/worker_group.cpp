@@ -21,7 +21,7 @@ WorkerGroup::WorkerGroup(int count, const std::vector<std::string>& command) {
 }
 
 WorkerGroup::~WorkerGroup() {
-  // All, before one is waited for: they end together.
+  // Close all inputs before waiting for any process, as they exit together.
   for (const auto& worker : workers_) worker->end_input();
 }
 

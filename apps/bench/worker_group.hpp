@@ -8,18 +8,19 @@
 
 namespace tessera::bench {
 
-/// Processes that find each other by RANK, WORLD_SIZE, MASTER_ADDR and MASTER_PORT, one thread
-/// each, which work together; rank 0 answers.
+/// Single-threaded processes that work together; they find each other by RANK, WORLD_SIZE,
+/// MASTER_ADDR and MASTER_PORT. Rank 0 answers.
 class WorkerGroup {
  public:
-  /// Starts them. Throws ConfigError if that fails.
+  /// Starts the processes. Throws ConfigError if that fails.
   WorkerGroup(int count, const std::vector<std::string>& command);
-  /// Ends their input and waits for them.
+  /// Closes their input and waits for them to exit.
   ~WorkerGroup();
   WorkerGroup(const WorkerGroup&) = delete;
   WorkerGroup& operator=(const WorkerGroup&) = delete;
 
-  /// Lets all make so many steps; rank 0's answer. Throws ConfigError if they have ended.
+  /// Runs `steps` steps on all processes; returns rank 0's answer. Throws ConfigError if they have
+  /// ended.
   Json run(int64_t steps);
 
  private:

@@ -29,20 +29,21 @@ using namespace tessera::detail;
 namespace fs = std::filesystem;
 
 constexpr const char* help =
-    "Loads a version of an export and computes its sample, as a server does before it takes the\n"
-    "version over, in a process that may fail instead of the server.\n"
+    "Loads a version of an export and computes its sample, as a server does before it switches to\n"
+    "the version, in a process that may fail instead of the server.\n"
     "Usage: tessera-check-export FOLDER VERSION BYTES\n"
     "\n"
-    "BYTES is what the values of a call may hold, 0 for any number. Exit code 0: the version is\n"
-    "good. 1: it is not, for the reason on the standard output. 4: it has layers, or texts that\n"
-    "become numbers, in a way that only the server's program knows.\n";
+    "BYTES is the maximum activation memory of a call, 0 for no limit. Exit code 0: the version "
+    "is\n"
+    "good. 1: it is not, for the reason on standard output. 4: it has layers or text functions\n"
+    "that only the server's program registers.\n";
 constexpr int is_bad = 1;
 constexpr int is_unknown = 4;
 
-/// What loading takes beside weights and values: code, vocabularies, threads.
+/// Memory for loading beyond weights and activations: code, vocabularies, threads.
 constexpr rlim_t room = rlim_t{512} << 20;
 
-/// If memory runs out this process is the one to end; and it ends with its server.
+/// Makes this process the first to be killed when memory runs out, and ends it with its server.
 void step_back() {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -51,7 +52,7 @@ void step_back() {
   at::set_num_threads(1);
 }
 
-/// Bytes of memory of its own that this process has.
+/// Returns the bytes of private data memory of this process.
 rlim_t held_bytes() {
   std::ifstream file("/proc/self/status");
   rlim_t kilobytes = 0;
@@ -61,7 +62,8 @@ rlim_t held_bytes() {
   return kilobytes * 1024;
 }
 
-/// Bytes of all files of a version: the file's weights and the model's are each at most so many.
+/// Returns the total bytes of a version's files, an upper bound for the weights, which are in
+/// memory twice: as read and in the model.
 rlim_t bytes_in(const std::string& folder) {
   rlim_t bytes = 0;
   for (const auto& entry : fs::directory_iterator(folder)) {
@@ -71,12 +73,12 @@ rlim_t bytes_in(const std::string& folder) {
 }
 
 void limit_memory(const std::string& folder, rlim_t values) {
-  const rlim_t most = held_bytes() + 2 * bytes_in(folder) + values + room;
-  const rlimit limit{most, most};
+  const rlim_t max_bytes = held_bytes() + 2 * bytes_in(folder) + values + room;
+  const rlimit limit{max_bytes, max_bytes};
   ::setrlimit(RLIMIT_DATA, &limit);
 }
 
-/// Whether the registered classes are all that the version's layers need.
+/// Returns whether all classes of the version's layers are registered here.
 bool knows_layers(const std::string& folder) {
   try {
     const std::string config = folder + "/" + export_file::config;
@@ -99,7 +101,7 @@ int check(const std::string& folder, int64_t version, int64_t values) {
     load_export(folder, options);
     return 0;
   } catch (const std::bad_alloc&) {
-    std::cout << "[" << path << "] there is memory for the version";
+    std::cout << "[" << path << "] there must be enough memory for the version";
   } catch (const std::exception& error) {
     std::cout << one_line(error.what(), 1000);
   }

@@ -25,39 +25,39 @@ std::vector<Option> common_options(CommonOptions& o) {
   const std::string training = "Training";
   const std::string output = "Output";
   return {
-      {"device", run, "kind of device to run on; auto: GPUs where there are any",
+      {"device", run, "device type; auto: GPUs if there are any",
        choice(o.device, {"auto", "cpu", "cuda"})},
-      {"devices", run, "devices of this process; its share of the mesh if absent",
+      {"devices", run, "devices of this process; by default its share of the mesh",
        integer(o.devices, 1, max_devices)},
-      {"virtual-devices", run, "devices of the mesh that lie on each GPU",
+      {"virtual-devices", run, "mesh devices placed on each GPU",
        integer(o.virtual_devices, 1, max_devices)},
       {"mesh", run, "mesh dimensions and sizes, such as batch=4,model=2", mesh_dims(o.mesh)},
       {"layouts", run, "layout rules of weights and data", input_file(o.layouts, "FILE.json")},
-      {"dtype", run, "type of weights and activations; mixed: of activations",
+      {"dtype", run, "dtype of weights and activations; mixed: of activations only",
        choice(o.dtype, {"float32", "float64", "mixed_bfloat16", "mixed_float16"})},
-      {"matmul-precision", run, "of products of float32 on GPUs; high: as TF32",
+      {"matmul-precision", run, "precision of float32 products on GPUs; high: TF32",
        choice(o.matmul_precision, {"highest", "high"})},
       {"data-dir", data, "folder of the data files", input_folder(o.data_dir)},
-      {"train-size", data, "training samples to use", count_or_all(o.train_size)},
-      {"test-size", data, "test samples to use", count_or_all(o.test_size)},
-      {"batch-size", training, "samples per step, over all devices", integer(o.batch_size, 1)},
+      {"train-size", data, "training examples to use", count_or_all(o.train_size)},
+      {"test-size", data, "test examples to use", count_or_all(o.test_size)},
+      {"batch-size", training, "examples per step, over all devices", integer(o.batch_size, 1)},
       {"epochs", training, "passes over the training data", integer(o.epochs, 1)},
-      {"steps-per-epoch", training, "steps per epoch; to the end of the data if absent",
+      {"steps-per-epoch", training, "steps per epoch; by default until the data end",
        integer(o.steps_per_epoch, 1)},
-      {"learning-rate", training, "step size of the optimizer; the model's own if absent",
+      {"learning-rate", training, "learning rate of the optimizer; by default the model's own",
        positive_number(o.learning_rate)},
-      {"shuffle", training, "draw the samples in a new order every epoch", toggle(o.shuffle)},
-      {"seed", training, "seed of shuffling and random draws", integer(o.seed, 0)},
+      {"shuffle", training, "shuffle the examples in every epoch", toggle(o.shuffle)},
+      {"seed", training, "seed of shuffling and random numbers", integer(o.seed, 0)},
       {"history", output, "file for losses and metrics", output_file(o.history, "FILE.json")},
-      {"plot", output, "picture of losses and metrics over the epochs",
+      {"plot", output, "plot of losses and metrics over the epochs",
        output_file(o.plot, "FILE.svg")},
       {"plot-model", output, "graph of the layers and their layouts: .dot, .svg or .png",
        output_file(o.plot_model, "FILE", {".dot", ".svg", ".png"})},
       {"tensorboard", output, "folder for TensorBoard's event files", folder_name(o.tensorboard)},
-      {"profile", output, "where the time of training goes: a table, and this trace for Perfetto",
+      {"profile", output, "profile training: print a table and write a trace for Perfetto",
        output_file(o.profile, "FILE.json")},
       {"summary", output, "print the layers and their layouts", toggle(o.summary)},
-      {"plan", output, "print what a step needs and sends", toggle(o.plan)},
+      {"plan", output, "print the memory and communication of a step", toggle(o.plan)},
       {"verbose", output, "silent, progress bar or one line per epoch", integer(o.verbose, 0, 2)},
   };
 }
@@ -65,19 +65,21 @@ std::vector<Option> common_options(CommonOptions& o) {
 std::vector<Option> process_options(CommonOptions& o) {
   const std::string group = "Several processes";
   return {
-      {"coordinator", group, "where rank 0 listens; see the environment if absent",
+      {"coordinator", group, "address where rank 0 listens; by default from the environment",
        text(o.coordinator, "HOST:PORT")},
-      {"rank", group, "of this process", integer(o.rank, 0, max_processes - 1)},
-      {"processes", group, "of the run", integer(o.processes, 1, max_processes)},
-      {"insecure", group, "listen beyond this host without a secret, for whoever comes",
+      {"rank", group, "rank of this process", integer(o.rank, 0, max_processes - 1)},
+      {"processes", group, "number of processes of the run",
+       integer(o.processes, 1, max_processes)},
+      {"insecure", group, "listen beyond this host without a secret, to any client",
        toggle(o.insecure)},
-      {"timeout", group, "seconds until a process that others wait for is given up",
+      {"timeout", group, "seconds to wait for another process before giving up",
        integer(o.timeout, 1, max_seconds)},
-      {"connect-timeout", group, "seconds until all processes have to be there",
+      {"connect-timeout", group, "seconds to wait for all processes to connect",
        integer(o.connect_timeout, 1, max_seconds)},
-      {"check-collectives", group, "compare every collective before it, not the first steps' only",
+      {"check-collectives", group,
+       "compare every collective between processes, not only the first steps'",
        toggle(o.check_collectives)},
-      {"shared-memory", group, "exchange tensors within a host through memory",
+      {"shared-memory", group, "exchange tensors within a host through shared memory",
        toggle(o.shared_memory)},
   };
 }
@@ -89,7 +91,7 @@ std::string help_text(const Option& option) {
 
 constexpr size_t help_width = 80, help_indent = 34;
 
-/// Text in lines of at most `width`, broken at blanks outside brackets.
+/// Wraps a text to lines of at most `width`, at blanks outside brackets.
 std::string wrapped(const std::string& text, size_t width) {
   std::string lines;
   size_t column = 0;
@@ -111,13 +113,13 @@ std::string wrapped(const std::string& text, size_t width) {
   return lines;
 }
 
-/// Help in narrow lines, without the default values that CLI11 shows for the two sides of a switch.
+/// Formats help in narrow lines, without the defaults that CLI11 shows for both flags of a switch.
 struct HelpFormatter : CLI::Formatter {
   std::string make_option_name(const CLI::Option* option, bool is_positional) const override {
     const std::string name = CLI::Formatter::make_option_name(option, is_positional);
     return name.substr(0, name.find('{'));
   }
-  /// What stands behind a name is the placeholder or nothing, never CLI11's "TEXT REQUIRED".
+  /// Shows the placeholder after a name, or nothing, but never CLI11's "TEXT REQUIRED".
   std::string make_option_opts(const CLI::Option* option) const override {
     const std::string& text = option->get_option_text();
     return text.empty() ? "" : " " + text;
@@ -132,7 +134,7 @@ struct HelpFormatter : CLI::Formatter {
   }
 };
 
-/// An argument without a flag: one, which must be there, or any number.
+/// A positional argument: a required one, or any number.
 struct Argument {
   std::string name;
   std::string help;
@@ -151,7 +153,7 @@ void declare(CLI::App& cli, const std::vector<Argument>& arguments) {
 
 void declare(CLI::App& cli, const std::vector<Option>& options) {
   for (const Option& option : options) {
-    const bool is_switch = option.value.form == JsonForm::boolean;
+    const bool is_switch = option.value.form == JsonType::boolean;
     CLI::Option* flag =
         is_switch ? cli.add_flag("--" + option.name + ",!--no-" + option.name)
                   : cli.add_option("--" + option.name)->option_text(option.value.placeholder);
@@ -170,12 +172,12 @@ void declare(CLI::App& cli, const std::vector<Option>& options) {
   cli.formatter(formatter);
 }
 
-/// The text that the command line gives for an option.
+/// Returns the text of an option on the command line, if present.
 std::optional<std::string> given(const CLI::App& cli, const std::string& flag) {
   const CLI::Option* option = cli.get_option(flag);
   if (option->count() == 0) return std::nullopt;
   const std::string text = option->results().back();
-  // CLI11 takes whatever follows for the value.
+  // CLI11 takes the next word as the value, whatever it is.
   if (text.rfind("--", 0) == 0) {
     throw ConfigError(flag, "needs a value", in_quotes(text), "write the value after the option");
   }
@@ -184,7 +186,7 @@ std::optional<std::string> given(const CLI::App& cli, const std::string& flag) {
 
 void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
   std::vector<std::string> extras = cli.remaining();
-  // What stands behind it has been taken for arguments.
+  // The words after "--" have been taken as arguments.
   std::erase(extras, "--");
   if (extras.empty()) return;
   const std::string flag = extras[0].substr(0, extras[0].find('='));
@@ -197,14 +199,14 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
   std::vector<std::string> names{"--config", "--help"};
   for (const Option& option : options) {
     names.push_back("--" + option.name);
-    if (option.value.form == JsonForm::boolean) names.push_back("--no-" + option.name);
+    if (option.value.form == JsonType::boolean) names.push_back("--no-" + option.name);
   }
   const std::string meant = nearest(flag, names);
-  throw ConfigError("command line", "there is no such option", one_line(flag),
+  throw ConfigError("command line", "every option must be known", one_line(flag),
                     meant.empty() ? "see --help" : "write " + meant);
 }
 
-/// Splits the arguments. Returns false if they ask for help only.
+/// Parses the arguments. Returns false if they only ask for help.
 bool read_arguments(CLI::App& cli, int argc, const char* const* argv) {
   try {
     cli.parse(argc, argv);

@@ -14,23 +14,23 @@ using namespace detail;
 
 void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags) {
   options.add({"checkpoint-dir", "Checkpoints",
-               "folder for checkpoints; training begins with the weights of its newest one",
+               "folder for checkpoints; training starts from the weights of its newest one",
                folder_name(flags.folder)});
-  options.add({"save-every", "Checkpoints", "steps between checkpoints; an epoch's if absent",
+  options.add({"save-every", "Checkpoints",
+               "steps between checkpoints; by default one checkpoint per epoch",
                integer(flags.save_every, 1)});
-  options.add({"resume", "Checkpoints",
-               "go on with the run that wrote the newest checkpoint, where it stopped",
+  options.add({"resume", "Checkpoints", "resume the run that wrote the newest checkpoint",
                toggle(flags.resume)});
 }
 
-void settle_checkpoint_options(CheckpointFlags& flags) {
-  // As launch and torchrun count them.
+void complete_checkpoint_options(CheckpointFlags& flags) {
+  // The restart counters of launch and torchrun.
   for (const char* name : {"TESSERA_RESTART", "TORCHELASTIC_RESTART_COUNT"}) {
     const char* restarts = std::getenv(name);
     if (restarts && std::atoi(restarts) > 0 && !flags.folder.empty()) flags.resume = true;
   }
   if (flags.resume && flags.folder.empty()) {
-    throw ConfigError("--resume", "needs the checkpoints to go on from", "no --checkpoint-dir",
+    throw ConfigError("--resume", "needs a folder of checkpoints", "no --checkpoint-dir",
                       "add --checkpoint-dir FOLDER");
   }
   if (flags.save_every && flags.folder.empty()) {
@@ -54,7 +54,7 @@ void TrainingCheckpoints::on_train_begin() {
   const Json& extra = checkpoint_.extra();
   if (from && extra.is_object()) first_step_ = extra.value("first_step", first_step_);
   if (params().verbose > 0) {
-    print(from ? "Going on from " + *from : "No checkpoint to go on from: a new training");
+    print(from ? "Resuming from " + *from : "No checkpoint to resume from: starting anew");
   }
 }
 

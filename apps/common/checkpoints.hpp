@@ -12,30 +12,30 @@
 
 namespace tessera::app {
 
-/// What a training can be told of its checkpoints.
+/// The checkpoint options of a training.
 struct CheckpointFlags {
-  std::string folder;                                ///< empty: none
-  std::optional<int64_t> save_every = std::nullopt;  ///< steps; absent: every epoch
+  std::string folder;                                ///< empty: no checkpoints
+  std::optional<int64_t> save_every = std::nullopt;  ///< steps (default: once per epoch)
   bool resume = false;
 };
 
 /// Adds --checkpoint-dir, --save-every and --resume.
 void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags);
 
-/// For after parse(): a run that its launcher starts again resumes without being told to. Throws
-/// ConfigError if options need a folder that is not given.
-void settle_checkpoint_options(CheckpointFlags& flags);
+/// Completes the flags after parse(): a run restarted by its launcher resumes automatically. Throws
+/// ConfigError if options need a folder that is missing.
+void complete_checkpoint_options(CheckpointFlags& flags);
 
-/// The step of the newest checkpoint in a folder, as the first process finds it: file systems may
-/// show others something else. 0 if there is none. Collective. Throws FileError.
+/// Returns the step of the newest checkpoint in a folder, 0 if there is none. Rank 0 determines it,
+/// since a file system may show processes different contents. Collective. Throws FileError.
 int64_t newest_step(const Mesh& mesh, const std::string& folder);
 
-/// Saves while a model is trained, when its run is interrupted too; if asked to, begins where the
+/// Saves checkpoints during training and when it is interrupted; with `resume`, continues where the
 /// run that wrote the newest checkpoint stopped.
 class TrainingCheckpoints final : public Callback, public OccasionalWeightReader {
  public:
-  /// Checkpoints are numbered from `first_step` on, or from the "first_step" that a restored one
-  /// has among what is extra. The manager outlives the callback.
+  /// Numbers checkpoints from `first_step` on, or from "first_step" in the extra state of a
+  /// restored checkpoint. The manager must outlive the callback.
   TrainingCheckpoints(const Checkpoint& checkpoint, CheckpointManager& manager, int64_t first_step,
                       const CheckpointFlags& flags)
       : checkpoint_(checkpoint), manager_(manager), first_step_(first_step), flags_(flags) {}
@@ -45,7 +45,7 @@ class TrainingCheckpoints final : public Callback, public OccasionalWeightReader
   void on_interrupt() override;
   bool wants_batch_logs(int64_t) override { return false; }
   std::optional<int64_t> batches_to_weights() override;
-  bool is_told_last() const override { return true; }
+  bool is_called_last() const override { return true; }
 
  private:
   std::string save();
@@ -56,13 +56,13 @@ class TrainingCheckpoints final : public Callback, public OccasionalWeightReader
   CheckpointFlags flags_;
 };
 
-/// A model's checkpoints in one run of fit, which begins with the newest one's weights, or where
-/// the run that wrote it stopped.
+/// The checkpoints of a model in one call of fit, which starts from the newest one's weights, or
+/// with `resume` where the run that wrote it stopped.
 class RunCheckpoints {
  public:
-  /// Collective. Throws as CheckpointManager does.
+  /// Collective. Throws what CheckpointManager throws.
   RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags);
-  /// For fit; this object outlives it.
+  /// Returns the callback for fit, which this object must outlive.
   CallbackHandle callback();
 
  private:

@@ -29,25 +29,25 @@ std::string integers_text(const Json& json, const JsonPath& path) {
   return join(numbers, ",");
 }
 
-/// What stands for `json` on the command line.
-std::string argument_text(const Json& json, const JsonPath& path, JsonForm form) {
+/// Converts a JSON value to the text that the command line would have.
+std::string argument_text(const Json& json, const JsonPath& path, JsonType form) {
   const bool text_allowed =
-      form == JsonForm::count || form == JsonForm::integers || form == JsonForm::sizes;
+      form == JsonType::count || form == JsonType::integers || form == JsonType::sizes;
   if (text_allowed && json.is_string()) return json_as<std::string>(json, path);
   switch (form) {
-    case JsonForm::text:
+    case JsonType::text:
       return json_as<std::string>(json, path);
-    case JsonForm::boolean:
+    case JsonType::boolean:
       return json_as<bool>(json, path) ? "true" : "false";
-    case JsonForm::number:
+    case JsonType::number:
       if (!json.is_number()) json_fail(json, path, "a number");
       return to_json_text(json);
-    case JsonForm::integers:
+    case JsonType::integers:
       return integers_text(json, path);
-    case JsonForm::sizes:
+    case JsonType::sizes:
       return sizes_text(json, path);
-    case JsonForm::integer:
-    case JsonForm::count:
+    case JsonType::integer:
+    case JsonType::count:
       break;
   }
   return std::to_string(json_as<int64_t>(json, path));

@@ -21,12 +21,11 @@ DataProgram::DataProgram(const std::string& name, const std::string& description
           {"data-dir", "train-size", "test-size", "plot-model", "tensorboard", "profile", "plan"}),
       sample_(std::move(sample)),
       name_(name) {
-  options_.add({"data", "Data", data + "; made up if absent", text(data_, "PATH")});
+  options_.add({"data", "Data", data + "; by default synthetic data", text(data_, "PATH")});
   options_.add({"weights", "Training",
-                "weights to begin with: .weights.h5 of Keras or Tessera, .safetensors",
+                "initial weights: .weights.h5 of Keras or Tessera, or .safetensors",
                 input_file(weights_, "FILE")});
-  options_.add({"dropout", "Training", "part of the activations that training leaves out",
-                fraction(dropout)});
+  options_.add({"dropout", "Training", "dropout rate", fraction(dropout)});
 }
 
 std::optional<Setup> DataProgram::start(int argc, char** argv) {
@@ -34,11 +33,11 @@ std::optional<Setup> DataProgram::start(int argc, char** argv) {
   if (data_.empty()) {
     data_ = sample_(folder_.emplace().path());
     if (is_first_process(common())) {
-      std::cerr << name_ << ": trains on data that are made up; give yours by --data" << std::endl;
+      std::cerr << name_ << ": trains on synthetic data; pass yours with --data" << std::endl;
     }
   } else if (!std::filesystem::exists(data_)) {
-    throw ConfigError("--data", "a file or folder that is there", in_quotes(data_),
-                      "write the path of yours");
+    throw ConfigError("--data", "must name a file or folder that exists", in_quotes(data_),
+                      "check the path");
   }
   return set_up(common(), {{"batch", 1}});
 }
@@ -49,7 +48,7 @@ int DataProgram::train(const ModelHandle& model, const DatasetHandle& training,
   const bool leads = is_first_process(o);
   if (!weights_.empty()) {
     model.load_weights(weights_);
-    // Keras' files of weights have the step size too.
+    // Keras' weight files contain the learning rate too.
     if (o.learning_rate) model->optimizer()->set_learning_rate(*o.learning_rate);
   }
   if (o.summary && leads) model.summary({.show_layout = true});

@@ -13,35 +13,34 @@
 
 namespace tessera::app {
 
-/// A program that trains a model on data of the user's own: its options, where the data are, and
-/// the training.
+/// A program that trains a model on the user's data: options, path of the data, training.
 class DataProgram {
  public:
-  /// Writes small data into a folder and gives the path that the program reads.
+  /// Writes a small dataset into a folder and returns the path that the program reads.
   using Sample = std::function<std::string(const std::string& folder)>;
 
-  /// `data` is what `--data` names, such as "a CSV file". Without it the program trains on what
-  /// `sample` writes, and says so.
+  /// `data` describes the argument of `--data`, such as "a CSV file". Without that option the
+  /// program trains on the data that `sample` writes, and prints a note.
   DataProgram(const std::string& name, const std::string& description, const std::string& data,
               Sample sample);
 
-  /// To add options of the program's own, and to set defaults of the common ones before parse().
+  /// Returns the options, to add the program's own and to set defaults before start().
   AppOptions& options() { return options_; }
   CommonOptions& common() { return options_.common(); }
-  /// Part of the activations that training leaves out.
+  /// Dropout rate.
   double dropout = 0.5;
 
-  /// Reads the arguments, then sets up the mesh; nothing if only help was asked for. Throws as
-  /// AppOptions::parse() and set_up() do.
+  /// Parses the arguments and sets up the mesh; returns nothing if only help was asked for. Throws
+  /// what AppOptions::parse() and set_up() throw.
   std::optional<Setup> start(int argc, char** argv);
 
-  /// The file or folder to read.
+  /// Returns the path of the file or folder to read.
   const std::string& data() const { return data_; }
-  /// The step size that was asked for, or the program's own.
+  /// Returns the learning rate from the options, by default `own`.
   double learning_rate(double own) { return common().learning_rate.value_or(own); }
 
-  /// Trains a compiled model as the options say, from the weights that they name, and writes what
-  /// they ask for. A pipeline has batches of its own. Gives the program's exit code.
+  /// Loads weights, trains a compiled model and writes outputs as the options say. The batch size
+  /// is ignored for pipelines, which are batched already. Returns the program's exit code.
   int train(const ModelHandle& model, const DatasetHandle& training,
             const DatasetHandle& validation);
 

@@ -19,7 +19,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The number that is the whole of `text`, or nothing.
+/// Parses all of `text` as a number; returns nothing if that fails.
 template <class Number>
 std::optional<Number> whole(const std::string& text) {
   Number number{};
@@ -85,18 +85,19 @@ void require_path(bool ok, const std::string& where, const std::string& expected
   if (!ok) throw ConfigError(where, expected, in_quotes(path), fix);
 }
 
-/// Whether a folder of this name can be made, or be written to if it is there.
+/// Throws ConfigError unless a folder of this name can be created, or written to if it exists.
 void check_folder(const std::string& where, const std::string& text) {
   std::error_code ignored;
   const bool free = !fs::exists(text, ignored) || fs::is_directory(text, ignored);
-  require_path(free, where, "must name a folder, or nothing yet", text, "choose another name");
+  require_path(free, where, "must name a folder, or a path that does not exist yet", text,
+               "choose another name");
   fs::path nearest = fs::absolute(text, ignored);
   while (!fs::exists(nearest, ignored) && nearest.has_relative_path()) {
     nearest = nearest.parent_path();
   }
   require_path(fs::is_directory(nearest, ignored) && access(nearest.c_str(), W_OK) == 0, where,
-               "must lie in a folder you may write to", text,
-               "choose another place than " + in_quotes(nearest.string()));
+               "must be in a folder you may write to", text,
+               "choose another folder than " + in_quotes(nearest.string()));
 }
 
 void check_output(const std::string& where, const std::string& text) {
@@ -106,9 +107,9 @@ void check_output(const std::string& where, const std::string& text) {
                "name a new or a regular file");
   const fs::path parent = fs::path(text).parent_path();
   const std::string folder = parent.empty() ? "." : parent.string();
-  require_path(fs::is_directory(folder, ignored), where, "must lie in a folder that exists", text,
+  require_path(fs::is_directory(folder, ignored), where, "must be in a folder that exists", text,
                "create " + in_quotes(folder) + " or name another");
-  require_path(access(folder.c_str(), W_OK) == 0, where, "must lie in a folder you may write to",
+  require_path(access(folder.c_str(), W_OK) == 0, where, "must be in a folder you may write to",
                text, "choose another folder than " + in_quotes(folder));
 }
 
@@ -116,7 +117,7 @@ OptionValue path_value(std::string& value, const std::string& placeholder,
                        std::function<void(const std::string&, const std::string&)> check) {
   return {
       .placeholder = placeholder,
-      .form = JsonForm::text,
+      .form = JsonType::text,
       .set =
           [&value, check = std::move(check)](const std::string& where, const std::string& text) {
             check(where, text);
@@ -128,7 +129,7 @@ OptionValue path_value(std::string& value, const std::string& placeholder,
 }  // namespace
 
 OptionValue text(std::string& value, const std::string& placeholder) {
-  return {placeholder, JsonForm::text,
+  return {placeholder, JsonType::text,
           [&value](const std::string&, const std::string& given) { value = given; },
           [&value] { return value; }};
 }
@@ -143,7 +144,7 @@ OptionValue choice(std::string& value, std::vector<std::string> choices) {
     }
     value = text;
   };
-  return {placeholder, JsonForm::text, set, [&value] { return value; }};
+  return {placeholder, JsonType::text, set, [&value] { return value; }};
 }
 
 OptionValue words(std::vector<std::string>& value, const std::string& placeholder,
@@ -153,18 +154,19 @@ OptionValue words(std::vector<std::string>& value, const std::string& placeholde
     std::vector<std::string> chosen = split(text);
     for (const std::string& word : chosen) {
       if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-      throw ConfigError(where, "there is no such name", in_quotes(word), suggestion(word, known));
+      throw ConfigError(where, "every name must be known", in_quotes(word),
+                        suggestion(word, known));
     }
     value = std::move(chosen);
   };
-  return {placeholder, JsonForm::text, set, [&value] { return join(value, ","); }};
+  return {placeholder, JsonType::text, set, [&value] { return join(value, ","); }};
 }
 
 OptionValue integer(int64_t& value, int64_t minimum, int64_t maximum) {
   const auto set = [&value, minimum, maximum](const std::string& where, const std::string& text) {
     value = read_integer(where, text, minimum, maximum);
   };
-  return {integer_placeholder(minimum, maximum), JsonForm::integer, set,
+  return {integer_placeholder(minimum, maximum), JsonType::integer, set,
           [&value] { return std::to_string(value); }};
 }
 
@@ -172,7 +174,7 @@ OptionValue integer(std::optional<int64_t>& value, int64_t minimum, int64_t maxi
   const auto set = [&value, minimum, maximum](const std::string& where, const std::string& text) {
     value = read_integer(where, text, minimum, maximum);
   };
-  return {"N", JsonForm::integer, set, [&value] { return value ? std::to_string(*value) : ""; }};
+  return {"N", JsonType::integer, set, [&value] { return value ? std::to_string(*value) : ""; }};
 }
 
 OptionValue count_or_all(std::optional<int64_t>& value) {
@@ -183,7 +185,7 @@ OptionValue count_or_all(std::optional<int64_t>& value) {
       value = read_integer(where, text, 1, INT64_MAX, " or \"all\"");
     }
   };
-  return {"N|all", JsonForm::count, set,
+  return {"N|all", JsonType::count, set,
           [&value] { return value ? std::to_string(*value) : "all"; }};
 }
 
@@ -193,8 +195,7 @@ OptionValue integers(std::vector<int64_t>& value, int64_t minimum) {
     for (const std::string& part : split(text)) {
       const auto number = whole<int64_t>(part);
       if (!number || *number < minimum) {
-        throw ConfigError(where,
-                          str("must be integers of at least ", minimum, " with commas between"),
+        throw ConfigError(where, str("must be comma-separated integers of at least ", minimum),
                           in_quotes(text), "write for example 700,500");
       }
       numbers.push_back(*number);
@@ -206,21 +207,21 @@ OptionValue integers(std::vector<int64_t>& value, int64_t minimum) {
     for (int64_t number : value) words.push_back(std::to_string(number));
     return join(words, ",");
   };
-  return {"N,N,...", JsonForm::integers, set, get};
+  return {"N,N,...", JsonType::integers, set, get};
 }
 
 OptionValue positive_number(std::optional<double>& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
     value = read_positive(where, text);
   };
-  return {"X", JsonForm::number, set, [&value] { return value ? str(*value) : ""; }};
+  return {"X", JsonType::number, set, [&value] { return value ? str(*value) : ""; }};
 }
 
 OptionValue positive_number(double& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
     value = read_positive(where, text);
   };
-  return {"X", JsonForm::number, set, [&value] { return str(value); }};
+  return {"X", JsonType::number, set, [&value] { return str(value); }};
 }
 
 OptionValue fraction(double& value) {
@@ -232,7 +233,7 @@ OptionValue fraction(double& value) {
     }
     value = *number;
   };
-  return {"X", JsonForm::number, set, [&value] { return str(value); }};
+  return {"X", JsonType::number, set, [&value] { return str(value); }};
 }
 
 OptionValue mesh_dims(MeshDims& value) {
@@ -244,7 +245,7 @@ OptionValue mesh_dims(MeshDims& value) {
     }
     value = *dims;
   };
-  return {"DIM=N,...", JsonForm::sizes, set, [&value] { return to_string(value); }};
+  return {"DIM=N,...", JsonType::sizes, set, [&value] { return to_string(value); }};
 }
 
 OptionValue input_file(std::string& value, const std::string& placeholder) {
@@ -284,14 +285,14 @@ OptionValue toggle(bool& value) {
     }
     value = text == "true";
   };
-  return {"", JsonForm::boolean, set, [&value] { return value ? "true" : "false"; }};
+  return {"", JsonType::boolean, set, [&value] { return value ? "true" : "false"; }};
 }
 
 OptionValue toggle(std::optional<bool>& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
     toggle(value.emplace()).set(where, text);
   };
-  return {"", JsonForm::boolean, set, [&value] { return !value ? "" : *value ? "true" : "false"; }};
+  return {"", JsonType::boolean, set, [&value] { return !value ? "" : *value ? "true" : "false"; }};
 }
 
 }  // namespace tessera::app

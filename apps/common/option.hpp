@@ -10,8 +10,8 @@
 
 namespace tessera::app {
 
-/// What may stand for an option's value in a configuration file.
-enum class JsonForm {
+/// The JSON type of an option's value in a configuration file.
+enum class JsonType {
   text,      ///< a string
   integer,   ///< 3
   count,     ///< 3 or a string such as "all"
@@ -21,18 +21,18 @@ enum class JsonForm {
   sizes      ///< {"batch": 4, "model": 2} or "batch=4,model=2"
 };
 
-/// Reads a variable from text and writes it as text. The variable must outlive the option.
+/// Converts a variable from and to text. The variable must outlive the option.
 struct OptionValue {
-  /// What help shows for the value, e.g. "N"; empty for a switch.
+  /// Placeholder of the value in help, e.g. "N"; empty for a switch.
   std::string placeholder;
-  JsonForm form = JsonForm::text;
-  /// Assigns the value `text` stands for. Throws ConfigError naming `where`.
+  JsonType form = JsonType::text;
+  /// Parses `text` and assigns the variable. Throws ConfigError naming `where`.
   std::function<void(const std::string& where, const std::string& text)> set;
-  /// The present value as `set` reads it; empty if there is none.
+  /// Returns the current value in the format that `set` reads; empty if there is none.
   std::function<std::string()> get;
 };
 
-/// One option: the flag `--name` and, with '_' for '-', the key of a configuration file.
+/// An option: the flag `--name` and, with '_' for '-', a key of the configuration file.
 struct Option {
   std::string name;
   std::string group;
@@ -40,58 +40,58 @@ struct Option {
   OptionValue value;
 };
 
-/// Any text.
+/// Takes any text.
 OptionValue text(std::string& value, const std::string& placeholder);
 
-/// One of several words.
+/// Takes one of several words.
 OptionValue choice(std::string& value, std::vector<std::string> choices);
 
-/// Comma-separated words out of `known`, one or more.
+/// Takes one or more comma-separated words from `known`.
 OptionValue words(std::vector<std::string>& value, const std::string& placeholder,
                   std::vector<std::string> known);
 
-/// An integer in [minimum, maximum].
+/// Takes an integer in [minimum, maximum].
 OptionValue integer(int64_t& value, int64_t minimum, int64_t maximum = INT64_MAX);
 
-/// An integer of at least `minimum`, or absent.
+/// Takes an optional integer in [minimum, maximum].
 OptionValue integer(std::optional<int64_t>& value, int64_t minimum, int64_t maximum = INT64_MAX);
 
-/// An integer of at least 1, or the word "all", which leaves `value` empty.
+/// Takes an integer of at least 1, or the word "all", which leaves `value` empty.
 OptionValue count_or_all(std::optional<int64_t>& value);
 
-/// Comma-separated integers of at least `minimum`, one or more.
+/// Takes one or more comma-separated integers of at least `minimum`.
 OptionValue integers(std::vector<int64_t>& value, int64_t minimum);
 
-/// A finite number above zero, or absent.
+/// Takes an optional finite number above zero.
 OptionValue positive_number(std::optional<double>& value);
 
-/// A finite number above zero.
+/// Takes a finite number above zero.
 OptionValue positive_number(double& value);
 
-/// A number of at least 0 and below 1.
+/// Takes a number in [0, 1).
 OptionValue fraction(double& value);
 
-/// Mesh dimensions, "batch=4,model=2".
+/// Takes mesh dimensions, such as "batch=4,model=2".
 OptionValue mesh_dims(MeshDims& value);
 
-/// A file to read; refused if there is none.
+/// Takes the path of a file to read, which must exist.
 OptionValue input_file(std::string& value, const std::string& placeholder);
 
-/// A file to write; refused unless its folder exists and can be written, and its name ends in one
-/// of `endings`, if there are any.
+/// Takes the path of a file to write. Its folder must exist and be writable, and its name must end
+/// in one of `endings`, if there are any.
 OptionValue output_file(std::string& value, const std::string& placeholder,
                         std::vector<std::string> endings = {});
 
-/// A folder to write to, made if there is none; refused if a file has its name.
+/// Takes the path of a folder to write to, created if it does not exist. It must not name a file.
 OptionValue folder_name(std::string& value);
 
-/// A folder to read; refused if there is none.
+/// Takes the path of a folder to read, which must exist.
 OptionValue input_folder(std::string& value);
 
-/// A switch: `--name` turns it on and `--no-name` off.
+/// Makes a switch: `--name` turns it on and `--no-name` off.
 OptionValue toggle(bool& value);
 
-/// The same, or absent.
+/// Makes an optional switch.
 OptionValue toggle(std::optional<bool>& value);
 
 }  // namespace tessera::app

@@ -98,7 +98,7 @@ Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
   DistributedOptions distributed = distributed_options(options);
   const bool asked_for = !options.mesh.empty() || !options.layouts.empty() || options.devices;
   if (!asked_for && !options.virtual_devices && runs_on_gpus(options)) {
-    // The application's own mesh lies on what GPUs there are.
+    // Fit the application's own mesh on the available GPUs.
     const int64_t gpus = process_count(distributed) * default_devices(distributed);
     distributed.virtual_devices = (device_count(dims) + gpus - 1) / gpus;
   }

@@ -7,32 +7,34 @@
 
 namespace tessera::app {
 
-/// What the options say of the processes of the run.
+/// Returns the options for create_distributed_mesh().
 DistributedOptions distributed_options(const CommonOptions& options);
 
-/// Whether the run computes on GPUs: `--device cuda`, or `auto` where there are any.
+/// Returns whether the run computes on GPUs: `--device cuda`, or `auto` if there are any.
 bool runs_on_gpus(const CommonOptions& options);
 
-/// Whether this process is the one that prints and writes what is not cut over processes. Throws
-/// ConfigError if options or environment describe the run wrongly.
+/// Returns whether this is rank 0, which prints and writes files that are not sharded. Throws
+/// ConfigError if options or environment describe an invalid run.
 bool is_first_process(const CommonOptions& options);
 
-/// How much this process prints: `--verbose`, but nothing unless it is the first.
+/// Returns `--verbose` on the first process, 0 on others.
 int64_t verbosity(const CommonOptions& options);
 
-/// Throws ConfigError if `mesh` is too large, or `--devices` of each process are not all of it.
+/// Throws ConfigError if `mesh` is too large or too small for the processes, or if `--devices`
+/// times the processes is not its size.
 void check_device_count(const CommonOptions& options, const MeshDims& mesh);
 
-/// Sizes of the mesh to run on, over all processes: `--mesh`, else `from_layouts` (the layouts
-/// file's), else `batch=N` for `--devices` of all processes, else on GPUs for those there are, else
-/// `fallback`, or a device for each process where they do not divide it. Throws ConfigError as
-/// check_device_count() and find_cluster() do.
+/// Returns the dimensions of the mesh over all processes. The first of these that applies:
+/// `--mesh`; `from_layouts` (the layouts file's); `batch=N` for `--devices` on every process; on
+/// GPUs, `batch=N` for all GPUs of a single process or one GPU of each of several, times
+/// `--virtual-devices`; `fallback` if its size is divisible by the processes; one device per
+/// process. Throws ConfigError as check_device_count() and find_cluster() do.
 MeshDims choose_mesh_dims(const CommonOptions& options, const MeshDims& from_layouts,
                           const MeshDims& fallback);
 
-/// The mesh of choose_mesh_dims(), on virtual CPUs or GPUs as `--device` says; a mesh that no
-/// option or file of the user's asks for lies on what GPUs there are. Collective. Throws
-/// as create_distributed_mesh() does, too.
+/// Makes the mesh of choose_mesh_dims(), on virtual CPUs or GPUs as `--device` says. A mesh that no
+/// option or layouts file specifies uses the available GPUs, several devices on each if necessary.
+/// Collective. Also throws what create_distributed_mesh() throws.
 Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
                  const MeshDims& fallback);
 

@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-/// The file of one process; FILE.json itself where there is no other.
+/// Returns the path of a process's trace; FILE.json itself if there is only one process.
 std::string path_of(const std::string& file, const Cluster& cluster) {
   if (cluster.size == 1 && cluster.tasks.empty()) return file;
   const bool trains = cluster.type == TaskType::chief || cluster.type == TaskType::worker;

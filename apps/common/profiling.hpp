@@ -9,16 +9,16 @@
 
 namespace tessera::app {
 
-/// The profile that `--profile FILE.json` asks for: of what runs from here to stop() or finish().
+/// The profile for `--profile FILE.json`: records from construction to stop() or finish().
 class Profiling {
  public:
-  /// Takes none if the option is absent. Throws ConfigError as find_cluster() does.
+  /// Records nothing if the option is absent. Throws ConfigError, as find_cluster() does.
   explicit Profiling(const CommonOptions& options);
 
   void stop();
 
-  /// Writes the trace, of several processes each its own: "trace-rank-1.json". Returns the table,
-  /// and a line on where the trace is; nothing without the option. Throws FileError.
+  /// Writes the trace; each of several processes writes its own, "trace-rank-1.json". Returns the
+  /// table and a line with the trace's path, or "" without the option. Throws FileError.
   std::string finish();
 
  private:

@@ -52,7 +52,7 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
   } catch (const std::bad_alloc&) {
     return report(program, out_of_memory);
   } catch (const std::exception& error) {
-    // Texts of libraries may go on with a stack trace.
+    // Keep the first line: libraries' texts may include a stack trace.
     const std::string text = error.what();
     const bool memory = text.find("can't allocate memory") != std::string::npos;
     if (memory) return report(program, out_of_memory);
@@ -60,6 +60,17 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
   } catch (...) {
     return report(program, "an exception of unknown type");
   }
+}
+
+void fail_at_command(const std::string& app, const std::string& command,
+                     const std::vector<std::string>& commands) {
+  std::string all = commands[0];
+  for (size_t i = 1; i < commands.size(); ++i) {
+    all += (i + 1 < commands.size() ? ", " : " or ") + commands[i];
+  }
+  const std::string meant = detail::nearest(command, commands);
+  throw ConfigError("command line", "the command is " + all, detail::in_quotes(command),
+                    meant.empty() ? "see " + app + " --help" : "write " + meant);
 }
 
 }  // namespace tessera::app

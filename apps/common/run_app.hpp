@@ -1,13 +1,20 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <vector>
 
 namespace tessera::app {
 
-/// Runs an application's main function and returns its exit code. An exception becomes one line on
-/// the standard error, `mnist: error: <text>` after the program's name, and exit code 1, or
-/// exit_of_lost_run where another process is at fault; Interrupted a line without "error" and 128 +
-/// its signal.
+/// Runs an application's main function and returns its exit code. An exception prints one line on
+/// standard error, such as `mnist: error: <text>`, and gives exit code 1, or exit_of_lost_run if
+/// another process is at fault. Interrupted prints a line without "error" and gives 128 + its
+/// signal.
 int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_function);
+
+/// Throws ConfigError for a command that an application does not have, naming the nearest of those
+/// that it has.
+[[noreturn]] void fail_at_command(const std::string& app, const std::string& command,
+                                  const std::vector<std::string>& commands);
 
 }  // namespace tessera::app

@@ -20,7 +20,7 @@ using namespace detail;
 
 namespace {
 
-/// A number below `count` that follows from two others.
+/// Returns a pseudo-random number below `count`, a function of `seed` and `row`.
 int64_t pick(int64_t seed, int64_t row, int64_t count) {
   return (row * 7919 + seed * 104729 + row * row * 31) % 2003 % count;
 }

@@ -4,20 +4,21 @@
 
 namespace tessera::app {
 
-/// Small data that follow from a formula, for programs that were given none. Each writes into an
-/// empty folder and gives the path to read.
+// Small synthetic datasets for programs that were given no data. Each function writes into an empty
+// folder and returns the path to read.
 
-/// 303 patients in the columns of heart.csv, a table of Keras' guides.
+/// Writes 303 patients in the columns of heart.csv, a table of Keras' guides.
 std::string sample_patients(const std::string& folder);
 
-/// 6,000 observations of seven quantities, every ten minutes, as the weather station of Jena has
-/// them.
+/// Writes 6,000 observations of seven quantities, one every ten minutes, in the format of the Jena
+/// weather dataset.
 std::string sample_weather(const std::string& folder);
 
-/// Sixty short reviews of each class in the folders "neg" and "pos".
+/// Writes sixty short reviews of each class into the folders "neg" and "pos".
 std::string sample_reviews(const std::string& folder);
 
-/// Two hundred pictures of each class in the folders "across" and "upright", with such stripes.
+/// Writes 200 pictures each of horizontal and vertical stripes into the folders "across" and
+/// "upright".
 std::string sample_stripes(const std::string& folder);
 
 }  // namespace tessera::app

@@ -12,19 +12,21 @@ using namespace detail;
 
 void add_network_options(AppOptions& options, NetworkFlags& flags) {
   const std::string network = "Network";
-  options.add({"port", network, "0 for a free one", integer(flags.port, 0, 65535)});
+  options.add(
+      {"port", network, "port to listen on; 0: any free one", integer(flags.port, 0, 65535)});
   options.add({"host", network, "address to listen on, in digits", text(flags.host, "ADDRESS")});
-  options.add({"token-file", network, "what requests must carry as \"Authorization: Bearer\"",
+  options.add({"token-file", network,
+               "file of the token that requests must send as \"Authorization: Bearer\"",
                input_file(flags.token_file, "FILE")});
   options.add({"certificate", network, "PEM file of the server's certificates, for TLS",
                input_file(flags.certificate, "FILE")});
   options.add({"key", network, "PEM file of the certificate's key", input_file(flags.key, "FILE")});
-  options.add({"insecure", network, "listen beyond this host without a token, for whoever asks",
+  options.add({"insecure", network, "listen beyond this host without a token, to any client",
                toggle(flags.insecure)});
+  options.add({"max-body", network, "maximum bytes of a request",
+               integer(flags.max_body, 1, int64_t{1} << 30)});
   options.add(
-      {"max-body", network, "bytes of a request", integer(flags.max_body, 1, int64_t{1} << 30)});
-  options.add({"access-log", network, "a line on the standard error for each answer",
-               toggle(flags.access_log)});
+      {"access-log", network, "log each response to standard error", toggle(flags.access_log)});
 }
 
 HttpServerOptions http_options(const NetworkFlags& flags) {

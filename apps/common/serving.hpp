@@ -9,7 +9,7 @@
 
 namespace tessera::app {
 
-/// How a program that serves is reached.
+/// The network options of a server.
 struct NetworkFlags {
   std::string host = "127.0.0.1";
   std::string token_file;
@@ -22,12 +22,12 @@ struct NetworkFlags {
 };
 
 void add_network_options(AppOptions& options, NetworkFlags& flags);
-/// For after parse(): connections until SIGTERM or SIGINT. Throws FileError for a token that cannot
-/// be read.
-detail::HttpServerOptions http_options(const NetworkFlags& flags);
-/// "http://127.0.0.1:8501", of the port that it listens on.
+/// Returns the HTTP options after parse(), for a server that runs until SIGTERM or SIGINT. Throws
+/// FileError for a token file that cannot be read.
+HttpServerOptions http_options(const NetworkFlags& flags);
+/// Returns the server's URL, such as "http://127.0.0.1:8501".
 std::string address_of(const NetworkFlags& flags, int port);
-/// Refuses names of models that paths cannot have. Throws ConfigError naming --name.
+/// Throws ConfigError naming --name for a model name that cannot be part of a path.
 void check_model_name(const std::string& name);
 
 }  // namespace tessera::app

@@ -3,6 +3,7 @@
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 
 #include "apps/common/processes.hpp"
 
@@ -23,5 +24,7 @@ Setup set_up(const CommonOptions& options, const MeshDims& fallback, const Layou
   for (Device device : mesh.local_devices()) ExecutionContext::of(device);
   return {make_layout_map(file, mesh), default_dtype_policy().variable};
 }
+
+std::string mesh_text(const Mesh& mesh) { return detail::describe_mesh(mesh); }
 
 }  // namespace tessera::app

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <string>
+
 #include <c10/core/ScalarType.h>
 
 #include <tessera/framework/mesh/layout_file.hpp>
@@ -8,20 +10,21 @@
 
 namespace tessera::app {
 
-/// What a run stands on: the layout map of the layouts file on the mesh that options, file and
-/// application agree on.
+/// The result of set_up(): the layout map of the layouts file on the mesh of choose_mesh().
 struct Setup {
   LayoutMap layouts;
-  at::ScalarType dtype;  ///< of weights and data
+  at::ScalarType dtype;  ///< dtype of weights and data
 };
 
-/// Sets the default dtype, and how exactly products of float32 are made.
+/// Sets the default dtype policy and the precision of float32 products.
 void set_dtypes(const CommonOptions& options);
 
-/// Sets the random seed and the dtypes, makes the mesh, reads the layouts file; without one,
-/// `built_in` takes its place. Collective. Throws ConfigError, FileError, LayoutError, MeshError,
-/// CommError.
+/// Sets the random seed and the dtypes, makes the mesh and reads the layouts file (default:
+/// `built_in`). Collective. Throws ConfigError, FileError, LayoutError, MeshError, CommError.
 Setup set_up(const CommonOptions& options, const MeshDims& fallback,
              const LayoutFile& built_in = {});
+
+/// Returns the mesh and the GPUs it is on: "batch=4 on 2 GPUs".
+std::string mesh_text(const Mesh& mesh);
 
 }  // namespace tessera::app

@@ -21,8 +21,8 @@ std::string make_folder() {
   std::string path = (root / "tessera-XXXXXX").string();
   if (!failure && mkdtemp(path.data()) != nullptr) return path;
   if (!failure) failure = std::error_code(errno, std::generic_category());
-  throw FileError(path, "a temporary folder can be made", failure.message(),
-                  "set TMPDIR to a folder that can be written");
+  throw FileError(path, "a temporary folder can be created", failure.message(),
+                  "set TMPDIR to a writable folder");
 }
 
 }  // namespace

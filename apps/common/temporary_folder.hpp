@@ -6,12 +6,12 @@
 
 namespace tessera::app {
 
-/// An empty folder for the time of a run, removed with everything in it.
+/// An empty temporary folder, removed with its contents on destruction.
 class TemporaryDirectory {
  public:
   /// Throws FileError.
   TemporaryDirectory();
-  /// The same one for all processes of the mesh, on a disk that they share. Collective.
+  /// Creates one folder for all processes of the mesh, on a disk that they share. Collective.
   explicit TemporaryDirectory(const Mesh& mesh);
   ~TemporaryDirectory();
   TemporaryDirectory(const TemporaryDirectory&) = delete;

@@ -6,10 +6,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/file.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/base/write_file.hpp>
+#include <tessera/framework/comm/distributed.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/tessera.hpp>
 
@@ -20,7 +19,6 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 namespace fs = std::filesystem;
 
@@ -51,27 +49,27 @@ bool is_export(const std::string& path) {
 }
 
 std::string counted(int64_t count, const char* what) {
-  return str(count, " ", what, count == 1 ? "" : "s");
+  return std::to_string(count) + " " + what + (count == 1 ? "" : "s");
 }
 
 std::string described(const ModelHandle& model) {
-  std::string text = str(model->class_name(), " ", in_quotes(model->name()), ", ",
-                         counted(int64_t(model.layers().size()), "layer"), ", ",
-                         counted(model->count_params(), "parameter"));
+  std::string text = model->class_name() + " \"" + model->name() + "\", " +
+                     counted(int64_t(model.layers().size()), "layer") + ", " +
+                     counted(model->count_params(), "parameter");
   if (model->compiled() && model->optimizer()) {
     text += ", trained by " + model->optimizer()->class_name();
   }
   return text;
 }
 
-/// The model without its weights, which another file has.
+/// Reads a model whose weights are in another file.
 ModelHandle model_alone(const std::string& path, const LayoutMap& layouts) {
   if (!path.ends_with(".json")) {
     return load_model(path, {.layouts = layouts});
   }
   const ModelHandle model = model_from_config(read_json_file(path), path);
   if (!model->built()) {
-    throw ConfigError(path, "a model that says for which inputs it is", "a Sequential without",
+    throw ConfigError(path, "the model must have an input shape", "a Sequential without one",
                       "give it an Input as the first layer");
   }
   model->place_weights(layouts);
@@ -93,9 +91,9 @@ ModelHandle read_model(const std::string& path, const ConvertFlags& flags,
   return model_alone(path, layouts);
 }
 
-/// A line of text for an array, "x.npy (2, 6, 4) float32".
+/// Describes an array in a line: "x.npy (2, 6, 4) float32".
 std::string shown(const std::string& path, const at::Tensor& tensor) {
-  return str(path, " ", to_string(tensor.sizes().vec()), " ", dtype_name(tensor.scalar_type()));
+  return path + " " + to_string(tensor.sizes().vec()) + " " + dtype_name(tensor.scalar_type());
 }
 
 std::vector<at::Tensor> read_inputs(const ModelHandle& model, const ConvertFlags& flags) {
@@ -105,7 +103,8 @@ std::vector<at::Tensor> read_inputs(const ModelHandle& model, const ConvertFlags
   const size_t wanted = model->input_shapes().size();
   if (arrays.size() != wanted) {
     throw ConfigError("--inputs", counted(int64_t(wanted), "file") + " for the model's inputs",
-                      str(arrays.size()), "separate them by commas, in the order of its inputs");
+                      std::to_string(arrays.size()),
+                      "separate them by commas, in the order of its inputs");
   }
   return arrays;
 }
@@ -119,7 +118,7 @@ void run_model(const ModelHandle& model, const std::vector<at::Tensor>& inputs,
   if (!files.empty() && files.size() != outputs.size()) {
     throw ConfigError("--outputs",
                       counted(int64_t(outputs.size()), "file") + " for the model's outputs",
-                      str(files.size()), "separate them by commas");
+                      std::to_string(files.size()), "separate them by commas");
   }
   if (!is_first) return;
   const std::vector<std::string> names = list_of(flags.inputs);
@@ -130,7 +129,7 @@ void run_model(const ModelHandle& model, const std::vector<at::Tensor>& inputs,
   }
 }
 
-/// The first rows of the inputs, or some that are made up.
+/// Returns the first rows of the first input, or zeros if there are no inputs.
 at::Tensor sample_of(const ModelHandle& model, const std::vector<at::Tensor>& inputs) {
   if (!inputs.empty()) return inputs[0].narrow(0, 0, std::min<int64_t>(2, inputs[0].size(0)));
   Shape shape = model->input_shapes()[0];
@@ -138,14 +137,14 @@ at::Tensor sample_of(const ModelHandle& model, const std::vector<at::Tensor>& in
   return at::zeros(shape);
 }
 
-/// Throws ConfigError for a path that no kind of file has.
+/// Throws ConfigError for a path with an unknown extension.
 void check_out(const std::string& path) {
   if (path.ends_with(".keras") || is_weights(path) || path.ends_with(".json")) return;
   if (fs::path(path).extension().empty()) return;
   throw ConfigError("OUT",
                     "a name that ends in .keras, .weights.h5, .weights.json, .safetensors "
                     "or .json, or a folder for an export",
-                    in_quotes(path), "add one of these endings");
+                    "\"" + path + "\"", "add one of these endings");
 }
 
 void write_model(const ModelHandle& model, const std::string& path,
@@ -156,7 +155,7 @@ void write_model(const ModelHandle& model, const std::string& path,
     model.save_weights(path, {.max_shard_size = path.ends_with(".json") ? std::optional<double>(5)
                                                                         : std::nullopt});
   } else if (path.ends_with(".json")) {
-    if (is_first) write_file_atomically(path, model.to_json());
+    if (is_first) write_file(path, model.to_json());
   } else {
     export_model(model, path, {.sample = sample_of(model, inputs)});
   }
@@ -167,25 +166,25 @@ int convert_main(int argc, char** argv) {
   ConvertFlags flags;
   app::AppOptions options = app::AppOptions::bare(
       "convert",
-      "Takes a model from one file to another, between Keras' and Tessera's, and runs "
-      "it on arrays.");
+      "Converts a model between the file formats of Keras and Tessera, and runs it on arrays.");
   app::CommonOptions common;
   options.add_arguments("PATH",
-                        "IN [OUT]: what each is says its ending; .keras, .h5 and .hdf5 are "
+                        "IN [OUT]: formats by extension: .keras, .h5 and .hdf5 are "
                         "models, .json is a model without weights, .weights.h5, .weights.json and "
                         ".safetensors are weights, a folder is an export",
                         flags.paths);
-  options.add({"model", "Model", "of whose weights IN is, .keras or .json",
+  options.add({"model", "Model", "the model, if IN has weights only: .keras or .json",
                app::input_file(flags.model, "FILE")});
   options.add({"summary", "Model", "print the table of its layers", app::toggle(flags.summary)});
-  options.add({"mesh", "Model", "devices the model lies on", app::mesh_dims(common.mesh)});
+  options.add({"mesh", "Model", "mesh to place the model on", app::mesh_dims(common.mesh)});
   options.add(
       {"layouts", "Model", "JSON file of layouts", app::input_file(common.layouts, "FILE")});
-  options.add({"inputs", "Arrays", "arrays the model is run on, one for each input",
+  options.add({"inputs", "Arrays", "arrays to run the model on, one per input",
                app::text(flags.inputs, "FILE.npy,...")});
-  options.add({"outputs", "Arrays", "where its outputs are written",
-               app::text(flags.outputs, "FILE.npy,...")});
-  options.add({"batch-size", "Arrays", "rows of a call", app::integer(flags.batch_size, 1)});
+  options.add(
+      {"outputs", "Arrays", "files for the outputs", app::text(flags.outputs, "FILE.npy,...")});
+  options.add(
+      {"batch-size", "Arrays", "rows per call of the model", app::integer(flags.batch_size, 1)});
   if (!options.parse(argc, argv)) return 0;
   if (flags.paths.empty() || flags.paths.size() > 2) {
     throw ConfigError("command line", "convert IN [OUT]",
@@ -197,7 +196,7 @@ int convert_main(int argc, char** argv) {
   if (flags.paths.size() == 2) check_out(flags.paths[1]);
   common.verbose = 0;
   const app::Setup setup = app::set_up(common, {{"batch", 1}});
-  const bool is_first = is_first_rank(setup.layouts.mesh());
+  const bool is_first = is_first_process(setup.layouts.mesh());
   const ModelHandle model = read_model(flags.paths[0], flags, setup.layouts);
   if (is_first) std::cout << flags.paths[0] << ": " << described(model) << '\n';
   if (flags.summary && is_first) model->summary();

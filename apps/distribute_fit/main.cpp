@@ -1,11 +1,11 @@
-// The fit of TensorFlow's guide "Distributed training with TensorFlow", under any synchronous
-// strategy: what is compiled in its scope is trained on all of its devices.
+// The fit example of TensorFlow's guide "Distributed training with TensorFlow", under any
+// synchronous strategy: a model compiled in its scope is trained on all of its devices.
 
 #include <iostream>
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 #include <tessera/tessera.hpp>
 
@@ -15,7 +15,6 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 struct Flags {
   std::string strategy = "mirrored";
@@ -24,7 +23,7 @@ struct Flags {
 
 int train(const Flags& flags) {
   const auto strategy = strategy::make_strategy(flags.strategy, flags.devices);
-  if (is_first_rank(strategy->mesh())) {
+  if (is_first_process(strategy->mesh())) {
     std::cout << strategy->name() << ": " << strategy->num_replicas_in_sync() << " replicas in sync"
               << std::endl;
   }
@@ -49,8 +48,8 @@ int run(int argc, char** argv) {
   Flags flags;
   app::AppOptions options = app::AppOptions::bare(
       "distribute_fit", "The fit of TensorFlow's guide \"Distributed training\".");
-  options.add({"strategy", "Training", "of tf.distribute",
-               app::choice(flags.strategy, tessera::detail::strategy_names())});
+  options.add({"strategy", "Training", "strategy of tf.distribute",
+               app::choice(flags.strategy, tessera::strategy_names())});
   options.add({"devices", "Training", "virtual CPUs of this process, one replica each",
                app::integer(flags.devices, 1, app::max_devices)});
   return options.parse(argc, argv) ? train(flags) : 0;

@@ -1,5 +1,5 @@
 // The custom training loop of TensorFlow's guide "Distributed training with TensorFlow", under any
-// synchronous strategy. Its model begins with the kernel that the guide's run drew, so that it
+// synchronous strategy. Its model starts from the initial kernel of the guide's run, so that it
 // prints the guide's 210 losses.
 
 #include <iomanip>
@@ -7,7 +7,7 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 #include <tessera/tessera.hpp>
 
@@ -17,7 +17,6 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 struct Flags {
   std::string strategy = "mirrored";
@@ -33,7 +32,7 @@ Sequential make_model() {
 int train(const Flags& flags) {
   const auto strategy = strategy::make_strategy(flags.strategy, flags.devices);
 
-  // What makes variables is called in the strategy's scope.
+  // Functions that create variables are called in the strategy's scope.
   const Sequential model = strategy->run(make_model);
   const OptimizerHandle optimizer = SGD();
 
@@ -56,7 +55,7 @@ int train(const Flags& flags) {
     optimizer->apply(tape.gradient(loss, variables), model.trainable_weights());
     return loss;
   };
-  const bool prints = is_first_rank(strategy->mesh());
+  const bool prints = is_first_process(strategy->mesh());
   const auto distributed_train_step = [&](const Batch& batch) {
     const DTensor loss = strategy->reduce("SUM", strategy->run(train_step, batch));
     if (prints) std::cout << std::setprecision(7) << loss.item<float>() << '\n';
@@ -75,11 +74,11 @@ int run(int argc, char** argv) {
   Flags flags;
   app::AppOptions options = app::AppOptions::bare(
       "distribute_loop", "The training loop of TensorFlow's guide \"Distributed training\".");
-  options.add({"strategy", "Training", "of tf.distribute",
-               app::choice(flags.strategy, tessera::detail::strategy_names())});
+  options.add({"strategy", "Training", "strategy of tf.distribute",
+               app::choice(flags.strategy, tessera::strategy_names())});
   options.add({"devices", "Training", "virtual CPUs of this process, one replica each",
                app::integer(flags.devices, 1, app::max_devices)});
-  options.add({"batch-size", "Training", "of all replicas", app::integer(flags.batch_size, 1)});
+  options.add({"batch-size", "Training", "global batch size", app::integer(flags.batch_size, 1)});
   return options.parse(argc, argv) ? train(flags) : 0;
 }
 

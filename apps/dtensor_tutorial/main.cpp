@@ -1,17 +1,16 @@
-// TensorFlow's tutorial "Distributed training with DTensors", step by step and by hand: layers made
-// of variables and a tape, one training step that knows nothing of devices, and three layouts of
-// the same model that train one after the other over one checkpoint folder. Nothing of the model
-// level is used; apps/imdb does the same with layers and fit.
+// TensorFlow's tutorial "Distributed training with DTensors", step by step and without the layer
+// API: layers of variables, a tape, a training step that does not depend on devices, and three
+// layouts of the same model that train one after the other over one checkpoint folder. apps/imdb
+// does the same with layers and fit.
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <iostream>
 
-#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/base/write_file.hpp>
 #include <tessera/framework/comm/distributed.hpp>
-#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/training/callbacks/progress_bar.hpp>
 #include <tessera/tessera.hpp>
 
@@ -22,7 +21,6 @@
 namespace tutorial {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 constexpr int64_t num_tokens = 1200, num_hidden = 48, num_classes = 2, batch_size = 64;
 
@@ -37,7 +35,7 @@ class Dense {
     };
     const auto zero = [&] { return zeros({output_size}, dtype); };
     weight_ = Variable(name + "/weight", call_with_layout(random_normal, weight_layout));
-    // The bias is cut as the last axis of the weight is.
+    // The bias is sharded like the last axis of the weight.
     bias_ = Variable(name + "/bias", call_with_layout(zero, weight_layout.remove({0})));
   }
 
@@ -51,7 +49,7 @@ class Dense {
   Variable weight_, bias_;
 };
 
-// It has no variables, and takes no layout: x is the global batch.
+// Has no variables and needs no layout: x is the global batch.
 class BatchNorm {
  public:
   DTensor operator()(const DTensor& x) const {
@@ -83,8 +81,9 @@ class Mlp {
   Dense dense2_;
 };
 
-// The layouts of both layers depend on each other: this makes them from the dimensions of the three
-// axes, and says where the values in between lie instead of leaving it to propagation.
+// The layouts of both layers depend on each other: this class derives them from the mesh dimensions
+// of the three axes, and sets the layouts of intermediate values instead of leaving them to
+// propagation.
 class MlpStricter final : public Mlp {
  public:
   MlpStricter(const Mesh& mesh, const AxisSpec& input_dim, const AxisSpec& inner_dim,
@@ -129,7 +128,7 @@ struct Flags {
   std::string history;
 };
 
-// Written for the global batch: no mesh and no layout in here.
+// Written for the global batch: mentions no mesh and no layout.
 Logs train_step(const Mlp& model, const DTensor& x, const DTensor& y, double learning_rate) {
   std::vector<Variable> parameters = model.trainable_variables();
   std::vector<DTensor> values;
@@ -150,7 +149,7 @@ Logs train_step(const Mlp& model, const DTensor& x, const DTensor& y, double lea
           {"loss", loss.full().item<double>() / rows}};
 }
 
-// Cuts a batch of the host over the mesh: every device gets its shard, and nothing else.
+// Shards a batch from the host over the mesh: every device gets its shard only.
 std::pair<DTensor, DTensor> repack_batch(const Examples& batch, const Scheme& scheme,
                                          const Mesh& mesh, at::ScalarType dtype) {
   return {pack(batch.x[0].to(dtype), Layout({"batch", scheme.input_dim}, mesh)),
@@ -168,16 +167,16 @@ std::unique_ptr<Mlp> make_model(const std::string& kind, const Scheme& scheme, c
   return std::make_unique<Mlp>(layouts, dtype);
 }
 
-// Trains by one scheme, from the latest checkpoint on; returns the loss of every step.
+// Trains with one scheme, starting from the latest checkpoint; returns the loss of every step.
 std::vector<double> train(const Scheme& scheme, const Flags& flags, const Dataset& data,
                           const std::string& folder) {
   const at::ScalarType dtype = dtype_policy(flags.dtype).compute;
   const Mesh mesh = create_distributed_mesh(scheme.mesh);
-  const bool prints = is_first_rank(mesh);
+  const bool prints = is_first_process(mesh);
   const std::unique_ptr<Mlp> model = make_model(flags.model, scheme, mesh, dtype);
   Checkpoint checkpoint(model->trainable_variables());
   CheckpointManager manager(checkpoint, folder, {.max_to_keep = 3});
-  // Whatever mesh it was written on: every device reads the slices that it needs.
+  // The checkpoint may come from another mesh: every device reads the slices that it needs.
   const bool restored = manager.restore_latest().has_value();
   if (prints) {
     std::cout << scheme.name << " parallel, mesh " << mesh.describe() << ": "
@@ -206,7 +205,7 @@ std::vector<double> train(const Scheme& scheme, const Flags& flags, const Datase
   return losses;
 }
 
-// Reviews as rows of tf-idf weights, vectorized before the training starts.
+// Returns the reviews as rows of tf-idf weights, vectorized before training starts.
 std::shared_ptr<const Dataset> vectorized_reviews(const std::string& data_dir) {
   const auto reviews = datasets::imdb({.split = "train", .path = data_dir, .synthetic = true});
   if (find_cluster().rank == 0) std::cout << reviews->announcement() << std::endl;
@@ -219,20 +218,20 @@ Flags parse(int argc, char** argv) {
   Flags flags;
   app::AppOptions options = app::AppOptions::bare(
       "dtensor_tutorial", "TensorFlow's tutorial \"Distributed training with DTensors\".");
-  options.add({"epochs", "Training", "of each scheme", app::integer(flags.epochs, 1)});
-  options.add({"steps", "Training", "of an epoch, at most", app::integer(flags.steps, 1)});
-  options.add({"learning-rate", "Training", "of the summed loss",
+  options.add({"epochs", "Training", "epochs per scheme", app::integer(flags.epochs, 1)});
+  options.add({"steps", "Training", "maximum steps per epoch", app::integer(flags.steps, 1)});
+  options.add({"learning-rate", "Training", "learning rate, for the summed loss",
                app::positive_number(flags.learning_rate)});
-  options.add({"schemes", "Training", "one after the other",
+  options.add({"schemes", "Training", "schemes to train, in order",
                app::words(flags.schemes, "NAMES", {"data", "model", "spatial"})});
   options.add({"model", "Training", "the tutorial's MLP or its MLPStricter",
                app::choice(flags.model, {"mlp", "stricter"})});
-  options.add({"dtype", "Training", "of weights and data",
+  options.add({"dtype", "Training", "dtype of weights and data",
                app::choice(flags.dtype, {"float32", "float64"})});
   options.add({"data-dir", "Files", "folder of the reviews", app::input_folder(flags.data_dir)});
-  options.add({"checkpoint-dir", "Files", "folder to go on from; a temporary one if absent",
+  options.add({"checkpoint-dir", "Files", "checkpoint folder; by default a temporary one",
                app::folder_name(flags.checkpoint_dir)});
-  options.add({"history", "Files", "JSON file to write the loss of every step to",
+  options.add({"history", "Files", "JSON file for the loss of every step",
                app::output_file(flags.history, "FILE")});
   if (!options.parse(argc, argv)) std::exit(0);
   return flags;
@@ -250,7 +249,7 @@ int run(int argc, char** argv) {
     phases.push_back({{"scheme", name}, {"steps", train(*scheme, flags, *data, folder)}});
   }
   if (!flags.history.empty() && find_cluster().rank == 0) {
-    write_file_atomically(flags.history, to_json_text({{"phases", phases}}, -1) + "\n");
+    write_file(flags.history, to_json_text({{"phases", phases}}, -1) + "\n");
   }
   return 0;
 }

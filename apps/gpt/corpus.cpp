@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-/// The reviews of both splits, one behind the other.
+/// The reviews of both splits, concatenated.
 class AllReviews final : public TextData {
  public:
   AllReviews(ImdbSplits splits, int64_t size) : splits_(std::move(splits)), size_(size) {}
@@ -32,7 +32,7 @@ class AllReviews final : public TextData {
   int64_t size_;
 };
 
-/// Each text cleaned, once: it is read to learn the vocabulary and to make rows.
+/// Texts that are cleaned once and read twice: to learn the vocabulary and to make rows.
 class CleanTexts final : public TextData {
  public:
   explicit CleanTexts(const std::string& name) : name_(name) {}
@@ -50,7 +50,7 @@ TextVectorizationOptions vectorization(std::optional<int64_t> length) {
   return {.standardize = nullptr, .output_sequence_length = length, .name = "words"};
 }
 
-/// Whether this row of `all` is one of the `some` that are held out, evenly among them.
+/// Returns whether a row is held out, if `some` of `all` rows are, spread evenly.
 bool is_held_out(int64_t row, int64_t some, int64_t all) {
   return (row + 1) * some / all > row * some / all;
 }
@@ -114,7 +114,7 @@ Corpus read_corpus(const app::CommonOptions& common, const CorpusOptions& option
     (is_training ? *training : validation).add(reviews.text(row));
   }
 
-  // One number less than the model has: Keras' example leaves its last one out.
+  // One token less than the model has, since Keras' example never uses its last one.
   TextVectorizationOptions learning = vectorization(options.length + 1);
   learning.max_tokens = options.vocabulary - 1;
   const TextVectorization vectorize(learning);

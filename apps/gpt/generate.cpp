@@ -11,7 +11,7 @@ namespace tessera::gpt {
 
 int generate_main(int argc, const char* const* argv) {
   app::AppOptions options(
-      "gpt generate", "Goes on with texts, as a model that was trained has it.",
+      "gpt generate", "Continues texts with a trained model.",
       {"data-dir", "train-size", "test-size", "batch-size", "epochs", "steps-per-epoch",
        "learning-rate", "shuffle", "dtype", "history", "plot", "plot-model", "tensorboard",
        "profile", "summary", "plan", "verbose"});
@@ -19,7 +19,7 @@ int generate_main(int argc, const char* const* argv) {
   std::vector<std::string> texts;
   Sampling sampling;
   options.add_argument("DIR", "folder that gpt --save wrote", folder);
-  options.add_arguments("TEXT", "beginnings of texts; after -- they may begin with a dash", texts);
+  options.add_arguments("TEXT", "texts to continue; after -- they may begin with a dash", texts);
   add_sampling_options(options, sampling);
   if (!options.parse(argc, argv)) return 0;
   app::CommonOptions& common = options.common();
@@ -33,7 +33,7 @@ int generate_main(int argc, const char* const* argv) {
   const Generator generator(model, saved.vocabulary, saved.size.length, setup.layouts);
   if (texts.empty()) texts = {"this movie is"};
   for (const std::string& text : texts) {
-    const std::string all = generator.continued(text, sampling);
+    const std::string all = generator.generate(text, sampling);
     if (app::is_first_process(common)) std::cout << all << std::endl;
   }
   return 0;

@@ -12,41 +12,40 @@
 
 namespace tessera::gpt {
 
-/// How words are chosen.
+/// The options of sampling words.
 struct Sampling {
-  int64_t words = 40;      ///< words to add
-  int64_t top_k = 10;      ///< the choice is among so many of the likeliest words; 1: the likeliest
-  double temperature = 1;  ///< divides logits: below 1 likelier words are chosen more often
+  int64_t words = 40;      ///< number of words to add
+  int64_t top_k = 10;      ///< samples from the `top_k` most probable words; 1: greedy
+  double temperature = 1;  ///< divides the logits; below 1 favors more probable words
   int64_t seed = 1337;
 };
 
 void add_sampling_options(app::AppOptions& options, Sampling& sampling);
 
-/// Continues texts by a model's choices. What is chosen follows from the logits, the seed and the
-/// word's place alone: the same on every mesh. Collective.
+/// Generates text with a model. A sampled word depends only on the logits, the seed and its
+/// position, so texts are the same on every mesh. Collective.
 class Generator {
  public:
-  /// `layouts`: where the model lies, as it was compiled.
+  /// `layouts` are those that the model was compiled with.
   Generator(const ModelHandle& model, const std::vector<std::string>& vocabulary, int64_t length,
             const LayoutMap& layouts);
 
-  /// The text and the words that the model adds, fewer if it is to stop. Throws ConfigError
-  /// for a text without words.
-  std::string continued(const std::string& text, const Sampling& sampling,
-                        const std::stop_token& stop = {}) const;
-  /// Logits of the word behind some words, one for each of the vocabulary, by a call on all that
-  /// the model sees.
-  at::Tensor logits_behind(const std::vector<int64_t>& words) const;
-  /// What the model keeps of words that grow from call to call.
-  struct Seen {
+  /// Returns the text followed by the words that the model adds, fewer if `stop` is requested.
+  /// Throws ConfigError for a text without words.
+  std::string generate(const std::string& text, const Sampling& sampling,
+                       const std::stop_token& stop = {}) const;
+  /// Returns the logits of the next word, (vocabulary), by a call on the last `length` words.
+  at::Tensor next_logits(const std::vector<int64_t>& words) const;
+  /// The key-value cache of a growing sequence, and the number of words in it.
+  struct DecodeState {
     std::shared_ptr<KeyValueCache> cache;
     size_t words = 0;
   };
-  /// The same by a call on the words behind those that were seen. Where there are more than the
-  /// model sees, each has another place from word to word, and the call is on all of them.
-  at::Tensor logits_behind(const std::vector<int64_t>& words, Seen& seen) const;
-  /// The number of the likeliest word behind some words.
-  int64_t likeliest_behind(const std::vector<int64_t>& words) const;
+  /// Like next_logits() above, but calls the model only on the words that are not in the cache.
+  /// Beyond `length` words positions shift with every word, so the cache is not used.
+  at::Tensor next_logits(const std::vector<int64_t>& words, DecodeState& state) const;
+  /// Returns the token id of the most probable next word.
+  int64_t argmax_token(const std::vector<int64_t>& words) const;
 
  private:
   at::Tensor last_logits(const at::Tensor& row, const CallContext& context) const;

@@ -10,7 +10,7 @@ using namespace detail;
 
 namespace {
 
-/// Adds a learned vector for each place in the sequence (keras_hub.layers.PositionEmbedding).
+/// Adds a learned vector for each position (keras_hub.layers.PositionEmbedding).
 class Positions final : public Layer {
  public:
   Positions(int64_t length, const std::string& name) : Layer({.name = name}), length_(length) {}
@@ -33,7 +33,7 @@ class Positions final : public Layer {
   Variable embeddings_;
 };
 
-/// Products with the rows of another layer's table: logits by the words' own embeddings
+/// Computes logits as products with the token embeddings of another layer
 /// (keras.layers.ReversibleEmbedding called with reverse=True).
 class TiedLogits final : public Layer {
  public:
@@ -57,7 +57,7 @@ class TiedLogits final : public Layer {
   int64_t words_;
 };
 
-/// Attention to earlier steps, of heads that may share keys and values.
+/// Makes causal attention, multi-head or grouped-query.
 LayerHandle attention_of(const ModelSize& size) {
   const std::string name = "attention";
   if (size.kv_heads == 0) {
@@ -67,7 +67,7 @@ LayerHandle attention_of(const ModelSize& size) {
                              {.use_causal_mask = true, .name = name});
 }
 
-/// A block of a transformer; `name` begins its layers' paths.
+/// Makes a transformer block; `name` is the prefix of its layers' paths.
 LayerHandle block(const ModelSize& size, const std::string& name) {
   const SymbolicTensor x = Input({-1, size.width});
   const auto norm = [](const char* norm_name) {
@@ -79,7 +79,7 @@ LayerHandle block(const ModelSize& size, const std::string& name) {
   const Dense down(size.width, {.name = "down"});
   const auto dense = [&](const SymbolicTensor& seen) {
     if (size.experts == 0) return down(up(seen));
-    // Outside of training none is dropped, so that no word depends on those behind it.
+    // No words are dropped outside of training, so that no word depends on later ones.
     return MixtureOfExperts({.num_experts = size.experts,
                              .hidden_dim = size.hidden,
                              .capacity_factor = size.capacity_factor,
@@ -103,7 +103,8 @@ struct NamedSize {
   ModelSize size;
 };
 
-/// Keras' example; those of GPT-2 (Radford et al., 2019); two of Megatron-LM's (arXiv 2205.05198).
+/// Returns the sizes of Keras' example, of GPT-2 (Radford et al., 2019), and two of Megatron-LM's
+/// (arXiv 2205.05198).
 const std::vector<NamedSize>& named_sizes() {
   const auto gpt2 = [](int64_t blocks, int64_t heads, int64_t width) {
     return ModelSize{.blocks = blocks,
@@ -141,29 +142,29 @@ void add_model_options(app::AppOptions& options, ModelFlags& flags) {
   };
   std::vector<std::string> names;
   for (const NamedSize& each : named_sizes()) names.emplace_back(each.name);
-  options.add({"size", "Model", "what is not said below: Keras' example, GPT-2's sizes, Megatron's",
+  options.add({"size", "Model",
+               "defaults of the options below: Keras' example, GPT-2's or Megatron's sizes",
                app::choice(flags.size, names)});
   add("blocks", "blocks of attention and dense layers", flags.blocks, 1);
   add("heads", "heads of each attention", flags.heads, 1);
-  add("kv-heads", "heads of keys and values, which those of queries share; 0: each has its own",
+  add("kv-heads", "heads of keys and values (grouped-query attention); 0: as many as heads",
       flags.kv_heads, 0);
   add("head-dim", "features of a head; 0: width / heads", flags.head_dim, 0);
   add("width", "features of a word", flags.width, 1);
   add("hidden", "features of a block's first dense layer", flags.hidden, 1);
-  add("experts", "experts in place of a block's dense layers, of 2 or more; 0: none", flags.experts,
+  add("experts", "experts that replace a block's dense layers, 2 or more; 0: none", flags.experts,
       0);
-  options.add({"capacity-factor", "Model", "slots of experts for each word of a row, in training",
+  options.add({"capacity-factor", "Model", "expert slots per word of a row, in training",
                app::positive_number(flags.capacity_factor)});
-  options.add({"aux-loss", "Model", "factor of the loss that has experts chosen evenly",
-               app::fraction(flags.aux_loss)});
-  add("length", "words that the model sees", flags.length, 2);
-  add("vocabulary", "words it knows, with one for padding and one for all others", flags.vocabulary,
-      3);
-  options.add({"dropout", "Model", "part of a block's sums that training leaves out",
-               app::fraction(flags.dropout)});
-  options.add({"pre-norm", "Model", "normalize before attention and dense layers, not behind",
+  options.add(
+      {"aux-loss", "Model", "factor of the load-balancing loss", app::fraction(flags.aux_loss)});
+  add("length", "context length in words", flags.length, 2);
+  add("vocabulary", "vocabulary size, including padding and unknown words", flags.vocabulary, 3);
+  options.add({"dropout", "Model", "dropout rate in the blocks", app::fraction(flags.dropout)});
+  options.add({"pre-norm", "Model", "normalize before attention and dense layers, not after",
                app::toggle(flags.pre_norm)});
-  options.add({"tied", "Model", "logits by the words' own embeddings", app::toggle(flags.tied)});
+  options.add(
+      {"tied", "Model", "compute logits with the token embeddings", app::toggle(flags.tied)});
 }
 
 ModelSize model_size(const ModelFlags& flags) {
@@ -186,16 +187,16 @@ ModelSize model_size(const ModelFlags& flags) {
   size.capacity_factor = flags.capacity_factor;
   size.aux_loss = flags.aux_loss;
   if (size.head_dim == 0 && size.width % size.heads != 0) {
-    throw ConfigError("--heads", "the width is a multiple of the heads",
+    throw ConfigError("--heads", "the width must be a multiple of the number of heads",
                       str(size.width, " and ", size.heads), "change one, or give --head-dim");
   }
   if (size.head_dim == 0) size.head_dim = size.width / size.heads;
   if (size.experts == 1) {
-    throw ConfigError("--experts", "there are 2 or more, of which two work on a word", "1",
+    throw ConfigError("--experts", "must be 0 or at least 2, as each word uses two experts", "1",
                       "give more, or 0 for dense layers");
   }
   if (size.kv_heads > 0 && size.heads % size.kv_heads != 0) {
-    throw ConfigError("--kv-heads", "the heads are a multiple of those of keys and values",
+    throw ConfigError("--kv-heads", "the number of heads must be a multiple of it",
                       str(size.heads, " and ", size.kv_heads), "change one of them");
   }
   return size;

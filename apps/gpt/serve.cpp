@@ -14,8 +14,8 @@ namespace tessera::gpt {
 using namespace detail;
 
 int serve_main(int argc, const char* const* argv) {
-  app::AppOptions options = app::AppOptions::bare(
-      "gpt serve", "Goes on with texts over HTTP, as a model that was trained has it.");
+  app::AppOptions options =
+      app::AppOptions::bare("gpt serve", "Continues texts over HTTP with a trained model.");
   std::string folder, name = "gpt";
   app::NetworkFlags network;
   Sampling sampling;
@@ -23,14 +23,15 @@ int serve_main(int argc, const char* const* argv) {
   int64_t threads = 1;
   options.add_argument("DIR", "folder that gpt --save wrote", folder);
   app::add_network_options(options, network);
-  options.add({"name", "Model", "name of the model in paths", app::text(name, "NAME")});
+  options.add({"name", "Model", "model name in request paths", app::text(name, "NAME")});
   options.add(
-      {"threads", "Model", "threads of a call of the model", app::integer(threads, 1, 1024)});
-  options.add({"max-texts", "Model", "texts of a request", app::integer(limits.texts, 1, 1 << 20)});
-  options.add({"max-words", "Model", "words that a request may ask for",
+      {"threads", "Model", "threads per call of the model", app::integer(threads, 1, 1024)});
+  options.add({"max-texts", "Model", "maximum number of texts per request",
+               app::integer(limits.texts, 1, 1 << 20)});
+  options.add({"max-words", "Model", "maximum number of words that a request may ask for",
                app::integer(limits.words, 1, 1 << 20)});
   add_sampling_options(options, sampling);
-  options.add({"seed", "Text", "of the words that are chosen, where a request has none",
+  options.add({"seed", "Text", "seed of sampling, if a request has none",
                app::integer(sampling.seed, INT64_MIN)});
   if (!options.parse(argc, argv)) return 0;
   app::check_model_name(name);

@@ -41,8 +41,8 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
   const auto texts = std::ssize(request.texts);
   if (texts < 1 || texts > limits.texts) {
     throw RequestError(texts < 1 ? 400 : 413, "request",
-                       str("there are 1 to ", limits.texts, " instances"), str(texts),
-                       "send others in a request of their own");
+                       str("a request must have 1 to ", limits.texts, " instances"), str(texts),
+                       "split them into several requests");
   }
   if (how.words < 1 || how.words > limits.words) {
     refuse_value("words", str("1 to ", limits.words), str(how.words));
@@ -70,8 +70,9 @@ std::optional<HttpResponse> TextServer::refuse(const std::string& method,
 void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
   const std::optional<ModelRoute> route = parse_model_route(request.target, name_);
   if (!route || route->version || route->action == ModelAction::metadata) {
-    return respond(refusal(404, "[request] there is one version, without metadata. Received: " +
-                                    in_quotes(request.target) + "."));
+    return respond(
+        refusal(404, "[request] only one version is served, without metadata. Received: " +
+                         in_quotes(request.target) + "."));
   }
   if (route->action != ModelAction::predict) return respond({.body = "{\"status\": \"ok\"}\n"});
   try {
@@ -110,8 +111,8 @@ HttpResponse TextServer::answer(const TextRequest& request, const std::stop_toke
   try {
     Json texts = Json::array();
     for (const std::string& text : request.texts) {
-      if (stop.stop_requested()) return refusal(503, "[request] the server ends.");
-      texts.push_back(generator_.continued(text, request.sampling, stop));
+      if (stop.stop_requested()) return refusal(503, "[request] the server is shutting down.");
+      texts.push_back(generator_.generate(text, request.sampling, stop));
     }
     return {.body = to_json_text({{"predictions", texts}}) + "\n"};
   } catch (const ConfigError& error) {

@@ -16,39 +16,39 @@
 
 namespace tessera::gpt {
 
-/// What a request may ask for at most.
+/// Limits of requests.
 struct TextLimits {
-  int64_t texts = 16;
-  int64_t words = 1000;    ///< to add to each
-  int64_t waiting = 1024;  ///< requests; more are answered with status 503
+  int64_t texts = 16;      ///< maximum number of texts per request
+  int64_t words = 1000;    ///< maximum number of words to add to each
+  int64_t waiting = 1024;  ///< maximum number of waiting requests; more get status 503
 };
 
-/// Texts to go on with, and how.
+/// Prompts and how to continue them.
 struct TextRequest {
   std::vector<std::string> texts;
   Sampling sampling;
 };
 
-/// Reads {"instances": ["a text", …]}, beside which "words", "top_k", "temperature" and "seed" may
-/// stand; what is absent is as in `defaults`. Throws detail::RequestError, ConfigError.
+/// Parses {"instances": ["a text", …]} with optional keys "words", "top_k", "temperature" and
+/// "seed", whose defaults are `defaults`. Throws detail::RequestError, ConfigError.
 TextRequest parse_text_request(const std::string& body, const Sampling& defaults,
                                const TextLimits& limits);
 
-/// Goes on with texts over HTTP:
+/// Continues texts over HTTP:
 ///
 ///     POST /v1/models/NAME:predict  {"instances": ["this movie is"], "words": 20}
 ///       ->  {"predictions": ["this movie is …"]}
 ///     GET  /v1/models/NAME, /healthz
 ///
-/// A text follows from the request alone. One thread answers, in the order of requests.
+/// A text depends on its request only. One thread answers requests in order.
 class TextServer final : private detail::HttpHandler {
  public:
-  /// Listens. The generator outlives the server. Throws ConfigError, FileError.
+  /// Starts listening. The generator must outlive the server. Throws ConfigError, FileError.
   TextServer(const Generator& generator, const std::string& name, const Sampling& defaults,
-             const TextLimits& limits, const detail::HttpServerOptions& http);
+             const TextLimits& limits, const HttpServerOptions& http);
 
   int port() const { return server_.port(); }
-  /// Serves until a signal.
+  /// Serves until SIGTERM or SIGINT.
   void run() { server_.run(); }
 
  private:
@@ -72,7 +72,7 @@ class TextServer final : private detail::HttpHandler {
   std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Job> waiting_;
-  std::jthread thread_;  ///< ends before the server, whose answers it gives
+  std::jthread thread_;  ///< destroyed before server_, whose requests it answers
 };
 
 }  // namespace tessera::gpt

@@ -39,20 +39,20 @@ void add_options(app::AppOptions& options, TrainFlags& flags) {
   options.add({"epochs", "Training", "passes over the reviews; 0: none, for --summary and --plan",
                app::integer(options.common().epochs, 0)});
   options.add({"validation-size", "Data",
-               "reviews that are held out, and evaluated after each epoch; 0: none",
+               "held-out reviews to evaluate on after each epoch; 0: none",
                app::integer(flags.validation_size, 0)});
   add_model_options(options, flags.model);
-  options.add({"prompt", "Text", "what the text after each epoch begins with; empty: no text",
+  options.add({"prompt", "Text", "start of the text generated after each epoch; empty: none",
                app::text(flags.prompt, "TEXT")});
   add_sampling_options(options, flags.sampling);
   app::add_checkpoint_options(options, flags.checkpoints);
-  options.add({"save", "Output", "folder for the trained model, as generate takes it",
+  options.add({"save", "Output", "folder for the trained model, which generate and serve read",
                app::folder_name(flags.save)});
-  options.add({"plan-json", "Output", "file for what --plan prints, as JSON",
+  options.add({"plan-json", "Output", "file for the plan as JSON",
                app::output_file(flags.plan_json, "FILE", {".json"})});
 }
 
-/// Prints a text after each epoch, as Keras' TextGenerator does.
+/// Prints a generated text after each epoch, like the TextGenerator of Keras' example.
 class TextAfterEpoch final : public Callback {
  public:
   TextAfterEpoch(const Generator& generator, const TrainFlags& flags, bool prints)
@@ -61,7 +61,7 @@ class TextAfterEpoch final : public Callback {
   void on_epoch_end(int64_t epoch, Logs&) override {
     Sampling sampling = flags_.sampling;
     sampling.seed += epoch;
-    const std::string text = generator_.continued(flags_.prompt, sampling);
+    const std::string text = generator_.generate(flags_.prompt, sampling);
     if (prints_) std::cout << "generated text:\n" << text << "\n" << std::endl;
   }
   bool wants_batch_logs(int64_t) override { return false; }
@@ -72,7 +72,8 @@ class TextAfterEpoch final : public Callback {
   bool prints_;
 };
 
-/// What --summary, --plan, --plan-json and --plot-model ask for; no weight is drawn for it.
+/// Prints or writes what --summary, --plan, --plan-json and --plot-model ask for. Initializes no
+/// weights.
 void show_model(const ModelHandle& model, const DatasetHandle& data, const TrainFlags& flags,
                 const app::CommonOptions& common) {
   const bool plans = common.plan || !flags.plan_json.empty();
@@ -117,13 +118,13 @@ History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& fl
 
 int train_main(int argc, const char* const* argv) {
   app::AppOptions options("gpt train",
-                          "Trains a transformer that writes film reviews, as Keras' miniature GPT.",
+                          "Trains a transformer to write film reviews, like Keras' miniature GPT.",
                           {"test-size", "epochs"});
   TrainFlags flags;
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
   flags.size = model_size(flags.model);
-  app::settle_checkpoint_options(flags.checkpoints);
+  app::complete_checkpoint_options(flags.checkpoints);
   const app::CommonOptions& common = options.common();
   flags.sampling.seed = common.seed;
   const app::Setup setup = app::set_up(common, {{"batch", 8}});
@@ -131,12 +132,12 @@ int train_main(int argc, const char* const* argv) {
   model.compile({.optimizer = Adam(common.learning_rate.value_or(1e-3)),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .layouts = setup.layouts});
-  // What is wrong with layouts was said before a long read.
+  // Layout errors have been reported before reading the data, which takes long.
   const Corpus corpus = read_corpus(common, {.length = flags.size.length,
                                              .vocabulary = flags.size.vocabulary,
                                              .validation_size = flags.validation_size});
   const bool prints = app::verbosity(common) > 0;
-  if (prints) std::cout << "mesh " << describe_place(setup.layouts.mesh()) << std::endl;
+  if (prints) std::cout << "mesh " << describe_mesh(setup.layouts.mesh()) << std::endl;
   show_model(model, corpus.data, flags, common);
   if (common.epochs == 0) return 0;
 

@@ -2,11 +2,11 @@
 
 namespace tessera::gpt {
 
-/// `gpt train`: gives the program's exit code.
+/// Runs `gpt train`; returns the exit code.
 int train_main(int argc, const char* const* argv);
-/// `gpt generate FOLDER [TEXT...]`.
+/// Runs `gpt generate FOLDER [TEXT...]`; returns the exit code.
 int generate_main(int argc, const char* const* argv);
-/// `gpt serve FOLDER`.
+/// Runs `gpt serve FOLDER`; returns the exit code.
 int serve_main(int argc, const char* const* argv);
 
 }  // namespace tessera::gpt

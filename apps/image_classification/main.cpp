@@ -1,5 +1,5 @@
-// Keras' example "Image classification from scratch": pictures in a folder for each class, turned
-// and mirrored at random while they are read, and a small Xception that tells two classes apart.
+// Keras' example "Image classification from scratch": a folder of pictures per class, random flips
+// and rotations, and a small Xception that classifies pictures into two classes.
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/tessera.hpp>
@@ -11,12 +11,11 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 SymbolicTensor normalized(const SymbolicTensor& x) { return BatchNormalization()(x); }
 SymbolicTensor relu(const SymbolicTensor& x) { return Activation("relu")(x); }
 
-/// The example's network: residual blocks of each width but the first and the last.
+/// Makes the example's network, with a residual block of each width but the first and the last.
 Functional network(int64_t size, const std::vector<int64_t>& widths, double dropout) {
   const Input picture({size, size, 3});
   SymbolicTensor x = Rescaling(1.0 / 255)(picture);
@@ -37,7 +36,7 @@ Functional network(int64_t size, const std::vector<int64_t>& widths, double drop
   return Functional({picture}, {Dense(1)(x)});
 }
 
-/// Pictures that are mirrored and turned as the seed of each says, two at a time.
+/// Flips and rotates pictures at random, each by its own seed, on two threads.
 DataPipeline augmented(const DataPipeline& rows) {
   const Pipeline augment({RandomFlip("horizontal"), RandomRotation(0.1)});
   const auto change = [augment](Examples row, Seed seed) {
@@ -49,8 +48,8 @@ DataPipeline augmented(const DataPipeline& rows) {
 
 int run(int argc, char** argv) {
   app::DataProgram program("image_classification",
-                           "Tells two classes of pictures apart, as Keras' example does from "
-                           "scratch.",
+                           "Classifies pictures into two classes, like Keras' example \"Image "
+                           "classification from scratch\".",
                            "a folder with a folder of pictures for each of two classes",
                            app::sample_stripes);
   program.common().batch_size = 32;
@@ -60,13 +59,13 @@ int run(int argc, char** argv) {
   std::vector<int64_t> widths{16, 32, 64, 96, 128};
   bool augment = true;
   program.options().add(
-      {"size", "Model", "height and width that pictures are brought to", app::integer(size, 8)});
+      {"size", "Model", "height and width that pictures are resized to", app::integer(size, 8)});
   program.options().add({"widths", "Model",
                          "channels of each block; the example has "
                          "128,256,512,728,1024",
                          app::integers(widths, 1)});
   program.options().add(
-      {"augment", "Training", "mirror and turn pictures at random", app::toggle(augment)});
+      {"augment", "Training", "flip and rotate pictures at random", app::toggle(augment)});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
   const app::CommonOptions& common = program.common();

@@ -12,7 +12,7 @@ using namespace detail;
 
 namespace {
 
-/// Runs a pass over texts under a headline and a bar.
+/// Runs a pass over texts with a headline and a progress bar.
 template <class Pass>
 void show_pass(const std::string& headline, int64_t texts, int64_t verbose, const Pass& pass) {
   if (verbose > 0) std::cout << headline << std::endl;

@@ -8,16 +8,16 @@
 
 namespace tessera::imdb {
 
-/// The reviews as rows of tf-idf weights, and the layer that makes them.
+/// Reviews as rows of tf-idf weights, and the layer that computes them.
 struct Corpus {
   TextVectorization vectorize;
-  std::shared_ptr<const ImdbReviews> reviews;  ///< those trained on
+  std::shared_ptr<const ImdbReviews> reviews;  ///< the training reviews
   DatasetHandle train = {};
-  DatasetHandle test = {};  ///< none without --validation
+  DatasetHandle test = {};  ///< null without --validation
 };
 
-/// Reads the reviews, learns the vocabulary of those to train on and vectorizes them, with a
-/// progress bar for each.
+/// Reads the reviews, learns the vocabulary of the training reviews and vectorizes all, with a
+/// progress bar for each pass.
 Corpus read_corpus(const TrainFlags& flags, const app::CommonOptions& common);
 
 }  // namespace tessera::imdb

@@ -6,7 +6,7 @@ using namespace detail;
 
 namespace {
 
-/// tf.random.stateless_normal's numbers for this seed.
+/// Returns an initializer with tf.random.stateless_normal's numbers for this seed.
 InitializerHandle stateless_normal_from(const Seed& seed) {
   return RandomNormal({.stddev = 1, .seed = seed});
 }

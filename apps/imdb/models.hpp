@@ -11,15 +11,15 @@ using namespace detail;
 ///     Dense(48, relu) "dense1", BatchNormalization "bn" without gamma and beta, Dense(2) "dense2"
 ///
 /// whose kernels are normal draws from the stateless seeds (1, 2) and (3, 4). A training step
-/// descends the *summed* loss of the batch, while the loss it reports is that of a sample: compile
-/// it with a loss that is a mean over the batch.
+/// minimizes the *sum* of the losses of a batch but reports their mean: compile it with a loss that
+/// is a mean over the batch.
 class SentimentModel final : public SequentialModel {
  public:
   SentimentModel();
   DTensor train_step(const Batch& batch) override;
 };
 
-/// A SentimentModel; its input is (batch, tokens).
+/// Returns a SentimentModel; its input is (batch, tokens).
 ModelHandle sentiment_model();
 
 }  // namespace tessera::imdb

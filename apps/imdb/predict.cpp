@@ -26,7 +26,7 @@ struct PredictFlags {
   bool json = false;
 };
 
-/// Label and probability of each class for one row; without labels classes are numbered.
+/// Returns a row's label and the probability of each class; classes without labels are numbered.
 Json json_of(const ExportedModel& model, const at::Tensor& row) {
   Json json = Json::object();
   const auto decided = model.decide(row.unsqueeze(0));
@@ -58,7 +58,7 @@ void print(const ExportedModel& model, const std::vector<std::string>& texts, bo
   std::cout << std::flush;
 }
 
-/// Lines as they come: those that are there already are predicted together.
+/// Predicts lines as they arrive; lines that are available together share a batch.
 void print_lines(const ExportedModel& model, std::istream& in, bool json) {
   std::vector<std::string> lines;
   for (std::string line; std::getline(in, line);) {

@@ -2,7 +2,7 @@
 
 namespace tessera::imdb {
 
-/// `imdb predict DIR [TEXT...]`: prints label and probability of each text, or of each line of the
+/// Runs `imdb predict DIR [TEXT...]`: prints label and probability of each text, or of each line of
 /// standard input. Returns the exit code. Throws ConfigError, FileError.
 int predict_main(int argc, const char* const* argv);
 

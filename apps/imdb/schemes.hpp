@@ -7,14 +7,14 @@
 
 namespace tessera::imdb {
 
-/// A way to cut the model and its batches up: one of the DTensor tutorial's three, or the user's.
+/// A sharding of the model and its batches: one of the DTensor tutorial's three, or the user's.
 struct Scheme {
   std::string name;
-  LayoutFile layouts;  ///< with a mesh
+  LayoutFile layouts;  ///< layouts, with a mesh
 };
 
-/// "data", "model" and "spatial", in the order in which the tutorial trains them. Their layouts are
-/// those of apps/imdb/layouts.
+/// Returns "data", "model" and "spatial", in the order in which the tutorial trains them, with the
+/// layouts of apps/imdb/layouts.
 const std::vector<Scheme>& schemes();
 
 }  // namespace tessera::imdb

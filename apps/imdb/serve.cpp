@@ -29,16 +29,17 @@ void add_options(app::AppOptions& options, ServeFlags& flags) {
   const std::string model = "Model";
   options.add_argument("DIR", "folder of exports; the newest is served", flags.folder);
   app::add_network_options(options, flags.network);
-  options.add({"name", model, "name of the model in paths", app::text(flags.name, "NAME")});
-  options.add({"batch-window", model, "milliseconds that a request waits for others",
+  options.add({"name", model, "model name in request paths", app::text(flags.name, "NAME")});
+  options.add({"batch-window", model,
+               "milliseconds that a request waits for others to join its batch",
                app::integer(flags.batch_window, 0, 1000)});
-  options.add({"max-batch", model, "instances of a request, and of a call of the model",
+  options.add({"max-batch", model, "maximum number of instances per request and per model call",
                app::integer(flags.max_batch, 1, 1 << 20)});
   options.add({"max-activation-bytes", model,
-               "that the values of a call may hold; 0: half of what is available",
+               "maximum activation memory of a call; 0: half of the available memory",
                app::integer(flags.max_activation_bytes, 0, int64_t{1} << 50)});
   options.add(
-      {"threads", model, "threads of a call of the model", app::integer(flags.threads, 1, 1024)});
+      {"threads", model, "threads per call of the model", app::integer(flags.threads, 1, 1024)});
 }
 
 }  // namespace

@@ -20,7 +20,7 @@ using namespace detail;
 
 namespace {
 
-/// All schemes as if they had been trained in one call of fit.
+/// Concatenates the histories of all schemes, as if one call of fit had trained them.
 History joined(const std::vector<Phase>& phases) {
   History all = phases.front().history;
   for (size_t i = 1; i < phases.size(); ++i) {
@@ -35,7 +35,7 @@ History joined(const std::vector<Phase>& phases) {
   return all;
 }
 
-/// A scheme's history as fit gives it; of several, one after the other.
+/// Writes a single scheme's history in fit's format, or a list of phases if there are several.
 void save_history(const std::vector<Phase>& phases, const std::string& path) {
   if (phases.size() == 1) return phases.front().history.save(path);
   Json list = Json::array();
@@ -65,7 +65,7 @@ void export_trained(const TrainingRun& run, const Corpus& corpus, const std::str
   if (prints) std::cout << "Exported version " << version << " to " << folder << std::endl;
 }
 
-/// One line for the last epoch: what a user wants to know of the run.
+/// Prints the results of the last epoch in one line.
 void print_summary(const std::vector<Phase>& phases, int64_t reviews, double seconds) {
   const History& history = phases.back().history;
   if (history.epoch.empty()) return;
@@ -90,7 +90,7 @@ int train_main(int argc, const char* const* argv) {
   if (!parse_train_options(options, flags, argc, argv)) return 0;
   const app::CommonOptions& common = options.common();
   const std::vector<Scheme> schemes = phases_of(flags, common);
-  // What is wrong with meshes and layouts is said before a long read.
+  // Report errors in meshes and layouts before reading the data, which takes long.
   for (const Scheme& scheme : schemes) app::set_up(common, {{"batch", 8}}, scheme.layouts);
   const Corpus corpus = read_corpus(flags, common);
   TrainingRun run(flags, common, corpus, schemes);

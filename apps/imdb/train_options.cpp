@@ -12,18 +12,18 @@ bool parse_train_options(app::AppOptions& options, TrainFlags& flags, int argc,
   options.common().batch_size = 64;
   options.common().epochs = 2;
   options.add({"scheme", "Model",
-               "how it is cut up; all: data, model and spatial, each from where the last one "
-               "stopped. all if absent, unless --mesh or --layouts are given",
+               "how the model is sharded; all: data, model and spatial in turn, each continuing "
+               "from the last; all by default, unless --mesh or --layouts are given",
                app::choice(flags.scheme, {"data", "model", "spatial", "all"})});
-  options.add({"max-tokens", "Model", "words of the vocabulary",
-               app::integer(flags.max_tokens, 2, 1'000'000)});
+  options.add(
+      {"max-tokens", "Model", "vocabulary size", app::integer(flags.max_tokens, 2, 1'000'000)});
   options.add({"validation", "Training", "evaluate on the test split after every epoch",
                app::toggle(flags.validation)});
   app::add_checkpoint_options(options, flags.checkpoints);
-  options.add({"export", "Output", "folder for the trained model, as predict and serve take it",
+  options.add({"export", "Output", "folder for the trained model, which predict and serve read",
                app::folder_name(flags.export_folder)});
   if (!options.parse(argc, argv)) return false;
-  app::settle_checkpoint_options(flags.checkpoints);
+  app::complete_checkpoint_options(flags.checkpoints);
   return true;
 }
 
@@ -37,8 +37,8 @@ std::vector<Scheme> phases_of(const TrainFlags& flags, const app::CommonOptions&
                       "name one scheme, or leave them out");
   }
   if (!common.layouts.empty()) {
-    throw ConfigError("--scheme", "a scheme is a layouts file", flags.scheme + " with --layouts",
-                      "give one of the two");
+    throw ConfigError("--scheme", "a scheme has its own layouts", flags.scheme + " with --layouts",
+                      "give only one of the two");
   }
   const auto found = std::find_if(schemes().begin(), schemes().end(), [&](const Scheme& scheme) {
     return scheme.name == flags.scheme;

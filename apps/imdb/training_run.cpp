@@ -26,23 +26,23 @@ double learning_rate(const app::CommonOptions& common) {
   return common.learning_rate.value_or(1e-2);
 }
 
-/// What the newest whole checkpoint says of the run that wrote it; null if there is none.
+/// Returns the state in the newest undamaged checkpoint; null if there is none.
 Json newest_state(const std::string& folder) {
   const std::vector<CheckpointEntry> entries = list_checkpoints(folder);
   for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
     try {
-      // Every byte, as it is to be the one that is restored.
+      // Check every byte: only an undamaged checkpoint can be restored.
       const CheckpointReader reader(entry->folder);
       reader.verify();
       return reader.state();
     } catch (const FileError&) {
-      // The one before it may be whole; restoring says what is wrong.
+      // An older one may be undamaged; restoring reports the damage.
     }
   }
   return nullptr;
 }
 
-/// What has to be the same for a run to go on as if it had not stopped.
+/// Returns the options that must not change for a run to resume as if it had not stopped.
 Json options_of(const TrainFlags& flags, const app::CommonOptions& common, const Corpus& corpus,
                 const std::vector<Scheme>& schemes) {
   Json names = Json::array();
@@ -61,15 +61,15 @@ Json options_of(const TrainFlags& flags, const app::CommonOptions& common, const
 
 void check_same(const Json& present, const Json& saved) {
   if (!saved.is_object()) {
-    throw ConfigError("--resume", "the newest checkpoint is one of imdb train", "another one",
+    throw ConfigError("--resume", "the newest checkpoint must be from imdb train", "another one",
                       "name the folder of an imdb train");
   }
   for (const auto& [name, value] : present.items()) {
     const Json then = saved.value(name, Json());
     if (value == then) continue;
-    throw ConfigError("--resume", "the run is the one that wrote the checkpoint",
+    throw ConfigError("--resume", "the options must be those of the run that wrote the checkpoint",
                       str(name, " ", value.dump(), ", not ", then.dump()),
-                      "give the same options, or leave out --resume to begin with its weights");
+                      "use the same options, or omit --resume to start from its weights");
   }
 }
 
@@ -99,14 +99,14 @@ TrainingRun::TrainingRun(const TrainFlags& flags, const app::CommonOptions& comm
 void TrainingRun::find_start(const Mesh& mesh) {
   first_step_ = app::newest_step(mesh, folder_);
   if (!flags_.checkpoints.resume) return;
-  // File systems may show processes something else.
+  // Rank 0 decides, since a file system may show processes different contents.
   const std::string text = broadcast_text(mesh, folder_, [&] {
     return is_first_rank(mesh) ? to_json_text(newest_state(folder_), -1) : "";
   });
   const Json state = parse_json(text, folder_);
   if (state.is_null()) {
     if (app::verbosity(common_) > 0) {
-      std::cout << "No checkpoint in " << folder_ << " to go on from: a new training" << std::endl;
+      std::cout << "No checkpoint in " << folder_ << " to resume from: starting anew" << std::endl;
     }
     return;
   }
@@ -130,7 +130,7 @@ void TrainingRun::train() {
 
 void TrainingRun::make_model(const Scheme& scheme) {
   const app::Setup setup = app::set_up(common_, {{"batch", 8}}, scheme.layouts);
-  mesh_ = describe_place(setup.layouts.mesh());
+  mesh_ = describe_mesh(setup.layouts.mesh());
   model_ = sentiment_model();
   model_->compile({.optimizer = SGD(learning_rate(common_)),
                    .loss = SparseCategoricalCrossentropy({.from_logits = true}),
@@ -140,7 +140,7 @@ void TrainingRun::make_model(const Scheme& scheme) {
   model_->build({-1, corpus_.train.input_shapes()[0][0]});
 }
 
-/// What --summary, --plan and --plot-model ask for; no weight is drawn for it.
+/// Prints or writes what --summary, --plan and --plot-model ask for. Initializes no weights.
 void TrainingRun::show_model() const {
   if (!common_.summary && !common_.plan && common_.plot_model.empty()) return;
   const StepPlan plan = (*model_)->plan(corpus_.train, {.batch_size = common_.batch_size});

@@ -14,29 +14,29 @@ namespace tessera::imdb {
 
 using namespace detail;
 
-/// What became of one scheme.
+/// The result of training with one scheme.
 struct Phase {
   std::string scheme;
   std::string mesh;
   History history;
 };
 
-/// Trains scheme after scheme over one folder of checkpoints, each from the weights that the one
-/// before left there, as the DTensor tutorial does.
+/// Trains with one scheme after the other over one checkpoint folder, as the DTensor tutorial does:
+/// each starts from the weights that the previous one saved.
 class TrainingRun {
  public:
   TrainingRun(const TrainFlags& flags, const app::CommonOptions& common, const Corpus& corpus,
               std::vector<Scheme> schemes);
-  /// Trains what is left to train. Throws FileError, StateError.
+  /// Trains the remaining schemes. Throws FileError, StateError.
   void train();
   const std::vector<Phase>& phases() const { return phases_; }
-  /// The model of the last scheme. Throws nothing after train().
+  /// Returns the model of the last scheme. Requires train().
   const ModelHandle& model() const { return *model_; }
-  /// Steps made in all schemes.
+  /// Returns the number of steps of all schemes.
   int64_t steps() const;
 
  private:
-  /// Where the run that wrote the newest checkpoint stands. Collective.
+  /// Reads from the newest checkpoint where to start. Collective.
   void find_start(const Mesh& mesh);
   void train_phase(size_t number);
   void make_model(const Scheme& scheme);
@@ -48,13 +48,13 @@ class TrainingRun {
   const Corpus& corpus_;
   std::vector<Scheme> schemes_;
   std::optional<app::TemporaryDirectory> temporary_;
-  std::string folder_;  ///< of the checkpoints; empty: none
+  std::string folder_;  ///< checkpoint folder; empty: none
   std::vector<Phase> phases_;
   std::optional<ModelHandle> model_;
   std::string mesh_;
   size_t first_phase_ = 0;
-  int64_t first_step_ = 0;  ///< of the present phase, counted over all runs in the folder
-  bool resumes_ = false;    ///< whether the next phase is one that was interrupted
+  int64_t first_step_ = 0;  ///< first step of this phase, counted over all runs in the folder
+  bool resumes_ = false;    ///< whether the next phase resumes an interrupted one
 };
 
 }  // namespace tessera::imdb

@@ -21,23 +21,23 @@ constexpr const char* help =
     "Runs a program as several processes of this machine that train together.\n"
     "Usage: launch -n N [OPTIONS] -- PROGRAM [ARGUMENTS]\n"
     "\n"
-    "  -n, --processes N    how many; with --ps, how many workers\n"
-    "  --ps K               beside them a chief and K parameter servers\n"
-    "  --evaluator          with --ps: an evaluator, too\n"
-    "  --tf-config          tell the processes of each other by TF_CONFIG, as its workers\n"
-    "  --max-restarts K     start all again, up to K times, after one failed; a worker or\n"
-    "                       evaluator beside --ps alone, up to K times each [default: 0]\n"
-    "  --grace SECONDS      for the others to leave after one failed, or after the end of the\n"
-    "                       chief [default: 10]\n"
+    "  -n, --processes N    number of processes; with --ps, number of workers\n"
+    "  --ps K               also start a chief and K parameter servers\n"
+    "  --evaluator          with --ps: also start an evaluator\n"
+    "  --tf-config          describe the processes to each other by TF_CONFIG, as workers\n"
+    "  --max-restarts K     restart all processes, up to K times, after one failed; with --ps,\n"
+    "                       a worker or evaluator alone, up to K times each [default: 0]\n"
+    "  --grace SECONDS      time for the others to exit after one failed, or after the end of\n"
+    "                       the chief [default: 10]\n"
     "  -h, --help           print this text\n"
     "\n"
-    "PROGRAM is a path, an application beside this one, or a program in PATH. Each process finds\n"
-    "the others by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT or by TF_CONFIG,\n"
-    "proves to them that it knows their secret (TESSERA_SECRET), and what it prints comes behind\n"
-    "\"[rank] \", with --ps behind \"[worker 0] \"; none of them reads this program's\n"
-    "input. A restarted program goes on from its checkpoints if it keeps some (--checkpoint-dir).\n"
-    "With --ps the end of the chief is the end of all, and the job goes on while a worker is\n"
-    "left. The exit code is that of the process that failed first.\n";
+    "PROGRAM is a path, an application beside this one, or a program in PATH. The processes find\n"
+    "each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT or by TF_CONFIG, and\n"
+    "authenticate with a shared secret (TESSERA_SECRET). Each line of their output is prefixed\n"
+    "with \"[rank] \", with --ps with \"[worker 0] \"; none of them reads this program's\n"
+    "input. A restarted program resumes from its checkpoints if it keeps any (--checkpoint-dir).\n"
+    "With --ps the job ends with the chief, and continues as long as a worker is left. The exit\n"
+    "code is that of the process that failed first.\n";
 
 struct Arguments {
   bool help = false;
@@ -50,7 +50,7 @@ struct Arguments {
   std::vector<std::string> command;
 };
 
-/// Sets the number that `flag` means; false if there is no such flag.
+/// Sets the number of an option; returns false if `flag` is unknown.
 bool set_number(Arguments& arguments, const std::string& flag, const std::string& text) {
   if (flag == "-n" || flag == "--processes") {
     app::integer(arguments.processes, 1, 4096).set(flag, text);
@@ -66,7 +66,7 @@ bool set_number(Arguments& arguments, const std::string& flag, const std::string
   return true;
 }
 
-/// Sets what `flag` alone means; false if there is no such flag.
+/// Sets a switch; returns false if `flag` is unknown.
 bool set_switch(Arguments& arguments, const std::string& flag) {
   if (flag == "-h" || flag == "--help") {
     arguments.help = true;
@@ -84,7 +84,7 @@ bool set_switch(Arguments& arguments, const std::string& flag) {
   const std::vector<std::string> known = {"--processes",    "--ps",    "--evaluator", "--tf-config",
                                           "--max-restarts", "--grace", "--help"};
   const std::string meant = nearest(flag, known);
-  throw ConfigError("command line", "there is no such option", in_quotes(flag),
+  throw ConfigError("command line", "every option must be known", in_quotes(flag),
                     meant.empty() ? "see launch --help" : "write " + meant);
 }
 

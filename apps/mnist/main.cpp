@@ -6,7 +6,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/strategy/sidecar_evaluator.hpp>
-#include <tessera/framework/tensor/internal/placement.hpp>
 
 #include "apps/common/app_options.hpp"
 #include "apps/common/checkpoints.hpp"
@@ -20,7 +19,6 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 struct MnistFlags {
   std::string model = "core-api";
@@ -36,18 +34,16 @@ struct MnistFlags {
 void add_options(app::AppOptions& options, MnistFlags& flags) {
   options.common().train_size = 5000;
   options.common().test_size = 5000;
-  options.add({"model", "Model",
-               "of the Core-API guide or the Keras tutorial, or a convolutional one",
+  options.add({"model", "Model", "model of the Core-API guide or the Keras tutorial, or a CNN",
                app::choice(flags.model, {"core-api", "keras", "cnn"})});
-  options.add({"style", "Model", "how it is written; all three train alike",
+  options.add({"style", "Model", "API that the model is written in; all three train the same model",
                app::choice(flags.style, {"sequential", "functional", "subclass"})});
   options.add(
       {"hidden", "Model", "units of core-api's hidden layers", app::integers(flags.hidden, 1)});
-  options.add({"dropout", "Model", "the part of cnn's features that a training step leaves out",
-               app::fraction(flags.cnn.dropout)});
+  options.add({"dropout", "Model", "dropout rate of cnn", app::fraction(flags.cnn.dropout)});
   options.add({"batch-norm", "Model", "BatchNormalization after each convolution of cnn",
                app::toggle(flags.cnn.batch_norm)});
-  options.add({"load", "Model", "safetensors file to take the first weights from",
+  options.add({"load", "Model", "safetensors file of the initial weights",
                app::input_file(flags.load, "FILE")});
   options.add({"save", "Model", "safetensors file to write the weights to",
                app::output_file(flags.save, "FILE")});
@@ -55,17 +51,17 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
   mnist::add_strategy_options(options, flags.strategy);
 }
 
-/// Where a run computes, and what this process does in it.
+/// The layouts, dtype and distribution of a run.
 struct Place {
-  LayoutMap layouts;  ///< undefined: as the strategy says
+  LayoutMap layouts;  ///< undefined: the strategy's
   at::ScalarType dtype;
   mnist::Distribution distribution;
 
   bool leads() const { return distribution.role == mnist::Role::leads; }
   std::string describe() const {
-    if (layouts.defined()) return "mesh " + describe_place(layouts.mesh());
+    if (layouts.defined()) return "mesh " + app::mesh_text(layouts.mesh());
     const strategy::Strategy& strategy = *distribution.strategy;
-    return strategy.name() + ", mesh " + describe_place(strategy.mesh());
+    return strategy.name() + ", mesh " + app::mesh_text(strategy.mesh());
   }
 };
 
@@ -80,7 +76,7 @@ Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
   return {{}, default_dtype_policy().variable, mnist::distribute(flags.strategy, common)};
 }
 
-/// A batch as the model takes it.
+/// Returns the shape of the model's input.
 Shape input_shape(const MnistFlags& flags) {
   return flags.model == "cnn" ? Shape{-1, 28, 28} : Shape{-1, 784};
 }
@@ -117,7 +113,8 @@ std::vector<CallbackHandle> callbacks_of(const app::CommonOptions& common,
   return callbacks;
 }
 
-/// What --summary, --plan and --plot-model ask for; they build the model, but draw no weight.
+/// Prints or writes what --summary, --plan and --plot-model ask for. Builds the model but
+/// initializes no weights.
 void show_model(const ModelHandle& model, const MnistDataset& data,
                 const app::CommonOptions& common, bool prints) {
   if (!common.summary && !common.plan && common.plot_model.empty()) return;
@@ -128,7 +125,7 @@ void show_model(const ModelHandle& model, const MnistDataset& data,
   if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
 }
 
-/// One line for the last epoch: what a user wants to know of the run.
+/// Prints the results of the last epoch in one line.
 void print_summary(const History& history, int64_t images, double seconds) {
   const size_t epochs = history.epoch.size();
   std::printf("test accuracy %.4f, loss %.4f on %lld images (%s), %zu epoch%s, %.1f s\n",
@@ -137,7 +134,8 @@ void print_summary(const History& history, int64_t images, double seconds) {
               seconds);
 }
 
-/// A signal ends it after the step, and what a later run needs is saved.
+/// Trains the model. A signal ends training after the current step and saves a checkpoint to resume
+/// from.
 History fit(const ModelHandle& model, const MnistDataset& train, const MnistDataset& test,
             const app::CommonOptions& common, const MnistFlags& flags, bool saves) {
   std::optional<app::RunCheckpoints> saving;
@@ -155,7 +153,7 @@ History fit(const ModelHandle& model, const MnistDataset& train, const MnistData
                            .steps_per_epoch = common.steps_per_epoch});
 }
 
-/// What the task "evaluator" does: tests the checkpoints that the run writes.
+/// Runs the task "evaluator": evaluates the checkpoints that the run writes.
 int evaluate(const ModelHandle& model, const MnistDataset& test, const app::CommonOptions& common,
              const MnistFlags& flags, const mnist::Distribution& distribution) {
   if (flags.checkpoints.folder.empty()) {
@@ -174,7 +172,7 @@ int evaluate(const ModelHandle& model, const MnistDataset& test, const app::Comm
   return distribution.finish();
 }
 
-/// Trains; prints and writes what the options ask for if `leads`.
+/// Trains; if `leads`, prints and writes what the options ask for.
 void train(const ModelHandle& model, const MnistDataset& training, const MnistDataset& test,
            const app::CommonOptions& common, const MnistFlags& flags, bool leads) {
   show_model(model, training, common, leads);
@@ -201,7 +199,7 @@ int run(int argc, char** argv) {
   MnistFlags flags;
   add_options(options, flags);
   if (!options.parse(argc, argv)) return 0;
-  app::settle_checkpoint_options(flags.checkpoints);
+  app::complete_checkpoint_options(flags.checkpoints);
   const app::CommonOptions& common = options.common();
   mnist::check_strategy_options(flags.strategy, common);
   const Place place = place_of(flags, common);

@@ -7,32 +7,32 @@
 
 namespace tessera::mnist {
 
-/// How a model is written; all three are the same model.
+/// The API that a model is written in; the model is the same in all three.
 enum class Style : uint8_t { sequential, functional, subclass };
-/// "sequential", "functional" or "subclass". Throws ConfigError.
+/// Parses "sequential", "functional" or "subclass". Throws ConfigError.
 Style parse_style(const std::string& text);
 
-/// A classifier of digits and how its guide trains it.
+/// A digit classifier and the optimizer that its guide trains it with.
 struct Recipe {
   ModelHandle model;
   OptimizerHandle optimizer;
 };
 
-/// The Core-API guide's MLP: ReLU layers of the given sizes and 10 logits, Xavier-uniform weights
-/// from the stateless seed (22, 23), Adam with epsilon on the corrected root.
+/// Makes the Core-API guide's MLP: ReLU layers of the given sizes and 10 logits, Xavier-uniform
+/// weights from the stateless seed (22, 23), Adam with epsilon on the corrected root.
 Recipe core_api(Style style, const std::vector<int64_t>& hidden, double learning_rate);
 
-/// The Keras tutorial's Flatten-Dense(128)-Dense(10), Glorot-uniform from seeds 1337 and 1338,
-/// Adam.
+/// Makes the Keras tutorial's Flatten-Dense(128)-Dense(10), Glorot-uniform from seeds 1337 and
+/// 1338, Adam.
 Recipe keras(Style style, double learning_rate);
 
 struct CnnOptions {
-  double dropout = 0.5;     ///< before the logits; 0: none
-  bool batch_norm = false;  ///< after each convolution
+  double dropout = 0.5;     ///< dropout rate before the logits
+  bool batch_norm = false;  ///< whether to normalize after each convolution
 };
 
-/// On images (28, 28): 32, then 64 convolutions of 3 by 3 with ReLU, each with a max pooling of 2,
-/// and 10 logits, Glorot-uniform from seeds 1, 2 and 3, Adam.
+/// Makes a CNN on images (28, 28): 3x3 convolutions with 32 and 64 channels and ReLU, each followed
+/// by 2x2 max pooling, and 10 logits; Glorot-uniform from seeds 1, 2 and 3, Adam.
 Recipe cnn(Style style, const CnnOptions& options, double learning_rate);
 
 }  // namespace tessera::mnist

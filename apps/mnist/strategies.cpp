@@ -28,7 +28,7 @@ std::string device_name(const app::CommonOptions& common, int64_t number) {
   return str(app::runs_on_gpus(common) ? "cuda:" : "cpu:", number);
 }
 
-/// As many devices as --devices says; of GPUs all if it does not, which no names stand for.
+/// Returns the names of `--devices` devices; by default one CPU, or no names, which means all GPUs.
 std::vector<std::string> device_names(const app::CommonOptions& common) {
   std::vector<std::string> names;
   const int64_t absent = app::runs_on_gpus(common) ? 0 : 1;
@@ -56,7 +56,7 @@ Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOpti
   void* const library = dlopen("libmnist_parameter_servers.so", RTLD_NOW);
   void* const symbol = library ? dlsym(library, "mnist_parameter_servers") : nullptr;
   if (!symbol) {
-    throw ConfigError("--strategy", "parameter servers are a library beside mnist", dlerror(),
+    throw ConfigError("--strategy", "parameter servers need a library beside mnist", dlerror(),
                       "build it: ./run mnist --strategy parameter_server, or the target "
                       "mnist_parameter_servers; it needs libgrpc++-dev and protobuf-compiler-grpc");
   }
@@ -70,27 +70,26 @@ Distribution parameter_servers(const StrategyFlags& flags, const app::CommonOpti
 void add_strategy_options(app::AppOptions& options, StrategyFlags& flags) {
   const std::string group = "Devices and layout";
   options.add({"strategy", group,
-               "of tf.distribute, in place of --mesh and --layouts; --devices of each process",
+               "tf.distribute strategy, instead of --mesh and --layouts; --devices per process",
                app::choice(flags.name, {"one_device", "mirrored", "multi_worker_mirrored",
                                         "central_storage", "parameter_server"})});
-  options.add({"max-part-bytes", group,
-               "cut variables on parameter servers into parts of at most so many bytes",
+  options.add({"max-part-bytes", group, "maximum bytes of a variable's part on a parameter server",
                app::integer(flags.max_part_bytes, 1)});
 }
 
 void check_strategy_options(const StrategyFlags& flags, const app::CommonOptions& common) {
   if (flags.max_part_bytes && flags.name != "parameter_server") {
-    throw ConfigError("--max-part-bytes", "is of variables on parameter servers",
+    throw ConfigError("--max-part-bytes", "applies to variables on parameter servers only",
                       flags.name.empty() ? "no --strategy" : "--strategy " + flags.name,
                       "add --strategy parameter_server");
   }
   if (flags.name.empty()) return;
-  const std::string own = "a strategy has a mesh and layouts of its own";
-  if (!common.mesh.empty()) refuse(own, flags, "--mesh", "say --devices instead");
+  const std::string own = "a strategy has its own mesh and layouts";
+  if (!common.mesh.empty()) refuse(own, flags, "--mesh", "use --devices instead");
   if (!common.layouts.empty()) refuse(own, flags, "--layouts", "leave one of the two out");
   const bool processes = !common.coordinator.empty() || common.rank || common.processes;
   if (processes && flags.name != "multi_worker_mirrored") {
-    refuse(flags.name == "parameter_server" ? "its tasks find each other by TF_CONFIG"
+    refuse(flags.name == "parameter_server" ? "its tasks read the cluster from TF_CONFIG"
                                             : "it has one process",
            flags, "--coordinator, --rank or --processes", "leave them out");
   }

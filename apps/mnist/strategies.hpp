@@ -12,44 +12,45 @@
 
 namespace tessera::mnist {
 
-/// Which of tf.distribute's strategies distributes a run.
+/// The tf.distribute strategy of a run.
 struct StrategyFlags {
-  std::string name;  ///< empty: none, mesh and layouts do
-  /// Of variables on parameter servers; absent: they stay whole.
+  std::string name;  ///< empty: no strategy; mesh and layouts distribute the run
+  /// Maximum size of a variable's part on a parameter server (default: variables are not split).
   std::optional<int64_t> max_part_bytes = std::nullopt;
 };
 
 /// Adds --strategy and --max-part-bytes.
 void add_strategy_options(app::AppOptions& options, StrategyFlags& flags);
 
-/// For after parse(). Throws ConfigError for options that exclude each other.
+/// Checks the options after parse(). Throws ConfigError for options that exclude each other.
 void check_strategy_options(const StrategyFlags& flags, const app::CommonOptions& common);
 
-/// What a process does in a run.
+/// The role of a process in a run.
 enum class Role : uint8_t {
   leads,      ///< trains, prints and writes files
-  trains,     ///< trains with that one
-  serves,     ///< works for the fit of that one
-  evaluates,  ///< evaluates the checkpoints of that one
+  trains,     ///< trains together with the leader
+  serves,     ///< serves the leader's fit, as worker or parameter server
+  evaluates,  ///< evaluates the leader's checkpoints
 };
 
-/// A strategy, and what this process does under it.
+/// A strategy, and the role of this process.
 struct Distribution {
-  std::shared_ptr<const strategy::Strategy> strategy = nullptr;  ///< null: none
+  std::shared_ptr<const strategy::Strategy> strategy = nullptr;  ///< null: no strategy
   Role role = Role::leads;
-  /// For who evaluates: whether the run is over.
+  /// Returns whether the run is over. Evaluator only.
   std::function<bool()> is_over = {};
-  /// For who evaluates: the exit code once it is. Throws CommError if it has failed.
+  /// Returns the exit code after the run. Throws CommError if the run failed. Evaluator only.
   std::function<int()> finish = {};
 };
 
-/// Collective for "multi_worker_mirrored". Throws as the strategies' constructors.
+/// Makes the strategy. Collective for "multi_worker_mirrored". Throws what the strategies'
+/// constructors throw.
 Distribution distribute(const StrategyFlags& flags, const app::CommonOptions& common);
 
 }  // namespace tessera::mnist
 
-/// distribute() for "parameter_server", in a library of its own, which is loaded when it is asked
-/// for: a program that does without it neither builds nor loads gRPC.
+/// Implements distribute() for "parameter_server", in a separate library that is loaded on demand,
+/// so that mnist itself neither builds nor loads gRPC.
 extern "C" void mnist_parameter_servers(const tessera::mnist::StrategyFlags& flags,
                                         const tessera::app::CommonOptions& common,
                                         tessera::mnist::Distribution& distribution);

@@ -1,7 +1,7 @@
 // The custom training loop of TensorFlow's guide "Distributed training with TensorFlow" on
-// parameter servers. All tasks of the cluster that TF_CONFIG describes run this program: parameter
-// servers hold the model, workers make steps at a pace of their own, and the coordinator (the task
-// "chief") tells them to.
+// parameter servers. All tasks of the cluster in TF_CONFIG run this program: parameter servers
+// store the model, workers run steps asynchronously, and the coordinator (the task "chief")
+// schedules them.
 
 #include <cstdio>
 
@@ -18,11 +18,10 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
 constexpr int rounds = 8, steps_per_round = 30;
 
-/// One step of the guide; the loss, on this worker's batch.
+/// Runs a training step of the guide; returns the loss of this worker's batch.
 double train_step(const Sequential& model, OptimizerHandle optimizer, const Batch& batch) {
   const BinaryCrossentropy loss_object({.from_logits = true, .reduction = Reduction::none});
   std::vector<DTensor> values;
@@ -32,7 +31,7 @@ double train_step(const Sequential& model, OptimizerHandle optimizer, const Batc
   const DTensor per_example_loss = (*loss_object)(batch.y[0], predictions);
   const DTensor loss = strategy::compute_average_loss(per_example_loss) +
                        strategy::scale_regularization_loss(model->losses());
-  // On a worker this sends the gradients to the parameter servers, which make the update.
+  // On a worker apply() sends the gradients to the parameter servers, which update the variables.
   optimizer->apply(tape.gradient(loss, values), model.trainable_weights());
   return loss.full().item<double>();
 }
@@ -51,12 +50,12 @@ void coordinate(const strategy::ParameterServerStrategy& strategy) {
     std::fflush(stdout);
   }
   const strategy::ClusterCoordinator::Counts counts = coordinator.counts();
-  std::printf("%lld steps, begun anew: %lld, of each worker:", static_cast<long long>(counts.done),
+  std::printf("%lld steps, rescheduled: %lld, per worker:", static_cast<long long>(counts.done),
               static_cast<long long>(counts.rescheduled));
   for (const int64_t done : counts.done_by_worker) {
     std::printf(" %lld", static_cast<long long>(done));
   }
-  std::printf("; updates of each parameter server:");
+  std::printf("; updates per parameter server:");
   for (const int64_t updates : counts.updates) {
     std::printf(" %lld", static_cast<long long>(updates));
   }

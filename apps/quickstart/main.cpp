@@ -1,5 +1,5 @@
-// A first model: handwritten digits, trained over eight devices, evaluated and saved. The devices
-// are virtual, so this runs anywhere, and the figures do not depend on how many there are.
+// A first model of handwritten digits, trained on eight devices, evaluated and saved. The devices
+// are virtual, so it runs anywhere, and results do not depend on how many there are.
 
 #include <cstdio>
 
@@ -8,7 +8,7 @@
 using namespace tessera;
 
 int main() {
-  // Devices in a grid: batches are cut along "batch", weights along "model".
+  // A grid of devices: batches are sharded over "batch", weights over "model".
   Mesh mesh = create_mesh({{"batch", 4}, {"model", 2}}, virtual_cpus(8));
   LayoutMap layouts(mesh);
   layouts["hidden/kernel"] = {unsharded, "model"};  // columns over two devices

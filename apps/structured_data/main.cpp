@@ -1,13 +1,13 @@
-// Keras' guide "Structured data classification with FeatureSpace", on any CSV file: columns become
-// features, combinations of some too, and a small network tells two classes apart. Its heart.csv is
-// read as the guide reads it; of other tables texts and whole numbers of few values are categories.
+// Keras' guide "Structured data classification with FeatureSpace", on any CSV file: columns and
+// crosses of some of them become features, and a small network classifies rows into two classes.
+// The guide's heart.csv gets the guide's features; in other tables, texts and integers with few
+// distinct values are categories.
 
 #include <set>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/data_program.hpp"
@@ -17,10 +17,9 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
-/// Whole numbers of at most so many values are categories.
-constexpr size_t most_categories = 20;
+/// Maximum number of distinct values of an integer column that becomes a category.
+constexpr size_t max_categories = 20;
 
 FeatureSpace::Feature feature_of(const std::string& name, const Table::Column& column) {
   if (name == "age") return FeatureSpace::float_discretized({.num_bins = 30});
@@ -30,7 +29,7 @@ FeatureSpace::Feature feature_of(const std::string& name, const Table::Column& c
   if (at::isIntegralType(numbers.scalar_type(), /*includeBool=*/true)) {
     const at::Tensor whole = numbers.to(at::kLong).contiguous();
     const auto* first = whole.const_data_ptr<int64_t>();
-    if (std::set<int64_t>(first, first + whole.numel()).size() <= most_categories) {
+    if (std::set<int64_t>(first, first + whole.numel()).size() <= max_categories) {
       return FeatureSpace::integer_categorical({.num_oov_indices = 0});
     }
   }
@@ -48,29 +47,29 @@ FeatureSpace features_of(const Table& table) {
   return FeatureSpace(options);
 }
 
-/// The column to foretell, 0 or 1 in each row: float32 (rows, 1).
+/// Removes and returns the target column, 0 or 1 in each row: float32 (rows, 1).
 at::Tensor take_target(Table& table, const std::string& name) {
   const at::Tensor target = table.pop(name).numbers().to(at::kFloat).reshape({-1, 1});
   if (target.eq(0).logical_or_(target.eq(1)).all().item<bool>()) return target;
-  throw ConfigError("--target", "a column of 0 and 1", in_quotes(name), "name another column");
+  throw ConfigError("--target", "a column of 0 and 1", "\"" + name + "\"", "name another column");
 }
 
 int run(int argc, char** argv) {
   app::DataProgram program("structured_data",
-                           "Tells two classes of a table's rows apart, as Keras' guide to "
-                           "FeatureSpace does.",
+                           "Classifies the rows of a table into two classes, like Keras' guide to "
+                           "FeatureSpace.",
                            "a CSV file with a header", app::sample_patients);
   program.common().batch_size = 32;
   program.common().epochs = 20;
   std::string target = "target";
   program.options().add(
-      {"target", "Data", "the column to foretell, of 0 and 1", app::text(target, "COLUMN")});
+      {"target", "Data", "the column to predict, of 0 and 1", app::text(target, "COLUMN")});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
   Table table = datasets::read_csv(program.data());
   const at::Tensor labels = take_target(table, target);
-  // One row in five is held back to validate with.
+  // One row in five is held out for validation.
   std::vector<int64_t> rows, held;
   for (int64_t row = 0; row < table.rows(); ++row) (row % 5 == 0 ? held : rows).push_back(row);
   const auto labels_of = [&](std::vector<int64_t>& of) {

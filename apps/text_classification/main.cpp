@@ -1,5 +1,5 @@
-// Keras' example "Text classification from scratch": texts in a folder for each class become
-// numbers of words, and two convolutions tell praise from blame.
+// Keras' example "Text classification from scratch": the texts of a folder per class become token
+// ids, and a network of two convolutions classifies them.
 
 #include <algorithm>
 #include <cctype>
@@ -15,9 +15,8 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
-/// Small letters, without line breaks of HTML and punctuation.
+/// Returns the text in lower case, with HTML line breaks as blanks and without punctuation.
 std::string cleaned(std::string_view text) {
   constexpr std::string_view line_break = "<br />";
   std::string lower(text), clean;
@@ -44,18 +43,19 @@ Sequential network(int64_t vocabulary, int64_t length, int64_t width, double dro
 
 int run(int argc, char** argv) {
   app::DataProgram program("text_classification",
-                           "Tells two classes of texts apart, as Keras' example does from scratch.",
+                           "Classifies texts into two classes, like Keras' example \"Text "
+                           "classification from scratch\".",
                            "a folder with a folder of .txt files for each of two classes",
                            app::sample_reviews);
   program.common().batch_size = 32;
   program.common().epochs = 3;
   int64_t vocabulary = 20000, length = 500, width = 128;
   program.options().add(
-      {"vocabulary", "Model", "words that are told apart, at most", app::integer(vocabulary, 3)});
+      {"vocabulary", "Model", "maximum size of the vocabulary", app::integer(vocabulary, 3)});
   program.options().add(
-      {"length", "Model", "words of a text that are read", app::integer(length, 25)});
-  program.options().add(
-      {"width", "Model", "numbers for a word, and of each hidden layer", app::integer(width, 1)});
+      {"length", "Model", "number of words read of each text", app::integer(length, 25)});
+  program.options().add({"width", "Model", "features of an embedding and of each hidden layer",
+                         app::integer(width, 1)});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
@@ -63,7 +63,8 @@ int run(int argc, char** argv) {
       program.data(), {.seed = uint32_t(program.common().seed), .validation_split = 0.2});
   if (training->class_names().size() != 2) {
     throw ConfigError("--data", "a folder for each of two classes",
-                      str(training->class_names().size(), " folders"), "choose two of them");
+                      std::to_string(training->class_names().size()) + " folders",
+                      "choose two of them");
   }
   const TextVectorization vectorize(
       {.max_tokens = vocabulary, .standardize = cleaned, .output_sequence_length = length});

@@ -1,13 +1,12 @@
 // Keras' example "Timeseries forecasting for weather prediction": an LSTM reads a window of the
-// past and foretells one of the quantities at a time to come. Of the file's columns of numbers all
-// are read, or those that are named.
+// past and predicts one of the quantities at a future time. All numeric columns of the file are
+// inputs.
 
 #include <algorithm>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/data_program.hpp"
@@ -17,15 +16,14 @@
 namespace {
 
 using namespace tessera;
-using namespace tessera::detail;
 
-/// What is read of the series, in its own steps, with the example's defaults.
+/// The windows of the series, in rows, with the example's defaults.
 struct Windows {
-  int64_t past = 720;   ///< how far back a window begins
-  int64_t future = 72;  ///< how far ahead lies what is foretold
-  int64_t step = 6;     ///< from one observation of a window to the next
+  int64_t past = 720;   ///< length of a window
+  int64_t future = 72;  ///< distance from a window's end to the predicted row
+  int64_t step = 6;     ///< stride of the rows in a window
   std::string target = "T (degC)";
-  double split = 0.715;  ///< part of the series that is trained on
+  double split = 0.715;  ///< fraction of the series used for training
 };
 
 Table numbers_of(const std::string& path) {
@@ -36,7 +34,7 @@ Table numbers_of(const std::string& path) {
   return table;
 }
 
-/// Windows of `series` and what comes `past + future` steps after each one's begin.
+/// Returns windows of `series`, and of `target` the row `past + future` after each window's start.
 DataPipeline windows_of(const at::Tensor& series, const at::Tensor& target, const Windows& w,
                         const app::CommonOptions& common) {
   const int64_t ahead = w.past + w.future;
@@ -46,22 +44,22 @@ DataPipeline windows_of(const at::Tensor& series, const at::Tensor& target, cons
 
 int run(int argc, char** argv) {
   app::DataProgram program("timeseries",
-                           "Foretells a column of a series, as Keras' example of weather "
-                           "forecasting does.",
+                           "Forecasts a column of a time series, like Keras' example of weather "
+                           "prediction.",
                            "a CSV file with a header, a row for each time", app::sample_weather);
   program.common().batch_size = 256;
   program.common().epochs = 10;
   Windows w;
   program.options().add(
-      {"past", "Data", "rows from a window's begin to its end", app::integer(w.past, 1)});
+      {"past", "Data", "number of rows that a window spans", app::integer(w.past, 1)});
+  program.options().add({"future", "Data",
+                         "number of rows from a window's end to the predicted one",
+                         app::integer(w.future, 0)});
   program.options().add(
-      {"future", "Data", "rows from there to what is foretold", app::integer(w.future, 0)});
+      {"step", "Data", "stride of the rows in a window", app::integer(w.step, 1)});
+  program.options().add({"target", "Data", "the column to predict", app::text(w.target, "COLUMN")});
   program.options().add(
-      {"step", "Data", "rows from one that is read to the next", app::integer(w.step, 1)});
-  program.options().add(
-      {"target", "Data", "the column to foretell", app::text(w.target, "COLUMN")});
-  program.options().add(
-      {"split", "Data", "part of the rows that is trained on", app::fraction(w.split)});
+      {"split", "Data", "fraction of the rows used for training", app::fraction(w.split)});
   const std::optional<app::Setup> setup = program.start(argc, argv);
   if (!setup) return 0;
 
@@ -72,12 +70,13 @@ int run(int argc, char** argv) {
   const auto split = static_cast<int64_t>(w.split * static_cast<double>(all.size(0)));
   const int64_t ahead = w.past + w.future;
   if (w.past < w.step || split < 1 || all.size(0) - split <= 2 * ahead) {
-    throw ConfigError(
-        "--past, --future, --step, --split",
-        str("windows of at least a step, and more than ", 2 * ahead, " rows to validate with"),
-        str(all.size(0) - split, " rows"), "give more rows, or shorter windows");
+    throw ConfigError("--past, --future, --step, --split",
+                      "windows of at least a step, and more than " + std::to_string(2 * ahead) +
+                          " rows to validate with",
+                      std::to_string(all.size(0) - split) + " rows",
+                      "give more rows, or shorter windows");
   }
-  // Mean and deviation are those of what is trained on.
+  // Normalize by mean and standard deviation of the training rows.
   const at::Tensor seen = all.slice(0, 0, split);
   const at::Tensor values = ((all - seen.mean(0)) / seen.std(0, /*unbiased=*/false)).to(at::kFloat);
   const at::Tensor target = values.select(1, place - table.names().begin());

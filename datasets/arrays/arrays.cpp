@@ -22,7 +22,7 @@ void check_side(const std::string& option, const std::string& side) {
                     "pass one of them");
 }
 
-/// Rows of a dataset by their numbers among some, in an order that may be drawn.
+/// A range of a dataset's rows, in stored or shuffled order.
 class SomeRows final : public Dataset {
  public:
   SomeRows(std::shared_ptr<const Dataset> data, std::shared_ptr<const Permutation> order,
@@ -51,11 +51,11 @@ class SomeRows final : public Dataset {
   }
 
   std::shared_ptr<const Dataset> data_;
-  std::shared_ptr<const Permutation> order_;  ///< null: as stored
+  std::shared_ptr<const Permutation> order_;  ///< shuffled order; null: stored order
   int64_t begin_, size_;
 };
 
-/// Where windows over a series lie.
+/// The positions of windows over a series.
 struct Windows {
   int64_t first = 0, count = 0, stride = 1, length = 0, rate = 1;
 
@@ -143,9 +143,9 @@ Windows windows_of(const at::Tensor& data, const at::Tensor& targets, int64_t le
 
 }  // namespace
 
-int64_t detail::SplitSize::of(int64_t total, const std::string& name) const {
+int64_t SplitSize::of(int64_t total, const std::string& name) const {
   const int64_t rows =
-      // Halves go to the even number, as Python rounds.
+      // Rounds half to even, as Python does.
       rows_ ? *rows_ : static_cast<int64_t>(std::nearbyint(part_ * static_cast<double>(total)));
   const bool fits = rows_ ? *rows_ > 0 && *rows_ < total : part_ > 0 && part_ < 1 && rows > 0;
   if (fits) return rows;
@@ -186,7 +186,7 @@ at::Tensor pad_sequences(std::span<const at::Tensor> sequences,
       throw ShapeError(str("pad_sequences, sequence ", i), "sequences differ in axis 0 only",
                        str("shapes ", to_string(first->sizes().vec()), " and ",
                            to_string(sequence.sizes().vec())),
-                       "pass alike ones");
+                       "make their other axes equal");
     }
     sequence = sequence.narrow(0, options.truncating == "pre" ? sequence.size(0) - own : 0, own);
     all[static_cast<int64_t>(i)]
@@ -210,7 +210,7 @@ at::Tensor to_categorical(const at::Tensor& x, std::optional<int64_t> num_classe
   if (shape.size() > 1 && shape.back() == 1) shape.pop_back();
   const at::Tensor numbers = x.to(at::kCPU, at::kLong).reshape({-1});
   if (numbers.numel() == 0 && num_classes.value_or(0) == 0) {
-    throw ConfigError("to_categorical", "without num_classes there are numbers of classes", "none",
+    throw ConfigError("to_categorical", "without num_classes there are class indices", "none",
                       "pass num_classes");
   }
   const bool given = num_classes.value_or(0) != 0;

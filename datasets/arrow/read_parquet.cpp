@@ -31,7 +31,7 @@ namespace {
 /// Rows of a column that Arrow decodes at a time.
 constexpr int64_t block_rows = 65536;
 
-/// Numbers as they lie in memory, and the dtype that they get.
+/// Arrow's type of a numeric column, its dtype in Arrow's memory, and the dtype of the result.
 struct ArrowNumbers {
   arrow::Type::type type;
   at::ScalarType stored;
@@ -54,12 +54,12 @@ constexpr ArrowNumbers arrow_numbers[] = {{arrow::Type::INT8, at::kChar, at::kCh
                                           {arrow::Type::TIME64, at::kLong, at::kLong},
                                           {arrow::Type::TIMESTAMP, at::kLong, at::kLong},
                                           {arrow::Type::DURATION, at::kLong, at::kLong},
-                                          // These do not lie there as numbers.
+                                          // Not stored as plain numbers.
                                           {arrow::Type::BOOL, at::kBool, at::kBool},
                                           {arrow::Type::DECIMAL128, at::kDouble, at::kDouble},
                                           {arrow::Type::NA, at::kDouble, at::kDouble}};
 
-/// Null for what is no column of numbers.
+/// Returns null for a column that is not numeric.
 const ArrowNumbers* find_numbers(const arrow::DataType& type) {
   const auto* const found =
       std::find_if(std::begin(arrow_numbers), std::end(arrow_numbers),
@@ -79,10 +79,10 @@ std::string_view text_at(const arrow::Array& texts, int64_t row) {
   return static_cast<const arrow::BinaryArray&>(texts).GetView(row);
 }
 
-/// Whether each value is missing: bool (rows).
+/// Returns whether each value is missing: bool (rows).
 at::Tensor missing_of(const arrow::Array& array) {
   const int64_t rows = array.length();
-  // Arrow keeps no bits of a column that has nothing else.
+  // Arrow keeps no bitmap if all values are present, or all are missing.
   if (array.null_bitmap_data() == nullptr) return at::full({rows}, array.null_count() > 0);
   const at::Tensor missing = at::empty({rows}, at::kBool);
   bool* flag = missing.mutable_data_ptr<bool>();
@@ -92,20 +92,20 @@ at::Tensor missing_of(const arrow::Array& array) {
   return missing;
 }
 
-/// A column of a file, which is read a block at a time.
+/// A column of a file, read in blocks.
 class ParquetColumn {
  public:
   /// `place` names the file and the column.
   ParquetColumn(std::string place, const arrow::DataType& type)
       : place_(std::move(place)), numbers_(find_numbers(type)), is_text_(is_text(type)) {
     if (numbers_ == nullptr && !is_text_) {
-      throw FileError(place_, "a column of numbers, truth values, times or texts",
+      throw FileError(place_, "a column of numbers, bools, times or texts",
                       one_line(type.ToString()), "name the other columns in ParquetOptions");
     }
     if (numbers_ != nullptr) parts_ = {at::empty({0}, numbers_->dtype)};
   }
 
-  /// The first rows of all.
+  /// Reads the first `rows` rows.
   void read(parquet::arrow::ColumnReader& reader, int64_t rows) {
     int64_t done = 0;
     while (done < rows) {
@@ -119,14 +119,14 @@ class ParquetColumn {
       done += block->length();
     }
     if (done < rows) {
-      throw FileError(place_, str(rows, " rows, as the file has by its end"), std::to_string(done),
+      throw FileError(place_, str(rows, " rows, as the file's footer says"), std::to_string(done),
                       damaged_fix);
     }
-    // Parts with missing values are floats, which makes all of them floats.
+    // Parts with missing values are floating point; cat() promotes the others.
     if (!is_text_) parts_ = {at::cat(parts_)};
   }
 
-  /// The values that were read, once.
+  /// Moves out the values that were read.
   Table::Column take() {
     if (is_text_) return std::move(texts_);
     return std::move(parts_[0]);
@@ -156,7 +156,7 @@ class ParquetColumn {
     parts_.push_back(std::move(numbers));
   }
 
-  /// A copy of the numbers of a part, whatever stands at those that are missing.
+  /// Copies the numbers of a part; missing ones have any value.
   at::Tensor stored_numbers(const arrow::Array& array) const {
     const int64_t rows = array.length();
     const at::Tensor numbers = at::zeros({rows}, numbers_->stored);
@@ -205,7 +205,7 @@ class ParquetColumn {
   std::vector<std::string> texts_;
 };
 
-/// Throws what Arrow refused about a file as a whole.
+/// Returns the value of a result, or throws Arrow's error as a FileError of the file.
 template <class Value>
 Value whole(arrow::Result<Value> result, const std::string& path) {
   if (result.ok()) return std::move(result).ValueUnsafe();
@@ -223,14 +223,14 @@ ParquetReader open_parquet(const std::string& path,
   const auto file = whole(arrow::io::ReadableFile::Open(path), path);
   const arrow::Status status = builder.Open(file, properties, std::move(metadata));
   if (!status.ok()) whole<bool>(status, path);
-  // A block of rows at a time, and not all of the file before the first.
+  // Read block by block instead of buffering the file first.
   parquet::ArrowReaderProperties blocks = parquet::default_arrow_reader_properties();
   blocks.set_pre_buffer(false);
   builder.properties(blocks);
   return whole(builder.Build(), path);
 }
 
-/// Where the columns that are kept are among all.
+/// Returns the indices of the columns to keep.
 std::vector<int> kept_fields(const arrow::Schema& schema, const std::string& path,
                              const std::vector<std::string>& columns) {
   const std::vector<std::string> names = schema.field_names();
@@ -268,7 +268,8 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
     columns.emplace_back(str(path, ", column ", in_quotes(schema->field(field)->name())),
                          *schema->field(field)->type());
   }
-  // Columns differ in what they take, texts most: each thread takes the next one when it is done.
+  // Columns differ in cost, and text columns cost most: they come first, and each thread takes the
+  // next column when it is done.
   std::vector<size_t> order(fields.size());
   std::iota(order.begin(), order.end(), size_t{0});
   std::ranges::stable_partition(order, [&](size_t i) { return columns[i].holds_texts(); });
@@ -299,7 +300,7 @@ Table datasets::read_parquet(const std::string& path, const ParquetOptions& opti
     throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
                       "leave it out for all rows");
   }
-  // A missing file and one that is no regular one are said as everywhere.
+  // Throws the usual errors for a missing file and for one that is not regular.
   const InputFile file(path);
   try {
     return read_columns(path, options);

@@ -9,30 +9,30 @@
 
 namespace tessera {
 
-/// What datasets::read_parquet() reads of a file.
+/// The options of datasets::read_parquet().
 struct ParquetOptions {
-  /// The columns to keep, in any order; empty: all.
+  /// Columns to keep, in any order (default: all).
   std::vector<std::string> columns = {};
-  /// How many of the first rows; absent: all.
+  /// Number of rows to read, from the first on (default: all).
   std::optional<int64_t> rows = std::nullopt;
 };
 
 namespace datasets {
 
-/// Reads a Parquet file by Arrow, on all cores: in a library apart, `tessera::arrow`, which is
-/// there where Arrow was when Tessera was built. Columns keep the file's order and dtypes, but
-/// unsigned integers of 16 bits are int32, those of 32 and 64 bits int64, decimals float64.
-/// Timestamps, dates, times and durations are int64: their number of the file's unit, for a
-/// timestamp and a date since 1970. Texts may be encoded by a dictionary, as pandas' categories
-/// are. A column of integers or truth values with missing ones is float64, those being NaN, and
-/// so is one without a value; missing texts are empty.
+/// Reads a Parquet file with Arrow, on all cores. Part of the separate library `tessera::arrow`,
+/// which exists if Arrow was found when Tessera was built. Columns keep the file's order and
+/// dtypes, except that uint16 becomes int32, uint32 and uint64 become int64, and decimals float64.
+/// Timestamps, dates, times and durations are int64 in the file's unit, timestamps and dates since
+/// 1970. Texts may be dictionary-encoded, as pandas' categories are. An integer or bool column with
+/// missing values is float64 with NaN for these, and so is a column without any value; missing
+/// texts are empty.
 ///
 ///     Table table = datasets::read_parquet("trips.parquet", {.columns = {"fare", "zone"}});
 ///     std::puts(datasets::describe(table).c_str());
 ///
-/// Throws FileError naming the file, and the column if it is one's fault, for what is no Parquet
-/// file, cut off or damaged, and for columns of lists, structs, maps and the like unless the
-/// options leave them out; ConfigError for a wrong option or a column that is not there.
+/// Throws FileError naming the file, and the column where it applies, if it is no Parquet file,
+/// truncated or damaged, or has columns of lists, structs, maps and the like that `columns` does
+/// not exclude; ConfigError for an invalid option or an unknown column.
 Table read_parquet(const std::string& path, const ParquetOptions& options = {});
 
 }  // namespace datasets

@@ -28,10 +28,10 @@ constexpr size_t max_name_bytes = 4096;
 [[noreturn]] void refuse(const std::string& where, const std::string& expected,
                          const std::string& received) {
   throw FileError(where, expected, received,
-                  "the archive is damaged or was made to do harm; get it again from its source");
+                  "the archive is damaged or malicious; get it again from its source");
 }
 
-/// The archive's bytes, unpacked here because libarchive leaves gzip's checksum unread.
+/// The archive's bytes, decompressed here because libarchive ignores gzip's checksum.
 class Source {
  public:
   Source(const std::string& path, const ArchiveLimits& limits)
@@ -52,7 +52,7 @@ class Source {
     return std::span(chunk_).first(count_);
   }
 
-  /// What of the last part lies at and after a position in the unpacked archive.
+  /// Returns the bytes of the last chunk from a position of the unpacked archive on.
   std::span<const std::byte> rest(uint64_t position) const {
     const uint64_t passed = std::clamp(position, start_, start_ + count_) - start_;
     return std::span(chunk_).subspan(passed, count_ - passed);
@@ -67,7 +67,7 @@ class Source {
   size_t count_ = 0;
 };
 
-/// The parts of a name, without empty ones and "."; a FileError at `where` for an unsafe one.
+/// Returns a name without its empty and "." parts. Throws FileError at `where` for an unsafe name.
 std::string safe_name(const std::string& name, const std::string& where) {
   if (name.starts_with('/')) refuse(where, "names in an archive are relative", "an absolute one");
   if (name.find('\\') != std::string::npos) {
@@ -97,7 +97,7 @@ class TarReader {
     check(archive_read_open(reader_.get(), this, nullptr, &TarReader::read, nullptr));
   }
 
-  /// Goes to the next entry; false at the end of the archive, which is checked too.
+  /// Advances to the next entry; returns false at the end of the archive, which is checked too.
   bool next() {
     entry_ = nullptr;
     const int status = archive_read_next_header(reader_.get(), &entry_);
@@ -124,13 +124,13 @@ class TarReader {
            str(archive_entry_size(entry_)));
   }
 
-  /// Reads the entry's bytes, part by part.
+  /// Reads the entry's bytes in blocks.
   template <class Take>
   void read_data(const Take& take) {
     while (true) {
       const void* data = nullptr;
       size_t size = 0;
-      // Without sparse files, one part begins where the last one ended.
+      // Sparse files are refused, so each block begins where the last one ended.
       la_int64_t offset = 0;
       const int status = archive_read_data_block(reader_.get(), &data, &size, &offset);
       if (status == ARCHIVE_EOF) return;
@@ -140,7 +140,7 @@ class TarReader {
   }
 
  private:
-  /// Called by libarchive, which no exception may pass through.
+  /// Callback of libarchive; no exception may pass through it.
   static la_ssize_t read(archive* reader, void* self, const void** out) {
     auto& tar = *static_cast<TarReader*>(self);
     try {
@@ -163,7 +163,7 @@ class TarReader {
     if (status == ARCHIVE_OK) return;
     const char* reason = archive_error_string(reader_.get());
     refuse(where(), "a whole tar archive, plain or gzip",
-           one_line(reason == nullptr ? "an entry that is none" : reason));
+           one_line(reason == nullptr ? "an invalid entry" : reason));
   }
 
   void read_name() {
@@ -189,7 +189,7 @@ class TarReader {
            kind == AE_IFLNK ? "a symbolic link" : "a device, pipe or socket");
   }
 
-  /// An archive ends with a block of zeros, and nothing but zeros follow.
+  /// Throws FileError unless the archive ends with a block of zeros and only zeros follow.
   void check_end() {
     if (failure_) std::rethrow_exception(failure_);
     const int64_t position = archive_filter_bytes(reader_.get(), 0);
@@ -225,7 +225,7 @@ void read_archive(const std::string& path, const std::function<bool(std::string_
   std::string bytes;
   while (tar.next()) {
     if (!tar.is_file() || !wanted(tar.name())) {
-      // Not left to libarchive, which would skip any number of bytes in one call.
+      // Read in blocks so that the limits apply: libarchive would skip any number of bytes at once.
       tar.read_data([](std::string_view) {});
       continue;
     }

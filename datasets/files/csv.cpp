@@ -16,15 +16,15 @@
 namespace tessera::detail {
 namespace {
 
-constexpr size_t most_columns = 100'000;
-constexpr size_t most_row_bytes = size_t{64} << 20;
-constexpr int64_t most_threads = 8;
+constexpr size_t max_columns = 100'000;
+constexpr size_t max_row_bytes = size_t{64} << 20;
+constexpr int64_t max_threads = 8;
 constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 
-/// One reading of a file.
+/// One pass over a CSV file.
 class CsvReader {
  public:
-  CsvReader(const std::string& path, const CsvForm& form)
+  CsvReader(const std::string& path, const CsvReadOptions& form)
       : path_(path), form_(form), file_(path), left_(form.rows.value_or(INT64_MAX)) {
     for (const char* text :
          {"", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "<NA>",
@@ -34,7 +34,7 @@ class CsvReader {
     missing_.insert(form.missing.begin(), form.missing.end());
   }
 
-  /// `texts`: columns that are known to be of texts.
+  /// Reads the file. `texts`: indices of columns known to be text.
   CsvFile read(const std::set<size_t>& texts) {
     fill();
     if (buffer_.starts_with(byte_order_mark)) begin_ = byte_order_mark.size();
@@ -43,7 +43,7 @@ class CsvReader {
     finish();
     return std::move(result_);
   }
-  /// Columns of texts that the rows before the first text did not look like.
+  /// Returns the text columns that lost values, since they did not look like text at first.
   const std::set<size_t>& lost() const { return lost_; }
 
  private:
@@ -52,7 +52,7 @@ class CsvReader {
     throw FileError(path_ + where, expected, received, fix);
   }
 
-  /// ", line 12": of a byte of the buffer.
+  /// Returns ", line 12" for a byte of the buffer.
   std::string line_at(size_t offset) const {
     InputFile file(path_);
     uint64_t left = before_ + offset;
@@ -68,10 +68,10 @@ class CsvReader {
     return str(", line ", line);
   }
 
-  /// Reads a block behind what is left of the one before.
+  /// Drops the rows that were read and appends a block to the rest.
   void fill() {
-    if (buffer_.size() - begin_ > most_row_bytes) {
-      fail(line_at(begin_), str("a row of at most ", most_row_bytes, " bytes"), "a longer one",
+    if (buffer_.size() - begin_ > max_row_bytes) {
+      fail(line_at(begin_), str("a row of at most ", max_row_bytes, " bytes"), "a longer one",
            "look for a quote that does not end");
     }
     before_ += begin_;
@@ -86,11 +86,12 @@ class CsvReader {
       fail(line_at(zero), "a text without zero bytes", str("one at byte ", before_ + zero),
            "save the file as UTF-8");
     }
-    // Each row has an end, so that who looks for one need not look for the end of the text.
+    // Terminates the last row, so that a search for a row's end needs no bounds check.
     if (ended_ && !buffer_.empty() && buffer_.back() != '\n') buffer_ += '\n';
   }
 
-  /// Ends of about equal parts of the whole rows in the buffer, of which there is one.
+  /// Returns row ends that split the complete rows of the buffer into about equal parts; reads on
+  /// until there is a complete row.
   std::vector<size_t> whole_rows(size_t parts) {
     for (;;) {
       std::vector<size_t> ends =
@@ -104,7 +105,7 @@ class CsvReader {
     }
   }
 
-  /// Passes over empty lines, so that a whole row lies at the beginning; false where there is none.
+  /// Skips empty lines, so that the buffer begins with a complete row; returns false at the end.
   bool find_row() {
     for (;;) {
       const size_t end = begin_ + whole_rows(1).back();
@@ -117,7 +118,7 @@ class CsvReader {
     }
   }
 
-  /// The fields of the first row that is not empty.
+  /// Returns the fields of the first row that is not empty.
   std::vector<std::string> first_row(size_t& end) {
     if (!find_row()) fail("", "a row of fields", "an empty file", "name another file");
     const char* at = buffer_.data() + begin_;
@@ -126,8 +127,8 @@ class CsvReader {
     for (;; ++at) {
       const CsvField field = csv_field_at(at, form_.delimiter, unquoted);
       fields.emplace_back(field.text);
-      if (fields.size() > most_columns) {
-        fail(line_at(begin_), str("at most ", most_columns, " columns"), "more",
+      if (fields.size() > max_columns) {
+        fail(line_at(begin_), str("at most ", max_columns, " columns"), "more",
              "name another delimiter, or write a row on each line");
       }
       at = field.end;
@@ -150,7 +151,7 @@ class CsvReader {
                         std::to_string(form_.names.size()), "name all columns of the file");
     }
     if (!form_.names.empty()) names = form_.names;
-    // As pandas has them: those without a name by their number, and the second "x" as "x.1".
+    // As in pandas: a column without a name is named by its number, and a second "x" is "x.1".
     std::set<std::string> seen;
     for (size_t i = 0; i < names.size(); ++i) {
       if (names[i].empty()) names[i] = str("Unnamed: ", i);
@@ -178,10 +179,10 @@ class CsvReader {
   }
 
   size_t thread_count() const {
-    // Which rows are the first ones, one thread knows alone.
+    // Only a single thread knows which rows are the first ones.
     if (form_.rows) return 1;
     const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-    return static_cast<size_t>(form_.threads > 0 ? form_.threads : std::min(cores, most_threads));
+    return static_cast<size_t>(form_.threads > 0 ? form_.threads : std::min(cores, max_threads));
   }
 
   void read_block() {
@@ -207,7 +208,7 @@ class CsvReader {
 
   void keep(CsvShare& share) {
     if (share.fault) {
-      const CsvFault& fault = *share.fault;
+      const CsvError& fault = *share.fault;
       const size_t offset = static_cast<size_t>(share.text.data() - buffer_.data()) + fault.offset;
       const std::string column = fault.field == plans_.size()
                                      ? ""
@@ -223,7 +224,7 @@ class CsvReader {
       CsvPart& part = share.builders[i].part;
       column.kind = joined_kind(column.kind, part.kind);
       if (part.has_missing && column.kind == CsvKind::int64) column.kind = CsvKind::float64;
-      // What the rows so far are, those to come are likely to be.
+      // Later rows are likely of the kind found so far.
       plans_[i].kind = column.kind;
       column.parts.push_back(std::move(part));
     }
@@ -248,12 +249,12 @@ class CsvReader {
   }
 
   const std::string& path_;
-  const CsvForm& form_;
+  const CsvReadOptions& form_;
   InputFile file_;
   CsvMissing missing_;
   int64_t left_;
   std::string buffer_;
-  size_t begin_ = 0;     ///< of the rows in the buffer that are to be read
+  size_t begin_ = 0;     ///< begin of the unread rows in the buffer
   uint64_t before_ = 0;  ///< bytes of the file before the buffer
   bool ended_ = false;
   std::vector<CsvPlan> plans_;
@@ -261,11 +262,11 @@ class CsvReader {
   CsvFile result_;
 };
 
-void check_csv_form(const CsvForm& form, const std::string& path) {
+void check_csv_options(const CsvReadOptions& form, const std::string& path) {
   const char d = form.delimiter;
   const bool is_letter = (d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z');
   if (is_letter || d == '\0' || std::strchr("\"\r\n.+-", d)) {
-    throw ConfigError(path, "a delimiter that is no part of numbers, quotes and lines",
+    throw ConfigError(path, "a delimiter that cannot occur in numbers, quotes or line ends",
                       in_quotes(std::string(1, d)), "name one like , ; or \\t");
   }
   if (form.rows && *form.rows < 0) {
@@ -276,8 +277,8 @@ void check_csv_form(const CsvForm& form, const std::string& path) {
 
 }  // namespace
 
-CsvFile read_csv_file(const std::string& path, const CsvForm& form) {
-  check_csv_form(form, path);
+CsvFile read_csv_file(const std::string& path, const CsvReadOptions& form) {
+  check_csv_options(form, path);
   std::set<size_t> texts;
   for (int turn = 0; turn < 2; ++turn) {
     CsvReader reader(path, form);

@@ -25,7 +25,7 @@ bool parse_int(std::string_view text, int64_t& value) {
   return error == std::errc() && stop == end;
 }
 
-/// A decimal number or an infinity; other letters are none.
+/// Parses a decimal number or an infinity; returns false for other texts.
 bool parse_float(std::string_view text, double& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const char first = text.size() > 1 && text[0] == '-' ? text[1] : text.empty() ? ' ' : text[0];
@@ -34,7 +34,7 @@ bool parse_float(std::string_view text, double& value) {
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (stop != end || error == std::errc::invalid_argument) return false;
   if (error == std::errc()) return true;
-  // Too large or too small for a double is infinite or zero.
+  // Out of double's range: becomes infinite or zero.
   long double wide = 0;
   if (std::from_chars(text.data(), end, wide).ec != std::errc()) return false;
   value = static_cast<double>(wide);
@@ -48,8 +48,8 @@ bool parse_bool(std::string_view text, int64_t& value) {
   return yes || no;
 }
 
-/// Reads on through digits, eight at a time; `count` is how many there are. Beyond nineteen the
-/// number is wrong.
+/// Appends digits to `number`, eight at a time, and adds how many to `count`. The number overflows
+/// beyond nineteen digits.
 const char* read_digits(const char* at, const char* end, uint64_t& number, int& count) {
   constexpr uint64_t powers[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
   constexpr uint64_t pairs = 0x000000FF000000FF;
@@ -58,11 +58,11 @@ const char* read_digits(const char* at, const char* end, uint64_t& number, int& 
       uint64_t word = 0;
       std::memcpy(&word, at, sizeof word);
       word ^= 0x3030303030303030;
-      // The high bit of the first byte that is no digit, and of any behind it.
+      // Sets the high bit of the first byte that is no digit, and maybe of bytes after it.
       const uint64_t others = ((word + 0x7676767676767676) | word) & 0x8080808080808080;
       const int digits = std::countr_zero(others) / 8;
       if (digits == 0) return at;
-      // The first digit lies in the lowest byte: zeros before it.
+      // The first digit is the lowest byte: shift zeros in before it.
       word <<= 64 - 8 * digits;
       word = word * 10 + (word >> 8);  // pairs, in every other byte
       word = ((word & pairs) * (100 + (uint64_t{1000000} << 32)) +
@@ -80,10 +80,10 @@ const char* read_digits(const char* at, const char* end, uint64_t& number, int& 
   return at;
 }
 
-/// Reads a decimal number of few digits and without exponent, which most are, faster than
-/// from_chars; null for others. Its digits and the power of ten are doubles, so that their quotient
-/// is rounded once, as the number is (W. D. Clinger, "How to read floating point numbers
-/// accurately", 1990).
+/// Parses a decimal number of few digits without exponent, the common case, faster than from_chars;
+/// returns null for others. The digits and the power of ten are exact doubles, so that their
+/// quotient is rounded only once and thus correctly (W. D. Clinger, "How to read floating point
+/// numbers accurately", 1990).
 const char* read_short_decimal(const char* begin, const char* end, double& value) {
   constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
@@ -233,7 +233,7 @@ bool CsvColumnBuilder::add_missing() {
   return true;
 }
 
-/// Makes the values so far those of a wider kind. What a column of texts had before is lost.
+/// Converts the values so far to a wider kind. A column that becomes text loses them.
 void CsvColumnBuilder::widen(CsvKind kind) {
   const auto rows = static_cast<size_t>(part.rows);
   if (part.kind == CsvKind::none && kind != CsvKind::text) {

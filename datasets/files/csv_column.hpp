@@ -9,24 +9,24 @@
 
 namespace tessera::detail {
 
-/// What the values of a column are, from the narrowest on: a column is of the first kind that has
-/// all of its values. Missing values have no kind.
+/// Kind of a column's values, from the narrowest on: a column gets the first kind that fits all its
+/// values. Missing values have no kind.
 enum class CsvKind { none, boolean, int64, float64, text };
 
-/// "bool", "int64", "float64", "text".
+/// Returns "bool", "int64", "float64" or "text".
 std::string csv_kind_name(CsvKind kind);
 
-/// The kind of a column that holds values of both.
+/// Returns the kind of a column that holds values of both kinds.
 CsvKind joined_kind(CsvKind a, CsvKind b);
 
-/// Some rows of a column, as one thread read them.
+/// Consecutive rows of a column, read by one thread.
 struct CsvPart {
   CsvKind kind = CsvKind::none;
   bool has_missing = false;
   bool is_lost = false;  ///< whether values before the first text were dropped
   int64_t rows = 0;
-  /// The bits of a number in each row: of a double for float64, else an int64, which is 2 for a
-  /// bool that is missing. Empty where no row has a value, and for texts.
+  /// One number per row: the bits of a double for float64, otherwise an int64 (2 for a missing
+  /// bool). Empty if no row has a value, and for texts.
   std::vector<int64_t> numbers;
   std::vector<std::string> texts;
 };
@@ -37,34 +37,35 @@ struct CsvColumn {
   CsvKind kind = CsvKind::none;
   std::vector<CsvPart> parts;
 
-  /// All rows, of an int64 or bool column or of a float64 one, into `out`, which has room for them;
-  /// missing ones are NaN. Gives the memory of the parts back on the way.
+  /// Moves all rows of an int64 or bool column to `out`, which must have room for them, and frees
+  /// the parts.
   void take(int64_t* out);
+  /// Moves all rows of a float64 column to `out`, missing ones as NaN, and frees the parts.
   void take(double* out);
-  /// All rows of a column of texts; missing ones are empty.
+  /// Moves out all rows of a text column, missing ones as empty texts.
   std::vector<std::string> take_texts();
 };
 
-/// What a column is to be, as far as it is known before its rows are read.
+/// Prior knowledge of a column, before its rows are read.
 struct CsvPlan {
   bool kept = true;
-  bool given = false;  ///< whether the kind is the only one that will do
+  bool given = false;  ///< whether other kinds than `kind` are errors
   CsvKind kind = CsvKind::none;
 };
 
-/// What stands for missing values.
+/// Texts that mean a missing value.
 using CsvMissing = std::set<std::string, std::less<>>;
 
-/// Puts values behind the others in a part of a column.
+/// Appends values to a part of a column.
 class CsvColumnBuilder {
  public:
-  /// Both must outlive it.
+  /// `plan` and `missing` must outlive the builder.
   CsvColumnBuilder(const CsvPlan& plan, const CsvMissing& missing);
 
-  /// Takes the number that the text begins with, where the column is one of numbers and a field
-  /// ends behind it: most fields are no more than that. The end of the field, or null.
+  /// Fast path: if the column is numeric and the field is a plain number, appends it and returns
+  /// the end of the field; otherwise returns null.
   const char* add_number(const char* begin, const char* end, char delimiter);
-  /// Takes a field; false for a value that the given kind does not have.
+  /// Appends a field; returns false if its value does not fit the required kind.
   bool add(std::string_view text);
 
   CsvPart part;

@@ -77,7 +77,7 @@ CsvField csv_field_at(const char* begin, char delimiter, std::string& unquoted) 
 std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t parts) {
   std::vector<size_t> ends;
   if (text.find('"') == std::string_view::npos) {
-    const size_t last = text.rfind('\n') + 1;  // 0 where there is none
+    const size_t last = text.rfind('\n') + 1;  // 0 if there is none
     for (size_t i = 1; i < parts; ++i) {
       const size_t end = text.substr(0, last).find('\n', last * i / parts);
       if (end != std::string_view::npos) ends.push_back(end + 1);
@@ -111,7 +111,7 @@ void add_csv_rows(CsvShare& share, char delimiter, const std::vector<CsvPlan>& p
   const char* const begin = share.text.data();
   const char* const end = begin + share.text.size();
   std::string unquoted;
-  for (const char* at = begin; at < end && share.rows < share.most_rows;) {
+  for (const char* at = begin; at < end && share.rows < share.max_rows;) {
     if (*at == '\n' || (*at == '\r' && at[1] == '\n')) {
       at += *at == '\n' ? 1 : 2;
       continue;

@@ -11,36 +11,37 @@
 
 namespace tessera::detail {
 
-/// A field as it stands in a row.
+/// A field of a row.
 struct CsvField {
-  std::string_view text;  ///< without quotes; in `unquoted` where some were doubled
-  const char* end;        ///< at the delimiter or the end of the row
+  std::string_view text;  ///< the value without quotes; in `unquoted` if quotes were doubled
+  const char* end;        ///< the delimiter or end of row after the field
 };
 
-/// The field that begins here, in rows that are whole.
+/// Returns the field that begins at `begin`, in a text of complete rows.
 CsvField csv_field_at(const char* begin, char delimiter, std::string& unquoted);
 
-/// Where whole rows end: the last end in the text, and in between those of about equal parts.
+/// Returns row ends that split the complete rows of a text into about `parts` equal parts; the last
+/// one is the end of the last complete row.
 std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t parts);
 
-/// What is wrong, and where: a byte of the text and a row from its beginning.
-struct CsvFault {
+/// An error at a byte, row and field of a text, the first two counted from its beginning.
+struct CsvError {
   size_t offset;
   int64_t row;
   size_t field;
   std::string expected, received, fix;
 };
 
-/// Rows that one thread takes apart.
+/// The rows that one thread parses.
 struct CsvShare {
-  std::string_view text;  ///< of whole rows, with a line's end behind the last
-  int64_t most_rows;
+  std::string_view text;  ///< complete rows, the last one with its line end
+  int64_t max_rows;
   int64_t rows = 0;
   std::vector<CsvColumnBuilder> builders = {};
-  std::optional<CsvFault> fault = std::nullopt;
+  std::optional<CsvError> fault = std::nullopt;
 };
 
-/// Takes the rows of a share apart, up to the first that is wrong.
+/// Parses the rows of a share, up to the first error.
 void add_csv_rows(CsvShare& share, char delimiter, const std::vector<CsvPlan>& plans);
 
 }  // namespace tessera::detail

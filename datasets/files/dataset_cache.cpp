@@ -25,7 +25,7 @@ std::string data_cache(const std::string& name) {
   return home.empty() ? "" : home + "/.cache/tessera/" + name;
 }
 
-std::vector<std::string> data_places(const std::string& name) {
+std::vector<std::string> data_folders(const std::string& name) {
   std::vector<std::string> places{environment("TESSERA_DATA"), data_cache(name)};
   std::erase(places, "");
   return places;
@@ -55,7 +55,7 @@ void allow_synthetic(const std::string& name, const std::optional<bool>& synthet
   if (synthetic && *synthetic) return;
   if (synthetic) {
     throw FileError(name, "the files of the data set are there", announcement,
-                    "get them there, or leave out .synthetic = false");
+                    "put them there, or leave out .synthetic = false");
   }
   static std::mutex mutex;
   static std::set<std::string> warned;

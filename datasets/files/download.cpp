@@ -50,7 +50,7 @@ void check_options(const DownloadOptions& options) {
   }
 }
 
-/// Whether a file with this SHA-256 is there.
+/// Whether a file with this SHA-256 exists at `path`.
 bool holds(const std::string& path, const std::string& sha256) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return false;
@@ -69,7 +69,7 @@ void make_folder_of(const std::string& path) {
   }
 }
 
-/// The changing line on a terminal.
+/// The progress line on a terminal.
 class ProgressLine {
  public:
   ProgressLine(const DownloadOptions& options)
@@ -99,7 +99,7 @@ class ProgressLine {
   std::chrono::steady_clock::time_point last_;
 };
 
-/// One request for what is missing of a file.
+/// One https request for the missing rest of a file.
 class Transfer {
  public:
   Transfer(const DownloadOptions& options, ResumableFile& part)
@@ -111,7 +111,7 @@ class Transfer {
     set_callbacks();
   }
 
-  /// Appends what comes. Returns early if the server has nothing beyond the part.
+  /// Appends the received bytes to the part. Returns early if the server has no bytes beyond it.
   void run() {
     const CURLcode result = curl_easy_perform(curl_.get());
     if (failure_) std::rethrow_exception(failure_);
@@ -144,7 +144,7 @@ class Transfer {
     set(CURLOPT_MAXREDIRS, max_redirects);
     set(CURLOPT_FAILONERROR, 1L);
     set(CURLOPT_NOSIGNAL, 1L);
-    // Else a name server that does not answer is waited for beyond the time-out.
+    // Otherwise an unresponsive name server is waited for beyond the timeout.
     set(CURLOPT_QUICK_EXIT, 1L);
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(std::ceil(options_.connect_seconds)));
     set(CURLOPT_LOW_SPEED_LIMIT, slowest_bytes_per_second);
@@ -225,21 +225,22 @@ class Transfer {
   std::unique_ptr<CURL, Cleanup> curl_;
 };
 
-/// Brings the part to the wanted contents, from what an earlier transfer left if that fits.
+/// Completes the part, resuming an earlier transfer if its bytes fit. Throws FileError if the
+/// SHA-256 is wrong.
 void complete(const DownloadOptions& options, ResumableFile& part) {
-  const std::string wanted = lower(options.sha256);
+  const std::string expected_sha256 = lower(options.sha256);
   if (part.size() > 0) {
-    if (part.sha256() == wanted) return;
+    if (part.sha256() == expected_sha256) return;
     Transfer(options, part).run();
-    if (part.sha256() == wanted) return;
+    if (part.sha256() == expected_sha256) return;
     part.clear();
   }
   Transfer(options, part).run();
   const std::string received = part.sha256();
-  if (received == wanted) return;
+  if (received == expected_sha256) return;
   part.clear();
-  throw FileError(one_line(options.url, 200), "the file has the SHA-256 " + wanted, received,
-                  "try again later, or put the right file at " + options.path);
+  throw FileError(one_line(options.url, 200), "the file has the SHA-256 " + expected_sha256,
+                  received, "try again later, or put the right file at " + options.path);
 }
 
 }  // namespace

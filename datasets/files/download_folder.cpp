@@ -25,7 +25,7 @@ void download_folder(const DownloadSource& source, const std::string& folder) {
   const std::string part = folder + ".part";
   std::error_code error;
   std::filesystem::create_directories(part, error);
-  // One process at a time, else one might rename what another still fills.
+  // One process at a time: otherwise one might rename the folder that another still fills.
   const ResumableFile turn(folder + ".lock");
   if (exists(folder) && !std::filesystem::is_empty(folder, error)) {
     std::filesystem::remove(part, error);
@@ -34,7 +34,7 @@ void download_folder(const DownloadSource& source, const std::string& folder) {
   try {
     fetch_all(source, part);
   } catch (...) {
-    // Succeeds only where nothing came.
+    // Succeeds only if nothing was downloaded.
     std::filesystem::remove(part, error);
     throw;
   }

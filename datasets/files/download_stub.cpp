@@ -1,4 +1,4 @@
-// Takes the place of download.cpp and its like where libcurl is missing.
+// Replaces download.cpp and its companions if libcurl is missing.
 #include <tessera/datasets/files/download.hpp>
 
 #include <tessera/framework/base/error.hpp>

@@ -15,22 +15,22 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr size_t most_files = 10'000'000;
-constexpr int most_depth = 64;
+constexpr size_t max_folder_files = 10'000'000;
+constexpr int max_depth = 64;
 
 [[noreturn]] void fail_folder(const std::string& path, const std::string& expected,
                               const std::string& received, const std::string& fix) {
   throw FileError(path, expected, received, fix);
 }
 
-/// What lies in a folder, in the order of the names' bytes.
+/// Returns the entries of a folder, ordered by the bytes of their names.
 std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   std::vector<fs::directory_entry> entries;
   std::error_code error;
   fs::directory_iterator at(folder, error);
   for (; !error && at != fs::directory_iterator(); at.increment(error)) {
     entries.push_back(*at);
-    if (entries.size() > most_files) break;
+    if (entries.size() > max_folder_files) break;
   }
   if (error) {
     fail_folder(folder, "a folder that can be read", error.message(), "check its permissions");
@@ -40,10 +40,10 @@ std::vector<fs::directory_entry> entries_of(const std::string& folder) {
   return entries;
 }
 
-/// Finds the files of one folder of data.
+/// Finds the data files of one folder.
 class Walk {
  public:
-  Walk(const std::string& root, const FolderForm& form) : form_(form) {
+  Walk(const std::string& root, const FolderIndexOptions& form) : form_(form) {
     std::error_code error;
     root_ = fs::canonical(root, error).native() + "/";
     if (error) fail_folder(root, "a folder", error.message(), "name the folder of the data");
@@ -56,7 +56,7 @@ class Walk {
     return true;
   }
 
-  /// The files in a folder and in those below it, in the order of the folders' paths.
+  /// Appends the files in a folder and in those below it, ordered by folder path.
   void add(const std::string& folder, std::vector<std::string>& paths) {
     std::vector<std::pair<std::string, std::string>> found;
     find(folder, found, 0);
@@ -65,11 +65,11 @@ class Walk {
   }
 
  private:
-  /// Files with the folder that each lies in.
+  /// Collects pairs of folder and file path, recursively.
   void find(const std::string& folder, std::vector<std::pair<std::string, std::string>>& found,
             int depth) {
-    if (depth > most_depth) {
-      fail_folder(folder, str("folders at most ", most_depth, " deep"), "more",
+    if (depth > max_depth) {
+      fail_folder(folder, str("folders at most ", max_depth, " deep"), "more",
                   "look for a link that leads back");
     }
     for (const fs::directory_entry& entry : entries_of(folder)) {
@@ -85,15 +85,15 @@ class Walk {
       } else if (is_wanted(path)) {
         check_link(entry);
         found.emplace_back(folder, path);
-        if (found.size() > most_files) {
-          fail_folder(folder, str("at most ", most_files, " files"), "more",
+        if (found.size() > max_folder_files) {
+          fail_folder(folder, str("at most ", max_folder_files, " files"), "more",
                       "name the folder of the data");
         }
       }
     }
   }
 
-  /// A link to a folder above it has all files below it again, without end.
+  /// Throws FileError for a link to a folder above it, which would recurse forever.
   static void check_end(const std::string& folder, const std::string& link) {
     std::error_code error;
     const std::string above = fs::canonical(link, error).native() + "/";
@@ -119,16 +119,16 @@ class Walk {
                 "take the link away, or set follow_links");
   }
 
-  const FolderForm& form_;
+  const FolderIndexOptions& form_;
   std::string root_;
 };
 
-/// A number from 0 to `most` as numpy.random.RandomState draws it.
-uint32_t draw_up_to(std::mt19937& random, uint32_t most) {
-  const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << std::bit_width(most)) - 1);
+/// Draws a number in [0, max_value] as numpy.random.RandomState does.
+uint32_t draw_up_to(std::mt19937& random, uint32_t max_value) {
+  const uint32_t mask = static_cast<uint32_t>((uint64_t{1} << std::bit_width(max_value)) - 1);
   for (;;) {
     const uint32_t value = static_cast<uint32_t>(random()) & mask;
-    if (value <= most) return value;
+    if (value <= max_value) return value;
   }
 }
 
@@ -141,7 +141,7 @@ void shuffle_as_numpy(std::vector<T>& values, uint32_t seed) {
 }
 
 template <class T>
-void keep_subset(std::vector<T>& values, const FolderForm& form) {
+void keep_subset(std::vector<T>& values, const FolderIndexOptions& form) {
   const auto held = static_cast<size_t>(form.validation_split * static_cast<double>(values.size()));
   if (form.subset == "validation") {
     values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(held));
@@ -150,7 +150,7 @@ void keep_subset(std::vector<T>& values, const FolderForm& form) {
   }
 }
 
-void check_split(const std::string& folder, const FolderForm& form) {
+void check_split(const std::string& folder, const FolderIndexOptions& form) {
   const bool split = form.validation_split != 0;
   if (!(form.validation_split >= 0 && form.validation_split < 1)) {
     throw ConfigError(folder, "a validation_split between 0 and 1", str(form.validation_split),
@@ -160,7 +160,7 @@ void check_split(const std::string& folder, const FolderForm& form) {
   if (split ? known : form.subset.empty()) return;
   throw ConfigError(folder,
                     split ? R"(with validation_split, subset is "training" or "validation")"
-                          : "a subset of data that validation_split cuts in two",
+                          : "a subset needs a validation_split",
                     "subset " + in_quotes(form.subset),
                     form.subset == "both" ? "call datasets::..._subsets_from_directory"
                                           : "give both, or neither");
@@ -168,7 +168,7 @@ void check_split(const std::string& folder, const FolderForm& form) {
 
 }  // namespace
 
-FolderIndex index_folder(const std::string& folder, const FolderForm& form) {
+FolderIndex index_folder(const std::string& folder, const FolderIndexOptions& form) {
   check_split(folder, form);
   Walk walk(folder, form);
   FolderIndex index;
@@ -218,7 +218,7 @@ FolderIndex index_folder(const std::string& folder, const FolderForm& form) {
 void check_both_subsets(const std::string& folder, double validation_split,
                         const std::string& subset) {
   if (validation_split == 0) {
-    throw ConfigError(folder, "a validation_split, which cuts the data in two", "0",
+    throw ConfigError(folder, "a validation_split for two subsets", "0",
                       "0.2 leaves a fifth for validation");
   }
   if (subset.empty() || subset == "both") return;

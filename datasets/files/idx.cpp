@@ -15,7 +15,7 @@ constexpr size_t magic_bytes = 4;
 constexpr size_t extent_bytes = 4;
 constexpr uint8_t unsigned_byte = 0x08;
 
-/// Shape from the header: two zero bytes, the element type, the rank, then the extents.
+/// Reads the shape from the header: two zero bytes, the element type, the rank, then the extents.
 Shape read_header(InputFile& file, const std::string& path) {
   std::array<std::byte, magic_bytes + extent_bytes * UINT8_MAX> buffer;
   const std::span bytes(buffer);
@@ -59,7 +59,7 @@ IdxArray read_idx(const std::string& path, uint64_t max_bytes) {
   const uint64_t header = magic_bytes + extent_bytes * array.shape.size();
   const std::string expected =
       str("shape ", to_string(array.shape), " needs ", header + count, " bytes");
-  // Before the memory is taken: no file of this size can hold so much.
+  // Checked before memory is allocated: a file of this size cannot hold as much.
   if (header + count > file.size_bound()) {
     fail_at(path, file.stored_size(), expected, "the file ends here");
   }

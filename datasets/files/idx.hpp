@@ -14,9 +14,9 @@ struct IdxArray {
   std::vector<uint8_t> data;
 };
 
-/// Reads a file of unsigned bytes in the IDX format of the MNIST site, unpacked on the way if its
-/// name ends in .gz. Throws FileError naming the file and the byte offset (in the unpacked data)
-/// unless the file is exactly what its header declares, and that at most `max_bytes`.
+/// Reads a file of unsigned bytes in the IDX format of the MNIST site, decompressed if its name
+/// ends in .gz. Throws FileError naming the file and the byte offset (in the unpacked data) unless
+/// the file has exactly the size that its header declares, at most `max_bytes` of data.
 IdxArray read_idx(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
 }  // namespace tessera::detail

@@ -10,8 +10,9 @@
 namespace tessera::detail {
 namespace {
 
-constexpr uint64_t most_image_bytes = uint64_t{1} << 30;
-// Deflate makes at most 1032 bytes of one, each of 8 pixels; a small picture may be of one colour.
+constexpr uint64_t max_image_bytes = uint64_t{1} << 30;
+// Deflate expands a byte to at most 1032, each of up to 8 pixels. Small pictures of a single colour
+// may exceed this ratio.
 constexpr uint64_t pixels_for_byte = 16384;
 constexpr uint64_t pixels_for_nothing = uint64_t{1} << 20;
 
@@ -48,8 +49,8 @@ Image decode_image(const EncodedImage& encoded) {
 
 Image read_image(const std::string& path, int64_t channels) {
   InputFile file(path);
-  if (file.stored_size() > most_image_bytes) {
-    fail_image(path, "picture", str("more than ", most_image_bytes, " bytes"));
+  if (file.stored_size() > max_image_bytes) {
+    fail_image(path, "picture", str("more than ", max_image_bytes, " bytes"));
   }
   std::string bytes(file.stored_size(), '\0');
   bytes.resize(file.read(std::as_writable_bytes(std::span(bytes))));
@@ -65,14 +66,14 @@ void write_image(const std::string& path, const Image& image) {
                     "choose one of these formats");
 }
 
-Image blank_image(const EncodedImage& encoded, uint64_t height, uint64_t width, int64_t channels) {
-  const auto most = static_cast<uint64_t>(encoded.most);
-  if (height == 0 || width == 0 || height > most || width > most / height) {
-    throw FileError(encoded.file, str("a picture of at most ", most, " pixels"),
+Image zero_image(const EncodedImage& encoded, uint64_t height, uint64_t width, int64_t channels) {
+  const auto limit = static_cast<uint64_t>(encoded.most);
+  if (height == 0 || width == 0 || height > limit || width > limit / height) {
+    throw FileError(encoded.file, str("a picture of at most ", limit, " pixels"),
                     str(height, " x ", width), "scale it down first");
   }
   if (height * width > pixels_for_nothing + encoded.bytes.size() * pixels_for_byte) {
-    throw FileError(encoded.file, "a picture that its bytes can be of",
+    throw FileError(encoded.file, "a plausible number of pixels for the file's size",
                     str(height, " x ", width, " in ", encoded.bytes.size(), " bytes"),
                     "get the file again, or take it out of the folder");
   }
@@ -87,7 +88,7 @@ void fail_image(const std::string& file, const std::string& format, const std::s
 }
 
 void fail_without(const std::string& file, const std::string& format, const std::string& package) {
-  throw ConfigError(file, "a library that was built with " + format, "one for which it was missing",
+  throw ConfigError(file, "a library built with " + format, "one built without it",
                     str("install ", package, " and build again"));
 }
 
@@ -96,7 +97,7 @@ Image as_grey(const Image& rgb) {
   grey.pixels.resize(rgb.pixels.size() / 3);
   for (size_t i = 0; i < grey.pixels.size(); ++i) {
     const uint8_t* at = &rgb.pixels[3 * i];
-    // In parts of 65536: 0.299, 0.587 and 0.114.
+    // 0.299, 0.587 and 0.114 in units of 1 / 65536.
     grey.pixels[i] =
         static_cast<uint8_t>((at[0] * 19595U + at[1] * 38470U + at[2] * 7471U + 32768U) >> 16);
   }

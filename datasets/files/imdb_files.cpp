@@ -23,7 +23,7 @@ constexpr const char* archive_name = "aclImdb_v1.tar.gz";
 constexpr const char* archive_folder = "aclImdb/";
 constexpr std::array<const char*, 2> classes{"neg", "pos"};
 
-/// A review's place among the bytes that were read.
+/// A review: its path, split and label, and its interval of the bytes that were read.
 struct Found {
   std::string path;
   size_t split;
@@ -32,13 +32,13 @@ struct Found {
   uint64_t end;
 };
 
-/// Reviews as they come, before they are put in order.
+/// Collects reviews in any order and sorts them.
 class Collection {
  public:
   Collection(std::string source, std::span<const std::string> splits)
       : source_(std::move(source)), splits_(splits) {}
 
-  /// The review that a path is one of, without its bytes; nothing for other files.
+  /// Returns the split and label of a review's path; nothing for other files.
   std::optional<Found> parse(std::string_view path) const {
     if (path.starts_with(archive_folder)) path.remove_prefix(std::string(archive_folder).size());
     for (size_t split = 0; split < splits_.size(); ++split) {
@@ -90,7 +90,7 @@ class Collection {
     for (size_t label = 0; label < counts.size(); ++label) {
       if (counts[label] > 0) continue;
       throw FileError(source_,
-                      str("the reviews of IMDB lie in ", splits_[split], "/neg/*.txt and ",
+                      str("the reviews of IMDB are in ", splits_[split], "/neg/*.txt and ",
                           splits_[split], "/pos/*.txt"),
                       str("none in ", splits_[split], "/", classes[label]),
                       str("name the folder aclImdb or the archive ", archive_name));
@@ -111,7 +111,7 @@ class Collection {
   std::vector<Found> found_;
 };
 
-/// The bytes of a review's file, in `buffer`, which must have room for one byte too many.
+/// Reads a review's file into `buffer`, which must be one byte larger than the largest review.
 std::string_view read_review(const std::string& path, std::span<char> buffer) {
   InputFile file(path);
   const size_t count = file.read(std::as_writable_bytes(buffer));

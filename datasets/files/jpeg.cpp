@@ -6,37 +6,37 @@
 #include <cstring>
 #include <memory>
 
-// They need FILE, and say nothing of it.
+// These headers use FILE without including <cstdio>.
 #include <jerror.h>
 #include <jpeglib.h>
 
 namespace tessera::detail {
 namespace {
 
-// A picture has about ten scans; each of a thousand would be decoded over the whole of it.
-constexpr int most_scans = 500;
+// A picture has about ten scans. Each scan covers all pixels, so thousands would take too long.
+constexpr int max_scans = 500;
 
-/// Where libjpeg's errors go: its calls do not return from them.
+/// Target of libjpeg's error callbacks, which must not return to it.
 struct JpegFailure {
   jpeg_error_mgr manager{};
-  std::jmp_buf place{};
+  std::jmp_buf jump_target{};
   char message[JMSG_LENGTH_MAX] = "";
 };
 
 [[noreturn]] void leave_jpeg(j_common_ptr info) {
   auto* failure = reinterpret_cast<JpegFailure*>(info->err);
   info->err->format_message(info, failure->message);
-  std::longjmp(failure->place, 1);
+  std::longjmp(failure->jump_target, 1);
 }
 
-/// Warnings are not printed. That the file ends too early is one.
+/// Ignores warnings but for a premature end of file, which is an error here.
 void take_message(j_common_ptr info, int level) {
   if (level < 0 && info->err->msg_code == JWRN_JPEG_EOF) leave_jpeg(info);
 }
 
 void count_scans(j_common_ptr info) {
   if (!info->is_decompressor) return;
-  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= most_scans) return;
+  if (reinterpret_cast<j_decompress_ptr>(info)->input_scan_number <= max_scans) return;
   info->err->msg_code = JERR_BAD_PROGRESSION;
   leave_jpeg(info);
 }
@@ -59,11 +59,11 @@ struct Decoder {
   JpegFailure failure;
 };
 
-/// Whether a step came to its end. What it calls may leave it by longjmp, so that neither it nor
-/// this has anything to destroy.
+/// Runs a step; returns false if libjpeg left it by longjmp. Therefore neither `step` nor this
+/// function may have anything to destroy.
 template <class State>
-bool made(State& state, void (*step)(State&)) {
-  if (setjmp(state.failure.place) != 0) return false;
+bool completed(State& state, void (*step)(State&)) {
+  if (setjmp(state.failure.jump_target) != 0) return false;
   step(state);
   return true;
 }
@@ -85,7 +85,7 @@ void read_header(Decoding& state) {
       state.info.jpeg_color_space == JCS_CMYK || state.info.jpeg_color_space == JCS_YCCK;
   const J_COLOR_SPACE colour = state.channels == 4 ? JCS_EXT_RGBA : JCS_RGB;
   state.info.out_color_space = ink ? JCS_CMYK : state.channels == 1 ? JCS_GRAYSCALE : colour;
-  // Of RGB there is no luminance in the file.
+  // libjpeg does not convert RGB files to grayscale.
   if (!ink && state.channels == 1 && state.info.jpeg_color_space == JCS_RGB) {
     state.info.out_color_space = JCS_RGB;
   }
@@ -102,7 +102,7 @@ void read_rows(Decoding& state) {
   jpeg_finish_decompress(&state.info);
 }
 
-/// Colours of inks, which Adobe's files have inverted.
+/// Converts CMYK to RGB; Adobe's files store inverted CMYK.
 Image colours_of(const Image& inks, bool inverted) {
   Image image{inks.height, inks.width, 3, {}};
   image.pixels.resize(inks.pixels.size() / 4 * 3);
@@ -170,14 +170,14 @@ Image decode_jpeg(const EncodedImage& encoded) {
   Decoding state;
   state.bytes = encoded.bytes;
   state.channels = encoded.channels;
-  if (!made(state, read_header)) fail_image(encoded.file, "JPEG file", state.failure.message);
+  if (!completed(state, read_header)) fail_image(encoded.file, "JPEG file", state.failure.message);
   const J_COLOR_SPACE space = state.info.out_color_space;
   const int64_t decoded = space == JCS_CMYK || space == JCS_EXT_RGBA ? 4
                           : space == JCS_GRAYSCALE                   ? 1
                                                                      : 3;
-  Image image = blank_image(encoded, state.info.image_height, state.info.image_width, decoded);
+  Image image = zero_image(encoded, state.info.image_height, state.info.image_width, decoded);
   state.pixels = image.pixels.data();
-  if (!made(state, read_rows)) fail_image(encoded.file, "JPEG file", state.failure.message);
+  if (!completed(state, read_rows)) fail_image(encoded.file, "JPEG file", state.failure.message);
   if (space == JCS_CMYK) {
     image = colours_of(image, state.info.saw_Adobe_marker);
     if (encoded.channels == 4) return with_alpha(image);
@@ -188,7 +188,7 @@ Image decode_jpeg(const EncodedImage& encoded) {
 std::string encode_jpeg(const Image& image, const std::string& file) {
   Encoding state;
   state.image = &image;
-  if (!made(state, write_rows)) fail_image(file, "JPEG file", state.failure.message);
+  if (!completed(state, write_rows)) fail_image(file, "JPEG file", state.failure.message);
   return {reinterpret_cast<const char*>(state.bytes), state.size};
 }
 

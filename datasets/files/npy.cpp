@@ -18,8 +18,8 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::string_view npy_magic = "\x93NUMPY";
-constexpr size_t begin_bytes = 8;  // the magic and two bytes of version
-constexpr uint32_t most_header = 65536;
+constexpr size_t begin_bytes = 8;  // magic string and two version bytes
+constexpr uint32_t max_header_bytes = 65536;
 
 struct NpyType {
   const char* descr;
@@ -36,10 +36,10 @@ std::string known_types() {
   return text;
 }
 
-/// Where the bytes of a file come from.
+/// A source of bytes: a file or memory.
 struct NpySource {
   std::string path;
-  std::function<size_t(std::span<std::byte>)> read;  ///< fewer than asked for only at the end
+  std::function<size_t(std::span<std::byte>)> read;  ///< returns fewer bytes only at the end
   uint64_t size_bound;
 };
 
@@ -49,19 +49,19 @@ std::string read_part(const NpySource& file, size_t bytes) {
   return text;
 }
 
-/// The dictionary in the header, as numpy writes it.
+/// Parses the header's dictionary, as numpy writes it.
 void read_dictionary(const std::string& text, const std::string& path, NpyArray& array,
                      uint64_t& element) {
   const auto fail = [&](const std::string& expected) {
     fail_at(path, begin_bytes, expected, in_quotes(one_line(text, 200)));
   };
   std::string descr, fortran, shape;
-  static const RE2 form(R"(\{'descr': '([^']*)', 'fortran_order': (True|False), )"
-                        R"('shape': \(([0-9, ]*)\), \} *\n)");
-  if (!RE2::FullMatch(text, form, &descr, &fortran, &shape)) {
+  static const RE2 pattern(R"(\{'descr': '([^']*)', 'fortran_order': (True|False), )"
+                           R"('shape': \(([0-9, ]*)\), \} *\n)");
+  if (!RE2::FullMatch(text, pattern, &descr, &fortran, &shape)) {
     fail("the header of an array of numbers as numpy.save writes it");
   }
-  if (fortran == "True") fail("an array whose last axis is the densest: save x.copy(order=\"C\")");
+  if (fortran == "True") fail("an array in C order: save x.copy(order=\"C\")");
   for (const NpyType& type : npy_types) {
     if (descr != type.descr) continue;
     array.dtype = type.dtype;
@@ -72,7 +72,7 @@ void read_dictionary(const std::string& text, const std::string& path, NpyArray&
   uint64_t extent = 0;
   static const RE2 number(R"( *([0-9]+),? *)");
   while (RE2::Consume(&rest, number, &extent)) {
-    if (extent > uint64_t{1} << 48) fail("extents that can be");
+    if (extent > uint64_t{1} << 48) fail("extents of at most 2^48");
     array.shape.push_back(static_cast<int64_t>(extent));
   }
   if (!rest.empty()) fail("a shape of numbers");
@@ -90,8 +90,9 @@ NpyArray read_array(const NpySource& file, uint64_t max_bytes) {
   const std::string length = read_part(file, length_bytes);
   uint32_t header = 0;
   for (size_t i = length.size(); i-- > 0;) header = header << 8 | static_cast<uint8_t>(length[i]);
-  if (length.size() < length_bytes || header > most_header) {
-    fail_at(path, begin_bytes, str("a header of at most ", most_header, " bytes"), str(header));
+  if (length.size() < length_bytes || header > max_header_bytes) {
+    fail_at(path, begin_bytes, str("a header of at most ", max_header_bytes, " bytes"),
+            str(header));
   }
   NpyArray array;
   uint64_t element = 0;
@@ -144,7 +145,7 @@ std::string npy_header(const std::string& dtype, const Shape& shape, const std::
   if (shape.size() == 1) extents += ",";
   std::string text =
       str("{'descr': '", found->descr, "', 'fortran_order': False, 'shape': (", extents, "), }");
-  // Data begin at a multiple of 64 bytes.
+  // Aligns the data to 64 bytes.
   text.append(63 - (begin_bytes + 2 + text.size()) % 64, ' ');
   text += '\n';
   std::string head(npy_magic);

@@ -11,28 +11,27 @@
 
 namespace tessera::detail {
 
-/// An array of NumPy's: numbers of one kind, row-major, the lowest byte first.
+/// A NumPy array: row-major, little-endian.
 struct NpyArray {
-  std::string dtype;  ///< as safetensors has it, "F32"
+  std::string dtype;  ///< safetensors' name, such as "F32"
   Shape shape;
   std::vector<std::byte> data;
 };
 
 /// Reads a file that numpy.save() wrote. Throws FileError naming the file and the byte offset for
-/// anything else: numbers of kinds that tensors do not have, another order of axes or bytes,
-/// objects, or other than exactly the bytes that the header declares, which are at most
-/// `max_bytes`.
+/// anything else: a dtype that tensors do not have, Fortran order, another byte order, objects, or
+/// a size other than the header declares, at most `max_bytes` of data.
 NpyArray read_npy(const std::string& path, uint64_t max_bytes = uint64_t{1} << 36);
 
-/// The same of a file's bytes, which `name` names in errors.
+/// Parses the bytes of such a file; errors call it `name`. Throws as read_npy() does.
 NpyArray parse_npy(std::string_view bytes, const std::string& name);
 
-/// What stands before the numbers in a file that numpy.load() reads. Throws ConfigError naming
-/// `where` for a dtype that NumPy does not have.
+/// Returns the header of a file for numpy.load(). Throws ConfigError naming `where` for a dtype
+/// that NumPy does not have.
 std::string npy_header(const std::string& dtype, const Shape& shape, const std::string& where);
 
-/// Writes a file that numpy.load() reads, in one step. Throws ConfigError for a dtype that NumPy
-/// does not have, FileError if it cannot be written.
+/// Writes a file for numpy.load(), atomically. Throws ConfigError for a dtype that NumPy does not
+/// have, FileError if it cannot be written.
 void write_npy(const std::string& path, const std::string& dtype, const Shape& shape,
                std::span<const std::byte> data);
 

@@ -14,9 +14,9 @@ struct PngReading {
 
   png_structp png = nullptr;
   png_infop info = nullptr;
-  std::jmp_buf place{};
+  std::jmp_buf jump_target{};
   char message[200] = "";
-  std::string_view rest;  ///< bytes that are not read yet
+  std::string_view rest;  ///< unread bytes
   int64_t channels = 0;
   uint8_t* pixels = nullptr;
 };
@@ -24,7 +24,7 @@ struct PngReading {
 [[noreturn]] void leave_png(png_structp png, png_const_charp message) {
   auto* state = static_cast<PngReading*>(png_get_error_ptr(png));
   std::snprintf(state->message, sizeof state->message, "%s", message);
-  std::longjmp(state->place, 1);
+  std::longjmp(state->jump_target, 1);
 }
 
 void pass_over_warning(png_structp, png_const_charp) {}
@@ -36,10 +36,10 @@ void take_bytes(png_structp png, png_bytep out, size_t count) {
   state->rest.remove_prefix(count);
 }
 
-/// Whether a step came to its end. What it calls may leave it by longjmp, so that neither it nor
-/// this has anything to destroy.
-bool made_png(PngReading& state, void (*step)(PngReading&)) {
-  if (setjmp(state.place) != 0) return false;
+/// Runs a step; returns false if libpng left it by longjmp. Therefore neither `step` nor this
+/// function may have anything to destroy.
+bool completed_png(PngReading& state, void (*step)(PngReading&)) {
+  if (setjmp(state.jump_target) != 0) return false;
   step(state);
   return true;
 }
@@ -48,7 +48,7 @@ void read_png_header(PngReading& state) {
   state.info = png_create_info_struct(state.png);
   if (!state.info) png_error(state.png, "no memory");
   png_set_read_fn(state.png, &state, take_bytes);
-  png_set_user_limits(state.png, most_pixels, most_pixels);
+  png_set_user_limits(state.png, max_image_pixels, max_image_pixels);
   png_read_info(state.png, state.info);
 }
 
@@ -88,29 +88,30 @@ Image decode_png(const EncodedImage& encoded) {
   state.rest = encoded.bytes;
   state.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state, leave_png, pass_over_warning);
   if (!state.png) fail_image(encoded.file, "PNG file", "no memory");
-  if (!made_png(state, read_png_header)) fail_image(encoded.file, "PNG file", state.message);
+  if (!completed_png(state, read_png_header)) fail_image(encoded.file, "PNG file", state.message);
   const bool coloured = png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_COLOR;
-  // Of colours, luminance is made here.
+  // Colours are converted to luminance below, not by libpng.
   state.channels = encoded.channels == 1 && coloured ? 3 : encoded.channels;
-  Image image = blank_image(encoded, png_get_image_height(state.png, state.info),
-                            png_get_image_width(state.png, state.info), state.channels);
+  Image image = zero_image(encoded, png_get_image_height(state.png, state.info),
+                           png_get_image_width(state.png, state.info), state.channels);
   state.pixels = image.pixels.data();
-  if (!made_png(state, read_png_rows)) fail_image(encoded.file, "PNG file", state.message);
+  if (!completed_png(state, read_png_rows)) fail_image(encoded.file, "PNG file", state.message);
   return state.channels == encoded.channels ? image : as_grey(image);
 }
 
 std::string encode_png(const Image& image, const std::string& file) {
-  png_image form{};
-  form.version = PNG_IMAGE_VERSION;
-  form.width = static_cast<png_uint_32>(image.width);
-  form.height = static_cast<png_uint_32>(image.height);
-  form.format = image.channels == 1   ? PNG_FORMAT_GRAY
-                : image.channels == 3 ? PNG_FORMAT_RGB
-                                      : PNG_FORMAT_RGBA;
-  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(form);
+  png_image description{};
+  description.version = PNG_IMAGE_VERSION;
+  description.width = static_cast<png_uint_32>(image.width);
+  description.height = static_cast<png_uint_32>(image.height);
+  description.format = image.channels == 1   ? PNG_FORMAT_GRAY
+                       : image.channels == 3 ? PNG_FORMAT_RGB
+                                             : PNG_FORMAT_RGBA;
+  png_alloc_size_t size = PNG_IMAGE_PNG_SIZE_MAX(description);
   std::string bytes(size, '\0');
-  if (!png_image_write_to_memory(&form, bytes.data(), &size, 0, image.pixels.data(), 0, nullptr)) {
-    fail_image(file, "PNG file", form.message);
+  if (!png_image_write_to_memory(&description, bytes.data(), &size, 0, image.pixels.data(), 0,
+                                 nullptr)) {
+    fail_image(file, "PNG file", description.message);
   }
   bytes.resize(size);
   return bytes;

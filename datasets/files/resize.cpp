@@ -19,7 +19,7 @@ double lanczos(double x) {
 
 double triangle(double x) { return std::max(0.0, 1 - std::abs(x)); }
 
-/// The cubic of Keys, a = -1/2.
+/// Keys' cubic kernel with a = -1/2.
 double keys_cubic(double x) {
   x = std::abs(x);
   if (x >= 2) return 0;
@@ -33,7 +33,7 @@ double mitchell_cubic(double x) {
                : ((-7 * x / 18 + 2) * x - 10.0 / 3) * x + 16.0 / 9;
 }
 
-/// Of a deviation of half a pixel, cut off behind three of them.
+/// Gaussian kernel with a standard deviation of half a pixel, truncated at three of them.
 double gaussian(double x) { return std::abs(x) < 1.5 ? std::exp(-2 * x * x) : 0; }
 
 double box(double x) { return x > -0.5 && x <= 0.5 ? 1 : 0; }
@@ -57,13 +57,13 @@ constexpr Kernel kernels[] = {{"bilinear", 1, triangle},
                               {"box", 0.5, box},
                               {"hamming", 1, hamming}};
 
-/// The pixels of a line that one of the result is made of.
+/// The input pixels of a line that one output pixel is the weighted sum of.
 struct Taps {
   int64_t first;
   std::vector<float> weights;
 };
 
-/// The pixels that a stretch of the line covers, each by how much.
+/// Returns the pixels that [begin, end) of a line covers, weighted by how much it covers of each.
 Taps covered(double begin, double end, int64_t size) {
   const auto first = static_cast<int64_t>(std::floor(begin));
   const int64_t last = std::min(static_cast<int64_t>(std::ceil(end)), size);
@@ -83,7 +83,7 @@ Taps weighted(const Kernel& kernel, double centre, double scale, int64_t size) {
   std::vector<double> weights;
   double sum = 0;
   for (int64_t i = first; i < last; ++i) {
-    // In this order, as Pillow does: a pixel may lie on the edge of a box.
+    // In this order of operations, as in Pillow: it decides about pixels on the edge of a box.
     weights.push_back(kernel.weight((static_cast<double>(i) - centre + 0.5) * (1 / scale)));
     sum += weights.back();
   }
@@ -98,7 +98,7 @@ Taps weighted(const Kernel& kernel, double centre, double scale, int64_t size) {
   return taps;
 }
 
-/// What each pixel of a line of `to` is made of, of a line of `from`.
+/// Returns the taps of each of `to` output pixels of a line, from a line of `from` input pixels.
 std::vector<Taps> line_taps(int64_t from, int64_t to, const Resizing& how) {
   std::vector<Taps> all;
   const double scale = static_cast<double>(from) / static_cast<double>(to);
@@ -123,7 +123,7 @@ std::vector<Taps> line_taps(int64_t from, int64_t to, const Resizing& how) {
   return all;
 }
 
-/// A row brought to its new width.
+/// Resizes one row of pixels.
 template <int64_t channels>
 void resize_row(const uint8_t* row, const std::vector<Taps>& columns, float* out) {
   for (const Taps& taps : columns) {
@@ -158,23 +158,23 @@ void resize_image(const Image& image, const ImagePart& part, int64_t height, int
   const std::vector<Taps> rows = line_taps(part.height, height, how);
   const std::vector<Taps> columns = line_taps(part.width, width, how);
   const auto count = static_cast<size_t>(width * image.channels);
-  size_t most = 1;
-  for (const Taps& taps : rows) most = std::max(most, taps.weights.size());
-  // Rows of the new width, of which the next row of the result needs some again.
-  std::vector<std::vector<float>> made(most, std::vector<float>(count));
-  std::vector<int64_t> made_of(most, -1);
+  size_t max_taps = 1;
+  for (const Taps& taps : rows) max_taps = std::max(max_taps, taps.weights.size());
+  // Ring buffer of resized rows: successive output rows share some of them.
+  std::vector<std::vector<float>> row_cache(max_taps, std::vector<float>(count));
+  std::vector<int64_t> cached_row(max_taps, -1);
   const auto row_of = [&](int64_t y) -> const float* {
-    const auto slot = static_cast<size_t>(y) % most;
-    if (made_of[slot] != y) {
-      made_of[slot] = y;
+    const auto slot = static_cast<size_t>(y) % max_taps;
+    if (cached_row[slot] != y) {
+      cached_row[slot] = y;
       const uint8_t* from =
           image.pixels.data() + ((part.top + y) * image.width + part.left) * image.channels;
       const auto resize = image.channels == 1   ? resize_row<1>
                           : image.channels == 3 ? resize_row<3>
                                                 : resize_row<4>;
-      resize(from, columns, made[slot].data());
+      resize(from, columns, row_cache[slot].data());
     }
-    return made[slot].data();
+    return row_cache[slot].data();
   };
   for (int64_t y = 0; y < height; ++y) {
     const Taps& taps = rows[static_cast<size_t>(y)];

@@ -17,21 +17,21 @@ struct ImagePart {
   int64_t width = 0;
 };
 
-/// How pixels between those of a picture are computed; a pixel's centre is at 1/2.
+/// The resampling method; pixel centres are at 1/2.
 struct Resizing {
   std::string interpolation = "bilinear";
-  /// Whether a smaller picture has the mean of all pixels that fall on one of its own, as Pillow
-  /// makes it, and not only of the nearest, as tf.image.resize does.
+  /// Whether downsampling averages all pixels that an output pixel covers, as Pillow does, rather
+  /// than only the nearest ones, as tf.image.resize does.
   bool antialias = false;
 };
 
-/// "bilinear", "nearest", "bicubic", "area", "lanczos3" and on: what tf.image.resize knows.
+/// Returns the methods of tf.image.resize: "bilinear", "nearest", "bicubic", "area", "lanczos3" ...
 std::span<const std::string> tf_interpolations();
-/// "nearest", "bilinear", "bicubic", "lanczos", "box", "hamming": what Pillow knows.
+/// Returns the methods of Pillow: "nearest", "bilinear", "bicubic", "lanczos", "box", "hamming".
 std::span<const std::string> pillow_interpolations();
 
-/// A part of a picture brought to height x width; pixels of all channels go to `out`, row by row,
-/// those of a row `row_step` numbers behind those of the row above.
+/// Resizes a rectangle of a picture to height x width, into `out` (height, width, channels) with a
+/// row stride of `row_step` elements.
 void resize_image(const Image& image, const ImagePart& part, int64_t height, int64_t width,
                   const Resizing& how, float* out, int64_t row_step);
 

@@ -19,7 +19,7 @@ ResumableFile::ResumableFile(const std::string& path) : path_(path) {
 
 ResumableFile::~ResumableFile() {
   if (descriptor_ < 0) return;
-  // Before the lock goes, so that no other process is writing to it.
+  // Before the lock is released, so that no other process writes to it yet.
   if (size_ == 0) ::unlink(path_.c_str());
   ::close(descriptor_);
 }

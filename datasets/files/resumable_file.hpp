@@ -7,13 +7,14 @@
 
 namespace tessera::detail {
 
-/// A file that grows until it is whole and then takes its final name. One process at a time holds
-/// it; what one leaves behind the next goes on with. Failures are FileErrors naming the path.
+/// A partial file that is appended to until it is complete and then gets its final name. One
+/// process at a time holds its lock; the next one resumes what a former one left. Failures are
+/// FileErrors naming the path.
 class ResumableFile {
  public:
-  /// Opens or makes the file, waiting until no other process holds it.
+  /// Opens or creates the file, and waits for its lock.
   explicit ResumableFile(const std::string& path);
-  /// Lets go of the file, and removes it if it is empty.
+  /// Closes the file, and removes it if it is empty.
   ~ResumableFile();
   ResumableFile(const ResumableFile&) = delete;
   ResumableFile& operator=(const ResumableFile&) = delete;
@@ -21,13 +22,13 @@ class ResumableFile {
   uint64_t size() const { return size_; }
   void append(std::span<const std::byte> bytes);
   void clear();
-  /// SHA-256 of what is there, in hexadecimal.
+  /// Returns the SHA-256 of the contents, in hexadecimal.
   std::string sha256() const;
-  /// Puts the file, its bytes on disk, in the place of `target` in one step. The last call.
+  /// Syncs the file to disk and atomically renames it to `target`. Must be the last call.
   void rename_to(const std::string& target);
 
  private:
-  /// Opens and locks; false if another process renamed or removed the file meanwhile.
+  /// Opens and locks the file; returns false if another process renamed or removed it meanwhile.
   bool take();
   [[noreturn]] void fail() const;
 

@@ -89,7 +89,7 @@ const std::array<std::vector<Stroke>, 10>& digit_strokes() {
   return strokes;
 }
 
-/// Random numbers of one image, one after the other.
+/// The random numbers of one image, consumed in order.
 class PixelDraws {
  public:
   explicit PixelDraws(Seed seed) {
@@ -141,7 +141,7 @@ float distance(Point p, Point a, Point b) {
 
 using Ink = std::array<float, side * side>;
 
-/// Puts one straight piece of a stroke on the image, its edge one pixel soft.
+/// Draws one straight segment of a stroke, with an antialiased edge one pixel wide.
 void draw_line(Point a, Point b, float radius, Ink& ink) {
   const float reach = radius + 1;
   const auto pixel = [](float v) { return std::clamp<int64_t>(std::lround(v), 0, side - 1); };
@@ -190,7 +190,7 @@ void develop(const Ink& ink, Seed seed, float strength, uint8_t* out) {
 LabelledImages synthetic_digits(int64_t n, Seed seed, int64_t first) {
   if (n < 0 || first < 0) {
     throw ConfigError("synthetic digits", "the number of images must not be negative",
-                      str(n, " images from number ", first), "pass natural numbers");
+                      str(n, " images from number ", first), "pass non-negative numbers");
   }
   LabelledImages digits;
   digits.images = {{n, side, side}, std::vector<uint8_t>(static_cast<size_t>(n * side * side))};

@@ -14,9 +14,9 @@ struct LabelledImages {
 };
 
 /// Draws handwriting-like digits: strokes with random shift, size, slant, rotation, width, wobble
-/// and noise. Images first to first + n - 1 of the endless sequence that `seed` names; each depends
-/// on the seed and its own number only. Stands in for MNIST where that is not at hand: a small MLP
-/// reaches more than 0.9 test accuracy on it.
+/// and noise. Returns images [first, first + n) of an endless sequence; each depends only on `seed`
+/// and its own number. Replaces MNIST if its files are missing: a small MLP reaches more than 0.9
+/// test accuracy.
 LabelledImages synthetic_digits(int64_t n, Seed seed, int64_t first = 0);
 
 }  // namespace tessera::detail

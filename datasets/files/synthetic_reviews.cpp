@@ -29,7 +29,7 @@ constexpr std::array<std::string_view, 30> blame{
     "laughable", "pointless",  "disappointing", "flat",   "clumsy",      "unfunny",
     "wooden",    "tedious",    "forgettable",   "silly",  "lifeless",    "dreadful"};
 
-/// The most frequent first, as Zipf's law draws them.
+/// Common words in order of frequency, as Zipf's law needs them.
 constexpr std::array<std::string_view, 96> common{
     "the",   "and",    "a",    "of",    "to",     "is",     "in",    "it",     "i",       "this",
     "that",  "was",    "as",   "with",  "for",    "movie",  "but",   "film",   "on",      "not",
@@ -56,7 +56,7 @@ constexpr double deviation_log_words = 0.6;
 constexpr int64_t min_words = 10;
 constexpr int64_t max_words = 2400;
 
-/// Numbers in [0, 1), drawn all at once.
+/// Uniform random numbers in [0, 1), generated all at once.
 class ReviewDraws {
  public:
   ReviewDraws(Seed seed, int64_t count) : values_(static_cast<size_t>(count)) {
@@ -70,7 +70,8 @@ class ReviewDraws {
   size_t at_ = 0;
 };
 
-/// Number of one of `n` words by Zipf's law: the chance of number k falls with 1 / (k + 1).
+/// Draws the index of one of `n` words by Zipf's law: the probability of index k is about
+/// proportional to 1 / (k + 1).
 size_t zipf(float draw, float n) {
   return static_cast<size_t>(std::min(std::pow(n + 1, draw) - 1, n - 1));
 }
@@ -80,7 +81,7 @@ void add_rare_word(float draw, std::string& out) {
   for (; number > 0; number /= syllables.size()) out += syllables[number % syllables.size()];
 }
 
-/// One word; takes three numbers.
+/// Appends one word; consumes three numbers.
 void add_word(uint8_t label, ReviewDraws& draws, std::string& out) {
   const float kind = draws.next();
   const float side = draws.next();
@@ -130,7 +131,7 @@ std::string write_review(Seed seed, uint8_t label) {
 LabelledTexts synthetic_reviews(int64_t n, Seed seed, int64_t first) {
   if (n < 0 || first < 0) {
     throw ConfigError("synthetic reviews", "the number of reviews must not be negative",
-                      str(n, " reviews from number ", first), "pass natural numbers");
+                      str(n, " reviews from number ", first), "pass non-negative numbers");
   }
   LabelledTexts reviews;
   for (int64_t i = first; i < first + n; ++i) {

@@ -14,8 +14,8 @@ Image decode_webp(const EncodedImage& encoded) {
   }
   if (about.has_animation) fail_image(file, "WebP picture", "an animation");
   const int64_t decoded = encoded.channels == 4 ? 4 : 3;
-  Image image = blank_image(encoded, static_cast<uint64_t>(about.height),
-                            static_cast<uint64_t>(about.width), decoded);
+  Image image = zero_image(encoded, static_cast<uint64_t>(about.height),
+                           static_cast<uint64_t>(about.width), decoded);
   const auto decode = decoded == 4 ? WebPDecodeRGBAInto : WebPDecodeRGBInto;
   const int row_bytes = static_cast<int>(decoded * image.width);
   if (!decode(data, bytes.size(), image.pixels.data(), image.pixels.size(), row_bytes)) {

@@ -3,8 +3,8 @@
 #include <algorithm>
 #include <utility>
 
-#include <tessera/datasets/pipeline/internal/elements_ahead.hpp>
 #include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
+#include <tessera/datasets/pipeline/internal/prefetcher.hpp>
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera {
@@ -102,24 +102,26 @@ DataPipeline DataPipeline::named(const std::string& name) const {
 
 namespace {
 
-BatchFunction started(const PipelineStagePtr& last, int64_t epoch, int64_t first,
-                      const LayoutMap& layouts) {
-  // One thread beside the one that asks is of use only where elements are made before.
+BatchFunction open_elements(const PipelineStagePtr& last, int64_t epoch, int64_t first,
+                            const LayoutMap& layouts) {
+  // A single background thread helps only if it prefetches.
   const int64_t threads = last->threads() > 1 || last->ahead() > 0 ? last->threads() : 0;
   const int64_t ahead = std::max(last->ahead(), threads);
   const auto elements = last->open({static_cast<uint64_t>(epoch), layouts, ahead + 1});
-  const auto made = std::make_shared<ElementsAhead>(elements, first, threads, ahead);
-  // The stages have to live as long as their elements do.
+  const auto made = std::make_shared<Prefetcher>(elements, first, threads, ahead);
+  // Elements refer to their stages, so `last` must live as long.
   return [last, made] { return made->next(); };
 }
 
 }  // namespace
 
-BatchFunction DataPipeline::start(int64_t epoch) const { return started(last_, epoch, 0, {}); }
+BatchFunction DataPipeline::start(int64_t epoch) const {
+  return open_elements(last_, epoch, 0, {});
+}
 
 BatchFunction DataPipeline::start_at(int64_t epoch, int64_t first_step,
                                      const LayoutMap& layouts) const {
-  if (last_->batched()) return started(last_, epoch, first_step, layouts);
+  if (last_->batched()) return open_elements(last_, epoch, first_step, layouts);
   throw ConfigError(name(), "elements are batches", "rows", "end the pipeline with batch(32)");
 }
 

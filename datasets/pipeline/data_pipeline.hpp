@@ -20,63 +20,64 @@ class PipelineStage;
 
 /// The options of DataPipeline::map().
 struct MapOptions {
-  /// Elements that are made at a time, each on a thread of its own; with more than one the function
-  /// is called from several threads at once. The largest number of a pipeline's stages counts.
+  /// Elements made concurrently, each on its own thread. The whole pipeline uses the maximum over
+  /// its map stages: if that is more than 1, the functions of all of them are called from several
+  /// threads at once.
   int64_t threads = 1;
-  /// What the seeds that the function is given follow from; absent: the global seed and the place
-  /// of the stage among the others.
+  /// Seed from which the seeds of the function's calls are derived (default: the global seed and
+  /// the stage's position in the pipeline).
   std::optional<Seed> seed = std::nullopt;
-  /// After batch(), whether the function is given all rows of the global batch, as one that mixes
-  /// rows needs. Every process then reads all of them; else it reads those of its devices only.
+  /// Whether, after batch(), the function gets all rows of the global batch, which a function that
+  /// mixes rows needs. Every process then reads all rows instead of only those of its devices.
   bool whole_batch = false;
 };
 
 /// The options of DataPipeline::filter().
 struct FilterOptions {
-  int64_t threads = 1;  ///< elements that are looked at at a time, each on a thread of its own
+  int64_t threads = 1;  ///< elements tested concurrently, each on its own thread
 };
 
 /// The options of DataPipeline::shuffle().
 struct ShuffleOptions {
-  /// What the order follows from; absent: the global seed.
+  /// Seed of the order (default: the global seed).
   std::optional<Seed> seed = std::nullopt;
-  bool reshuffle_each_epoch = true;  ///< whether each epoch and each repetition has its own order
+  bool reshuffle_each_epoch = true;  ///< whether each epoch and each repetition gets its own order
 };
 
 /// The options of DataPipeline::batch().
 struct BatchOptions {
-  bool drop_remainder = false;  ///< leaves out a last batch that is not full
+  bool drop_remainder = false;  ///< whether to drop a last batch that is not full
 };
 
 /// The options of DataPipeline::padded_batch().
 struct PaddedBatchOptions {
-  /// The shapes of the inputs' rows in a batch, -1 for the longest of the batch; none: all -1.
-  /// Where they and `y_shapes` are given without -1, each process reads the rows of its devices
-  /// only.
+  /// Shapes that the inputs' rows are padded to; -1 is the longest of the batch (default: all -1).
+  /// If these and `y_shapes` are given without -1, each process reads only the rows of its devices.
   std::vector<Shape> x_shapes = {};
-  std::vector<Shape> y_shapes = {};  ///< the same of the labels
-  double x_value = 0;                ///< what inputs are padded with
-  double y_value = 0;                ///< what labels are padded with
-  bool drop_remainder = false;       ///< leaves out a last batch that is not full
+  std::vector<Shape> y_shapes = {};  ///< shapes that the labels' rows are padded to, likewise
+  double x_value = 0;                ///< padding value of the inputs
+  double y_value = 0;                ///< padding value of the labels
+  bool drop_remainder = false;       ///< whether to drop a last batch that is not full
 };
 
 /// The options of DataPipeline::bucket_by_length().
 struct BucketByLengthOptions {
-  /// The lengths at which a bucket ends and the next begins, ascending: {10, 20} makes buckets of
+  /// Lengths at which one bucket ends and the next begins, ascending: {10, 20} makes buckets of
   /// lengths below 10, from 10 to 19, and from 20.
   std::vector<int64_t> boundaries = {};
-  /// Rows of a batch of each bucket: one more than there are boundaries.
+  /// Batch size of each bucket; one more entry than `boundaries`.
   std::vector<int64_t> batch_sizes = {};
-  /// Whether axes that differ between rows are padded to one less than the bucket's end, so that
-  /// batches have few shapes; the last bucket has to be empty then. Else to the batch's longest.
+  /// Whether axes that differ between rows are padded to the bucket's upper boundary minus 1, so
+  /// that batches have few shapes; the last bucket must then be empty. If false, they are padded to
+  /// the longest row of the batch.
   bool pad_to_boundary = false;
-  double x_value = 0;           ///< what inputs are padded with
-  double y_value = 0;           ///< what labels are padded with
-  bool drop_remainder = false;  ///< leaves out what does not fill a batch at the end
-  int64_t threads = 1;  ///< elements that are measured at a time, each on a thread of its own
+  double x_value = 0;           ///< padding value of the inputs
+  double y_value = 0;           ///< padding value of the labels
+  bool drop_remainder = false;  ///< whether to drop the buckets that are not full at the end
+  int64_t threads = 1;          ///< elements measured concurrently, each on its own thread
 };
 
-/// Data on their way to a model, made ready by stages in the order that tf.data's users know:
+/// An input pipeline in the style of tf.data: a source followed by transforms.
 ///
 ///     DataPipeline train = DataPipeline(data)
 ///                              .map([](Examples row) {
@@ -88,88 +89,94 @@ struct BucketByLengthOptions {
 ///                              .batch(32);
 ///     model.fit(train, {.epochs = 3});
 ///
-/// An element is an Examples, whose tensors lack the axis of the rows before batch() and have it
-/// after. Copies are cheap and share what was cached. The elements of an epoch follow from the
-/// data, the seeds and the number of the epoch alone, whatever the threads and the processes, and
-/// any of them is made without those before: a run that goes on in mid-epoch reads what is left,
-/// and a process of several the rows that its devices hold. filter() and bucket_by_length() look
-/// at all elements before an epoch, once where these stay the same but for their order, on every
-/// process; put cache() before them to read nothing twice. Of a StreamDataset, whose batches come
-/// in an order of their own, map(), take(), skip(), zip() and prefetch() are to be had. Errors
-/// name the data, the stage and the element. Where a model is not built, fit() and its kin make
-/// the first row of map() or zip() once more, for its shapes.
+/// An element is an Examples; its tensors have a batch axis after batch() and none before. Copies
+/// are cheap and share their caches.
+///
+/// The elements of an epoch depend only on the data, the seeds and the epoch number, not on the
+/// number of threads or processes. Each element can be made without those before it: a run resumed
+/// in mid-epoch reads only what is left, and each process reads only the rows that its devices
+/// hold. filter() and bucket_by_length() look at all elements before an epoch, on every process
+/// (only once if epochs differ in order alone); put cache() before them to read nothing twice.
+///
+/// A pipeline made from another StreamDataset, whose batches come in a fixed order, supports only
+/// map(), take(), skip(), zip(), prefetch() and named(). Errors name the data, the stage and the
+/// element. For a model that is not built yet, fit() and similar calls compute the first element of
+/// map() or zip() once more, to learn its shapes.
 class DataPipeline final : public StreamDataset {
  public:
-  /// What map() calls: it may change the tensors of the element in place.
+  /// Function of map(); may change the element's tensors in place.
   using Function = std::function<Examples(Examples)>;
-  /// One that is also given a seed, which follows from that of the stage, the epoch and the number
-  /// of the element, so that random changes are the same on every mesh. Of a batch of which a
-  /// process holds some rows, Examples::part says which; layers that change images (RandomFlip and
-  /// its like) know and number the rows as in the whole batch.
+  /// Function of map() that also gets a seed, derived from the stage's seed, the epoch and the
+  /// element number, so that random changes are the same on every mesh. If a process holds only
+  /// some rows of a batch, Examples::part says which; augmentation layers such as RandomFlip use it
+  /// to number the rows as in the global batch.
   using SeededFunction = std::function<Examples(Examples, Seed)>;
-  using Predicate = std::function<bool(const Examples&)>;  ///< what filter() calls
-  using Length = std::function<int64_t(const Examples&)>;  ///< what bucket_by_length() calls
+  using Predicate = std::function<bool(const Examples&)>;  ///< function of filter()
+  using Length = std::function<int64_t(const Examples&)>;  ///< function of bucket_by_length()
 
-  /// The rows of a dataset, or the batches of a stream.
+  /// Reads the rows of a dataset, or the batches of a stream.
   DataPipeline(const DatasetHandle& data);  // NOLINT: reads as data
   template <std::derived_from<Dataset> Made>
   DataPipeline(Made made) : DataPipeline(DatasetHandle(std::move(made))) {}  // NOLINT
   explicit DataPipeline(const at::Tensor& x, const at::Tensor& y = {});
-  /// Tensors in memory.
+  /// Reads the rows of tensors in memory.
   DataPipeline(const Examples& all);  // NOLINT
 
-  /// What the function makes of each element. After batch() it has to keep the rows.
+  /// Applies `function` to each element. After batch() it must keep the number of rows.
   DataPipeline map(Function function, MapOptions options = {}) const;
   DataPipeline map(SeededFunction function, MapOptions options = {}) const;
-  /// The elements for which the predicate is true. It is asked once for each where the elements are
-  /// the same in every epoch but for their order: filter before random changes.
+  /// Keeps the elements for which `predicate` is true. It is called only once per element if epochs
+  /// differ in order alone: filter before random changes.
   DataPipeline filter(Predicate predicate, FilterOptions options = {}) const;
-  /// Keeps the elements in memory once they were made, as the first epoch has them, random changes
-  /// and order included; each process those that it reads.
+  /// Caches elements in memory when they are first read, always as made for epoch 0, so that later
+  /// epochs repeat its random changes and its order. Each process caches only what it reads.
   DataPipeline cache() const;
-  /// Keeps the elements in a file, which is written when an epoch begins and it is not there, whole
-  /// and by one process at a time; the others wait for it. Beginning an epoch throws ConfigError if
-  /// the file is of other data, as far as their sizes, the stages, and the first, middle and last
-  /// element tell, FileError if it is damaged.
+  /// Caches elements in a file. If the file is missing when an epoch begins, one process writes all
+  /// elements to it and the others wait. Beginning an epoch throws ConfigError if the file holds
+  /// other data (other sizes or stages, or another first, middle or last element), FileError if it
+  /// is damaged.
   DataPipeline cache(const std::string& file) const;
-  /// All elements in another order: that of fit() with the same seed.
+  /// Shuffles all elements into the order that fit() uses with the same seed.
   DataPipeline shuffle(ShuffleOptions options = {}) const;
-  /// Each next one drawn of the `buffer` that come next, as tf.data does; reads are then nearly in
-  /// the order of the data.
+  /// Draws each element from a buffer of the next `buffer` ones, as tf.data does, so that reads are
+  /// nearly sequential.
   DataPipeline shuffle(int64_t buffer, ShuffleOptions options = {}) const;
-  /// So many rows in a batch.
+  /// Groups `size` rows into one batch.
   DataPipeline batch(int64_t size, BatchOptions options = {}) const;
-  /// So many rows in a batch, padded at the end of each axis to one shape.
+  /// Groups `size` rows into one batch, each padded at the end of its axes to one shape.
   DataPipeline padded_batch(int64_t size, PaddedBatchOptions options = {}) const;
-  /// Rows of like lengths in a batch, padded to one shape: a row is put into the bucket of its
-  /// length, which is a batch as soon as it is full (tf.data's bucket_by_sequence_length).
+  /// Groups rows of similar length into batches and pads each batch to one shape: a row goes into
+  /// the bucket of its length, and a full bucket becomes a batch (tf.data's
+  /// bucket_by_sequence_length).
   DataPipeline bucket_by_length(Length length, BucketByLengthOptions options) const;
-  /// The data so many times, or without end; what follows the epoch differs each time.
+  /// Repeats the data `count` times (default: forever). Everything that depends on the epoch, such
+  /// as the order of shuffle(), differs between repetitions.
   DataPipeline repeat(std::optional<int64_t> count = std::nullopt) const;
-  /// So many elements are made ready before they are needed, on a thread; without it one is.
+  /// Prefetches `count` elements on a background thread; a pipeline without this prefetches one.
   DataPipeline prefetch(int64_t count) const;
-  /// The first `count` elements, or all if there are fewer.
+  /// Keeps the first `count` elements, or all if there are fewer.
   DataPipeline take(int64_t count) const;
-  /// The elements from number `count` on.
+  /// Skips the first `count` elements.
   DataPipeline skip(int64_t count) const;
-  /// The tensors of an element here and of one there as one element, as long as both have some.
+  /// Appends to each element the tensors of the element of `other` at the same position; ends with
+  /// the shorter of the two.
   DataPipeline zip(const DataPipeline& other) const;
-  /// The elements here, then those there.
+  /// Appends the elements of `other`.
   DataPipeline concatenate(const DataPipeline& other) const;
-  /// What errors and histories call the data.
+  /// Sets the name of the data in errors and histories.
   DataPipeline named(const std::string& name) const;
 
-  /// The elements of an epoch one after the other, batched or not.
+  /// Returns the elements of an epoch in order, batched or not.
   BatchFunction start(int64_t epoch) const override;
-  /// Throws ConfigError before batch().
+  /// Throws ConfigError if the elements are single rows.
   BatchFunction start_at(int64_t epoch, int64_t first_step,
                          const LayoutMap& layouts) const override;
-  /// Elements of an epoch, where they can be told without reading.
+  /// Returns the number of elements of an epoch, if known without reading.
   std::optional<int64_t> steps() const override;
   bool endless() const override;
   std::string name() const override;
-  /// Shapes of the inputs of the first element, which is made for this once; of an axis that is
-  /// padded, -1 if it differs between the rows of the first batch.
+  /// Returns the shapes of the inputs of the first element, which is made for this once. A padded
+  /// axis is -1 if it differs between the rows of the first batch.
   std::vector<Shape> input_shapes() const override;
 
  private:

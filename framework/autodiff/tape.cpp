@@ -18,15 +18,15 @@ using namespace detail;
 
 namespace {
 
-/// Whether a device holds less of a value before it was moved than behind. Of others it is no gain
-/// to keep what they were made of, such as addends of a sum.
-bool is_gathered(const DTensor& before, const DTensor& behind) {
+/// Whether a device holds less of a value before a relayout than after it. Otherwise, as for
+/// partial sums, saving the input instead of the result saves no memory.
+bool is_gathered(const DTensor& before, const DTensor& after) {
   const auto shards = [](const Layout& layout) {
     int64_t count = 1;
     for (int64_t axis = 0; axis < layout.rank(); ++axis) count *= layout.num_shards(axis);
     return count;
   };
-  return !before.layout().is_pending() && shards(before.layout()) > shards(behind.layout());
+  return !before.layout().is_partial() && shards(before.layout()) > shards(after.layout());
 }
 
 }  // namespace
@@ -46,13 +46,13 @@ void GradientTape::ran(const OpInfo& info, const std::shared_ptr<const void>& op
                        const std::shared_ptr<OpPlan>&, std::span<const DTensor> in,
                        std::span<const DTensor> out) {
   if (info.stops_gradient || !at::isFloatingType(out[0].dtype())) return;
-  const auto place = [&out] {
+  const auto label = [&out] {
     const bool named = CommLogScope::current() || tracer() || !out[0].mesh().is_local();
     return named ? CommLabel::current() : std::string();
   };
-  if (info.made_again && info.made_again(op.get()) && is_gathered(in[0], out[0])) {
+  if (info.rematerialized && info.rematerialized(op.get()) && is_gathered(in[0], out[0])) {
     Recipe& recipe = recipes_[out[0].id()];
-    recipe = {&info, op, {in.begin(), in.end()}, {}, place()};
+    recipe = {&info, op, {in.begin(), in.end()}, {}, label()};
     for (const DTensor& value : in) {
       if (value.tag()) recipe.versions.emplace_back(value.tag(), value.tag()->version);
     }
@@ -65,15 +65,15 @@ void GradientTape::ran(const OpInfo& info, const std::shared_ptr<const void>& op
     if (variable || tracked_.count(in[i].id())) tracked |= 1u << i;
   }
   if (tracked == 0) return;
-  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, 0, {}, place()};
+  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, 0, {}, label()};
   entry.in.resize(in.size());
   entry.out.resize(out.size());
   for (size_t i = 0; i < in.size(); ++i) {
     entry.in_ids.push_back(in[i].id());
-    entry.in_forms.push_back(in[i].sharding());
+    entry.in_shardings.push_back(in[i].sharding());
     if (!(info.saves.in >> i & 1)) continue;
     if (recipes_.contains(in[i].id())) {
-      entry.made_again |= 1u << i;
+      entry.rematerialized |= 1u << i;
       continue;
     }
     entry.in[i] = in[i];
@@ -81,12 +81,12 @@ void GradientTape::ran(const OpInfo& info, const std::shared_ptr<const void>& op
   }
   for (size_t o = 0; o < out.size(); ++o) {
     entry.out_ids.push_back(out[o].id());
-    entry.out_forms.push_back(out[o].sharding());
+    entry.out_shardings.push_back(out[o].sharding());
     if (info.saves.out >> o & 1) entry.out[o] = out[o];
     if (out[o].is_parameter()) entry.out_parameters |= 1u << o;
     tracked_.insert(out[o].id());
   }
-  if (abstract_notes()) note_kept(entry, in, out);
+  if (planned_tensors()) note_kept(entry, in, out);
   entries_.push_back(std::move(entry));
 }
 
@@ -110,7 +110,8 @@ bool GradientTape::took_result(std::string_view name, std::string_view maker) co
   });
 }
 
-/// Notes what an entry keeps alive, once for all entries. Reshaped and transposed values are views.
+/// Notes the values that an entry keeps alive, each once for all entries. Reshaped and transposed
+/// values are views.
 void GradientTape::note_kept(const Entry& entry, std::span<const DTensor> in,
                              std::span<const DTensor> out) {
   const auto memory = [&](uint64_t id) {
@@ -120,15 +121,15 @@ void GradientTape::note_kept(const Entry& entry, std::span<const DTensor> in,
   const std::string_view name = entry.info->name;
   const bool view = name == "reshape" || name == "transpose" || name == "relayout";
   if (view && out[0].layout().sharded_dims() == in[0].layout().sharded_dims() &&
-      out[0].layout().pending_dims() == in[0].layout().pending_dims()) {
+      out[0].layout().partial_dims() == in[0].layout().partial_dims()) {
     memory_of_[out[0].id()] = memory(in[0].id());
   }
   const auto note = [&](const DTensor& value) {
     if (!value.defined() || value.tag() || !noted_.insert(memory(value.id())).second) return;
-    abstract_notes()->kept.push_back({entry.place, value.sharding()});
+    planned_tensors()->kept.push_back({entry.place, value.sharding()});
   };
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
-    if (!(entry.made_again >> i & 1)) continue;
+    if (!(entry.rematerialized >> i & 1)) continue;
     for (const DTensor& value : recipes_.at(entry.in_ids[i]).in) note(value);
   }
   for (const DTensor& value : entry.in) note(value);
@@ -143,9 +144,9 @@ std::vector<DTensor> GradientTape::gradient(const DTensor& target,
                      "make the tape with {.persistent = true}");
   }
   used_ = true;
-  // A step of a loop of the user's own.
+  // May be a step of a user's own training loop.
   adapt_wait_policy();
-  // The backward pass is not this tape's to record; tapes around it see it.
+  // This tape does not record its own backward pass; outer tapes do.
   const bool resume = recording_ && options_.persistent;
   stop_recording();
   const auto after = c10::make_scope_exit([&] {

@@ -15,31 +15,32 @@ namespace detail {
 class TapeWalk;
 }  // namespace detail
 
-/// The options of Tape.
+/// The options of GradientTape.
 struct TapeOptions {
   bool persistent = false;      ///< gradient() may be called more than once
   bool watch_variables = true;  ///< trainable Variables are watched when first used
 };
 
-/// What gradient() gives for a source that the target does not depend on.
+/// The result of gradient() for a source that the target does not depend on: an undefined tensor,
+/// or zeros.
 enum class Unconnected : uint8_t { none, zero };
 
-/// The options of Gradient.
+/// The options of GradientTape::gradient().
 struct GradientOptions {
-  /// What a source gets that the target does not depend on: an undefined tensor, or zeros.
+  /// Gradient of a source that the target does not depend on (default: an undefined tensor).
   Unconnected unconnected = Unconnected::none;
-  /// Gradient of something else with respect to the target; undefined: ones.
+  /// Gradient of a later value with respect to the target (default: ones).
   DTensor output_gradient = {};
-  /// Called with a source's number and gradient as soon as its last contribution is there, while
-  /// the rest of the backward pass is still to come. The gradient may be pending.
+  /// Called with the index and gradient of a source as soon as its last contribution has arrived,
+  /// while the backward pass goes on. The gradient may be a partial sum.
   std::function<void(size_t source, const DTensor& gradient)> on_ready = {};
 };
 
 /// Records operations of this thread while alive and differentiates through them
 /// (tf.GradientTape). Tapes nest: an outer one sees the backward pass of an inner one.
 ///
-/// The layout of a gradient follows its value: of a tensor, the tensor's layout; of a Variable,
-/// what the backward pass leaves, possibly pending, for the optimizer to reduce once.
+/// The gradient of a tensor has the tensor's layout. The gradient of a Variable stays as the
+/// backward pass leaves it, possibly a partial sum, for the optimizer to reduce once.
 class GradientTape final : private detail::OpListener {
  public:
   explicit GradientTape(TapeOptions options = {});
@@ -47,44 +48,45 @@ class GradientTape final : private detail::OpListener {
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;
 
-  /// Has the tape differentiate with respect to this tensor too.
+  /// Makes the tape record what depends on this tensor, so that it can be a source.
   void watch(const DTensor& tensor);
-  /// Ends recording; gradient() does so too unless the tape is persistent.
+  /// Ends recording; gradient() does so, too, unless the tape is persistent.
   void stop_recording();
 
-  /// Gradients of sum(target) with respect to the sources, which are watched tensors or Variables'
-  /// values. Undefined for a source the target does not depend on. Collective. Throws StateError
-  /// when called twice on a tape that is not persistent, when a Variable was assigned between the
-  /// forward pass and now, or for an operation that has no derivative.
+  /// Returns the gradients of sum(target) with respect to the sources, which are watched tensors or
+  /// Variables' values. Undefined for a source that the target does not depend on. Collective.
+  /// Throws StateError when called twice on a tape that is not persistent, when a Variable was
+  /// assigned since the forward pass, or for an operation without a derivative.
   std::vector<DTensor> gradient(const DTensor& target, const std::vector<DTensor>& sources,
                                 const GradientOptions& options = {});
   DTensor gradient(const DTensor& target, const DTensor& source,
                    const GradientOptions& options = {});
 
   // For the runtime, before gradient().
-  /// The trainable Variables that recorded operations took; some twice.
+  /// Returns the trainable Variables that recorded operations read; may contain duplicates.
   const std::vector<std::shared_ptr<const detail::VariableTag>>& variables() const {
     return variables_;
   }
-  /// Whether an operation of this name took what one named `maker` made, maybe in another form.
+  /// Returns whether an operation of this name read the result of one named `maker`, possibly cast,
+  /// reshaped, transposed or resharded.
   bool took_result(std::string_view name, std::string_view maker) const;
 
  private:
-  /// Variables, and how often each had been assigned.
+  /// Variables, each with its version (number of assignments).
   using Versions = std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>>;
   struct Entry {
     const detail::OpInfo* info;
     std::shared_ptr<const void> op;
     std::vector<uint64_t> in_ids, out_ids;
     std::vector<DTensor> in, out;  ///< undefined where not saved
-    std::vector<detail::ShardingPtr> in_forms, out_forms;
-    uint32_t tracked = 0;         ///< inputs that may want a gradient
-    uint32_t made_again = 0;      ///< inputs that are saved as what they are made of
-    uint32_t out_parameters = 0;  ///< outputs whose gradient stays as it is
+    std::vector<detail::ShardingPtr> in_shardings, out_shardings;
+    uint32_t tracked = 0;         ///< mask of inputs that may need a gradient
+    uint32_t rematerialized = 0;  ///< mask of inputs that are rematerialized
+    uint32_t out_parameters = 0;  ///< mask of outputs whose gradient may stay pending
     Versions versions;
-    std::string place;  ///< for comm logs and communicators
+    std::string place;  ///< label for comm logs and communicators
   };
-  /// What a value is made of that the backward pass makes again.
+  /// The operation and inputs from which the backward pass rematerializes a value.
   struct Recipe {
     const detail::OpInfo* info = nullptr;
     std::shared_ptr<const void> op;
@@ -107,7 +109,7 @@ class GradientTape final : private detail::OpListener {
   std::vector<Entry> entries_;
   std::unordered_map<uint64_t, Recipe> recipes_;
   std::vector<std::shared_ptr<const detail::VariableTag>> variables_;
-  /// While planning: values already noted, and which values share whose memory.
+  /// While planning: values already noted, and the value whose memory a view shares.
   std::unordered_set<uint64_t> noted_;
   std::unordered_map<uint64_t, uint64_t> memory_of_;
 };

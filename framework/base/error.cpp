@@ -10,7 +10,7 @@ std::string sentence(const std::string& text) {
   return text.empty() || text.back() == '.' ? text : text + ".";
 }
 
-/// Without the blank that is left where a layer has no name yet: "Dense ".
+/// Strips the trailing blank of a layer without a name yet: "Dense ".
 std::string trimmed(const std::string& place) {
   return place.substr(0, place.find_last_not_of(' ') + 1);
 }
@@ -24,7 +24,7 @@ std::string compose(const std::string& where, const std::string& expected,
   return text.rfind(' ', 0) == 0 ? text.substr(1) : text;
 }
 
-/// Throws an Error of class E again, at a place.
+/// Rethrows an error of class E with `untrimmed` as its place.
 template <class E>
 [[noreturn]] void throw_at(const std::string& untrimmed, const E& error) {
   const std::string place = trimmed(untrimmed), line = error.what();

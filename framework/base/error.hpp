@@ -8,7 +8,7 @@ namespace tessera {
 
 namespace detail {
 
-/// Text of all arguments, one after the other, as operator<< writes them.
+/// Concatenates all arguments as operator<< writes them.
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;
@@ -18,14 +18,14 @@ std::string str(const Args&... args) {
 
 }  // namespace detail
 
-/// Base of every error Tessera throws at its user. The text is one line in four parts:
+/// Base class of all errors that Tessera throws. The text is one line in four parts:
 /// `[where] expected. Received: received. To fix: action.`; empty parts are left out.
-/// `where` names a place the user knows: a layer, weight path, op, rule, file or flag.
+/// `where` names something the user knows: a layer, weight path, op, rule, file or flag.
 class Error : public std::runtime_error {
  public:
   Error(const std::string& where, const std::string& expected, const std::string& received,
         const std::string& fix);
-  /// A whole line, as another error wrote it.
+  /// Takes the complete line of another error.
   explicit Error(const std::string& line) : std::runtime_error(line) {}
 };
 
@@ -33,11 +33,11 @@ class Error : public std::runtime_error {
 class ShapeError : public Error {
   using Error::Error;
 };
-/// A layout, layout rule or block structure does not fit its tensor or mesh.
+/// A layout, layout rule or block does not fit its tensor or mesh.
 class LayoutError : public Error {
   using Error::Error;
 };
-/// A mesh does not fit its devices, or two meshes meet in one op.
+/// A mesh does not fit its devices, or one op has operands on two meshes.
 class MeshError : public Error {
   using Error::Error;
 };
@@ -45,7 +45,7 @@ class MeshError : public Error {
 class ConfigError : public Error {
   using Error::Error;
 };
-/// The call is right but not now: unbuilt, unread, incomplete here, changed since.
+/// The call is invalid in the object's present state: unbuilt, unread, incomplete, or changed.
 class StateError : public Error {
   using Error::Error;
 };
@@ -53,11 +53,11 @@ class StateError : public Error {
 class CommError : public Error {
   using Error::Error;
 };
-/// A file is missing, unreadable, corrupt or cannot be written.
+/// A file is missing, unreadable, corrupt or not writable.
 class FileError : public Error {
   using Error::Error;
 };
-/// A signal ended the work, after what a later run needs was saved.
+/// A signal ended the work, after everything needed to resume was saved.
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& where, const std::string& received,
@@ -71,9 +71,9 @@ class Interrupted : public Error {
 
 namespace detail {
 
-/// In a catch clause: throws the caught error again, its class kept, with `place` before what its
-/// brackets name: "[matmul] …" becomes "[Dense hidden, matmul] …". An error that names the place
-/// already, and any that is not Tessera's, stays as it is.
+/// Rethrows the caught error with `place` prepended to the brackets of its text and its class kept:
+/// "[matmul] …" becomes "[Dense hidden, matmul] …". Errors that already name the place, and errors
+/// of other libraries, are rethrown unchanged. Call it in a catch clause.
 [[noreturn]] void rethrow_at(const std::string& place);
 
 }  // namespace detail

@@ -20,7 +20,8 @@ namespace {
 constexpr size_t max_depth = 64;
 constexpr uint64_t max_file_bytes = uint64_t{256} << 20;
 
-/// Place of byte `offset` as "where:line:column", both from 1, columns in characters.
+/// Returns the position of byte `offset` as "where:line:column"; both count from 1, columns in
+/// characters.
 std::string place(std::string_view text, size_t offset, const std::string& where) {
   size_t line = 1;
   size_t column = 1;
@@ -32,7 +33,7 @@ std::string place(std::string_view text, size_t offset, const std::string& where
   return str(where, ":", line, ":", column);
 }
 
-/// Walks over a text and tells how far the parser has come.
+/// Iterator over a text that records how far the parser has read.
 struct TrackedIterator {
   using iterator_category = std::input_iterator_tag;
   using value_type = char;
@@ -52,7 +53,7 @@ struct TrackedIterator {
   bool operator!=(const TrackedIterator& other) const { return at != other.at; }
 };
 
-/// Builds the value from the parser's events, under the limits of parse_json.
+/// Builds the value from the parser's events and enforces the limits of parse_json().
 class Builder : public nlohmann::json_sax<Json> {
  public:
   Builder(std::string_view text, const std::string& where)
@@ -80,7 +81,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool key(string_t& name) override {
     if (!open_.back().keys.insert(name).second) {
-      fail("a key may stand only once in an object", in_quotes(name) + " again",
+      fail("a key may appear only once in an object", in_quotes(name) + " again",
            "remove one of the two");
     }
     key_ = std::move(name);
@@ -88,12 +89,12 @@ class Builder : public nlohmann::json_sax<Json> {
   }
 
   bool parse_error(std::size_t, const std::string&, const Json::exception& error) override {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason": the place is
-    // ours.
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: reason": keep the reason
+    // only, as fail() adds the position.
     std::string reason = error.what();
     reason.erase(0, reason.find("] ") + 2);
     if (reason.starts_with("parse error at")) reason.erase(0, reason.find(": ") + 2);
-    fail("the text must be valid JSON", one_line(reason, 200), "correct the text at this place");
+    fail("the text must be valid JSON", one_line(reason, 200), "correct the text there");
   }
 
  private:
@@ -118,7 +119,7 @@ class Builder : public nlohmann::json_sax<Json> {
       parent.push_back(std::move(value));
       return &parent.back();
     }
-    // Appends without searching for the key, which key() has found to be new.
+    // Appends without a lookup: key() has checked that the key is new.
     auto& entries = parent.get_ref<Json::object_t&>();
     return &entries.emplace_back(std::move(key_), std::move(value)).second;
   }
@@ -130,7 +131,7 @@ class Builder : public nlohmann::json_sax<Json> {
 
   bool open(Json container) {
     if (open_.size() == max_depth) {
-      fail(str("lists and objects may lie at most ", max_depth, " deep"), "one more",
+      fail(str("lists and objects may be nested at most ", max_depth, " deep"), "one more level",
            "use a flatter structure");
     }
     open_.push_back({place_value(std::move(container)), {}});
@@ -152,8 +153,8 @@ class Builder : public nlohmann::json_sax<Json> {
 
 }  // namespace
 
-Json detail::parse_json(std::string_view text, const std::string& where) {
-  // The library takes a NUL for the end of the text.
+Json parse_json(std::string_view text, const std::string& where) {
+  // nlohmann/json treats a NUL as the end of the text.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
     throw ConfigError(place(text, nul, where), "the text must be valid JSON", "a NUL byte",
@@ -162,11 +163,11 @@ Json detail::parse_json(std::string_view text, const std::string& where) {
   return Builder(text, where).build();
 }
 
-Json detail::read_json_file(const std::string& path) {
+Json read_json_file(const std::string& path) {
   return parse_json(read_file(path, max_file_bytes), path);
 }
 
-std::string detail::to_json_text(const Json& json, int indent) {
+std::string to_json_text(const Json& json, int indent) {
   return json.dump(indent, ' ', false, Json::error_handler_t::replace);
 }
 

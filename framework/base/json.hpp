@@ -13,21 +13,21 @@ namespace tessera {
 /// A JSON value; the keys of its objects keep their order.
 using Json = nlohmann::ordered_json;
 
-namespace detail {
-
-/// Value of a JSON text that nobody vouches for. Throws ConfigError
-/// `[where:line:column] ...` for anything but one valid JSON value: also for nesting deeper than
-/// 64, a key twice in one object, a number beyond float64, bytes that are not UTF-8 or a NUL.
+/// Parses untrusted JSON. Throws ConfigError `[where:line:column] ...` for anything but one valid
+/// JSON value, and also for nesting deeper than 64, a duplicate key in an object, a number beyond
+/// float64, invalid UTF-8 or a NUL.
 Json parse_json(std::string_view text, const std::string& where);
 
-/// parse_json of a file. Throws FileError if the file cannot be read.
+/// Calls parse_json() on the content of a file. Throws FileError if the file cannot be read.
 Json read_json_file(const std::string& path);
 
-/// JSON text; every float64 reads back as the same value. `indent` spaces a level, all on one line
-/// if negative. NaN and infinities, which JSON lacks, become null.
+/// Returns the JSON text; every float64 round-trips. Indents by `indent` spaces per level;
+/// negative: all on one line. NaN and infinities, which JSON lacks, become null.
 std::string to_json_text(const Json& json, int indent = 2);
 
-/// A place in a JSON value, for error texts: `layouts.json: layouts[1].match`.
+namespace detail {
+
+/// Path into a JSON value, for error texts: `layouts.json: layouts[1].match`.
 class JsonPath {
  public:
   /// The root of the value read from `source`, usually a file name.
@@ -42,8 +42,8 @@ class JsonPath {
   std::string path_;
 };
 
-/// Typed readers: `out` from `json`, or ConfigError naming `path`. An integer must be written
-/// without fraction or exponent and fit its type; a float may be written as an integer.
+/// Reads `json` into `out`; throws ConfigError naming `path` if the type is wrong. Integers must be
+/// written without fraction or exponent and fit their type; a float may be written as an integer.
 void json_get(const Json& json, const JsonPath& path, bool& out);
 void json_get(const Json& json, const JsonPath& path, int& out);
 void json_get(const Json& json, const JsonPath& path, int64_t& out);
@@ -53,18 +53,18 @@ void json_get(const Json& json, const JsonPath& path, double& out);
 void json_get(const Json& json, const JsonPath& path, std::string& out);
 void json_get(const Json& json, const JsonPath& path, Json& out);
 
-/// `null` is nothing, all else a T.
+/// Reads `null` as nullopt and anything else as a T.
 template <class T>
 void json_get(const Json& json, const JsonPath& path, std::optional<T>& out);
 
-/// A list of T.
+/// Reads a list of T.
 template <class T>
 void json_get(const Json& json, const JsonPath& path, std::vector<T>& out);
 
-/// Throws ConfigError: at `path` something else is expected than `json`.
+/// Throws ConfigError naming `path`, `expected`, and `json` as the value received.
 [[noreturn]] void json_fail(const Json& json, const JsonPath& path, const std::string& expected);
 
-/// json_get as a function.
+/// Like json_get(), but returns the value.
 template <class T>
 T json_as(const Json& json, const JsonPath& path) {
   T value{};
@@ -87,19 +87,23 @@ void json_get(const Json& json, const JsonPath& path, std::vector<T>& out) {
 
 }  // namespace detail
 
-/// Reads an object key by key and complains about the keys that nobody read.
+/// Path into a JSON value, for error texts. Its class is in detail, whose readers of options are
+/// found by argument-dependent lookup.
+using JsonPath = detail::JsonPath;
+
+/// Reads an object key by key; finish() rejects keys that were never read.
 class JsonObject {
  public:
   /// `json` must outlive the reader. Throws ConfigError unless it is an object.
   JsonObject(const Json& json, detail::JsonPath path);
 
-  /// Value of a key that must be there. Throws ConfigError.
+  /// Returns the value of a required key. Throws ConfigError if it is absent.
   template <class T>
   T take(const std::string& key) {
     return detail::json_as<T>(required(key), path_.key(key));
   }
 
-  /// Value of a key, or nothing where it is absent or null.
+  /// Returns the value of a key; nullopt if it is absent or null.
   template <class T>
   std::optional<T> take_optional(const std::string& key) {
     const Json* value = find(key);
@@ -107,21 +111,21 @@ class JsonObject {
     return detail::json_as<T>(*value, path_.key(key));
   }
 
-  /// Value of a key, or `fallback` where it is absent or null.
+  /// Returns the value of a key; `fallback` if it is absent or null.
   template <class T>
   T take_or(const std::string& key, T fallback) {
     return take_optional<T>(key).value_or(std::move(fallback));
   }
 
-  /// Reader of the object under a key that must be there; it wants a finish() of its own.
+  /// Returns a reader for the object under a required key; call finish() on it, too.
   JsonObject take_object(const std::string& key);
 
   bool has(const std::string& key) const { return json_->contains(key); }
 
-  /// Place of this object, to name it in further errors.
-  const detail::JsonPath& path() const { return path_; }
+  /// Path of this object, for errors.
+  const JsonPath& path() const { return path_; }
 
-  /// Throws ConfigError if the object has a key that none of the calls above asked for.
+  /// Throws ConfigError if the object has a key that was never read.
   void finish() const;
 
  private:

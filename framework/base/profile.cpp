@@ -22,12 +22,12 @@ std::atomic<GpuClock*> gpu_clock{nullptr};
 
 namespace {
 
-/// Room that a thread takes at once, so that threads seldom meet.
+/// Number of spans that a thread reserves at a time, to avoid contention.
 constexpr int64_t room_at_once = 256;
 
 constexpr int64_t open_end = -1;
 
-/// What the GPU has been given so far; nothing without one, and for parts of other spans.
+/// Marks the GPU's present queue; no_gpu without a GPU and for kinds that are not measured there.
 int64_t gpu_mark(SpanKind kind) {
   GpuClock* const gpu = gpu_clock.load(std::memory_order_acquire);
   const bool part = kind == SpanKind::aten || kind == SpanKind::parallel ||
@@ -62,7 +62,7 @@ bool ProfileLane::begin(SpanKind kind, std::string_view name, int64_t bytes) noe
       return true;
     }
   } catch (const std::exception&) {
-    // Without memory the span is left out; the program goes on.
+    // Out of memory: skip the span and continue.
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!open_.empty() && open_.back() == spans_.size()) open_.pop_back();
   }
@@ -73,7 +73,7 @@ bool ProfileLane::begin(SpanKind kind, std::string_view name, int64_t bytes) noe
 void ProfileLane::end() noexcept {
   const int64_t now = clock_->now();
   const std::lock_guard<std::mutex> lock(mutex_);
-  // Begun for a profile before this one, or one that is no more.
+  // The span began in an earlier or destroyed profile.
   if (open_.empty()) return;
   SpanRecord& span = spans_[open_.back()];
   span.end = now;
@@ -81,7 +81,7 @@ void ProfileLane::end() noexcept {
   try {
     if (span.gpu_begin != SpanRecord::no_gpu) span.gpu_end = gpu_mark(span.kind);
   } catch (const std::exception&) {
-    // The span has no times on the GPU.
+    // The span gets no GPU times.
   }
 }
 
@@ -110,12 +110,12 @@ using detail::ProfileLane;
 
 namespace {
 
-/// Guards which profile records, and its lanes: a thread comes to it with its first span.
+/// Guards `recording` and its lanes; a thread adds its lane with its first span.
 std::mutex recording_mutex;
 detail::Recording* recording = nullptr;
 uint64_t profiles_taken = 0;
 
-/// The lane of this thread in the profile of that number.
+/// A thread's lane in the profile with number `profile`.
 struct ThreadLane {
   uint64_t profile = 0;
   std::shared_ptr<ProfileLane> lane;
@@ -126,7 +126,7 @@ ThreadLane& thread_lane() {
   return lane;
 }
 
-/// Gives this thread a lane in the profile, unless that has ended.
+/// Adds a lane for this thread to the profile. Returns false if the profile has ended.
 bool enter(ThreadLane& here, uint64_t profile) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(recording_mutex);
@@ -179,7 +179,8 @@ Profile::Profile(const ProfileOptions& options)
     : recording_(std::make_unique<detail::Recording>()) {
   const std::lock_guard<std::mutex> lock(recording_mutex);
   if (is_taken()) {
-    throw StateError("profile", "one is taken at a time", "a second one", "stop() the first");
+    throw StateError("profile", "only one profile may record at a time", "a second one",
+                     "stop() the first");
   }
   recording_->clock->room = options.max_spans;
   if (detail::GpuClock* const gpu = detail::gpu_clock) gpu->clear();

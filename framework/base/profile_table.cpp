@@ -16,7 +16,7 @@ using Row = Profile::Row;
 using Cells = std::vector<std::string>;
 
 constexpr size_t text_columns = 2;
-/// Where the times of a GPU stand, if there is one.
+/// Column of the GPU times, present only with a GPU.
 constexpr int gpu_column = 4;
 
 std::string fixed(double value, int decimals) {

@@ -21,7 +21,7 @@ float unit_float(uint32_t word) {
   return std::bit_cast<float>((word & 0x7fffffu) | 0x3f800000u) - 1.0f;
 }
 
-/// Two normal values from two words, in TensorFlow's operations and rounding order.
+/// Returns two normal values from two words, with TensorFlow's operations and rounding order.
 std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
   const float u = std::max(unit_float(a), 1e-7f);
   const auto angle =
@@ -30,7 +30,7 @@ std::array<float, 2> normal_pair(uint32_t a, uint32_t b) {
   return {std::sin(angle) * radius, std::cos(angle) * radius};
 }
 
-/// Group `g` of four truncated values: its own sub-stream, 256 blocks after the one before.
+/// Returns group `g` of four truncated normal values. Groups use sub-streams 256 blocks apart.
 std::array<float, 4> truncated_group(const Stream& stream, uint64_t g) {
   std::array<float, 4> group{};
   size_t filled = 0;
@@ -55,12 +55,12 @@ void check_slice(const Shape& global, std::span<const Interval> slice) {
   if (fits) return;
   std::string received;
   for (Interval part : slice) received += str("[", part.lo, ", ", part.hi, ") ");
-  throw ShapeError("random draw", str("the slice must lie inside shape ", to_string(global)),
+  throw ShapeError("random draw", str("the slice must be inside shape ", to_string(global)),
                    received, "pass one interval per axis of the global shape");
 }
 
 /// Writes elements [first, first + count) of the flattened draw; `groups(g, n, to)` writes elements
-/// 4g to 4(g + n).
+/// [4g, 4(g + n)).
 template <class T, class Groups>
 void fill_run(uint64_t first, uint64_t count, T* out, const Groups& groups) {
   const auto part_of_group = [&](uint64_t size) {
@@ -79,7 +79,8 @@ void fill_run(uint64_t first, uint64_t count, T* out, const Groups& groups) {
   if (count > 0) part_of_group(count);
 }
 
-/// For fill_run: `make(words, n, to)` makes n values, a multiple of 4, of as many of the stream's.
+/// Returns the `groups` function of fill_run(): `make(words, n, to)` turns n words of the stream, a
+/// multiple of 4, into n values.
 template <class Make>
 auto groups_of(const Stream& stream, const Make& make) {
   return [&stream, make](uint64_t group, uint64_t count, auto* out) {
@@ -124,8 +125,8 @@ void fill_slice(const Shape& global, std::span<const Interval> slice, T* out,
 
 constexpr uint32_t permutation_rounds = 10;
 
-/// By how much every other round of a permutation, from `first` on, shifts each of `count` numbers
-/// modulo `modulus`: round after round.
+/// Returns the shifts, modulo `modulus`, of each of `count` numbers in every second round of a
+/// permutation from round `first` on; round-major.
 std::vector<uint32_t> shifts(const Words& key, uint32_t first, uint64_t count, uint64_t modulus) {
   std::vector<uint32_t> all;
   all.reserve(permutation_rounds / 2 * count);
@@ -202,7 +203,7 @@ Permutation::Permutation(int64_t n, Seed seed) : n_(n) {
   if (n == 0) return;
   rows_ = static_cast<uint64_t>(std::ceil(std::sqrt(static_cast<double>(n))));
   columns_ = (static_cast<uint64_t>(n) + rows_ - 1) / rows_;
-  // Mixed once, so that seeds which differ in few bits share no round function.
+  // Mixed once, so that seeds that differ in few bits share no round function.
   const Words key = words_of(fold_in(seed, stable_hash("permutation")));
   row_shifts_ = shifts(key, 0, columns_, rows_);
   column_shifts_ = shifts(key, 1, rows_, columns_);
@@ -228,10 +229,10 @@ uint64_t Permutation::shuffled_once(uint64_t value) const {
 
 int64_t Permutation::operator()(int64_t i) const {
   if (i < 0 || i >= n_) {
-    throw ShapeError("permutation", str("the index must lie in [0, ", n_, ")"), str(i),
+    throw ShapeError("permutation", str("the index must be in [0, ", n_, ")"), str(i),
                      "ask for an example the dataset has");
   }
-  // The grid has fewer than `rows` cells beyond n: walking on leaves them soon.
+  // Cycle walking: the grid has fewer than `rows` positions beyond n, so this ends soon.
   auto value = static_cast<uint64_t>(i);
   do {
     value = shuffled_once(value);

@@ -37,7 +37,7 @@ Interval detail::shard_interval(int64_t n, int64_t k, int64_t i) {
 
 int64_t detail::normalize_axis(int64_t axis, int64_t rank, const std::string& where) {
   if (axis < -rank || axis >= rank) {
-    throw ShapeError(where, str("axis must lie in [", -rank, ", ", rank, ")"), str("axis ", axis),
+    throw ShapeError(where, str("axis must be in [", -rank, ", ", rank, ")"), str("axis ", axis),
                      "name an axis the tensor has");
   }
   return axis < 0 ? axis + rank : axis;

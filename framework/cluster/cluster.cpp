@@ -12,8 +12,8 @@ namespace {
 
 constexpr int default_port = 29500;
 
-void require_flag(bool given, const std::string& flag) {
-  if (given) return;
+void require_flag(bool present, const std::string& flag) {
+  if (present) return;
   throw ConfigError(flag, "must be given for a run of several processes", "nothing",
                     "give --coordinator, --rank and --processes together");
 }
@@ -42,7 +42,7 @@ std::optional<Cluster> from_flags(const ClusterFlags& flags) {
   return cluster;
 }
 
-/// What torchrun, mpirun's wrappers and our own launcher set.
+/// Reads the variables that torchrun, mpirun's wrappers and our own launcher set.
 std::optional<Cluster> from_rank(const Environment& variables) {
   if (!variables.find("RANK") && !variables.find("WORLD_SIZE")) return std::nullopt;
   Cluster cluster;
@@ -52,7 +52,7 @@ std::optional<Cluster> from_rank(const Environment& variables) {
       variables.find_integer("LOCAL_RANK", 0, cluster.size - 1).value_or(cluster.rank);
   if (cluster.size > 1) cluster.address = variables.require("MASTER_ADDR", "RANK");
   cluster.port = variables.find_integer("MASTER_PORT", 1, 65535).value_or(default_port);
-  // On that one a store of torchrun's own listens then.
+  // torchrun's own store then listens on MASTER_PORT.
   if (variables.find("TORCHELASTIC_USE_AGENT_STORE") == "True") {
     cluster.port += cluster.port < 65535 ? 1 : -1;
   }

@@ -8,38 +8,38 @@
 
 namespace tessera {
 
-/// What a process is in a run. All but parameter servers and evaluators train together.
+/// Role of a process in a run. All but parameter servers and evaluators train together.
 enum class TaskType { chief, worker, ps, evaluator };
 
-/// "chief", "worker", "ps", "evaluator".
+/// Returns "chief", "worker", "ps" or "evaluator".
 std::string to_string(TaskType type);
 
-/// Where this process stands among those that run the same program.
+/// The processes that run the same program, and this process' position among them.
 struct Cluster {
   TaskType type = TaskType::worker;
-  /// Among the processes that train together, chief first.
+  /// rank among the processes that train together; the chief is first
   int rank = 0;
   int size = 1;
-  /// Among those on this host.
+  /// rank among the processes on this host
   int local_rank = 0;
-  /// Where rank 0 listens.
+  /// host name or IP address on which rank 0 listens
   std::string address;
   int port = 0;
-  /// What tells runs apart that share hosts; empty if nothing does.
+  /// name that distinguishes runs on the same hosts (default: none)
   std::string job = {};
-  /// Where this is from, as errors name it: "--coordinator", "TF_CONFIG", "DTENSOR_JOBS", "RANK",
-  /// "SLURM_PROCID"; empty: nothing says so, and the process is alone.
+  /// source of this description, for errors: "--coordinator", "TF_CONFIG", "DTENSOR_JOBS", "RANK",
+  /// "SLURM_PROCID"; empty: no source, a single process
   std::string source = {};
-  /// "host:port" of all tasks by type, from TF_CONFIG.
+  /// "host:port" of all tasks by type, from TF_CONFIG
   std::vector<std::pair<TaskType, std::vector<std::string>>> tasks = {};
-  /// What its processes prove to each other that they know, 32 characters at least; empty: that of
-  /// TESSERA_SECRET, or of the file that TESSERA_SECRET_FILE names.
+  /// shared secret by which processes authenticate each other, at least 32 characters (default:
+  /// TESSERA_SECRET, or the content of the file named by TESSERA_SECRET_FILE)
   std::string secret = {};
-  /// Whether without a secret this process may listen beyond its host, for whoever comes.
+  /// whether this process may listen beyond its host without a secret, so that anyone may connect
   bool insecure = false;
 };
 
-/// What the command line says; empty and -1: nothing.
+/// Command line flags; empty or -1: not given.
 struct ClusterFlags {
   std::string coordinator;  ///< "host:port"
   int rank = -1;
@@ -47,19 +47,14 @@ struct ClusterFlags {
   bool insecure = false;  ///< see Cluster::insecure
 };
 
-namespace detail {
-
-/// Value of an environment variable; null if there is none.
+/// Returns the value of an environment variable; null if it is not set.
 using EnvironmentLookup = std::function<const char*(const char* name)>;
 
-}  // namespace detail
-
-/// Finds the cluster from, in this order: flags, TF_CONFIG (cluster and task, types chief, worker,
-/// ps and evaluator), DTENSOR_JOBS with DTENSOR_CLIENT_ID, RANK with WORLD_SIZE, MASTER_ADDR and
-/// MASTER_PORT (LOCAL_RANK), Slurm's variables of a job of more than one task; else this process is
-/// alone. Throws ConfigError naming flag, variable or key for what is missing, malformed, repeated
-/// or out of range.
-Cluster find_cluster(const ClusterFlags& flags = {},
-                     const detail::EnvironmentLookup& environment = {});
+/// Finds the cluster from the first source present: flags; TF_CONFIG (cluster and task, types
+/// chief, worker, ps and evaluator); DTENSOR_JOBS with DTENSOR_CLIENT_ID; RANK with WORLD_SIZE,
+/// MASTER_ADDR and MASTER_PORT (LOCAL_RANK); Slurm's variables of a job with several tasks. Without
+/// any source the process is alone. Throws ConfigError naming the flag, variable or key that is
+/// missing, malformed, repeated or out of range.
+Cluster find_cluster(const ClusterFlags& flags = {}, const EnvironmentLookup& environment = {});
 
 }  // namespace tessera

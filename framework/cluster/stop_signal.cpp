@@ -22,7 +22,7 @@ void on_signal(int signal) {
     struct sigaction plain = {};
     plain.sa_handler = SIG_DFL;
     sigaction(signal, &plain, nullptr);
-    raise(signal);  // taken when this handler returns
+    raise(signal);  // delivered when this handler returns
     return;
   }
   int none = 0;

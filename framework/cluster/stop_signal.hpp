@@ -6,9 +6,9 @@
 
 namespace tessera {
 
-/// While one lives, SIGTERM and SIGINT end nothing: the first is kept for stop_signal(), for loops
-/// that can save and leave; a second one of the same kind ends the process at once. What was before
-/// is restored at the end.
+/// While alive, the first SIGTERM or SIGINT does not end the process but is recorded for
+/// stop_signal(), for loops that can save and exit; a second signal of the same kind ends the
+/// process at once. The destructor restores the former handlers.
 class StopSignals {
  public:
   StopSignals();
@@ -22,13 +22,13 @@ class StopSignals {
 
 namespace detail {
 
-/// The signal that asked this process to stop; 0 if none did. May be called from any thread.
+/// Returns the signal that asked this process to stop; 0: none. Thread-safe.
 int stop_signal();
 
-/// Forgets the signal, for what starts anew.
+/// Clears the recorded signal.
 void clear_stop_signal();
 
-/// "SIGKILL".
+/// Returns the name of a signal, such as "SIGKILL".
 std::string signal_name(int signal);
 
 }  // namespace detail

@@ -1,13 +1,13 @@
-# Finds Arrow's C++ library, which reads Parquet files: in the folder TESSERA_ARROW_DIR of the package
-# pyarrow, which `./run` installs where the environment's TESSERA_ARROW is 1, or installed in the system.
-# TESSERA_ARROW is off where it is missing.
+# Finds Arrow's C++ library, which reads Parquet files: in TESSERA_ARROW_DIR, the folder of the package
+# pyarrow, which `./run` installs if TESSERA_ARROW=1 in the environment, or in the system.
+# Sets TESSERA_ARROW to OFF if Arrow is missing.
 #
-# Defines ARROW_INCLUDE_DIR and ARROW_LIBRARIES, files and not targets: an installed tessera is used
-# without them.
+# Defines ARROW_INCLUDE_DIR and ARROW_LIBRARIES, as files and not targets, since programs that use an
+# installed tessera do not need them.
 set(TESSERA_ARROW_DIR ${CMAKE_SOURCE_DIR}/build/deps/pyarrow-26.0.1/pyarrow
   CACHE PATH "Folder of the package pyarrow")
 find_path(ARROW_INCLUDE_DIR parquet/arrow/reader.h HINTS ${TESSERA_ARROW_DIR}/include)
-# In the package they have no names without a version.
+# The package's libraries have only versioned names.
 find_library(ARROW_LIBRARY NAMES libarrow.so.2600 arrow HINTS ${TESSERA_ARROW_DIR})
 find_library(PARQUET_LIBRARY NAMES libparquet.so.2600 parquet HINTS ${TESSERA_ARROW_DIR})
 mark_as_advanced(ARROW_INCLUDE_DIR ARROW_LIBRARY PARQUET_LIBRARY)

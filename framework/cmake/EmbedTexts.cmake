@@ -1,6 +1,6 @@
 # embed_texts(HEADER NAMESPACE KIND FILE...): writes generated/HEADER, in which each file's text is a constant
-# in NAMESPACE, named as the file without its extension. KIND delimits the texts, which must not contain it.
-# A header of the tree stands in a text where it is included.
+# in NAMESPACE, named after the file without its extension. KIND is the raw string delimiter, which the texts
+# must not contain. Headers of the tree are inlined where they are included.
 function(embed_texts header namespace kind)
   set(texts "#pragma once\n\nnamespace ${namespace} {\n\n")
   foreach(file ${ARGN})

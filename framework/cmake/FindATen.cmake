@@ -1,7 +1,7 @@
 # Finds the ATen part of a libtorch: its headers, libc10 and libtorch_cpu, all from one folder.
 #
-# The folder (with include/ and lib/) is TESSERA_TORCH_DIR, else the environment variable of that
-# name, else the wheel that `./run build` installs. Nothing is ever taken from a system path.
+# The folder (with include/ and lib/) is TESSERA_TORCH_DIR, or else the environment variable of that
+# name, or else the wheel that `./run build` installs. System paths are never searched.
 # Defines the imported target ATen::ATen and ATen_VERSION.
 
 if(NOT TESSERA_TORCH_DIR)
@@ -13,7 +13,7 @@ if(NOT TESSERA_TORCH_DIR)
   set(TESSERA_TORCH_DIR ${default_dir} CACHE PATH "Folder of libtorch: include/ and lib/" FORCE)
 endif()
 
-# Pointed at another libtorch since the last configuration: search again.
+# TESSERA_TORCH_DIR changed since the last configuration: search again.
 if(ATen_SEARCHED_DIR AND NOT ATen_SEARCHED_DIR STREQUAL TESSERA_TORCH_DIR)
   unset(ATen_INCLUDE_DIR CACHE)
   unset(ATen_C10_LIBRARY CACHE)
@@ -26,7 +26,7 @@ find_library(ATen_C10_LIBRARY c10 PATHS ${TESSERA_TORCH_DIR}/lib NO_DEFAULT_PATH
 find_library(ATen_CPU_LIBRARY torch_cpu PATHS ${TESSERA_TORCH_DIR}/lib NO_DEFAULT_PATH)
 mark_as_advanced(ATen_INCLUDE_DIR ATen_C10_LIBRARY ATen_CPU_LIBRARY)
 
-# Forgets what was found, so that the next configuration searches again, and stops.
+# Clears the cached results, so that the next configuration searches again, and stops with an error.
 function(aten_reject message)
   unset(ATen_INCLUDE_DIR CACHE)
   unset(ATen_C10_LIBRARY CACHE)
@@ -68,7 +68,7 @@ if(NOT TARGET ATen::ATen)
   add_library(ATen::c10 SHARED IMPORTED)
   set_target_properties(ATen::c10 PROPERTIES IMPORTED_LOCATION ${ATen_C10_LIBRARY})
   add_library(ATen::ATen SHARED IMPORTED)
-  # -fopenmp: without it at::parallel_for in our code is silently serial.
+  # Without -fopenmp, at::parallel_for in our code would silently be serial.
   set_target_properties(ATen::ATen PROPERTIES
     IMPORTED_LOCATION ${ATen_CPU_LIBRARY}
     INTERFACE_INCLUDE_DIRECTORIES ${ATen_INCLUDE_DIR}

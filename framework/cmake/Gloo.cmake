@@ -1,8 +1,8 @@
-# Finds Gloo, which carries tensors between processes, and sets TESSERA_GLOO_LINK: how to link it.
+# Finds Gloo, which carries tensors between processes, and sets TESSERA_GLOO_LINK, the flags that link it.
 #
-# libtorch_cpu.so holds a Gloo of another version under the same names. The first library in a
-# program's list wins, so libgloo stands before libtorch_cpu there, in the list of each program: also
-# where the linker sees no use for it. One item, because CMake moves single flags about.
+# libtorch_cpu.so contains another version of Gloo under the same names. The first library in a
+# program's list wins, so libgloo comes before libtorch_cpu in the list of every program, even
+# if the linker sees no use for it (--no-as-needed). It is one item, because CMake reorders separate flags.
 find_package(Gloo CONFIG QUIET)
 if(Gloo_FOUND)
   get_target_property(TESSERA_GLOO_LIBRARY gloo LOCATION)
@@ -11,5 +11,5 @@ if(Gloo_FOUND)
 else()
   set(TESSERA_GLOO OFF)
   set(TESSERA_GLOO_LINK "")
-  message(STATUS "Built without Gloo, which several processes need: it is in libgloo-dev")
+  message(STATUS "Built without Gloo, which multiple processes need: it is in libgloo-dev")
 endif()

@@ -1,5 +1,5 @@
-# Finds gRPC, which the tasks of a parameter server job speak, and makes tessera_rpc_messages of
-# parameter_server.proto: generated code, compiled without our warnings.
+# Finds gRPC, which the tasks of a parameter server job use, and builds tessera_rpc_messages from
+# parameter_server.proto: generated code, compiled without warnings.
 pkg_check_modules(GRPC QUIET grpc++ protobuf)
 find_program(TESSERA_PROTOC protoc)
 find_program(TESSERA_GRPC_PLUGIN grpc_cpp_plugin)
@@ -15,7 +15,7 @@ set(proto ${CMAKE_SOURCE_DIR}/framework/parameter_server/parameter_server.proto)
 set(folder ${CMAKE_BINARY_DIR}/generated/rpc)
 set(generated ${folder}/parameter_server.pb.cc ${folder}/parameter_server.grpc.pb.cc)
 file(MAKE_DIRECTORY ${folder})
-# libtorch has headers of an older protobuf among its own: this folder comes before them.
+# libtorch's headers include those of an older protobuf: this folder comes before them.
 pkg_get_variable(protobuf_headers protobuf includedir)
 file(CREATE_LINK ${protobuf_headers}/google ${CMAKE_BINARY_DIR}/generated/google SYMBOLIC)
 add_custom_command(
@@ -27,6 +27,6 @@ add_custom_command(
 add_library(tessera_rpc_messages OBJECT ${generated})
 target_include_directories(tessera_rpc_messages SYSTEM PUBLIC ${CMAKE_BINARY_DIR}/generated)
 target_compile_options(tessera_rpc_messages PRIVATE -w)
-# Of the ninety libraries that pkg-config names only those that are used.
+# pkg-config names ninety libraries; link only those that are used.
 set(TESSERA_GRPC_LINK
   -Wl,--push-state,--as-needed,-lgrpc++,-lgrpc,-lgpr,-lprotobuf,-labsl_synchronization,--pop-state)

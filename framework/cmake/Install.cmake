@@ -1,10 +1,10 @@
-# What `cmake --install` puts where: the library, its headers as <tessera/...>, the applications
-# mnist, imdb, tessera-check-export, tessera-hdf5 and tessera-launch, and how find_package(tessera CONFIG) and pkg-config find them.
+# Installs the library, its headers as <tessera/...>, the programs mnist, imdb, tessera-check-export,
+# tessera-hdf5 and tessera-launch, and the files for find_package(tessera CONFIG) and pkg-config.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 
-# libtorch is not copied: the library remembers the folder it was built with.
+# libtorch is not copied: the library's RPATH is the libtorch folder of the build.
 set_target_properties(tessera PROPERTIES INSTALL_RPATH ${TESSERA_TORCH_DIR}/lib)
 set(libraries tessera)
 if(TESSERA_GRPC)
@@ -48,7 +48,7 @@ if(TESSERA_HDF5)
   install(TARGETS tessera_hdf5 RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
-# Under a name that says whose it is; it needs neither the library nor libtorch.
+# Installed under a name with a prefix; it needs neither the library nor libtorch.
 install(PROGRAMS $<TARGET_FILE:launch> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME tessera-launch)
 
 install(EXPORT tesseraTargets NAMESPACE tessera:: DESTINATION ${package_dir})
@@ -62,7 +62,7 @@ install(FILES
   ${CMAKE_CURRENT_LIST_DIR}/FindATen.cmake
   DESTINATION ${package_dir})
 
-# Relative to the .pc file, so that the whole tree may be moved.
+# Relative to the .pc file, so that the installed tree can be moved.
 file(RELATIVE_PATH PC_PREFIX /${CMAKE_INSTALL_LIBDIR}/pkgconfig /)
 string(REGEX REPLACE "/$" "" PC_PREFIX ${PC_PREFIX})
 configure_file(${CMAKE_CURRENT_LIST_DIR}/tessera.pc.in ${CMAKE_BINARY_DIR}/tessera.pc @ONLY)

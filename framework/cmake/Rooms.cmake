@@ -1,10 +1,10 @@
-# A room is a folder of sources. In a unity build (preset release) the sources of a group are compiled
-# as one, elsewhere (preset dev) each by itself. Names in anonymous namespaces are therefore unique
-# within a group.
+# A room is a folder of sources. A unity build (preset release) compiles the sources of a group as
+# one; other builds (preset dev) compile each source separately. Names in anonymous namespaces must
+# therefore be unique within a group.
 
 # add_room(TARGET FOLDER [GROUP name | GROUPS n] [EXCLUDE name...]): adds the *.cpp of the folder and
-# of its internal/, but not those of other sub-folders. Small rooms share a GROUP, large ones are cut into several; alone, a room
-# is one group. EXCLUDE: sources that stay out.
+# of its internal/, but not those of other sub-folders. By default a room is one group; small rooms share
+# a GROUP, and large ones are split into n GROUPS. EXCLUDE: sources to leave out.
 function(add_room target folder)
   cmake_parse_arguments(room "" "GROUP;GROUPS" "EXCLUDE" ${ARGN})
   if(NOT room_GROUPS)
@@ -29,7 +29,7 @@ function(add_room target folder)
   endforeach()
 endfunction()
 
-# Each of these files is compiled by itself in a unity build too.
+# compile_alone(TARGET FILE...): compiles each file separately, even in a unity build.
 function(compile_alone target)
   foreach(file ${ARGN})
     set_source_files_properties(${CMAKE_SOURCE_DIR}/${file} TARGET_DIRECTORY ${target}

@@ -1,4 +1,4 @@
-# Target `tidy`: clang-tidy over every source of this tree, without compiling it.
+# Target `tidy`: runs clang-tidy on every source of this tree, without compiling it.
 find_program(RUN_CLANG_TIDY NAMES run-clang-tidy run-clang-tidy-14)
 mark_as_advanced(RUN_CLANG_TIDY)
 if(RUN_CLANG_TIDY)

@@ -1,4 +1,4 @@
-# Compiler settings that every target shares. A precompiled header is only valid for targets
+# Compiler settings shared by all targets. A precompiled header is only valid for targets
 # compiled with the same flags, so nothing here may differ between targets.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
@@ -7,27 +7,27 @@ set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 set(CMAKE_ARCHIVE_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/lib)
 
-# Bounds of containers are checked here and not in releases, where loops over shapes and strides, of
-# which every operation has some, would pay for it.
+# Preset dev checks the bounds of containers. Release does not: every operation has loops over shapes and
+# strides, which would become slower.
 set(CMAKE_CXX_FLAGS_DEV "-O1 -g1 -D_GLIBCXX_ASSERTIONS")
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 
-# -fPIC for executables too: with -fPIE they could not reuse a library's precompiled header.
+# Executables use -fPIC too: with -fPIE they could not reuse a library's precompiled header.
 add_compile_options(-fPIC -Wall -Wextra -Werror)
-# Where sources are compiled together, a local name may be that of a constant of another source, and
-# GCC takes a source for a header.
+# In a unity build a local name may shadow a constant of another source, and GCC warns of anonymous
+# namespaces as if the included source were a header.
 if(CMAKE_UNITY_BUILD AND CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
   add_compile_options(-Wshadow=local -Wno-subobject-linkage)
 elseif(NOT CMAKE_UNITY_BUILD)
   add_compile_options(-Wshadow)
 endif()
 
-# What a buffer that is written beyond its end may reach: the C library's copies are checked, a stack
-# that was overwritten ends the process, and the tables of functions of other libraries are read-only.
+# Hardening against buffer overflows: the C library's copies are checked, an overwritten stack
+# ends the process, and the tables of functions of other libraries (GOT) are read-only.
 add_compile_options(-fstack-protector-strong)
 add_link_options(-Wl,-z,relro,-z,now)
 if(NOT TESSERA_SANITIZE)
-  # The address sanitizer knows the functions by their plain names.
+  # The address sanitizer intercepts only the unchecked functions.
   add_compile_options(-U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2)
 endif()
 

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Runs ccache, the first argument, on a compiler's command. A precompiled header of 390 MB is hashed
-# once, into a file beside it, and not for every source that uses it.
+# Runs ccache (the first argument) on a compiler command. A precompiled header has 390 MB: it is hashed
+# once, into a file next to it, and not for every source that uses it.
 export CCACHE_SLOPPINESS=pch_defines,time_macros CCACHE_PCH_EXTSUM=1
 "$@" || exit
 while [ $# -gt 1 ]; do

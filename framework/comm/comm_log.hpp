@@ -23,29 +23,29 @@ std::string to_string(CommOp op);
 
 namespace detail {
 
-/// Bytes that each of `members` receives when the collective handles `bytes` per member:
-/// all_reduce 2(k-1)/k of its addend, all_gather (k-1)/k of its result, reduce_scatter and
-/// all_to_all (k-1)/k of its input, exchange and collective_permute all of it.
+/// Returns the bytes that each of k = `members` members receives in a collective of `bytes` per
+/// member: all_reduce 2(k-1)/k of its input, all_gather (k-1)/k of its result, reduce_scatter and
+/// all_to_all (k-1)/k of their input, exchange and collective_permute all of it.
 double received_bytes(CommOp op, double bytes, int64_t members);
 
 }  // namespace detail
 
-/// One collective: all its groups together count once.
+/// One collective; all its groups together are one entry.
 struct CommEntry {
   CommOp op = CommOp::all_reduce;
   std::string dims;        ///< mesh dimensions, "batch" or "batch,model"
   int64_t members = 1;     ///< devices in each group
-  int64_t bytes = 0;       ///< what received_bytes() counts from, per device
+  int64_t bytes = 0;       ///< bytes per device, the argument of received_bytes()
   double received = 0;     ///< bytes each device receives
-  std::string place = {};  ///< layer or weight it is for; empty for the loss and metrics
+  std::string place = {};  ///< path of the layer or weight; empty for the loss and metrics
 };
 
-/// Counts what devices exchange while a CommLogScope on it lives in this thread. Virtual devices
-/// count as real ones, so a log says what the same program sends on separate devices.
+/// Counts the collectives of this thread while a CommLogScope on it is alive. Virtual devices count
+/// as real ones, so a log shows what the same program sends between separate devices.
 class CommLog {
  public:
   const std::vector<CommEntry>& entries() const { return entries_; }
-  /// Collectives of one kind over the given dimensions ("" for any).
+  /// Returns the number of collectives of one kind over the given dimensions ("" for any).
   int64_t count(CommOp op, const std::string& dims = "") const;
   double received() const;
   void clear() { entries_.clear(); }
@@ -57,11 +57,12 @@ class CommLog {
   std::vector<CommEntry> entries_;
 };
 
-/// While alive, collectives of this thread are added to `log` (scopes nest; the innermost counts).
+/// While alive, adds the collectives of this thread to `log`. Scopes nest; only the innermost log
+/// counts.
 class CommLogScope {
  public:
   explicit CommLogScope(CommLog& log);
-  /// The log of the innermost scope in this thread, or null.
+  /// Returns the log of this thread's innermost scope, or null.
   static CommLog* current();
 
  private:
@@ -70,12 +71,12 @@ class CommLogScope {
 
 namespace detail {
 
-/// While alive, collectives of this thread are for the layer or weight of this path. The text must
-/// outlive it.
+/// While alive, labels the collectives of this thread with the path of a layer or weight. The text
+/// must outlive it.
 class CommLabel {
  public:
   explicit CommLabel(const std::string& place);
-  /// The innermost one's text; empty without any.
+  /// Returns the innermost label; empty without one.
   static const std::string& current();
 
  private:

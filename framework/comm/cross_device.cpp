@@ -40,14 +40,14 @@ std::string name_of(OpsKind kind) {
 int64_t checked_packs(OpsKind kind, int64_t num_packs) {
   if (num_packs >= 0) return num_packs;
   throw ConfigError(name_of(kind), "num_packs is not negative", str(num_packs),
-                    "pass into how many pieces a value is cut");
+                    "pass the number of packs that a value is split into");
 }
 
 CrossDeviceOps made(OpsKind kind, int64_t num_packs) {
   return {kind, checked_packs(kind, num_packs), ""};
 }
 
-/// Neighbours meet first, then their sums; each on the device of its first addend.
+/// Reduces neighbours first, then their results; each pair on the device of its first operand.
 at::Tensor tree_sum(Reduce kind, Tensors parts) {
   for (size_t step = 1; step < parts.size(); step *= 2) {
     for (size_t i = 0; i + step < parts.size(); i += 2 * step) {
@@ -62,7 +62,7 @@ at::Tensor sum_in_order(Reduce kind, Tensors parts, c10::Device device) {
   return reduce_all(kind, parts);
 }
 
-/// The elements that pack `pack` of `packs` has of each part.
+/// Returns the elements of each part that belong to pack `pack` of `packs`.
 Tensors pack_of(const Tensors& parts, int64_t packs, int64_t pack) {
   const Interval range = shard_interval(parts[0].numel(), packs, pack);
   Tensors list;
@@ -72,7 +72,7 @@ Tensors pack_of(const Tensors& parts, int64_t packs, int64_t pack) {
   return list;
 }
 
-/// Members of one process that add by a tree, on one device, or by NCCL.
+/// The communicator inside one process that reduces by a tree, on one device, or by NCCL.
 class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceReducer {
  public:
   CrossDeviceCommunicator(CrossDeviceOps ops, std::optional<c10::Device> reduce_to,
@@ -83,7 +83,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
                      at::Tensor& out) override {
-    const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
+    const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(parts));
     check(group);
     out = in_packs(parts, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0].to(
         parts[0].device());
@@ -91,7 +91,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
   }
 
   Tensors all_reduce_each(Reduce kind, const Tensors& parts) override {
-    const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
+    const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(parts));
     check_alive();
     if (nccl_) {
       return in_packs(parts,
@@ -105,7 +105,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
   }
 
  private:
-  /// What `reduce` gives for the parts, pack after pack.
+  /// Applies `reduce` to the parts pack by pack, and joins the results.
   template <class Reduction>
   Tensors in_packs(const Tensors& parts, const Reduction& reduce) const {
     const int64_t elements = std::max<int64_t>(1, parts[0].numel());
@@ -117,9 +117,9 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
       pieces.resize(results.size());
       for (size_t i = 0; i < results.size(); ++i) pieces[i].push_back(results[i]);
     }
-    Tensors whole;
-    for (const Tensors& piece : pieces) whole.push_back(at::cat(piece).view(parts[0].sizes()));
-    return whole;
+    Tensors joined;
+    for (const Tensors& piece : pieces) joined.push_back(at::cat(piece).view(parts[0].sizes()));
+    return joined;
   }
 
   at::Tensor reduced(Reduce kind, const Tensors& parts) const {
@@ -135,8 +135,8 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
 void warn_of_cpus(Device device) {
   static std::once_flag once;
   std::call_once(once, [&] {
-    std::cerr << "Warning: NcclAllReduce adds between GPUs only, and " << to_string(device)
-              << " is none: ReductionToOneDevice takes its place\n";
+    std::cerr << "Warning: NcclAllReduce works between GPUs only, and " << to_string(device)
+              << " is not a GPU: using ReductionToOneDevice\n";
   });
 }
 
@@ -150,7 +150,7 @@ void check_distinct(const std::vector<Device>& devices) {
   for (Device device : devices) {
     if (seen.insert(device.index).second) continue;
     throw ConfigError("NcclAllReduce", "each GPU is named once", to_string(device) + " twice",
-                      "name others, or take HierarchicalCopyAllReduce");
+                      "name distinct GPUs, or use HierarchicalCopyAllReduce");
   }
 }
 

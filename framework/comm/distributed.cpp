@@ -13,6 +13,7 @@
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/internal/build_id.hpp>
+#include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/make_engine.hpp>
 #include <tessera/framework/comm/internal/process_communicator.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
@@ -27,7 +28,7 @@ using Facts = std::vector<std::pair<std::string, std::string>>;
 
 constexpr const char* where = "create_distributed_mesh";
 
-/// "seed (1 on ranks 0 and 2; 7 on rank 1)" for the keys of which not all ranks say the same.
+/// Returns "seed (1 on ranks 0 and 2; 7 on rank 1)" for the keys whose values differ between ranks.
 std::string differences(const std::vector<std::string>& texts) {
   std::vector<std::string> keys;
   std::map<std::string, std::vector<std::string>> values;  // by rank
@@ -41,15 +42,16 @@ std::string differences(const std::vector<std::string>& texts) {
   }
   std::string all;
   for (const std::string& key : keys) {
-    std::vector<std::string>& said = values[key];
-    if (std::count(said.begin(), said.end(), said[0]) == std::ssize(said)) continue;
-    for (std::string& text : said) text = one_line(text, 200);
-    all += str(all.empty() ? "" : ", ", key, " (", said_by(said), ")");
+    std::vector<std::string>& by_rank = values[key];
+    if (std::count(by_rank.begin(), by_rank.end(), by_rank[0]) == std::ssize(by_rank)) continue;
+    for (std::string& text : by_rank) text = one_line(text, 200);
+    all += str(all.empty() ? "" : ", ", key, " (", group_by_text(by_rank), ")");
   }
   return all;
 }
 
-/// Throws unless the facts are the same on all ranks; `all` is Coordination or Communicator.
+/// Throws ConfigError unless the facts are equal on all ranks; `all` is a Coordination or a
+/// Communicator.
 template <class All>
 void compare(All& all, const std::string& caller, const Facts& facts) {
   Json json = Json::array();
@@ -57,10 +59,10 @@ void compare(All& all, const std::string& caller, const Facts& facts) {
   const std::string different = differences(all.gather(caller, to_json_text(json, -1)));
   if (different.empty()) return;
   throw ConfigError(caller, "every process has the same program, options and data", different,
-                    "start all of them alike");
+                    "start all processes with the same program, options and data");
 }
 
-/// The connections of this process to the others, which last until it ends.
+/// The connections of this process to the others, which last until the process ends.
 struct Run {
   Cluster cluster;
   std::shared_ptr<ProcessCommunicator> communicator;
@@ -68,11 +70,11 @@ struct Run {
 };
 
 std::mutex run_mutex;
-/// Never destroyed: values of meshes may outlive everything that is.
+/// Never destroyed: tensors on its meshes may outlive all static objects.
 Run* the_run = nullptr;
 
 void leave_run() {
-  // A child that was forked has none of the threads that this needs.
+  // A forked child lacks the threads that leave() needs.
   if (the_run && the_run->process == ::getpid()) the_run->communicator->leave();
 }
 
@@ -89,7 +91,7 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                           .access = access,
                           .connect_timeout = options.connect_timeout,
                           .timeout = options.timeout});
-  // Before engines, which would wait for each other in vain.
+  // Before the engines connect: different programs would wait for each other in vain.
   compare(*control, where, facts);
   try {
     return std::make_shared<ProcessCommunicator>(
@@ -125,8 +127,8 @@ Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device fi
   return *the_run;
 }
 
-/// The mesh's sizes, an open one found from the devices of all processes.
-MeshDims closed(MeshDims dims, const DistributedOptions& options, int processes) {
+/// Returns the mesh's sizes, with -1 inferred from the number of devices of all processes.
+MeshDims with_inferred_size(MeshDims dims, const DistributedOptions& options, int processes) {
   int64_t known = 1;
   int64_t* open = nullptr;
   for (auto& [name, size] : dims) {
@@ -150,10 +152,10 @@ std::vector<Device> devices_of(const DistributedOptions& options, const Cluster&
                                int64_t count) {
   if (device_type_of(options) == Device::Type::cpu) return virtual_cpus(count);
   if (options.virtual_devices < 1) {
-    throw ConfigError(where, "each GPU has one device of the mesh at least",
+    throw ConfigError(where, "each GPU has at least one device of the mesh",
                       str("virtual_devices ", options.virtual_devices), "pass 1 or more");
   }
-  // Processes of one host share its GPUs in the order of their ranks.
+  // Processes of one host divide its GPUs in rank order.
   const int64_t gpus = (count + options.virtual_devices - 1) / options.virtual_devices;
   const int64_t first = cluster.local_rank * gpus, there = gpu_count();
   if (there > 0 && first + gpus > there) {
@@ -162,7 +164,7 @@ std::vector<Device> devices_of(const DistributedOptions& options, const Cluster&
     throw ConfigError(where, str("this host has ", there, there == 1 ? " GPU" : " GPUs"),
                       str(count, count == 1 ? " device" : " devices", of, " on GPUs ", first,
                           " to ", first + gpus - 1),
-                      "use a smaller mesh, lay several devices on each GPU (virtual_devices; "
+                      "use a smaller mesh, place several devices on each GPU (virtual_devices; "
                       "--virtual-devices of the applications), or use CPUs (--device cpu)");
   }
   std::vector<Device> devices;
@@ -170,12 +172,13 @@ std::vector<Device> devices_of(const DistributedOptions& options, const Cluster&
     const int64_t index = first + i / options.virtual_devices;
     devices.push_back({Device::Type::cuda, static_cast<int>(index)});
   }
-  // What is wrong with them is said here, and their kernels are there before the first tensor.
+  // Reports unusable GPUs now, and loads ATen's kernels before the first tensor.
   for (Device device : devices) gpu(device.index);
   return devices;
 }
 
-/// Throws unless the devices of every rank fill a box of the mesh; the same on every rank.
+/// Throws MeshError, the same on every rank, unless the devices of every rank fill a box of the
+/// mesh.
 void check_boxes(const MeshDims& dims, int64_t size, int processes) {
   const auto fit = [&](int count) {
     for (int rank = 0; rank < count; ++rank) {
@@ -213,15 +216,17 @@ int64_t detail::default_devices(const DistributedOptions& options) {
   return gpus * options.virtual_devices;
 }
 
+bool is_first_process(const Mesh& mesh) { return is_first_rank(mesh); }
+
 int process_count(const DistributedOptions& options) { return find_cluster(options.cluster).size; }
 
-Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& options) {
+Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions& options) {
   const Cluster cluster = find_cluster(options.cluster);
   if (cluster.type == TaskType::ps || cluster.type == TaskType::evaluator) {
-    throw ConfigError(cluster.source, "a task that trains: chief or worker",
-                      to_string(cluster.type), "start this program on chief and workers only");
+    throw ConfigError(cluster.source, "only chief and worker tasks train", to_string(cluster.type),
+                      "start this program on chief and workers only");
   }
-  const MeshDims dims = closed(given, options, cluster.size);
+  const MeshDims dims = with_inferred_size(requested, options, cluster.size);
   int64_t size = 1;
   for (const auto& dim : dims) size *= dim.second;
   const Interval mine = shard_interval(size, cluster.size, cluster.rank);
@@ -230,11 +235,11 @@ Mesh create_distributed_mesh(const MeshDims& given, const DistributedOptions& op
                     str("the mesh ", to_string(dims), " has ", mine.size(), " devices for rank ",
                         cluster.rank, " of ", cluster.size),
                     str(*options.devices, " devices"),
-                    "leave the number of devices out or change the mesh");
+                    "omit the number of devices or change the mesh");
   }
   if (cluster.size == 1) return create_mesh(dims, devices_of(options, cluster, size));
   if (size < cluster.size) {
-    throw MeshError(where, "each process has a device of the mesh at least",
+    throw MeshError(where, "each process has at least one device of the mesh",
                     str(cluster.size, " processes with mesh ", to_string(dims)),
                     "start fewer processes or use a larger mesh");
   }

@@ -3,7 +3,7 @@
 #include <atomic>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 
 namespace tessera {
@@ -18,7 +18,7 @@ at::ScalarType checked_reduce_dtype(at::ScalarType dtype) {
   const bool known =
       dtype == at::kFloat || dtype == at::kDouble || dtype == at::kHalf || dtype == at::kBFloat16;
   if (known) return dtype;
-  throw ConfigError("reduce_dtype", "sums are made in float32, float64, bfloat16 or float16",
+  throw ConfigError("reduce_dtype", "sums are computed in float32, float64, bfloat16 or float16",
                     dtype_name(dtype), "name one of them");
 }
 

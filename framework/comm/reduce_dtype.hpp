@@ -11,17 +11,18 @@ namespace tessera {
 
 namespace detail {
 
-/// The dtype that addends are combined in: for sums of half types float32, as they lose too much
-/// when many addends meet, or what set_reduce_dtype() says; else the dtype itself.
+/// Returns the dtype of a reduction: for sums of float16 and bfloat16 that of set_reduce_dtype(),
+/// by default float32, since they lose too much precision over many terms; else the dtype itself.
 at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind);
 
 }  // namespace detail
 
-/// Sums of half types, between devices and processes, are made in this dtype and cast back (FSDP's
-/// reduce_dtype): bfloat16 and float16 send half the bytes of float32. Without one: float32. The
-/// same on every process, set between steps. Throws ConfigError for any other dtype.
+/// Sets the dtype in which float16 and bfloat16 are summed between devices and processes, before
+/// the result is cast back (FSDP's reduce_dtype; default: float32). bfloat16 and float16 send half
+/// the bytes of float32. Must be equal on every process; call it between steps. Throws ConfigError
+/// for a dtype other than these and float64.
 void set_reduce_dtype(std::optional<at::ScalarType> dtype);
-/// Sets the dtype of set_reduce_dtype() for this thread, while alive.
+/// While alive, overrides set_reduce_dtype() for this thread.
 class ReduceDtypeScope {
  public:
   explicit ReduceDtypeScope(at::ScalarType dtype);

@@ -39,25 +39,25 @@ std::optional<int64_t> available_steps(const DatasetHandle& data, int64_t batch_
   return rows / batch_size + (rows % batch_size != 0);
 }
 
-/// Puts a batch where GPUs copy it from without being waited for.
+/// Moves a batch to pinned memory, from which GPUs copy asynchronously.
 void pin(Examples& batch) {
   for (auto* const tensors : {&batch.x, &batch.y, &batch.sample_weight}) {
     for (at::Tensor& tensor : *tensors) tensor = tensor.contiguous().pin_memory();
   }
 }
 
-/// Sets the number of threads that loops of this thread run on. With a mesh of CPUs one, since ATen
-/// would give this thread a pool of its own beside the pool of the thread that trains. With GPUs
-/// the thread that trains needs none, and one thread copies too slowly: at 10 GB/s, images of a
-/// batch take longer than the GPU's step.
+/// Sets the number of threads for loops of this thread. With a mesh of CPUs it is one, since ATen
+/// would give this thread a pool of its own beside the training thread's. With GPUs the training
+/// thread needs no pool, and one thread copies too slowly: at 10 GB/s, images of a batch take
+/// longer than the GPU's step.
 void use_reader_threads(bool on_gpu) {
   constexpr int max_threads = 4;
-  // The first call makes ATen set this thread's number, which the second then replaces.
+  // The first call makes ATen set this thread's number of threads; the second one replaces it.
   const int all = at::get_num_threads();
   omp_set_num_threads(on_gpu ? std::min(all, max_threads) : 1);
 }
 
-/// A dataset that its owner keeps alive.
+/// Returns a handle to a dataset that its owner keeps alive.
 DatasetHandle borrowed(const Dataset& data) {
   return DatasetHandle(std::shared_ptr<const Dataset>(&data, [](const Dataset*) {}));
 }
@@ -74,7 +74,7 @@ std::optional<int64_t> detail::epoch_steps(const DatasetHandle& data,
   throw ConfigError("first_step",
                     str("an epoch", steps ? str(" of ", *steps, " steps") : std::string(),
                         " begins with one of its steps"),
-                    str(options.first_step), "pass the number of steps that are done");
+                    str(options.first_step), "pass the number of steps done");
 }
 
 BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
@@ -96,7 +96,7 @@ void BatchLoader::read_all(const std::stop_token& stop) {
   try {
     BatchReader reader(data_, options_);
     const bool on_gpu = options_.layouts.defined() && on_gpus(options_.layouts.mesh());
-    // Nothing can be pinned before GPUs are loaded.
+    // Pinning needs loaded GPUs.
     if (on_gpu) load_gpus();
     use_reader_threads(on_gpu);
     std::optional<PinnedBatchesScope> pinned;
@@ -132,7 +132,7 @@ std::optional<Examples> BatchLoader::next() {
   changed_.wait(lock, [&] { return ready_ || finished_; });
   if (!ready_ && error_) std::rethrow_exception(error_);
   std::optional<Examples> batch = std::exchange(ready_, std::nullopt);
-  // Who wakes up finds the mutex free.
+  // Unlocked first, so that the thread that wakes up finds the mutex free.
   lock.unlock();
   changed_.notify_all();
   return batch;

@@ -69,8 +69,8 @@ BatchFunction StreamDataset::start_at(int64_t epoch, int64_t first_step, const L
 
 const std::shared_ptr<const Dataset>& DatasetHandle::rows(const std::string& where) const {
   if (rows_) return rows_;
-  throw ConfigError(where, "any row can be read", stream_ ? "a stream of batches" : "no data",
-                    "pass tensors or a Dataset");
+  throw ConfigError(where, "the rows can be read in any order",
+                    stream_ ? "a stream of batches" : "no data", "pass tensors or a Dataset");
 }
 
 }  // namespace tessera

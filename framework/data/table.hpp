@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-/// Rows of named columns in memory, each a tensor or texts: a dict of arrays, a pandas.DataFrame.
+/// Named columns in memory, each a tensor or texts (a dict of arrays, a pandas.DataFrame).
 /// Columns keep the order in which they were added. Copies share the columns' memory.
 ///
 ///     Table table = datasets::read_csv("heart.csv");
@@ -28,9 +28,9 @@ class Table {
         : values_(std::vector<std::string>(texts.begin(), texts.end())) {}
     bool is_text() const { return values_.index() == 1; }
     int64_t rows() const;
-    /// Throws ConfigError for a column of texts.
+    /// Returns the tensor. Throws ConfigError for a column of texts.
     const at::Tensor& numbers() const;
-    /// Throws ConfigError for a column of numbers.
+    /// Returns the texts. Throws ConfigError for a column of numbers.
     const std::vector<std::string>& texts() const;
 
    private:
@@ -41,24 +41,25 @@ class Table {
   /// Throws as add() does.
   Table(std::initializer_list<std::pair<std::string, Column>> columns);
 
-  /// Adds a column behind the others. Throws ConfigError for an empty name or one that is taken,
-  /// ShapeError for another number of rows than the other columns have, or a tensor without rows'
-  /// axis.
+  /// Appends a column. Throws ConfigError for an empty or existing name, ShapeError if the number
+  /// of rows differs from the other columns' or a tensor has no row axis.
   void add(const std::string& name, Column column);
-  /// Takes a column out and gives it. Throws ConfigError naming the nearest if there is none.
+  /// Removes and returns a column. Throws ConfigError naming the nearest for an unknown name.
   Column pop(const std::string& name);
 
-  /// 0 if there are no columns.
+  /// Returns the number of rows; 0 without columns.
   int64_t rows() const { return columns_.empty() ? 0 : columns_[0].rows(); }
   const std::vector<std::string>& names() const { return names_; }
   bool has(const std::string& name) const;
-  /// Throws ConfigError naming the nearest if there is none.
+  /// Returns a column. Throws ConfigError naming the nearest for an unknown name.
   const Column& operator[](const std::string& name) const;
 
-  /// The rows of these numbers, in this order. Throws ShapeError for one outside the table.
+  /// Returns the rows with these indices, in this order. Throws ShapeError for an index out of
+  /// range.
   Table take(std::span<const int64_t> rows) const;
-  /// The columns of these names, or all, as one float32 tensor (rows, columns); a column of more
-  /// axes is one for each value of a row. Throws ConfigError for texts or an unknown name.
+  /// Returns the columns with these names, or all, as one float32 tensor (rows, columns); a column
+  /// with more axes is flattened into one for each element of a row. Throws ConfigError for texts
+  /// or an unknown name.
   at::Tensor matrix(const std::vector<std::string>& names = {}) const;
 
  private:

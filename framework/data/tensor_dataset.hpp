@@ -8,14 +8,15 @@
 
 namespace tessera {
 
-/// Rows of tensors in memory (the arrays that keras.Model.fit takes). Copies share the tensors.
+/// A dataset of tensors in memory (the arrays that keras.Model.fit takes). Copies share the
+/// tensors.
 ///
 ///     TensorDataset data(images, labels);
 ///     TensorDataset weighted({.x = {images}, .y = {labels}, .sample_weight = {weights}});
 class TensorDataset final : public Dataset {
  public:
   /// Throws ShapeError or ConfigError naming the tensor unless all are dense, on the host, and have
-  /// equally many rows. Shares their memory: do not change it while the data are in use.
+  /// the same number of rows. Shares their memory: do not change it while the dataset is in use.
   explicit TensorDataset(Examples all, std::string name = "data");
   explicit TensorDataset(at::Tensor x, at::Tensor y = {}, std::string name = "data");
 
@@ -25,7 +26,7 @@ class TensorDataset final : public Dataset {
   std::string name() const override { return name_; }
   std::vector<Shape> input_shapes() const override;
 
-  /// The first `n` rows. Throws ConfigError unless 0 <= n <= size().
+  /// Returns the first `n` rows. Throws ConfigError unless 0 <= n <= size().
   TensorDataset take(int64_t n) const;
 
  private:

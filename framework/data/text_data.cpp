@@ -37,7 +37,8 @@ TextDataHandle::TextDataHandle(std::initializer_list<const char*> texts)
 
 void TextDataHandle::check_made() const {
   if (get()) return;
-  throw ConfigError("texts", "there are texts", "a null pointer", "pass the data that were read");
+  throw ConfigError("texts", "the texts are not null", "a null pointer",
+                    "pass texts that were read");
 }
 
 }  // namespace tessera

@@ -15,24 +15,23 @@
 
 namespace tessera {
 
-/// Texts that can be read in any order, with a class number each. Reading is safe from several
-/// threads at a time.
+/// Texts with random access, each with a class id. Reading is safe from several threads at once.
 class TextData {
  public:
   virtual ~TextData() = default;
   virtual int64_t size() const = 0;
-  /// The bytes of one text, UTF-8 as it was stored; they live as long as the data.
+  /// Returns one text, in UTF-8 as it was stored; the bytes live as long as the data.
   virtual std::string_view text(int64_t row) const = 0;
-  /// int64 [size]; undefined if the texts have no labels.
+  /// Returns int64 [size]; undefined if the texts have no labels.
   virtual at::Tensor labels() const { return {}; }
-  /// What a history calls it: "imdb", "imdb (synthetic)".
+  /// Returns the data's name in a history: "imdb", "imdb (synthetic)".
   virtual std::string name() const { return "texts"; }
 };
 
-/// A handle to texts, made of them by value or shared:
+/// A handle to texts, made from a list or a shared pointer:
 ///
 ///     vectorize.adapt({"the quick brown fox", "jumps over"});
-class TextDataHandle : public detail::Handle<const TextData> {
+class TextDataHandle : public Handle<const TextData> {
  public:
   TextDataHandle(std::vector<std::string> texts, at::Tensor labels = {});  // NOLINT: reads as data
   TextDataHandle(std::initializer_list<const char*> texts);

@@ -13,7 +13,7 @@ std::string print(const char* format, int digits, double value) {
   return std::string(text, static_cast<size_t>(size));
 }
 
-/// 1, 2 or 5 times a power of ten, at least `least`.
+/// Returns the smallest 1, 2 or 5 times a power of ten that is at least `least`.
 double round_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
@@ -23,7 +23,7 @@ double round_step(double least) {
   return 10 * power;
 }
 
-/// Labels with as many digits as the step needs, all in one form.
+/// Formats the labels with as many digits as the step needs, all fixed or all scientific.
 std::vector<std::string> labels_of(const std::vector<double>& values, double step) {
   double largest = 0;
   for (const double value : values) largest = std::max(largest, std::abs(value));
@@ -47,7 +47,7 @@ std::vector<std::string> labels_of(const std::vector<double>& values, double ste
 }  // namespace
 
 Ticks value_ticks(double lo, double hi, int count) {
-  // Far from the ends of double, where sums would overflow or vanish.
+  // Keeps away from the limits of double, where sums would overflow or vanish.
   lo = std::clamp(lo, -1e300, 1e300);
   hi = std::clamp(hi, -1e300, 1e300);
   const double largest = std::max({std::abs(lo), std::abs(hi), 1e-290});

@@ -6,22 +6,22 @@
 
 namespace tessera::detail {
 
-/// Round numbers along an axis.
+/// Round tick values of an axis and their labels.
 struct Ticks {
   std::vector<double> values;
   std::vector<std::string> labels;
 };
 
-/// Multiples of 1, 2 or 5 times a power of ten, at most about `count`, of which the first and the
-/// last enclose [lo, hi]; the range is widened where it is too small to tell numbers apart. Both
-/// ends must be finite.
+/// Returns at most about `count` ticks whose first and last enclose [lo, hi], at multiples of 1, 2
+/// or 5 times a power of ten. A range too small to tell numbers apart is widened. lo and hi must be
+/// finite.
 Ticks value_ticks(double lo, double hi, int count);
 
-/// Round whole numbers within [first, last], at most about `count`; `first` itself is among them
-/// if it is the only one.
+/// Returns at most about `count` round integers within [first, last]; just `first` if first ==
+/// last.
 Ticks whole_ticks(int64_t first, int64_t last, int count);
 
-/// A number in few digits: "0.0312", "97.5", "1.2e-07", "nan".
+/// Formats a number in at most four digits: "0.0312", "97.5", "1.2e-07", "nan".
 std::string short_number(double value);
 
 }  // namespace tessera::detail

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-/// What holds for the whole picture. Of the fonts the first that a viewer has is taken.
+/// Default attributes of the picture. A viewer uses the first of the fonts that it has.
 constexpr const char* head =
     R"(  graph [fontname="Helvetica,Arial,sans-serif" fontsize=15 fontcolor="#1f2328" labelloc=t
          bgcolor=white pad=0.25 nodesep=0.35 ranksep=0.35]
@@ -16,14 +16,15 @@ constexpr const char* head =
   edge [color="#59636e" arrowsize=0.7]
 )";
 
-/// A text for a label in HTML. There too Graphviz puts a node's name for \N and takes \\ for one.
+/// Escapes a text for an HTML label. Graphviz expands escapes such as \N there too, so each
+/// backslash is doubled.
 std::string html_text(const std::string& text) {
   std::string out;
   for (const char c : xml_text(text)) out += c == '\\' ? "\\\\" : std::string(1, c);
   return out;
 }
 
-/// Graphviz takes no tags with nothing in between.
+/// Returns the text in bold; empty for an empty text, since Graphviz rejects empty tags.
 std::string bold(const std::string& text) {
   return text.empty() ? "" : str("<b>", html_text(text), "</b>");
 }
@@ -52,7 +53,7 @@ void write_node(std::string& out, const DotNode& node, const std::string& id) {
   out += "</table>>]\n";
 }
 
-/// Writes the nodes that lie in a cluster, then the clusters in it.
+/// Writes the nodes of a cluster, then its inner clusters.
 void write_cluster(std::string& out, const DotGraph& graph, int cluster, int depth) {
   for (size_t i = 0; i < graph.nodes.size(); ++i) {
     if (graph.nodes[i].cluster == cluster) write_node(out, graph.nodes[i], str("n", i));

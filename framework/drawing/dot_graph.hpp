@@ -7,7 +7,7 @@ namespace tessera::detail {
 
 /// A box of a graph: a layer, or a model that is not unfolded.
 struct DotNode {
-  /// A line of a box: what it is about on the left, what there is to say on the right.
+  /// A line of a box: a name on the left, a value on the right.
   struct Row {
     std::string name;
     std::string value;
@@ -16,9 +16,9 @@ struct DotNode {
   std::string name;
   std::string type;
   std::vector<Row> rows;
-  /// Positions in DotGraph::nodes of what the arrows to this node come from.
+  /// Indices in DotGraph::nodes of the nodes with an arrow to this one.
   std::vector<int> inputs;
-  /// Position in DotGraph::clusters of the nested model it belongs to; -1 for none.
+  /// Index in DotGraph::clusters of the nested model that the node belongs to; -1 for none.
   int cluster = -1;
 };
 
@@ -26,7 +26,7 @@ struct DotNode {
 struct DotCluster {
   std::string name;
   std::string type;
-  /// Position in DotGraph::clusters of the frame around this one; -1 for none.
+  /// Index in DotGraph::clusters of the enclosing frame; -1 for none.
   int parent = -1;
 };
 
@@ -36,8 +36,8 @@ struct DotGraph {
   std::vector<DotNode> nodes;
   std::vector<DotCluster> clusters;
 
-  /// The graph in the language DOT, from top to bottom. Several arrows between the same two nodes
-  /// are one.
+  /// Returns the graph in the language DOT, laid out from top to bottom. Multiple arrows between
+  /// the same two nodes are drawn as one.
   std::string text() const;
 };
 

@@ -17,8 +17,8 @@
 namespace tessera::detail {
 namespace {
 
-/// dot reads the file as its standard input, so that no name of a file is taken for an option. It
-/// complains to nobody: a caller gets one line.
+/// Starts dot with the file as standard input, so that no file name can be taken for an option. Its
+/// standard error is discarded: callers report one line.
 int start_dot(std::vector<std::string> words, const std::string& input, int output,
               pid_t& process) {
   std::vector<char*> arguments;

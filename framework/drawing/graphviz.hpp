@@ -4,9 +4,9 @@
 
 namespace tessera::detail {
 
-/// Draws the DOT file at `path` as `picture` with Graphviz' program dot, which is looked for in
-/// PATH; the picture's ending, .svg or .png, is its format. Returns an empty text, or the reason
-/// why there is no new picture. Throws FileError if the picture cannot be written.
+/// Renders the DOT file at `path` to `picture` with Graphviz' program dot, found in PATH; the
+/// extension of `picture`, .svg or .png, is the format. Returns an empty text, or the reason why
+/// there is no new picture. Throws FileError if the picture cannot be written.
 std::string draw_dot_file(const std::string& path, const std::string& picture);
 
 }  // namespace tessera::detail

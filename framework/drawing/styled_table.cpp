@@ -43,7 +43,8 @@ void append_utf8(std::string& text, char32_t c) {
   }
 }
 
-/// Code points; a byte that begins none stands for itself.
+/// Decodes UTF-8 to code points, with control characters as blanks. A byte that begins no code
+/// point stands for itself.
 std::u32string code_points(const std::string& text) {
   std::u32string points;
   for (size_t i = 0; i < text.size();) {
@@ -65,7 +66,7 @@ std::string repeated(const char* piece, int64_t times) {
   return text;
 }
 
-/// "┏━━┳━━┓" and its like.
+/// Draws a horizontal line such as "┏━━┳━━┓".
 std::string rule(const std::vector<int64_t>& widths, const char* left, const char* line,
                  const char* cross, const char* right) {
   std::string text = left;
@@ -75,7 +76,7 @@ std::string rule(const std::vector<int64_t>& widths, const char* left, const cha
   return text + right + "\n";
 }
 
-/// A row of one or more lines; blank parts of a head are bold too.
+/// Draws a row of one or more lines; a header's blanks are bold too.
 std::string draw_row(const std::vector<StyledText>& row, const std::vector<TableColumn>& columns,
                      const std::vector<int64_t>& widths, const char* bar, TextStyle padding,
                      bool color) {

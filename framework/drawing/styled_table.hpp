@@ -6,23 +6,23 @@
 
 namespace tessera::detail {
 
-/// How a piece of text looks in a terminal.
+/// The style of a piece of text in a terminal.
 enum class TextStyle : uint8_t { plain, bold, number, symbol, none, yes, no };
 
-/// Text of several styles, one column a character.
+/// Text of several styles; each character takes one column.
 class StyledText {
  public:
   StyledText() = default;
-  /// UTF-8. Control characters become blanks.
+  /// `text` is UTF-8. Control characters become blanks.
   explicit StyledText(const std::string& text, TextStyle style = TextStyle::plain);
   StyledText& add(const std::string& text, TextStyle style = TextStyle::plain);
   StyledText& add(const StyledText& text);
   int64_t size() const { return static_cast<int64_t>(cells_.size()); }
-  /// Lines of at most `width` columns, broken between words; what is still longer ends in "…".
+  /// Returns lines of at most `width` columns, broken between words; a longer word ends in "…".
   std::vector<StyledText> wrapped(int64_t width) const;
-  /// Exactly `width` columns; `align` is -1 left, 0 centre, 1 right.
+  /// Pads to `width` columns; `align` is -1 left, 0 centre, 1 right.
   StyledText aligned(int64_t width, int align) const;
-  /// With the terminal's control sequences if `color`.
+  /// Returns the text as UTF-8, with the terminal's control sequences if `color`.
   std::string to_string(bool color) const;
 
  private:
@@ -38,14 +38,14 @@ class StyledText {
 struct TableColumn {
   std::string title;
   int align = -1;
-  int64_t width = 0;  ///< of the text, without padding
+  int64_t width = 0;  ///< columns of the text, without padding
 };
 
-/// A table with a heavy head and a line between rows, as the library Rich draws it for Keras.
+/// Draws a table with a heavy header and a line between rows, as the library Rich does for Keras.
 std::string draw_table(const std::vector<TableColumn>& columns,
                        const std::vector<std::vector<StyledText>>& rows, bool color);
 
-/// A number of bytes for people: "397.54 KB".
+/// Formats a number of bytes for people: "397.54 KB".
 std::string readable_bytes(double bytes);
 
 }  // namespace tessera::detail

@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-// Advances of Helvetica's characters 0x20 to 0x7E, in thousandths of the size.
+// Advance widths of Helvetica's characters 0x20 to 0x7E, in thousandths of the font size.
 constexpr int16_t advances[] = {
     278, 278, 355, 556, 556, 889, 667, 191, 333, 333, 389, 584, 278, 333,  278, 278, 556, 556, 556,
     556, 556, 556, 556, 556, 556, 556, 278, 278, 584, 584, 584, 556, 1015, 667, 667, 722, 722, 667,
@@ -19,7 +19,7 @@ constexpr int16_t advances[] = {
     667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278,  556, 556, 222, 222, 500,
     222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500,  500, 334, 260, 334, 584};
 constexpr double other_advance = 0.8;
-// Viewers without Helvetica or its like use wider fonts.
+// Viewers without Helvetica or a similar font use wider ones.
 constexpr double safety = 1.06;
 
 std::string attribute(const char* name, double value) {
@@ -60,7 +60,7 @@ std::string xml_text(std::string_view text) {
         out += c;
     }
   }
-  // XML has no U+FFFE and U+FFFF, which are valid UTF-8.
+  // U+FFFE and U+FFFF are valid UTF-8, but not allowed in XML.
   for (const char* none : {"\xef\xbf\xbe", "\xef\xbf\xbf"}) {
     for (size_t at = out.find(none); at != out.npos; at = out.find(none)) out.replace(at, 3, "?");
   }

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Character positions of the cuts, in proportion, on a line of `length` characters.
+/// Returns the character positions of the boundaries, to scale, on a line of `length` characters.
 std::vector<int64_t> positions(const std::vector<int64_t>& cuts, int64_t length) {
   std::vector<int64_t> at;
   for (const int64_t cut : cuts) {
@@ -18,7 +18,7 @@ std::vector<int64_t> positions(const std::vector<int64_t>& cuts, int64_t length)
   return at;
 }
 
-/// Whether each cell between neighbouring positions has room for as much as it needs.
+/// Whether each cell between neighbouring positions has the characters that it needs.
 bool fits(const std::vector<int64_t>& at, const std::vector<int64_t>& needs) {
   for (size_t i = 0; i < needs.size(); ++i) {
     if (at[i + 1] - at[i] - 1 < needs[i]) return false;
@@ -33,8 +33,8 @@ bool are_equal(const std::vector<int64_t>& cuts) {
   return true;
 }
 
-/// The shortest length from `length` on at which the cells have room; nothing beyond `limit`. Cells
-/// that should be equal are.
+/// Returns the boundaries' positions for the shortest length in [length, limit] at which all labels
+/// fit; nothing if there is none. Equal cells are drawn with equal size.
 std::optional<std::vector<int64_t>> room(const std::vector<int64_t>& cuts,
                                          const std::vector<int64_t>& needs, int64_t length,
                                          int64_t limit) {
@@ -52,9 +52,10 @@ int64_t width_of(const std::string& label, size_t limit) {
   return static_cast<int64_t>(width);
 }
 
-/// Widths that the columns' labels need if broken beyond `limit`, and `blanks` beside them.
+/// Returns the width that each column needs: of its labels, broken at `limit` characters, and
+/// `blanks` beside them.
 std::vector<int64_t> column_needs(const TextGrid& grid, size_t limit, int64_t blanks) {
-  std::vector<int64_t> needs(grid.column_cuts.size() - 1, 1);
+  std::vector<int64_t> needs(grid.column_bounds.size() - 1, 1);
   for (const auto& row : grid.labels) {
     for (size_t j = 0; j < row.size(); ++j) {
       needs[j] = std::max(needs[j], width_of(row[j], limit) + blanks);
@@ -63,28 +64,29 @@ std::vector<int64_t> column_needs(const TextGrid& grid, size_t limit, int64_t bl
   return needs;
 }
 
-/// Positions of the column cuts on a line of `length` to `limit` characters, with room for all
-/// labels: better broken than without blanks beside them.
+/// Returns the columns' boundaries on a line of `length` to `limit` characters in which all labels
+/// fit. Prefers broken labels to labels without blanks beside them.
 std::optional<std::vector<int64_t>> column_positions(const TextGrid& grid, int64_t length,
                                                      int64_t limit) {
   for (const int64_t blanks : {2, 0}) {
     for (const size_t label_limit : {60, 30, 20, 12, 6, 1}) {
       const auto needs = column_needs(grid, label_limit, blanks);
-      if (auto at = room(grid.column_cuts, needs, length, limit)) return at;
+      if (auto at = room(grid.column_bounds, needs, length, limit)) return at;
     }
   }
   return std::nullopt;
 }
 
-/// Width for a label in a cell: without the lines, and one blank on either side if there is room.
+/// Returns the width for a label in a cell: without the lines, and without one blank on either side
+/// if the cell is wide enough.
 size_t label_width(const std::vector<int64_t>& columns, size_t column) {
   const int64_t width = columns[column + 1] - columns[column] - 1;
   return static_cast<size_t>(width > 6 ? width - 2 : width);
 }
 
-/// Lines that the rows' labels need in columns at these positions.
+/// Returns the number of lines that each row's labels need in columns at these positions.
 std::vector<int64_t> row_needs(const TextGrid& grid, const std::vector<int64_t>& columns) {
-  std::vector<int64_t> needs(grid.row_cuts.size() - 1, 1);
+  std::vector<int64_t> needs(grid.row_bounds.size() - 1, 1);
   for (size_t i = 0; i < needs.size(); ++i) {
     for (size_t j = 0; j < grid.labels[i].size(); ++j) {
       const size_t lines = break_list(grid.labels[i][j], label_width(columns, j)).size();
@@ -94,7 +96,7 @@ std::vector<int64_t> row_needs(const TextGrid& grid, const std::vector<int64_t>&
   return needs;
 }
 
-/// Characters on lines, each one code point.
+/// A grid of characters, each one code point.
 class Canvas {
  public:
   Canvas(int64_t lines, int64_t columns)
@@ -122,7 +124,8 @@ class Canvas {
   std::vector<Line> cells_;
 };
 
-/// The sign where lines meet: `row` and `column` are 0 at the first edge, 2 at the last, else 1.
+/// Returns the box drawing character where lines meet: `row` and `column` are 0 at the first edge,
+/// 2 at the last, 1 in between.
 const char* joint(int row, int column) {
   static constexpr const char* signs[3][3] = {{"┌", "┬", "┐"}, {"├", "┼", "┤"}, {"└", "┴", "┘"}};
   return signs[row][column];
@@ -162,11 +165,11 @@ void draw_labels(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t
   }
 }
 
-/// The cuts' numbers above their lines, those left out that would touch another.
+/// Writes the columns' boundaries above their lines; omits those that would touch another.
 void draw_column_cuts(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t>& columns) {
   int64_t free = 0;
   for (size_t j = 0; j < columns.size(); ++j) {
-    const std::string text = std::to_string(grid.column_cuts[j]);
+    const std::string text = std::to_string(grid.column_bounds[j]);
     const int64_t end = columns[j] + static_cast<int64_t>(text.size());
     const bool is_last = j + 1 == columns.size();
     if (columns[j] < free || (!is_last && end >= columns.back())) continue;
@@ -194,19 +197,21 @@ std::vector<std::string> break_list(const std::string& text, size_t width) {
 
 std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, int64_t max_lines) {
   const int64_t left =
-      grid.show_rows ? static_cast<int64_t>(std::to_string(grid.row_cuts.back()).size()) + 1 : 0;
-  // The last column's number may stand out.
-  const int64_t right =
-      grid.show_columns ? static_cast<int64_t>(std::to_string(grid.column_cuts.back()).size()) : 1;
+      grid.show_rows ? static_cast<int64_t>(std::to_string(grid.row_bounds.back()).size()) + 1 : 0;
+  // The last boundary's number may extend beyond the edge.
+  const int64_t right = grid.show_columns
+                            ? static_cast<int64_t>(std::to_string(grid.column_bounds.back()).size())
+                            : 1;
   const int64_t widest = max_columns - left - right;
   // A character is about twice as high as wide.
-  const double height = static_cast<double>(grid.row_cuts.back());
-  const double ratio = grid.show_rows ? height / static_cast<double>(grid.column_cuts.back()) : 0.1;
+  const double height = static_cast<double>(grid.row_bounds.back());
+  const double ratio =
+      grid.show_rows ? height / static_cast<double>(grid.column_bounds.back()) : 0.1;
   const int64_t columns_wished = std::llround(std::clamp(16 / ratio, 12.0, 40.0));
   const int64_t lines_wished = std::llround(std::clamp(16 * ratio / 2, 2.0, 8.0));
   auto columns = column_positions(grid, columns_wished, widest);
   if (!columns) return std::nullopt;
-  auto rows = room(grid.row_cuts, row_needs(grid, *columns), lines_wished, max_lines - 2);
+  auto rows = room(grid.row_bounds, row_needs(grid, *columns), lines_wished, max_lines - 2);
   if (!rows) return std::nullopt;
   for (int64_t& column : *columns) column += left;
   if (grid.show_columns) {
@@ -217,7 +222,7 @@ std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, 
   draw_labels(canvas, grid, *rows, *columns);
   if (grid.show_columns) draw_column_cuts(canvas, grid, *columns);
   for (size_t i = 0; grid.show_rows && i < rows->size(); ++i) {
-    const std::string text = std::to_string(grid.row_cuts[i]);
+    const std::string text = std::to_string(grid.row_bounds[i]);
     canvas.put((*rows)[i], left - 1 - static_cast<int64_t>(text.size()), text);
   }
   return canvas.text();

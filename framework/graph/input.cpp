@@ -12,7 +12,7 @@ using namespace detail;
 
 namespace {
 
-/// What an input can be beside the dtypes that layers compute in.
+/// Dtypes of inputs besides those that layers compute in.
 constexpr std::array<std::pair<const char*, at::ScalarType>, 4> countable = {
     {{"int32", at::kInt}, {"int64", at::kLong}, {"uint8", at::kByte}, {"bool", at::kBool}}};
 
@@ -35,13 +35,13 @@ InputLayer::InputLayer(const Shape& shape, const InputOptions& options)
       countable_(countable_dtype(options.dtype)),
       batch_shape_{options.batch_size} {
   if (options.batch_size < -1 || options.batch_size == 0) {
-    throw ShapeError("Input " + options.name, "batch_size is at least 1, or -1 for any",
-                     str(options.batch_size), "give the number of samples of each batch");
+    throw ShapeError("Input " + options.name, "batch_size must be at least 1, or -1 for any",
+                     str(options.batch_size), "pass the number of rows of each batch");
   }
   for (int64_t extent : shape) {
     if (extent < -1 || extent == 0) {
-      throw ShapeError("Input " + options.name, "an extent is at least 1, or -1 for any",
-                       to_string(shape), "give the shape of one sample, without the batch");
+      throw ShapeError("Input " + options.name, "an extent must be at least 1, or -1 for any",
+                       to_string(shape), "pass the shape of one row, without the batch axis");
     }
   }
   batch_shape_.insert(batch_shape_.end(), shape.begin(), shape.end());
@@ -75,7 +75,7 @@ Shape InputLayer::output_shape(const Shapes& inputs) const {
     fits = batch_shape_[a] < 0 || input[a] < 0 || input[a] == batch_shape_[a];
   }
   if (fits) return input;
-  throw ShapeError("InputLayer " + path(), "a batch of shape " + to_string(batch_shape_),
+  throw ShapeError("InputLayer " + path(), "the input must have shape " + to_string(batch_shape_),
                    to_string(input), "reshape the data or the model's Input");
 }
 

@@ -6,25 +6,26 @@ namespace tessera {
 
 /// The options of Input.
 struct InputOptions {
-  /// A dtype of layers, or int32, int64, uint8 or bool; empty: that of the default policy.
+  /// dtype policy, or int32, int64, uint8 or bool (default: the global policy)
   std::string dtype = "";
-  std::string name = "";    ///< the input's own; empty: made of its class
-  int64_t batch_size = -1;  ///< of how many samples each batch is; -1: of any number
+  std::string name = "";    ///< the input's name (default: derived from its class)
+  int64_t batch_size = -1;  ///< rows of each batch (default -1: any number)
 };
 
-/// Where a batch enters a model: passes it on in its own dtype (keras.layers.InputLayer).
+/// The entry of a batch into a model: casts it to the input's dtype (keras.layers.InputLayer).
 class InputLayer final : public Layer {
  public:
-  /// `shape` is without the batch axis; -1 is an extent not known yet.
+  /// `shape` excludes the batch axis; -1 is an unknown extent.
   InputLayer(const Shape& shape, const InputOptions& options);
   std::string class_name() const override { return "InputLayer"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
   bool can_be_replayed() const override { return true; }
-  /// Whether an input can be of this dtype, though no layer computes in it: int32.
+  /// Whether this is an integer dtype or bool, which inputs may have though no layer computes in
+  /// it.
   static bool is_countable(const std::string& dtype);
-  /// The batch's shape, (-1, …) unless it has a fixed number of samples.
+  /// Returns the batch's shape, (-1, …) unless the number of rows is fixed.
   const Shape& batch_shape() const { return batch_shape_; }
 
  protected:
@@ -34,20 +35,21 @@ class InputLayer final : public Layer {
   }
 
  private:
-  std::optional<at::ScalarType> countable_;  ///< the dtype of whole numbers and truth values
+  std::optional<at::ScalarType> countable_;  ///< the input's dtype if it is an integer or bool
   Shape batch_shape_;
 };
 
-/// Where a Functional model begins (keras.Input):
+/// An input of a Functional model (keras.Input):
 ///
 ///     Input images({28, 28});
 ///     SymbolicTensor logits = Dense(10)(Flatten()(images));
 ///     Functional model({images}, {logits});
 ///
-/// As the first of a Sequential's layers it says for which shape the model is built.
+/// At the front of a Sequential it gives the shape that the model is built for.
 class Input : public SymbolicTensor {
  public:
-  /// `shape` is without the batch axis. Throws ShapeError for an extent of 0 or below -1.
+  /// `shape` excludes the batch axis; -1 is an unknown extent. Throws ShapeError for an extent of 0
+  /// or below -1.
   explicit Input(const Shape& shape, const InputOptions& options = {});
   operator LayerHandle() const { return LayerHandle(node()->layer); }  // NOLINT: reads as a layer
 };

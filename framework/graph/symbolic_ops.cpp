@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/shape.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/nn/config/from_config.hpp>
 
 namespace tessera {
@@ -15,12 +15,12 @@ using namespace detail;
 
 namespace {
 
-SymbolicTensor operation(const std::string& class_name, const std::vector<Operand>& args,
+SymbolicTensor operation(const std::string& class_name, const std::vector<SymbolicOperand>& args,
                          const Json& options = Json::object()) {
   return operation_outputs(class_name, args, options)[0];
 }
 
-/// None for all.
+/// Returns the axes as Keras writes them: null for all.
 Json symbolic_axes(const std::vector<int64_t>& axes) {
   return axes.empty() ? Json() : axes_json(axes);
 }
@@ -32,8 +32,8 @@ SymbolicTensor symbolic_reduction(const std::string& class_name, const SymbolicT
 
 [[noreturn]] void fail_at_item(const std::string& text) {
   throw ConfigError("SymbolicTensor::operator[]",
-                    "each axis has a place, a slice \"1:3\", \"...\" or \"None\"", in_quotes(text),
-                    "write it as in Python");
+                    "each item must be an index, a slice \"1:3\", \"...\" or \"None\"",
+                    in_quotes(text), "write it as in Python");
 }
 
 Json slice_json(std::optional<int64_t> start, std::optional<int64_t> stop,
@@ -43,7 +43,7 @@ Json slice_json(std::optional<int64_t> start, std::optional<int64_t> stop,
           {"config", {{"start", number(start)}, {"stop", number(stop)}, {"step", number(step)}}}};
 }
 
-/// "0" as a number, "1:3" and "::2" as slices.
+/// Parses an index: "0" as a number, "1:3" and "::2" as slices, "..." and "None".
 Json item_json(const std::string& text) {
   if (text == "...") return {{"class_name", "__ellipsis__"}, {"config", Json::object()}};
   if (text == "None") return nullptr;
@@ -64,7 +64,7 @@ Json item_json(const std::string& text) {
 }
 
 SymbolicTensor item(const SymbolicTensor& x, const Json& key) {
-  Operand operand(0);
+  SymbolicOperand operand(0);
   operand.value = key;
   return operation("GetItem", {x, operand});
 }
@@ -77,14 +77,16 @@ SymbolicTensor SymbolicTensor::operator[](std::initializer_list<AxisItem> items)
   return item(*this, key.size() == 1 ? Json(key[0]) : key);
 }
 
-SymbolicTensor operator+(const Operand& a, const Operand& b) { return operation("Add", {a, b}); }
-SymbolicTensor operator-(const Operand& a, const Operand& b) {
+SymbolicTensor operator+(const SymbolicOperand& a, const SymbolicOperand& b) {
+  return operation("Add", {a, b});
+}
+SymbolicTensor operator-(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Subtract", {a, b});
 }
-SymbolicTensor operator*(const Operand& a, const Operand& b) {
+SymbolicTensor operator*(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Multiply", {a, b});
 }
-SymbolicTensor operator/(const Operand& a, const Operand& b) {
+SymbolicTensor operator/(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("TrueDivide", {a, b});
 }
 SymbolicTensor operator-(const SymbolicTensor& x) { return operation("Negative", {x}); }
@@ -127,45 +129,55 @@ SymbolicTensor ops::tanh_shrink(const SymbolicTensor& x) { return operation("Tan
 SymbolicTensor ops::stop_gradient(const SymbolicTensor& x) {
   return operation("StopGradient", {x});
 }
-SymbolicTensor ops::add(const Operand& a, const Operand& b) { return operation("Add", {a, b}); }
-SymbolicTensor ops::sub(const Operand& a, const Operand& b) {
+SymbolicTensor ops::add(const SymbolicOperand& a, const SymbolicOperand& b) {
+  return operation("Add", {a, b});
+}
+SymbolicTensor ops::sub(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Subtract", {a, b});
 }
-SymbolicTensor ops::mul(const Operand& a, const Operand& b) {
+SymbolicTensor ops::mul(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Multiply", {a, b});
 }
-SymbolicTensor ops::div(const Operand& a, const Operand& b) { return operation("Divide", {a, b}); }
-SymbolicTensor ops::maximum(const Operand& a, const Operand& b) {
+SymbolicTensor ops::div(const SymbolicOperand& a, const SymbolicOperand& b) {
+  return operation("Divide", {a, b});
+}
+SymbolicTensor ops::maximum(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Maximum", {a, b});
 }
-SymbolicTensor ops::minimum(const Operand& a, const Operand& b) {
+SymbolicTensor ops::minimum(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Minimum", {a, b});
 }
-SymbolicTensor ops::pow(const Operand& a, const Operand& b) { return operation("Power", {a, b}); }
-SymbolicTensor ops::floor_div(const Operand& a, const Operand& b) {
+SymbolicTensor ops::pow(const SymbolicOperand& a, const SymbolicOperand& b) {
+  return operation("Power", {a, b});
+}
+SymbolicTensor ops::floor_div(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("FloorDivide", {a, b});
 }
-SymbolicTensor ops::remainder(const Operand& a, const Operand& b) {
+SymbolicTensor ops::remainder(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Mod", {a, b});
 }
-SymbolicTensor ops::equal(const Operand& a, const Operand& b) { return operation("Equal", {a, b}); }
-SymbolicTensor ops::not_equal(const Operand& a, const Operand& b) {
+SymbolicTensor ops::equal(const SymbolicOperand& a, const SymbolicOperand& b) {
+  return operation("Equal", {a, b});
+}
+SymbolicTensor ops::not_equal(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("NotEqual", {a, b});
 }
-SymbolicTensor ops::less(const Operand& a, const Operand& b) { return operation("Less", {a, b}); }
-SymbolicTensor ops::less_equal(const Operand& a, const Operand& b) {
+SymbolicTensor ops::less(const SymbolicOperand& a, const SymbolicOperand& b) {
+  return operation("Less", {a, b});
+}
+SymbolicTensor ops::less_equal(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("LessEqual", {a, b});
 }
-SymbolicTensor ops::greater(const Operand& a, const Operand& b) {
+SymbolicTensor ops::greater(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("Greater", {a, b});
 }
-SymbolicTensor ops::greater_equal(const Operand& a, const Operand& b) {
+SymbolicTensor ops::greater_equal(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("GreaterEqual", {a, b});
 }
-SymbolicTensor ops::logical_and(const Operand& a, const Operand& b) {
+SymbolicTensor ops::logical_and(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("LogicalAnd", {a, b});
 }
-SymbolicTensor ops::logical_or(const Operand& a, const Operand& b) {
+SymbolicTensor ops::logical_or(const SymbolicOperand& a, const SymbolicOperand& b) {
   return operation("LogicalOr", {a, b});
 }
 SymbolicTensor ops::elu(const SymbolicTensor& x, double alpha) {
@@ -236,7 +248,8 @@ SymbolicTensor ops::threshold(const SymbolicTensor& x, double threshold, double 
 SymbolicTensor ops::clip(const SymbolicTensor& x, double lo, double hi) {
   return operation("Clip", {x}, {{"x_min", lo}, {"x_max", hi}});
 }
-SymbolicTensor ops::where(const SymbolicTensor& condition, const Operand& a, const Operand& b) {
+SymbolicTensor ops::where(const SymbolicTensor& condition, const SymbolicOperand& a,
+                          const SymbolicOperand& b) {
   return operation("Where", {condition, a, b});
 }
 SymbolicTensor ops::matmul(const SymbolicTensor& a, const SymbolicTensor& b) {

@@ -11,14 +11,13 @@
 
 namespace tessera {
 
-namespace detail {
-
-/// An argument of an operation on tensors of a model: one, several, or a number.
-struct Operand {
-  Operand(const SymbolicTensor& tensor) : tensors{tensor} {}  // NOLINT: reads as data
-  Operand(const std::vector<SymbolicTensor>& list) : tensors(list), is_list(true) {}  // NOLINT
+/// An argument of a symbolic operation: a tensor, a list of tensors or a number.
+struct SymbolicOperand {
+  SymbolicOperand(const SymbolicTensor& tensor) : tensors{tensor} {}  // NOLINT: reads as data
+  SymbolicOperand(const std::vector<SymbolicTensor>& list)
+      : tensors(list), is_list(true) {}  // NOLINT
   template <class T>
-  requires std::integral<T> || std::floating_point<T> Operand(T number)
+  requires std::integral<T> || std::floating_point<T> SymbolicOperand(T number)
       : value(number) {}  // NOLINT
 
   std::vector<SymbolicTensor> tensors = {};
@@ -26,33 +25,34 @@ struct Operand {
   Json value = {};
 };
 
-/// Calls the operation that Keras has under this class name; `options` are those of its class.
-/// Throws ConfigError or ShapeError where the arguments do not fit.
+namespace detail {
+
+/// Calls the operation with this Keras class name; `options` are those of its class. Throws
+/// ConfigError or ShapeError for arguments that do not fit.
 std::vector<SymbolicTensor> operation_outputs(const std::string& class_name,
-                                              const std::vector<Operand>& args,
+                                              const std::vector<SymbolicOperand>& args,
                                               const Json& options = Json::object());
 
 }  // namespace detail
 
-/// Arithmetic on tensors of a model, and with numbers on either side, as in Keras: `x + y`,
-/// `1 - x`. Each is an operation of the graph, "add" or "add_1" in its JSON and its summary, and no
-/// layer. Shapes broadcast; a number takes the tensor's dtype, but for a fraction beside whole
-/// numbers, which makes float32. An operation has no mask, and a mask ends there.
+/// Arithmetic on symbolic tensors, with numbers on either side, as in Keras: `x + y`, `1 - x`. Each
+/// is an operation of the graph ("add" or "add_1" in its JSON and summary), not a layer. Shapes
+/// broadcast; a number takes the tensor's dtype, but a fraction makes an integer tensor float32.
+/// Operations do not propagate masks.
 ///
 ///     Input x({8});
 ///     const SymbolicTensor y = Dense(8)(ops::relu(x));
 ///     Functional residual({x}, {x + 0.5 * y});
-SymbolicTensor operator+(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor operator-(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor operator*(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor operator/(const detail::Operand& a, const detail::Operand& b);
+SymbolicTensor operator+(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor operator-(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor operator*(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor operator/(const SymbolicOperand& a, const SymbolicOperand& b);
 SymbolicTensor operator-(const SymbolicTensor& x);
 
 namespace ops {
 
-/// Functions of each element (keras.ops), under the names that they have for DTensors and with the
-/// same arguments: each call is an operation of the graph. Whole numbers become float32 where the
-/// function needs fractions.
+/// Elementwise functions (keras.ops), with the names and arguments of the functions on DTensors;
+/// each call is an operation of the graph. Integers become float32 where the result is fractional.
 SymbolicTensor neg(const SymbolicTensor& x);
 SymbolicTensor abs(const SymbolicTensor& x);
 SymbolicTensor sign(const SymbolicTensor& x);
@@ -95,30 +95,30 @@ SymbolicTensor squareplus(const SymbolicTensor& x, double b = 4);
 SymbolicTensor gelu(const SymbolicTensor& x, bool approximate);
 SymbolicTensor threshold(const SymbolicTensor& x, double threshold, double default_value);
 
-/// Functions of two elements, or of one and a number, as the arithmetic above; shapes broadcast.
-/// Comparisons give truth values.
-SymbolicTensor add(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor sub(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor mul(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor div(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor maximum(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor minimum(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor pow(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor floor_div(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor remainder(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor equal(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor not_equal(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor less(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor less_equal(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor greater(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor greater_equal(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor logical_and(const detail::Operand& a, const detail::Operand& b);
-SymbolicTensor logical_or(const detail::Operand& a, const detail::Operand& b);
+/// Binary elementwise functions of tensors or numbers, as the arithmetic above; shapes broadcast.
+/// Comparisons return bool.
+SymbolicTensor add(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor sub(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor mul(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor div(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor maximum(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor minimum(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor pow(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor floor_div(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor remainder(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor equal(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor not_equal(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor less(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor less_equal(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor greater(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor greater_equal(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor logical_and(const SymbolicOperand& a, const SymbolicOperand& b);
+SymbolicTensor logical_or(const SymbolicOperand& a, const SymbolicOperand& b);
 
-/// Choices, products, other dtypes and slices by number.
+/// Clipping and selection, matrix products, indexing and casts.
 SymbolicTensor clip(const SymbolicTensor& x, double lo, double hi);
-SymbolicTensor where(const SymbolicTensor& condition, const detail::Operand& a,
-                     const detail::Operand& b);
+SymbolicTensor where(const SymbolicTensor& condition, const SymbolicOperand& a,
+                     const SymbolicOperand& b);
 SymbolicTensor matmul(const SymbolicTensor& a, const SymbolicTensor& b);
 SymbolicTensor einsum(const std::string& equation, const std::vector<SymbolicTensor>& operands);
 SymbolicTensor gather(const SymbolicTensor& x, const SymbolicTensor& indices, int64_t axis = 0);
@@ -127,7 +127,7 @@ SymbolicTensor take_along_axis(const SymbolicTensor& x, const SymbolicTensor& in
 SymbolicTensor one_hot(const SymbolicTensor& labels, int64_t classes);
 SymbolicTensor cast(const SymbolicTensor& x, at::ScalarType dtype);
 
-/// Reductions over axes, none for all, and functions along one axis.
+/// Reductions over axes (default: all) and functions along one axis.
 SymbolicTensor softmax(const SymbolicTensor& x, int64_t axis = -1);
 SymbolicTensor log_softmax(const SymbolicTensor& x, int64_t axis = -1);
 SymbolicTensor sparsemax(const SymbolicTensor& x, int64_t axis = -1);
@@ -152,10 +152,10 @@ SymbolicTensor logsumexp(const SymbolicTensor& x, const std::vector<int64_t>& ax
 SymbolicTensor variance(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
                         bool keepdims = false);
 SymbolicTensor cumsum(const SymbolicTensor& x, int64_t axis);
-/// The k largest numbers of the last axis and, as int32, their places.
+/// Returns the k largest elements of the last axis and their indices (int32).
 std::pair<SymbolicTensor, SymbolicTensor> top_k(const SymbolicTensor& x, int64_t k);
 
-/// Where elements lie.
+/// Functions that move elements: reshaping, joining, splitting and reordering.
 SymbolicTensor reshape(const SymbolicTensor& x, const Shape& shape);
 SymbolicTensor transpose(const SymbolicTensor& x, const std::vector<int64_t>& axes = {});
 SymbolicTensor expand_dims(const SymbolicTensor& x, int64_t axis);
@@ -171,9 +171,9 @@ SymbolicTensor roll(const SymbolicTensor& x, const std::vector<int64_t>& shifts,
                     const std::vector<int64_t>& axes = {});
 SymbolicTensor tril(const SymbolicTensor& x, int64_t k = 0);
 SymbolicTensor triu(const SymbolicTensor& x, int64_t k = 0);
-/// Elements [begin, begin + size) of one axis, as x[{":", "1:3"}] has them.
+/// Returns elements [begin, begin + size) of one axis, like x[{":", "1:3"}].
 SymbolicTensor slice(const SymbolicTensor& x, int64_t axis, int64_t begin, int64_t size);
-/// `before` and `after` elements of `value` added along an axis.
+/// Adds `before` and `after` elements of `value` at the ends of an axis.
 SymbolicTensor pad(const SymbolicTensor& x, int64_t axis, int64_t before, int64_t after,
                    double value = 0);
 

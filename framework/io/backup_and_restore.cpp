@@ -17,11 +17,11 @@ class Backup final : public Callback, public OccasionalWeightReader {
   Backup(const std::string& backup_dir, const BackupAndRestoreOptions& options)
       : backup_dir_(backup_dir), options_(options) {
     if (!backup_dir.empty()) return;
-    throw ConfigError("BackupAndRestore", "backup_dir names a directory", "an empty text",
-                      "pass one that this callback alone uses");
+    throw ConfigError("BackupAndRestore", "backup_dir names a directory", "\"\"",
+                      "pass a directory that only this callback uses");
   }
 
-  bool is_told_last() const override { return true; }
+  bool is_called_last() const override { return true; }
   std::string class_name() const override { return "BackupAndRestore"; }
 
   void on_train_begin() override {
@@ -48,7 +48,7 @@ class Backup final : public Callback, public OccasionalWeightReader {
   }
 
   void on_test_begin() override {
-    // The epoch's metrics, before those of its validation take their place.
+    // Keeps the epoch's metric totals before validation replaces them.
     const bool in_epoch = checkpoint_ && model().fit_position().step > 0;
     if (in_epoch) checkpoint_->set_metric_totals(model().metric_totals());
   }
@@ -75,7 +75,7 @@ class Backup final : public Callback, public OccasionalWeightReader {
 
  private:
   void save() {
-    // Without an optimizer that counts steps they are counted here.
+    // Without an optimizer, saves are counted instead of steps.
     const OptimizerHandle& optimizer = model().optimizer();
     saves_ = optimizer ? optimizer->steps() : saves_ + 1;
     manager_->save(saves_);

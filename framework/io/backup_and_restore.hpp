@@ -9,28 +9,28 @@ namespace tessera {
 
 /// The options of BackupAndRestore.
 struct BackupAndRestoreOptions {
-  /// When a backup is made: "epoch", at the end of each, or after every so many batches.
+  /// When to make a backup: "epoch", at the end of each, or every N batches.
   SaveFreq save_freq = "epoch";
-  /// Whether the backup before the last one stays too, for when the last is damaged.
+  /// Whether to keep the previous backup too, in case the last one is damaged.
   bool double_checkpoint = false;
-  /// Whether the backups go when training is done.
+  /// Whether to delete the backups when training is done.
   bool delete_checkpoint = true;
-  /// Whether backups are written in the background.
+  /// Whether to write backups in the background.
   bool asynchronous = false;
-  /// Whether a save that fails ends training with its FileError, or warns and lets it go on.
-  detail::SaveFailure save_failure = detail::SaveFailure::raise;
+  /// Whether a failed save ends training with its FileError or warns only.
+  SaveFailure save_failure = SaveFailure::raise;
 };
 
-/// Makes fit() go on where an interrupted one was, in the middle of an epoch too
-/// (keras.callbacks.BackupAndRestore): on the same mesh with bitwise the same losses and weights as
-/// without the interruption, on another one with the same but for rounding. Backed up are the
+/// Makes fit() resume where it was interrupted, in the middle of an epoch too
+/// (keras.callbacks.BackupAndRestore). On the same mesh losses and weights are bitwise equal to
+/// those of an uninterrupted run; on another mesh they are equal up to rounding. A backup holds the
 /// weights, the optimizer, metrics, history, position, seed and the states of the other callbacks,
-/// which hear of everything before this one does. Data and options of fit() are to be the same.
+/// which run before this one. Data and options of fit() must be the same.
 class BackupAndRestore : public CallbackHandle {
  public:
-  /// Throws ConfigError without a directory, which belongs to this callback of this run. fit()
-  /// throws FileError for a backup that cannot be read or written, CheckpointMismatch for one of
-  /// something else.
+  /// Throws ConfigError for an empty `backup_dir`. The directory belongs to this callback of this
+  /// run alone. fit() throws FileError for a backup that cannot be read or written,
+  /// CheckpointMismatch for one of a different model.
   explicit BackupAndRestore(const std::string& backup_dir,
                             const BackupAndRestoreOptions& options = {});
 };

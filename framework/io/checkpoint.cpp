@@ -20,12 +20,12 @@ using namespace detail;
 
 struct Checkpoint::State {
   explicit State(CheckpointParts made) : parts(std::move(made)) {}
-  /// Nobody is left to throw to.
+  /// Only warns: a destructor cannot throw.
   ~State() {
     try {
       join();
     } catch (const RankFailures&) {
-      // The process at fault says why.
+      // The failed process reports the reason.
     } catch (const std::exception& failure) {
       std::cerr << "Warning: a checkpoint was not saved: " << failure.what() << '\n';
     }
@@ -33,8 +33,8 @@ struct Checkpoint::State {
   State(const State&) = delete;
   State& operator=(const State&) = delete;
 
-  /// Runs `write` on another thread, on every process. Where one gets no thread none begins, and
-  /// all throw.
+  /// Runs `write` on a background thread on every process. If one process cannot start its thread,
+  /// none starts and all throw.
   void start(const Mesh& mesh, const std::string& where, std::function<void()> write) {
     std::promise<bool> begins;
     try {
@@ -42,7 +42,7 @@ struct Checkpoint::State {
         thread =
             std::thread([this, told = begins.get_future(), write = std::move(write)]() mutable {
               if (told.get()) run(write);
-              // Lets go of the memory that variables would write to.
+              // Releases the snapshot, so that variables may reuse their memory.
               write = nullptr;
             });
       });
@@ -62,7 +62,7 @@ struct Checkpoint::State {
       error = std::current_exception();
     }
   }
-  /// Throws what the other thread threw.
+  /// Waits for the background thread and throws its error.
   void join() {
     saving = false;
     if (thread.joinable()) thread.join();
@@ -85,7 +85,7 @@ Checkpoint::Checkpoint(const std::vector<Variable>& variables,
 
 void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& options) {
   wait();
-  const NoRecording untaped;
+  const NoRecording no_recording;
   const c10::InferenceMode inference;
   const Mesh mesh = this->mesh();
   auto snapshot = std::make_shared<CheckpointSnapshot>(state_->parts, options.about);
@@ -109,7 +109,7 @@ void Checkpoint::wait() {
 Checkpoint::Restored Checkpoint::restore(const std::string& folder,
                                          const CheckpointRestoreOptions& options) {
   wait();
-  const NoRecording untaped;
+  const NoRecording no_recording;
   const c10::InferenceMode inference;
   return restore_checkpoint(state_->parts, folder, options);
 }

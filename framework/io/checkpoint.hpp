@@ -16,77 +16,78 @@ namespace detail {
 struct CheckpointParts;
 }  // namespace detail
 
-/// A checkpoint is whole, but of something else: other names, shapes, dtypes or optimizers.
+/// A complete checkpoint of a different model: other names, shapes, dtypes or optimizers.
 class CheckpointMismatch : public FileError {
   using FileError::FileError;
 };
 
-/// The options of CheckpointSave.
+/// The options of Checkpoint::save().
 struct CheckpointSaveOptions {
-  /// Whether to write in the background what is the state at the call. Weights that change
-  /// meanwhile take fresh memory.
+  /// Whether to write the state at the time of the call in the background. Weights that change
+  /// meanwhile get fresh memory.
   bool asynchronous = false;
-  /// A note of who keeps the checkpoint, read back with CheckpointReader::state()["about"].
+  /// JSON note by the owner of the checkpoint, read back with CheckpointReader::state()["about"].
   Json about = nullptr;
-  /// Called on the first process, in the background where files are written there, when everything
-  /// is on disk.
+  /// Called on the first process once everything is on disk; on the background thread for an
+  /// asynchronous save.
   std::function<void()> then = {};
 };
 
-/// The options of CheckpointRestore.
+/// The options of Checkpoint::restore().
 struct CheckpointRestoreOptions {
-  /// Whether to take the weights alone: no optimizer, position, seed or callbacks.
+  /// Whether to restore the weights only, without optimizer, position, seed and callbacks.
   bool weights_only = false;
-  /// Whether to leave alone what only one of checkpoint and program has (TensorFlow's
-  /// expect_partial), instead of throwing.
+  /// Whether to ignore what only the checkpoint or only the program has (TensorFlow's
+  /// expect_partial) instead of throwing.
   bool expect_partial = false;
 };
 
 /// Saves and restores training (tf.train.Checkpoint): a model's weights, its compiled optimizer,
 /// metrics, history, position in fit and the global seed; or the variables and optimizers of a
-/// training loop of one's own. Every distinct shard is written once, by a process that holds it,
-/// and each process reads the parts that its mesh and layouts need, whatever mesh the checkpoint is
-/// from. Several processes share the file system of the folder. A handle: copies are the same.
+/// custom training loop. Every distinct shard is written once, by a process that holds it. Each
+/// process reads only the blocks that its mesh and layouts need, whatever mesh the checkpoint was
+/// written on. The processes must share the folder's file system. A handle: copies share their
+/// state.
 ///
 ///     Checkpoint checkpoint({kernel, bias}, {optimizer});
 ///     checkpoint.extra()["epoch"] = 3;
 ///     checkpoint.save("training/step-000120");
 class Checkpoint {
  public:
-  /// What restore() read.
+  /// The result of restore().
   struct Restored {
     int64_t tensors = 0;
     uint64_t bytes_read = 0;  ///< by this process
   };
 
   explicit Checkpoint(const ModelHandle& model);
-  /// A checkpoint of a model that outlives it.
+  /// Saves and restores a model, which must outlive the checkpoint.
   explicit Checkpoint(Model& model);
   explicit Checkpoint(const std::vector<Variable>& variables,
                       const std::vector<OptimizerHandle>& optimizers = {});
 
-  /// Writes the folder in one step, in place of a checkpoint that lies there. Waits for a save in
-  /// the background first, and throws its error. Collective. Throws FileError if the folder cannot
-  /// be written, on the processes that did their part RankFailures that name the others;
-  /// then the former one is as it was. StateError for a model that is not built.
+  /// Writes the folder atomically, replacing a checkpoint that is already there. Waits for a
+  /// background save first and throws its error. Collective. Throws FileError if the folder cannot
+  /// be written; processes that succeeded throw RankFailures naming the others; a previous
+  /// checkpoint is kept. Throws StateError for a model that is not built.
   void save(const std::string& folder, const CheckpointSaveOptions& options = {});
-  /// Waits until a save in the background is on disk. Collective. Throws its FileError.
+  /// Waits until a background save is on disk. Collective. Throws its FileError.
   void wait();
 
-  /// Takes over what a checkpoint holds. Nothing is changed unless all of it fits; weights that
-  /// were not drawn yet are not drawn. Collective. fit() goes on from the position restored only if
-  /// it is set in on_train_begin(), as BackupAndRestore does. Throws FileError naming file and
-  /// tensor for a folder that is missing or damaged, CheckpointMismatch naming the nearest tensor
-  /// there is.
+  /// Restores a checkpoint. Nothing is changed unless all of it fits; initializers of weights that
+  /// are not drawn yet are skipped. Collective. fit() continues at the restored position only if it
+  /// is set in on_train_begin(), as BackupAndRestore does. Throws FileError naming file and tensor
+  /// for a missing or damaged folder, CheckpointMismatch naming the most similar tensor in the
+  /// checkpoint.
   Restored restore(const std::string& folder, const CheckpointRestoreOptions& options = {});
 
-  /// Values of the user's own that are saved and restored.
+  /// Custom JSON values that are saved and restored.
   Json& extra() const;
-  /// Callbacks of a run, whose states are saved and restored too, as long as it lasts.
+  /// Sets the callbacks whose state is saved and restored too, for the duration of a run.
   void set_callbacks(const std::vector<Callback*>& callbacks) const;
-  /// Metric totals that are saved instead of the model's, which may be of a validation.
+  /// Sets metric totals to save instead of the model's, which may be those of a validation.
   void set_metric_totals(const Json& totals) const;
-  /// The mesh whose processes save and restore together.
+  /// Returns the mesh whose processes save and restore together.
   Mesh mesh() const;
 
  private:

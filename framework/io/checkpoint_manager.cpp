@@ -24,30 +24,30 @@ void check(const std::string& directory, const CheckpointManagerOptions& options
   const std::string& monitor = options.monitor;
   const bool known = mode == "min" || mode == "max" || mode == "auto";
   if (directory.empty()) {
-    throw ConfigError("CheckpointManager", "a directory", "an empty text", "name one");
+    throw ConfigError("CheckpointManager", "directory names a folder", "\"\"", "pass a directory");
   }
   if (options.max_to_keep.value_or(1) < 1) {
-    throw ConfigError("CheckpointManager, max_to_keep", "at least 1", str(*options.max_to_keep),
-                      "pass std::nullopt to keep all");
+    throw ConfigError("CheckpointManager", "max_to_keep must be at least 1",
+                      str(*options.max_to_keep), "pass std::nullopt to keep all");
   }
   if (options.every_n_steps < 1) {
-    throw ConfigError("CheckpointManager, every_n_steps", "at least 1", str(options.every_n_steps),
-                      "pass 1 to save at every step");
+    throw ConfigError("CheckpointManager", "every_n_steps must be at least 1",
+                      str(options.every_n_steps), "pass 1 to save at every step");
   }
   const bool is_loss = monitor == "loss" || monitor.ends_with("_loss");
   if (known && (mode != "auto" || monitor.empty() || is_loss)) return;
-  throw ConfigError("CheckpointManager, mode", "\"min\" or \"max\", or \"auto\" for a loss",
+  throw ConfigError("CheckpointManager", "mode is \"min\" or \"max\", or \"auto\" for a loss",
                     in_quotes(mode) + " for " + in_quotes(monitor), "pass \"min\" or \"max\"");
 }
 
-/// What a manager wrote beside a checkpoint; null if none did.
+/// Returns the note that a manager stored in a checkpoint; null if it has none.
 Json about(const std::string& folder) {
   const Json state = CheckpointReader(folder).state();
   const Json about = state.is_object() ? state.value("about", Json()) : Json();
   return about.is_object() && about.contains("metrics") ? about : Json();
 }
 
-/// The number of a checkpoint in the order of saving; -1 if it has none.
+/// Returns a checkpoint's number in the order of saving; -1 if it has none.
 int64_t number_in(const Json& about) {
   constexpr int64_t limit = int64_t{1} << 62;
   const Json number = about.is_object() ? about.value("number", Json()) : Json();
@@ -58,7 +58,7 @@ int64_t number_in(const Json& about) {
 
 }  // namespace
 
-/// What decides which checkpoints stay.
+/// The policy that decides which checkpoints are kept.
 struct CheckpointManager::Retention {
   std::string directory;
   CheckpointManagerOptions options;
@@ -77,7 +77,7 @@ struct CheckpointManager::Retention {
     return best;
   }
 
-  /// Removes those that need not stay, never the newest.
+  /// Removes the checkpoints that need not be kept, never the newest.
   void prune(int64_t newest) const {
     const std::optional<int64_t> best = best_step();
     std::vector<CheckpointEntry> entries = list_checkpoints(directory);
@@ -97,12 +97,12 @@ struct CheckpointManager::Retention {
   }
 
  private:
-  /// The new checkpoint is whole whether or not an old one can go.
+  /// Only warns on failure: the new checkpoint is complete anyway.
   static void remove(const std::string& folder) {
     try {
       remove_checkpoint(folder);
     } catch (const FileError& error) {
-      std::cerr << "Warning: an old checkpoint stays: " << error.what() << '\n';
+      std::cerr << "Warning: an old checkpoint could not be removed: " << error.what() << '\n';
     }
   }
 };
@@ -124,7 +124,7 @@ void CheckpointManager::read_made() {
       Made& made = made_[entry.step] = {.number = number_in(found)};
       if (value.is_number()) made.value = value.get<double>();
     } catch (const FileError&) {
-      // Who made it cannot be told; restoring will say what is wrong with it.
+      // Unknown origin; restoring will report what is wrong with it.
     }
   }
 }
@@ -158,7 +158,7 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
 }
 
 void CheckpointManager::claim() {
-  // At each save: a run of another machine may have taken the directory over meanwhile.
+  // At each save, since a run on another machine may have taken over the directory.
   collectively(checkpoint_.mesh(), directory_, [&] {
     if (!is_first_rank(checkpoint_.mesh()) || (claim_ && claim_->stands())) return;
     claim_ = claim_directory(directory_);
@@ -202,7 +202,7 @@ std::vector<CheckpointEntry> CheckpointManager::by_age() const {
     try {
       number = number_in(about(entry.folder));
     } catch (const FileError&) {
-      // If nobody knows its number, it counts as newer than the one of the step before.
+      // With an unknown number it counts as newer than the checkpoint of the step before.
       const auto known = made_.find(entry.step);
       if (known != made_.end()) number = known->second.number;
     }
@@ -264,7 +264,7 @@ std::optional<std::string> CheckpointManager::restore_latest(
       if (options_.strict || entries.size() == 1) throw;
       if (!first) {
         warn_once(checkpoint_.mesh(),
-                  str("a checkpoint is damaged, the one before it is taken: ", error.what()));
+                  str("a checkpoint is damaged, falling back to the previous one: ", error.what()));
         first = std::current_exception();
       }
       damaged_.insert(entry->step);

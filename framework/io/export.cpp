@@ -7,9 +7,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
@@ -37,10 +37,10 @@ void check_options(const Model& model, const ExportOptions& options) {
     throw ConfigError(
         "export_model", "the model has one input and one output",
         str(model.input_shapes().size(), " inputs, ", model.output_names().size(), " outputs"),
-        "export the part that predicts");
+        "export a submodel with one input and one output");
   }
   if (options.text && !options.text->ready()) {
-    throw StateError("export_model", "the text layer knows its vocabulary",
+    throw StateError("export_model", "the text layer has a vocabulary",
                      options.text->class_name() + " without one", "call adapt() first");
   }
   const bool fits = options.text
@@ -50,36 +50,36 @@ void check_options(const Model& model, const ExportOptions& options) {
   if (!fits) {
     throw ConfigError("export_model",
                       str("sample is ", options.text ? "a list of texts" : "a tensor of rows"),
-                      "none", "give the export something to try it with");
+                      "none", "pass a sample to verify the export with");
   }
   const at::Tensor& rows = options.sample.rows();
   const std::vector<at::ScalarType>& dtypes = export_dtypes();
   const bool can_be_read =
       options.text || std::find(dtypes.begin(), dtypes.end(), rows.scalar_type()) != dtypes.end();
   if (!can_be_read) {
-    throw ConfigError("export_model", "sample is of float32, float64, int32 or int64",
-                      dtype_name(rows.scalar_type()), "convert it, and what the model gets");
+    throw ConfigError("export_model", "sample has dtype float32, float64, int32 or int64",
+                      dtype_name(rows.scalar_type()), "convert it, and the model's inputs");
   }
   const std::vector<std::string> known{"linear", "softmax", "sigmoid"};
   if (std::find(known.begin(), known.end(), options.activation) == known.end()) {
-    throw ConfigError("export_model", "there is no such activation", in_quotes(options.activation),
+    throw ConfigError("export_model", "unknown activation", in_quotes(options.activation),
                       suggestion(options.activation, known));
   }
 }
 
-/// What an export that could not be loaded again would be refused for.
+/// Throws ConfigError for non-finite outputs, which load_export() would refuse.
 void check_output(const at::Tensor& output) {
   if (at::isfinite(output).all().item<bool>()) return;
-  throw ConfigError("export_model", "what the model makes of the sample is finite",
-                    "outputs with NaN or infinity", "look for bad values in weights or sample");
+  throw ConfigError("export_model", "the model's outputs for the sample are finite",
+                    "NaN or infinity", "check the weights and the sample");
 }
 
-/// Throws ConfigError where there are labels of another number than outputs.
+/// Throws ConfigError if the number of labels is not the number of classes.
 void check_labels(const std::vector<std::string>& labels, const Shape& output) {
   if (labels_fit(labels, output)) return;
   throw ConfigError("export_model",
                     str("there is a label for each class of outputs ", to_string(output)),
-                    quoted_list(labels), "name every class once, or none");
+                    quoted_list(labels), "pass one label for each class, or none");
 }
 
 at::Tensor activated(const at::Tensor& outputs, const std::string& activation) {
@@ -87,7 +87,7 @@ at::Tensor activated(const at::Tensor& outputs, const std::string& activation) {
   return activation == "sigmoid" ? at::sigmoid(outputs) : outputs;
 }
 
-/// The outputs for a batch, whole.
+/// Returns the outputs for a batch, unsharded.
 at::Tensor outputs_of(const ModelHandle& model, const DTensor& x) {
   model->clear_losses();
   Batch batch;
@@ -95,7 +95,7 @@ at::Tensor outputs_of(const ModelHandle& model, const DTensor& x) {
   return model->predict_step(batch).at(0).full();
 }
 
-/// The mesh that the weights are read on.
+/// Returns a layout map on the mesh that the weights are used on.
 LayoutMap layouts_of(const Model& model) {
   const std::vector<Variable> weights = model.weights();
   if (weights.empty()) return LayoutMap(default_mesh());
@@ -150,7 +150,7 @@ int64_t export_model(const ModelHandle& model, const std::string& folder,
   });
   int64_t number = 0;
   collectively(mesh, folder, [&] {
-    // First, as all processes take part.
+    // First, since saving weights is collective.
     save_weights(model.model(), version ? version->file(export_file::weights) : folder);
     if (!version) return;
     write_file_atomically(version->file(export_file::config), model.to_json() + "\n");
@@ -166,7 +166,7 @@ at::Tensor ExportedModel::predict(std::span<const std::string_view> texts) const
     throw ConfigError("predict", "the model takes tensors", "texts", "pass a tensor of rows");
   }
   if (texts.empty()) {
-    throw ConfigError("predict", "there is a text", "none", "pass one or more");
+    throw ConfigError("predict", "at least one text is required", "none", "pass texts");
   }
   const c10::InferenceMode inference;
   std::vector<at::Tensor> parts;

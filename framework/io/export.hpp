@@ -18,8 +18,8 @@
 
 namespace tessera {
 
-/// The input that an export is tried with when it is loaded: texts for a model with a text layer,
-/// else a tensor [rows, ...].
+/// The sample input that verifies an export when it is loaded: texts for a model with a text layer,
+/// otherwise a tensor [rows, ...].
 class ExportSample {
  public:
   ExportSample() = default;
@@ -34,23 +34,23 @@ class ExportSample {
   at::Tensor rows_;
 };
 
-/// The options of Export.
+/// The options of export_model().
 struct ExportOptions {
-  std::shared_ptr<TextLayer> text = nullptr;  ///< makes the model's input of texts
+  std::shared_ptr<TextLayer> text = nullptr;  ///< turns texts into the model's input
   ExportSample sample = {};                   ///< required
   std::vector<std::string> labels = {};       ///< names of the classes, in order
-  /// What turns the model's outputs into probabilities: "linear" where they are, else "softmax"
-  /// over the last axis or "sigmoid".
+  /// Activation that turns the model's outputs into probabilities: "softmax" over the last axis,
+  /// "sigmoid", or "linear" if they already are.
   std::string activation = "linear";
-  int64_t step = 0;  ///< training steps behind it, for the record
+  int64_t step = 0;  ///< training steps so far, for information only
 };
 
-/// Writes a model of one input and one output as a new version of the exports in `folder`:
-/// "folder/000001" with its configuration, weights, the text layer with its vocabulary, and the
-/// sample with what the model makes of it. A version appears in one step, whole and on disk; former
-/// ones stay. Collective; the first process of the mesh writes. Returns the version's number there,
-/// 0 on the others. Throws StateError for a model that is not built or a text layer without a
-/// vocabulary, ConfigError for options, FileError.
+/// Writes a model with one input and one output as a new version in `folder`: "folder/000001" with
+/// its configuration, weights, the text layer with its vocabulary, and the sample with the model's
+/// outputs for it. A version appears atomically, complete and on disk; previous versions stay.
+/// Collective; the first process of the mesh writes. Returns the version number there and 0 on the
+/// others. Throws StateError for a model that is not built or a text layer without a vocabulary,
+/// ConfigError for invalid options, FileError if writing fails.
 int64_t export_model(const ModelHandle& model, const std::string& folder,
                      const ExportOptions& options);
 
@@ -60,44 +60,44 @@ struct ExportedModel {
   std::shared_ptr<TextLayer> text;  ///< null: the model takes tensors
   std::vector<std::string> labels;
   std::string activation;
-  Shape input_shape;  ///< what the model takes; -1 for the rows, which are not known
+  Shape input_shape;  ///< with -1 for the unknown number of rows
   at::ScalarType input_dtype;
-  Shape output_shape;  ///< what the model gives; -1 for the rows, which are not known
+  Shape output_shape;  ///< with -1 for the unknown number of rows
   int64_t version = 0;
   int64_t step = 0;
   LayoutMap layouts;
 
-  /// Outputs after the activation, [texts, ...], whole, on the host. Collective. Throws ConfigError
-  /// for a model that takes tensors, or no texts.
+  /// Returns the outputs after the activation, [texts, ...], unsharded, on the host. Collective.
+  /// Throws ConfigError for a model that takes tensors, or for no texts.
   at::Tensor predict(std::span<const std::string_view> texts) const;
   at::Tensor predict(const std::vector<std::string>& texts) const;
   at::Tensor predict(std::initializer_list<const char*> texts) const;
-  /// The outputs for rows. Throws ConfigError for a model that takes texts, ShapeError for rows
-  /// that do not fit.
+  /// Returns the outputs for rows. Throws ConfigError for a model that takes texts, ShapeError for
+  /// rows that do not fit.
   at::Tensor predict(const at::Tensor& rows) const;
 
-  /// Names of the classes that outputs [rows, classes] or [rows, 1] decide for, with their
-  /// probabilities: the greatest, or of a single output p the second label if p > 0.5. Empty
-  /// without labels.
+  /// Returns the predicted label of each row of outputs [rows, classes] or [rows, 1] with its
+  /// probability: the most probable class, or for a single output p the second label if p > 0.5.
+  /// Empty without labels.
   std::vector<std::pair<std::string, double>> decide(const at::Tensor& outputs) const;
 };
 
-/// The options of LoadExport.
+/// The options of load_export().
 struct LoadExportOptions {
-  LayoutMap layouts = {};  ///< undefined: whole on one device
-  /// The version to load; absent: the newest.
+  LayoutMap layouts = {};  ///< default: unsharded, on one device
+  /// Version to load (default: the newest).
   std::optional<int64_t> version = std::nullopt;
-  /// Bytes that the values of a call of the model may hold at one time, which is found out before
-  /// the sample is computed. Absent: half of the memory that is available to this process.
+  /// Maximum activation memory of one call in bytes, checked before the sample is computed
+  /// (default: half of the memory that is available to this process).
   std::optional<int64_t> max_activation_bytes = std::nullopt;
 };
 
-/// Loads what export_model() wrote, from the folder of the versions or that of one version, onto
-/// any mesh. Verifies the checksum of every file, and that the model makes of the sample what it
-/// made when it was exported: within 1e-6 of the outputs' scale, 1e-5 on another mesh or kind of
-/// processor. Only layers that layer_from_config() knows are made; nothing named in a file is
-/// opened, and a model whose sample takes more memory than there is to give is refused before it
-/// takes any. Throws FileError naming the file, LayoutError for a layout map that does not fit.
+/// Loads an exported model onto any mesh. `folder` holds the versions or is one of them. Verifies
+/// the checksum of every file, and that the model's outputs for the sample agree with the exported
+/// ones within 1e-6 of their scale, or 1e-5 on another mesh or kind of processor. Only layers that
+/// layer_from_config() knows are created, nothing that a file names is opened, and a model whose
+/// sample would exceed the memory limit is refused before it allocates. Throws FileError naming the
+/// file, LayoutError for a layout map that does not fit.
 ExportedModel load_export(const std::string& folder, const LoadExportOptions& options = {});
 
 }  // namespace tessera

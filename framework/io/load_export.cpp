@@ -27,13 +27,13 @@ namespace fs = std::filesystem;
 
 constexpr int64_t format_version = 1;
 constexpr const char* format_name = "tessera export";
-constexpr const char* again = "export the model again";
-constexpr double same_place = 1e-6;
-constexpr double other_place = 1e-5;
-// Half types keep 8 or 11 bits.
-constexpr double half_types = 5e-2;
+constexpr const char* export_again = "export the model again";
+constexpr double same_setup_tolerance = 1e-6;
+constexpr double other_setup_tolerance = 1e-5;
+// float16 and bfloat16 have 11 and 8 bits of precision.
+constexpr double half_precision_tolerance = 5e-2;
 
-/// What numbers may differ by: the mesh, and the vector instructions of the processor.
+/// Describes what outputs depend on numerically: the mesh, and the processor's vector instructions.
 std::string computed_on(const LayoutMap& layouts) {
   return layouts.mesh().describe() + ", " + at::get_cpu_capability();
 }
@@ -44,7 +44,7 @@ Json extents_json(const Shape& shape) {
   return list;
 }
 
-/// Extents after the rows', null for unknown ones.
+/// Reads the extents after the first axis; null for unknown ones.
 Shape extents_from(const Json& json, const JsonPath& path) {
   if (!json.is_array()) json_fail(json, path, "a list of extents");
   Shape shape{-1};
@@ -65,18 +65,18 @@ at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
   const SafeTensor& found = file.at(name);
   if (found.dtype != "F64" || found.data.empty()) {
     throw FileError(file.path(), str("tensor ", in_quotes(name), " holds F64 numbers"),
-                    str(found.dtype, " of shape ", to_string(found.shape)), again);
+                    str(found.dtype, " of shape ", to_string(found.shape)), export_again);
   }
   const at::Tensor tensor = at::empty(found.shape, at::kDouble);
   std::copy(found.data.begin(), found.data.end(), static_cast<std::byte*>(tensor.data_ptr()));
   return tensor;
 }
 
-/// The folder of the version to load, and its number.
+/// Returns the folder and the number of the version to load.
 std::pair<std::string, int64_t> find_version(const std::string& folder,
-                                             const std::optional<int64_t>& wanted) {
-  if (!wanted && exists((fs::path(folder) / version_manifest).string())) {
-    // With a slash behind it or not.
+                                             const std::optional<int64_t>& requested) {
+  if (!requested && exists((fs::path(folder) / version_manifest).string())) {
+    // With or without a trailing slash.
     const std::string name = (fs::path(folder) / "").parent_path().filename().string();
     const bool number = !name.empty() && name.size() < 19 &&
                         name.find_first_not_of("0123456789") == std::string::npos;
@@ -84,13 +84,13 @@ std::pair<std::string, int64_t> find_version(const std::string& folder,
   }
   const std::vector<int64_t> versions = list_versions(folder);
   if (versions.empty()) {
-    throw FileError(folder, "the folder holds an export", "no version of one",
-                    "name a folder that export_model() wrote");
+    throw FileError(folder, "the folder holds an export", "no versions",
+                    "pass a folder that export_model() wrote");
   }
-  const int64_t version = wanted.value_or(versions.back());
+  const int64_t version = requested.value_or(versions.back());
   if (std::find(versions.begin(), versions.end(), version) == versions.end()) {
     throw FileError(folder, str("the folder holds version ", version),
-                    "the newest is " + std::to_string(versions.back()), "name one that there is");
+                    "the newest is " + std::to_string(versions.back()), "pass an existing version");
   }
   return {version_path(folder, version), version};
 }
@@ -102,7 +102,7 @@ class Loader {
       : folder_(std::move(folder)), number_(version), files_(read_version(folder_)) {
     layouts_ = options.layouts.defined() ? options.layouts
                                          : LayoutMap(create_mesh({{"batch", 1}}, virtual_cpus(1)));
-    most_bytes_ = max_activation_bytes(options.max_activation_bytes, layouts_);
+    max_bytes_ = max_activation_bytes(options.max_activation_bytes, layouts_);
   }
 
   ExportedModel load() {
@@ -122,12 +122,13 @@ class Loader {
  private:
   std::string file(const std::string& name) const { return (fs::path(folder_) / name).string(); }
 
-  /// The path of a file that the manifest names, so that it is verified.
+  /// Returns the path of a file. Throws FileError unless the manifest names it, since only those
+  /// are verified.
   std::string verified(const std::string& name) const {
     const auto& names = files_.files;
     if (std::find(names.begin(), names.end(), name) != names.end()) return file(name);
     throw FileError(file(version_manifest), "the export has a file " + in_quotes(name),
-                    quoted_list(names), again);
+                    quoted_list(names), export_again);
   }
 
   void check_format(JsonObject& manifest, const std::string& path) const {
@@ -148,7 +149,8 @@ class Loader {
     const auto type = std::find_if(known.begin(), known.end(),
                                    [&](at::ScalarType t) { return dtype == c10::toString(t); });
     if (type == known.end() || (manifest_input_ != "text" && manifest_input_ != "tensor")) {
-      json_fail(manifest_input_ + ", " + dtype, place.key("input"), "a kind of input");
+      json_fail(manifest_input_ + ", " + dtype, place.key("input"),
+                "a known kind of input and its dtype");
     }
     return {.model = model(),
             .text = nullptr,
@@ -178,14 +180,14 @@ class Loader {
     const LayerHandle made = layer_from_config(read_json_file(path), JsonPath(path));
     auto text = std::dynamic_pointer_cast<TextLayer>(made.layer());
     if (!text) {
-      throw FileError(path, "the layer takes texts", made->class_name(), again);
+      throw FileError(path, "the layer takes texts", made->class_name(), export_again);
     }
     LayerAssets assets;
     for (const std::string& name : files_.files) {
       if (!is_own(name)) assets[name] = read_file(file(name));
     }
     text->load_assets(assets);
-    if (!text->ready()) throw FileError(path, "the layer has a vocabulary", "none", again);
+    if (!text->ready()) throw FileError(path, "the layer has a vocabulary", "none", export_again);
     return text;
   }
 
@@ -194,15 +196,15 @@ class Loader {
            name == export_file::sample || name == export_file::text;
   }
 
-  /// Weights are compared with the file before memory is taken for them.
+  /// Compares the weights with the file before allocating memory for them.
   void build(const ExportedModel& exported) const {
     if (exported.text) {
       Shape made = exported.text->text_shape();
       made.insert(made.begin(), -1);
       if (made.size() != exported.input_shape.size()) {
         throw FileError(file(export_file::text),
-                        str("texts become ", exported.input_shape.size(), " axes"), to_string(made),
-                        again);
+                        str("the text layer returns tensors of rank ", exported.input_shape.size()),
+                        to_string(made), export_again);
       }
     }
     exported.model.model().build({exported.input_shape});
@@ -214,14 +216,14 @@ class Loader {
     const std::string path = file(version_manifest);
     if (made != exported.output_shape) {
       throw FileError(path, "the outputs have the shape " + to_string(exported.output_shape),
-                      to_string(made), again);
+                      to_string(made), export_again);
     }
     if (labels_fit(exported.labels, made)) return;
     throw FileError(path, "there is a label for each class of outputs " + to_string(made),
-                    quoted_list(exported.labels), again);
+                    quoted_list(exported.labels), export_again);
   }
 
-  /// Returns the shape of the outputs.
+  /// Verifies the outputs for the sample. Returns their shape.
   Shape check_sample(const ExportedModel& exported, const std::vector<std::string>& texts,
                      const std::string& place) const {
     const std::string path = verified(export_file::sample);
@@ -232,15 +234,15 @@ class Loader {
                                   : predict_rows(exported, sample_tensor(sample, "input"));
     const at::Tensor found = actual.to(at::kDouble);
     const bool half = actual.element_size() < 4;
-    const double tolerance = half                             ? half_types
-                             : place == computed_on(layouts_) ? same_place
-                                                              : other_place;
+    const double tolerance = half                             ? half_precision_tolerance
+                             : place == computed_on(layouts_) ? same_setup_tolerance
+                                                              : other_setup_tolerance;
     const bool same_shape = found.sizes() == expected.sizes();
     const double scale = expected.abs().max().item<double>();
     const double off = same_shape ? (found - expected).abs().max().item<double>() : 0;
     if (same_shape && off <= tolerance * scale) return with_unknown_rows(found.sizes().vec());
     throw FileError(path,
-                    str("the model makes the stored outputs of the sample, within ", tolerance,
+                    str("the model reproduces the stored outputs of the sample within ", tolerance,
                         " of their scale ", scale),
                     same_shape ? str("a difference of ", off)
                                : "shape " + to_string(Shape(found.sizes().vec())),
@@ -252,7 +254,7 @@ class Loader {
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     const Shape batch = texts.empty() ? Shape{0} : exported.text->batch_shape(views);
     const double bytes = static_cast<double>(numel(batch)) * sizeof(int64_t);
-    if (bytes > most_bytes_) {
+    if (bytes > max_bytes_) {
       refuse_memory(export_file::text, {bytes, exported.text->class_name(), batch});
     }
     if (!texts.empty()) check_memory(exported, batch);
@@ -264,24 +266,25 @@ class Loader {
     return exported.predict(rows);
   }
 
-  /// What the system ends a process for takes with it the model that was served until then.
+  /// Checks memory in advance: a process killed for lack of it would take down the model being
+  /// served, too.
   void check_memory(const ExportedModel& exported, const Shape& input) const {
-    const ActivationPeak peak = predict_peak(exported, input, most_bytes_);
-    if (peak.bytes > most_bytes_) refuse_memory(export_file::config, peak);
+    const ActivationPeak peak = predict_peak(exported, input, max_bytes_);
+    if (peak.bytes > max_bytes_) refuse_memory(export_file::config, peak);
   }
 
   [[noreturn]] void refuse_memory(const char* name, const ActivationPeak& peak) const {
     throw FileError(file(name),
-                    str("values of the sample's call hold at most ", readable_bytes(most_bytes_),
-                        " at one time (max_activation_bytes)"),
-                    peak_text(peak), "export a smaller model, or allow more");
+                    str("activations of the sample take at most ", readable_bytes(max_bytes_),
+                        " (max_activation_bytes)"),
+                    peak_text(peak), "export a smaller model, or raise max_activation_bytes");
   }
 
   std::string folder_;
   int64_t number_;
   VersionManifest files_;
   LayoutMap layouts_;
-  double most_bytes_;
+  double max_bytes_;
   std::string manifest_input_;
 };
 
@@ -327,12 +330,12 @@ ExportedModel load_export(const std::string& folder, const LoadExportOptions& op
   } catch (const FileError&) {
     throw;
   } catch (const LayoutError&) {
-    // Of the caller's layout map; a file names no layouts.
+    // The caller's layout map is at fault; a file names no layouts.
     throw;
   } catch (const std::exception& error) {
     const std::string text = error.what();
     const std::string reason = one_line(text.substr(0, text.find('\n')), 1000);
-    throw FileError(path, "the export can be loaded", reason, again);
+    throw FileError(path, "the export can be loaded", reason, export_again);
   }
 }
 

@@ -29,11 +29,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr uint64_t most_config_bytes = uint64_t{1} << 28;
+constexpr uint64_t max_config_bytes = uint64_t{1} << 28;
 
-/// The files of a model, in an archive or in a folder, or all in one file of Keras 2.
+/// The files of a model: in an archive, in a folder, or all in one Keras 2 file.
 struct ModelFiles {
-  std::string where;  ///< where the configuration stands
+  std::string where;  ///< names the configuration in errors
   Json config;
   std::string compiled_where;
   Json compiled;
@@ -46,7 +46,7 @@ struct ModelFiles {
                   "pass what Model.save() of Keras or Tessera wrote");
 }
 
-/// Takes the keys that are read here out of a model's configuration.
+/// Removes a key from a configuration and returns its value, null if absent.
 Json take_key(Json& json, const char* key) {
   Json value = json.is_object() && json.contains(key) ? json[key] : Json();
   if (json.is_object()) json.erase(key);
@@ -72,12 +72,12 @@ ModelFiles open_archive(const std::string& path) {
                     "save the model where h5py is installed: Keras cannot read these itself");
   }
   if (!weights) fail_model(path, "no model.weights.h5");
-  take_config(files, path, archive.read(*config, most_config_bytes));
+  take_config(files, path, archive.read(*config, max_config_bytes));
   files.weights.emplace(archive, *weights);
   files.asset = [opened](const std::string& name) -> std::optional<std::string> {
     const ZipMember* member = opened->find(name);
     if (!member) return std::nullopt;
-    return opened->read(*member, most_config_bytes);
+    return opened->read(*member, max_config_bytes);
   };
   return files;
 }
@@ -87,11 +87,11 @@ ModelFiles open_folder(const fs::path& path) {
   for (const char* name : {"config.json", "model.weights.h5"}) {
     if (!exists(path / name)) fail_model(path, str("no ", name));
   }
-  take_config(files, path, read_file(path / "config.json", most_config_bytes));
+  take_config(files, path, read_file(path / "config.json", max_config_bytes));
   files.weights.emplace(path / "model.weights.h5");
   files.asset = [path](const std::string& name) -> std::optional<std::string> {
     if (!exists(path / name)) return std::nullopt;
-    return read_file(path / name, most_config_bytes);
+    return read_file(path / name, max_config_bytes);
   };
   return files;
 }
@@ -100,8 +100,8 @@ ModelFiles open_legacy(const std::string& path) {
   ModelFiles files;
   files.weights.emplace(path);
   if (!files.weights->is_legacy()) {
-    throw FileError(path, "a whole model, which has layer_names", "none",
-                    "make the model and load the file by load_weights()");
+    throw FileError(path, "a complete model, with layer_names", "none",
+                    "build the model and load the file with load_weights()");
   }
   files.where = path + ", model_config";
   files.config = legacy_model_config(files.weights->legacy_file());
@@ -116,7 +116,7 @@ ModelFiles open_model(const std::string& path) {
   return fs::is_directory(path, ignored) ? open_folder(path) : open_archive(path);
 }
 
-/// The class of the layer that a configuration is of; empty if it is of none.
+/// Returns the class of the layer that `json` configures; empty if it is no layer.
 std::string kind_of(const Json& json) {
   const bool is_layer = json.is_object() && json.contains("class_name") &&
                         json["class_name"].is_string() && json.contains("config") &&
@@ -134,26 +134,28 @@ std::string name_in(const Json& layer) {
   return named ? config["name"].get<std::string>() : "";
 }
 
-/// Texts are no tensors: a layer that takes them is not part of a model here.
+/// Throws ConfigError for a layer that takes texts: texts are not tensors, so such a layer cannot
+/// be part of a model.
 void check_takes_tensors(const Json& json, const std::string& where) {
   const std::string kind = kind_of(json);
   if (takes_texts(kind)) {
     throw ConfigError(where, "a model that takes numbers",
                       str(kind, " ", in_quotes(name_in(json)), ", which takes texts"),
-                      "save the model behind it with Keras; load_text_layer() gives what stands "
-                      "before it");
+                      "save the model after it with Keras, and load this layer with "
+                      "load_text_layer()");
   }
   if (!json.is_structured()) return;
   for (const Json& inner : json) check_takes_tensors(inner, where);
 }
 
-/// A layer that takes texts, and the folder of its files.
+/// The configuration of a layer that takes texts, and the folder of its assets.
 struct TextEntry {
   Json layer;
   std::string folder;
 };
 
-/// Those of a model and of the models in it, whose folders are called after classes.
+/// Finds the text layers of a model and of nested models. Asset folders are named after layer
+/// classes.
 void find_text_layers(const Json& model, const std::string& path, std::vector<TextEntry>& found) {
   if (kind_of(model).empty() || !model["config"].contains("layers")) return;
   std::map<std::string, int64_t> counts;
@@ -166,7 +168,7 @@ void find_text_layers(const Json& model, const std::string& path, std::vector<Te
   }
 }
 
-/// The one of a name, or the only one. Throws FileError.
+/// Returns the text layer called `name`, or the only one. Throws FileError.
 TextEntry text_layer_in(const Json& config, const std::string& path, const std::string& name) {
   std::vector<TextEntry> found;
   find_text_layers(config, "assets", found);
@@ -180,10 +182,10 @@ TextEntry text_layer_in(const Json& config, const std::string& path, const std::
       path,
       name.empty() ? "one layer that takes texts" : "a layer that takes texts, " + in_quotes(name),
       names.empty() ? "none" : quoted_list(names),
-      names.empty() ? "load the model by load_model()" : "name one of them");
+      names.empty() ? "load the model with load_model()" : "pass one of these names");
 }
 
-/// Builds a model that its layers alone do not, for the shape that it was built with.
+/// Builds a model that is still unbuilt with the input shape that it was saved with.
 void build_as_saved(const ModelHandle& model, const Json& build, const JsonPath& path) {
   if (model->built() || !build.is_object() || !build.contains("input_shape")) return;
   const Json& shape = build["input_shape"];
@@ -196,14 +198,15 @@ void build_as_saved(const ModelHandle& model, const Json& build, const JsonPath&
   model.build(input);
 }
 
-/// Keras 3 computes another hard_sigmoid than Keras 2, of whose models it says nothing.
+/// Warns that Keras 3's hard_sigmoid differs from Keras 2's, which Keras itself does not report.
 void warn_of_other_sigmoid(const Mesh& mesh, const std::string& path, const Json& config) {
   if (!config.is_object() || !config.contains("keras_version")) return;
   if (!config["keras_version"].dump().starts_with("\"2.")) return;
   if (config.dump().find("\"hard_sigmoid\"") == std::string::npos) return;
-  warn_once(mesh, path +
-                      ": hard_sigmoid is x / 6 + 0.5 as in Keras 3, and was 0.2 x + 0.5 in the "
-                      "Keras that wrote it");
+  warn_once(mesh,
+            path +
+                ": hard_sigmoid is computed as in Keras 3, x / 6 + 0.5; the Keras that wrote the "
+                "model computed 0.2 x + 0.5");
 }
 
 }  // namespace
@@ -219,7 +222,7 @@ ModelHandle load_model(const std::string& path, const LoadModelOptions& options)
     model = model_from_config(files.config, files.where);
     load_asset_files(*(*model).layer(), files.asset);
     build_as_saved(*model, build, JsonPath(files.where).key("build_config"));
-    if (!(*model)->built()) fail_model(path, "one that was saved before it was built");
+    if (!(*model)->built()) fail_model(path, "a model that was saved before it was built");
   });
   warn_of_other_sigmoid(mesh, path, files.config);
   if (options.compile && files.compiled.is_object()) {
@@ -227,7 +230,7 @@ ModelHandle load_model(const std::string& path, const LoadModelOptions& options)
   } else if (options.layouts.defined()) {
     place_layers(model->model(), options.layouts);
   }
-  take_weights(model->model(), *files.weights, {});
+  load_keras_weights(model->model(), *files.weights, {});
   return *model;
 }
 

@@ -11,30 +11,31 @@ namespace tessera {
 
 /// The options of load_model().
 struct LoadModelOptions {
-  /// Where weights and batches lie; undefined: replicated over the default mesh.
+  /// Layouts of weights and batches. Default: weights are replicated over the default mesh; batches
+  /// are sharded over its dimension "batch", if there is one.
   LayoutMap layouts = {};
-  /// Whether the model is compiled as it was when it was saved, with the optimizer's variables, so
-  /// that training goes on.
+  /// Whether to compile the model as it was when it was saved, with the optimizer's variables, so
+  /// that training can continue.
   bool compile = true;
 };
 
-/// The model in a file that Model::save() or Keras wrote (keras.saving.load_model): a ".keras"
-/// archive, a folder of the same files, or a whole model of Keras 2 in an ".h5" or ".hdf5" file. Of
-/// the weights each process reads its own part, straight into its shards, and nothing is drawn.
-/// Only layers that layer_from_config() knows are made; nothing named in the file is opened or run.
-/// Collective. Throws FileError naming the file and the place, ConfigError naming the node or layer
-/// that is not known here, LayoutError for a layout map that does not fit.
+/// Loads a model that Model::save() or Keras wrote (keras.saving.load_model): a ".keras" archive, a
+/// folder of the same files, or a complete Keras 2 model in an ".h5" or ".hdf5" file. Each process
+/// reads only its shards of the weights; no initializer runs. Only layers that layer_from_config()
+/// knows are created; nothing that the file names is opened or run. Collective. Throws FileError
+/// naming the file and the position in it, ConfigError naming an unknown node or layer, LayoutError
+/// for a layout map that does not fit.
 ModelHandle load_model(const std::string& path, const LoadModelOptions& options = {});
 
-/// The TextVectorization or StringLookup in a model that Keras wrote, with its vocabulary, which
-/// lies among the assets of the ".keras" archive or folder; by its name if the model has several.
-/// Here it stands before a model, for texts are no tensors:
+/// Loads the TextVectorization or StringLookup of a model that Keras wrote, with its vocabulary
+/// from the assets of the ".keras" archive or folder. `name` selects one of several. It is applied
+/// before the model, since texts are not tensors:
 ///
 ///     const LookupHandle vectorize(load_text_layer("reviews.keras"));
 ///     model.predict(vectorize.dataset({"a fine film"}));
 ///
-/// Throws FileError naming the file if there is none, several, or none of this name, or it was
-/// saved without a vocabulary; ConfigError for a configuration that is not known here.
+/// Throws FileError naming the file if there is no such layer, if there are several and `name` is
+/// empty, or if it was saved without a vocabulary; ConfigError for an unknown configuration.
 std::shared_ptr<TextLayer> load_text_layer(const std::string& path, const std::string& name = "");
 
 }  // namespace tessera

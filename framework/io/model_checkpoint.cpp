@@ -23,14 +23,15 @@ void check(const std::string& filepath, bool weights_only) {
   const std::string name = std::filesystem::path(filepath).filename().string();
   if (name.empty() || name == "." || name == "..") {
     throw ConfigError("ModelCheckpoint", "filepath names a file or folder", in_quotes(filepath),
-                      "give it a name, such as \"best\"");
+                      "pass a name, such as \"best\"");
   }
   if (filepath.ends_with(ending) == weights_only) return;
-  throw ConfigError("ModelCheckpoint",
-                    weights_only ? "filepath ends in \".safetensors\" with save_weights_only"
-                                 : "filepath is a folder's, which holds the whole checkpoint",
-                    in_quotes(filepath),
-                    weights_only ? "add the ending" : "leave the ending out, or save_weights_only");
+  throw ConfigError(
+      "ModelCheckpoint",
+      weights_only ? "filepath ends in \".safetensors\" with save_weights_only"
+                   : "filepath names a folder, which holds the checkpoint",
+      in_quotes(filepath),
+      weights_only ? "add the extension" : "remove the extension, or set save_weights_only");
 }
 
 std::string five_digits(double value) {
@@ -138,8 +139,8 @@ class Saver final : public Callback, public OccasionalWeightReader {
     std::error_code error;
     std::filesystem::create_directories(folder, error);
     if (error) {
-      throw FileError(folder.string(), "the folder can be made", error.message(),
-                      "choose another place for the model");
+      throw FileError(folder.string(), "the folder must be writable", error.message(),
+                      "choose another folder");
     }
     if (!options_.save_weights_only) remove_leftovers(folder.string());
   }

@@ -10,33 +10,33 @@ namespace tessera {
 
 /// The options of ModelCheckpoint.
 struct ModelCheckpointOptions {
-  /// The value of the logs by which a model is the best so far.
+  /// Key of the logs that decides which model is the best so far.
   std::string monitor = "val_loss";
-  int verbose = 0;              ///< 0 silent, 1 says when it saves and why it does not
-  bool save_best_only = false;  ///< whether only a model is saved that betters the best so far
-  /// Whether to write a safetensors file with the weights, else a checkpoint folder.
+  int verbose = 0;              ///< 0: silent; 1: reports each save and why one is skipped
+  bool save_best_only = false;  ///< whether to save only models that improve on the best
+  /// Whether to write the weights as a safetensors file instead of a checkpoint folder.
   bool save_weights_only = false;
-  /// Whether the monitored value is to fall, "min", or to rise, "max"; "auto": a loss is to fall,
-  /// a compiled metric to go the way of its class.
+  /// Direction of improvement: "min" or "max"; "auto": "min" for a loss, the metric class' own
+  /// direction for a compiled metric.
   std::string mode = "auto";
-  /// When to save: "epoch", at the end of each, or after every so many batches.
+  /// When to save: "epoch", at the end of each, or every N batches.
   SaveFreq save_freq = "epoch";
-  /// What has to be bettered for the first save with `save_best_only`.
+  /// Value that the first save must improve on with `save_best_only` (default: none).
   std::optional<double> initial_value_threshold = std::nullopt;
-  /// Whether a save that fails ends training with its FileError, or warns and lets it go on.
-  detail::SaveFailure save_failure = detail::SaveFailure::raise;
+  /// Whether a failed save ends training with its FileError or warns only.
+  SaveFailure save_failure = SaveFailure::raise;
 };
 
-/// Saves the model while it trains, always or when it is the best so far
+/// Saves the model during training, always or only when it is the best so far
 /// (keras.callbacks.ModelCheckpoint). A folder is restored with Checkpoint, a file with
-/// load_weights(). Not a number is never best.
+/// load_weights(). NaN is never the best value.
 class ModelCheckpoint : public CallbackHandle {
  public:
-  /// `filepath` may have values of the logs in it, "{epoch:02d}-{val_loss:.2f}", see
-  /// fill_template(). Throws ConfigError for an unknown mode, no path, or a name that does not end
-  /// in ".safetensors" with `save_weights_only`. Saving throws FileError.
+  /// `filepath` may contain fields for values of the logs, "{epoch:02d}-{val_loss:.2f}", see
+  /// fill_template(). Throws ConfigError for an unknown mode, an empty path, or with
+  /// `save_weights_only` a name that does not end in ".safetensors". Saving throws FileError.
   explicit ModelCheckpoint(const std::string& filepath, const ModelCheckpointOptions& options = {});
-  /// The best value so far of what is monitored.
+  /// Returns the best monitored value so far.
   std::optional<double> best() const;
 };
 

@@ -11,13 +11,13 @@ using namespace detail;
 
 SaveFreq::SaveFreq(const char* word) {
   if (word == std::string("epoch")) return;
-  throw ConfigError("save_freq", "\"epoch\" or a number of batches", in_quotes(word),
+  throw ConfigError("save_freq", "must be \"epoch\" or a number of batches", in_quotes(word),
                     "pass one of them");
 }
 
 SaveFreq::SaveFreq(int batches) : batches_(batches) {
   if (batches > 0) return;
-  throw ConfigError("save_freq", "\"epoch\" or a positive number of batches", str(batches),
+  throw ConfigError("save_freq", "must be \"epoch\" or a positive number of batches", str(batches),
                     "pass 1 to save after every batch");
 }
 

@@ -33,7 +33,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The Keras whose format this is.
+/// The Keras version whose format is written.
 constexpr const char* keras_version = "3.15.1";
 
 std::string metadata_text() {
@@ -73,7 +73,7 @@ void append(const ReplacingFile& file, const std::string& bytes, const std::stri
   if (!write_all(file.descriptor(), std::as_bytes(std::span(bytes)))) fail_write(path);
 }
 
-/// CRC-32 of a part of a file.
+/// Returns the CRC-32 of the bytes [begin, end) of a file.
 uint32_t checksum_of(const FileDescriptor& file, uint64_t begin, uint64_t end,
                      const std::string& path) {
   std::vector<Bytef> part(size_t{1} << 20);
@@ -88,7 +88,7 @@ uint32_t checksum_of(const FileDescriptor& file, uint64_t begin, uint64_t end,
   return static_cast<uint32_t>(checksum);
 }
 
-/// The processes read one part each.
+/// Returns the CRC-32 of a member; each process reads one part of it. Collective.
 uint32_t shared_checksum(const Mesh& mesh, const std::string& temporary, const ZipMember& member,
                          const std::string& path) {
   const auto count = static_cast<uint64_t>(mesh.is_local() ? 1 : communicator_of(mesh).size());
@@ -124,7 +124,7 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
     add("metadata.json", metadata_text());
     add("config.json", config_text(model, path));
     for (const auto& [name, bytes] : asset_files(model, path)) add(name, bytes);
-    // How long the file will be is not known yet, but for about how long.
+    // The weights' exact size is not known yet; a bound decides about zip64.
     uint64_t bytes = 0;
     for (const Hdf5Dataset& dataset : output.datasets) bytes += bytes_of(dataset, path);
     weights.wide = bytes >= uint64_t{3} << 30;
@@ -147,7 +147,7 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
   });
 }
 
-/// Writes a new file of a folder that is on its way to `path`, which errors name.
+/// Writes a new file into the temporary folder that will become `path`, which errors name.
 void write_new(const fs::path& file, const std::string& bytes, const std::string& path) {
   const FileDescriptor made = open_descriptor(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
   const bool good = made.valid() && write_all(made.get(), std::as_bytes(std::span(bytes))) &&
@@ -192,8 +192,8 @@ void Model::save(const std::string& path, const SaveOptions& options) const {
                         "add it, or pass zipped = false for a folder");
     }
     if (options.overwrite || !is_first_rank(mesh) || !exists(path)) return;
-    throw FileError(path, "nothing lies there with overwrite = false", "a file or folder",
-                    "give another path, or overwrite it");
+    throw FileError(path, "the path must not exist with overwrite = false", "a file or folder",
+                    "pass another path, or overwrite = true");
   });
   KerasOutput output = keras_output(*this, options.include_optimizer);
   if (options.zipped) {

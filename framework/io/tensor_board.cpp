@@ -24,7 +24,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// An event file that is made when something is first written; nothing but on the first process.
+/// An event file that is created at the first write; written on the first process only.
 class LazyWriter {
  public:
   explicit LazyWriter(std::string folder) : folder_(std::move(folder)) {}
@@ -32,7 +32,7 @@ class LazyWriter {
     if (!writer_) writer_ = std::make_unique<EventFileWriter>(folder_);
     return *writer_;
   }
-  /// Hands what was written to the system. Throws FileError.
+  /// Flushes written records to the system. Throws FileError.
   void flush() {
     if (writer_) writer_->flush();
   }
@@ -51,7 +51,7 @@ class Writer final : public Callback, public OccasionalWeightReader {
         validation_(options.log_dir + "/validation") {
     if (options.histogram_freq >= 0) return;
     throw ConfigError("TensorBoard", "histogram_freq is not negative", str(options.histogram_freq),
-                      "pass how many epochs lie between histograms");
+                      "pass the number of epochs between histograms");
   }
 
   void on_train_begin() override { train_batch_ = 0; }
@@ -96,9 +96,9 @@ class Writer final : public Callback, public OccasionalWeightReader {
 
   void on_epoch_end(int64_t epoch, Logs& logs) override {
     const int64_t every = options_.histogram_freq;
-    // Gathered before anything is written, which may fail on this process alone.
+    // All-gathered before anything is written, since writing may fail on this process alone.
     std::vector<at::Tensor> weights;
-    if (every > 0 && epoch % every == 0) weights = whole_weights();
+    if (every > 0 && epoch % every == 0) weights = full_weights();
     if (!params().is_first_rank) return;
     write_values(epoch, logs);
     write_histograms(epoch, weights);
@@ -106,13 +106,13 @@ class Writer final : public Callback, public OccasionalWeightReader {
   }
 
  private:
-  /// A log that cannot be written does not end a run.
+  /// Flushes; warns on failure, since logging must not end a run.
   void flush(LazyWriter& writer) {
     try {
       writer.flush();
     } catch (const FileError& error) {
       warn_once(warned_of_file_,
-                str("TensorBoard's values wait until they can be written: ", error.what()));
+                str("TensorBoard could not write its values and will retry: ", error.what()));
     }
   }
 
@@ -135,14 +135,15 @@ class Writer final : public Callback, public OccasionalWeightReader {
     train_.get().scalar("epoch_steps_per_second", steps / (now() - epoch_begin_), epoch);
   }
 
-  /// Those to be written: none but on the first process, though every process gathers them.
-  std::vector<at::Tensor> whole_weights() const {
-    std::vector<at::Tensor> whole;
+  /// Returns the unsharded weights; empty but on the first process, though all processes
+  /// all-gather.
+  std::vector<at::Tensor> full_weights() const {
+    std::vector<at::Tensor> tensors;
     for (const Variable& weight : model().weights()) {
       const at::Tensor values = weight.value().full();
-      if (params().is_first_rank) whole.push_back(values);
+      if (params().is_first_rank) tensors.push_back(values);
     }
-    return whole;
+    return tensors;
   }
 
   void write_histograms(int64_t epoch, const std::vector<at::Tensor>& weights) {
@@ -156,7 +157,7 @@ class Writer final : public Callback, public OccasionalWeightReader {
       if (left_out > 0) {
         warn_once(warned_of_values_,
                   str("TensorBoard's histograms leave out values that are not "
-                      "finite numbers below 1e300, as ",
+                      "finite numbers below 1e300, for example ",
                       left_out, " of ", variables[i].path(), " in epoch ", epoch + 1));
       }
       train_.get().histogram(variables[i].path() + "/histogram", numbers, epoch);
@@ -185,7 +186,7 @@ UpdateFreq::UpdateFreq(const char* word) : batches_(std::string(word) == "batch"
 UpdateFreq::UpdateFreq(int batches) : batches_(batches) {
   if (batches > 0) return;
   throw ConfigError("TensorBoard", "update_freq is at least 1", str(batches),
-                    "pass how many batches lie between values");
+                    "pass the number of batches between values");
 }
 
 TensorBoard::TensorBoard(const TensorBoardOptions& options)

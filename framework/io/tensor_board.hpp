@@ -7,15 +7,14 @@
 
 namespace tessera {
 
-/// When TensorBoard writes values of batches: "epoch" for never, "batch", or a number N for every
-/// N-th.
+/// When TensorBoard writes values of batches: "epoch" (never), "batch" (each), or every N batches.
 class UpdateFreq {
  public:
-  /// Throws ConfigError for another word.
+  /// Throws ConfigError unless "epoch" or "batch".
   UpdateFreq(const char* word);  // NOLINT: reads as data
   /// Throws ConfigError unless positive.
   UpdateFreq(int batches);  // NOLINT
-  /// `batch` counts from 1.
+  /// Returns whether values of a batch are written. `batch` counts from 1.
   bool due(int64_t batch) const { return batches_ > 0 && batch % batches_ == 0; }
 
  private:
@@ -25,12 +24,11 @@ class UpdateFreq {
 /// The options of TensorBoard.
 struct TensorBoardOptions {
   std::string log_dir = "logs";  ///< folder of the event files
-  /// Epochs from one histogram of every weight to the next; 0: none.
+  /// Epochs between two histograms of all weights (0: none).
   int64_t histogram_freq = 0;
-  /// Whether steps per second are written too, by epoch and, with `update_freq`, by batch.
+  /// Whether to write steps per second too, by epoch and, with `update_freq`, by batch.
   bool write_steps_per_second = false;
-  /// When values are written by batch: never with "epoch", after each with "batch", or after every
-  /// so many.
+  /// When to write values by batch: "epoch" (never), "batch" (each), or every N batches.
   UpdateFreq update_freq = "epoch";
 };
 
@@ -39,9 +37,9 @@ struct TensorBoardOptions {
 /// rate, histograms `<weight>/histogram` (keras.callbacks.TensorBoard).
 class TensorBoard : public CallbackHandle {
  public:
-  /// Throws ConfigError for a negative frequency. Training throws FileError where no event file can
-  /// be made; where it cannot be written, as on a full disk, it warns once and goes on, and what
-  /// was to be written follows later. Histograms leave out what is not finite, with a warning.
+  /// Throws ConfigError for a negative frequency. Training throws FileError if an event file cannot
+  /// be created. If one cannot be written, for example on a full disk, it warns once, continues,
+  /// and writes the pending records later. Histograms leave out non-finite values, with a warning.
   explicit TensorBoard(const TensorBoardOptions& options = {});
 };
 

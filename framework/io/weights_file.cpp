@@ -26,7 +26,7 @@ using namespace detail;
 namespace {
 
 constexpr const char* other_model =
-    "load a file of the same model; a Checkpoint restores a part of one, with expect_partial";
+    "load a file of the same model, or restore parts from a Checkpoint with expect_partial";
 
 std::string dtype_of(const Variable& weight) {
   return safetensors_dtype(weight.dtype(), weight.path());
@@ -62,18 +62,18 @@ bool fits(const SafeTensor* found, const Variable& weight) {
   return found && found->shape == weight.shape() && found->dtype == dtype_of(weight);
 }
 
-/// As Keras counts.
+/// Bytes of a gigabyte in Keras' max_shard_size.
 constexpr double gigabyte = 1 << 30;
 
-bool is_kerass(const std::string& path) {
+bool is_keras_file(const std::string& path) {
   return path.ends_with(".h5") || path.ends_with(".hdf5") || path.ends_with(".weights.json");
 }
 
 void check_overwrite(const Mesh& mesh, const std::string& path, bool overwrite) {
   collectively(mesh, path, [&] {
     if (overwrite || !is_first_rank(mesh) || !exists(path)) return;
-    throw FileError(path, "no file lies there with overwrite = false", "one",
-                    "give another path, or overwrite it");
+    throw FileError(path, "the file must not exist with overwrite = false", "an existing file",
+                    "pass another path, or overwrite = true");
   });
 }
 
@@ -81,11 +81,11 @@ void save_safetensors(const Layer& model, const std::string& path) {
   const c10::InferenceMode inference;
   const std::vector<Variable> weights = model.weights();
   const Mesh mesh = mesh_of(weights);
-  std::vector<at::Tensor> whole;
+  std::vector<at::Tensor> full_tensors;
   std::vector<SafeTensor> tensors;
   for (const Variable& weight : weights) {
-    whole.push_back(weight.value().full().contiguous());
-    const at::Tensor& tensor = whole.back();
+    full_tensors.push_back(weight.value().full().contiguous());
+    const at::Tensor& tensor = full_tensors.back();
     const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
     tensors.push_back({weight.path(),
                        dtype_of(weight),
@@ -111,17 +111,18 @@ void load_safetensors(Layer& model, const std::string& path, const LoadWeightsOp
     }
   }
   for (auto& [weight, tensor] : pairs) {
-    at::Tensor whole = at::empty(weight.shape(), at::TensorOptions().dtype(weight.dtype()));
-    std::copy(tensor->data.begin(), tensor->data.end(), static_cast<std::byte*>(whole.data_ptr()));
-    weight.assign(pack(std::move(whole), weight.layout()));
+    at::Tensor full_tensor = at::empty(weight.shape(), at::TensorOptions().dtype(weight.dtype()));
+    std::copy(tensor->data.begin(), tensor->data.end(),
+              static_cast<std::byte*>(full_tensor.data_ptr()));
+    weight.assign(pack(std::move(full_tensor), weight.layout()));
   }
   warn_of_skipped(mesh_of(model.weights()), path, skipped);
 }
 
-void load_kerass(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
+void load_keras_file(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
   std::optional<KerasStore> store;
   collectively(mesh_of(model.weights()), path, [&] { store.emplace(path); });
-  take_weights(model, *store, options);
+  load_keras_weights(model, *store, options);
 }
 
 }  // namespace
@@ -132,13 +133,14 @@ void save_weights(const Layer& model, const std::string& path, const SaveWeights
   check_overwrite(mesh, path, options.overwrite);
   const bool in_several = path.ends_with(".weights.json");
   if (in_several != options.max_shard_size.has_value()) {
-    throw ConfigError(path, "max_shard_size for files that end in .weights.json, and no others",
-                      in_several ? "none" : str(*options.max_shard_size),
-                      in_several ? "give it" : "change the ending, or leave it out");
+    throw ConfigError(
+        path, "max_shard_size is for files that end in .weights.json, which require it",
+        in_several ? "none" : str(*options.max_shard_size),
+        in_several ? "pass max_shard_size" : "change the extension, or omit max_shard_size");
   }
   if (in_several) {
     write_shards(mesh, keras_output(model, true), path, *options.max_shard_size * gigabyte);
-  } else if (is_kerass(path)) {
+  } else if (is_keras_file(path)) {
     write_one_file(mesh, keras_output(model, true), path);
   } else {
     save_safetensors(model, path);
@@ -147,7 +149,8 @@ void save_weights(const Layer& model, const std::string& path, const SaveWeights
 
 void load_weights(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
   check_built(model);
-  is_kerass(path) ? load_kerass(model, path, options) : load_safetensors(model, path, options);
+  is_keras_file(path) ? load_keras_file(model, path, options)
+                      : load_safetensors(model, path, options);
 }
 
 void Model::save_weights(const std::string& path, const SaveWeightsOptions& options) const {

@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-/// One place where shards live: a virtual CPU ("cpu:3") or a GPU ("cuda:0").
+/// A device that stores shards: a virtual CPU ("cpu:3") or a GPU ("cuda:0").
 /// Virtual CPUs of one process share its memory and threads.
 struct Device {
   enum class Type : uint8_t { cpu, cuda };
@@ -15,16 +15,16 @@ struct Device {
   bool operator==(const Device&) const = default;
 };
 
-/// n virtual CPUs, "cpu:0" to "cpu:n-1". Throws MeshError for n < 1.
+/// Returns n virtual CPUs, "cpu:0" to "cpu:n-1". Throws MeshError for n < 1.
 std::vector<Device> virtual_cpus(int64_t n);
 
-/// n GPUs, "cuda:0" to "cuda:n-1". Throws MeshError for n < 1.
+/// Returns n GPUs, "cuda:0" to "cuda:n-1". Throws MeshError for n < 1.
 std::vector<Device> cuda_devices(int64_t n);
 
 /// "cpu:3", "cuda:0".
 std::string to_string(Device device);
 
-/// The device that to_string() wrote. Throws MeshError on any other text.
+/// Parses the text of to_string(). Throws MeshError on any other text.
 Device device_from_string(const std::string& text);
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ LayoutError unreadable_layout(const std::string& text) {
                      "use the text of Layout::to_string()");
 }
 
-/// The axis at the head of `text`, which is cut off it with the comma behind it.
+/// Parses the first axis of `text` and removes it and the comma after it.
 AxisSpec take_axis(std::string& text) {
   const bool several = text[0] == '(';
   const size_t end = several ? text.find(')') : text.find(',');
@@ -46,9 +46,9 @@ AxisSpec take_axis(std::string& text) {
   return several ? AxisSpec(std::move(dims)) : AxisSpec(dims[0]);
 }
 
-void check_rank(int64_t rank, int64_t least) {
-  if (rank < least || rank > 64) {
-    throw LayoutError("layout", str("the rank of this layout is ", least, " to 64"),
+void check_rank(int64_t rank, int64_t min_rank) {
+  if (rank < min_rank || rank > 64) {
+    throw LayoutError("layout", str("the rank of this layout is ", min_rank, " to 64"),
                       str("rank ", rank), "pass the number of the tensor's axes");
   }
 }
@@ -85,7 +85,7 @@ Layout Layout::from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, D
     for (int dim : dims) {
       const DimMask bit = 1u << dim;
       if ((state.sharded | pending) & bit) {
-        throw LayoutError("layout", "a mesh dimension cuts at most one axis",
+        throw LayoutError("layout", "a mesh dimension shards at most one axis",
                           "\"" + mesh.names(bit) + "\" twice",
                           "use another dimension or leave one axis unsharded");
       }
@@ -143,7 +143,7 @@ Layout Layout::remove(const std::vector<int64_t>& removed) const {
   std::vector<bool> drop(state_->axes.size());
   for (int64_t axis : removed) {
     if (axis < -rank() || axis >= rank()) {
-      throw LayoutError("layout", str("axes to remove lie in [", -rank(), ", ", rank(), ")"),
+      throw LayoutError("layout", str("axes to remove are in [", -rank(), ", ", rank(), ")"),
                         str("axis ", axis, " of ", describe()), "name an axis the layout has");
     }
     drop[static_cast<size_t>(axis < 0 ? axis + rank() : axis)] = true;
@@ -152,7 +152,7 @@ Layout Layout::remove(const std::vector<int64_t>& removed) const {
   for (size_t a = 0; a < drop.size(); ++a) {
     if (!drop[a]) axes.push_back(state_->axes[a]);
   }
-  return from_axes(mesh(), std::move(axes), pending_dims(), pending_kind());
+  return from_axes(mesh(), std::move(axes), partial_dims(), partial_kind());
 }
 
 std::string Layout::to_string() const {
@@ -176,8 +176,8 @@ Layout Layout::from_string(const std::string& text) {
 std::string Layout::describe() const {
   if (!defined()) return "(no layout)";
   std::string text = tessera::to_string(spec());
-  if (is_pending()) {
-    text += " +" + tessera::to_string(pending_kind()) + " over " + mesh().names(pending_dims());
+  if (is_partial()) {
+    text += " +" + tessera::to_string(partial_kind()) + " over " + mesh().names(partial_dims());
   }
   return text;
 }
@@ -189,7 +189,7 @@ bool Layout::operator==(const Layout& other) const {
          state_->kind == other.state_->kind && state_->mesh == other.state_->mesh;
 }
 
-Layout Layout::with_pending(DimMask dims, Reduce kind) const {
+Layout Layout::with_partial(DimMask dims, Reduce kind) const {
   return from_axes(mesh(), state_->axes, dims, kind);
 }
 

@@ -12,17 +12,17 @@
 
 namespace tessera {
 
-/// How addends that lie on different devices combine into the value.
+/// The reduction that combines the partial sums (or maxima, minima) of different devices.
 enum class Reduce : uint8_t { sum, max, min };
 
 /// "sum", "max", "min".
 std::string to_string(Reduce kind);
 
-/// The word for an axis that is not cut up.
+/// Marks an axis that is not sharded.
 inline constexpr const char* unsharded = "unsharded";
 
-/// Where one tensor axis goes: nowhere (`unsharded`, nullptr), to one mesh dimension ("batch"), or
-/// to several, the first one most significant ({"height", "width"}).
+/// The mesh dimensions that shard one tensor axis: none (`unsharded`, nullptr), one ("batch"), or
+/// several, most significant first ({"height", "width"}).
 class AxisSpec {
  public:
   AxisSpec(std::nullptr_t) {}                                // NOLINT: reads as data
@@ -49,27 +49,28 @@ using LayoutSpec = std::vector<AxisSpec>;
 /// "(unsharded, model)".
 std::string to_string(const LayoutSpec& spec);
 
-/// How a tensor's axes are cut over a mesh (tf.experimental.dtensor.Layout). Dimensions that no
-/// axis uses hold replicas. A handle: copies share one immutable layout.
+/// The sharding of a tensor's axes over a mesh (tf.experimental.dtensor.Layout). The tensor is
+/// replicated over dimensions that no axis uses. A handle: copies share one immutable layout.
 ///
-/// The runtime's own layouts may also be *pending*: each coordinate along the pending dimensions
-/// holds an addend, and the value is their sum (or max, or min). Users neither write nor see these.
+/// Layouts of the runtime may also be *pending*: each coordinate along the pending dimensions holds
+/// a partial sum, and the value is the sum (or max, or min) of these. Operations may return such
+/// values; fetch_layout() returns the resolved layout.
 class Layout {
  public:
   Layout() = default;
-  /// Throws LayoutError for a dimension the mesh lacks or one used twice.
+  /// Throws LayoutError for an unknown or repeated mesh dimension.
   Layout(const LayoutSpec& axes, const Mesh& mesh);
 
   static Layout replicated(const Mesh& mesh, int64_t rank);
-  /// First axis over `dim`, the others unsharded.
+  /// Shards the first axis over `dim`.
   static Layout batch_sharded(const Mesh& mesh, const std::string& dim, int64_t rank);
-  /// Last axis over `dim`, the others unsharded.
+  /// Shards the last axis over `dim`.
   static Layout inner_sharded(const Mesh& mesh, const std::string& dim, int64_t rank);
 
   bool defined() const { return state_ != nullptr; }
   const Mesh& mesh() const { return state().mesh; }
   int64_t rank() const { return static_cast<int64_t>(state().axes.size()); }
-  /// Mesh dimensions, by position, that cut `axis`; most significant first.
+  /// Positions of the mesh dimensions that shard `axis`, most significant first.
   const std::vector<int>& axis(int64_t axis) const {
     return state().axes[static_cast<size_t>(axis)];
   }
@@ -78,11 +79,12 @@ class Layout {
   bool is_fully_replicated() const { return state().sharded == 0 && state().pending == 0; }
   LayoutSpec spec() const;
 
-  /// The layout without the given axes (the guides' `delete`): a bias' layout from its kernel's is
-  /// `kernel.remove({0})`. Throws LayoutError for an axis it lacks.
+  /// Returns the layout without the given axes (`Layout.delete` of TensorFlow's guides):
+  /// `kernel.remove({0})` is the layout of a kernel's bias. Throws LayoutError for an axis out of
+  /// range.
   Layout remove(const std::vector<int64_t>& axes) const;
 
-  /// "sharding_specs:batch,unsharded mesh:name|batch=4|…", and back.
+  /// "sharding_specs:batch,unsharded mesh:name|batch=4|…"; from_string() is the inverse.
   std::string to_string() const;
   static Layout from_string(const std::string& text);
   /// "(batch, unsharded)"; a pending layout adds "+sum over model".
@@ -92,25 +94,26 @@ class Layout {
   size_t hash() const { return state_ ? state().hash : 0; }
 
   // For the runtime.
-  detail::DimMask sharded_dims() const { return state().sharded; }
-  detail::DimMask pending_dims() const { return state().pending; }
-  Reduce pending_kind() const { return state().kind; }
-  bool is_pending() const { return state().pending != 0; }
-  detail::DimMask used_dims() const { return state().sharded | state().pending; }
-  /// The layout of positions of mesh dimensions, by axis. Throws LayoutError if one is used twice.
-  static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes,
-                          detail::DimMask pending = 0, Reduce kind = Reduce::sum);
+  DimMask sharded_dims() const { return state().sharded; }
+  DimMask partial_dims() const { return state().pending; }
+  Reduce partial_kind() const { return state().kind; }
+  bool is_partial() const { return state().pending != 0; }
+  DimMask used_dims() const { return state().sharded | state().pending; }
+  /// Builds a layout from the positions of mesh dimensions of each axis. Throws LayoutError if a
+  /// dimension is used twice.
+  static Layout from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, DimMask pending = 0,
+                          Reduce kind = Reduce::sum);
   const std::vector<std::vector<int>>& axes() const { return state().axes; }
-  Layout with_pending(detail::DimMask dims, Reduce kind) const;
-  /// The layout of the value once its pending reduction is done: replicated over those dimensions.
-  Layout resolved() const { return is_pending() ? with_pending(0, Reduce::sum) : *this; }
+  Layout with_partial(DimMask dims, Reduce kind) const;
+  /// Returns the layout after the partial sum is resolved: replicated over the pending dimensions.
+  Layout resolved() const { return is_partial() ? with_partial(0, Reduce::sum) : *this; }
 
  private:
   struct State {
     Mesh mesh;
     std::vector<std::vector<int>> axes;
-    detail::DimMask sharded = 0;
-    detail::DimMask pending = 0;
+    DimMask sharded = 0;
+    DimMask pending = 0;
     Reduce kind = Reduce::sum;
     size_t hash = 0;
   };

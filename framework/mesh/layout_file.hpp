@@ -10,17 +10,18 @@
 
 namespace tessera {
 
-/// What a layouts file says; every part may be absent:
+/// The content of a layouts file; every key may be absent:
 ///
 ///     {"mesh": {"batch": 4, "model": 2},
 ///      "data": {"x": ["batch", null], "y": ["batch"]},
 ///      "layouts": [{"match": "hidden/kernel", "layout": [null, "model"]}],
 ///      "on_multiple": "error"}
 ///
-/// "data" are "x", "y" and "sample_weight", or an input or output of the model by its name. A rule
-/// matches weights or, if it matches none, values: "hidden/output", "attention/input" (LayoutRule).
-/// An axis is null or "unsharded", the name of a mesh dimension, or a list of names. A rule may add
-/// "use", "slots" and "optional" (LayoutRule).
+/// Keys of "data" are "x", "y" and "sample_weight", or names of the model's inputs and outputs. A
+/// rule matches weights or, if it matches none, values: "hidden/output", "attention/input"
+/// (LayoutRule). An axis is null or "unsharded", the name of a mesh dimension, or a list of names.
+/// A rule may add "use", "slots", "reshard" ("never" or "after_forward") and "optional"
+/// (LayoutRule).
 struct LayoutFile {
   std::optional<MeshDims> mesh = std::nullopt;
   std::map<std::string, LayoutSpec> data = {};
@@ -29,25 +30,25 @@ struct LayoutFile {
   bool operator==(const LayoutFile&) const = default;
 };
 
-/// The content of a layouts file. Throws FileError if it cannot be read, ConfigError with the place
+/// Reads a layouts file. Throws FileError if it cannot be read, and ConfigError with the position
 /// if it is not JSON of that form.
 LayoutFile read_layout_file(const std::string& path);
 
 namespace detail {
 
-/// The content of a layouts file from a JSON value; `source` names it in errors.
+/// Parses the content of a layouts file; errors call it `source`.
 LayoutFile layout_file_from_json(const Json& json, const std::string& source);
 
 }  // namespace detail
 
-/// The layout map that a file describes, over `mesh`. Throws LayoutError as LayoutMap::add and
-/// LayoutMap::set_data do.
+/// Builds the layout map of a file over `mesh`. Throws LayoutError like LayoutMap::add and
+/// LayoutMap::set_data.
 LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh);
 
-/// A layout map and its mesh's dimensions in the form of a layouts file.
+/// Returns a layout map and its mesh's dimensions as the JSON of a layouts file.
 Json to_json(const LayoutMap& map);
 
-/// The layout map that to_json() wrote, over `mesh`.
+/// Parses the output of to_json() into a layout map over `mesh`.
 LayoutMap layout_map_from_json(const Json& json, const Mesh& mesh,
                                const std::string& source = "layouts");
 

@@ -15,16 +15,16 @@ using namespace detail;
 
 namespace {
 
-// Paths are a few names long; RE2 would spend seconds and megabytes on reading a long expression.
+// Paths are a few names long; RE2 would spend seconds and megabytes on compiling a long expression.
 constexpr size_t max_match_bytes = 16384;
 
-/// A rule or path as the place of an error.
-std::string place_of(const std::string& match) {
+/// Returns a rule or path as the prefix of an error.
+std::string error_prefix(const std::string& match) {
   return match.empty() ? "layout rule" : one_line(match);
 }
 
-/// Name of a construct that RE2 lacks, from the part of the expression that it stumbled over; empty
-/// if the expression is wrong in another way.
+/// Returns the name of a construct that RE2 lacks, from the part of the expression that RE2
+/// rejected; empty if the expression is invalid for another reason.
 std::string unsupported_construct(const std::string& match, const std::string& part) {
   constexpr std::pair<std::string_view, std::string_view> names[] = {
       {"(?=", "look-ahead"},           {"(?!", "look-ahead"},      {"(?<=", "look-behind"},
@@ -40,7 +40,7 @@ std::string unsupported_construct(const std::string& match, const std::string& p
 
 std::shared_ptr<const RE2> compile(const std::string& match) {
   if (match.size() > max_match_bytes) {
-    throw LayoutError(place_of(match), str("a rule has at most ", max_match_bytes, " bytes"),
+    throw LayoutError(error_prefix(match), str("a rule has at most ", max_match_bytes, " bytes"),
                       str(match.size(), " bytes"), "write a shorter expression");
   }
   RE2::Options options;
@@ -50,15 +50,16 @@ std::shared_ptr<const RE2> compile(const std::string& match) {
   if (expression->ok()) return expression;
   const std::string unsupported = unsupported_construct(match, expression->error_arg());
   if (!unsupported.empty()) {
-    throw LayoutError(place_of(match), "a rule is an RE2 expression, which has no such construct",
-                      unsupported, "write the rule without it, for example as several rules");
+    throw LayoutError(error_prefix(match),
+                      "a rule is an RE2 expression, which has no such construct", unsupported,
+                      "write the rule without it, for example as several rules");
   }
-  throw LayoutError(place_of(match), "a rule is a valid RE2 expression",
+  throw LayoutError(error_prefix(match), "a rule is a valid RE2 expression",
                     in_quotes(expression->error()),
                     "correct it, with a backslash before each special character of a name");
 }
 
-/// Throws LayoutError for an unknown or repeated dimension; `rule` and `part` say where it stands.
+/// Throws LayoutError for an unknown or repeated dimension; errors name `rule` and `part`.
 void check_spec(const LayoutSpec& spec, const Mesh& mesh, const std::string& rule,
                 const std::string& part) {
   DimMask used = 0;
@@ -80,7 +81,7 @@ void check_spec(const LayoutSpec& spec, const Mesh& mesh, const std::string& rul
   }
 }
 
-/// Whether every axis of `fine` is cut as in `coarse`, or further.
+/// Whether every axis of `fine` begins with the mesh dimensions of that axis in `coarse`.
 bool refines(const LayoutSpec& fine, const LayoutSpec& coarse) {
   for (size_t axis = 0; axis < coarse.size(); ++axis) {
     const auto& outer = coarse[axis].dims();
@@ -93,7 +94,7 @@ bool refines(const LayoutSpec& fine, const LayoutSpec& coarse) {
 }
 
 void check_rule(const LayoutRule& rule, const Mesh& mesh) {
-  const std::string where = place_of(rule.match);
+  const std::string where = error_prefix(rule.match);
   check_spec(rule.layout, mesh, where, "layout");
   for (const auto& [part, spec] : {std::pair("use", &rule.use), std::pair("slots", &rule.slots)}) {
     if (!*spec) continue;
@@ -105,13 +106,13 @@ void check_rule(const LayoutRule& rule, const Mesh& mesh) {
     }
   }
   if (rule.slots && !refines(*rule.slots, rule.layout)) {
-    throw LayoutError(where, "slots cuts every axis as layout does, or further",
+    throw LayoutError(where, "slots shards every axis over the mesh dimensions of layout first",
                       "layout " + to_string(rule.layout) + ", slots " + to_string(*rule.slots),
                       "begin each axis of slots with the mesh dimensions of layout");
   }
 }
 
-/// The layout of a vector along the last axis of `layout`.
+/// Returns the layout of a vector along the last axis of `layout`.
 Layout last_axis(const Layout& layout) {
   return Layout::from_axes(layout.mesh(), {layout.axes().back()});
 }
@@ -142,7 +143,7 @@ LayoutMap::Slot& LayoutMap::Slot::operator=(LayoutSpec layout) {
 
 LayoutMap::Slot& LayoutMap::Slot::operator=(const Layout& layout) {
   if (!layout.defined() || !(layout.mesh() == map_.mesh_)) {
-    throw LayoutError(place_of(match_), "a rule's layout lies on the mesh of the layout map",
+    throw LayoutError(error_prefix(match_), "a rule's layout is on the mesh of the layout map",
                       layout.defined() ? "mesh " + layout.mesh().describe() : "no layout",
                       "build the layout on the map's mesh");
   }
@@ -156,7 +157,7 @@ LayoutMap::LayoutMap(const Mesh& mesh, LayoutMapOptions options) : mesh_(mesh), 
 void LayoutMap::add(LayoutRule rule) {
   for (const LayoutRule& other : rules_) {
     if (other.match != rule.match) continue;
-    throw LayoutError(place_of(rule.match), "each rule has a match of its own", "two rules for it",
+    throw LayoutError(error_prefix(rule.match), "each rule has its own match", "two rules for it",
                       "remove one of the two");
   }
   set(std::move(rule));
@@ -189,7 +190,7 @@ void LayoutMap::set_data_names(std::vector<std::string> inputs, std::vector<std:
   for (const auto& [name, spec] : data_) {
     const auto count = std::count(names.begin(), names.end(), name);
     if (count == 1) continue;
-    throw LayoutError(place_of("data." + name),
+    throw LayoutError(error_prefix("data." + name),
                       "data layouts are for x, y, sample_weight, or one input or output by its "
                       "name",
                       count == 0 ? in_quotes(name) : in_quotes(name) + " for both",
@@ -213,7 +214,7 @@ int LayoutMap::match(const std::string& path, const char* what) const {
   if (found.size() > 1 && options_.on_multiple == OnMultiple::error) {
     std::vector<std::string> names;
     for (size_t rule : found) names.push_back(rules_[rule].match);
-    throw LayoutError(place_of(path), str("at most one layout rule matches a ", what),
+    throw LayoutError(error_prefix(path), str("at most one layout rule matches a ", what),
                       "rules " + quoted_list(names),
                       str("narrow one of them, or add a rule with the ", what, "'s exact path"));
   }
@@ -224,7 +225,7 @@ void LayoutMap::check_rank(const LayoutRule& rule, const std::string& path, int6
                            const char* what, const std::string& shape) const {
   if (static_cast<int64_t>(rule.layout.size()) == rank) return;
   throw LayoutError(
-      place_of(path),
+      error_prefix(path),
       str("rule ", in_quotes(rule.match), " has a layout of rank ", rule.layout.size(), ", the ",
           what, " has rank ", rank),
       "layout " + to_string(rule.layout) + (shape.empty() ? "" : ", shape " + shape),
@@ -235,9 +236,9 @@ Placement LayoutMap::place(int rule_index, const std::string& path, const Shape&
   const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
   check_rank(rule, path, static_cast<int64_t>(shape.size()), "weight", to_string(shape));
   if (rule.reshard_after_forward && !rule.use) {
-    throw LayoutError(place_of(path),
-                      str("rule ", in_quotes(rule.match), " reshards what it gathers"), "no use",
-                      "give the layout that operations use the weight in, or leave reshard out");
+    throw LayoutError(error_prefix(path),
+                      str("rule ", in_quotes(rule.match), " has reshard, which needs use"),
+                      "no use", "add use, the layout to gather the weight to, or remove reshard");
   }
   Placement placement{.shape = shape,
                       .layout = Layout(rule.layout, mesh_),
@@ -282,8 +283,9 @@ std::optional<LayoutMap::ValuePlacement> LayoutMap::find_value(const std::string
   if (found < 0) return std::nullopt;
   const LayoutRule& rule = rules_[static_cast<size_t>(found)];
   if (rule.use || rule.slots) {
-    throw LayoutError(place_of(path), str("rule ", in_quotes(rule.match), " has a layout alone"),
-                      rule.use ? "use" : "slots", "leave it out: it is for weights");
+    throw LayoutError(error_prefix(path),
+                      str("rule ", in_quotes(rule.match), " places a value and has only a layout"),
+                      rule.use ? "use" : "slots", "remove it: it is for weights");
   }
   check_rank(rule, path, rank, "value");
   return ValuePlacement{Layout(rule.layout, mesh_), rule.reshard_after_forward};
@@ -294,7 +296,7 @@ void LayoutMap::check_all_used(const std::vector<std::string>& paths) const {
     const auto matched = [&](const std::string& path) { return matches(rule, path); };
     if (rules_[rule].optional || std::any_of(paths.begin(), paths.end(), matched)) continue;
     const std::vector<std::string> close = nearest_three(rules_[rule].match, paths);
-    throw LayoutError(place_of(rules_[rule].match),
+    throw LayoutError(error_prefix(rules_[rule].match),
                       "a layout rule matches at least one weight or value of the model",
                       paths.empty()   ? "a model without weights"
                       : close.empty() ? "paths " + quoted_list(paths, 8)
@@ -334,7 +336,7 @@ Layout LayoutMap::data_layout(const std::string& name, int64_t rank, size_t inde
 std::string LayoutMap::describe() const {
   std::string text;
   for (const LayoutRule& rule : rules_) {
-    text += place_of(rule.match) + ": " + to_string(rule.layout);
+    text += error_prefix(rule.match) + ": " + to_string(rule.layout);
     if (rule.use) text += ", use " + to_string(*rule.use);
     if (rule.slots) text += ", slots " + to_string(*rule.slots);
     if (rule.reshard_after_forward) text += ", reshard after_forward";

@@ -15,7 +15,7 @@ class RE2;
 
 namespace tessera {
 
-/// What a LayoutMap does with a path that several expressions match.
+/// How a LayoutMap treats a path that several expressions match.
 enum class OnMultiple : uint8_t { error, first };
 
 /// The options of LayoutMap.
@@ -24,63 +24,65 @@ struct LayoutMapOptions {
   OnMultiple on_multiple = OnMultiple::error;
 };
 
-/// The layout of the weights whose path is `match` or is matched, as a whole, by the RE2 expression
-/// `match`. A rule that matches no weight of the model places values that its layers compute:
-/// "PATH/input" is what the layer at PATH is called on ("PATH/input_1" the second input, and so
-/// on), "PATH/output" what it gives, and "PATH/NAME" a value that the layer itself names.
+/// Places the weights whose path equals `match`, or is matched in full by it as an RE2 expression.
+/// A rule that matches no weight of the model places values that the model's layers compute:
+/// "PATH/input" is the input of the layer at PATH ("PATH/input_1" its second input, and so on),
+/// "PATH/output" its output, and "PATH/NAME" a value that the layer names.
 struct LayoutRule {
   std::string match = {};
   LayoutSpec layout = {};
-  /// What ops gather the weight to, while it rests in `layout` (fully sharded data parallelism).
-  /// For weights alone, as is `slots`.
+  /// Layout to which a weight stored in `layout` is gathered before operations use it (fully
+  /// sharded data parallelism). Weights only.
   std::optional<LayoutSpec> use = std::nullopt;
-  /// Where optimizer slots rest: `layout`, cut further (ZeRO).
+  /// Layout of the optimizer slots: `layout`, sharded over further dimensions (ZeRO). Weights only.
   std::optional<LayoutSpec> slots = std::nullopt;
-  /// Whether what was gathered, a weight's `use` or a value that is placed, is let go behind the
-  /// forward pass and gathered anew in the backward pass: less memory for more communication, and
-  /// the same numbers (reshard_after_forward of PyTorch's fully_shard).
+  /// Whether a weight in `use`, or a placed value, is released after the forward pass and resharded
+  /// again in the backward pass: less memory, more communication, equal results
+  /// (reshard_after_forward of PyTorch's fully_shard, whose default is true).
   bool reshard_after_forward = false;
-  /// Whether the rule may match nothing at all.
+  /// Whether the rule may match nothing.
   bool optional = false;
   bool operator==(const LayoutRule&) const = default;
 };
 
-/// Where one weight goes.
+/// The layouts of one weight.
 struct Placement {
   Shape shape = {};
   Layout layout = {};
   std::optional<Layout> use = std::nullopt;
   std::optional<Layout> slots = std::nullopt;
   bool reshard_after_forward = false;
-  /// Position of the rule in LayoutMap::rules(), -1 where none matched.
+  /// Position of the rule in LayoutMap::rules(), -1 if none matched.
   int rule = -1;
 };
 
-/// Layouts of a model's weights and of what its layers compute by their path, and of its data by
-/// name (keras.distribution.LayoutMap):
+/// Layouts of a model's weights and values by path, and of its data by name
+/// (keras.distribution.LayoutMap):
 ///
 ///     LayoutMap layouts(mesh);
 ///     layouts["hidden/kernel"] = {unsharded, "model"};
 ///     layouts[".*/gamma"] = {unsharded};
 ///     layouts["hidden/output"] = {"batch", unsharded};
 ///
-/// A weight's layout is that of the rule with its exact path; else of the one expression that
-/// matches the whole path; else, for a vector as long as the last axis of its layer's kernel, the
-/// layout of that axis; else replicated. Expressions are RE2's: no look-around, no back-references.
+/// A weight takes its layer's own layout argument, if given; else the rule with its exact path;
+/// else the expression that matches its full path (of several: see OnMultiple); else, if it is a
+/// vector as long as the last axis of its layer's kernel, the layout of that axis; else it is
+/// replicated. Unlike Keras, an expression must match the full path, and assigning to a path again
+/// replaces its rule. Expressions are RE2's: no look-around, no back-references.
 class LayoutMap {
  public:
-  /// Where one value goes.
+  /// The layout of one value.
   struct ValuePlacement {
     Layout layout = {};
     bool reshard_after_forward = false;
   };
 
-  /// What `layouts["path"]` returns: assigning a layout to it sets the rule, replacing any before.
+  /// The result of `layouts["path"]`: assigning a layout to it sets or replaces the rule.
   class Slot {
    public:
-    /// Throws LayoutError as LayoutMap::add does, except for a repeated rule.
+    /// Throws LayoutError like LayoutMap::add, except for a repeated rule.
     Slot& operator=(LayoutSpec layout);
-    /// Throws LayoutError also if `layout` lies on another mesh.
+    /// Throws LayoutError also if `layout` is of another mesh.
     Slot& operator=(const Layout& layout);
 
    private:
@@ -103,37 +105,39 @@ class LayoutMap {
 
   /// Appends a rule. Throws LayoutError if a rule for the same `match` exists, the expression is
   /// invalid, a mesh dimension is unknown or used twice, the ranks of `layout`, `use` and `slots`
-  /// differ, or `slots` does not refine `layout`.
+  /// differ, or `slots` is not `layout` sharded over further dimensions.
   void add(LayoutRule rule);
 
-  /// Sets how batches of "x", "y" or "sample_weight" are cut, or of one input or output of the
-  /// model by its name. Throws LayoutError for an unknown or repeated mesh dimension.
+  /// Sets the layout of batches of "x", "y" or "sample_weight", or of the model's input or output
+  /// called `name`. Throws LayoutError for an unknown or repeated mesh dimension.
   void set_data(const std::string& name, LayoutSpec layout);
 
-  /// Says what a model's inputs and outputs are called, in their order. Throws LayoutError if data
-  /// are placed whose name is none of these, or is that of an input and of an output.
+  /// Sets the names of the model's inputs and outputs, in order. Throws LayoutError if a data entry
+  /// has an unknown name, or one that both an input and an output have.
   void set_data_names(std::vector<std::string> inputs, std::vector<std::string> outputs);
 
-  /// Where the weight `path` of shape `shape` goes; `kernel` is what find() returned for the
-  /// layer's kernel, null if it has none. Throws LayoutError if several expressions match or the
-  /// rule's rank is not the weight's, or it says `reshard` of a weight that is not gathered.
+  /// Returns the layouts of the weight `path` of shape `shape`; `kernel` is the result of find()
+  /// for the layer's kernel, null if it has none. Throws LayoutError if several expressions match
+  /// under OnMultiple::error, the ranks of rule and weight differ, or the rule has
+  /// reshard_after_forward without `use`.
   Placement find(const std::string& path, const Shape& shape,
                  const Placement* kernel = nullptr) const;
 
-  /// The rules that match none of `weights`, the paths of all weights of a model: those for values.
-  /// Throws LayoutError for one with `use` or `slots`.
+  /// Returns a map of only the rules that match none of `weights`, the paths of all weights of the
+  /// model: the rules for values.
   LayoutMap value_rules(const std::vector<std::string>& weights) const;
-  /// Where the value at `path` with `rank` axes goes, by the rules of value_rules(); nothing if
-  /// none matches. Throws LayoutError if several match or the rule's rank is another.
+  /// Returns the layout of the value at `path` with `rank` axes, or nothing if no rule matches. To
+  /// be called on the result of value_rules(). Throws LayoutError if several match under
+  /// OnMultiple::error, the rule has another rank, or it has `use` or `slots`.
   std::optional<ValuePlacement> find_value(const std::string& path, int64_t rank) const;
 
-  /// Throws LayoutError, with the nearest paths, if a rule that is not optional matches none of
-  /// `paths`, the weights and values of the whole model.
+  /// Throws LayoutError, naming the nearest paths, if a rule that is not optional matches none of
+  /// `paths`, the paths of all weights and values of the model.
   void check_all_used(const std::vector<std::string>& paths) const;
 
-  /// How a batch of "x", "y" or "sample_weight" with `rank` axes is cut; of several inputs or
-  /// outputs that of this `index`, by its own name if data are placed by it. Without an entry of
-  /// its own, axis 0 goes where axis 0 of "x" goes; without one for "x", to the mesh dimension
+  /// Returns the layout of a batch of "x", "y" or "sample_weight" with `rank` axes. `index` is the
+  /// number of the input or output; an entry under its own name takes precedence. Without an entry,
+  /// axis 0 is sharded like axis 0 of "x"; without an entry for "x", over the mesh dimension
   /// "batch" if there is one. Throws LayoutError if the entry has another rank.
   Layout data_layout(const std::string& name, int64_t rank, size_t index = 0) const;
 

@@ -30,7 +30,7 @@ void check_dims(const MeshDims& dims) {
                       in_quotes(name), "use a name like batch or model");
     }
     if (!seen.insert(name).second) {
-      throw MeshError("mesh", "dimension names differ", in_quotes(name) + " twice",
+      throw MeshError("mesh", "dimension names are unique", in_quotes(name) + " twice",
                       "give each dimension its own name");
     }
     if (size < 1 || size > max_devices || (product *= size) > max_devices) {
@@ -240,17 +240,17 @@ std::vector<std::string> split(const std::string& text, char separator) {
   return parts;
 }
 
-/// The items of a list; none of an empty text.
+/// Splits a list at its commas; an empty text has no items.
 std::vector<std::string> items(const std::string& text) {
   return text.empty() ? std::vector<std::string>() : split(text, ',');
 }
 
-int64_t parse_count(const std::string& text, const std::string& whole) {
+int64_t parse_count(const std::string& text, const std::string& mesh_text) {
   const bool sign = !text.empty() && text[0] == '-';
   const std::string digits = text.substr(sign ? 1 : 0);
   if (digits.empty() || digits.size() > 9 ||
       digits.find_first_not_of("0123456789") != digits.npos) {
-    throw MeshError("mesh", "sizes and ids are whole numbers", in_quotes(whole),
+    throw MeshError("mesh", "sizes and ids are integers", in_quotes(mesh_text),
                     "write for example batch=4,model=2");
   }
   return std::stoll(text);

@@ -23,17 +23,13 @@ const WeightPlacement* weight_placement_of(const Mesh&);
 /// Names and sizes of a mesh's dimensions, major first: {{"batch", 4}, {"model", 2}}.
 using MeshDims = std::vector<std::pair<std::string, int64_t>>;
 
-namespace detail {
-
 /// A set of mesh dimensions, one bit each, by position.
 using DimMask = uint32_t;
 
-}  // namespace detail
-
 /// Devices arranged on a grid with named dimensions (tf.experimental.dtensor.Mesh). Global device
-/// ids count row-major, last dimension fastest. A handle: copies share one immutable mesh, and two
-/// meshes are equal when dimensions, devices and the local part are, and what carries their
-/// collectives and places their weights is the same.
+/// ids are row-major, last dimension fastest. A handle: copies share one immutable mesh. Two meshes
+/// are equal if their names, dimensions, local ids and devices are equal and they share a
+/// communicator and a weight placement.
 class Mesh {
  public:
   Mesh() = default;
@@ -45,39 +41,39 @@ class Mesh {
   int64_t size() const { return state().size; }
   std::vector<std::string> dim_names() const;
   int64_t dim_size(int dim) const { return state().dims[static_cast<size_t>(dim)].second; }
-  /// Position of a dimension, -1 if there is none of that name.
+  /// Returns the position of a dimension, or -1 if no dimension has that name.
   int find(const std::string& dim) const;
-  /// Position of a dimension. Throws MeshError naming the nearest one.
+  /// Returns the position of a dimension. Throws MeshError naming the nearest one.
   int index(const std::string& dim) const;
-  /// Product of the sizes of the dimensions in `dims`.
-  int64_t size_of(detail::DimMask dims) const;
+  /// Returns the product of the sizes of the dimensions in `dims`.
+  int64_t size_of(DimMask dims) const;
   /// "batch" or "batch,model": the names of the dimensions in `dims`.
-  std::string names(detail::DimMask dims) const;
+  std::string names(DimMask dims) const;
 
-  /// Coordinates of a global device id, and back.
+  /// Returns the coordinates of a global device id; id() is the inverse.
   std::vector<int64_t> coordinates(int64_t id) const;
   int64_t id(const std::vector<int64_t>& coordinates) const;
 
-  /// Global ids of this process's devices, ascending; the device behind each.
+  /// Global ids of this process's devices, ascending, and the device of each id.
   const std::vector<int64_t>& local_ids() const { return state().local_ids; }
   const std::vector<Device>& local_devices() const { return state().local_devices; }
   bool is_local() const { return static_cast<int64_t>(local_ids().size()) == size(); }
-  /// Range of coordinates that this process holds along each dimension. Its devices fill the box of
-  /// these ranges.
+  /// The interval of coordinates that this process holds along each dimension. Its devices fill the
+  /// box of these intervals.
   const std::vector<Interval>& local_box() const { return state().local_box; }
 
-  /// The engine that carries this mesh's collectives; null for one process with all devices.
+  /// The communicator of this mesh's collectives; null if this process holds all devices.
   const std::shared_ptr<detail::Communicator>& communicator() const { return state().communicator; }
 
-  /// The mesh of the named dimensions through this process's first device; other dimensions are
-  /// fixed at its coordinates. Throws MeshError for a name the mesh lacks.
+  /// Returns the mesh of the named dimensions through this process's first device; all other
+  /// dimensions are fixed at its coordinates. Throws MeshError for an unknown name.
   Mesh sub_mesh(const std::vector<std::string>& dims) const;
 
   /// "name|batch=4,model=2|0,1,…,7|0,…,7|cpu:0,…": dimensions, global ids, local ids, devices.
   std::string to_string() const;
-  /// "batch=4, model=2", as error texts name a mesh.
+  /// "batch=4, model=2", the form in error texts.
   std::string describe() const;
-  /// The mesh that to_string() wrote; no communicator. Throws MeshError on any other text.
+  /// Parses the text of to_string(), without a communicator. Throws MeshError on any other text.
   static Mesh from_string(const std::string& text);
 
   bool operator==(const Mesh& other) const;
@@ -92,7 +88,7 @@ class Mesh {
     std::vector<Device> local_devices;
     std::vector<Interval> local_box;
     std::shared_ptr<detail::Communicator> communicator;
-    /// Null: weights rest here.
+    /// Null: weights are stored on this mesh.
     std::shared_ptr<const detail::WeightPlacement> weight_placement;
     size_t hash = 0;
   };
@@ -114,20 +110,21 @@ class Mesh {
   friend const detail::WeightPlacement* detail::weight_placement_of(const Mesh&);
 };
 
-/// A mesh over all given devices, all in this process. Without devices: virtual CPUs, as many as
-/// the dimensions ask for; one size may be -1 and is found from the devices.
+/// Creates a mesh over `devices`, all in this process (default: as many virtual CPUs as `dims`
+/// needs). One size may be -1 and is inferred from the number of devices.
 /// Throws MeshError when names repeat, sizes are below 1 or do not multiply to the device count.
 Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices = {},
                  const std::string& name = "");
 
-/// A mesh of which this process holds the devices with global ids `local_ids`, possibly none;
-/// `communicator` reaches the others. Throws MeshError unless the local ids fill a box of the grid.
+/// Creates a mesh of which this process holds the devices with global ids `local_ids`, possibly
+/// none; `communicator` reaches the others. Throws MeshError unless the local ids fill a box of the
+/// grid.
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
                       std::shared_ptr<detail::Communicator> communicator,
                       const std::string& name = "");
 
-/// Dimensions from "batch=4,model=2". Throws MeshError saying what is wrong.
+/// Parses dimensions such as "batch=4,model=2". Throws MeshError on invalid text.
 MeshDims parse_mesh_dims(const std::string& text);
 
 /// "batch=4,model=2".

@@ -17,16 +17,16 @@ using namespace detail;
 
 namespace {
 
-/// Batch shape of an Input, null for unknown extents. Throws ConfigError.
+/// Reads an Input's batch shape, null for unknown extents. Throws ConfigError.
 Shape batch_shape_from(const Json& json, const JsonPath& path) {
   if (!json.is_array() || json.empty()) {
-    json_fail(json, path, "a list of extents that begins with the batch's, null for any");
+    json_fail(json, path, "a list of extents, the batch's first, with null for any");
   }
   Shape shape;
   for (size_t a = 0; a < json.size(); ++a) {
     const int64_t extent = json[a].is_null() ? -1 : json_as<int64_t>(json[a], path.index(a));
     if (!json[a].is_null() && (extent < 1 || extent > std::numeric_limits<int32_t>::max())) {
-      json_fail(json[a], path.index(a), "null or a whole number from 1 to 2147483647");
+      json_fail(json[a], path.index(a), "null or an integer from 1 to 2147483647");
     }
     shape.push_back(extent);
   }
@@ -46,7 +46,8 @@ LayerHandle input_from_config(const Json& json, const JsonPath& path) {
     rest.erase("dtype");
   }
   if (text_input(json)) {
-    throw ConfigError(path.key("dtype").text(), "an input is of numbers", "\"string\"",
+    throw ConfigError(path.key("dtype").text(), "an input's dtype must be numeric or bool",
+                      "\"string\"",
                       "look texts up before the model, with StringLookup or TextVectorization");
   }
   JsonObject config(rest, path);
@@ -78,7 +79,7 @@ LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int d
     model.add(any_layer_from_config(list[i], path.key("layers").index(i), depth + 1));
   }
   if (built_for.is_array() && !built_for.empty() && !model->built()) {
-    built_for[0] = nullptr;  // The number of samples that it was built with means nothing.
+    built_for[0] = nullptr;  // The batch size that it was built with is irrelevant.
     model.build(batch_shape_from(built_for, path.key("build_input_shape")));
   }
   return model;
@@ -103,7 +104,7 @@ Json serialize_layer(const Layer& layer) {
 
 LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath& path, int depth) {
   if (depth > 32) {
-    throw ConfigError(path.text(), "models nest at most 32 deep", "a deeper one",
+    throw ConfigError(path.text(), "models may nest at most 32 deep", "a deeper one",
                       "flatten the configuration");
   }
   if (!serialized.is_object()) json_fail(serialized, path, "a layer: {\"class_name\", \"config\"}");
@@ -115,7 +116,7 @@ LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath
   }
   const auto config = serialized.find("config");
   if (config == serialized.end()) {
-    throw ConfigError(path.text(), "a " + name + " has a \"config\"", "none", "add it");
+    throw ConfigError(path.text(), "a " + name + " must have a \"config\"", "none", "add it");
   }
   const JsonPath inner = path.key("config");
   if (name == "InputLayer") return input_from_config(*config, inner);
@@ -126,10 +127,10 @@ LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath
 ModelHandle model_from_config(const Json& serialized, const std::string& where) {
   try {
     const JsonPath path(where);
-    const LayerHandle made = any_layer_from_config(todays_config(serialized, path), path, 0);
+    const LayerHandle made = any_layer_from_config(to_keras_3_config(serialized, path), path, 0);
     if (auto model = std::dynamic_pointer_cast<Model>(made.layer())) return ModelHandle(model);
-    throw ConfigError(where, "the configuration of a model", "a layer, " + made->class_name(),
-                      "make it with layer_from_config()");
+    throw ConfigError(where, "the configuration must be a model's",
+                      "a layer, " + made->class_name(), "make it with layer_from_config()");
   } catch (const Error&) {
     rethrow_at(where);
   }

@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-/// The last inputs become the masks of the others that `masked` names.
+/// Sets the trailing inputs as the masks of the inputs at the indices `masked`.
 void put_masks(Inputs& inputs, const std::vector<size_t>& masked) {
   const size_t arguments = inputs.size() - masked.size();
   for (size_t i = 0; i < masked.size(); ++i) {
@@ -23,8 +23,8 @@ void put_masks(Inputs& inputs, const std::vector<size_t>& masked) {
   inputs.resize(arguments);
 }
 
-/// The keys, or without them the names of the layers that give the tensors.
-std::vector<std::string> names_of_ends(const GraphEnds& ends) {
+/// Returns the keys; without keys, the names of the layers that output the tensors.
+std::vector<std::string> names_of_ends(const SymbolicTensors& ends) {
   if (!ends.keys.empty()) return ends.keys;
   std::vector<std::string> names;
   for (const SymbolicTensor& end : ends.tensors) names.push_back(end.node()->layer->name());
@@ -33,7 +33,7 @@ std::vector<std::string> names_of_ends(const GraphEnds& ends) {
 
 }  // namespace
 
-FunctionalModel::FunctionalModel(GraphEnds inputs, GraphEnds outputs,
+FunctionalModel::FunctionalModel(SymbolicTensors inputs, SymbolicTensors outputs,
                                  const FunctionalOptions& options)
     : Model({options.name, options.dtype, options.trainable}),
       inputs_(std::move(inputs)),
@@ -58,7 +58,7 @@ std::vector<std::string> FunctionalModel::output_names() const { return names_of
 
 std::vector<std::string> FunctionalModel::input_names() const { return names_of_ends(inputs_); }
 
-/// Layers are numbered as they were made, whatever their place in the graph; so does Keras.
+/// Numbers layers in order of construction, whatever their position in the graph, like Keras.
 std::vector<std::shared_ptr<Layer>> FunctionalModel::naming_order() const {
   std::vector<std::shared_ptr<Layer>> layers = sublayers();
   std::stable_sort(layers.begin(), layers.end(),
@@ -94,7 +94,7 @@ void FunctionalModel::make_steps() {
 
 void FunctionalModel::check_count(size_t count) const {
   if (count == inputs_.tensors.size()) return;
-  throw ShapeError("model " + path(), str("it is called on ", inputs_.tensors.size(), " inputs"),
+  throw ShapeError("model " + path(), str("the model takes ", inputs_.tensors.size(), " inputs"),
                    str(count), "pass one tensor for each Input");
 }
 
@@ -134,7 +134,7 @@ std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallC
     Inputs in;
     for (size_t slot : step.in) in.push_back(values[slot]);
     put_masks(in, step.masked);
-    // Values that only a later backward pass needs are kept by the tape.
+    // The tape keeps values that only the backward pass needs.
     for (size_t slot : step.last_uses) values[slot] = DTensor();
     std::vector<DTensor> out = step.layer->outputs(in, context);
     std::move(out.begin(), out.end(), values.begin() + static_cast<std::ptrdiff_t>(step.out));
@@ -144,7 +144,8 @@ std::vector<DTensor> FunctionalModel::call_all(const Inputs& inputs, const CallC
   return outputs;
 }
 
-Functional::Functional(GraphEnds inputs, GraphEnds outputs, const FunctionalOptions& options)
+Functional::Functional(SymbolicTensors inputs, SymbolicTensors outputs,
+                       const FunctionalOptions& options)
     : ModelHandle(
           std::make_shared<FunctionalModel>(std::move(inputs), std::move(outputs), options)) {}
 

@@ -4,18 +4,18 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/graph/graph_ends.hpp>
 #include <tessera/framework/graph/input.hpp>
+#include <tessera/framework/graph/symbolic_tensors.hpp>
 #include <tessera/framework/model/model.hpp>
 
 namespace tessera {
 
 /// The options of Functional.
 struct FunctionalOptions {
-  std::string name = "";  ///< the model's own; empty: made of its class
+  std::string name = "";  ///< the model's name (default: derived from its class)
   bool trainable = true;  ///< whether training changes its weights
-  /// Dtype policy of the model itself, not of its layers: one in "mixed_float16" trains with a
-  /// LossScaleOptimizer. Empty: the default one.
+  /// dtype policy of the model, not of its layers (default: the global policy); a model in
+  /// "mixed_float16" trains with a LossScaleOptimizer
   std::string dtype = "";
 };
 
@@ -24,8 +24,9 @@ namespace detail {
 /// The model behind Functional.
 class FunctionalModel final : public Model {
  public:
-  /// Throws what Functional() throws.
-  FunctionalModel(GraphEnds inputs, GraphEnds outputs, const FunctionalOptions& options);
+  /// Throws like Functional().
+  FunctionalModel(SymbolicTensors inputs, SymbolicTensors outputs,
+                  const FunctionalOptions& options);
   std::string class_name() const override { return "Functional"; }
   Json config() const override;
   Shapes output_shapes(const Shapes& inputs) const override;
@@ -36,10 +37,10 @@ class FunctionalModel final : public Model {
 
   std::vector<SymbolicTensor> symbolic_inputs() const override { return inputs_.tensors; }
   std::vector<SymbolicTensor> symbolic_outputs() const override { return outputs_.tensors; }
-  const GraphEnds& inputs() const { return inputs_; }
-  /// Calls in the order in which they run, those of Inputs first.
+  const SymbolicTensors& inputs() const { return inputs_; }
+  /// Returns the calls in execution order, those of Inputs first.
   const std::vector<std::shared_ptr<const Node>>& nodes() const { return nodes_; }
-  /// Position of a call among the calls of its layer in this model, as Keras counts them.
+  /// Returns the index of a call among its layer's calls in this model, as Keras counts them.
   int64_t call_index(const Node& node) const { return call_index_.at(&node); }
 
  protected:
@@ -48,20 +49,20 @@ class FunctionalModel final : public Model {
   std::vector<std::shared_ptr<Layer>> naming_order() const override;
 
  private:
-  /// A call; values lie in numbered slots.
+  /// A call; values are stored in numbered slots.
   struct Step {
     Layer* layer;
     std::vector<size_t> in;
-    std::vector<size_t> masked;  ///< as Node has it
+    std::vector<size_t> masked;  ///< Node::masked
     size_t out;
-    std::vector<size_t> last_uses;  ///< slots that nothing later reads
+    std::vector<size_t> last_uses;  ///< slots that no later call reads
 
     size_t arguments() const { return in.size() - masked.size(); }
   };
   void make_steps();
   void check_count(size_t inputs) const;
 
-  GraphEnds inputs_, outputs_;
+  SymbolicTensors inputs_, outputs_;
   std::vector<std::shared_ptr<const Node>> nodes_;
   std::map<const Node*, int64_t> call_index_;
   std::vector<Step> steps_;
@@ -71,20 +72,20 @@ class FunctionalModel final : public Model {
 
 }  // namespace detail
 
-/// A model of a graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). Layers may
-/// be called several times and share their weights; a model may be a layer. Built as soon as made.
-/// Between layers there may be arithmetic and functions of ops:
+/// A model of a graph of layers, from inputs to outputs (keras.Model(inputs, outputs)). A layer
+/// called several times shares its weights; a model may be a layer. The constructor builds it.
+/// Arithmetic and functions of ops may stand between layers:
 ///
 ///     Input x({8});
 ///     Functional residual({x}, {x + ops::relu(Dense(8)(x)) * 0.5});
 ///
 /// Inputs and outputs may have keys, as in `Functional({{"a", a}, {"b", b}}, {{"y", y}})`; tensors
-/// are then given and returned in the order of the keys, and outputs are called by them.
+/// are then passed and returned in the order of the keys, and outputs are named by their keys.
 class Functional : public ModelHandle {
  public:
-  /// Throws ConfigError if the outputs do not follow from the inputs alone, an input was not made
-  /// by Input(), or two layers have one name.
-  Functional(detail::GraphEnds inputs, detail::GraphEnds outputs,
+  /// Throws ConfigError if the outputs depend on other Inputs, an input was not made by Input(), or
+  /// two layers have the same name.
+  Functional(SymbolicTensors inputs, SymbolicTensors outputs,
              const FunctionalOptions& options = {});
 };
 

@@ -24,15 +24,16 @@ std::shared_ptr<Layer> Model::get_layer(const std::string& name) const {
     if (layer->name() == name) return layer;
     names.push_back(layer->name());
   }
-  throw ConfigError("model " + this->name(), "the layer is one of the model's", in_quotes(name),
-                    suggestion(name, names));
+  throw ConfigError("model " + this->name(), "the layer must be one of the model's",
+                    in_quotes(name), suggestion(name, names));
 }
 
 std::shared_ptr<Layer> Model::get_layer(int64_t index) const {
   const std::vector<std::shared_ptr<Layer>> list = layers();
   const auto count = static_cast<int64_t>(list.size());
   if (index >= 0 && index < count) return list[static_cast<size_t>(index)];
-  throw ConfigError("model " + name(), str("a place among the model's ", count, " layers"),
+  throw ConfigError("model " + name(),
+                    str("the index must be that of one of the model's ", count, " layers"),
                     std::to_string(index), "count from 0");
 }
 
@@ -45,19 +46,22 @@ std::vector<at::Tensor> Model::get_weights() const {
 void Model::set_weights(const std::vector<at::Tensor>& values) {
   std::vector<Variable> list = weights();
   if (!built()) {
-    throw StateError("set_weights", "the model is built", "a model whose weights are not known yet",
+    throw StateError("set_weights", "the model must be built",
+                     "a model whose weights are not known yet",
                      "call build() with an input shape first");
   }
   if (values.size() != list.size()) {
-    throw ShapeError("set_weights", str("a value for each of the ", list.size(), " weights"),
-                     str(values.size(), " values"), "give them in the order of weights()");
+    throw ShapeError("set_weights",
+                     str("there must be a value for each of the ", list.size(), " weights"),
+                     str(values.size(), " values"), "pass them in the order of weights()");
   }
   for (size_t i = 0; i < list.size(); ++i) {
     const bool fits = values[i].defined() && values[i].sizes() == at::IntArrayRef(list[i].shape());
     if (fits) continue;
-    throw ShapeError("set_weights, " + list[i].path(), "shape " + to_string(list[i].shape()),
+    throw ShapeError("set_weights, " + list[i].path(),
+                     "the value must have shape " + to_string(list[i].shape()),
                      values[i].defined() ? to_string(values[i].sizes().vec()) : "an empty tensor",
-                     "give them in the order of weights()");
+                     "pass the values in the order of weights()");
   }
   for (size_t i = 0; i < list.size(); ++i) list[i].assign(pack(values[i], list[i].layout()));
 }
@@ -65,7 +69,7 @@ void Model::set_weights(const std::vector<at::Tensor>& values) {
 Shape Model::output_shape(const Shapes& inputs) const {
   const Shapes shapes = output_shapes(inputs);
   if (shapes.size() == 1) return shapes[0];
-  throw ShapeError(class_name() + " " + path(), "the model has one output",
+  throw ShapeError(class_name() + " " + path(), "the model must have one output",
                    str(shapes.size(), " outputs"), "use output_shapes()");
 }
 

@@ -14,57 +14,58 @@
 namespace tessera {
 
 /// Layers that are trained together (keras.Model). Weights' paths begin with the layers' names; a
-/// model inside another prefixes its own.
+/// nested model prefixes its own name.
 class Model : public Layer, public Trainer {
  public:
   explicit Model(const LayerOptions& options = {});
   ~Model() override;
 
   Shape output_shape(const Shapes& inputs) const override;
-  /// The outputs' shapes, by a call without numbers, which builds the layers; an extent that
-  /// depends on an unknown one is -1.
+  /// Returns the outputs' shapes, found by an abstract call without data, which builds the layers;
+  /// an extent that depends on an unknown one is -1.
   Shapes output_shapes(const Shapes& inputs) const override {
     return planned_output_shapes(inputs);
   }
-  /// The inputs it was built for; empty before.
+  /// Returns the input shapes that the model was built for; empty before.
   virtual Shapes input_shapes() const { return built_for(); }
-  /// The layers, without the operations between them (keras.Model.layers); sublayers() has both.
+  /// Returns the layers without the operations between them (keras.Model.layers); sublayers()
+  /// returns both.
   std::vector<std::shared_ptr<Layer>> layers() const;
-  /// The layer of a name. Throws ConfigError naming the nearest one.
+  /// Returns the layer of that name. Throws ConfigError naming the closest name.
   std::shared_ptr<Layer> get_layer(const std::string& name) const;
-  /// The layer at a place in layers(). Throws ConfigError for a place that there is none at.
+  /// Returns the layer at an index of layers(). Throws ConfigError if out of range.
   std::shared_ptr<Layer> get_layer(int64_t index) const;
-  /// The weights' values, whole, on the host, in the order of weights(); drawn if they were not.
-  /// Collective.
+  /// Returns the weights' full values on the host, in the order of weights(); draws weights not
+  /// yet drawn. Collective.
   std::vector<at::Tensor> get_weights() const;
-  /// New values for all weights, in that order; nothing is changed unless all of them fit.
+  /// Sets all weights, in the order of weights(); changes nothing unless all shapes match.
   /// Collective. Throws StateError before the model is built, ShapeError naming the weight.
   void set_weights(const std::vector<at::Tensor>& values);
   bool is_model() const override { return true; }
   /// Names the layers that have no name yet; building does so too.
   void name_layers() { name_sublayers(); }
 
-  /// Writes the whole model, which load_model() and Keras read (keras.Model.save): to a file
-  /// "model.keras", or into a folder of that name. Every process writes its own part of the
-  /// weights. Collective. Throws what save_model() throws.
+  /// Saves the complete model for load_model() and Keras (keras.Model.save): to a file
+  /// "model.keras", or into a folder of that name. Every process writes its own shards of the
+  /// weights. Collective. Throws like save_model().
   void save(const std::string& path, const SaveOptions& options = {}) const;
-  /// Writes the weights, in the format that the path's end names: Keras' ".weights.h5" and
-  /// ".weights.json", with the optimizer's variables, or else safetensors
-  /// (keras.Model.save_weights). Collective. Throws what the free function save_weights() throws.
+  /// Saves the weights in the format that the path's extension selects: Keras' ".weights.h5" and
+  /// ".weights.json", which include the optimizer's variables, or safetensors for any other
+  /// (keras.Model.save_weights). Collective. Throws like the free function save_weights().
   void save_weights(const std::string& path, const SaveWeightsOptions& options = {}) const;
-  /// Reads weights that save_weights() or Keras wrote, straight into their layouts
-  /// (keras.Model.load_weights). Collective. Throws what the free function load_weights() throws.
+  /// Loads weights that save_weights() or Keras wrote, directly into their layouts
+  /// (keras.Model.load_weights). Collective. Throws like the free function load_weights().
   void load_weights(const std::string& path, const LoadWeightsOptions& options = {});
-  /// The configuration as JSON that Keras reads too, as model_to_json() gives it.
+  /// Returns the configuration as JSON that Keras also reads, like model_to_json().
   std::string to_json(int indent = 2) const;
 
   /// Prints the table of layers, byte for byte as Keras 3 does (keras.Model.summary).
-  /// Throws ConfigError for options that do not fit.
+  /// Throws ConfigError for invalid options.
   void summary(const SummaryOptions& options = {});
 };
 
-/// A handle to a model: copies are the same model. What Keras' users call most is here; all other
-/// methods are those of Model, by `->`.
+/// A handle to a model: copies share the model. It has the methods that Keras users call most; `->`
+/// reaches all others of Model.
 class ModelHandle : public LayerHandle {
  public:
   explicit ModelHandle(std::shared_ptr<Model> model);
@@ -80,12 +81,10 @@ class ModelHandle : public LayerHandle {
   History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options = {}) const {
     return model_->fit(x, y, options);
   }
-  History fit(const detail::NamedArrays& x, const at::Tensor& y,
-              const FitOptions& options = {}) const {
+  History fit(const NamedArrays& x, const at::Tensor& y, const FitOptions& options = {}) const {
     return model_->fit(x, y, options);
   }
-  History fit(const detail::NamedArrays& x, const detail::NamedArrays& y,
-              const FitOptions& options = {}) const {
+  History fit(const NamedArrays& x, const NamedArrays& y, const FitOptions& options = {}) const {
     return model_->fit(x, y, options);
   }
   /// Model::evaluate().
@@ -96,11 +95,11 @@ class ModelHandle : public LayerHandle {
                 const EvaluateOptions& options = {}) const {
     return model_->evaluate(x, y, options);
   }
-  Logs evaluate(const detail::NamedArrays& x, const at::Tensor& y,
+  Logs evaluate(const NamedArrays& x, const at::Tensor& y,
                 const EvaluateOptions& options = {}) const {
     return model_->evaluate(x, y, options);
   }
-  Logs evaluate(const detail::NamedArrays& x, const detail::NamedArrays& y,
+  Logs evaluate(const NamedArrays& x, const NamedArrays& y,
                 const EvaluateOptions& options = {}) const {
     return model_->evaluate(x, y, options);
   }
@@ -108,7 +107,7 @@ class ModelHandle : public LayerHandle {
   at::Tensor predict(const DatasetHandle& data, const PredictOptions& options = {}) const {
     return model_->predict(data, options);
   }
-  at::Tensor predict(const detail::NamedArrays& x, const PredictOptions& options = {}) const {
+  at::Tensor predict(const NamedArrays& x, const PredictOptions& options = {}) const {
     return model_->predict(x, options);
   }
   std::vector<at::Tensor> predict_all(const DatasetHandle& data,

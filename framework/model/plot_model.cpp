@@ -23,7 +23,7 @@ class GraphBuilder {
  public:
   explicit GraphBuilder(const PlotModelOptions& options) : options_(options) {}
 
-  /// Nodes of a model called on the values of `inputs`; returns those of its outputs.
+  /// Adds the nodes of a model called on the nodes `inputs`; returns its output nodes.
   std::vector<int> add_model(Model& model, const std::vector<int>& inputs, int cluster) {
     if (const auto* functional = dynamic_cast<const FunctionalModel*>(&model)) {
       return add_functional(*functional, inputs, cluster);
@@ -41,7 +41,7 @@ class GraphBuilder {
   DotGraph take() { return std::move(graph_); }
 
  private:
-  /// The nodes of a layer, as its first call drew them.
+  /// The nodes of a layer, added by its first call.
   struct Drawn {
     std::vector<int> from, ends;
     size_t begin = 0, end = 0;
@@ -77,7 +77,7 @@ class GraphBuilder {
     return outputs;
   }
 
-  /// A layer called again is one box, or cluster, with further arrows where the first ones enter.
+  /// Adds a layer's further call: more arrows into the box, or cluster, of its first call.
   void add_arrows(const Drawn& layer, const std::vector<int>& from) {
     for (size_t n = layer.begin; n < layer.end; ++n) {
       std::vector<int>& list = graph_.nodes[n].inputs;

@@ -34,9 +34,9 @@ void SequentialModel::add(const LayerHandle& layer) {
   if (const auto* input = dynamic_cast<const InputLayer*>(layer.layer().get())) {
     if (!sublayers().empty() || !batch_shape_.empty()) {
       throw ConfigError(
-          "Sequential " + path(), "an Input is the first of the layers",
+          "Sequential " + path(), "an Input must be the first of the layers",
           sublayers().empty() ? "a second one" : str("one after ", sublayers().size(), " layers"),
-          "give one, at the front");
+          "pass one Input, as the first layer");
     }
     input_ = layer.layer();
     if (input_->name().empty()) input_->set_path("input_layer", "input_layer");
@@ -49,7 +49,7 @@ void SequentialModel::add(const LayerHandle& layer) {
     return;
   }
   if (built()) {
-    throw StateError("Sequential " + path(), "layers are added before the model is built",
+    throw StateError("Sequential " + path(), "layers must be added before the model is built",
                      layer->class_name(), "add it first, or make a new model of these layers");
   }
   track(layer);
@@ -57,16 +57,16 @@ void SequentialModel::add(const LayerHandle& layer) {
 
 LayerHandle SequentialModel::pop() {
   if (compiled()) {
-    throw StateError("Sequential " + path(), "layers are removed before compile()",
+    throw StateError("Sequential " + path(), "layers must be removed before compile()",
                      "a compiled model", "load or make it without compile()");
   }
   LayerHandle last = untrack_last();
-  // The graph ends where that layer's call began.
+  // The graph now ends at that layer's input.
   if (end_.defined() && end_.node()->layer == last.layer()) end_ = end_.node()->inputs[0];
   return last;
 }
 
-/// Keeps a model that began with an Input built.
+/// Adds a layer to a model that begins with an Input, and builds it.
 void SequentialModel::grow(const LayerHandle& layer) {
   track(layer);
   if (!built()) {
@@ -80,8 +80,8 @@ void SequentialModel::grow(const LayerHandle& layer) {
 
 void SequentialModel::check_graph() const {
   if (begin_.defined()) return;
-  throw StateError("Sequential " + path(), "a model with a graph begins with an Input", "none",
-                   "give an Input as the first layer");
+  throw StateError("Sequential " + path(), "a model with a graph must begin with an Input", "none",
+                   "pass an Input as the first layer");
 }
 
 std::vector<SymbolicTensor> SequentialModel::symbolic_inputs() const {
@@ -104,7 +104,7 @@ void SequentialModel::build_sublayers(const Shapes& inputs) {
 
 DTensor SequentialModel::call(const Inputs& inputs, const CallContext& context) {
   if (inputs.size() != 1) {
-    throw ShapeError("Sequential " + path(), "it is called on one tensor",
+    throw ShapeError("Sequential " + path(), "the model takes one input",
                      str(inputs.size(), " inputs"), "use a Functional model for several");
   }
   DTensor value = input_ ? (*input_)(inputs, context) : inputs[0];

@@ -46,7 +46,8 @@ std::string total_line(const char* title, const Total& total, bool color) {
          str(" (", readable_bytes(total.bytes), ")\n");
 }
 
-/// Keras counts the step (8 bytes) and a rate that is no schedule (4 bytes) among them.
+/// Sums the optimizer's variables; like Keras, with the step (8 bytes) and a learning rate that is
+/// not a schedule (4 bytes).
 Total optimizer_total(const Optimizer& optimizer) {
   Total total = total_of(optimizer.variables());
   total.count += 1;
@@ -66,7 +67,7 @@ double bytes_per_device(const std::vector<Variable>& variables) {
   return bytes;
 }
 
-/// Empty for a model without weights, which lies on no mesh.
+/// Returns the line on bytes and mesh; empty for a model without weights, which is on no mesh.
 std::string device_line(const Model& model, const Optimizer* optimizer, bool color) {
   const std::vector<Variable> all = model.weights();
   if (all.empty()) return "";
@@ -74,13 +75,14 @@ std::string device_line(const Model& model, const Optimizer* optimizer, bool col
   const double slots = optimizer ? bytes_per_device(optimizer->variables()) : 0;
   const Mesh& mesh = all[0].layout().mesh();
   const std::string precision =
-      on_gpus(mesh) ? str(StyledText(" Products of float32: ", TextStyle::bold).to_string(color),
-                          float32_matmul_precision(), "\n")
-                    : "";
+      on_gpus(mesh)
+          ? str(StyledText(" float32 matmul precision: ", TextStyle::bold).to_string(color),
+                float32_matmul_precision(), "\n")
+          : "";
   return StyledText(" Bytes per device: ", TextStyle::bold).to_string(color) +
          StyledText(readable_bytes(weights + slots), TextStyle::number).to_string(color) +
          str(" (weights ", readable_bytes(weights), ", optimizer ", readable_bytes(slots), ")\n") +
-         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + describe_place(mesh) + "\n" +
+         StyledText(" Mesh: ", TextStyle::bold).to_string(color) + describe_mesh(mesh) + "\n" +
          precision;
 }
 
@@ -93,7 +95,7 @@ std::vector<double> positions_of(const SummaryOptions& options, bool connections
   }
   const bool rising = std::is_sorted(ends.begin(), ends.end());
   if (ends.size() != columns || !rising || ends[0] <= 0 || ends.back() != 1) {
-    throw ConfigError("summary", str("positions are ", columns, " rising numbers up to 1"),
+    throw ConfigError("summary", str("positions must be ", columns, " ascending numbers up to 1"),
                       str(ends.size(), " numbers"), "leave them out");
   }
   const auto append = [&](double share) {
@@ -124,7 +126,7 @@ std::vector<TableColumn> columns_of(const SummaryOptions& options, bool connecti
   length = options.line_length.value_or(std::min(length, terminal.columns - 4));
   const std::vector<double> ends = positions_of(options, connections);
   int64_t end = 0;
-  // Two blanks a column and the frame go evenly, rounded to even, off the columns.
+  // Blanks (two per column) and frame are subtracted evenly from the columns, rounded to even.
   auto excess = static_cast<int64_t>(3 * columns.size() + 1);
   for (size_t i = 0; i < columns.size(); ++i) {
     const double share = static_cast<double>(excess) / static_cast<double>(columns.size() - i);
@@ -134,14 +136,14 @@ std::vector<TableColumn> columns_of(const SummaryOptions& options, bool connecti
     end = next;
     excess -= taken;
     if (columns[i].width >= 4) continue;
-    throw ConfigError("summary", "every column is at least 4 wide",
+    throw ConfigError("summary", "every column must be at least 4 wide",
                       str("line_length ", length, ", ", columns[i].title, " ", columns[i].width),
                       "pass a greater line_length");
   }
   return columns;
 }
 
-/// The layers that layer_range asks for.
+/// Returns the layers in layer_range.
 std::vector<std::shared_ptr<Layer>> chosen(const std::vector<std::shared_ptr<Layer>>& layers,
                                            const std::vector<std::string>& range) {
   if (range.empty()) return layers;
@@ -160,7 +162,7 @@ std::vector<std::shared_ptr<Layer>> chosen(const std::vector<std::shared_ptr<Lay
   if (first.empty() || last.empty()) {
     std::vector<std::string> names;
     for (const auto& layer : layers) names.push_back(layer->name());
-    throw ConfigError("summary", "layer_range holds two expressions that match layers",
+    throw ConfigError("summary", "layer_range must hold two expressions that match layers",
                       quoted_list(range), "choose among " + quoted_list(names));
   }
   size_t begin = first.front(), end = last.back() + 1;

@@ -11,32 +11,32 @@ class Model;
 
 /// Arguments of keras.Model.summary.
 struct SummaryOptions {
-  /// Columns of the table. Absent: 88, or 108 with "Connected to", 12 more with `show_trainable`,
-  /// 28 more with `show_layout`, but at most the terminal's less 4.
+  /// Width of the table (default: 88, or 108 with "Connected to", plus 12 with `show_trainable` and
+  /// 28 with `show_layout`, but at most the terminal's width minus 4).
   std::optional<int64_t> line_length = std::nullopt;
-  /// Where columns end, as parts of the line; the last is 1.
+  /// Ends of the columns as fractions of the line; the last is 1.
   std::vector<double> positions = {};
-  bool expand_nested = false;   ///< whether the layers of models inside have rows too
-  bool show_trainable = false;  ///< adds a column that tells which layers are trained
-  /// Names, or RE2 expressions that match names' beginnings, of the first and the last layer.
+  bool expand_nested = false;   ///< whether layers of nested models have rows too
+  bool show_trainable = false;  ///< whether to add a column that shows which layers are trainable
+  /// Names of the first and the last layer, or RE2 expressions that match prefixes of names.
   std::vector<std::string> layer_range = {};
-  /// Adds how weights are cut over the mesh, and the bytes on each device.
+  /// Whether to add the layouts of weights and the bytes per device.
   bool show_layout = false;
 };
 
 namespace detail {
 
-/// What text is written to.
+/// Properties of the terminal that text is written to.
 struct Terminal {
   int64_t columns = 80;
   bool color = false;
 };
-/// The standard output: its width ($COLUMNS, the terminal's, else 80), and whether it is a terminal
-/// that knows colours ($TERM, $NO_COLOR).
+/// Returns the properties of standard output: its width ($COLUMNS, else the terminal's, else 80),
+/// and whether it is a terminal with colours ($TERM, $NO_COLOR).
 Terminal standard_terminal();
 
-/// The table of a model's layers, byte for byte as Keras 3 prints it. Throws ConfigError for
-/// options that do not fit.
+/// Returns the table of a model's layers, byte for byte as Keras 3 prints it. Throws ConfigError
+/// for invalid options.
 std::string summary_text(Model& model, const SummaryOptions& options, const Terminal& terminal);
 
 }  // namespace detail

@@ -17,12 +17,13 @@ Json to_json(const at::Tensor& values) {
   return list;
 }
 
-/// Appends the numbers of nested lists, whose lengths must be those of the first.
+/// Appends the numbers of nested lists to `values` and the first lists' lengths to `shape`. Throws
+/// ConfigError unless all lists of one depth have the same length.
 void append(const Json& json, const JsonPath& path, size_t depth, Shape& shape,
             std::vector<double>& values) {
   constexpr size_t max_rank = 16;
   if (!json.is_array()) {
-    if (depth < shape.size()) json_fail(json, path, "a list, as its neighbours are");
+    if (depth < shape.size()) json_fail(json, path, "a list, like its neighbours");
     values.push_back(json_as<double>(json, path));
     return;
   }

@@ -9,10 +9,10 @@
 
 namespace tessera {
 
-/// A number or an array of them, as Keras takes scales and means: 0.5, {0.5, 0.25}, a tensor.
+/// A scalar or array option, such as Keras' scales and means: 0.5, {0.5, 0.25} or a tensor.
 class ArrayOption {
  public:
-  /// None.
+  /// The option is not set.
   ArrayOption() = default;
   ArrayOption(double value);                          // NOLINT: reads as data
   ArrayOption(std::initializer_list<double> values);  // NOLINT
@@ -20,9 +20,9 @@ class ArrayOption {
 
   bool defined() const { return values_.defined(); }
   Shape shape() const { return values_.sizes().vec(); }
-  /// The numbers on the host, float64.
+  /// The values as a float64 tensor on the CPU.
   const at::Tensor& tensor() const { return values_; }
-  /// A number, nested lists, or null for none.
+  /// Returns a number, nested lists, or null if not set.
   Json json() const;
 
  private:
@@ -31,8 +31,8 @@ class ArrayOption {
 
 namespace detail {
 
-/// An option from a number or nested lists of equal lengths; null is none. Throws ConfigError
-/// naming the place.
+/// Reads an option from a number, rectangular nested lists, or null (not set). Throws ConfigError
+/// naming the JSON path.
 void json_get(const Json& json, const JsonPath& path, ArrayOption& out);
 
 }  // namespace detail

@@ -27,8 +27,8 @@ void DTypePolicyMap::add(const std::string& match, const std::string& policy) {
   const bool there = std::any_of(rules_.begin(), rules_.end(),
                                  [&](const Rule& rule) { return rule.match == match; });
   if (there) {
-    throw ConfigError(policy_map_name, "each rule is there once", in_quotes(match) + " again",
-                      "leave it out the second time");
+    throw ConfigError(policy_map_name, "rules are unique", in_quotes(match) + " twice",
+                      "remove one of them");
   }
   RE2::Options options;
   options.set_log_errors(false);
@@ -50,10 +50,10 @@ DTypePolicy DTypePolicyMap::find(const std::string& path) const {
   }
   if (found.empty()) return default_;
   if (found.size() == 1) return found[0]->policy;
-  throw ConfigError(policy_map_name, "one expression at most matches a layer's path",
+  throw ConfigError(policy_map_name, "at most one expression may match a layer's path",
                     str(in_quotes(found[0]->match), " and ", in_quotes(found[1]->match), " for ",
                         in_quotes(path)),
-                    "make them narrower, or add a rule of exactly this path");
+                    "make them narrower, or add a rule for this exact path");
 }
 
 std::string DTypePolicyMap::to_string() const {

@@ -7,10 +7,8 @@
 
 namespace tessera {
 
-namespace detail {
-
-/// What the handles of losses, optimizers and their like are: a pointer that copies share, to an
-/// object that a user writes as data, `Adam(1e-3)`. Without an object it is false.
+/// Base of the handles of losses, optimizers, …: a shared pointer to an object that users write as
+/// a value, `Adam(1e-3)`. An empty handle converts to false.
 template <class T>
 class Handle {
  public:
@@ -18,17 +16,15 @@ class Handle {
   Handle(std::shared_ptr<T> object) : object_(std::move(object)) {}  // NOLINT: reads as data
   /// Throws StateError for an empty handle.
   T& operator*() const {
-    return handle_state(object_, "handle", "give it an object, or the name of one");
+    return detail::handle_state(object_, "handle", "give it an object, or the name of one");
   }
   T* operator->() const { return &**this; }
   explicit operator bool() const { return object_ != nullptr; }
-  /// Shares the object; null without one.
+  /// The shared pointer; null for an empty handle.
   const std::shared_ptr<T>& get() const { return object_; }
 
  private:
   std::shared_ptr<T> object_;
 };
-
-}  // namespace detail
 
 }  // namespace tessera

@@ -9,24 +9,24 @@
 
 namespace tessera {
 
-/// Keys and values of the steps that a model has seen, for sequences that grow: layers of attention
-/// with use_causal_mask add those of the new steps, and the model is called on these alone.
+/// The attention keys and values of past time steps, for autoregressive decoding. The model is
+/// called on the new steps only; attention layers with use_causal_mask append theirs.
 ///
 ///     const auto cache = std::make_shared<KeyValueCache>();
 ///     DTensor logits = model(prompt, {.cache = cache});  // of all steps so far
 ///     logits = model(next, {.cache = cache});            // of one more, (batch, 1, …)
 ///
-/// The results are those that a call on all steps gives for the new ones, of models in which each
-/// other layer takes a step by itself, as Dense, LayerNormalization and Embedding do, or asks
-/// first_step(). Each layer is called once in each call of the model, on the same rows. Blocks stay
-/// where the layers' keys and values lie.
+/// Results equal those of a call on all steps, provided that every other layer treats steps
+/// independently (Dense, LayerNormalization, Embedding) or uses first_step(), and that each call of
+/// the model calls each layer once, on the same batch rows. Cached tensors keep the layout of the
+/// layers' keys and values.
 class KeyValueCache {
  public:
-  /// The number of the first of some steps that a layer is called on, which count as seen then: for
-  /// layers that know places, such as embeddings of positions.
+  /// Returns the number of steps that `layer` has seen, then adds `steps` to it. For layers that
+  /// depend on positions, such as position embeddings.
   int64_t first_step(const Layer& layer, int64_t steps);
-  /// What a layer gave under this name before, and behind it along axis 1 this. Throws ShapeError
-  /// if they differ elsewhere.
+  /// Appends `value` along axis 1 to the tensor cached for (layer, name) and returns the result.
+  /// Throws ShapeError if the other extents differ.
   DTensor extended(const Layer& layer, const std::string& name, const DTensor& value);
 
  private:

@@ -36,7 +36,7 @@ void check_name(const std::string& name) {
                     "nest models to get longer paths");
 }
 
-/// Once for each layer.
+/// Warns that `layer` drops its input's mask; once for each layer.
 void warn_of_mask(const Layer& layer, const Mesh& mesh) {
   static std::mutex mutex;
   static std::set<int64_t> warned;
@@ -76,10 +76,10 @@ Layer::Layer(const LayerOptions& options)
       serial_(next_serial++) {
   check_name(name_);
   if (options.dtype.empty()) policies_ = dtype_policy_map();
-  take_policy();
+  resolve_policy();
 }
 
-void Layer::take_policy() {
+void Layer::resolve_policy() {
   if (policies_ && !built_ && !path().empty()) policy_ = policies_->find(path());
 }
 
@@ -100,7 +100,7 @@ const CallContext& detail::call_context() {
 void Layer::build(const Shapes& inputs) {
   if (built_) return;
   if (name_.empty()) name_ = snake_case(class_name());
-  take_policy();
+  resolve_policy();
   name_sublayers();
   {
     const ScopedValue<bool> building(building_, true);
@@ -109,7 +109,7 @@ void Layer::build(const Shapes& inputs) {
   }
   build_sublayers(inputs);
   built_for_ = inputs;
-  // The number of samples in a planned call means nothing.
+  // The batch size of a planned call is arbitrary.
   for (Shape& shape : built_for_) {
     if (is_abstract() && !shape.empty()) shape[0] = -1;
   }
@@ -124,8 +124,8 @@ DTensor Layer::call(const Inputs&, const CallContext&) {
 }
 
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
-  if (OpListener* const hears = tracer(); hears && !can_be_replayed()) {
-    hears->user_code(str("layer ", class_name(), " (", path(), ")"));
+  if (OpListener* const listener = tracer(); listener && !can_be_replayed()) {
+    listener->user_code(str("layer ", class_name(), " (", path(), ")"));
   }
   Shapes shapes;
   for (const DTensor& input : inputs) {
@@ -141,7 +141,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   const CommLabel place(path());
   try {
     if (is_operation()) return call_placed(inputs, inputs, context);
-    // Throws for inputs of another shape than it was built for.
+    // Throws if the inputs' shapes differ from those the layer was built for.
     const Shapes expected = shape_from_call_ ? Shapes() : output_shapes(shapes);
     Inputs cast = inputs;
     for (DTensor& input : cast) {
@@ -163,14 +163,15 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   }
 }
 
-/// call_all() of inputs that were cast from `given`, with its values where rules place them.
-std::vector<DTensor> Layer::call_placed(const Inputs& inputs, const Inputs& given,
+/// Runs call_all(), with inputs and outputs resharded by value rules. `uncast`: the inputs before
+/// any cast.
+std::vector<DTensor> Layer::call_placed(const Inputs& inputs, const Inputs& uncast,
                                         const CallContext& context) {
   if (!values_) return call_all(inputs, context);
-  Inputs brought = inputs;
-  values_->bring_inputs(brought, given);
-  std::vector<DTensor> results = call_all(brought, context);
-  values_->bring_outputs(results);
+  Inputs placed = inputs;
+  values_->reshard_inputs(placed, uncast);
+  std::vector<DTensor> results = call_all(placed, context);
+  values_->reshard_outputs(results);
   return results;
 }
 
@@ -179,20 +180,22 @@ void Layer::check_outputs(const Shapes& expected, const std::vector<DTensor>& ou
     if (i < expected.size() && outputs[i].defined() && fits(expected[i], outputs[i].shape())) {
       continue;
     }
-    const std::string wanted = i < expected.size() ? to_string(expected[i]) : "no such output";
-    throw ShapeError(class_name() + " " + path(), "call() gives what output_shape() says",
-                     str(wanted, " from output_shape(), ",
+    const std::string rule = i < expected.size() ? to_string(expected[i]) : "no such output";
+    throw ShapeError(class_name() + " " + path(),
+                     "call() and output_shape() must agree on the output's shape",
+                     str(rule, " from output_shape(), ",
                          outputs[i].defined() ? to_string(outputs[i].shape()) : "an empty DTensor",
                          " from call()"),
                      "make them equal, or leave output_shape() out");
   }
 }
 
-/// Weights that no mesh was given for lie on the default one.
+/// Explains a MeshError: weights that nothing placed are on the default mesh.
 void Layer::check_meshes(const Inputs& inputs) const {
   for (const Variable& weight : weights()) {
     if (weight.layout().mesh() == inputs[0].mesh()) continue;
-    throw MeshError(class_name() + " " + path(), "a layer's weights lie on its inputs' mesh",
+    throw MeshError(class_name() + " " + path(),
+                    "a layer's weights must be on the mesh of its inputs",
                     str(weight.path(), " on ", weight.layout().mesh().describe(), ", inputs on ",
                         inputs[0].mesh().describe()),
                     "pass the layer to track() of the model or layer that calls it, so that "
@@ -210,7 +213,7 @@ void Layer::pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs) {
     for (const DTensor& input : inputs) {
       if (!masked(input)) continue;
       warn_of_mask(*this, input.mesh());
-      // An operation that has nothing to do returns its input, and the mask with it.
+      // A no-op returns its input, mask included.
       for (DTensor& output : outputs) {
         if (masked(output) && output.mask().is(input.mask())) output = output.with_mask({});
       }
@@ -265,8 +268,8 @@ std::vector<SymbolicTensor> Layer::outputs(const std::shared_ptr<Layer>& layer,
 
 LayerHandle::LayerHandle(std::shared_ptr<Layer> layer) : layer_(std::move(layer)) {
   if (layer_) return;
-  throw StateError("LayerHandle", "a handle is to a layer", "a null pointer",
-                   "make the layer, with make_layer() if the class is your own");
+  throw StateError("LayerHandle", "a handle refers to a layer", "a null pointer",
+                   "create the layer, with make_layer() for a class of your own");
 }
 
 SymbolicTensor SymbolicTensor::with_mask(const SymbolicTensor& mask) const {
@@ -289,10 +292,11 @@ SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs
 std::shared_ptr<const Node> Layer::symbolic_call() const {
   const std::shared_ptr<const Node> node = symbolic_call_.lock();
   if (symbolic_calls_ == 1 && node) return node;
-  throw StateError(str(class_name(), " ", path()), "the layer was called in one place of a graph",
+  throw StateError(str(class_name(), " ", path()),
+                   "the layer must have been called exactly once in a graph",
                    node ? str(symbolic_calls_, " calls")
-                        : (symbolic_calls_ == 0 ? "no call" : "a graph that is no more"),
-                   "keep the tensors that its calls gave");
+                        : (symbolic_calls_ == 0 ? "no call" : "a graph that no longer exists"),
+                   "keep the tensors that its calls returned");
 }
 
 std::vector<SymbolicTensor> Layer::symbolic_inputs() const {
@@ -333,7 +337,7 @@ void Layer::add_loss(const DTensor& loss) {
 
 void Layer::load_assets(const LayerAssets& assets) {
   if (assets.empty()) return;
-  throw ConfigError(str(class_name(), " ", path()), "the layer has files of its own",
+  throw ConfigError(str(class_name(), " ", path()), "this layer has no asset files",
                     "a file " + in_quotes(assets.begin()->first), "load an export of this model");
 }
 
@@ -343,7 +347,7 @@ void Layer::set_path(const std::string& name, const std::string& path) {
   for (Variable& weight : weights_) weight.set_path(path + "/" + weight.path().substr(old));
   name_ = name;
   path_ = path;
-  take_policy();
+  resolve_policy();
   for (const auto& layer : sublayers_) {
     if (!layer->name().empty()) layer->set_path(layer->name(), path + "/" + layer->name());
   }
@@ -370,7 +374,7 @@ void Layer::penalize(const RegularizerHandle& regularizer, const DTensor& y) {
 
 const Shape& Layer::single_input(const Shapes& inputs) const {
   if (inputs.size() == 1) return inputs[0];
-  throw ShapeError(class_name() + " " + path(), "it is called on one tensor",
+  throw ShapeError(class_name() + " " + path(), "the layer takes one input",
                    str(inputs.size(), " inputs"), "join them first");
 }
 

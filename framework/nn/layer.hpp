@@ -18,15 +18,16 @@ class LayerHandle;
 
 namespace detail {
 
-/// Random numbers of one step: a draw's stream is (seed, layer path, call of that layer, step), so
-/// it is the same on every mesh, and (seed, step) is all there is to save.
+/// The random numbers of one step. A draw is a function of (seed, layer path, call count of that
+/// layer, step), so it is the same on every mesh and a checkpoint saves only (seed, step).
 class RandomStream {
  public:
   RandomStream(int64_t seed, int64_t step) : seed_(seed), step_(step) {}
-  /// Seed of the next draw of the layer at `path`.
+  /// Returns the seed of the next draw of the layer at `path`. Ends the capture of a step, whose
+  /// replays would repeat this seed.
   Seed next(const std::string& path);
-  /// The seed of the next draw as operations take it, with `fold` folded into it: a step that is
-  /// recorded draws anew each time it is replayed, which it cannot with next().
+  /// Like next(), with `fold` folded in, as a tensor that operations take, so that a replayed step
+  /// draws fresh numbers.
   DTensor next_input(const std::string& path, const Mesh& mesh,
                      std::optional<int64_t> fold = std::nullopt);
 
@@ -40,49 +41,49 @@ class RandomStream {
 
 }  // namespace detail
 
-/// What a call is made in.
+/// The context of a layer call: training or inference, random numbers, key-value cache.
 struct CallContext {
   bool training = false;
   std::shared_ptr<detail::RandomStream> random = nullptr;  ///< null: draws use seed 0, step 0
-  /// What layers keep of the steps before those that the call is made on; null: these are all.
+  /// Cache of the preceding time steps; null: the inputs hold the full sequence.
   std::shared_ptr<KeyValueCache> cache = nullptr;
 };
 
 namespace detail {
 
-/// The context of the call that this thread is in; outside of all, inference.
+/// Returns the context of the layer call this thread is in; outside of any call, inference.
 const CallContext& call_context();
 
 class PlacedValues;
 
 }  // namespace detail
 
-/// Tensors a layer is called on; most take one.
+/// The input tensors of a layer call; most layers take one.
 using Inputs = std::vector<DTensor>;
-/// Global shapes of the tensors a layer is called on; -1 is an extent not known yet, the batch's.
+/// Global shapes of a layer's inputs or outputs; -1 is an unknown extent, such as the batch size.
 using Shapes = std::vector<Shape>;
 
-/// What a weight is beside name, shape and first values.
+/// Options of Layer::add_weight() besides name, shape and initializer.
 struct WeightOptions {
-  bool trainable = true;               ///< whether training changes it, if the layer is trainable
-  RegularizerHandle regularizer = {};  ///< the penalty on it that the loss gets; empty: none
-  ConstraintHandle constraint = {};    ///< what each update brings it back to; empty: nothing
-  std::optional<at::ScalarType> dtype = std::nullopt;  ///< the layer's own if absent
+  bool trainable = true;               ///< whether it is trained, if the layer is trainable
+  RegularizerHandle regularizer = {};  ///< penalty on it, added to the loss (default: none)
+  ConstraintHandle constraint = {};    ///< constraint applied after each update (default: none)
+  std::optional<at::ScalarType> dtype = std::nullopt;  ///< default: the policy's variable dtype
 };
 
 /// Options that every layer has. A layer's own options struct ends with the same three.
 struct LayerOptions {
-  std::string name = "";   ///< first part of the weights' paths
-  std::string dtype = "";  ///< policy; the default one if empty
-  bool trainable = true;   ///< whether training changes the weights
+  std::string name = "";   ///< the layer's name, the last part of path() (default: assigned)
+  std::string dtype = "";  ///< dtype policy (default: the global policy)
+  bool trainable = true;   ///< whether the weights are trained
 };
 
-/// Bytes of files by their names.
+/// A layer's asset files: contents by file name.
 using LayerAssets = std::map<std::string, std::string>;
 
-/// A function with weights (keras.layers.Layer): build() names and shapes the weights from the
-/// input shapes, call() computes with DTensors as if on one device. A layer knows nothing of
-/// meshes; weights are placed by their path.
+/// A function with weights (keras.layers.Layer). make_weights() creates the weights from the input
+/// shapes; call() computes with DTensors as if on one device. A layer need not know the mesh: a
+/// layout map places its weights and values by their paths, unless its own layout argument does.
 class Layer {
  public:
   explicit Layer(const LayerOptions& options = {});
@@ -90,181 +91,187 @@ class Layer {
   Layer(const Layer&) = delete;
   Layer& operator=(const Layer&) = delete;
 
-  /// Keras' class name, "Dense".
+  /// The class name in configurations; Keras' name for Keras' layers, "Dense".
   virtual std::string class_name() const = 0;
-  /// Keras' constructor arguments, by Keras' names.
+  /// Returns the constructor arguments under Keras' names.
   virtual Json config() const;
-  /// Output shape for input shapes. Throws ShapeError for inputs that do not fit. Unless
-  /// overridden, the layer is built and called without numbers
+  /// Returns the output shape for these input shapes. Throws ShapeError for inputs that do not fit.
+  /// By default the layer is built and called abstractly, without computing values
   /// (keras.layers.Layer.compute_output_spec).
   virtual Shape output_shape(const Shapes& inputs) const;
-  /// The shapes of all outputs; a layer that has several overrides this and call_all().
+  /// Returns the shapes of all outputs. A layer with several outputs overrides this and call_all().
   virtual Shapes output_shapes(const Shapes& inputs) const { return {output_shape(inputs)}; }
 
-  /// Builds on the first call, casts floating inputs to the compute dtype, calls. Without a context
-  /// the call is made in that of the layer that makes it. Errors name the layer. Throws ShapeError
-  /// if there is not one output, or one of another shape than output_shape() says.
+  /// Calls the layer: builds it if needed, casts floating inputs to the compute dtype and runs
+  /// call(). `context` defaults to that of the enclosing layer call. Errors name the layer. Throws
+  /// ShapeError unless there is exactly one output, whose shape is output_shape()'s.
   DTensor operator()(const Inputs& inputs, const CallContext& context = detail::call_context());
   DTensor operator()(const DTensor& input, const CallContext& context = detail::call_context()) {
     return (*this)(Inputs{input}, context);
   }
-  /// Calls the layer and gives every output.
+  /// Calls the layer and returns all outputs.
   std::vector<DTensor> outputs(const Inputs& inputs,
                                const CallContext& context = detail::call_context());
-  /// The symbolic outputs of a call in a Functional model. Throws ShapeError.
+  /// Calls `layer` on symbolic tensors of a Functional model and returns its symbolic outputs.
+  /// Throws ShapeError.
   static std::vector<SymbolicTensor> outputs(const std::shared_ptr<Layer>& layer,
                                              const std::vector<SymbolicTensor>& inputs);
-  /// Makes the weights, once. Throws ShapeError.
+  /// Creates the weights; later calls do nothing. Throws ShapeError.
   void build(const Shapes& inputs);
   bool built() const { return built_; }
-  /// The inputs it was built for, their batch axis unknown if only planned; empty before.
+  /// The input shapes of build(), with batch size -1 if it ran in an abstract call; empty before
+  /// build().
   const Shapes& built_for() const { return built_for_; }
-  /// A model passes inputs on as they are and leaves checks to its layers.
+  /// Whether the layer is a model, which passes its inputs on uncast and leaves checks to its
+  /// layers.
   virtual bool is_model() const { return false; }
-  /// Whether it is an operation between a graph's layers, as `x + y` is: no layer of the model, and
-  /// inputs are passed on as they are, but for their masks, which end.
+  /// Whether this is an operation between the layers of a graph, such as `x + y`: not listed among
+  /// the model's layers, called on uncast inputs and without mask propagation.
   virtual bool is_operation() const { return false; }
 
-  /// The name a model gave or the user chose; "" before either.
+  /// The name chosen by the user or assigned by the model; "" before either.
   const std::string& name() const { return name_; }
   bool has_own_name() const { return own_name_; }
-  /// Where weights' paths begin: "block/hidden".
+  /// The prefix of the weights' paths: "block/hidden".
   const std::string& path() const { return path_.empty() ? name_ : path_; }
-  /// Renames this layer, its weights and the layers inside.
+  /// Renames this layer, its weights and its sublayers.
   virtual void set_path(const std::string& name, const std::string& path);
 
   bool trainable() const { return trainable_; }
-  /// Freezes or thaws this layer and those inside.
+  /// Freezes or unfreezes this layer and its sublayers.
   virtual void set_trainable(bool trainable);
   const DTypePolicy& dtype_policy() const { return policy_; }
 
-  /// Weights in Keras' order: the layer's own as added, then those of each layer inside.
+  /// Returns the weights in Keras' order: the layer's own as added, then those of each sublayer.
   virtual std::vector<Variable> weights() const;
-  /// Those of add_weight() alone, without the layers inside.
+  /// The weights of add_weight(), without those of sublayers.
   const std::vector<Variable>& own_weights() const { return weights_; }
   std::vector<Variable> trainable_weights() const;
   int64_t count_params() const;
 
-  /// Whether masks pass through the layer, as masks() says (keras.layers.Layer.supports_masking).
+  /// Whether the layer propagates masks, by masks() (keras.layers.Layer.supports_masking).
   virtual bool supports_masking() const { return false; }
-  /// Whether a training step may be recorded and replayed operation by operation, without calling
-  /// the layer again (see CompileOptions::record_steps). A program's own layer overrides it where
-  /// call() does nothing but operations, add_loss() and assignments.
+  /// Whether a training step may be captured and replayed operation by operation, without calling
+  /// the layer again (see CompileOptions::record_steps). Override it in your own layer if call()
+  /// consists of operations, add_loss() and assignments only.
   virtual bool can_be_replayed() const { return false; }
 
-  /// A penalty on this call, 0-d, that training adds to the compiled loss; for use in call()
+  /// Adds a 0-d penalty to the training loss of this step; for use in call()
   /// (keras.layers.Layer.add_loss).
   void add_loss(const DTensor& loss);
-  /// Penalties added since clear_losses(), of the layers inside too, then those of the trainable
-  /// weights' regularizers.
+  /// Returns the penalties added since clear_losses() by this layer and its sublayers, then those
+  /// of the trainable weights' regularizers.
   std::vector<DTensor> losses() const;
   void clear_losses();
 
-  /// The tensors that the layer was called on in a graph, and what it gave there; of a model those
-  /// of its own graph (keras.Layer.input and output). Throws StateError unless the layer was called
-  /// in one place, of a graph that is still there.
+  /// Returns the symbolic inputs or outputs of the layer's only call in a graph; for a model, those
+  /// of its own graph (keras.layers.Layer.input and output). Throws StateError unless the layer was
+  /// called exactly once, in a graph that still exists.
   virtual std::vector<SymbolicTensor> symbolic_inputs() const;
   virtual std::vector<SymbolicTensor> symbolic_outputs() const;
 
-  /// Counts the layers of this process as they were made; unnamed layers are numbered in this
-  /// order.
+  /// The layer's number in order of construction in this process; unnamed layers are numbered in
+  /// this order.
   int64_t serial() const { return serial_; }
 
-  /// Places every weight: layer argument, else the map's rule, else deduction, else replicated.
+  /// Places every weight by the first of: the layer's own layout argument, a rule of the map,
+  /// deduction from the kernel, replication.
   virtual void place_weights(const LayoutMap& layouts);
-  /// Values that the layer's call() computes on its way and hands to place(), and their ranks: at
-  /// "path/name" a layout map may place them, as it may "path/input" and "path/output".
+  /// Returns the intermediate values that call() passes to place(), with their ranks. A layout map
+  /// may place them at "PATH/NAME", like "PATH/input" and "PATH/output".
   virtual std::map<std::string, int64_t> value_names() const { return {}; }
   /// Places this layer's own values by rules of LayoutMap::value_rules(). Throws LayoutError.
   void place_values(const LayoutMap& rules);
-  /// The values that rules place, and where: "output (batch, unsharded)".
+  /// Describes the values that rules place: "output (batch, unsharded)".
   std::vector<std::string> placed_values() const;
-  /// The layers inside, in the order of track().
+  /// The sublayers, in the order of track().
   const std::vector<std::shared_ptr<Layer>>& sublayers() const { return sublayers_; }
-  /// For each of them the attribute that it was tracked as; empty for none.
+  /// The attribute name of each sublayer; empty if it was tracked without one.
   const std::vector<std::string>& attributes() const { return attributes_; }
 
-  /// What belongs to the layer beside weights and config(), as files of a name and their bytes,
-  /// such as a vocabulary (Keras' save_assets).
+  /// Returns the layer's state besides weights and config(), such as a vocabulary, as files (Keras'
+  /// save_assets).
   virtual LayerAssets assets() const { return {}; }
-  /// Takes what assets() of an equal layer gave. Throws ConfigError naming the layer and the file.
+  /// Restores the files of assets(). Throws ConfigError naming the layer and the file.
   virtual void load_assets(const LayerAssets& assets);
 
  protected:
-  /// Makes a layer part of this one, so that its weights are trained, saved and placed; returns it.
-  /// Throws ConfigError for a layer that holds this one.
+  /// Adds a sublayer, whose weights are then trained, saved and placed with this layer's, and
+  /// returns it. Throws ConfigError for a layer that contains this one.
   LayerHandle track(const LayerHandle& layer);
-  /// Does so under the name of an attribute, by which Keras' files of weights know a layer inside:
-  /// what a class in Python says as `self.first = Dense(4)` is `track("first", Dense(4))`. Throws
-  /// ConfigError for a name twice, or one that no attribute can have.
+  /// Adds a sublayer under an attribute name, by which Keras' weight files address it: Python's
+  /// `self.first = Dense(4)` is `track("first", Dense(4))`. Throws ConfigError for a name that is
+  /// taken or is no Python identifier.
   LayerHandle track(const std::string& attribute, const LayerHandle& layer);
-  /// Takes the last layer of track() out again. Throws StateError if there is none.
+  /// Removes and returns the sublayer tracked last. Throws StateError if there is none.
   LayerHandle untrack_last();
-  /// Whether the layer or model that this one is part of gave it its path.
+  /// Whether an enclosing layer or model has assigned this layer's path.
   bool in_model() const { return !path_.empty(); }
-  /// Names the layers inside that have no name yet, if this layer is part of no other.
+  /// Names the sublayers that have no name yet, unless an enclosing layer will.
   void name_sublayers();
-  /// The layers inside in the order in which unnamed ones are numbered.
+  /// Returns the sublayers in the order in which unnamed ones are numbered.
   virtual std::vector<std::shared_ptr<Layer>> naming_order() const { return sublayers_; }
-  /// Names and shapes weights with add_weight().
+  /// Creates the weights with add_weight().
   virtual void make_weights(const Shapes&) {}
-  /// Builds the layers inside for these inputs, by default by planning a call, so that the layer is
-  /// whole before any number is computed.
+  /// Builds the sublayers for these inputs, by default by an abstract call, so that all weights
+  /// exist before anything is computed.
   virtual void build_sublayers(const Shapes& inputs);
-  /// The shapes of the outputs of a call without numbers, or on zeros if it reads them; an extent
-  /// that depends on an unknown one is -1. Builds the layer.
+  /// Returns the output shapes of an abstract call, or of a call on zeros if call() reads values.
+  /// An extent that depends on an unknown one is -1. Builds the layer.
   Shapes planned_output_shapes(const Shapes& inputs) const;
-  /// Computes the output; a layer of several outputs overrides call_all() instead.
+  /// Computes the output. A layer with several outputs overrides call_all() instead.
   virtual DTensor call(const Inputs& inputs, const CallContext& context);
   virtual std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) {
     return {call(inputs, context)};
   }
 
-  /// The dtype of the outputs of a call in a graph, for input shapes.
+  /// Returns the dtype of the symbolic outputs (default: the compute dtype).
   virtual at::ScalarType symbolic_dtype(const Shapes&) const { return policy_.compute; }
-  /// The same for each output, where they differ.
+  /// Returns the dtype of each symbolic output; overridden if they differ.
   virtual std::vector<at::ScalarType> symbolic_dtypes(const Shapes& inputs, size_t outputs) const {
     return std::vector<at::ScalarType>(outputs, symbolic_dtype(inputs));
   }
 
-  /// The mask of each output that call() gave none, undefined for none; the first input's for all
-  /// unless overridden (keras.layers.Layer.compute_mask). `inputs` are in the compute dtype.
+  /// Returns the mask of each output, undefined for an output without one; used for outputs that
+  /// call() left without a mask. By default, the first input's mask for all
+  /// (keras.layers.Layer.compute_mask). `inputs`
+  /// are in the compute dtype.
   virtual std::vector<DTensor> masks(const Inputs& inputs, size_t outputs);
 
-  /// A weight at "path/name"; drawn when first read. Its seed follows from the global seed and the
-  /// path.
+  /// Creates the weight "path/name". Its values are drawn when first read, with a seed derived from
+  /// the global seed and the path.
   Variable add_weight(const std::string& name, const Shape& shape,
                       const InitializerHandle& initializer, const WeightOptions& options = {});
-  /// The layer argument that places a weight ("kernel_layout"), over any layout map.
+  /// Sets a weight's layout from a layer argument ("kernel_layout"); overrides the layout map.
   void set_weight_layout(const std::string& weight, const LayoutSpec& layout);
-  /// The shape of the one input. Throws ShapeError for none or several.
+  /// Returns the shape of the only input. Throws ShapeError unless there is exactly one.
   const Shape& single_input(const Shapes& inputs) const;
-  /// Adds `regularizer` of the output y as a loss, divided by the rows; nothing without a
-  /// regularizer (keras.layers.Layer's activity_regularizer).
+  /// Adds regularizer(y) / batch size as a loss, if there is a regularizer (keras.layers.Layer's
+  /// activity_regularizer).
   void penalize(const RegularizerHandle& regularizer, const DTensor& y);
-  /// In call(), a value of value_names() where a rule places it, else as it is: in another layout
-  /// the same numbers. Communicates what the relayout does.
+  /// Reshards the value `name` of value_names(), if a rule places it. To be called in call().
+  /// Communication: that of the resharding.
   DTensor place(const std::string& name, const DTensor& value) const;
   /// Whether a rule places the first output.
   bool places_output() const;
-  /// In call(), what becomes the first output, of its shape, where a rule places that: before a
-  /// bias is added to a pending sum, which would be made whole for it, the sum goes there.
+  /// Reshards a partial sum that will become the first output, if a rule places that. To be called
+  /// in call() before a bias is added: the addition would resolve the sum with an all-reduce.
   DTensor place_output(const DTensor& value) const;
-  /// A weight's value in the compute dtype.
+  /// Returns a weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 
  private:
-  std::vector<DTensor> call_placed(const Inputs& inputs, const Inputs& given,
+  std::vector<DTensor> call_placed(const Inputs& inputs, const Inputs& uncast,
                                    const CallContext& context);
   void check_outputs(const Shapes& expected, const std::vector<DTensor>& outputs) const;
   void check_meshes(const Inputs& inputs) const;
   void pass_masks(const Inputs& inputs, std::vector<DTensor>& outputs);
-  /// The shapes of a call's outputs if unknown extents are `unknown`.
+  /// Returns the output shapes of an abstract call in which each -1 of `inputs` is `unknown`.
   Shapes planned_shapes(const Shapes& inputs, int64_t unknown);
   std::string sublayer_prefix() const;
-  /// Takes the policy of its path, of those that were in force when it was made.
-  void take_policy();
-  /// Numbers unnamed layers, and gives all their paths.
+  /// Resolves the dtype policy by this layer's path, in the policy map of its construction time.
+  void resolve_policy();
+  /// Numbers unnamed sublayers and sets the paths of all.
   void name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts);
 
   std::string name_;
@@ -272,11 +279,11 @@ class Layer {
   std::string path_;
   bool trainable_;
   DTypePolicy policy_;
-  /// Where the policy comes from once the layer has a path; null for one that is settled.
+  /// Resolves policy_ once the path is known; null if an option set the policy, or there is no map.
   std::shared_ptr<const DTypePolicyMap> policies_;
   bool built_ = false;
   bool building_ = false;
-  /// Whether output_shape() is found by a call.
+  /// Whether output_shape() is not overridden and plans a call.
   mutable bool shape_from_call_ = false;
   Shapes built_for_;
   std::vector<Variable> weights_;
@@ -284,17 +291,17 @@ class Layer {
   std::vector<std::string> attributes_;
   std::map<std::string, LayoutSpec> weight_layouts_;
   std::vector<DTensor> losses_;
-  /// Null where no rule places a value.
+  /// Null if no rule places a value.
   std::shared_ptr<const detail::PlacedValues> values_;
   int64_t serial_;
   std::shared_ptr<const detail::Node> symbolic_call() const;
 
   int64_t symbolic_calls_ = 0;
-  /// The last of them. A graph holds its layers, and not the other way round.
+  /// The last symbolic call; weak, since the graph owns its layers.
   std::weak_ptr<const detail::Node> symbolic_call_;
 };
 
-/// A handle to a layer, as models are made of: copies are the same layer.
+/// A shared handle to a layer, from which models are built: copies refer to the same layer.
 class LayerHandle {
  public:
   /// Throws StateError for a null pointer.
@@ -311,7 +318,7 @@ class LayerHandle {
                                const CallContext& context = detail::call_context()) const {
     return layer_->outputs(inputs, context);
   }
-  /// Calls in a Functional model.
+  /// Calls the layer in a Functional model.
   SymbolicTensor operator()(const SymbolicTensor& input) const {
     return (*this)(std::vector<SymbolicTensor>{input});
   }
@@ -320,8 +327,8 @@ class LayerHandle {
   std::vector<SymbolicTensor> outputs(const std::vector<SymbolicTensor>& inputs) const {
     return Layer::outputs(layer_, inputs);
   }
-  /// Layer::symbolic_inputs() and symbolic_outputs(), where there is one (keras.Layer.input and
-  /// output), for a model of a part of another:
+  /// Returns the only symbolic input or output (keras.Layer.input and output), to build a model
+  /// from part of another:
   ///
   ///     Functional features({model.input()}, {hidden.output()});
   ///
@@ -335,7 +342,7 @@ class LayerHandle {
   std::shared_ptr<Layer> layer_;
 };
 
-/// A handle to a layer class of the user's own.
+/// Creates a layer of a user-defined class.
 template <class T, class... Args>
 LayerHandle make_layer(Args&&... args) {
   return LayerHandle(std::make_shared<T>(std::forward<Args>(args)...));
@@ -343,14 +350,13 @@ LayerHandle make_layer(Args&&... args) {
 
 namespace detail {
 
-/// The seed that weights and random layers start from; 0 unless set
-/// (keras.utils.set_random_seed).
+/// Returns the global seed of weights and random layers (default 0; see set_random_seed).
 int64_t global_seed();
 
 }  // namespace detail
 
-/// Sets the seed that first values of weights, draws of layers and the order of shuffled rows
-/// follow from (keras.utils.set_random_seed).
+/// Sets the global seed of weight initialization, random layers and shuffling
+/// (keras.utils.set_random_seed).
 void set_random_seed(int64_t seed);
 
 }  // namespace tessera

@@ -12,7 +12,7 @@ namespace {
 
 constexpr size_t max_name_bytes = 256;
 
-/// Layers of Keras that there are none of here, so that no other one is taken for a name like it.
+/// Keras layers that are not implemented, so that errors do not suggest a similar name for them.
 constexpr std::array keras_alone = {"AdaptiveAveragePooling1D",
                                     "AdaptiveAveragePooling2D",
                                     "AdaptiveAveragePooling3D",
@@ -77,7 +77,7 @@ LayerFactories& layer_table() {
   return factories;
 }
 
-/// Names reach paths, files and terminals.
+/// Throws ConfigError for a name that is unsafe in paths, files or terminals.
 void check_name(const std::string& name, const JsonPath& path) {
   const bool printable = std::all_of(name.begin(), name.end(), [](char c) {
     const auto byte = static_cast<unsigned char>(c);
@@ -112,15 +112,16 @@ namespace {
 
 [[noreturn]] void fail_unknown(const std::string& name, const JsonPath& path) {
   const bool kerass = std::find(keras_alone.begin(), keras_alone.end(), name) != keras_alone.end();
-  std::string fix = "make a class of your own known by register_layer()";
+  std::string fix = "register your own class with register_layer()";
   if (kerass && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
     fix = "use LSTM, GRU or SimpleRNN, one layer for each cell";
   } else if (!kerass) {
     const std::string near = nearest(name, layer_class_names());
     if (!near.empty()) fix = str("write ", in_quotes(near), ", or ", fix);
   }
-  throw ConfigError(path.text(), "the name is that of a known layer class",
-                    in_quotes(name) + (kerass ? ", a layer of Keras that is not there" : ""), fix);
+  throw ConfigError(path.text(), "the layer class must be registered",
+                    in_quotes(name) + (kerass ? ", a Keras layer that is not implemented" : ""),
+                    fix);
 }
 
 }  // namespace
@@ -128,12 +129,12 @@ namespace {
 void register_layer(const std::string& class_name,
                     std::function<LayerHandle(JsonObject&)> factory) {
   if (layer_table().emplace(class_name, std::move(factory)).second) return;
-  throw ConfigError("register_layer", "a class name that is not taken", in_quotes(class_name),
+  throw ConfigError("register_layer", "class names are unique", in_quotes(class_name) + " twice",
                     "give the class another name");
 }
 
 Json detail::layer_json(const Layer& layer) {
-  // Layers that Keras has in other places than its list of layers.
+  // Layers that Keras defines outside keras.layers.
   static const std::map<std::string, std::string> elsewhere = {
       {"LayerScale", "keras.src.applications.convnext"},
       {"CustomScaleLayer", "keras.src.applications.inception_resnet_v2"}};

@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-/// Of two vectors of totals; what the shorter one lacks is 0.
+/// Adds two vectors of totals, the shorter one padded with 0.
 DTensor sum_of(const DTensor& a, const DTensor& b) {
   const int64_t missing = a.size(0) - b.size(0);
   return ops::add(ops::pad(a, 0, 0, std::max<int64_t>(-missing, 0)),
@@ -28,7 +28,7 @@ DTensor sum_of(const DTensor& a, const DTensor& b) {
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
   traced(in, [this, known](std::span<const DTensor> batch) {
-    const NoRecording untaped;
+    const NoRecording no_tape;
     if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];
     const size_t first = batch.empty() ? 0 : static_cast<size_t>(batch[0].numel());
     if (!known.empty()) known_.resize(std::max(known_.size(), first + known.size()));
@@ -38,8 +38,8 @@ void Metric::add(const DTensor& totals, const std::vector<double>& known) {
 
 void Metric::check_count(bool fits, const std::string& expected, size_t count) const {
   if (fits) return;
-  throw ConfigError(name(), str("restored totals are those of the metric: ", expected), str(count),
-                    "give it the options that it had when they were saved");
+  throw ConfigError(name(), str("restored totals must fit the metric: ", expected), str(count),
+                    "create it with the options that it was saved with");
 }
 
 void Metric::restore(std::vector<double> totals) {
@@ -54,11 +54,11 @@ double Metric::result() const { return result(totals({this})[0]); }
 std::vector<double> Metric::result_values() const { return result_values(totals({this})[0]); }
 
 std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>& metrics) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   std::vector<DTensor> parts;
   for (const Metric* metric : metrics) {
-    // A handle of its own: reading must not turn the state into a replicated one, to which every
-    // later batch would have to be reduced.
+    // Resolve a copy of the handle: if the state itself became replicated, every later batch would
+    // have to be reduced to be added to it.
     const DTensor& state = metric->state_;
     if (state.defined()) parts.emplace_back(state.sharding(), state.blocks());
   }

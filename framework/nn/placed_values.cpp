@@ -15,7 +15,7 @@ using namespace detail;
 
 namespace {
 
-/// "input", then "input_1".
+/// Returns the site's name: "input", "input_1", …
 std::string numbered(const std::string& name, size_t index) {
   return index == 0 ? name : str(name, "_", index);
 }
@@ -60,10 +60,10 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer, const
 
 DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
   const Layout layout = abstract_layout(place.placement.layout);
-  // Shapes may be found on another mesh than the model lies on.
+  // Output shapes may be inferred on another mesh than the model's.
   if (!value.defined() || !(value.mesh() == layout.mesh())) return value;
   if (value.rank() != layout.rank()) {
-    throw LayoutError(place.path, "a value's layout has one entry per axis",
+    throw LayoutError(place.path, "a value's layout needs one entry per axis",
                       str("layout ", place.placement.layout.describe(), " for a value of shape ",
                           to_string(value.shape())),
                       "call the layer on values of one rank, or place another value");
@@ -75,19 +75,19 @@ DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
   return mask.defined() ? moved.with_mask(mask) : moved;
 }
 
-void PlacedValues::bring_inputs(Inputs& inputs, const Inputs& given) const {
+void PlacedValues::reshard_inputs(Inputs& inputs, const Inputs& uncast) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (i < inputs_.size() && inputs_[i]) {
       inputs[i] = brought(inputs[i], *inputs_[i]);
       continue;
     }
     for (size_t j = 0; j < i; ++j) {
-      if (given[j].id() == given[i].id()) inputs[i] = inputs[j];
+      if (uncast[j].id() == uncast[i].id()) inputs[i] = inputs[j];
     }
   }
 }
 
-void PlacedValues::bring_outputs(std::vector<DTensor>& outputs) const {
+void PlacedValues::reshard_outputs(std::vector<DTensor>& outputs) const {
   for (size_t o = 0; o < std::min(outputs.size(), outputs_.size()); ++o) {
     if (outputs_[o]) outputs[o] = brought(outputs[o], *outputs_[o]);
   }
@@ -141,10 +141,11 @@ std::vector<std::string> Layer::placed_values() const {
 bool Layer::places_output() const { return values_ && values_->places_output(); }
 
 DTensor Layer::place_output(const DTensor& value) const {
-  // What is complete is placed behind its bias, whose gradient then comes from what is cut as well.
-  if (!places_output() || !value.layout().is_pending()) return value;
+  // Other values are placed after the bias, so that its gradient is computed from sharded values
+  // too.
+  if (!places_output() || !value.layout().is_partial()) return value;
   std::vector<DTensor> outputs = {value};
-  values_->bring_outputs(outputs);
+  values_->reshard_outputs(outputs);
   return outputs[0];
 }
 

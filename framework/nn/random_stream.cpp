@@ -19,7 +19,7 @@ int64_t& seed() {
 int64_t detail::global_seed() { return seed(); }
 void set_random_seed(int64_t value) { seed() = value; }
 
-/// Of all steps.
+/// Returns the seed of the layer's next call, before the step is folded in.
 Seed RandomStream::stream(const std::string& path) {
   const int64_t call = calls_[path]++;
   const Seed stream = fold_in({seed_, 0}, stable_hash(path));
@@ -33,16 +33,17 @@ Seed RandomStream::next(const std::string& path) {
 
 DTensor RandomStream::next_input(const std::string& path, const Mesh& mesh,
                                  std::optional<int64_t> fold) {
-  const auto host = [of_all = stream(path), fold](int64_t step) {
-    Seed seed = fold_in(of_all, static_cast<uint64_t>(step));
+  const auto host = [stream = stream(path), fold](int64_t step) {
+    Seed seed = fold_in(stream, static_cast<uint64_t>(step));
     if (fold) seed = fold_in(seed, static_cast<uint64_t>(*fold));
     return ops::seed_tensor(seed);
   };
-  const TracerScope unheard(nullptr);
+  const TracerScope untraced(nullptr);
   const DTensor made = host_input(host(step_), mesh);
-  if (OpListener* const hears = unheard.former()) {
-    if (seed_ != global_seed()) hears->stop("numbers were drawn for another seed");
-    hears->input(made, step_, host);
+  if (OpListener* const listener = untraced.former()) {
+    if (seed_ != global_seed())
+      listener->stop("numbers were drawn with another seed than the global one");
+    listener->input(made, step_, host);
   }
   return made;
 }

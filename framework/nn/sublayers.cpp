@@ -21,14 +21,14 @@ using namespace detail;
 
 namespace {
 
-/// Whether a layer is another, or has it inside.
+/// Whether `layer` is `other` or contains it.
 bool holds(const Layer& layer, const Layer& other) {
   const auto& inner = layer.sublayers();
   return &layer == &other || std::any_of(inner.begin(), inner.end(),
                                          [&](const auto& one) { return holds(*one, other); });
 }
 
-/// Zeros of these shapes, with `unknown` for extents that are not known.
+/// Returns zeros of these shapes, each -1 replaced by `unknown`.
 Inputs zeros_of(const Shapes& shapes, int64_t unknown, at::ScalarType dtype) {
   Inputs zeros;
   for (Shape shape : shapes) {
@@ -43,14 +43,14 @@ Inputs zeros_of(const Shapes& shapes, int64_t unknown, at::ScalarType dtype) {
 LayerHandle Layer::track(const LayerHandle& handle) {
   if (holds(*handle.layer(), *this)) {
     throw ConfigError(class_name() + " " + path(),
-                      str("a ", is_model() ? "model" : "layer", " is no layer of itself"),
-                      handle->class_name() + " " + handle->path(), "make another one of it");
+                      str("a ", is_model() ? "model" : "layer", " cannot contain itself"),
+                      handle->class_name() + " " + handle->path(), "create another instance");
   }
   if (!trainable()) handle->set_trainable(false);
   sublayers_.push_back(handle.layer());
   attributes_.emplace_back();
   if (building_) {
-    // All others have their names.
+    // The other sublayers were named before the build.
     std::map<std::string, int64_t> counts;
     name_sublayers(sublayer_prefix(), counts);
   }
@@ -60,7 +60,7 @@ LayerHandle Layer::track(const LayerHandle& handle) {
 LayerHandle Layer::track(const std::string& attribute, const LayerHandle& handle) {
   const bool is_name = RE2::FullMatch(attribute, "[A-Za-z_][A-Za-z0-9_]*");
   if (!is_name || std::count(attributes_.begin(), attributes_.end(), attribute) > 0) {
-    throw ConfigError(class_name() + " " + path(), "attributes differ in name, which Python takes",
+    throw ConfigError(class_name() + " " + path(), "attributes are unique Python identifiers",
                       in_quotes(attribute) + (is_name ? " twice" : ""),
                       "write letters, digits and underscores, once");
   }
@@ -71,7 +71,8 @@ LayerHandle Layer::track(const std::string& attribute, const LayerHandle& handle
 
 LayerHandle Layer::untrack_last() {
   if (sublayers_.empty()) {
-    throw StateError(class_name() + " " + path(), "a layer to take out", "none", "add one first");
+    throw StateError(class_name() + " " + path(), "there must be a layer to remove", "no layers",
+                     "add one first");
   }
   const std::shared_ptr<Layer> last = sublayers_.back();
   sublayers_.pop_back();
@@ -79,11 +80,11 @@ LayerHandle Layer::untrack_last() {
   return last;
 }
 
-/// A model's own name is no part of its layers' paths.
+/// Returns the prefix of the sublayers' paths, in which an outermost model's name is left out.
 std::string Layer::sublayer_prefix() const { return is_model() && !in_model() ? "" : path() + "/"; }
 
 void Layer::name_sublayers() {
-  // All names below are given by the one that is part of no other.
+  // The outermost layer or model names all layers below it.
   if (in_model()) return;
   std::map<std::string, int64_t> counts;
   name_sublayers(sublayer_prefix(), counts);
@@ -92,14 +93,14 @@ void Layer::name_sublayers() {
 void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
   const auto order = naming_order();
   std::map<std::string, const Layer*> taken;
-  // Names that another model gave may clash here, and then give way.
+  // Names assigned by another model may clash here; such a layer is then renamed.
   for (const bool own : {true, false}) {
     for (const auto& layer : order) {
       if (layer->name().empty() || layer->has_own_name() != own) continue;
       const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
       if (fresh || at->second == layer.get() || !own) continue;
       const char* const kind = is_model() ? "model" : "layer";
-      throw ConfigError(str(kind, " ", name()), str("the layers of a ", kind, " differ in name"),
+      throw ConfigError(str(kind, " ", name()), str("layer names are unique within a ", kind),
                         "two layers named " + in_quotes(layer->name()), "rename one of them");
     }
   }
@@ -115,14 +116,15 @@ void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int6
       if (taken.emplace(next, layer.get()).second) name = next;
     }
     layer->set_path(name, prefix + name);
-    // A plain layer numbers those inside by itself, so that paths say the same wherever it stands.
+    // A plain layer numbers its sublayers from 0, so that their names do not depend on its
+    // siblings.
     std::map<std::string, int64_t> own_counts;
     layer->name_sublayers(prefix + name + "/", layer->is_model() ? counts : own_counts);
   }
 }
 
 Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   const CallContext inference;
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
   const auto call = [&] {
@@ -136,7 +138,7 @@ Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
     const AbstractScope plans_only(default_mesh());
     return call();
   } catch (const StateError&) {
-    // It reads numbers, which a plan does not have.
+    // call() reads values, which an abstract call does not have.
     return call();
   }
 }
@@ -148,7 +150,7 @@ void Layer::build_sublayers(const Shapes& inputs) {
 }
 
 Shapes Layer::planned_output_shapes(const Shapes& inputs) const {
-  // Planning a call changes nothing but what is not built yet.
+  // Planning a call builds the layer and changes nothing else.
   Layer& self = const_cast<Layer&>(*this);
   if (!built()) self.build(inputs);
   Shapes shapes = self.planned_shapes(inputs, 2);
@@ -163,7 +165,7 @@ Shapes Layer::planned_output_shapes(const Shapes& inputs) const {
 
 Shape Layer::output_shape(const Shapes& inputs) const {
   if (!shape_from_call_) shape_from_call_ = true;
-  // build() asks only whether the inputs fit, which the call will show.
+  // build() only checks that the inputs fit; the planned call will do that.
   if (building_) return {};
   const Shapes shapes = planned_output_shapes(inputs);
   if (shapes.size() == 1) return shapes[0];
@@ -215,10 +217,10 @@ std::vector<DTensor> Layer::losses() const {
     const RegularizerHandle& regularizer = weight.spec().regularizer;
     if (!regularizer) continue;
     const auto& use = weight.placement().use;
-    // Added to a loss on the mesh of the batch.
+    // The penalty is added to a loss on the batch's mesh, so read the weight there.
     const bool elsewhere = use && !(use->mesh() == weight.layout().mesh());
-    if (OpListener* const hears = tracer(); hears && !regularizer->can_be_replayed()) {
-      hears->user_code("the regularizer of " + weight.path());
+    if (OpListener* const listener = tracer(); listener && !regularizer->can_be_replayed()) {
+      listener->user_code("the regularizer of " + weight.path());
     }
     list.push_back((*regularizer)(elsewhere ? weight.read() : weight.value()));
   }
@@ -248,7 +250,7 @@ void Layer::place_weights(const LayoutMap& layouts) {
           layouts.find(weight.path(), weight.shape(), kernel.layout.defined() ? &kernel : nullptr);
     }
     weight.place(placement);
-    // Vectors follow the layer's first matrix.
+    // Biases and other vectors follow the layer's first weight of rank 2 or more.
     if (!kernel.layout.defined() && weight.shape().size() > 1) kernel = placement;
   }
   for (const auto& layer : sublayers_) layer->place_weights(layouts);

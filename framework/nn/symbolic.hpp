@@ -17,37 +17,37 @@ class Layer;
 namespace detail {
 struct Node;
 
-/// What is taken of one axis: a place, or a text as in Python.
+}  // namespace detail
+
+/// The index of one axis: an integer, or a slice as a text like Python's, "1:3".
 struct AxisItem {
-  AxisItem(const char* part) : text(part) {}         // NOLINT: reads as data
-  AxisItem(const std::string& part) : text(part) {}  // NOLINT
+  AxisItem(const char* slice) : text(slice) {}         // NOLINT: reads as data
+  AxisItem(const std::string& slice) : text(slice) {}  // NOLINT
   template <std::integral T>
-  AxisItem(T place) : text(std::to_string(place)) {}  // NOLINT
+  AxisItem(T index) : text(std::to_string(index)) {}  // NOLINT
 
   std::string text;
 };
 
-}  // namespace detail
-
-/// A tensor that a model will have: shape and dtype, no numbers (keras.KerasTensor). Layers called
-/// on it give further ones; Functional makes a model of those between its inputs and outputs.
+/// A placeholder with shape and dtype but no data (keras.KerasTensor). Layers called on it return
+/// further ones; Functional makes a model of the calls between its inputs and outputs.
 class SymbolicTensor {
  public:
   SymbolicTensor() = default;
-  /// Output `index` of a call.
+  /// Refers to output `index` of a call.
   SymbolicTensor(std::shared_ptr<const detail::Node> node, size_t index)
       : node_(std::move(node)), index_(index) {}
 
   bool defined() const { return node_ != nullptr; }
-  /// -1 is an extent not known yet, the batch's.
+  /// The shape; -1 is an unknown extent, such as the batch size.
   const Shape& shape() const;
   at::ScalarType dtype() const;
   const std::shared_ptr<const detail::Node>& node() const { return node_; }
   size_t index() const { return index_; }
 
-  /// This tensor with a mask, for the call that it is passed to: bool, of the leading axes of its
-  /// shape, as DTensor::with_mask gives one to a value. In JSON it is the call's `mask`, or its
-  /// value_mask or key_mask; Keras reads those that calls of the layer take there.
+  /// Returns this tensor with a mask for the call that it is passed to: bool, with leading axes of
+  /// this tensor's shape, like DTensor::with_mask(). In JSON it becomes the call's argument `mask`,
+  /// `value_mask` or `key_mask`; Keras reads those that the layer's call() takes.
   ///
   ///     Input steps({20, 8}), counts({20}, {.dtype = "bool"});
   ///     Functional model({steps, counts}, {LSTM(16)(steps.with_mask(counts))});
@@ -55,17 +55,18 @@ class SymbolicTensor {
   /// Throws StateError for an empty mask.
   SymbolicTensor with_mask(const SymbolicTensor& mask) const;
 
-  /// A part of this tensor, by places and slices of its axes as in Python, where "..." stands for
-  /// all axes that are not named and "None" for a new one:
+  /// Indexes and slices this tensor as in Python; "..." stands for all axes not named, "None"
+  /// inserts an axis:
   ///
   ///     Input x({4, 6});
   ///     const SymbolicTensor first = x[{":", 0}];
   ///     const SymbolicTensor middle = x[{":", "1:3"}];
   ///     const SymbolicTensor last = x[{"...", -1}];
   ///
-  /// Throws ConfigError for other texts and for places outside an axis.
-  SymbolicTensor operator[](std::initializer_list<detail::AxisItem> items) const;
-  /// The mask that with_mask() gave; empty without. One that a layer makes is no tensor of a model.
+  /// Throws ConfigError for other texts and for an index that is out of range.
+  SymbolicTensor operator[](std::initializer_list<AxisItem> items) const;
+  /// The mask set by with_mask(); empty if there is none. Masks that layers compute are not
+  /// symbolic tensors.
   SymbolicTensor mask() const { return mask_ ? *mask_ : SymbolicTensor(); }
 
  private:
@@ -79,13 +80,13 @@ namespace detail {
 /// One call of a layer on symbolic tensors.
 struct Node {
   std::shared_ptr<Layer> layer;
-  std::vector<SymbolicTensor> inputs;  ///< none for an Input; masks that were given come last
-  std::vector<size_t> masked;          ///< the inputs that those are the masks of
+  std::vector<SymbolicTensor> inputs;  ///< arguments, then their masks; empty for an Input
+  std::vector<size_t> masked;          ///< index of the argument that each mask belongs to
   std::vector<Shape> shapes;           ///< shapes of the outputs
-  std::vector<at::ScalarType> dtypes;  ///< and their dtypes
-  int64_t call = 0;                    ///< counts this layer's calls
+  std::vector<at::ScalarType> dtypes;  ///< dtypes of the outputs
+  int64_t call = 0;                    ///< index of this call among the layer's calls
 
-  /// How many of the inputs the layer is called on; the others are their masks.
+  /// The number of inputs that are arguments of the call; the rest are masks.
   size_t arguments() const { return inputs.size() - masked.size(); }
 };
 

@@ -16,10 +16,10 @@ Shape TextLayer::batch_shape(std::span<const std::string_view> texts) const {
 }
 
 Shape TextLayer::output_shape(const Shapes&) const {
-  throw ShapeError(str(class_name(), " ", path()), "the layer stands before a model, not in it",
+  throw ShapeError(str(class_name(), " ", path()), "a text layer runs before a model, not in it",
                    "tensors",
-                   "leave it out of the model: fit() on its dataset(texts), predict on what it "
-                   "makes of texts, and name both in export_model()");
+                   "leave it out of the model: fit() on its dataset(texts), predict() on "
+                   "transform(texts), and pass both to export_model()");
 }
 
 }  // namespace tessera

@@ -34,7 +34,8 @@ DTensor with_own_memory(const DTensor& value) {
   return DTensor(value.sharding(), std::move(copies));
 }
 
-/// What changes a variable may be computed where it is read, not where it rests.
+/// Copies `value` to the mesh of `like`: an update may be computed on the mesh where the variable
+/// is read rather than where it is stored.
 DTensor on_mesh_of(const DTensor& like, const DTensor& value) {
   if (is_abstract() || value.mesh() == like.mesh()) return value;
   return ops::copy_to_mesh(value, Layout::replicated(like.mesh(), value.rank()));
@@ -70,14 +71,14 @@ void Variable::set_value(DTensor value) const {
   state().value.set_tag(state().tag);
 }
 
-void Variable::place(const Placement& wanted) {
+void Variable::place(const Placement& placement) {
   stop_tracing("a Variable was placed");
-  const Placement& placement = state().placement = resting(wanted);
-  // The value itself: value() gives another under an AbstractScope.
-  if (!has_value() || state().value.layout() == placement.layout) return;
-  const bool same_mesh = state().value.mesh() == placement.layout.mesh();
-  const DTensor moved = same_mesh ? relayout_value(state().value, placement.layout)
-                                  : copy_to_mesh_value(state().value, placement.layout);
+  const Layout& stored = (state().placement = resting(placement)).layout;
+  // state().value and not value(), which is abstract under an AbstractScope.
+  if (!has_value() || state().value.layout() == stored) return;
+  const bool same_mesh = state().value.mesh() == stored.mesh();
+  const DTensor moved =
+      same_mesh ? relayout_value(state().value, stored) : copy_to_mesh_value(state().value, stored);
   set_value(with_own_memory(moved));
 }
 
@@ -98,31 +99,31 @@ const DTensor& Variable::value() const {
       throw StateError(path(), "a variable has a value or an initializer", "neither",
                        "assign it first");
     }
-    const NoRecording untaped;
-    const TracerScope unheard(nullptr);
+    const NoRecording no_tape;
+    const TracerScope untraced(nullptr);
     const DefaultLayoutScope scope(layout());
     const DTensor drawn = state().spec.initializer->draw(
         shape(), dtype(), fold_in(state().spec.seed, stable_hash(path())));
-    const ShardingPtr form = intern(shape(), dtype(), layout());
-    const DTensor placed = relayout_to(drawn, form);
+    const ShardingPtr sharding = intern(shape(), dtype(), layout());
+    const DTensor placed = relayout_to(drawn, sharding);
     set_value(with_own_memory(placed));
   }
   return state().value;
 }
 
-DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
+DTensor Variable::read(std::optional<at::ScalarType> dtype) const {
   DTensor result = value();
   const Placement& placement = state().placement;
   const Layout use = placement.use ? abstract_layout(*placement.use) : Layout();
   const bool elsewhere = placement.use && !(use.mesh() == result.mesh());
   if (elsewhere) {
-    // The gradient's reduction is for the variable.
-    const CommLabel place(path());
+    // The gradient's reduction is logged under the variable's path.
+    const CommLabel label(path());
     result = ops::copy_to_mesh(result, use);
   }
-  // Before it is gathered: a copy of fewer bits is less to send, and the one to keep.
-  if (wanted && *wanted != dtype() && at::isFloatingType(dtype())) {
-    result = ops::cast(result, *wanted);
+  // Cast before the all-gather: fewer bytes are sent, and the narrow copy is the one kept.
+  if (dtype && *dtype != this->dtype() && at::isFloatingType(this->dtype())) {
+    result = ops::cast(result, *dtype);
   }
   if (placement.use && !elsewhere) {
     result = ops::relayout(result, use, placement.reshard_after_forward);
@@ -132,7 +133,7 @@ DTensor Variable::read(std::optional<at::ScalarType> wanted) const {
 
 void Variable::assign(const DTensor& value) {
   if (value.shape() != shape()) {
-    throw ShapeError(path(), "a new value has the variable's shape " + to_string(shape()),
+    throw ShapeError(path(), "a new value must have the variable's shape " + to_string(shape()),
                      to_string(value.shape()), "reshape it first");
   }
   if (is_abstract()) return;
@@ -141,7 +142,7 @@ void Variable::assign(const DTensor& value) {
 }
 
 void Variable::take(const DTensor& value) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   DTensor source = ops::cast(value, dtype());
   if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
   source = relayout_to(source, intern(shape(), dtype(), layout()));
@@ -157,12 +158,12 @@ void Variable::take(const DTensor& value) {
 }
 
 void Variable::assign_add(const DTensor& value) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   assign(ops::add(this->value(), on_mesh_of(this->value(), value)));
 }
 
 void Variable::assign_sub(const DTensor& value) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   assign(ops::sub(this->value(), on_mesh_of(this->value(), value)));
 }
 

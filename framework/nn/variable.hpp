@@ -11,29 +11,29 @@
 
 namespace tessera {
 
-/// What a weight is before it has values.
+/// The specification of a weight whose values are drawn later.
 struct VariableSpec {
   std::string path;  ///< "hidden/kernel"
   Shape shape;
   at::ScalarType dtype = at::kFloat;
   InitializerHandle initializer;
-  /// The seed of all weights of the model; the weight's own stream is this and its path.
+  /// Seed shared by all weights of the model; each weight folds in its path.
   Seed seed = {};
   bool trainable = true;
-  RegularizerHandle regularizer = {};  ///< adds to the model's loss
-  ConstraintHandle constraint = {};    ///< kept by the optimizer
+  RegularizerHandle regularizer = {};  ///< penalty added to the model's loss
+  ConstraintHandle constraint = {};    ///< applied by the optimizer after each update
 };
 
-/// A value that training changes (tf.experimental.dtensor.DVariable). A handle: copies are the same
-/// variable. Values are drawn when first read, straight into their shards.
+/// A mutable DTensor, such as a weight (tf.experimental.dtensor.DVariable). A handle: copies refer
+/// to the same variable. Initial values are drawn when first read, each shard on its device.
 class Variable {
  public:
   Variable() = default;
-  /// A variable not drawn yet, replicated over the default mesh until placed: it rests where the
-  /// mesh's WeightPlacement says.
+  /// Creates a variable whose values are drawn later. Until placed, it is replicated over the
+  /// default mesh. The mesh's WeightPlacement decides where it is stored.
   explicit Variable(VariableSpec spec);
-  /// A variable of a value, whose layout it takes and whose memory it copies unless nobody else
-  /// holds it; it rests where the mesh's WeightPlacement says.
+  /// Creates a variable with the value and layout of `value`, whose memory is copied unless nothing
+  /// else holds it. The mesh's WeightPlacement decides where it is stored.
   Variable(std::string path, DTensor value, bool trainable = true);
 
   bool defined() const { return state_ != nullptr; }
@@ -48,29 +48,31 @@ class Variable {
   const VariableSpec& spec() const { return state().spec; }
   bool has_value() const { return state().value.defined(); }
 
-  /// Where the value goes, and rests unless the mesh's WeightPlacement says otherwise; relayouts
-  /// one that exists. Collective if it does.
-  void place(const Placement& wanted);
+  /// Sets the placement, as modified by the mesh's WeightPlacement. Reshards the value if it has
+  /// been drawn, which is collective.
+  void place(const Placement& placement);
 
-  /// The value where it rests; drawn now if it was not. Do not keep it over an assignment you want
-  /// to happen in place. Under an AbstractScope: without blocks, on the scope's mesh.
+  /// Returns the value as stored; draws it on the first call. Holding the result across an
+  /// assignment makes the assignment copy instead of writing in place. Under an AbstractScope: a
+  /// DTensor without blocks, on the scope's mesh.
   const DTensor& value() const;
-  /// The value for an operation: in the placement's `use` layout and of the given dtype.
+  /// Returns the value for use in an operation: in the placement's `use` layout and in `dtype`
+  /// (default: the variable's own).
   DTensor read(std::optional<at::ScalarType> dtype = std::nullopt) const;
 
-  /// New values, brought to this variable's layout and dtype. In place if nobody else holds the
-  /// memory, else in memory of its own. Throws ShapeError.
+  /// Assigns new values, converted to this variable's layout and dtype. Writes in place if nothing
+  /// else holds the memory, else into new memory. Throws ShapeError.
   void assign(const DTensor& value);
   void assign_add(const DTensor& value);
   void assign_sub(const DTensor& value);
 
-  /// This process's blocks, contiguous, to be changed in place: fresh memory if anybody else holds
-  /// the present. Counts as an assignment.
+  /// Returns this process's blocks, contiguous, to be written in place; copies them to new memory
+  /// first if anything else holds the present memory. Counts as an assignment.
   const detail::Blocks& writable();
 
-  /// Whether both handles are of one variable, not of an equal one.
+  /// Whether both handles refer to the same variable.
   bool is(const Variable& other) const { return state_ == other.state_; }
-  /// Identity on a tape.
+  /// The variable's identity on a tape.
   uint64_t id() const { return state().tag->id; }
 
  private:

@@ -20,13 +20,13 @@ using at::Tensor;
 /// Options of an activation: alpha, threshold …
 using Constants = std::array<double, 2>;
 
-/// An activation function and its fused gradient, which is named too.
+/// An activation function and its fused gradient, an operation of its own.
 struct ActivationRow {
   std::string_view name, grad_name;
   Tensor (*forward)(const Tensor& x, const Constants& n);
   Tensor (*backward)(const Tensor& dy, const Tensor& x, const Constants& n);
   Constants sample = {};
-  /// The second derivative; null for one that is not implemented.
+  /// Second derivative; null if not implemented.
   DTensor (*second)(const DTensor& x) = nullptr;
 };
 
@@ -35,23 +35,22 @@ constexpr double selu_scale = 1.0507009873554804934193349852946;
 
 const char* gelu_kind(const Constants& n) { return n[0] != 0 ? "tanh" : "none"; }
 
-/// Whether ATen would compute with a sixth in float32 though the tensor is float64: its kernels for
-/// GPUs do so in hardsigmoid and hardswish.
+/// Whether x is float64 on a GPU, where ATen's hardsigmoid and hardswish round 1/6 to float32.
 bool float64_on_gpu(const Tensor& x) { return x.is_cuda() && x.scalar_type() == at::kDouble; }
 
 Tensor hard_sigmoid_of(const Tensor& x) {
   return float64_on_gpu(x) ? x.add(3).clamp_(0, 6).div_(6) : at::hardsigmoid(x);
 }
 
-/// Of straight pieces.
-DTensor straight(const DTensor& x) { return x * 0.0; }
+/// Second derivative of piecewise linear functions: 0.
+DTensor piecewise_linear_second(const DTensor& x) { return x * 0.0; }
 
 DTensor silu_second(const DTensor& x) {
   const DTensor s = ops::sigmoid(x);
   return s * (-s + 1.0) * (x * (s * -2.0 + 1.0) + 2.0);
 }
 
-// name, its gradient's, forward, backward, sample options, second derivative
+// name, gradient's name, forward, backward, sample options, second derivative
 constexpr ActivationRow activation_rows[] = {
     {"elu",
      "elu_grad",
@@ -72,16 +71,16 @@ constexpr ActivationRow activation_rows[] = {
        return at::hardshrink_backward(dy, x, n[0]);
      },
      {0.5},
-     straight},
+     piecewise_linear_second},
     {"hard_sigmoid",
      "hard_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return hard_sigmoid_of(x); },
-     // ATen's own takes a sixth in float32.
+     // ATen's hardsigmoid_backward rounds 1/6 to float32.
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return at::hardtanh_backward(dy, x, -3, 3).div_(6);
      },
      {},
-     straight},
+     piecewise_linear_second},
     {"hard_silu", "hard_silu_grad",
      [](const Tensor& x, const Constants&) {
        return float64_on_gpu(x) ? hard_sigmoid_of(x).mul_(x) : at::hardswish(x);
@@ -99,7 +98,7 @@ constexpr ActivationRow activation_rows[] = {
        return at::leaky_relu_backward(dy, x, n[0], false);
      },
      {0.2},
-     straight},
+     piecewise_linear_second},
     {"log_sigmoid", "log_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return at::log_sigmoid(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
@@ -114,9 +113,9 @@ constexpr ActivationRow activation_rows[] = {
        return at::hardtanh_backward(dy, x, 0, 6);
      },
      {},
-     straight},
+     piecewise_linear_second},
     {"selu", "selu_grad", [](const Tensor& x, const Constants&) { return at::selu(x); },
-     // ATen's own has the slope of negative x at 0, Keras that of positive x.
+     // At 0, ATen's gradient takes the slope of negative x; Keras takes that of positive x.
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        const Tensor slope = x.exp().mul_(selu_scale * selu_alpha).masked_fill_(x.ge(0), selu_scale);
        return slope.mul_(dy);
@@ -134,7 +133,7 @@ constexpr ActivationRow activation_rows[] = {
        return at::softshrink_backward(dy, x, n[0]);
      },
      {0.5},
-     straight},
+     piecewise_linear_second},
     {"softsign", "softsign_grad",
      [](const Tensor& x, const Constants&) { return x / x.abs().add_(1); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
@@ -154,7 +153,7 @@ constexpr ActivationRow activation_rows[] = {
        return at::hardtanh_backward(dy, x, -1, 1).mul_(0.5);
      },
      {},
-     straight},
+     piecewise_linear_second},
     {"squareplus",
      "squareplus_grad",
      [](const Tensor& x, const Constants& n) {
@@ -176,7 +175,7 @@ constexpr ActivationRow activation_rows[] = {
        return at::threshold_backward(dy, x, n[0]);
      },
      {0.5, -1},
-     straight},
+     piecewise_linear_second},
 };
 constexpr size_t activation_count = std::size(activation_rows);
 

@@ -2,14 +2,14 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-/// Activation functions that are more than one elementwise operation, fused forward and backward.
-/// Shape, dtype and layout stay, and nothing is communicated, except by sparsemax; pending
-/// reductions are resolved. All throw ConfigError unless x is floating.
+/// Activation functions with fused forward and backward kernels. All keep shape, dtype and layout,
+/// resolve partial sums first and, except for sparsemax, communicate nothing else. All throw
+/// ConfigError unless x is floating-point.
 namespace tessera::ops {
 
-/// x for x > 0, else alpha (exp(x / width) - 1) (keras.ops.elu; with width alpha keras.ops.celu).
+/// x for x > 0, else alpha (exp(x / width) - 1) (keras.ops.elu; keras.ops.celu if width = alpha).
 DTensor elu(const DTensor& x, double alpha = 1, double width = 1);
-/// x Φ(x), the normal distribution function exact or by its approximation with tanh
+/// x Φ(x), Φ the standard normal CDF: exact, or the tanh approximation if `approximate`
 /// (keras.ops.gelu).
 DTensor gelu(const DTensor& x, bool approximate);
 /// x where |x| > threshold, else 0 (keras.ops.hard_shrink).
@@ -24,18 +24,18 @@ DTensor leaky_relu(const DTensor& x, double negative_slope = 0.2);
 DTensor log_sigmoid(const DTensor& x);
 /// x tanh(log(1 + exp(x))) (keras.activations.mish).
 DTensor mish(const DTensor& x);
-/// min(max(x, 0), 6); at 0 and at 6 the gradient is 0 (keras.ops.relu6).
+/// min(max(x, 0), 6); the gradient is 0 at both 0 and 6 (keras.ops.relu6).
 DTensor relu6(const DTensor& x);
-/// 1.0507 x for x > 0, else 1.0507 · 1.67326 (exp(x) - 1), both with more digits, which keeps mean
-/// and variance (keras.ops.selu; Klambauer, 2017).
+/// 1.0507 x for x > 0, else 1.0507 · 1.67326 (exp(x) - 1) (constants rounded here), which preserves
+/// mean and variance (keras.ops.selu; Klambauer, 2017).
 DTensor selu(const DTensor& x);
 /// x sigmoid(x) (keras.ops.silu).
 DTensor silu(const DTensor& x);
-/// |x| less `threshold`, at least 0, with the sign of x (keras.ops.soft_shrink).
+/// sign(x) max(|x| - threshold, 0) (keras.ops.soft_shrink).
 DTensor soft_shrink(const DTensor& x, double threshold = 0.5);
 /// x / (1 + |x|) (keras.ops.softsign).
 DTensor softsign(const DTensor& x);
-/// 0 for x <= -1, (x + 1)² / 4 up to 1, then x (keras.ops.sparse_plus).
+/// 0 for x <= -1, (x + 1)² / 4 for -1 < x < 1, x for x >= 1 (keras.ops.sparse_plus).
 DTensor sparse_plus(const DTensor& x);
 /// min(max((x + 1) / 2, 0), 1) (keras.ops.sparse_sigmoid).
 DTensor sparse_sigmoid(const DTensor& x);
@@ -46,10 +46,10 @@ DTensor tanh_shrink(const DTensor& x);
 /// x where x > threshold, else default_value (keras.ops.threshold).
 DTensor threshold(const DTensor& x, double threshold, double default_value);
 
-/// max(x - t, 0) along an axis, where t depends on the largest x of the axis, so that small ones
-/// become 0 (keras.ops.sparsemax). Of the sorted x and their cumulative sums c, the first k, those
-/// with k x > c - 1, give t = (c_1 + … + c_k - 1) / k, as Keras has it; in Martins and Astudillo
-/// (2016) t is (c_k - 1) / k. A sharded axis is gathered.
+/// max(x - t, 0) along an axis, which maps small elements to 0 (keras.ops.sparsemax). With x sorted
+/// in descending order and c its cumulative sums, k is the number of elements with k x_k > c_k - 1,
+/// and t = (c_1 + … + c_k - 1) / k, as in Keras; Martins and Astudillo (2016) have
+/// t = (c_k - 1) / k. A sharded axis is all-gathered.
 DTensor sparsemax(const DTensor& x, int64_t axis = -1);
 
 }  // namespace tessera::ops

@@ -16,30 +16,30 @@ namespace {
 
 using ops::FillMode;
 
-/// No image is that wide, and numbers to it are whole in float32.
-constexpr double far_away = 1 << 24;
+/// Larger than any image's extent; float32 is exact for integers up to it.
+constexpr double max_coordinate = 1 << 24;
 
-/// The cells along an axis that places beyond its ends stand for.
-at::Tensor cell_within(const at::Tensor& cells, int64_t extent, FillMode mode) {
+/// Maps indices beyond the ends of an axis to the pixels that the fill mode repeats there.
+at::Tensor repeated_index(const at::Tensor& pixels, int64_t extent, FillMode mode) {
   const auto folded = [&](int64_t period, int64_t last) {
-    const at::Tensor place = cells.remainder(period);
+    const at::Tensor place = pixels.remainder(period);
     return at::minimum(place, last - place);
   };
-  if (mode == FillMode::wrap) return cells.remainder(extent);
+  if (mode == FillMode::wrap) return pixels.remainder(extent);
   if (mode == FillMode::reflect) return folded(2 * extent, 2 * extent - 1);
   if (mode == FillMode::mirror && extent > 1) return folded(2 * extent - 2, 2 * extent - 2);
-  return cells.clamp(0, extent - 1);
+  return pixels.clamp(0, extent - 1);
 }
 
-/// What both directions share: images of `height` by `width` cells read at `made_height` by
-/// `made_width` places.
+/// Shared part of both directions: images of `height` by `width` pixels, read at `out_height` by
+/// `out_width` points.
 struct AffineTransform {
-  int64_t height = 1, width = 1, made_height = 1, made_width = 1;
+  int64_t height = 1, width = 1, out_height = 1, out_width = 1;
   bool nearest = false;
   FillMode mode = FillMode::constant;
   double fill = 0;
   auto attributes() const {
-    return std::tie(height, width, made_height, made_width, nearest, mode, fill);
+    return std::tie(height, width, out_height, out_width, nearest, mode, fill);
   }
 
   Rule rule(const Specs&) const { return Rule::parse("n . . c, n . -> n . . c"); }
@@ -47,15 +47,16 @@ struct AffineTransform {
     return {{{in[0].shape[0], h, w, in[0].shape[3]}, in[0].dtype}};
   }
 
-  /// Calls f(cells, weights, inside) for each cell that a place reads: its number in a block's
-  /// rows of cells and its weight, (n · places,), and where it lies in the image, undefined if
-  /// places beyond the edges stand for cells of it.
+  /// Calls f(pixels, weights, inside) for each pixel that an output point reads: once if `nearest`,
+  /// else 4 times. All are (n · points,): row indices into the block as (pixels, channels),
+  /// weights, and whether the pixel is inside the image. `inside` is undefined unless the mode is
+  /// constant.
   using Tap = std::function<void(const at::Tensor&, const at::Tensor&, const at::Tensor&)>;
   void each_tap(const at::Tensor& transforms, at::ScalarType dtype, const Tap& f) const {
     const at::Tensor t = transforms.to(dtype);
     const int64_t n = t.size(0);
-    const at::Tensor x = at::arange(made_width, t.options()).view({1, 1, -1});
-    const at::Tensor y = at::arange(made_height, t.options()).view({1, -1, 1});
+    const at::Tensor x = at::arange(out_width, t.options()).view({1, 1, -1});
+    const at::Tensor y = at::arange(out_height, t.options()).view({1, -1, 1});
     const auto plane = [&](int64_t first, const at::Tensor& constant) {
       const auto at_row = [&](int64_t i) { return t.select(1, i).view({n, 1, 1}); };
       return at_row(first).mul(x).add(at_row(first + 1).mul(y)).add(constant);
@@ -66,7 +67,7 @@ struct AffineTransform {
     const at::Tensor k = plane(6, at::ones({}, t.options()));
     const auto place = [&](int64_t first) {
       const at::Tensor at = numerator(first).div(k);
-      return at.nan_to_num(-far_away).clamp(-far_away, far_away);
+      return at.nan_to_num(-max_coordinate).clamp(-max_coordinate, max_coordinate);
     };
     const at::Tensor px = place(0), py = place(3);
     if (nearest) {
@@ -75,12 +76,12 @@ struct AffineTransform {
     }
     const at::Tensor low_x = px.floor(), low_y = py.floor();
     const at::Tensor part_x = px.sub(low_x), part_y = py.sub(low_y);
-    const at::Tensor cell_x = low_x.to(at::kLong), cell_y = low_y.to(at::kLong);
+    const at::Tensor pixel_x = low_x.to(at::kLong), pixel_y = low_y.to(at::kLong);
     for (const bool below : {false, true}) {
       for (const bool right : {false, true}) {
-        const at::Tensor of_y = below ? part_y : part_y.neg().add(1);
-        const at::Tensor of_x = right ? part_x : part_x.neg().add(1);
-        tap(f, cell_y.add(below), cell_x.add(right), of_y.mul(of_x));
+        const at::Tensor weight_y = below ? part_y : part_y.neg().add(1);
+        const at::Tensor weight_x = right ? part_x : part_x.neg().add(1);
+        tap(f, pixel_y.add(below), pixel_x.add(right), weight_y.mul(weight_x));
       }
     }
   }
@@ -92,13 +93,13 @@ struct AffineTransform {
       inside = inside.flatten();
     }
     const at::Tensor rows = at::arange(y.size(0), y.options()).view({-1, 1, 1});
-    const at::Tensor cells = rows.mul(height)
-                                 .add(cell_within(y, height, mode))
-                                 .mul_(width)
-                                 .add_(cell_within(x, width, mode));
-    f(cells.flatten(), weights.flatten(), inside);
+    const at::Tensor pixels = rows.mul(height)
+                                  .add(repeated_index(y, height, mode))
+                                  .mul_(width)
+                                  .add_(repeated_index(x, width, mode));
+    f(pixels.flatten(), weights.flatten(), inside);
   }
-  static at::ScalarType computed_in(const at::Tensor& images) {
+  static at::ScalarType compute_dtype(const at::Tensor& images) {
     return images.scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
   }
 };
@@ -108,16 +109,16 @@ struct AffineTransformOp : AffineTransform {
   Specs infer(const Specs& in) const {
     check_floating(name, in[0]);
     check_floating(name, in[1]);
-    return with_size(in, made_height, made_width);
+    return with_size(in, out_height, out_width);
   }
   Tensors forward(const LocalArgs& in) const {
-    const at::ScalarType dtype = computed_in(in[0]);
+    const at::ScalarType dtype = compute_dtype(in[0]);
     const int64_t n = in[0].size(0), channels = in[0].size(3);
-    const at::Tensor cells = in[0].to(dtype).reshape({-1, channels});
+    const at::Tensor pixels = in[0].to(dtype).reshape({-1, channels});
     at::Tensor sum;
     each_tap(in[1], dtype,
-             [&](const at::Tensor& cell, const at::Tensor& weight, const at::Tensor& inside) {
-               at::Tensor value = cells.index_select(0, cell);
+             [&](const at::Tensor& pixel, const at::Tensor& weight, const at::Tensor& inside) {
+               at::Tensor value = pixels.index_select(0, pixel);
                if (inside.defined()) value.masked_fill_(inside.logical_not().unsqueeze(1), fill);
                if (nearest) {
                  sum = value;
@@ -126,7 +127,7 @@ struct AffineTransformOp : AffineTransform {
                value.mul_(weight.unsqueeze(1));
                sum = sum.defined() ? sum.add_(value) : value;
              });
-    return {sum.view({n, made_height, made_width, channels}).to(in[0].scalar_type())};
+    return {sum.view({n, out_height, out_width, channels}).to(in[0].scalar_type())};
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
@@ -143,20 +144,20 @@ struct AffineTransformOp : AffineTransform {
   }
 };
 
-/// The gradient of the images: each place gives its cells what it read of them.
+/// The gradient of the images: each output point adds its weighted gradient to the pixels it read.
 struct AffineTransformGradOp : AffineTransform {
   static constexpr std::string_view name = "affine_transform_grad";
   Specs infer(const Specs& in) const { return with_size(in, height, width); }
   Tensors forward(const LocalArgs& in) const {
-    const at::ScalarType dtype = computed_in(in[0]);
+    const at::ScalarType dtype = compute_dtype(in[0]);
     const int64_t n = in[0].size(0), channels = in[0].size(3);
     const at::Tensor dy = in[0].to(dtype).reshape({-1, channels});
     at::Tensor sum;
     each_tap(in[1], dtype,
-             [&](const at::Tensor& cell, const at::Tensor& weight, const at::Tensor& inside) {
-               // ATen's kernel adds in a fixed order on GPUs too; it passes over number -1.
+             [&](const at::Tensor& pixel, const at::Tensor& weight, const at::Tensor& inside) {
+               // ATen's kernel accumulates in a fixed order on GPUs too, and skips index -1.
                const at::Tensor index =
-                   inside.defined() ? cell.masked_fill(inside.logical_not(), -1) : cell;
+                   inside.defined() ? pixel.masked_fill(inside.logical_not(), -1) : pixel;
                const at::Tensor part = at::embedding_dense_backward(
                    dy.mul(weight.unsqueeze(1)), index, n * height * width, -1, false);
                sum = sum.defined() ? sum.add_(part) : part;
@@ -190,11 +191,12 @@ namespace ops {
 DTensor affine_transform(const DTensor& images, const DTensor& transforms,
                          const AffineTransformOptions& options) {
   const Shape& x = images.shape();
-  const bool cells = x.size() == 4 && x[1] > 0 && x[2] > 0;
-  if (!cells || transforms.shape() != Shape{x[0], 8}) {
-    throw ShapeError("affine_transform", "images are (n, h, w, c) with cells, transforms (n, 8)",
+  const bool valid = x.size() == 4 && x[1] > 0 && x[2] > 0;
+  if (!valid || transforms.shape() != Shape{x[0], 8}) {
+    throw ShapeError("affine_transform",
+                     "images must be (n, h, w, c) with h, w >= 1, and transforms (n, 8)",
                      str(to_string(x), " and ", to_string(transforms.shape())),
-                     "give batch, height, width and channels, and eight numbers an image");
+                     "pass 4-d images and a row of 8 numbers for each");
   }
   const auto [h, w] = options.size.value_or(std::array<int64_t, 2>{x[1], x[2]});
   if (h < 1 || w < 1) {

@@ -11,8 +11,8 @@ using namespace detail;
 
 namespace {
 
-/// The first global index along `axis` where x equals the extreme, which has extent 1 there; the
-/// smallest over all shards.
+/// (x, extreme) -> the first global index along `axis` where x equals the extreme, which has extent
+/// 1 there; a partial min over the shards.
 struct FirstIndexOp {
   static constexpr std::string_view name = "first_index";
   int64_t axis = 0;
@@ -42,7 +42,7 @@ struct FirstIndexOp {
     const at::TensorOptions options = in[0].options().dtype(at::kLong);
     const at::Tensor index = at::arange(shard.lo, shard.hi, options).view(shape);
     const at::Tensor none = at::full({}, std::numeric_limits<int64_t>::max(), options);
-    // NaN equals nothing: it counts as the extreme, as ATen's argmax has it.
+    // NaN equals nothing; it counts as the extreme, as in ATen's argmax.
     const at::Tensor hit = in[0].eq(in[1]).logical_or_(in[0].ne(in[0]));
     return {at::amin(at::where(hit, index, none), {axis})};
   }
@@ -53,7 +53,7 @@ struct FirstIndexOp {
 
 TESSERA_REGISTER_OP(FirstIndexOp);
 
-/// The fused form, for an axis that is whole.
+/// Fused argmax and argmin along an axis that is not sharded.
 struct ArgExtremeOp {
   static constexpr std::string_view name = "arg_extreme";
   int64_t axis = 0;
@@ -64,7 +64,7 @@ struct ArgExtremeOp {
   Rule rule(const Specs& in) const {
     Rule rule = FirstIndexOp{axis}.rule(in);
     rule.in.pop_back();
-    rule.factors[size_t(axis)] = FactorKind::whole;
+    rule.factors[size_t(axis)] = FactorKind::replicated;
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
@@ -77,10 +77,10 @@ struct ArgExtremeOp {
 
 TESSERA_REGISTER_OP(ArgExtremeOp);
 
-/// A sharded axis is not gathered.
+/// Returns argmax or argmin. A sharded axis is not all-gathered.
 DTensor index_of(const DTensor& x, int64_t axis, bool smallest) {
-  const bool whole = x.layout().axis(axis).empty() && x.size(axis) > 0;
-  if (whole) return run_op(ArgExtremeOp{axis, smallest}, {x});
+  const bool unsharded = x.layout().axis(axis).empty() && x.size(axis) > 0;
+  if (unsharded) return run_op(ArgExtremeOp{axis, smallest}, {x});
   const DTensor extreme = smallest ? ops::min(x, {axis}, true) : ops::max(x, {axis}, true);
   return run_op(FirstIndexOp{axis}, {x, extreme});
 }

@@ -21,15 +21,16 @@ using D = DTensor;
 
 constexpr Saves both = inputs(0, 1);
 
-/// 1 where the mask holds, in dy's dtype, times dy.
+/// Returns dy where the mask is true, else 0.
 D masked(const D& dy, const D& mask) { return dy * ops::cast(mask, dy.dtype()); }
 
 [[noreturn]] void fail_division(int64_t) {
   throw ConfigError("integer division", "divisors are not 0", "0", "correct the divisor");
 }
 
-/// ATen throws its own error where integers are divided by 0. On a GPU that is told when this
-/// thread next reads from it; until then these divisors are 1.
+/// Returns the divisor b. Throws ConfigError, in place of ATen's own error, if integers are divided
+/// by 0. For a GPU it is thrown when this thread next reads from that GPU; until then zeros in b
+/// are replaced by 1.
 Tensor divisor(const Tensor& b) {
   if (!at::isIntegralType(b.scalar_type(), false)) return b;
   if (!b.is_cpu()) {
@@ -41,8 +42,8 @@ Tensor divisor(const Tensor& b) {
   return b;
 }
 
-// name, forward, what gradients read, gradient of a, of b, sample range, linear, gives bool, dtype,
-// only of floating dtypes
+// name, forward, saved for the gradients, gradient of a, of b, sample range, linear, returns bool,
+// sample dtype, floating dtypes only
 constexpr BinaryRow binary_rows[] = {
     {"add", [](const Tensor& a, const Tensor& b) { return at::add(a, b); }, nothing_saved,
      [](const D&, const D&, const D&, const D& dy) { return dy; },
@@ -118,7 +119,7 @@ struct BinaryOp {
 
   Specs infer(const Specs& in) const {
     check_same_dtype(name, in);
-    if (!row.to_bool) check_number(name, in[0]);
+    if (!row.to_bool) check_not_bool(name, in[0]);
     if (row.floating) check_floating(name, in[0]);
     return {{broadcast_shape(name, in), row.to_bool ? at::kBool : in[0].dtype}};
   }

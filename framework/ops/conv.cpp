@@ -18,8 +18,8 @@ using namespace detail;
 
 namespace {
 
-/// What the convolution operations share: the terms of their rules, and how a block meets ATen.
-/// Grouped channels have an axis of their own before them.
+/// Shared part of the convolution operations: the terms of their rules, and the conversion of
+/// blocks to and from ATen's layout. If grouped, a group axis precedes the channel axis.
 struct Convolution {
   /// Arguments of at::convolution.
   struct Local {
@@ -33,19 +33,20 @@ struct Convolution {
   int64_t channel_axes() const { return grouped ? 2 : 1; }
   int64_t groups(const at::Tensor& image) const { return grouped ? image.size(-2) : 1; }
 
-  /// Terms of a rule: an image (n, spatial…, [g,] channel) and a kernel (window…, c, [g,] o).
+  /// Returns the terms of a rule for an image (n, spatial…, [g,] channel) and for a kernel
+  /// (window…, c, [g,] o).
   std::string image_term(const char* channel) const;
   std::string kernel_term() const;
 
-  /// A kernel's block as ATen's (g o, c, window…), and back, contiguous.
+  /// Converts a kernel's block to ATen's (g o, c, window…), and back to a contiguous one.
   at::Tensor filters(const at::Tensor& kernel) const;
   at::Tensor kernel_of(const at::Tensor& filters, int64_t groups) const;
-  /// ATen's (n, g c, spatial…) as an image's block.
+  /// Converts ATen's (n, g c, spatial…) to an image's block.
   at::Tensor image_of(const at::Tensor& y, int64_t groups) const;
 
   Local local() const;
-  /// The first input's block as ATen takes it, with the padding that its windows for `out` reach
-  /// into: as an argument where it is the same on both sides, else as cells.
+  /// Returns the first input's block in ATen's layout with the padding that the windows of `out`
+  /// read: as an argument in `local` where it is equal on both sides, else as added elements.
   at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& out, Local& local) const;
 };
 
@@ -101,13 +102,13 @@ at::Tensor Convolution::padded(const LocalArgs& in, const std::vector<Interval>&
   std::vector<std::pair<int64_t, int64_t>> cells;
   for (int64_t i = 0; i < spatial(); ++i) {
     const Interval have = in.range(0, i + 1), reads = windows[i].reads(out[size_t(i)]);
-    cells.push_back(padding_cells(have, reads));
+    cells.push_back(padding_counts(have, reads));
     const auto [before, after] = cells.back();
     if (before != after || have.empty()) continue;
     local.padding[size_t(i)] = before;
     cells.back() = {0, 0};
   }
-  return fit_axes(channels_first(in[0], spatial()), 2, cells);
+  return crop_or_pad(channels_first(in[0], spatial()), 2, cells);
 }
 
 void check_channels(std::string_view op, int64_t a, int64_t b, const Specs& in) {
@@ -178,7 +179,7 @@ struct ConvTransposeOp : Convolution {
       const int64_t expected = windows[int64_t(i)].outputs(extents[i]);
       if (y[i + 1] == expected) continue;
       throw ShapeError(std::string(name), str("spatial axis ", i, " has ", expected, " outputs"),
-                       str(y[i + 1]), "choose extents that a convolution makes it from");
+                       str(y[i + 1]), "choose extents that give this many outputs");
     }
     return {{x, in[0].dtype}};
   }
@@ -196,20 +197,20 @@ struct ConvTransposeOp : Convolution {
     std::vector<std::pair<int64_t, int64_t>> cut;
     std::vector<int64_t> sizes = {y.size(0), groups * in[1].size(spatial())};
     for (int64_t i = 0; i < spatial(); ++i) {
-      const Interval want = in.out_range(i + 1), made = windows[i].reads(in.range(0, i + 1));
-      sizes.push_back(want.size());
-      // What is cut off on both sides is not made.
-      const int64_t both =
-          std::clamp<int64_t>(want.lo - made.lo, 0, std::max<int64_t>(0, made.hi - want.hi));
+      const Interval target = in.out_range(i + 1), produced = windows[i].reads(in.range(0, i + 1));
+      sizes.push_back(target.size());
+      // Elements to be cut off on both sides are not computed.
+      const int64_t both = std::clamp<int64_t>(target.lo - produced.lo, 0,
+                                               std::max<int64_t>(0, produced.hi - target.hi));
       local.padding[size_t(i)] = both;
-      cut.emplace_back(made.lo + both - want.lo, want.hi - (made.hi - both));
+      cut.emplace_back(produced.lo + both - target.lo, target.hi - (produced.hi - both));
     }
-    // Between the windows of a stride longer than they are.
+    // No window covers this block: the stride exceeds the window.
     if (y.numel() == 0) return {image_of(at::zeros(sizes, y.options()), groups)};
     const at::Tensor x =
         at::convolution(channels_first(y, spatial()), weight, {}, local.stride, local.padding,
                         local.dilation, true, local.output_padding, groups);
-    return {image_of(fit_axes(x, 2, cut), groups)};
+    return {image_of(crop_or_pad(x, 2, cut), groups)};
   }
   static constexpr Saves saves = inputs(0, 1);
   Grads gradient(const Saved& saved, const Cotangents& dx, Needs needs) const;
@@ -261,9 +262,9 @@ std::vector<int64_t> spatial_of(const Shape& x, int64_t spatial) {
   return {x.begin() + 1, x.begin() + 1 + spatial};
 }
 
-DTensor transposed(const Convolution& how, const DTensor& y, const DTensor& kernel,
+DTensor transposed(const Convolution& convolution, const DTensor& y, const DTensor& kernel,
                    const Shape& x) {
-  return run_op(ConvTransposeOp{how, spatial_of(x, how.spatial())}, {y, kernel});
+  return run_op(ConvTransposeOp{convolution, spatial_of(x, convolution.spatial())}, {y, kernel});
 }
 
 Grads ConvOp::gradient(const Saved& saved, const Cotangents& dy, Needs needs) const {
@@ -297,7 +298,7 @@ Convolution over(const Axes& axes, bool grouped = false) { return {Windows(axes)
 
 /// Strides, padding on both sides, and a row that no window reads.
 const Axes strided = {{3, 2, 1, 0, 1}, {3, 1, 1, 1, 1}};
-/// Even, dilated, padded unevenly.
+/// An even window size, dilation, and different padding on both sides.
 const Axes even = {{4, 2, 2, 3, 2}};
 
 Samples<ConvOp> ConvOp::samples() {
@@ -306,7 +307,7 @@ Samples<ConvOp> ConvOp::samples() {
   };
   return {of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}), of({1, 8, 4, 1}, {3, 3, 1, 2}, strided),
           of({2, 9, 3}, {4, 3, 2}, even),
-          // A window over several shards, a stride past the window, windows wholly in the padding.
+          // A window over several shards, a stride beyond the window, windows only on padding.
           of({1, 8, 1}, {7, 1, 1}, {{7, 1, 1, 3, 3}}), of({2, 9, 1}, {2, 1, 2}, {{2, 4}}),
           of({1, 3, 1}, {2, 1, 1}, {{2, 1, 1, 3, 4}}), of({1, 5, 2, 3}, {2, 3, 2, 2}, {{2}}, true),
           of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, true),
@@ -336,7 +337,8 @@ TESSERA_REGISTER_OP(ConvOp);
 TESSERA_REGISTER_OP(ConvTransposeOp);
 TESSERA_REGISTER_OP(ConvKernelGradOp);
 
-/// With the window sizes that a kernel of some rank has; grouped if it has two channel axes in.
+/// Returns a convolution with the kernel's window sizes, grouped if the kernel has a group axis.
+/// Throws ShapeError for a kernel of another rank.
 Convolution of(std::string_view op, std::vector<WindowAxis>&& axes, const Shape& kernel) {
   const size_t r = axes.size();
   if (kernel.size() != r + 2 && kernel.size() != r + 3) {

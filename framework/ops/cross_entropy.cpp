@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view sparse_name = "sparse_softmax_cross_entropy";
 
-/// logits (…, c), labels (…) -> (…): the labels' axes pass, the class axis is of a kind.
+/// logits (…, c), labels (…) -> (…): the labels' axes pass; the class axis is a factor of `kind`.
 Rule class_rule(int64_t label_rank, FactorKind kind) {
   Rule rule;
   std::vector<int> labels;
@@ -34,7 +34,7 @@ Rule class_rule(int64_t label_rank, FactorKind kind) {
   return rule;
 }
 
-/// Shape of the labels, dtype of the logits.
+/// Returns the spec of the loss: the labels' shape and the logits' dtype.
 Specs infer_loss(const Specs& in) {
   check_floating(sparse_name, in[0]);
   check_index_dtype(sparse_name, "labels", in[1]);
@@ -56,7 +56,7 @@ struct SparseCrossEntropyGradOp {
   auto attributes() const { return std::tuple<>(); }
   Specs infer(const Specs& in) const { return {in[0]}; }
   Rule rule(const Specs& in) const {
-    Rule rule = class_rule(in[1].rank(), FactorKind::whole);
+    Rule rule = class_rule(in[1].rank(), FactorKind::replicated);
     rule.in.push_back(rule.in[1]);
     rule.out = {rule.in[0]};
     return rule;
@@ -73,12 +73,12 @@ struct SparseCrossEntropyGradOp {
   }
 };
 
-/// The fused form, for a class axis that is whole.
+/// Fused loss for a class axis that is not sharded.
 struct SparseCrossEntropyOp {
   static constexpr std::string_view name = sparse_name;
   auto attributes() const { return std::tuple<>(); }
   Specs infer(const Specs& in) const { return infer_loss(in); }
-  Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::whole); }
+  Rule rule(const Specs& in) const { return class_rule(in[1].rank(), FactorKind::replicated); }
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor labels =
         checked_indices(name, "labels", in[1], in.spec(0).shape.back(), in.ranges(1));
@@ -98,19 +98,19 @@ struct SparseCrossEntropyOp {
   }
 };
 
-/// Where labels lie in a shard of the class axis.
+/// The labels' positions within a shard of the class axis.
 struct LocalLabels {
   LocalLabels(const at::Tensor& labels, Interval shard)
       : index(labels.sub(shard.lo).unsqueeze_(-1)),
         inside(index.ge(0).logical_and_(index.lt(shard.size()))) {
     index.clamp_(0, shard.size() - 1);
   }
-  at::Tensor index;  ///< with a class axis of 1; some class of the shard where not inside
-  at::Tensor inside;
+  at::Tensor index;   ///< (…, 1), relative to the shard; clamped to it where not inside
+  at::Tensor inside;  ///< (…, 1), whether the shard holds the label
 };
 
-/// exp(logits - top) dy_sum, and dy_picked added at the label: both terms at once, so that
-/// no second tensor has the class axis.
+/// exp(logits - top) dy_sum, with dy_picked added at the label. Fused, so that no second tensor has
+/// the class axis.
 struct ClassTermsGradOp {
   static constexpr std::string_view name = "class_terms_grad";
   auto attributes() const { return std::tuple<>(); }
@@ -134,8 +134,8 @@ struct ClassTermsGradOp {
   }
 };
 
-/// Logits (…, c), labels (…) and top (…), a constant -> the sum of exp(logits - top), and
-/// logits[label] - top. Each shard of the class axis adds what it holds.
+/// logits (…, c), labels (…) and the constant top (…) -> sum(exp(logits - top)) and
+/// logits[label] - top. Both are partial sums over the shards of the class axis.
 struct ClassTermsOp {
   static constexpr std::string_view name = "class_terms";
   auto attributes() const { return std::tuple<>(); }
@@ -223,7 +223,7 @@ TESSERA_REGISTER_OP(SigmoidCrossEntropyOp);
 namespace ops {
 
 DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& labels) {
-  const DTensor index = as_indices(labels);
+  const DTensor index = to_int64_indices(labels);
   const int64_t axis = logits.rank() - 1;
   if (axis < 0 || logits.layout().num_shards(axis) == 1) {
     return run_op(SparseCrossEntropyOp{}, {logits, index});
@@ -240,7 +240,7 @@ DTensor softmax_cross_entropy(const DTensor& logits, const DTensor& labels) {
   if (logits.rank() == 0 || logits.shape() != labels.shape()) {
     throw ShapeError("softmax_cross_entropy", "logits and labels have one shape (..., c)",
                      to_string(logits.shape()) + " and " + to_string(labels.shape()),
-                     "one-hot encode integer labels, or use the sparse form");
+                     "one-hot encode integer labels, or use sparse_softmax_cross_entropy");
   }
   return -sum(labels * log_softmax(logits), {-1});
 }

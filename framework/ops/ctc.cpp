@@ -20,33 +20,34 @@ using namespace detail;
 namespace {
 
 constexpr std::string_view ctc_name = "ctc_loss";
-/// -log of the smallest normal number, nearly.
-constexpr double unfit = 709;
+/// About -log of the smallest normal float64.
+constexpr double infeasible_loss = 709;
 
-/// The batch passes; all else is whole. Factors: batch, steps, classes, length.
+/// The batch may be sharded; all other axes are replicated. Factors: batch, steps, classes, length.
 Rule batch_rule() {
   Rule rule;
-  rule.factors = {FactorKind::pass, FactorKind::whole, FactorKind::whole, FactorKind::whole};
+  rule.factors = {FactorKind::pass, FactorKind::replicated, FactorKind::replicated,
+                  FactorKind::replicated};
   rule.in = {{0, 1, 2}, {0, 3}};
   rule.out = {{0}};
   return rule;
 }
 
-/// In a type that ATen's functions know.
+/// Converts float16 and bfloat16, which ATen's CTC does not take, to float32.
 at::Tensor at_least_float(const at::Tensor& x) { return x.to(at::toOpMathType(x.scalar_type())); }
 
 [[noreturn]] void fail_gap(int64_t) {
-  throw ConfigError(std::string(ctc_name), "labels are 0 only behind the end of a sequence",
+  throw ConfigError(std::string(ctc_name), "labels must be 0 only after the end of a sequence",
                     "a 0 before another label", "number the classes from 1; 0 is the blank");
 }
 
-/// One block: probabilities by step, row and class, and the labels of each row.
+/// A block's log-probabilities (steps, rows, classes), labels (rows, length) and sequence lengths.
 struct Alignment {
-  /// Throws ConfigError for a label that is no class, and for a 0 before another label; on a GPU
-  /// that is thrown when this thread next reads from it.
-  Alignment(const at::Tensor& logits, const at::Tensor& given)
+  /// Throws ConfigError for a label outside [0, classes), and for a 0 before another label; for a
+  /// GPU it is thrown when this thread next reads from that GPU.
+  Alignment(const at::Tensor& logits, const at::Tensor& unchecked)
       : log_p(at::_log_softmax(at_least_float(logits), -1, false).transpose(0, 1)),
-        labels(checked_indices(ctc_name, "labels", given, logits.size(-1)).contiguous()),
+        labels(checked_indices(ctc_name, "labels", unchecked, logits.size(-1)).contiguous()),
         lengths(labels.ne(0).sum(-1, true)) {
     const at::Tensor in_front = at::arange(labels.size(1), labels.options()).lt(lengths);
     if (!labels.is_cpu()) {
@@ -61,7 +62,7 @@ struct Alignment {
   at::Tensor lengths;  ///< (rows, 1)
 };
 
-/// ATen's functions, which read lengths on the host.
+/// CTC by ATen's functions, which read the lengths on the host.
 class HostCtc {
  public:
   explicit HostCtc(const Alignment& of)
@@ -82,8 +83,8 @@ class HostCtc {
   at::Tensor alpha_;
 };
 
-/// The same on a GPU, which waits for nothing and goes from step to step. An alignment is a way
-/// through states: a blank, the first label, a blank, the second … and a blank at the end.
+/// CTC on a GPU, step by step and without a device-to-host wait. An alignment is a path through
+/// states: a blank, the first label, a blank, the second label, … and a final blank.
 class GpuCtc {
  public:
   explicit GpuCtc(const Alignment& of) : of_(of) {
@@ -92,44 +93,45 @@ class GpuCtc {
     if (length > 0) classes.slice(1, 1, states, 2).copy_(of.labels);
     classes_ = classes.expand({of.log_p.size(0), rows, states});
     emitted_ = of.log_p.gather(2, classes_);
-    const at::Tensor never = at::full({rows, states}, never_, of.log_p.options());
-    first_ = never.clone();
+    const at::Tensor log_zeros = at::full({rows, states}, log_zero_, of.log_p.options());
+    first_ = log_zeros.clone();
     first_.slice(1, 0, 2).zero_();
-    // A blank between two labels may be left out where these differ.
-    skips_ = never.clone();
+    // The blank between two labels may be skipped if they differ.
+    skips_ = log_zeros.clone();
     if (length > 1) {
       const at::Tensor differ = of.labels.slice(1, 1).ne(of.labels.slice(1, 0, length - 1));
       skips_.slice(1, 3, states, 2).masked_fill_(differ, 0);
     }
     const at::Tensor end = at::arange(states, of.labels.options()) - of.lengths * 2;
-    last_ = never.masked_fill(end.eq(0).logical_or_(end.eq(-1)), 0);
-    ways_ = ways(first_, emitted_, skips_);
-    loss = (ways_[-1] + last_).logsumexp(-1).neg_();
+    last_ = log_zeros.masked_fill(end.eq(0).logical_or_(end.eq(-1)), 0);
+    alpha_ = path_log_probs(first_, emitted_, skips_);
+    loss = (alpha_[-1] + last_).logsumexp(-1).neg_();
   }
   at::Tensor gradient(const at::Tensor& dy) const {
-    // Ways out of a state are ways into it from the end.
+    // Paths out of a state are the paths into it with states and steps reversed.
     const int64_t states = skips_.size(1);
-    const at::Tensor back = at::constant_pad_nd(skips_, {0, 2}, never_).narrow(1, 2, states);
-    const at::Tensor ways_out =
-        ways(last_.flip(1), emitted_.flip({0, 2}), back.flip(1)).flip({0, 2});
-    const at::Tensor shares =
-        (ways_ + ways_out - emitted_ + loss.unsqueeze(-1)).exp_().nan_to_num_(0, 0, 0);
-    const at::Tensor of_classes = at::zeros_like(of_.log_p).scatter_add_(2, classes_, shares);
-    const at::Tensor dx = (of_.log_p.exp() - of_classes).mul_(dy.unsqueeze(-1));
+    const at::Tensor back = at::constant_pad_nd(skips_, {0, 2}, log_zero_).narrow(1, 2, states);
+    const at::Tensor beta =
+        path_log_probs(last_.flip(1), emitted_.flip({0, 2}), back.flip(1)).flip({0, 2});
+    const at::Tensor state_posteriors =
+        (alpha_ + beta - emitted_ + loss.unsqueeze(-1)).exp_().nan_to_num_(0, 0, 0);
+    const at::Tensor class_posteriors =
+        at::zeros_like(of_.log_p).scatter_add_(2, classes_, state_posteriors);
+    const at::Tensor dx = (of_.log_p.exp() - class_posteriors).mul_(dy.unsqueeze(-1));
     return dx.masked_fill_(loss.isinf().unsqueeze(-1), 0);
   }
   at::Tensor loss;
 
  private:
-  static constexpr double never_ = -std::numeric_limits<double>::infinity();
+  static constexpr double log_zero_ = -std::numeric_limits<double>::infinity();
 
-  /// log of the probability of all ways into each state, at each step (steps, rows, states): from
-  /// itself, the one before and, where `skips` is 0, the one before that.
-  static at::Tensor ways(const at::Tensor& first, const at::Tensor& emitted,
-                         const at::Tensor& skips) {
+  /// Returns the log-probability of all paths into each state at each step (steps, rows, states). A
+  /// state follows itself, the state before it and, where `skips` is 0, the one before that.
+  static at::Tensor path_log_probs(const at::Tensor& first, const at::Tensor& emitted,
+                                   const at::Tensor& skips) {
     const int64_t states = first.size(1);
     const at::Tensor padded =
-        at::full({emitted.size(0), emitted.size(1), states + 2}, never_, emitted.options());
+        at::full({emitted.size(0), emitted.size(1), states + 2}, log_zero_, emitted.options());
     const auto from = [&](int64_t step, int64_t back) {
       return padded[step].narrow(1, 2 - back, states);
     };
@@ -143,10 +145,10 @@ class GpuCtc {
   }
 
   const Alignment& of_;
-  at::Tensor classes_;               ///< of each state, at each step
-  at::Tensor emitted_;               ///< log of the probability of its class
-  at::Tensor first_, last_, skips_;  ///< 0 where a way may begin, end, leave the state before out
-  at::Tensor ways_;
+  at::Tensor classes_;               ///< class of each state at each step
+  at::Tensor emitted_;               ///< log-probability of that class
+  at::Tensor first_, last_, skips_;  ///< 0 where a path may begin, end, skip a state; else -inf
+  at::Tensor alpha_;
 };
 
 /// The gradient of the logits, from logits, labels and dy.
@@ -163,7 +165,7 @@ struct CtcLossGradOp {
   Tensors forward(const LocalArgs& in) const {
     const Alignment of(in[0], in[1]);
     const at::Tensor dy = at_least_float(in[2]);
-    // Of log_p as if it were the logits: the sum over the classes is 0.
+    // The gradient of log_p is also that of the logits, because it sums to 0 over the classes.
     const at::Tensor dx = dy.is_cpu() ? HostCtc(of).gradient(dy) : GpuCtc(of).gradient(dy);
     return {dx.transpose(0, 1).to(in[0].scalar_type()).contiguous()};
   }
@@ -190,7 +192,7 @@ struct CtcLossOp {
   Tensors forward(const LocalArgs& in) const {
     const Alignment of(in[0], in[1]);
     const at::Tensor loss = in[0].is_cpu() ? HostCtc(of).loss : GpuCtc(of).loss;
-    return {loss.masked_fill_(loss.isinf(), unfit).to(in[0].scalar_type())};
+    return {loss.masked_fill_(loss.isinf(), infeasible_loss).to(in[0].scalar_type())};
   }
   static constexpr Saves saves = inputs(0, 1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
@@ -211,7 +213,7 @@ TESSERA_REGISTER_OP(CtcLossOp);
 namespace ops {
 
 DTensor ctc_loss(const DTensor& logits, const DTensor& labels) {
-  return run_op(CtcLossOp{}, {logits, as_indices(labels)});
+  return run_op(CtcLossOp{}, {logits, to_int64_indices(labels)});
 }
 
 }  // namespace ops

@@ -11,13 +11,13 @@ using namespace detail;
 
 namespace {
 
-/// Sums from the first element on, in the order of the axis on every device.
+/// Returns cumulative sums, accumulated in axis order on every device.
 at::Tensor running_sums(const at::Tensor& x, int64_t axis) {
   const bool one_row = x.numel() == x.size(axis);
   if (x.is_cpu() || !one_row || !at::isFloatingType(x.scalar_type())) {
     return x.cumsum(axis, x.scalar_type());
   }
-  // Of a single row ATen's kernel for GPUs rounds differently from run to run; of two it does not.
+  // With a single row, ATen's GPU kernel rounds differently from run to run; with two it does not.
   return x.reshape({1, -1}).expand({2, -1}).cumsum(1)[0].view(x.sizes());
 }
 
@@ -28,17 +28,17 @@ struct CumsumOp {
   auto attributes() const { return std::tie(axis, exclusive, reverse); }
 
   Specs infer(const Specs& in) const {
-    check_number(name, in[0]);
+    check_not_bool(name, in[0]);
     return {in[0]};
   }
-  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis).passing(Passes::sums); }
+  Rule rule(const Specs& in) const { return unsharded_axis_rule(in, axis).passing(Passes::sums); }
   Tensors forward(const LocalArgs& in) const {
     const at::ScalarType dtype = in[0].scalar_type();
     at::Tensor x = in[0].to(at::toOpMathType(dtype));
     if (reverse) x = x.flip(axis);
     at::Tensor sums;
     if (exclusive) {
-      // Not a difference of sums and x, which is not exact.
+      // Inclusive sums minus x would not be exact.
       const int64_t others = x.size(axis) - 1;
       sums = at::zeros_like(x);
       if (others > 0) {

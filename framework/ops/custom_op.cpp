@@ -7,18 +7,18 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
 namespace tessera::detail {
 
-/// What OpInfo's functions are given as the operation; it is its only attribute. Never destroyed:
-/// plans, tapes, recorded steps and profiles of any thread hold its OpInfo and its name.
+/// The operation that OpInfo's functions receive, identified by its address. Never destroyed:
+/// plans, tapes, captured steps and profiles of any thread hold its OpInfo and its name.
 struct CustomOpBody {
   std::string name;
   ops::CustomOpOptions options;
-  Rule rule;  ///< if options.rule is not empty
+  Rule rule;  ///< options.rule, parsed; unused if that is empty
   OpInfo info;
 };
 
@@ -42,13 +42,13 @@ Rule parse_rule(const std::string& name, const ops::CustomOpOptions& options) {
     if (factor == Rule::none || options.shape) continue;
     if (!is_in_inputs(rule, factor)) {
       throw ConfigError(name, "an input has each axis of the output", '"' + options.rule + '"',
-                        "give .shape for an output of axes of its own, named \"!n\"");
+                        "set .shape if the output has axes of its own, and name them \"!n\"");
     }
   }
   if (std::find(rule.factors.begin(), rule.factors.end(), FactorKind::window) !=
       rule.factors.end()) {
     throw ConfigError(name, "no axis of the rule is a window", '"' + options.rule + '"',
-                      "keep the axis whole: \"!h\"");
+                      "keep the axis replicated: \"!h\"");
   }
   return rule;
 }
@@ -68,7 +68,7 @@ void check_ranks(const CustomOpBody& body, const Specs& in) {
                    join(shapes, ", "), "reshape them, or change the rule");
 }
 
-/// The extent of each factor, which all inputs that have it share.
+/// Returns the extent of each factor. Throws ShapeError if inputs disagree on one.
 std::vector<int64_t> factor_extents(const CustomOpBody& body, const Specs& in) {
   std::vector<int64_t> extents(body.rule.factors.size(), 1);
   std::vector<bool> known(extents.size(), false);
@@ -77,9 +77,9 @@ std::vector<int64_t> factor_extents(const CustomOpBody& body, const Specs& in) {
       if (body.rule.in[i][a] == Rule::none) continue;
       const auto f = static_cast<size_t>(body.rule.in[i][a]);
       if (known[f] && extents[f] != in[i].shape[a]) {
-        throw ShapeError(body.name,
-                         str("axes of one name in \"", body.options.rule, "\" are equally long"),
-                         str(extents[f], " and ", in[i].shape[a]), "reshape the inputs");
+        throw ShapeError(
+            body.name, str("axes of one name in \"", body.options.rule, "\" must have one extent"),
+            str(extents[f], " and ", in[i].shape[a]), "reshape the inputs");
       }
       extents[f] = in[i].shape[a];
       known[f] = true;
@@ -106,13 +106,14 @@ Shape output_shape(const CustomOpBody& body, const Specs& in) {
 Specs infer_custom(const void* op, const Specs& in) {
   const CustomOpBody& body = body_of(op);
   if (in.empty()) {
-    throw ConfigError(body.name, "an operation has an input", "none", "call it on one or more");
+    throw ConfigError(body.name, "an operation must have at least one input", "none",
+                      "pass a tensor");
   }
   if (!body.options.rule.empty()) check_ranks(body, in);
   Shape shape = output_shape(body, in);
   if (!body.options.rule.empty() && shape.size() != body.rule.out[0].size()) {
     throw ShapeError(body.name, str("the output has the axes of \"", body.options.rule, '"'),
-                     to_string(shape), "let .shape give as many");
+                     to_string(shape), "return a shape with as many axes from .shape");
   }
   return {{std::move(shape), in[0].dtype}};
 }
@@ -122,22 +123,22 @@ Rule rule_of_custom(const void* op, const Specs& in) {
   return body.options.rule.empty() ? broadcast_rule(in) : body.rule;
 }
 
-std::string form_text(at::IntArrayRef shape, at::ScalarType dtype) {
+std::string spec_text(at::IntArrayRef shape, at::ScalarType dtype) {
   return str(dtype_name(dtype), " ", to_string(Shape(shape.begin(), shape.end())));
 }
 
 Tensors forward_custom(const void* op, const LocalArgs& args) {
   const CustomOpBody& body = body_of(op);
   at::Tensor out = body.options.forward(args.all());
-  Shape wanted;
+  Shape expected;
   for (size_t a = 0; a < args.out_rank(); ++a) {
-    wanted.push_back(args.out_range(static_cast<int64_t>(a)).size());
+    expected.push_back(args.out_range(static_cast<int64_t>(a)).size());
   }
   const at::ScalarType dtype = args.spec(0).dtype;
-  if (!out.defined() || out.sizes() != at::IntArrayRef(wanted) || out.scalar_type() != dtype) {
-    throw StateError(body.name, "forward gives a block of " + form_text(wanted, dtype),
-                     out.defined() ? form_text(out.sizes(), out.scalar_type()) : "no tensor",
-                     "let it fit the rule: blocks are parts of the axes that are not kept whole");
+  if (!out.defined() || out.sizes() != at::IntArrayRef(expected) || out.scalar_type() != dtype) {
+    throw StateError(body.name, "forward must return a block of " + spec_text(expected, dtype),
+                     out.defined() ? spec_text(out.sizes(), out.scalar_type()) : "no tensor",
+                     "follow the rule: a block may be part of each axis that is not replicated");
   }
   return {std::move(out)};
 }
@@ -148,15 +149,15 @@ Grads gradient_of_custom(const void* op, const Saved& saved, const Cotangents& d
   for (size_t i = 0; i < saved.size(); ++i) in.push_back(saved.in(i));
   Grads gradients = body.options.gradient(in, saved.out(), dy[0]);
   if (gradients.size() != in.size()) {
-    throw StateError(body.name, str("gradient gives one for each of ", in.size(), " inputs"),
-                     str(gradients.size()), "give an empty DTensor for an input that has none");
+    throw StateError(body.name, str("gradient must return one for each of ", in.size(), " inputs"),
+                     str(gradients.size()), "return DTensor() for an input that has none");
   }
   for (size_t i = 0; i < in.size(); ++i) {
     if (!needs[i]) gradients[i] = DTensor();
     if (gradients[i].defined() && gradients[i].shape() != in[i].shape()) {
       throw StateError(
           body.name, str("the gradient of input ", i, " has its shape, ", to_string(in[i].shape())),
-          to_string(gradients[i].shape()), "sum over what was broadcast");
+          to_string(gradients[i].shape()), "sum over the broadcast axes");
     }
   }
   return gradients;

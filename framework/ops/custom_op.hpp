@@ -15,30 +15,32 @@ struct CustomOpBody;
 
 namespace tessera::ops {
 
-/// What an operation of one's own is made of.
+/// The options of CustomOp.
 struct CustomOpOptions {
-  /// How it may be cut: the axes of inputs and output by names, "b m k, b k n -> b m n". What an
-  /// input's axis is called, the output's axis of that name is cut like; inputs are parted by
-  /// commas. A name missing from the output is summed over: `forward` gives the addend of its
-  /// block. "!c" keeps an axis whole; "." is an axis of no name, of extent 1 in the output. Empty:
-  /// elementwise, with NumPy's broadcast of the inputs.
+  /// Sharding rule: names the axes of the inputs, separated by commas, and of the output, as in
+  /// "b m k, b k n -> b m n". Axes of one name are sharded together. A name missing from the output
+  /// is summed over: `forward` returns its block's partial sum. "!c" keeps an axis replicated; "."
+  /// is an unnamed axis, of extent 1 in the output. If empty, the operation is elementwise, with
+  /// NumPy broadcasting of the inputs.
   std::string rule = "";
-  /// The output of blocks of the inputs, in plain ATen. A block is never empty, and may be part of
-  /// each axis that `rule` does not keep whole. Called by several threads.
+  /// Computes the output's block from blocks of the inputs, in plain ATen. A block is never empty
+  /// and may cover only part of each axis that `rule` does not keep replicated. Called from several
+  /// threads.
   std::function<at::Tensor(std::span<const at::Tensor> inputs)> forward = {};
-  /// Gradients of the inputs, in their order, in operations on DTensors; an empty one for an input
-  /// that has none. `dy` is the gradient of the output. Without it the operation has none.
+  /// Returns the gradients of the inputs, in their order, computed with operations on DTensors; an
+  /// undefined DTensor for an input that has none. `dy` is the gradient of the output. If empty,
+  /// the operation is not differentiable.
   std::function<std::vector<DTensor>(const std::vector<DTensor>& inputs, const DTensor& output,
                                      const DTensor& dy)>
       gradient = {};
-  /// The output's global shape; empty: as `rule` says.
+  /// Returns the output's global shape (default: derived from `rule`).
   std::function<Shape(const std::vector<Shape>& inputs)> shape = {};
 };
 
-/// An operation of one's own on sharded tensors: an ATen function of blocks, how it may be cut and
-/// its gradient (tf.custom_gradient, torch.autograd.Function). It runs under every layout, is
-/// recorded with the step, and seen by tapes as those of `ops` are. The output has the dtype of the
-/// first input.
+/// A user-defined operation on sharded tensors: an ATen function on blocks, its sharding rule and
+/// its gradient (tf.custom_gradient, torch.autograd.Function). Like the operations of `ops`, it
+/// runs under every layout, is captured with the step and is recorded by tapes. The output has the
+/// dtype of the first input.
 ///
 ///     static const ops::CustomOp softplus("my_softplus", {
 ///         .forward = [](std::span<const at::Tensor> x) { return at::softplus(x[0]); },
@@ -47,20 +49,21 @@ struct CustomOpOptions {
 ///         }});
 ///     DTensor y = softplus({x});
 ///
-/// Make it once, as a static or a member: each has its own plans, which the program keeps.
+/// Construct it once, as a static or a member: each CustomOp has plans of its own, and its
+/// definition is never freed.
 class CustomOp {
  public:
-  /// Throws ConfigError for an empty name, without `forward`, and for a rule that cannot be read
-  /// or whose output has an axis that no input names, without `shape`.
+  /// Throws ConfigError for an empty name, a missing `forward`, a rule that cannot be parsed, and,
+  /// without `shape`, a rule whose output has an axis that no input names.
   CustomOp(const std::string& name, const CustomOpOptions& options);
 
-  /// Its value. Communicates what the rule demands of the inputs' layouts. Throws ShapeError for
-  /// inputs that the rule does not fit, and StateError if `forward` or `gradient` gives another
-  /// shape or number than they must.
+  /// Runs the operation. Communicates only to bring the inputs to layouts that the rule allows.
+  /// Throws ShapeError for inputs that do not fit the rule, and StateError if `forward` or
+  /// `gradient` returns a wrong shape or a wrong number of gradients.
   DTensor operator()(const std::vector<DTensor>& inputs) const;
 
  private:
-  const detail::CustomOpBody* body_;  ///< kept by the program
+  const detail::CustomOpBody* body_;  ///< never freed
 };
 
 }  // namespace tessera::ops

@@ -16,8 +16,8 @@ using namespace detail;
 
 namespace {
 
-/// The fused form of x, kernel and bias, of a contracted axis that is whole: what is cut leaves a
-/// sum to be made before the bias is added.
+/// Fused x · kernel + bias for an unsharded contracted axis; a sharded one leaves a partial sum
+/// that must be resolved before the bias is added.
 template <bool Relu>
 struct DenseOp {
   static constexpr std::string_view name = Relu ? "dense_relu" : "dense";
@@ -33,8 +33,8 @@ struct DenseOp {
                        "reshape an operand");
     }
     if (kernel[0] == 0) {
-      throw ShapeError(std::string(name), "there is something to contract", to_string(kernel),
-                       "pass tensors that are not empty");
+      throw ShapeError(std::string(name), "the contracted axis must not be empty",
+                       to_string(kernel), "pass tensors that are not empty");
     }
     Spec y = in[0];
     y.shape.back() = kernel[1];
@@ -56,12 +56,12 @@ struct DenseOp {
     return {y.view(shape)};
   }
 
-  /// relu's gradient is that of what it gave, so that nothing is kept that was not before.
+  /// relu's gradient reads its result, so the fused operation saves no more than the separate ones.
   static constexpr Saves saves{0b011, Relu ? 1u : 0u};
   Grads gradient(const Saved& saved, const Cotangents& dys, Needs needs) const {
     const DTensor dy = Relu ? relu_grad(dys[0], saved.out()) : dys[0];
     Grads grads(3);
-    // What is not read is not gathered again either.
+    // An input that is not read is not all-gathered again either.
     if (needs[0]) grads[0] = ops::matmul(dy, saved.in(1), false, true);
     if (needs[1]) {
       const DTensor& x = saved.in(0);
@@ -79,27 +79,28 @@ using ReluDenseOp = DenseOp<true>;
 TESSERA_REGISTER_OP(LinearDenseOp);
 TESSERA_REGISTER_OP(ReluDenseOp);
 
-/// Whether DenseOp does what a product and a sum do, and moves what these move: nothing is pending,
-/// and over what x is not cut over, the kernel's columns and the bias are cut alike.
+/// Whether DenseOp computes and communicates the same as matmul and add: no input is partial, and
+/// over the mesh dimensions that x does not use, the kernel's columns and the bias are sharded
+/// equally.
 bool can_fuse(const DTensor& x, const DTensor& kernel, const DTensor& bias) {
   for (const DTensor* each : {&x, &kernel, &bias}) {
-    if (!each->defined() || each->dtype() != x.dtype() || each->layout().is_pending()) return false;
+    if (!each->defined() || each->dtype() != x.dtype() || each->layout().is_partial()) return false;
   }
   if (!at::isFloatingType(x.dtype()) || x.rank() < 2 || kernel.rank() != 2 || bias.rank() != 1 ||
       x.shape().back() < 1 || x.layout().num_shards(x.rank() - 1) > 1) {
     return false;
   }
   if (!kernel.is_parameter() || !bias.is_parameter()) return false;
-  // Parameters are gathered over the dimensions that x is cut over.
-  const auto cut = [&](const DTensor& parameter, int64_t axis) {
+  // Parameters are all-gathered over the mesh dimensions that shard x.
+  const auto sharding_dims = [&](const DTensor& parameter, int64_t axis) {
     std::vector<int> dims = parameter.layout().axis(axis);
     std::erase_if(dims, [&](int dim) { return x.layout().used_dims() >> dim & 1; });
     return dims;
   };
-  const std::vector<int> columns = cut(kernel, 1), of_bias = cut(bias, 0);
-  // A whole bias is cut at no cost, as long as the kernel's columns stay as they are.
-  const bool fits = of_bias.empty() && columns == kernel.layout().axis(1);
-  return cut(kernel, 0).empty() && (fits || of_bias == columns);
+  const std::vector<int> column_dims = sharding_dims(kernel, 1), bias_dims = sharding_dims(bias, 0);
+  // A replicated bias is sliced at no cost if the kernel's columns keep their sharding.
+  const bool fits = bias_dims.empty() && column_dims == kernel.layout().axis(1);
+  return sharding_dims(kernel, 0).empty() && (fits || bias_dims == column_dims);
 }
 
 }  // namespace

@@ -4,9 +4,10 @@
 
 namespace tessera::ops {
 
-/// Elementwise functions of one tensor; shape, dtype and layout stay. No communication; `neg` keeps
-/// a pending sum, the others resolve it. Of float tensors, except neg, abs, sign, square (any
-/// number) and logical_not (bool).
+/// Elementwise functions of one tensor. They keep shape and layout, and the dtype except that
+/// is_finite and logical_not return bool. No communication, except that all but `neg` resolve a
+/// partial sum first. x must be floating-point, but neg, abs, sign and square take integers too,
+/// is_finite any dtype, and logical_not bool.
 DTensor neg(const DTensor& x);
 DTensor abs(const DTensor& x);
 DTensor sign(const DTensor& x);
@@ -31,11 +32,11 @@ DTensor round(const DTensor& x);
 DTensor is_finite(const DTensor& x);
 DTensor logical_not(const DTensor& x);
 
-/// Elementwise functions of two tensors of one dtype, with NumPy broadcasting. `add` and `sub` keep
-/// a sum pending over the same dimensions in both; otherwise pending operands are resolved first.
-/// Comparisons give bool. floor_div and remainder round towards minus infinity. Throws ShapeError
-/// when the shapes do not broadcast, ConfigError when the dtypes differ or have no such function
-/// (arithmetic of bools, div and pow of integers) and where integers are divided by 0.
+/// Elementwise functions of two tensors of one dtype, with NumPy broadcasting. `add` and `sub` pass
+/// through partial sums over the same dimensions in both operands; other partial operands are
+/// resolved first. Comparisons return bool. floor_div and remainder round towards minus infinity.
+/// Throws ShapeError if the shapes do not broadcast, ConfigError if the dtypes differ or are not
+/// supported (arithmetic of bools, div and pow of integers) and for an integer division by 0.
 DTensor add(const DTensor& a, const DTensor& b);
 DTensor sub(const DTensor& a, const DTensor& b);
 DTensor mul(const DTensor& a, const DTensor& b);
@@ -54,19 +55,21 @@ DTensor greater_equal(const DTensor& a, const DTensor& b);
 DTensor logical_and(const DTensor& a, const DTensor& b);
 DTensor logical_or(const DTensor& a, const DTensor& b);
 
-/// x · factor and x + value by a constant; scale keeps a pending sum.
+/// x · factor and x + value for a constant; `scale` passes a partial sum through.
 DTensor scale(const DTensor& x, double factor);
 DTensor add_scalar(const DTensor& x, double value);
-/// x^exponent by a constant.
+/// x^exponent for a constant exponent.
 DTensor pow(const DTensor& x, double exponent);
-/// x · factor, a 0-d tensor: what changes each step is an input. Keeps a pending sum of x.
+/// x · factor for a 0-d tensor, so that a captured step can be replayed with another factor. Passes
+/// a partial sum of x through.
 DTensor scale_by(const DTensor& x, const DTensor& factor);
 
-/// Another dtype. Widening casts keep a pending sum; the gradient is cast back.
+/// Converts x to another dtype. Widening casts pass a partial sum through; the gradient is cast
+/// back to x's dtype.
 DTensor cast(const DTensor& x, at::ScalarType dtype);
-/// a where condition (bool) holds, else b; all three broadcast.
+/// a where condition (bool) is true, else b; all three broadcast.
 DTensor where(const DTensor& condition, const DTensor& a, const DTensor& b);
-/// min(max(x, lo), hi); the gradient is 0 outside.
+/// min(max(x, lo), hi); the gradient is 0 outside [lo, hi].
 DTensor clip(const DTensor& x, double lo, double hi);
 
 }  // namespace tessera::ops

@@ -25,8 +25,8 @@ struct GatherFactors {
   std::vector<int> x, index, y;
 };
 
-/// The gradient of gather: dy (a…, i…, b…) added into zeros (a…, n, b…). The third input is a
-/// marker of the axis.
+/// The gradient of gather: accumulates dy (a…, i…, b…) into zeros (a…, n, b…). The third input is
+/// the axis_marker() of x's axis.
 struct GatherGradOp {
   static constexpr std::string_view name = "gather_grad";
   int64_t axis = 0;
@@ -54,7 +54,7 @@ struct GatherGradOp {
     at::Tensor index = in[1].flatten().sub(shard.lo);
     const at::Tensor outside = index.lt(0).logical_or_(index.ge(shard.size()));
     index.masked_fill_(outside, -1);
-    // Rows by number in front, as ATen's kernel wants them; it passes over number -1.
+    // ATen's kernel takes the indexed axis first, and skips index -1.
     const std::vector<int64_t> shape = in[0].sizes().vec();
     std::vector<int64_t> split(shape.begin(), shape.begin() + axis);
     split.push_back(index.size(0));
@@ -81,7 +81,7 @@ struct GatherOp {
     check_index_dtype(name, "indices", in[1]);
     Shape shape = in[0].shape;
     if (shape[size_t(axis)] == 0 && numel(in[1].shape) > 0) {
-      throw ShapeError("gather", str("axis ", axis, " has something to take"), to_string(shape),
+      throw ShapeError("gather", str("axis ", axis, " must not be empty"), to_string(shape),
                        "pass a tensor that is not empty");
     }
     shape.erase(shape.begin() + axis);
@@ -183,7 +183,7 @@ struct SearchSortedOp {
     return {at::searchsorted(in[0], in[1].contiguous(), /*out_int32=*/false, right)};
   }
   static Samples<SearchSortedOp> samples() {
-    // Equal elements are sorted whatever is drawn.
+    // Equal elements are sorted whatever values are drawn.
     return {{{{{1}}, {{5, 3}}}, {true}},
             {{{{3}, at::kLong, 1, 1}, {{4}, at::kLong, 0, 3}}, {false}}};
   }
@@ -200,7 +200,7 @@ namespace ops {
 
 DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "gather");
-  return run_op(GatherOp{a}, {x, as_indices(indices)});
+  return run_op(GatherOp{a}, {x, to_int64_indices(indices)});
 }
 
 DTensor embedding(const DTensor& table, const DTensor& ids) {
@@ -216,7 +216,7 @@ DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype, do
   if (classes < 0) {
     throw ShapeError("one_hot", "the number of classes is at least 0", str(classes), "");
   }
-  return run_op(OneHotOp{classes, dtype, on, off}, {as_indices(labels)});
+  return run_op(OneHotOp{classes, dtype, on, off}, {to_int64_indices(labels)});
 }
 
 DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right) {

@@ -4,36 +4,37 @@
 
 namespace tessera::ops {
 
-/// Slices of x along an axis, by number: x (a…, n, b…), indices (i…) of an integer dtype ->
-/// (a…, i…, b…) (tf.gather). Sharding of the indices and of x's other axes passes on. A sharded
-/// axis is not gathered: each shard gives the slices it holds, which leaves a sum pending. The
-/// gradient of x is dense, in x's shards, pending over what cuts the indices. Throws ConfigError
-/// for an index outside [0, n).
+/// Takes slices of x along an axis by index: x (a…, n, b…), indices (i…) of an integer dtype ->
+/// (a…, i…, b…) (tf.gather). The indices and x's other axes keep their sharding. A sharded `axis`
+/// is not all-gathered: each shard contributes the slices it holds, which leaves a partial sum. The
+/// gradient of x is dense, sharded like x, and a partial sum over the dimensions that shard the
+/// indices. Throws ConfigError for an index outside [0, n).
 DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis = 0);
 
-/// Elements of x along an axis, by number, a row of indices for each row of x: x (a…, n, b…),
-/// indices (a…, m, b…) of an integer dtype -> (a…, m, b…); of the other axes, those of extent 1
-/// broadcast (keras.ops.take_along_axis). Numbers in [-n, 0) count from the end. Sharding of the
-/// other axes and of the indices' own passes on; a sharded axis of x is not gathered: each shard
-/// gives the elements it holds, which leaves a sum pending. The gradient of x adds up, in x's
-/// shards. Indices of extent 1 behind the axis take whole rows. Throws ShapeError for shapes that
-/// do not fit, ConfigError for a number outside [-n, n).
+/// Takes elements of x along an axis by index, with a row of indices for each row of x:
+/// x (a…, n, b…), indices (a…, m, b…) of an integer dtype -> (a…, m, b…); other axes of extent 1
+/// broadcast (keras.ops.take_along_axis). Indices in [-n, 0) count from the end. The other axes and
+/// the indices' own axis keep their sharding. If x is sharded along `axis` it is not all-gathered:
+/// each shard contributes the elements it holds, which leaves a partial sum. The gradient of x
+/// accumulates repeated indices and is sharded like x. Indices whose axes after `axis` all have
+/// extent 1 take entire rows. Throws ShapeError for shapes that do not fit, ConfigError for an
+/// index outside [-n, n).
 DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis);
 
-/// Rows of a table by number: table (v, d), ids (…) -> (…, d) (keras.layers.Embedding). Layouts,
-/// communication and errors as gather along axis 0.
+/// Takes rows of a table by id: table (v, d), ids (…) -> (…, d) (keras.layers.Embedding). Layouts,
+/// communication and errors are those of gather along axis 0.
 DTensor embedding(const DTensor& table, const DTensor& ids);
 
-/// `on` at each label, `off` elsewhere: labels (…) of an integer dtype -> (…, classes); a row of a
-/// label outside [0, classes) is `off` throughout (tf.one_hot). No communication. Throws ShapeError
-/// for a negative number of classes.
+/// Returns `on` at each label and `off` elsewhere: labels (…) of an integer dtype -> (…, classes).
+/// The row of a label outside [0, classes) is `off` throughout (tf.one_hot). No communication.
+/// Throws ShapeError for a negative number of classes.
 DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype = at::kFloat,
                 double on = 1, double off = 0);
 
-/// Where each value belongs in a sorted sequence (n,): the first place whose element is not below
-/// it, with `right` the first whose element is above it, n if there is none; int64, of the values'
-/// shape (keras.ops.searchsorted; with `right` keras.ops.digitize). Both have one dtype. NaN
-/// belongs behind all. A sharded sequence is gathered; the values' sharding passes on. Throws
+/// Returns each value's insertion index in a sorted sequence (n,): the first index whose element is
+/// not below the value (above it if `right`), or n; int64, of the values' shape
+/// (keras.ops.searchsorted; with `right` keras.ops.digitize). Both inputs have the same dtype. NaN
+/// sorts last. A sharded sequence is all-gathered; the values keep their sharding. Throws
 /// ShapeError unless the sequence has one axis.
 DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right = false);
 

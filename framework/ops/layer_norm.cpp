@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::string_view layer_norm_name = "layer_norm";
 
-/// How the operation and its gradient are cut: along the axes before the normalized ones.
+/// Rule terms of the operation and its gradient: only axes before the normalized ones are sharded.
 struct LayerNormTerms {
   LayerNormTerms(const Spec& x, const Spec& gamma) {
     for (int64_t a = 0; a < x.rank(); ++a) {
@@ -39,24 +39,25 @@ ops::Axes last_axes(int64_t rank, int64_t count) {
   return axes;
 }
 
-/// A gradient, of zeros where nothing depends on it.
+/// Returns the gradient in `like`'s dtype, or zeros if it is undefined.
 DTensor or_zeros(const DTensor& gradient, const DTensor& like) {
   if (gradient.defined()) return ops::cast(gradient, like.dtype());
   return filled(like.shape(), 0, like.dtype(), Layout::replicated(like.mesh(), like.rank()));
 }
 
-/// The last axes' extents, as many as gamma has.
+/// Returns the extents of x's last axes, as many as gamma has.
 Shape rest_of(const Shape& x, const Shape& gamma) {
   return {x.end() - int64_t(std::min(gamma.size(), x.size())), x.end()};
 }
 
 void check_not_empty(std::string_view op, const Spec& gamma) {
   if (std::find(gamma.shape.begin(), gamma.shape.end(), 0) == gamma.shape.end()) return;
-  throw ShapeError(std::string(op), "there is something to average", to_string(gamma.shape),
+  throw ShapeError(std::string(op), "the normalized axes must not be empty", to_string(gamma.shape),
                    "pass a tensor that is not empty");
 }
 
-/// Gradients of x, gamma and beta from dy, x, the moments that layer_norm gave, and gamma.
+/// dy, x, mean and 1 / sqrt(variance + epsilon) from LayerNormOp, gamma -> gradients of x, gamma
+/// and beta.
 struct LayerNormGradOp {
   static constexpr std::string_view name = "layer_norm_grad";
   auto attributes() const { return std::tuple<>(); }
@@ -77,7 +78,7 @@ struct LayerNormGradOp {
   Tensors forward(const LocalArgs& in) const {
     const at::ScalarType dtype = at::toOpMathType(in[1].scalar_type());
     const at::Tensor gamma = in[4].to(dtype);
-    // ATen reads the moments in a row, and asks of beta for the shape alone.
+    // ATen needs contiguous moments, and reads only the shape of beta.
     const auto [dx, dgamma, dbeta] = at::native_layer_norm_backward(
         in[0].to(dtype), in[1].to(dtype), gamma.sizes(), in[2].to(dtype).contiguous(),
         in[3].to(dtype).contiguous(), gamma, gamma, {true, true, true});
@@ -86,11 +87,11 @@ struct LayerNormGradOp {
     return grads;
   }
   static constexpr Saves saves = inputs(0, 1, 2, 3, 4);
-  Grads gradient(const Saved& saved, const Cotangents& given, Needs) const;
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs) const;
   static Samples<LayerNormGradOp> samples();
 };
 
-/// The fused form, for the last axes, as many as gamma has, where they are whole. Results are y,
+/// Fused layer norm over the last axes, as many as gamma has, which must not be sharded. Returns y,
 /// the mean and 1 / sqrt(variance + epsilon).
 struct LayerNormOp {
   static constexpr std::string_view name = layer_norm_name;
@@ -130,36 +131,37 @@ Specs LayerNormOp::infer(const Specs& in) const {
   return {in[0], {moment, dtype}, {moment, dtype}};
 }
 
-Grads LayerNormOp::gradient(const Saved& saved, const Cotangents& given, Needs) const {
+Grads LayerNormOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs) const {
   const DTensor x = saved.in(0), gamma = saved.in(1), mean = saved.out(1), factor = saved.out(2);
-  const DTensor dy = or_zeros(given[0], x);
+  const DTensor dy = or_zeros(cotangents[0], x);
   const LayerNormGradOp op;
   Grads grads = dispatch(op_info<LayerNormGradOp>(), &op, attribute_hash(op),
                          std::vector<DTensor>{dy, x, mean, factor, gamma});
-  // What second derivatives ask of the moments.
+  // Gradients of the moments, which occur in second derivatives.
   const auto count = double(ops::reduced_count(gamma.shape(), {}));
-  if (given[1].defined()) grads[0] = grads[0] + ops::cast(given[1] / count, x.dtype());
-  if (given[2].defined()) {
-    const DTensor slope = factor * factor * factor * given[2] / -count;
+  if (cotangents[1].defined()) grads[0] = grads[0] + ops::cast(cotangents[1] / count, x.dtype());
+  if (cotangents[2].defined()) {
+    const DTensor slope = factor * factor * factor * cotangents[2] / -count;
     grads[0] = grads[0] + ops::cast((ops::cast(x, mean.dtype()) - mean) * slope, x.dtype());
   }
   return grads;
 }
 
-/// With g = dy · gamma and h = (x - mean) · factor, means over rows, the operation is
-/// dx = factor · (g - mean(g) - h · mean(g · h)), dgamma = sum(dy · h), dbeta = sum(dy).
-Grads LayerNormGradOp::gradient(const Saved& saved, const Cotangents& given, Needs) const {
+/// Second derivative. With g = dy · gamma, h = (x - mean) · factor and means over rows, the
+/// operation is dx = factor · (g - mean(g) - h · mean(g · h)), dgamma = sum(dy · h), dbeta =
+/// sum(dy).
+Grads LayerNormGradOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs) const {
   const auto wide = [&](size_t i) {
     return ops::cast(saved.in(i), at::toOpMathType(saved.in(1).dtype()));
   };
   const DTensor dy = wide(0), centered = wide(1) - wide(2), factor = wide(3), gamma = wide(4);
   const DTensor h = centered * factor, g = dy * gamma;
-  const DTensor ddx = or_zeros(given[0], dy), ddgamma = or_zeros(given[1], gamma),
-                ddbeta = or_zeros(given[2], gamma);
+  const DTensor ddx = or_zeros(cotangents[0], dy), ddgamma = or_zeros(cotangents[1], gamma),
+                ddbeta = or_zeros(cotangents[2], gamma);
   const ops::Axes axes = last_axes(dy.rank(), gamma.rank());
   const auto row_mean = [&](const DTensor& v) { return ops::mean(v, axes, true); };
   const auto row_sum = [&](const DTensor& v) { return ops::sum(v, axes, true); };
-  // Linear in g, and its own transpose.
+  // A linear map that is its own transpose.
   const auto projected = [&](const DTensor& v) { return v - row_mean(v) - h * row_mean(v * h); };
   const DTensor t = factor * projected(ddx);
   const DTensor dh = dy * ddgamma - factor * (ddx * row_mean(g * h) + g * row_mean(ddx * h));
@@ -218,7 +220,7 @@ DTensor layer_norm(const DTensor& x, const DTensor& gamma, const DTensor& beta, 
     };
     return run_op(LayerNormOp{epsilon}, {x, or_filled(gamma, 1), or_filled(beta, 0)});
   }
-  // Sums of half-precision numbers overflow.
+  // Sums in float16 overflow.
   const at::ScalarType dtype = c10::promoteTypes(x.dtype(), at::kFloat);
   const DTensor centered = cast(x, dtype) - mean(cast(x, dtype), list, true);
   DTensor y = centered * rsqrt(mean(square(centered), list, true) + epsilon);

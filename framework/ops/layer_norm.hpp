@@ -4,12 +4,12 @@
 
 namespace tessera::ops {
 
-/// (x - mean) / sqrt(variance + epsilon) · gamma + beta, mean and biased variance over the axes at
-/// each index of the others, at least in float32 (keras.ops.layer_normalization). gamma and beta
-/// have the extents of the axes in ascending order; undefined ones are left out. Shape, dtype and
-/// layout stay. ATen's fused kernel does it, at no cost, where the axes are the last ones and
-/// nothing cuts them; over the mesh dimensions that cut one of them each moment costs a pending sum
-/// of its shape. Throws ShapeError for what does not fit, ConfigError for dtypes.
+/// (x - mean) / sqrt(variance + epsilon) · gamma + beta, with mean and biased variance over `axes`,
+/// computed in float32 or wider (keras.ops.layer_normalization). gamma and beta have the extents of
+/// the axes in ascending order; undefined ones are left out. Keeps shape, dtype and layout. If the
+/// axes are the last ones and not sharded, this runs ATen's fused kernel without communication; a
+/// sharded axis costs one all-reduce for each moment, of the moment's shape. Throws ShapeError for
+/// shapes that do not fit, ConfigError unless all inputs have one floating dtype.
 DTensor layer_norm(const DTensor& x, const DTensor& gamma = {}, const DTensor& beta = {},
                    const Axes& axes = {-1}, double epsilon = 1e-3);
 

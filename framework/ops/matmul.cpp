@@ -17,7 +17,8 @@ using namespace detail;
 
 namespace {
 
-/// ATen's GPUs have no products of integers. Those of doubles are exact up to 2^53.
+/// Whether integers are multiplied as float64, which is exact up to 2^53: ATen has no integer
+/// matmul on GPUs.
 bool multiplies_as_doubles(const at::Tensor& x) {
   return !x.is_cpu() && c10::isIntegralType(x.scalar_type(), /*includeBool=*/false);
 }
@@ -127,7 +128,7 @@ struct EinsumOp {
     for (std::string term : terms.in) {
       std::sort(term.begin(), term.end());
       if (std::adjacent_find(term.begin(), term.end()) != term.end()) {
-        fail("a letter stands at most once in an operand");
+        fail("a letter must occur at most once in an operand");
       }
     }
     return terms;
@@ -137,7 +138,7 @@ struct EinsumOp {
     const Terms t = terms();
     check_same_dtype(name, in);
     if (t.in.size() != in.size() || in.size() > 2)
-      fail("it has one term for each of 1 or 2 operands");
+      fail("the equation must have one term for each of 1 or 2 operands");
     std::map<char, int64_t> extents;
     for (size_t i = 0; i < in.size(); ++i) {
       if (t.in[i].size() != in[i].shape.size()) {
@@ -154,7 +155,7 @@ struct EinsumOp {
     }
     Shape shape;
     for (char c : t.out) {
-      if (!extents.count(c)) fail("output letters come from the operands");
+      if (!extents.count(c)) fail("output letters must occur in an operand");
       shape.push_back(extents[c]);
     }
     return {{shape, in[0].dtype}};
@@ -195,14 +196,15 @@ struct EinsumOp {
         operands.push_back(saved.in(1 - i));
         left += "," + t.in[1 - i];
       }
-      grads[i] = spread(left, operands, t.in[i], saved.shape(i));
+      grads[i] = broadcast_summed(left, operands, t.in[i], saved.shape(i));
     }
     return grads;
   }
 
-  /// Letters that only this operand has were summed away: their gradient is the same everywhere.
-  static DTensor spread(const std::string& left, const std::vector<DTensor>& operands,
-                        const std::string& target, const Shape& shape) {
+  /// Computes an operand's gradient. Letters that only this operand has were summed over, so their
+  /// gradient is broadcast.
+  static DTensor broadcast_summed(const std::string& left, const std::vector<DTensor>& operands,
+                                  const std::string& target, const Shape& shape) {
     std::string kept;
     Shape kept_shape;
     for (size_t a = 0; a < target.size(); ++a) {

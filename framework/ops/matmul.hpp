@@ -8,18 +8,21 @@ namespace tessera::ops {
 
 /// Matrix product over the last two axes, leading axes broadcast: (…, m, k) · (…, k, n) -> (…, m,
 /// n); `transpose_a` and `transpose_b` read an operand with its last two axes swapped. m and n keep
-/// their sharding; a sharded k leaves a sum pending over its mesh dimensions. Throws ShapeError.
+/// their sharding; a sharded k leaves a partial sum over its mesh dimensions. Throws ShapeError for
+/// shapes that do not fit.
 DTensor matmul(const DTensor& a, const DTensor& b, bool transpose_a = false,
                bool transpose_b = false);
 
-/// x · kernel + bias, or the relu of it: (…, m, k), (k, n) and (n,) -> (…, m, n). One operation of
-/// ATen where Variables meet an x of floating numbers whose k is whole; else, and where that would
-/// communicate otherwise, the three: a sum is made of what a cut k leaves pending. Throws
-/// ShapeError.
+/// x · kernel + bias, followed by relu if `relu`: (…, m, k), (k, n) and (n,) -> (…, m, n). One
+/// fused ATen operation if kernel and bias are Variables, x is floating-point with an unsharded k,
+/// and fusing does not change the communication; otherwise matmul, add and relu, where the partial
+/// sum over a sharded k is resolved before the bias is added. Throws ShapeError for shapes that do
+/// not fit.
 DTensor dense(const DTensor& x, const DTensor& kernel, const DTensor& bias, bool relu = false);
 
-/// Einstein summation of one or two tensors, "bmk,kn->bmn"; each letter at most once an operand.
-/// A letter kept in the output keeps its sharding, a summed one leaves a pending sum.
+/// Einstein summation of one or two tensors, as in "bmk,kn->bmn"; a letter may appear only once in
+/// an operand. Letters of the output keep their sharding; a sharded summed letter leaves a partial
+/// sum.
 DTensor einsum(const std::string& equation, const std::vector<DTensor>& operands);
 
 }  // namespace tessera::ops

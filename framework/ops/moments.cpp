@@ -11,17 +11,17 @@ using namespace detail;
 DTensor mean(const DTensor& x, const Axes& axes, bool keepdims) {
   const int64_t count = reduced_count(x.shape(), axes);
   if (count == 0) {
-    throw ShapeError("mean", "there is something to average", to_string(x.shape()),
+    throw ShapeError("mean", "the reduced axes must not be empty", to_string(x.shape()),
                      "pass a tensor that is not empty");
   }
   return scale(sum(x, axes, keepdims), 1.0 / double(count));
 }
 
 DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor most = max(stop_gradient(x), axes, true);
-  // Shifting by an infinite maximum would make its own difference NaN.
+  const DTensor x_max = max(stop_gradient(x), axes, true);
+  // Shifting by an infinite maximum would give inf - inf = NaN.
   const DTensor zero = filled({}, 0, x.dtype(), Layout::replicated(x.mesh(), 0));
-  const DTensor top = where(is_finite(most), most, zero);
+  const DTensor top = where(is_finite(x_max), x_max, zero);
   const DTensor total = sum(exp(x - top), axes, keepdims);
   return log(total) + reshape(top, total.shape());
 }

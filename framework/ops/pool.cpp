@@ -20,41 +20,41 @@ using namespace detail;
 
 namespace {
 
-/// What the pooling operations share: the terms of their rules, and how a block meets ATen, which
-/// sees two spatial axes: one becomes (1, s).
+/// Shared part of the pooling operations: the terms of their rules, and the conversion of blocks to
+/// and from ATen's layout, which has two spatial axes: a single one becomes (1, s).
 struct Pooling {
   Windows windows;
 
   int64_t spatial() const { return windows.rank; }
   std::string term() const { return spatial() == 1 ? "n ~h c" : "n ~h ~w c"; }
-  /// The spatial extents of a shape.
+  /// Returns the spatial extents of a shape.
   std::vector<int64_t> extents(const Shape& x) const;
-  /// A shape with other spatial extents.
+  /// Returns a shape with other spatial extents.
   Shape over(Shape shape, const std::vector<int64_t>& extents) const;
-  /// The output's shape. Throws ShapeError naming the operation.
+  /// Returns the output's shape. Throws ShapeError naming the operation.
   Shape pooled(std::string_view op, const Spec& x) const;
 
-  /// A block (n, spatial…, c) as ATen's (n, c, h, w), and back, contiguous.
+  /// Converts a block (n, spatial…, c) to ATen's (n, c, h, w), and back to a contiguous one.
   at::Tensor image(const at::Tensor& x) const;
   at::Tensor back(const at::Tensor& y) const;
   std::vector<int64_t> sizes() const;
   std::vector<int64_t> strides() const;
 
-  /// A block's spatial intervals: of an input, of the output.
+  /// Returns the spatial intervals of the block of an input, and of the output.
   std::vector<Interval> in_ranges(const LocalArgs& in, size_t input) const;
   std::vector<Interval> out_ranges(const LocalArgs& in) const;
-  /// The cells that outputs of some intervals read, padding included, and those of a block that
-  /// follow but are too few for a window.
+  /// Returns the intervals that the outputs `out` read, padding included, extended to the end of
+  /// `block` where the elements left are too few for another window.
   std::vector<Interval> covered(const std::vector<Interval>& out,
                                 const std::vector<Interval>& block) const;
-  /// The first input's block over the covered cells; `value` where it has none.
+  /// Returns the first input's block cut or padded with `value` to the intervals `cover`.
   at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& cover, double value) const;
-  /// Of an image over the covered cells, those of the output's block; zeros where none covers it.
+  /// Cuts or zero-pads an image over the intervals `cover` to the output's block.
   at::Tensor cut(const at::Tensor& x, const LocalArgs& in,
                  const std::vector<Interval>& cover) const;
-  /// Memory for an image over the covered cells, with batch and channels of another.
+  /// Allocates an image over the intervals `cover`, with the batch and channels of `image`.
   at::Tensor plane(const at::Tensor& image, const std::vector<Interval>& cover) const;
-  /// Zeros as the output's block.
+  /// Returns zeros of the output block's shape.
   at::Tensor zeros(const LocalArgs& in) const;
 };
 
@@ -63,7 +63,7 @@ using Counts = std::vector<std::pair<int64_t, int64_t>>;
 /// Cuts or pads the spatial axes of ATen's image.
 at::Tensor fit_image(const at::Tensor& image, Counts counts, double value) {
   if (counts.size() == 1) counts.insert(counts.begin(), {0, 0});
-  return fit_axes(image, 2, counts, value);
+  return crop_or_pad(image, 2, counts, value);
 }
 
 std::vector<int64_t> Pooling::extents(const Shape& x) const {
@@ -77,13 +77,13 @@ Shape Pooling::over(Shape shape, const std::vector<int64_t>& extents) const {
 
 Shape Pooling::pooled(std::string_view op, const Spec& x) const {
   if (spatial() > 2) {
-    throw ShapeError(std::string(op), "one or two axes are pooled", str(spatial()), "");
+    throw ShapeError(std::string(op), "x must have 1 or 2 spatial axes", str(spatial()), "");
   }
   check_windows(op, windows, x, 1);
   for (int64_t i = 0; i < spatial(); ++i) {
     if (windows[i].dilation == 1) continue;
-    throw ShapeError(std::string(op), "windows have no gaps",
-                     str("a dilation of ", windows[i].dilation), "leave dilation at 1");
+    throw ShapeError(std::string(op), "dilation must be 1", str(windows[i].dilation),
+                     "leave dilation at its default");
   }
   Shape y = x.shape;
   for (int64_t i = 0; i < spatial(); ++i) y[size_t(i) + 1] = windows[i].outputs(y[size_t(i) + 1]);
@@ -128,7 +128,7 @@ std::vector<Interval> Pooling::covered(const std::vector<Interval>& out,
   for (int64_t i = 0; i < spatial(); ++i) {
     Interval cells = windows[i].reads(out[size_t(i)]);
     const int64_t end = block[size_t(i)].hi;
-    // No further window fits there; copying the others into an image of their own takes longer.
+    // No further window fits there, and cutting the end off would copy the image.
     const bool more = !cells.empty() && end > cells.hi;
     if (more && end - cells.hi < windows[i].stride) cells.hi = end;
     list.push_back(cells);
@@ -140,7 +140,7 @@ at::Tensor Pooling::padded(const LocalArgs& in, const std::vector<Interval>& cov
                            double value) const {
   Counts counts;
   for (int64_t i = 0; i < spatial(); ++i) {
-    counts.push_back(padding_cells(in.range(0, i + 1), cover[size_t(i)]));
+    counts.push_back(padding_counts(in.range(0, i + 1), cover[size_t(i)]));
   }
   return fit_image(image(in[0]), std::move(counts), value);
 }
@@ -149,8 +149,8 @@ at::Tensor Pooling::cut(const at::Tensor& x, const LocalArgs& in,
                         const std::vector<Interval>& cover) const {
   Counts counts;
   for (int64_t i = 0; i < spatial(); ++i) {
-    const Interval want = in.out_range(i + 1), made = cover[size_t(i)];
-    counts.emplace_back(made.lo - want.lo, want.hi - made.hi);
+    const Interval target = in.out_range(i + 1), produced = cover[size_t(i)];
+    counts.emplace_back(produced.lo - target.lo, target.hi - produced.hi);
   }
   return back(fit_image(x, std::move(counts), 0));
 }
@@ -168,7 +168,8 @@ at::Tensor Pooling::zeros(const LocalArgs& in) const {
   return at::zeros(shape, in[0].options());
 }
 
-/// Positions among `extents` of cells counted from `from` in an image `width` wide, or back.
+/// Converts row-major positions in an image of width `width` to an image of `extents` and width
+/// `to_width`: `from` is added to their coordinates, which are clamped to `extents`.
 at::Tensor moved(const at::Tensor& positions, const std::vector<int64_t>& from, int64_t width,
                  const std::vector<int64_t>& extents, int64_t to_width) {
   const bool same = width == to_width || extents.size() == 1;
@@ -181,9 +182,9 @@ at::Tensor moved(const at::Tensor& positions, const std::vector<int64_t>& from, 
          (column + from[1]).clamp(0, extents[1] - 1);
 }
 
-/// The image as ATen's max pooling takes it. For channels-last images of float64, ATen's kernel for
-/// GPUs puts the values behind an array of int32 in shared memory, at an address that need not be a
-/// multiple of 8; images of planes have another kernel.
+/// Returns the image in a memory format that ATen's max pooling supports. For channels-last float64
+/// images, ATen's GPU kernel places the values after an int32 array in shared memory, at an address
+/// that may not be a multiple of 8; contiguous images use another kernel.
 at::Tensor for_max_pool(at::Tensor x) {
   const bool misaligned = x.is_cuda() && x.scalar_type() == at::kDouble;
   return misaligned ? x.clone(at::MemoryFormat::Contiguous) : x;
@@ -247,7 +248,7 @@ struct MaxPoolGradOp : Pooling {
         dy, plane(dy, cover), sizes(), strides(), {0, 0}, {1, 1}, false, positions);
     return {cut(dx, in, cover)};
   }
-  /// Of one window, in which any position may have won.
+  /// A single window, in which any position may be that of the maximum.
   static Samples<MaxPoolGradOp> samples() {
     const SampleInput dy = {{2, 1, 1, 2}};
     const SampleInput positions = {.shape = dy.shape, .dtype = at::kLong, .lo = 0, .hi = 6};
@@ -260,8 +261,8 @@ Grads MaxPoolOp::gradient(const Saved& saved, const Cotangents& dy, Needs) const
   return {run_op(MaxPoolGradOp{{windows}, extents(saved.shape(0))}, {dy[0], saved.out(1)})};
 }
 
-/// One over the cells of x in each window of an axis, times the window's size, for outputs from
-/// `lo` on; of the dtype and on the device of `like`.
+/// Returns (window size) / (elements of x in the window) for the outputs `out` of an axis, with the
+/// dtype and on the device of `like`.
 at::Tensor weights(const WindowAxis& axis, Interval out, int64_t input, const at::Tensor& like) {
   const auto on_host = [&] {
     std::vector<double> list;
@@ -271,8 +272,8 @@ at::Tensor weights(const WindowAxis& axis, Interval out, int64_t input, const at
     }
     return at::tensor(list, at::kDouble);
   };
-  return shape_table("avg_pool", {axis.size, axis.stride, axis.before, out.lo, out.hi, input},
-                     like.options(), on_host);
+  return cached_table("avg_pool", {axis.size, axis.stride, axis.before, out.lo, out.hi, input},
+                      like.options(), on_host);
 }
 
 struct Averaging : Pooling {
@@ -281,7 +282,7 @@ struct Averaging : Pooling {
     for (int64_t i = 0; i < spatial(); ++i) any = any || windows[i].before || windows[i].after;
     return any;
   }
-  /// Means that took padding for zeros, made means of cells alone.
+  /// Turns means that count padding as zeros into means without padding.
   at::Tensor corrected(at::Tensor y, const std::vector<Interval>& out,
                        const std::vector<int64_t>& x) const {
     if (!has_padding()) return y;

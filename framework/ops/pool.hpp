@@ -3,22 +3,22 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/ops/internal/window_axis.hpp>
+#include <tessera/framework/ops/window_axis.hpp>
 
 namespace tessera::ops {
 
-/// The greatest number of each window, and where it lies: x (n, spatial…, c) with 1 or 2 spatial
-/// axes -> values and positions (n, spatial'…, c), an int64 each: the row-major number of the cell
-/// among x's spatial ones, the first of equal ones (tf.nn.max_pool_with_argmax). Padding never
-/// wins. Sharded spatial axes fetch the rows that their windows read beyond them. Throws ShapeError
-/// for what does not fit.
+/// Max pooling that also returns positions: x (n, spatial…, c) with 1 or 2 spatial axes -> values
+/// and int64 positions, both (n, spatial'…, c). A position is the row-major index of the maximum
+/// among x's spatial axes, the first one on ties (tf.nn.max_pool_with_argmax). Padding is never the
+/// maximum. Shards of a spatial axis fetch the halo that their windows read. Throws ShapeError for
+/// windows that do not fit x.
 std::pair<DTensor, DTensor> max_pool_with_positions(const DTensor& x,
-                                                    const std::vector<detail::WindowAxis>& axes);
-/// The values alone (keras.ops.max_pool).
-DTensor max_pool(const DTensor& x, const std::vector<detail::WindowAxis>& axes);
+                                                    const std::vector<WindowAxis>& axes);
+/// max_pool_with_positions() without the positions (keras.ops.max_pool).
+DTensor max_pool(const DTensor& x, const std::vector<WindowAxis>& axes);
 
-/// The mean of the cells of x in each window; padding does not count (keras.ops.average_pool).
-/// Shapes and layouts as in max_pool; differentiable twice.
-DTensor avg_pool(const DTensor& x, const std::vector<detail::WindowAxis>& axes);
+/// Average pooling; padding does not count towards the mean (keras.ops.average_pool). Shapes and
+/// layouts are those of max_pool. Twice differentiable.
+DTensor avg_pool(const DTensor& x, const std::vector<WindowAxis>& axes);
 
 }  // namespace tessera::ops

@@ -7,7 +7,7 @@
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
@@ -24,7 +24,7 @@ namespace {
 
 using namespace kernels;
 
-/// Of an operation on x and a seed.
+/// Checks and infers the output of an operation on x and a seed.
 Specs infer_draw(std::string_view name, const Specs& in) {
   check_floating(name, in[0]);
   if (in[1].shape != Shape{2} || in[1].dtype != at::kLong) {
@@ -54,10 +54,10 @@ Seed seed_of(const at::Tensor& pair) {
   return {words[0], words[1]};
 }
 
-/// What is drawn for a block of x.
+/// Returns the slice of the draw that belongs to a block of x.
 DrawSlice slice_of(const LocalArgs& in) { return {seed_of(in[1]), in.spec(0).shape, in.ranges(0)}; }
 
-/// Random float32 for each element of x.
+/// Draws a float32 for each element of x.
 at::Tensor drawn(const LocalArgs& in, DrawKind kind, double a, double b) {
   const auto from = static_cast<float>(a), to = static_cast<float>(b);
   if (!in[0].is_cpu()) return draw_on_gpu(kind, slice_of(in), from, to, in[0].device());
@@ -94,11 +94,11 @@ struct DropoutOp {
     }
     const at::Tensor numbers = drawn(in, uniform_draw, 0, 1);
     const at::Tensor scaled = in[0].mul(scale);
-    // Not a product with the mask: a dropped infinity is 0.
+    // Not a product with the mask, which would turn a dropped infinity into NaN.
     if (scaled.scalar_type() != at::kFloat) {
       return {at::where(numbers.ge(least), scaled, at::zeros({}, scaled.options()))};
     }
-    // In one pass: 0 where the second is not above the third.
+    // In one pass: 0 where `numbers` are not above the threshold.
     return {at::threshold_backward(scaled, numbers, std::nextafter(least, -1.0F))};
   }
   static constexpr Saves saves = inputs(1);
@@ -138,7 +138,7 @@ struct GaussianOp {
   }
 };
 
-/// Numbers in the form of the first input, whose values do not matter.
+/// Random numbers with the shape, dtype and layout of the first input, whose values are ignored.
 template <DrawKind kind>
 struct RandomOp {
   static constexpr std::string_view name = kind == uniform_draw  ? "random_uniform"
@@ -155,8 +155,8 @@ struct RandomOp {
     return {drawn(in, kind, a, b).to(in[0].scalar_type())};
   }
   static Samples<RandomOp> samples() {
-    const SampleInput form{{5, 3}}, seed{{2}, at::kLong, 0, 1000};
-    return {{{form, seed}, {-1, 2}}, {{{{}}, seed}, {0, 1}}, {{{{2, 3, 5}}, seed}, {0.5, 3}}};
+    const SampleInput like{{5, 3}}, seed{{2}, at::kLong, 0, 1000};
+    return {{{like, seed}, {-1, 2}}, {{{{}}, seed}, {0, 1}}, {{{{2, 3, 5}}, seed}, {0.5, 3}}};
   }
 };
 
@@ -168,7 +168,7 @@ struct GumbelNoiseOp {
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
   Rule rule(const Specs& in) const { return draw_rule(in); }
   Tensors forward(const LocalArgs& in) const {
-    // Above 0, so that no noise is infinite: -inf plus noise stays below all other sums.
+    // u > 0 keeps the noise finite, so that -inf plus noise stays below all other sums.
     const at::Tensor u = drawn(in, uniform_draw, 0, 1);
     u.clamp_min_(std::numeric_limits<float>::min());
     const at::Tensor noise = u.log_().neg_().log_().neg_();
@@ -187,8 +187,8 @@ using RandomNormalOp = RandomOp<normal_draw>;
 using RandomTruncatedNormalOp = RandomOp<truncated_normal_draw>;
 using GaussianNoiseOp = GaussianOp<false>;
 using GaussianDropoutOp = GaussianOp<true>;
-/// What numbers of a shape are drawn in the form of.
-DTensor form_of_draw(const Shape& shape, at::ScalarType dtype, const DTensor& seed) {
+/// Returns a tensor with the shape, dtype and layout of the numbers to draw.
+DTensor draw_template(const Shape& shape, at::ScalarType dtype, const DTensor& seed) {
   const auto rank = static_cast<int64_t>(shape.size());
   const Layout layout = default_layout(rank);
   const bool fits = layout.mesh() == seed.mesh();
@@ -229,17 +229,17 @@ DTensor gaussian_dropout(const DTensor& x, double stddev, const DTensor& seed) {
 
 DTensor random_uniform(const Shape& shape, const DTensor& seed, double minval, double maxval,
                        at::ScalarType dtype) {
-  return run_op(RandomUniformOp{minval, maxval}, {form_of_draw(shape, dtype, seed), seed});
+  return run_op(RandomUniformOp{minval, maxval}, {draw_template(shape, dtype, seed), seed});
 }
 
 DTensor random_normal(const Shape& shape, const DTensor& seed, double mean, double stddev,
                       at::ScalarType dtype) {
-  return run_op(RandomNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
+  return run_op(RandomNormalOp{mean, stddev}, {draw_template(shape, dtype, seed), seed});
 }
 
 DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean, double stddev,
                                 at::ScalarType dtype) {
-  return run_op(RandomTruncatedNormalOp{mean, stddev}, {form_of_draw(shape, dtype, seed), seed});
+  return run_op(RandomTruncatedNormalOp{mean, stddev}, {draw_template(shape, dtype, seed), seed});
 }
 
 DTensor categorical(const DTensor& logits, const DTensor& seed) {

@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
@@ -47,12 +47,12 @@ Shape reduced(const Shape& shape, const Axes& axes, bool keepdims) {
   return out;
 }
 
-/// The gradient of a reduction, back on the axes it took away.
-DTensor spread(const DTensor& dy, const Shape& shape, const Axes& axes) {
+/// Broadcasts a reduction's gradient over the reduced axes.
+DTensor broadcast_gradient(const DTensor& dy, const Shape& shape, const Axes& axes) {
   return ops::broadcast_to(ops::reshape(dy, reduced(shape, axes, true)), shape);
 }
 
-/// What all reductions share: axes, shape, rule.
+/// Shared part of all reductions: axes, shape, rule.
 struct Reduction {
   Axes axes;
   bool keepdims = false;
@@ -62,8 +62,8 @@ struct Reduction {
                  at::ScalarType dtype) const {
     for (int64_t axis : axes) {
       if (in[0].shape[size_t(axis)] == 0 && !of_nothing) {
-        throw ShapeError(std::string(op), "there is something to reduce", to_string(in[0].shape),
-                         "pass a tensor that is not empty");
+        throw ShapeError(std::string(op), "the reduced axes must not be empty",
+                         to_string(in[0].shape), "pass a tensor that is not empty");
       }
     }
     return {{reduced(in[0].shape, axes, keepdims), dtype}};
@@ -92,7 +92,7 @@ struct SumOp : Reduction {
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    return {spread(dy[0], saved.shape(0), axes)};
+    return {broadcast_gradient(dy[0], saved.shape(0), axes)};
   }
   static Samples<SumOp> samples() {
     return {{{{{4, 3}}}, {{{0}, false}}},
@@ -116,7 +116,7 @@ struct ExtremeOp : Reduction {
     return {Largest ? at::amax(in[0], axes, keepdims) : at::amin(in[0], axes, keepdims)};
   }
   static constexpr Saves saves = {inputs(0).in, outputs(0).out};
-  /// Equal extremes share the gradient, as in TensorFlow.
+  /// Elements tied for the extreme share the gradient equally, as in TensorFlow.
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
     const DTensor& x = saved.in(0);
     const DTensor y = ops::reshape(saved.out(), reduced(x.shape(), axes, true));
@@ -133,7 +133,7 @@ struct ExtremeOp : Reduction {
 using MaxOp = ExtremeOp<true>;
 using MinOp = ExtremeOp<false>;
 
-/// all and any of bools, as their smallest and largest.
+/// all and any, as the min and max of bools.
 template <bool Any>
 struct TruthOp : Reduction {
   static constexpr std::string_view name = Any ? "any" : "all";
@@ -166,7 +166,7 @@ using AnyOp = TruthOp<true>;
 struct ProdOp : Reduction {
   static constexpr std::string_view name = "prod";
   Specs infer(const Specs& in) const { return shape_of(name, in, true, in[0].dtype); }
-  Rule rule(const Specs& in) const { return rule_of(in, FactorKind::whole); }
+  Rule rule(const Specs& in) const { return rule_of(in, FactorKind::replicated); }
   Tensors forward(const LocalArgs& in) const {
     at::Tensor y = in[0];
     for (size_t i = axes.size(); i-- > 0;) y = at::prod(y, axes[i], keepdims, in.spec(0).dtype);
@@ -179,7 +179,7 @@ struct ProdOp : Reduction {
   }
 };
 
-/// The product of the other elements, times dy: right where elements are 0.
+/// dy times the product of the other elements, which is correct even where elements are 0.
 struct ProdGradOp {
   static constexpr std::string_view name = "prod_grad";
   Axes axes;
@@ -191,7 +191,7 @@ struct ProdGradOp {
     rule.out.emplace_back();
     for (int64_t a = 0; a < in[0].rank(); ++a) {
       const bool gone = contains(axes, a);
-      rule.factors.push_back(gone ? FactorKind::whole : FactorKind::pass);
+      rule.factors.push_back(gone ? FactorKind::replicated : FactorKind::pass);
       rule.in[0].push_back(int(a));
       rule.in[1].push_back(gone ? Rule::none : int(a));
       rule.out[0].push_back(int(a));

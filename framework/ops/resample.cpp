@@ -24,9 +24,9 @@ double sinc(double x) {
   return x == 0 ? 1 : std::sin(std::numbers::pi * x) / (std::numbers::pi * x);
 }
 
-/// Cells on each side that count.
-double radius(Interpolation how) {
-  switch (how) {
+/// Returns the radius of the interpolation kernel in pixels.
+double radius(Interpolation method) {
+  switch (method) {
     case Interpolation::bilinear:
       return 1;
     case Interpolation::bicubic:
@@ -39,67 +39,69 @@ double radius(Interpolation how) {
   return 0;
 }
 
-/// The weight of a cell at a distance; the cubic is Keys' with a = -1/2.
-double weight(Interpolation how, double distance) {
-  const double d = std::abs(distance), r = radius(how);
+/// Returns the weight of a pixel at a distance; bicubic is Keys' kernel with a = -1/2.
+double weight(Interpolation method, double distance) {
+  const double d = std::abs(distance), r = radius(method);
   if (d >= r) return 0;
-  if (how == Interpolation::bilinear) return 1 - d;
-  if (how == Interpolation::bicubic) {
+  if (method == Interpolation::bilinear) return 1 - d;
+  if (method == Interpolation::bicubic) {
     return d <= 1 ? (1.5 * d - 2.5) * d * d + 1 : ((-0.5 * d + 2.5) * d - 4) * d + 2;
   }
   return sinc(d) * sinc(d / r);
 }
 
-/// What both directions share: an axis of `from` cells made one of `to`.
+/// Shared part of both directions: an axis of extent `from` is resized to `to`.
 struct Resampling {
   int64_t axis = 0, from = 1, to = 1;
-  Interpolation how = Interpolation::bilinear;
+  Interpolation method = Interpolation::bilinear;
   bool antialias = false;
 
-  /// How much wider than between neighbours the weights reach.
+  /// Returns the factor by which antialiasing widens the kernel.
   double stretch() const { return antialias && from > to ? double(from) / double(to) : 1; }
-  /// Where made cell i lies among the cells.
+  /// Returns the centre of output pixel i in input pixels.
   double centre(int64_t i) const { return (double(i) + 0.5) * double(from) / double(to) - 0.5; }
-  /// Cells that made cell i reads.
+  /// Returns the input pixels that output pixel i reads.
   Interval taps(int64_t i) const {
-    const double reach = radius(how) * stretch();
+    const double reach = radius(method) * stretch();
     const auto lo = static_cast<int64_t>(std::floor(centre(i) - reach)) + 1;
     const auto hi = static_cast<int64_t>(std::ceil(centre(i) + reach));
     return intersect({lo, hi}, {0, from});
   }
-  Interval reads(Interval made) const {
-    return made.empty() ? Interval{} : Interval{taps(made.lo).lo, taps(made.hi - 1).hi};
+  Interval reads(Interval out) const {
+    return out.empty() ? Interval{} : Interval{taps(out.lo).lo, taps(out.hi - 1).hi};
   }
-  /// Made cells that read any of some.
-  Interval readers(Interval cells) const {
+  /// Returns the output pixels that read any of the input pixels `pixels`.
+  Interval readers(Interval pixels) const {
     int64_t lo = 0, hi = to;
-    while (lo < hi && taps(lo).hi <= cells.lo) ++lo;
-    while (hi > lo && taps(hi - 1).lo >= cells.hi) --hi;
-    return cells.empty() ? Interval{} : Interval{lo, hi};
+    while (lo < hi && taps(lo).hi <= pixels.lo) ++lo;
+    while (hi > lo && taps(hi - 1).lo >= pixels.hi) --hi;
+    return pixels.empty() ? Interval{} : Interval{lo, hi};
   }
-  /// Weights (made cells, cells).
-  at::Tensor matrix(Interval made, Interval cells, const at::TensorOptions& options) const {
-    return shape_table(
+  /// Returns the weights (output pixels, input pixels).
+  at::Tensor matrix(Interval out, Interval pixels, const at::TensorOptions& options) const {
+    return cached_table(
         "resample",
-        {from, to, int64_t(how), int64_t(antialias), made.lo, made.hi, cells.lo, cells.hi}, options,
-        [&] { return matrix_on_host(made, cells); });
+        {from, to, int64_t(method), int64_t(antialias), out.lo, out.hi, pixels.lo, pixels.hi},
+        options, [&] { return matrix_on_host(out, pixels); });
   }
-  at::Tensor matrix_on_host(Interval made, Interval cells) const {
-    at::Tensor weights = at::zeros({made.size(), cells.size()}, at::kDouble);
+  at::Tensor matrix_on_host(Interval out, Interval pixels) const {
+    at::Tensor weights = at::zeros({out.size(), pixels.size()}, at::kDouble);
     double* const data = weights.data_ptr<double>();
-    for (int64_t i = made.lo; i < made.hi; ++i) {
-      const auto of = [&](int64_t c) { return weight(how, (double(c) - centre(i)) / stretch()); };
+    for (int64_t i = out.lo; i < out.hi; ++i) {
+      const auto of = [&](int64_t c) {
+        return weight(method, (double(c) - centre(i)) / stretch());
+      };
       const Interval all = taps(i);
       double sum = 0;
       for (int64_t c = all.lo; c < all.hi; ++c) sum += of(c);
-      const Interval own = intersect(all, cells);
+      const Interval own = intersect(all, pixels);
       for (int64_t c = own.lo; c < own.hi; ++c) {
-        data[(i - made.lo) * cells.size() + c - cells.lo] = of(c) / sum;
+        data[(i - out.lo) * pixels.size() + c - pixels.lo] = of(c) / sum;
       }
     }
     return weights;
   }
-  /// The block's axis times a matrix (in, out).
+  /// Multiplies the block's axis by a matrix (in, out).
   Tensors times(const at::Tensor& x, const at::Tensor& matrix) const {
     return {at::matmul(x.movedim(axis, -1), matrix).movedim(-1, axis).contiguous()};
   }
@@ -118,7 +120,7 @@ struct Resampling {
 
 struct ResampleOp : Resampling {
   static constexpr std::string_view name = "resample";
-  auto attributes() const { return std::tie(axis, from, to, how, antialias); }
+  auto attributes() const { return std::tie(axis, from, to, method, antialias); }
   Specs infer(const Specs& in) const {
     check_floating(name, in[0]);
     return with_extent(in, to);
@@ -131,9 +133,9 @@ struct ResampleOp : Resampling {
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved&, const Cotangents& dy, Needs) const;
   static Samples<ResampleOp> samples() {
-    const auto of = [](const Shape& x, int64_t axis, int64_t to, Interpolation how,
+    const auto of = [](const Shape& x, int64_t axis, int64_t to, Interpolation method,
                        bool antialias = false) {
-      return Sample<ResampleOp>{{{x}}, {{axis, x[size_t(axis)], to, how, antialias}}};
+      return Sample<ResampleOp>{{{x}}, {{axis, x[size_t(axis)], to, method, antialias}}};
     };
     return {of({2, 4, 3}, 1, 8, Interpolation::bilinear),
             of({5, 2}, 0, 3, Interpolation::bicubic),
@@ -147,7 +149,7 @@ struct ResampleOp : Resampling {
 
 struct ResampleGradOp : Resampling {
   static constexpr std::string_view name = "resample_grad";
-  auto attributes() const { return std::tie(axis, from, to, how, antialias); }
+  auto attributes() const { return std::tie(axis, from, to, method, antialias); }
   Specs infer(const Specs& in) const { return with_extent(in, from); }
   Interval window(size_t, int64_t, Interval out, const Specs&) const { return readers(out); }
   Tensors forward(const LocalArgs& in) const {
@@ -175,14 +177,15 @@ TESSERA_REGISTER_OP(ResampleGradOp);
 
 namespace ops {
 
-DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how, bool antialias) {
+DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation method,
+                 bool antialias) {
   const int64_t a = normalize_axis(axis, x.rank(), "resample");
   const int64_t from = x.shape()[size_t(a)];
   if (size < 1 || from < 1) {
-    throw ShapeError("resample", "extents are at least 1", str(from, " made ", size),
+    throw ShapeError("resample", "extents are at least 1", str("from ", from, " to ", size),
                      "choose another size");
   }
-  return size == from ? x : run_op(ResampleOp{{a, from, size, how, antialias}}, {x});
+  return size == from ? x : run_op(ResampleOp{{a, from, size, method, antialias}}, {x});
 }
 
 }  // namespace ops

@@ -6,15 +6,15 @@
 
 namespace tessera::ops {
 
-/// How what lies between an image's cells is computed; a cell's centre is at 1/2.
+/// How values between pixels are interpolated. Pixel i has its centre at i + 1/2.
 enum class Interpolation : uint8_t { bilinear, bicubic, lanczos3, lanczos5 };
 
-/// One axis brought to another extent by interpolation (tf.image.resize, an axis at a time). Cells
-/// past the ends do not count; the weights of the others add up to 1. With `antialias` an axis that
-/// shrinks is smoothed over all the cells that one of the result stands for. A sharded axis fetches
-/// the cells that its own need. Differentiable twice. Throws ShapeError for an extent below 1 or an
-/// axis without cells.
-DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation how,
+/// Resizes one axis to extent `size` by interpolation (tf.image.resize, one axis at a time). Pixels
+/// beyond the ends have weight 0; the other weights are normalized to sum to 1. With `antialias`,
+/// shrinking averages over all input pixels that an output pixel covers. Shards of the axis fetch
+/// the pixels that they read from others. Twice differentiable. Throws ShapeError for a size below
+/// 1 or an empty axis.
+DTensor resample(const DTensor& x, int64_t axis, int64_t size, Interpolation method,
                  bool antialias = false);
 
 }  // namespace tessera::ops

@@ -23,9 +23,9 @@ struct SegmentSumOp {
     check_floating(name, in[0]);
     check_index_dtype(name, "ids", in[1]);
     if (in[0].shape != in[1].shape) {
-      throw ShapeError(std::string(name), "each number of the data has an id",
+      throw ShapeError(std::string(name), "data and ids must have one shape",
                        to_string(in[0].shape) + " and " + to_string(in[1].shape),
-                       "give both one shape");
+                       "pass an id for each element");
     }
     return {{{count}, in[0].dtype}};
   }
@@ -59,7 +59,7 @@ TESSERA_REGISTER_OP(SegmentSumOp);
 namespace ops {
 
 DTensor segment_sum(const DTensor& data, const DTensor& ids, int64_t count) {
-  return run_op(SegmentSumOp{count}, {data, as_indices(ids)});
+  return run_op(SegmentSumOp{count}, {data, to_int64_indices(ids)});
 }
 
 }  // namespace ops

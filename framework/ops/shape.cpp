@@ -16,7 +16,7 @@ using namespace detail;
 
 namespace {
 
-/// Brings a value to a layout; an undefined one means replicated.
+/// Reshards a value to a layout; an undefined layout means replicated.
 struct RelayoutOp {
   static constexpr std::string_view name = "relayout";
   static constexpr bool keeps_parameter = true;
@@ -24,7 +24,7 @@ struct RelayoutOp {
   Layout layout;
   bool reshard_after_forward = false;
   auto attributes() const { return std::tie(layout, reshard_after_forward); }
-  bool made_again() const { return reshard_after_forward; }
+  bool rematerialized() const { return reshard_after_forward; }
   DTensor run(const std::vector<DTensor>& in) const {
     const Layout target =
         layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
@@ -32,14 +32,14 @@ struct RelayoutOp {
     return DTensor(moved.sharding(), moved.blocks());
   }
   static constexpr Saves saves = nothing_saved;
-  // The tape hands it on, and brings it to the layout of the input when that is used.
+  // The tape passes dy on, and reshards it to the input's layout when it is used.
   Grads gradient(const Saved&, const Cotangents& dy, Needs) const { return {dy[0]}; }
   static Samples<RelayoutOp> samples() {
     return {{{{{3, 4}}}, RelayoutOp()}, {{{{}}}, RelayoutOp()}};
   }
 };
 
-/// Brings a value to another mesh; an undefined layout means replicated on its own.
+/// Copies a value to another mesh; an undefined layout means replicated on its own mesh.
 struct CopyToMeshOp {
   static constexpr std::string_view name = "copy_to_mesh";
   Layout layout;
@@ -165,7 +165,7 @@ Shape complete(const DTensor& x, Shape shape) {
   }
   if (open >= 0) {
     if (known == 0 || x.numel() % known != 0) {
-      throw ShapeError("reshape", str("the other extents divide ", x.numel(), " elements"),
+      throw ShapeError("reshape", str("the product of the other extents must divide ", x.numel()),
                        to_string(shape), "correct the new shape");
     }
     shape[size_t(open)] = x.numel() / known;
@@ -241,8 +241,8 @@ DTensor transpose(const DTensor& x, const std::vector<int64_t>& axes) {
     order.push_back(normalize_axis(axis, x.rank(), "transpose"));
     seen[size_t(order.back())] = true;
   }
-  const bool whole = axes.empty() || std::find(seen.begin(), seen.end(), false) == seen.end();
-  if (!whole || order.size() != x.shape().size()) {
+  const bool all_named = axes.empty() || std::find(seen.begin(), seen.end(), false) == seen.end();
+  if (!all_named || order.size() != x.shape().size()) {
     throw ShapeError("transpose", str("every axis of ", to_string(x.shape()), " is named once"),
                      to_string(axes), "list each axis once");
   }

@@ -6,59 +6,63 @@
 
 namespace tessera::ops {
 
-/// The value under another layout of its mesh; recorded, the gradient comes back in the layout
-/// that x has. Collective, free where it only slices. With `reshard_after_forward` a tape keeps x
-/// in place of what was gathered, and moves it anew where the backward pass reads the result.
+/// Reshards a value to another layout on its mesh; its gradient is brought back to x's layout.
+/// Collective; free where it only slices. With `reshard_after_forward`, a tape saves x instead of
+/// the all-gathered result, and repeats the relayout where the backward pass reads the result.
 DTensor relayout(const DTensor& x, const Layout& layout, bool reshard_after_forward = false);
-/// The value under the layout that `like` has (tf.experimental.dtensor.relayout_like).
+/// Reshards a value to the layout of `like` (tf.experimental.dtensor.relayout_like).
 DTensor relayout_like(const DTensor& x, const DTensor& like);
-/// The value on another mesh; the gradient travels back.
+/// Copies a value to another mesh; its gradient is copied back.
 DTensor copy_to_mesh(const DTensor& x, const Layout& layout);
-/// The value as a constant: no gradient passes.
+/// Returns x as a constant: no gradient passes through.
 DTensor stop_gradient(const DTensor& x);
 
-/// The elements in row-major order under another shape; one extent may be -1. Where axes merge, the
-/// group's major axis keeps its sharding and the mesh dimensions of minor ones move onto it by
-/// all-to-all; where an axis splits, its sharding stays on the major part. Shards whose borders
-/// fall elsewhere fetch what they lack. Keeps pending reductions.
+/// Gives the elements, in row-major order, another shape; one extent may be -1. Where axes merge,
+/// the major one keeps its sharding and the mesh dimensions of the minor ones move to it by
+/// all-to-all; where an axis splits, its sharding stays on the major part. Where shard borders
+/// change, shards fetch the elements they lack. Partial sums, maxima and minima pass through.
 DTensor reshape(const DTensor& x, const Shape& shape);
-/// All axes from `first` on merged into one.
+/// Merges all axes from `first` on into one.
 DTensor flatten(const DTensor& x, int64_t first = 0);
 DTensor expand_dims(const DTensor& x, int64_t axis);
-/// Axes of extent 1 dropped.
+/// Drops the given axes, which must have extent 1.
 DTensor squeeze(const DTensor& x, const std::vector<int64_t>& axes);
-/// Axes in another order; default reversed. Sharding goes with the axes; keeps pending reductions.
+/// Permutes the axes (default: reverses them). Sharding moves with the axes; partial sums, maxima
+/// and minima pass through.
 DTensor transpose(const DTensor& x, const std::vector<int64_t>& axes = {});
-/// NumPy's broadcast to a shape.
+/// Broadcasts x to a shape by NumPy's rules.
 DTensor broadcast_to(const DTensor& x, const Shape& shape);
 
-/// Elements [begin, begin + size) of one axis; a sharded axis fetches what each new shard lacks.
+/// Returns elements [begin, begin + size) of one axis; shards of that axis fetch what they lack.
 DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size);
-/// `before` and `after` elements of `value` added along an axis; negative counts are errors.
+/// Adds `before` and `after` elements of `value` at the ends of an axis; neither may be negative.
 DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, double value = 0);
-/// Tensors joined along an axis; keeps reductions pending over the same dimensions in all.
+/// Joins tensors along an axis; partial sums, maxima or minima over the same dimensions in all of
+/// them pass through.
 DTensor concat(const std::vector<DTensor>& parts, int64_t axis = 0);
-/// Equal parts of an axis.
+/// Splits an axis into `parts` equal parts.
 std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis = 0);
-/// Tensors of one shape along a new axis, and back. Other axes keep their sharding; one that is
-/// taken apart is gathered first. Both keep pending reductions.
+/// Joins tensors of one shape along a new axis (stack), or splits an axis into its entries
+/// (unstack). Other axes keep their sharding; unstack all-gathers a sharded `axis` first. In both,
+/// partial sums, maxima and minima pass through.
 DTensor stack(const std::vector<DTensor>& parts, int64_t axis = 0);
 std::vector<DTensor> unstack(const DTensor& x, int64_t axis = 0);
-/// The tensor repeated along each axis (tf.tile).
+/// Repeats the tensor along each axis (tf.tile).
 DTensor tile(const DTensor& x, const std::vector<int64_t>& repeats);
 
-/// Axes in reversed order; none: all (keras.ops.flip). Sharding stays: a sharded axis fetches what
-/// each shard lacks. Keeps pending reductions.
+/// Reverses the elements along axes (default: all) (keras.ops.flip). Keeps the sharding: shards of
+/// a reversed axis fetch what they lack. Partial sums, maxima and minima pass through.
 DTensor flip(const DTensor& x, const std::vector<int64_t>& axes = {});
-/// Elements moved along axes, by as many places as `shifts` says, those beyond the end to the
-/// beginning (keras.ops.roll): one shift for each axis, one for all, or several that add up on one
-/// axis. Without axes it moves the elements in row-major order. A sharded axis fetches what each
-/// shard lacks. Keeps pending reductions. Throws ShapeError for other numbers of shifts.
+/// Rotates elements along axes by `shifts` positions; those moved past the end reappear at the
+/// beginning (keras.ops.roll). Takes one shift for each axis, one for all, or several that add up
+/// on one axis; without axes it rotates the elements in row-major order. Shards of a rolled axis
+/// fetch what they lack. Partial sums, maxima and minima pass through. Throws ShapeError for other
+/// numbers of shifts.
 DTensor roll(const DTensor& x, const std::vector<int64_t>& shifts,
              const std::vector<int64_t>& axes = {});
-/// Matrices (…, m, n) with zeros above, and below, diagonal k, which lies k columns right of the
-/// main one (keras.ops.tril, keras.ops.triu). Layout stays, pending sums too; no communication.
-/// Throws ShapeError for fewer than two axes.
+/// Zeroes the elements of matrices (…, m, n) above (tril) or below (triu) diagonal k, which is k
+/// columns right of the main diagonal (keras.ops.tril, keras.ops.triu). Keeps the layout, and
+/// partial sums pass through; no communication. Throws ShapeError for fewer than two axes.
 DTensor tril(const DTensor& x, int64_t k = 0);
 DTensor triu(const DTensor& x, int64_t k = 0);
 

@@ -21,7 +21,7 @@ struct SoftmaxGradOp {
   int64_t axis = -1;
   auto attributes() const { return std::tie(axis); }
   Specs infer(const Specs& in) const { return {in[0]}; }
-  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
+  Rule rule(const Specs& in) const { return unsharded_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
     const at::ScalarType dtype = in.spec(0).dtype;
     return {Log ? at::_log_softmax_backward_data(in[0], in[1], axis, dtype)
@@ -33,7 +33,7 @@ struct SoftmaxGradOp {
   }
 };
 
-/// The fused form, for an axis that is whole.
+/// Fused softmax or log_softmax along an axis that is not sharded.
 template <bool Log>
 struct SoftmaxOp {
   static constexpr std::string_view name = Log ? "log_softmax" : "softmax";
@@ -43,7 +43,7 @@ struct SoftmaxOp {
     check_floating(name, in[0]);
     return {in[0]};
   }
-  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
+  Rule rule(const Specs& in) const { return unsharded_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
     return {Log ? at::_log_softmax(in[0], axis, false) : at::_softmax(in[0], axis, false)};
   }

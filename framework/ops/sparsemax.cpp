@@ -11,14 +11,14 @@ using namespace detail;
 
 namespace {
 
-/// An axis moved last, in the type that sums of it are exact in.
-at::Tensor laid_out(const at::Tensor& x, int64_t axis) {
+/// Moves an axis last and converts x to the dtype in which it is summed.
+at::Tensor axis_last(const at::Tensor& x, int64_t axis) {
   return x.movedim(axis, -1).to(at::toOpMathType(x.scalar_type()));
 }
 
-/// What an axis of x, laid out, gives.
-struct Cut {
-  explicit Cut(const at::Tensor& x) {
+/// The support and threshold of sparsemax along the last axis of x.
+struct SparsemaxSupport {
+  explicit SparsemaxSupport(const at::Tensor& x) {
     const auto [values, positions] = x.sort(/*stable=*/true, -1, /*descending=*/true);
     const at::Tensor sums = values.cumsum(-1);
     const at::Tensor counts = at::arange(1, x.size(-1) + 1, x.options());
@@ -26,27 +26,27 @@ struct Cut {
     order = positions;
     k = support.sum(-1, /*keepdim=*/true);
     threshold = sums.mul(support).sum(-1, true).sub_(1).div_(k);
-    // x of the place i is in the sums of the places from i to k.
+    // The sorted x at i is part of the cumulative sums from i to k.
     slope = k.sub(counts).add_(1).mul_(support).div_(k);
   }
-  at::Tensor order;      ///< places of x, the largest first
-  at::Tensor k;          ///< how many are in the sums
+  at::Tensor order;      ///< indices that sort x in descending order
+  at::Tensor k;          ///< size of the support
   at::Tensor threshold;  ///< t
-  at::Tensor slope;      ///< of t by the sorted x
+  at::Tensor slope;      ///< derivative of t with respect to the sorted x
 };
 
-/// dx of dy and x.
+/// dx from dy and x.
 struct SparsemaxGradOp {
   static constexpr std::string_view name = "sparsemax_grad";
   int64_t axis = -1;
   auto attributes() const { return std::tie(axis); }
   Specs infer(const Specs& in) const { return {in[0]}; }
-  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
+  Rule rule(const Specs& in) const { return unsharded_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor x = laid_out(in[1], axis);
-    const Cut cut(x);
-    const at::Tensor active = laid_out(in[0], axis).mul(x.ge(cut.threshold));
-    const at::Tensor slope = at::empty_like(x).scatter_(-1, cut.order, cut.slope);
+    const at::Tensor x = axis_last(in[1], axis);
+    const SparsemaxSupport support(x);
+    const at::Tensor active = axis_last(in[0], axis).mul(x.ge(support.threshold));
+    const at::Tensor slope = at::empty_like(x).scatter_(-1, support.order, support.slope);
     const at::Tensor dx = active.sub(slope.mul_(active.sum(-1, true)));
     return {dx.movedim(-1, axis).to(in[0].scalar_type()).contiguous()};
   }
@@ -61,10 +61,10 @@ struct SparsemaxOp {
     check_floating(name, in[0]);
     return {in[0]};
   }
-  Rule rule(const Specs& in) const { return whole_axis_rule(in, axis); }
+  Rule rule(const Specs& in) const { return unsharded_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor x = laid_out(in[0], axis);
-    const at::Tensor y = x.sub(Cut(x).threshold).clamp_min_(0);
+    const at::Tensor x = axis_last(in[0], axis);
+    const at::Tensor y = x.sub(SparsemaxSupport(x).threshold).clamp_min_(0);
     return {y.movedim(-1, axis).to(in[0].scalar_type()).contiguous()};
   }
   static constexpr Saves saves = inputs(0);

@@ -14,17 +14,18 @@ using namespace detail;
 
 namespace {
 
-/// A tape tells this many tensors of one operation apart.
-constexpr int64_t most = 32;
+/// Maximum number of inputs or outputs of one operation: a tape keeps a 32-bit mask of them.
+constexpr int64_t max_operands = 32;
 
-/// Factors of the axes of parts, and of the whole, which has one more at `axis`.
-std::pair<std::vector<int>, std::vector<int>> stack_factors(int64_t whole_rank, int64_t axis) {
-  std::vector<int> part, whole;
-  for (int64_t a = 0; a < whole_rank; ++a) {
+/// Returns the factors of the parts' axes, and of the stacked tensor's, which has one more at
+/// `axis`.
+std::pair<std::vector<int>, std::vector<int>> stack_factors(int64_t stacked_rank, int64_t axis) {
+  std::vector<int> part, stacked;
+  for (int64_t a = 0; a < stacked_rank; ++a) {
     if (a != axis) part.push_back(int(part.size()));
-    whole.push_back(a == axis ? Rule::none : part.back());
+    stacked.push_back(a == axis ? Rule::none : part.back());
   }
-  return {part, whole};
+  return {part, stacked};
 }
 
 /// Tensors of one shape along a new axis.
@@ -45,10 +46,10 @@ struct StackOp {
     return {out};
   }
   Rule rule(const Specs& in) const {
-    const auto [part, whole] = stack_factors(in[0].rank() + 1, axis);
+    const auto [part, stacked] = stack_factors(in[0].rank() + 1, axis);
     Rule rule;
     rule.in.assign(in.size(), part);
-    rule.out = {whole};
+    rule.out = {stacked};
     rule.factors.assign(part.size(), FactorKind::pass);
     std::vector<int> through;
     for (size_t i = 0; i < in.size(); ++i) through.push_back(int(i));
@@ -66,7 +67,7 @@ struct StackOp {
   }
 };
 
-/// The parts of a tensor along an axis, without it.
+/// The entries of a tensor along an axis, without that axis.
 struct UnstackOp {
   static constexpr std::string_view name = "unstack";
   int64_t axis = 0;
@@ -78,9 +79,9 @@ struct UnstackOp {
     return Specs(size_t(in[0].shape[size_t(axis)]), part);
   }
   Rule rule(const Specs& in) const {
-    const auto [part, whole] = stack_factors(in[0].rank(), axis);
+    const auto [part, stacked] = stack_factors(in[0].rank(), axis);
     Rule rule;
-    rule.in = {whole};
+    rule.in = {stacked};
     rule.out.assign(size_t(in[0].shape[size_t(axis)]), part);
     rule.factors.assign(part.size(), FactorKind::pass);
     return rule.passing(Passes::all);
@@ -116,13 +117,15 @@ TESSERA_REGISTER_OP(UnstackOp);
 namespace ops {
 
 DTensor stack(const std::vector<DTensor>& parts, int64_t axis) {
-  if (parts.empty()) throw ShapeError("stack", "there is something to stack", "no tensors", "");
+  if (parts.empty()) throw ShapeError("stack", "at least one tensor must be given", "none", "");
   const int64_t a = normalize_axis(axis, parts[0].rank() + 1, "stack");
   const auto count = static_cast<int64_t>(parts.size());
-  if (count <= most) return run_op(StackOp{a}, parts);
-  // Groups of groups, until few enough are left to join.
+  if (count <= max_operands) return run_op(StackOp{a}, parts);
+  // Stacks groups of parts recursively, few enough of them to join.
   std::vector<DTensor> groups;
-  const int64_t size = count <= most * most ? most : (count + most - 1) / most;
+  const int64_t size = count <= max_operands * max_operands
+                           ? max_operands
+                           : (count + max_operands - 1) / max_operands;
   for (int64_t at = 0; at < count; at += size) {
     const auto begin = parts.begin() + at;
     groups.push_back(stack({begin, begin + std::min(size, count - at)}, a));
@@ -134,12 +137,14 @@ std::vector<DTensor> unstack(const DTensor& x, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "unstack");
   const int64_t count = x.size(a);
   if (count == 0) return {};
-  if (count <= most) {
+  if (count <= max_operands) {
     const UnstackOp op{a};
     return dispatch(op_info<UnstackOp>(), &op, attribute_hash(op), std::span(&x, 1));
   }
   std::vector<DTensor> parts;
-  const int64_t size = count <= most * most ? most : (count + most - 1) / most;
+  const int64_t size = count <= max_operands * max_operands
+                           ? max_operands
+                           : (count + max_operands - 1) / max_operands;
   for (int64_t at = 0; at < count; at += size) {
     const std::vector<DTensor> some = unstack(slice(x, a, at, std::min(size, count - at)), a);
     parts.insert(parts.end(), some.begin(), some.end());

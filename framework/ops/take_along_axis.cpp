@@ -14,8 +14,8 @@ using namespace detail;
 
 namespace {
 
-/// Factors of take_along_axis: all axes are shared but one, which x and the indices each have.
-/// Indices of extent 1 along another axis stand for all of it.
+/// Factors of take_along_axis: x and the indices share all axes but `axis`, where each has a factor
+/// of its own. Indices of extent 1 along another axis apply to all of it.
 struct AlongFactors {
   AlongFactors(const Spec& taken, const Spec& indices, int64_t axis) {
     const int rank = int(taken.rank());
@@ -32,7 +32,7 @@ struct AlongFactors {
   std::vector<FactorKind> kinds;
 };
 
-/// Whether an index stands for all that lies behind the axis, so that whole rows are taken.
+/// Whether each index applies to all axes after `axis`, so that entire rows are taken.
 bool takes_rows(const Shape& taken, const Shape& indices, int64_t axis) {
   bool rows = false;
   for (size_t a = size_t(axis) + 1; a < taken.size(); ++a) {
@@ -42,29 +42,29 @@ bool takes_rows(const Shape& taken, const Shape& indices, int64_t axis) {
   return rows;
 }
 
-/// (…, n, width): where rows are taken, what lies behind the axis is one of n rows; where elements
-/// are, the axis is the last but one, and the width is 1.
+/// Returns t as (…, n, width). If `rows`, the axes after `axis` merge into width; otherwise `axis`
+/// becomes the last but one, and width is 1.
 at::Tensor as_rows(const at::Tensor& t, int64_t axis, bool rows) {
   return rows ? t.flatten(axis + 1) : t.movedim(axis, -1).unsqueeze(-1);
 }
 
-/// Places from a shard's first element on, of indices that count from the end if negative.
-at::Tensor places_in(const at::Tensor& indices, int64_t count, Interval shard) {
+/// Returns positions relative to a shard's first element; negative indices count from the end.
+at::Tensor shard_positions(const at::Tensor& indices, int64_t count, Interval shard) {
   return at::where(indices.lt(0), indices.add(count), indices).sub_(shard.lo);
 }
 
-at::Tensor outside_of(const at::Tensor& places, Interval shard) {
-  return places.lt(0).logical_or_(places.ge(shard.size()));
+at::Tensor outside_of(const at::Tensor& positions, Interval shard) {
+  return positions.lt(0).logical_or_(positions.ge(shard.size()));
 }
 
-/// Throws where elements are taken from an axis of none.
+/// Throws ShapeError if elements are taken from an empty axis.
 void check_has_elements(const Shape& x, int64_t axis, const Shape& taken) {
   if (x[size_t(axis)] > 0 || numel(taken) == 0) return;
-  throw ShapeError("take_along_axis", str("axis ", axis, " has something to take"), to_string(x),
+  throw ShapeError("take_along_axis", str("axis ", axis, " must not be empty"), to_string(x),
                    "pass a tensor that is not empty");
 }
 
-/// The gradient of take_along_axis. The third input is a marker of x's axis.
+/// The gradient of take_along_axis. The third input is the axis_marker() of x's axis.
 struct TakeAlongAxisGradOp {
   static constexpr std::string_view name = "take_along_axis_grad";
   int64_t axis = 0;
@@ -92,16 +92,17 @@ struct TakeAlongAxisGradOp {
     std::vector<int64_t> shape = dy.sizes().vec();
     const int64_t width = shape.back();
     shape.back() = 1;
-    const at::Tensor places =
-        as_rows(places_in(in[1], in.spec(2).shape[0], shard), axis, rows).expand(shape);
-    // Rows of one table: ATen's kernel adds them in a fixed order on GPUs too, and passes over
-    // number -1.
+    const at::Tensor positions =
+        as_rows(shard_positions(in[1], in.spec(2).shape[0], shard), axis, rows).expand(shape);
+    // Rows of one table: ATen's kernel accumulates them in a fixed order on GPUs too, and skips
+    // index -1.
     int64_t tables = 1;
     std::vector<int64_t> column(shape.size(), 1);
     for (size_t a = 0; a + 2 < shape.size(); ++a) tables *= column[a] = shape[a];
-    const at::Tensor starts = at::arange(tables, places.options()).mul_(shard.size()).view(column);
+    const at::Tensor starts =
+        at::arange(tables, positions.options()).mul_(shard.size()).view(column);
     const at::Tensor numbers =
-        places.add(starts).masked_fill_(outside_of(places, shard), -1).flatten();
+        positions.add(starts).masked_fill_(outside_of(positions, shard), -1).flatten();
     const at::Tensor sums = at::embedding_dense_backward(dy.reshape({numbers.size(0), width}),
                                                          numbers, tables * shard.size(), -1, false);
     if (rows) {
@@ -138,7 +139,7 @@ struct TakeAlongAxisOp {
       fits = int64_t(a) == axis || in[1].shape[a] == 1 || in[1].shape[a] == in[0].shape[a];
     }
     if (!fits) {
-      throw ShapeError(std::string(name), str("shapes are equal but for axis ", axis),
+      throw ShapeError(std::string(name), str("shapes must be equal except along axis ", axis),
                        to_string(in[0].shape) + " and " + to_string(in[1].shape),
                        "reshape the indices");
     }
@@ -161,20 +162,25 @@ struct TakeAlongAxisOp {
     const int64_t count = in.spec(0).shape[size_t(axis)];
     const at::Tensor checked = checked_indices(name, "indices", in[1], count, in.ranges(1), -count);
     const Interval shard = in.range(0, axis);
-    const at::Tensor places = places_in(checked, count, shard);
-    const at::Tensor inside = shard.size() == count ? places : places.clamp(0, shard.size() - 1);
+    const at::Tensor positions = shard_positions(checked, count, shard);
+    const at::Tensor inside =
+        shard.size() == count ? positions : positions.clamp(0, shard.size() - 1);
     at::Tensor taken = take(in[0], inside, takes_rows(in.spec(0).shape, in.spec(1).shape, axis));
-    return {shard.size() == count ? taken : taken.masked_fill_(outside_of(places, shard), 0)};
+    return {shard.size() == count ? taken : taken.masked_fill_(outside_of(positions, shard), 0)};
   }
-  at::Tensor take(const at::Tensor& x, const at::Tensor& places, bool rows) const {
+  at::Tensor take(const at::Tensor& x, const at::Tensor& positions, bool rows) const {
     std::vector<int64_t> shape = x.sizes().vec();
-    shape[size_t(axis)] = places.size(axis);
-    if (!rows) return x.gather(axis, places.expand(shape));
+    shape[size_t(axis)] = positions.size(axis);
+    if (!rows) return x.gather(axis, positions.expand(shape));
     int64_t tables = 1;
     std::vector<int64_t> column(shape.size(), 1);
     for (size_t a = 0; a < size_t(axis); ++a) tables *= column[a] = shape[a];
-    const at::Tensor starts = at::arange(tables, places.options()).mul_(x.size(axis)).view(column);
-    return x.flatten(0, axis).flatten(1).index_select(0, places.add(starts).flatten()).view(shape);
+    const at::Tensor starts =
+        at::arange(tables, positions.options()).mul_(x.size(axis)).view(column);
+    return x.flatten(0, axis)
+        .flatten(1)
+        .index_select(0, positions.add(starts).flatten())
+        .view(shape);
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
@@ -207,7 +213,7 @@ namespace ops {
 
 DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "take_along_axis");
-  if (x.rank() != indices.rank()) return run_op(TakeAlongAxisOp{a}, {x, as_indices(indices)});
+  if (x.rank() != indices.rank()) return run_op(TakeAlongAxisOp{a}, {x, to_int64_indices(indices)});
   const auto others = [a](Shape shape) {
     shape[size_t(a)] = 1;
     return Spec{shape};
@@ -215,7 +221,7 @@ DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis) 
   Shape of_x = broadcast_shape("take_along_axis", {others(x.shape()), others(indices.shape())});
   of_x[size_t(a)] = x.size(a);
   const DTensor grown = x.shape() == of_x ? x : broadcast_to(x, of_x);
-  return run_op(TakeAlongAxisOp{a}, {grown, as_indices(indices)});
+  return run_op(TakeAlongAxisOp{a}, {grown, to_int64_indices(indices)});
 }
 
 }  // namespace ops

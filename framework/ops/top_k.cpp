@@ -20,22 +20,23 @@ struct TopKOp {
   Specs infer(const Specs& in) const {
     Shape shape = in[0].shape;
     if (shape.empty() || k < 1 || k > shape.back()) {
-      throw ShapeError(std::string(name), str("the last axis has ", k, " elements, and at least 1"),
-                       to_string(shape), "choose k between 1 and its extent");
+      throw ShapeError(std::string(name),
+                       str("k = ", k, " must be in [1, extent of the last axis]"), to_string(shape),
+                       "choose k between 1 and its extent");
     }
     shape.back() = k;
     return {{shape, in[0].dtype}, {shape, at::kLong}};
   }
   Rule rule(const Specs& in) const {
-    Rule rule = whole_axis_rule(in, in[0].rank() - 1);
+    Rule rule = unsharded_axis_rule(in, in[0].rank() - 1);
     rule.out[0].back() = Rule::none;
     rule.out.push_back(rule.out[0]);
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
-    // ATen's topk does not say which of equals it takes.
-    const auto [values, places] = in[0].sort(/*stable=*/true, -1, /*descending=*/true);
-    return {values.narrow(-1, 0, k).contiguous(), places.narrow(-1, 0, k).contiguous()};
+    // ATen's topk does not specify the order of equal elements.
+    const auto [values, positions] = in[0].sort(/*stable=*/true, -1, /*descending=*/true);
+    return {values.narrow(-1, 0, k).contiguous(), positions.narrow(-1, 0, k).contiguous()};
   }
   static constexpr Saves saves = outputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {

@@ -21,8 +21,8 @@ struct TriangleOp {
 
   Specs infer(const Specs& in) const {
     if (in[0].rank() < 2) {
-      throw ShapeError(std::string(name), "matrices have two axes", to_string(in[0].shape),
-                       "give it rows and columns");
+      throw ShapeError(std::string(name), "x must have at least two axes", to_string(in[0].shape),
+                       "pass a matrix");
     }
     return {in[0]};
   }
@@ -31,7 +31,7 @@ struct TriangleOp {
     const int64_t rank = in[0].dim();
     const Shape& shape = in.spec(0).shape;
     const int64_t rows = shape[size_t(rank - 2)], columns = shape[size_t(rank - 1)];
-    // The diagonal as seen from the block's first element.
+    // The diagonal relative to the block's first element.
     const int64_t diagonal =
         std::clamp(k, -rows, columns) + in.range(0, rank - 2).lo - in.range(0, rank - 1).lo;
     return {Upper ? in[0].triu(diagonal) : in[0].tril(diagonal)};

@@ -21,7 +21,7 @@ using Types = UnaryRow::Types;
 constexpr Saves x_saved = inputs(0);
 constexpr Saves y_saved = outputs(0);
 
-// name, forward, what the gradient reads, gradient, sample range, linear, dtypes, gives bool
+// name, forward, saved for the gradient, gradient, sample range, linear, dtypes, returns bool
 constexpr UnaryRow unary_rows[] = {
     {"neg", [](const Tensor& x) { return at::neg(x); }, nothing_saved,
      [](const D&, const D&, const D& dy) { return ops::neg(dy); }, -2, 2, true, Types::any},
@@ -85,7 +85,7 @@ struct UnaryOp {
 
   Specs infer(const Specs& in) const {
     if (row.types == Types::floating) check_floating(name, in[0]);
-    if (row.types == Types::any && !row.to_bool) check_number(name, in[0]);
+    if (row.types == Types::any && !row.to_bool) check_not_bool(name, in[0]);
     return {{in[0].shape, row.to_bool ? at::kBool : in[0].dtype}};
   }
   Rule rule(const Specs& in) const {

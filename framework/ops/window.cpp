@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-/// All axes pass but one, of which an output shard reads an interval of the input.
+/// All axes pass except `axis`, along which an output shard reads an interval of the input.
 Rule window_rule(const Specs& in, int64_t axis) {
   Rule rule;
   for (const Spec& spec : in) {
@@ -26,7 +26,7 @@ Rule window_rule(const Specs& in, int64_t axis) {
   return rule;
 }
 
-/// Elements [begin, begin + size) of an axis. forward sees its interval and nothing else.
+/// Elements [begin, begin + size) of an axis. forward receives exactly the interval it returns.
 struct SliceOp {
   static constexpr std::string_view name = "slice";
   int64_t axis = 0, begin = 0, size = 1;
@@ -51,7 +51,7 @@ struct SliceOp {
   }
 };
 
-/// An axis grown by constant elements at both ends.
+/// Adds constant elements at both ends of an axis. forward receives its block already padded.
 struct PadOp {
   static constexpr std::string_view name = "pad";
   int64_t axis = 0, before = 0, after = 0;
@@ -116,7 +116,7 @@ struct ConcatOp {
         expected[size_t(axis)] = in[i].shape[size_t(axis)];
       }
       if (in[i].shape != expected) {
-        throw ShapeError("concat", str("shapes are equal but for axis ", axis),
+        throw ShapeError("concat", str("shapes must be equal except along axis ", axis),
                          to_string(in[0].shape) + " and " + to_string(in[i].shape), "");
       }
       out.shape[size_t(axis)] += in[i].shape[size_t(axis)];
@@ -128,7 +128,7 @@ struct ConcatOp {
     for (size_t i = 0; i < in.size(); ++i) through.push_back(int(i));
     return window_rule(in, axis).passing(Passes::all, through);
   }
-  /// What of the output's interval comes from an input, in the input's own indices.
+  /// Returns the part of the output's interval that comes from an input, in the input's indices.
   Interval window(size_t input, int64_t, Interval out, const Specs& in) const {
     int64_t start = 0;
     for (size_t i = 0; i < input; ++i) start += in[i].shape[size_t(axis)];
@@ -165,7 +165,7 @@ TESSERA_REGISTER_OP(PadOp);
 TESSERA_REGISTER_OP(FlipOp);
 TESSERA_REGISTER_OP(ConcatOp);
 
-/// The last `shift` elements of an axis moved to its beginning.
+/// Moves the last `shift` elements of an axis to its beginning.
 DTensor rolled(const DTensor& x, int64_t axis, int64_t shift) {
   const int64_t rest = x.size(axis) - shift;
   if (shift == 0) return x;
@@ -190,13 +190,13 @@ DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, doubl
   const int64_t a = normalize_axis(axis, x.rank(), "pad");
   if (before < 0 || after < 0) {
     throw ShapeError("pad", "counts are at least 0", str(before, " and ", after),
-                     "use slice to take elements away");
+                     "use slice to remove elements");
   }
   return before == 0 && after == 0 ? x : run_op(PadOp{a, before, after, value}, {x});
 }
 
 DTensor concat(const std::vector<DTensor>& parts, int64_t axis) {
-  if (parts.empty()) throw ShapeError("concat", "there is something to join", "no tensors", "");
+  if (parts.empty()) throw ShapeError("concat", "at least one tensor must be given", "none", "");
   const int64_t a = normalize_axis(axis, parts[0].rank(), "concat");
   return parts.size() == 1 ? parts[0] : run_op(ConcatOp{a}, parts);
 }
@@ -229,7 +229,7 @@ DTensor roll(const DTensor& x, const std::vector<int64_t>& shifts,
     throw ShapeError("roll", str("a shift for each of ", axes.size(), " axes, or one for all"),
                      str(shifts.size(), " shifts"), "give as many shifts as axes");
   }
-  // An axis may be named twice.
+  // An axis may be named twice: its shifts add up.
   std::vector<int64_t> sums(size_t(x.rank()), 0);
   for (size_t i = 0; i < std::max(shifts.size(), axes.size()); ++i) {
     const int64_t a = normalize_axis(axes[axes.size() == 1 ? 0 : i], x.rank(), "roll");

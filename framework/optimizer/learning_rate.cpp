@@ -8,7 +8,7 @@ using namespace detail;
 
 LearningRate::LearningRate(double rate) : rate_(rate) {
   if (rate >= 0) return;
-  throw ConfigError("optimizer", "learning_rate is a number of at least 0", str(rate),
+  throw ConfigError("optimizer", "learning_rate must be at least 0", str(rate),
                     "give a positive one");
 }
 

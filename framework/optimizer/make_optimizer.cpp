@@ -7,7 +7,7 @@ using namespace detail;
 
 namespace {
 
-/// Both tables, by class names in small letters.
+/// Returns both tables merged, with class names in lower case.
 ConfigFactories<OptimizerHandle> factories() {
   ConfigFactories<OptimizerHandle> all;
   for (const auto* table : {&optimizer_factories(), &wrapping_optimizer_factories()}) {

@@ -25,7 +25,7 @@ void fields(BaseOptions& o, const Visit& visit) {
 
 namespace {
 
-/// What a variable is when the slot is first read.
+/// Initializes a slot with its variable's value at the time the slot is first read.
 struct FirstValue : Initializer {
   explicit FirstValue(Variable of) : variable(std::move(of)) {}
   std::string class_name() const override { return "FirstValue"; }
@@ -59,9 +59,8 @@ Json Optimizer::config() const {
 
 void Optimizer::set_learning_rate(const LearningRate& rate) {
   if (has_schedule() && !rate.is_schedule()) {
-    throw StateError(class_name(), "a rate that can be set: the optimizer was made with a number",
-                     "an optimizer made with a schedule",
-                     "make it with a number, or set another schedule");
+    throw StateError(class_name(), "a number cannot replace a learning-rate schedule", "a number",
+                     "set another schedule, or create the optimizer with a number");
   }
   stop_tracing("a learning rate was set");
   learning_rate_ = rate;
@@ -97,7 +96,7 @@ std::optional<double> Optimizer::weight_decay_of(const Variable&) const {
 
 void Optimizer::exclude_from_weight_decay(const WeightDecayExclusions& exclusions) {
   if (built()) {
-    throw StateError(class_name(), "exclusions come before the optimizer is built",
+    throw StateError(class_name(), "exclusions must be set before the optimizer is built",
                      str("an optimizer of ", order_.size(), " variables"),
                      "call exclude_from_weight_decay() before compile() or the first step");
   }
@@ -156,8 +155,8 @@ void Optimizer::build_as(const Variable& part, const Variable& whole) {
 
 void Optimizer::set_update_strategy(std::shared_ptr<UpdateStrategy> strategy) {
   if (strategy && !inner().empty()) {
-    throw ConfigError(class_name(), "an ordinary optimizer where updates are made elsewhere",
-                      "one that has inner ones", "use the inner one");
+    throw ConfigError(class_name(), "an update strategy needs an optimizer without inner ones",
+                      "a wrapping optimizer", "use the inner optimizer");
   }
   strategy_ = std::move(strategy);
 }
@@ -165,7 +164,7 @@ void Optimizer::set_update_strategy(std::shared_ptr<UpdateStrategy> strategy) {
 Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) const {
   Shape shape = variable.shape();
   if (spec.without_axis) shape.erase(shape.begin() + *spec.without_axis);
-  const InitializerHandle first = spec.begins_as_variable
+  const InitializerHandle first = spec.starts_as_variable
                                       ? InitializerHandle(std::make_shared<FirstValue>(variable))
                                       : Constant(spec.initial_value);
   const std::string path = str(name(), "/", variable.path(), "/", spec.name);
@@ -197,7 +196,7 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
   }
   if (state.average.defined()) state.average.place({variable.shape(), layout});
   if (state.accumulator.defined()) state.accumulator.place({variable.shape(), layout});
-  // The first step begins the means; that of a variable which joins later begins here.
+  // The first step initializes the averages; that of a variable added later is initialized here.
   if (fresh && averages_ && steps_ > 0) state.average.assign(variable.value());
   return state;
 }
@@ -205,7 +204,7 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
 const Optimizer::State& Optimizer::state_of(const Variable& variable) const {
   const auto found = states_.find(variable.id());
   if (found != states_.end()) return found->second;
-  throw StateError(variable.path(), "the optimizer was built for this variable", "no slots for it",
+  throw StateError(variable.path(), "the optimizer must be built for this variable", "no slots",
                    "call build() or apply() with it first");
 }
 
@@ -230,14 +229,14 @@ std::vector<Variable> Optimizer::variables() const {
 }
 
 void Optimizer::finalize_variable_values(const std::vector<Variable>& variables) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   for (const OptimizerHandle& each : inner()) {
     std::vector<Variable> known;
     std::copy_if(variables.begin(), variables.end(), std::back_inserter(known),
                  [&](const Variable& variable) { return each->knows(variable); });
     each->finalize_variable_values(known);
   }
-  // Without a step there are no means yet.
+  // There are no averages before the first step.
   if (!averages_ || steps_ == 0) return;
   for (const Variable& variable : variables) state_of(variable);
   averages_->finalize(variables);
@@ -246,7 +245,7 @@ void Optimizer::finalize_variable_values(const std::vector<Variable>& variables)
 void Optimizer::check_step(const std::vector<DTensor>& gradients,
                            const std::vector<Variable>& variables) const {
   if (gradients.size() != variables.size()) {
-    throw ConfigError(class_name(), "one gradient for each variable",
+    throw ConfigError(class_name(), "there must be one gradient for each variable",
                       str(gradients.size(), " gradients for ", variables.size(), " variables"),
                       "pass an undefined one for a variable without a gradient");
   }
@@ -256,11 +255,11 @@ void Optimizer::check_step(const std::vector<DTensor>& gradients,
     any = true;
     if (gradients[i].shape() == variables[i].shape()) continue;
     throw ShapeError(variables[i].path(),
-                     "a gradient has its variable's shape " + to_string(variables[i].shape()),
+                     "a gradient must have its variable's shape " + to_string(variables[i].shape()),
                      to_string(gradients[i].shape()), "pass gradients in the variables' order");
   }
   if (any) return;
-  throw StateError(class_name(), "a gradient for some variable", "none",
+  throw StateError(class_name(), "at least one variable must have a gradient", "none",
                    "check that the loss depends on the variables");
 }
 

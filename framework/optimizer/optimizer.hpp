@@ -25,11 +25,12 @@ class MovingAverages;
 class PartUpdater;
 class UpdateStrategy;
 void check_optimizer(const Layer& model, const Optimizer& optimizer);
-/// Numbers, one on each of some devices.
-using NumberOnDevices = std::unordered_map<c10::Device, at::Tensor>;
+/// 0-d tensors, one on each of some devices.
+using ScalarOnDevices = std::unordered_map<c10::Device, at::Tensor>;
 }  // namespace detail
 
-/// What the update of one block works on: a piece of a variable; tensors of one shape, contiguous.
+/// Arguments of the update of one block of a variable: contiguous tensors of the weight's shape,
+/// slots less their SlotSpec::without_axis.
 struct UpdateArgs {
   at::Tensor weight;              ///< changed in place
   at::Tensor gradient;            ///< has the weight's dtype; only read
@@ -38,11 +39,11 @@ struct UpdateArgs {
   int64_t step = 1;               ///< number of the update, from 1
 };
 
-/// What the update of a whole variable works on. Weight and gradient are cut into the same blocks,
-/// and so are slots of their shape.
+/// Arguments of the update of a variable. Weight, gradient and slots of the same shape have the
+/// same blocks.
 struct VariableUpdate {
-  DTensor weight;               ///< the weight, whose blocks are changed in place
-  DTensor gradient;             ///< has the weight's dtype, is not pending; only read
+  DTensor weight;               ///< its blocks are changed in place
+  DTensor gradient;             ///< has the weight's dtype, not a partial sum; only read
   std::vector<Variable> slots;  ///< changed by assign() or in place, in slot_specs() order
   double learning_rate = 0;     ///< rate of the step
   int64_t step = 1;             ///< number of the update, from 1
@@ -51,139 +52,144 @@ struct VariableUpdate {
 /// A tensor that an optimizer keeps for a variable.
 struct SlotSpec {
   std::string name;                 ///< Keras' name, "momentum"
-  double initial_value = 0;         ///< what every element begins as
-  bool begins_as_variable = false;  ///< begins as the variable's first value instead
-  /// An axis of the variable that the slot lacks: it keeps a number for all of it.
+  double initial_value = 0;         ///< initial value of every element
+  bool starts_as_variable = false;  ///< whether it starts as a copy of the variable instead
+  /// Axis of the variable over which the slot is reduced, so that the slot lacks it.
   std::optional<int64_t> without_axis = std::nullopt;
 };
 
-/// Which variables decay leaves alone.
+/// The variables that are excluded from weight decay.
 struct WeightDecayExclusions {
-  std::vector<Variable> var_list = {};  ///< variables themselves
-  /// RE2 expressions that match some part of a variable's own name, "bias" of "dense/bias".
+  std::vector<Variable> var_list = {};  ///< the variables themselves
+  /// RE2 expressions; a partial match of a variable's name ("bias" of "dense/bias") excludes it.
   std::vector<std::string> var_names = {};
 };
 
-/// Base of all optimizers (keras.optimizers.Optimizer). Gradients arrive as the tape leaves them,
-/// often pending; each is brought to its variable's layout (this is the data-parallel reduction),
-/// then every block is updated where it lies. Slots, gradient accumulators and moving averages
-/// follow their variable's layout, or the layout map's `slots`.
+/// Base of all optimizers (keras.optimizers.Optimizer). Gradients arrive as the tape produces them,
+/// often as partial sums. Each is resharded to the layout in which its variable is updated, its own
+/// or its placement's `slots` (this is the data-parallel reduction); then every block is updated on
+/// its device. Slots, gradient accumulators and moving averages have that layout too.
 ///
-/// A step is, in Keras' order: gradients divided by loss_scale_factor, accumulated, clipped;
-/// weights decayed and updated; moving averages; constraints.
+/// A step, in Keras' order: divide gradients by loss_scale_factor and accumulate them; after
+/// gradient_accumulation_steps, clip; decay and update the weights; update moving averages; apply
+/// constraints.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
   /// Keras' class name, "Adam".
   const std::string& class_name() const { return class_name_; }
-  /// Keras' keys of the options that every optimizer has; a class adds its own.
+  /// Returns the options that every optimizer has, by Keras' keys; a class adds its own.
   virtual Json config() const;
-  /// The option, else the class name in snake_case.
+  /// The name option (default: the class name in snake_case).
   const std::string& name() const { return options_.name; }
 
-  /// The optimizers that do the work of this one; none of an ordinary one. Steps, slots and moving
-  /// averages are theirs.
+  /// Returns the optimizers that this one wraps, which own steps, slots and moving averages; none
+  /// for an ordinary optimizer.
   virtual std::vector<OptimizerHandle> inner() const;
 
-  /// The rate of the next step.
+  /// Returns the rate of the next step.
   virtual double learning_rate() const { return learning_rate_.at(steps_); }
-  /// Replaces the rate. Throws StateError for a number in place of a schedule.
+  /// Replaces the rate. Throws StateError if a number would replace a schedule.
   virtual void set_learning_rate(const LearningRate& rate);
-  /// Whether the rate is none that set_learning_rate() could replace by a number.
+  /// Whether the rate cannot be replaced by a number with set_learning_rate().
   virtual bool has_schedule() const { return learning_rate_.is_schedule(); }
-  /// Updates made: steps(), divided by gradient_accumulation_steps.
+  /// Returns the number of updates: steps() / gradient_accumulation_steps.
   virtual int64_t iterations() const;
-  /// Calls of apply(), which schedules follow (Keras' variable "iteration").
+  /// The number of calls of apply(), on which schedules depend (Keras' variable "iteration").
   int64_t steps() const { return steps_; }
-  /// Goes on as after so many calls of apply().
+  /// Sets the number of calls of apply(), to resume training.
   void set_steps(int64_t steps) { steps_ = steps; }
 
-  /// The loss that gradients are to be taken of: times loss_scale_factor.
+  /// Returns the loss times loss_scale_factor: differentiate this.
   virtual DTensor scale_loss(const DTensor& loss) const;
-  /// Whether scale_loss() changes the loss: gradients may then overflow.
+  /// Whether scale_loss() changes the loss, so that gradients may overflow.
   virtual bool scales_loss() const { return options_.loss_scale_factor.has_value(); }
-  /// Says which variables decay leaves alone, in place of earlier exclusions. Throws StateError
-  /// once variables are known, ConfigError for an expression that RE2 does not take.
+  /// Sets the variables that are excluded from weight decay; replaces earlier exclusions. Throws
+  /// StateError after build(), ConfigError for an invalid expression.
   void exclude_from_weight_decay(const WeightDecayExclusions& exclusions);
 
-  /// Makes the slots of these variables, in the variables' layouts or where their placement says;
-  /// those that exist keep their values and move.
+  /// Creates the slots of these variables, in the variables' layouts or their placements' `slots`.
+  /// Existing slots keep their values and are resharded.
   virtual void build(const std::vector<Variable>& variables);
-  /// Whether some variable has slots.
+  /// Whether build() has run for any variable.
   bool built() const { return !order_.empty(); }
-  /// One step. Variables without a gradient (undefined) are left alone. Collective: reduces the
-  /// gradients and, for clipping, their norms. Throws StateError if no gradient is defined,
-  /// ConfigError unless there is one for each variable, ShapeError unless it has its shape.
+  /// Runs one step. `gradients` has one entry per variable; variables whose entry is undefined are
+  /// skipped. Collective: reduces the gradients and, for clipping, their norms. Throws StateError
+  /// if no gradient is defined, ConfigError for another number of gradients, ShapeError unless each
+  /// defined one has its variable's shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
-  /// What GradientOptions::on_ready is to be for the gradient of scale_loss() with respect to these
-  /// variables: where several processes share a mesh, gradients are reduced while the backward pass
-  /// goes on, and apply() waits for them. Without it apply() begins the reductions.
+  /// Returns a callback for GradientOptions::on_ready when computing the gradients of scale_loss()
+  /// with respect to these variables. On meshes of several processes it overlaps the reductions
+  /// with the backward pass, and apply() waits for them; without it, apply() starts them.
   std::function<void(size_t, const DTensor&)> reduce_when_ready(
       const std::vector<Variable>& variables);
-  /// What reduces the gradients of a step. Call reset() where a step that has called
-  /// reduce_when_ready() ends without apply().
+  /// The reducer of a step's gradients. Call its reset() if a step ends without apply() after
+  /// reduce_when_ready().
   detail::GradientReducer& reducer() { return *reducer_; }
-  /// Has `strategy` make the updates of apply(), which changes neither weights nor slots itself;
-  /// null: the optimizer makes them. Throws ConfigError for an optimizer that has inner ones.
+  /// Delegates the updates of apply() to `strategy`; apply() then changes neither weights nor slots
+  /// itself. Null: no delegation. Throws ConfigError for an optimizer that has inner ones.
   void set_update_strategy(std::shared_ptr<detail::UpdateStrategy> strategy);
 
-  /// With use_ema the variables' values become their moving averages, if there was a step. Throws
-  /// StateError for a variable not built.
+  /// With use_ema, overwrites the variables with their moving averages, if there was a step. Throws
+  /// StateError for a variable that was not built.
   void finalize_variable_values(const std::vector<Variable>& variables);
 
-  /// What a checkpoint keeps beside steps, rate and variables; null: nothing.
+  /// Returns the state that a checkpoint stores besides steps, rate and variables; null: none.
   virtual Json state() const { return nullptr; }
-  /// Takes what state() gave. Throws ConfigError for anything else.
+  /// Restores the result of state(). Overrides throw ConfigError for anything else.
   virtual void restore(const Json& /*state*/) {}
 
-  /// Everything kept for one variable, made by build() or the first step: slots in slot_specs()
-  /// order, then "average" (use_ema), then "gradient_accumulator". Their paths are
-  /// "adam/hidden/kernel/momentum". Throws StateError for a variable not built.
+  /// Returns the optimizer's variables for one model variable, created by build() or the first
+  /// step: slots in slot_specs() order, then "average" (use_ema), then "gradient_accumulator".
+  /// Their paths are like "adam/hidden/kernel/momentum". Throws StateError for a variable that was
+  /// not built.
   std::vector<Variable> variables_of(const Variable& variable) const;
-  /// Everything kept for all variables, in the order in which they were built. Paths begin with
-  /// name().
+  /// Returns the optimizer's variables for all model variables, in the order in which those were
+  /// built. Paths begin with name().
   std::vector<Variable> variables() const;
 
  protected:
   /// Throws ConfigError as check_base_options() does.
   Optimizer(const std::string& class_name, const LearningRate& learning_rate,
             const BaseOptions& options = {});
-  /// What updates keep of a variable: "momentum", "velocity".
+  /// Returns the slots of a variable: "momentum", "velocity".
   virtual std::vector<SlotSpec> slot_specs(const Variable& variable) const;
-  /// The share of a variable's decay in the rate; none: it does not decay, nor do exclusions.
+  /// Returns a variable's weight decay, to be multiplied by the rate; none: no decay. The caller
+  /// applies exclusions.
   virtual std::optional<double> weight_decay_of(const Variable& variable) const;
-  /// What an optimizer around others calls of one inside: a step by gradients that are reduced, one
-  /// for each of some built variables. Collective.
+  /// Runs a step of an inner optimizer with reduced gradients, one for each of these built
+  /// variables. Called by the wrapping optimizer. Collective.
   static void apply_reduced(Optimizer& inner, const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables);
-  /// The same of a step on GPUs of which the host does not know yet whether it is to be one: where
-  /// `skip`, 0 or 1 of float32 on each GPU, is 1, variables stay what they are. The step counts.
-  static void apply_unless(const detail::NumberOnDevices& skip, Optimizer& inner,
-                           const std::vector<DTensor>& gradients,
-                           const std::vector<Variable>& variables);
-  /// What an optimizer around others calls of one inside: replaces its loss_scale_factor. Throws
+  /// Like apply_reduced(), but keeps all variables where `skip` (float32 0 or 1 on each GPU, which
+  /// the host does not know yet) is 1. The step is counted either way.
+  static void apply_unless_skipped(const detail::ScalarOnDevices& skip, Optimizer& inner,
+                                   const std::vector<DTensor>& gradients,
+                                   const std::vector<Variable>& variables);
+  /// Replaces the loss_scale_factor of an inner optimizer. Called by the wrapping optimizer. Throws
   /// ConfigError for a factor that is not positive.
   static void set_loss_scale_of(Optimizer& inner, const std::optional<double>& factor);
-  /// Replaces loss_scale_factor, as set_loss_scale_of() asks.
+  /// Replaces loss_scale_factor; implements set_loss_scale_of().
   virtual void set_loss_scale_factor(const std::optional<double>& factor);
-  /// What becomes of the reduced gradients of a step. Collective.
+  /// Accumulates, clips and applies the reduced gradients of a step. Collective.
   virtual void take_gradients(const std::vector<DTensor>& gradients,
                               const std::vector<Variable>& variables);
-  /// The updates of a step: update_all() on all blocks. An optimizer for which a block's update
-  /// depends on other blocks of its variable has its own, and updates_whole(). Collective.
+  /// Updates the variables of a step, by default with update_all() on all blocks. Overridden,
+  /// together with needs_whole_variable(), by optimizers whose block updates depend on other blocks
+  /// of the variable. Collective.
   virtual void update_variables(const std::vector<VariableUpdate>& updates) const;
   /// Whether a block's update depends on other blocks of its variable.
-  virtual bool updates_whole() const { return false; }
-  /// Whether update_all() itself leaves weights and slots as they are where skip_on() is 1, so that
-  /// apply_unless() need not keep copies of them.
-  virtual bool heeds_skip() const { return false; }
-  /// What apply_unless() was given for a GPU; undefined in other steps.
+  virtual bool needs_whole_variable() const { return false; }
+  /// Whether update_all() leaves weights and slots unchanged where skip_on() is 1, so that
+  /// apply_unless_skipped() need not copy them.
+  virtual bool supports_found_inf() const { return false; }
+  /// The `skip` of apply_unless_skipped() on a GPU; undefined in other steps.
   at::Tensor skip_on(c10::Device gpu) const { return skip_ ? skip_->at(gpu) : at::Tensor(); }
-  /// The updates of all blocks of a step: update() on each, small ones in parallel.
+  /// Updates all blocks of a step, by default with update() on each, small ones in parallel.
   virtual void update_all(const std::vector<UpdateArgs>& blocks) const;
-  /// The update of one block.
+  /// Updates one block.
   virtual void update(const UpdateArgs& args) const;
-  /// The blocks of an update that are here and hold something.
+  /// Appends this process's non-empty blocks of an update.
   static void add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks);
 
  private:
@@ -197,19 +203,19 @@ class Optimizer {
     std::vector<Variable> slots = {};
     Variable average = {};
     Variable accumulator = {};
-    double decay = 0;      ///< a step takes rate · decay of the weight away
-    bool is_part = false;  ///< whether it is of a part of a weight
+    double decay = 0;      ///< weight decay, as a factor of the rate
+    bool is_part = false;  ///< whether the variable is a part of a weight
     std::vector<Variable> all() const;
   };
   struct Step;
 
-  /// Where a variable is updated: where it rests, or cut further with its slots (ZeRO).
+  /// Returns the layout in which a variable is updated: its own, or that of its slots (ZeRO).
   static const Layout& update_layout(const Variable& variable);
-  detail::ShardingPtr update_form(const State& state) const;
+  detail::ShardingPtr update_sharding(const State& state) const;
   State& build_state(const Variable& variable);
   void build_as(const Variable& part, const Variable& whole);
-  /// The variables that it was built for, in that order, but not parts of some; of an optimizer
-  /// around others, theirs.
+  /// Returns the variables that this optimizer and its inner ones were built for, in that order,
+  /// without parts of variables.
   std::vector<Variable> built_for() const;
   Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
   const State& state_of(const Variable& variable) const;
@@ -224,7 +230,7 @@ class Optimizer {
   Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void finish(const Step& step) const;
   std::vector<Variable> changed_if_skipped() const;
-  void hand_over(const Step& step) const;
+  void delegate_update(const Step& step) const;
   void update_weights(const Step& step);
   void reset_accumulators();
   void update_averages() const;
@@ -236,49 +242,49 @@ class Optimizer {
   WeightDecayExclusions exclusions_;
   int64_t steps_ = 0;
   std::shared_ptr<detail::GradientReducer> reducer_;
-  std::shared_ptr<detail::UpdateStrategy> strategy_;  ///< null: updates are made here
-  std::shared_ptr<detail::MovingAverages> averages_;  ///< null: none are kept
-  const detail::NumberOnDevices* skip_ = nullptr;     ///< while apply_unless() makes a step
+  std::shared_ptr<detail::UpdateStrategy> strategy_;  ///< null: this optimizer applies updates
+  std::shared_ptr<detail::MovingAverages> averages_;  ///< null without use_ema
+  const detail::ScalarOnDevices* skip_ = nullptr;     ///< set during apply_unless_skipped()
   std::map<uint64_t, State> states_;
   std::vector<uint64_t> order_;
 };
 
-/// A handle to an optimizer, also by Keras' name: "adam". Copies share its state.
-class OptimizerHandle : public detail::Handle<Optimizer> {
+/// A handle to an optimizer, also by Keras' name: "adam". Copies share the optimizer.
+class OptimizerHandle : public Handle<Optimizer> {
  public:
   OptimizerHandle() = default;
   using Handle::Handle;
-  /// The optimizer of this name with its defaults. Throws ConfigError naming the nearest one.
+  /// Creates the optimizer with this name, with defaults. Throws ConfigError naming the nearest
+  /// one.
   OptimizerHandle(const char* name);  // NOLINT: reads as data
 };
 
 namespace detail {
 
-/// The optimizer of a Keras name, "adam", with its defaults. Throws ConfigError naming the nearest
-/// one.
+/// Creates the optimizer with this Keras name, "adam", with defaults. Throws ConfigError naming the
+/// nearest one.
 OptimizerHandle make_optimizer(const std::string& name);
 
 }  // namespace detail
 
-/// The optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws ConfigError
-/// naming `where` and the nearest class or key.
+/// Creates an optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws
+/// ConfigError naming `where` and the nearest class or key.
 OptimizerHandle optimizer_from_config(const Json& json, const std::string& where = "optimizer");
-/// An optimizer as Keras serializes it (keras.optimizers.serialize).
+/// Serializes an optimizer as Keras does (keras.optimizers.serialize).
 Json optimizer_to_config(const OptimizerHandle& optimizer);
 namespace detail {
 
-/// Keras' class names of all optimizers that work without another one, sorted.
+/// Returns Keras' class names of all optimizers that wrap no other, sorted.
 std::vector<std::string> optimizer_names();
 
-/// The table of optimizers that work without another one, by class name; each class adds itself to
-/// it by a Registered.
+/// The table of optimizers that wrap no other, by class name; each class adds itself with a
+/// Registered.
 ConfigFactories<OptimizerHandle>& optimizer_factories();
-/// The table of optimizers around others, by class name; each class adds itself to it by a
+/// The table of optimizers that wrap others, by class name; each class adds itself with a
 /// Registered.
 ConfigFactories<OptimizerHandle>& wrapping_optimizer_factories();
 
-/// Makes of an optimizer one that scales the loss as gradients of half types need it. The class
-/// that does so puts its function here.
+/// Hook that wraps an optimizer in a LossScaleOptimizer, for float16 training; set by that class.
 using LossScaler = OptimizerHandle (*)(const OptimizerHandle& inner);
 LossScaler& loss_scaler();
 

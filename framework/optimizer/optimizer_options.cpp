@@ -14,13 +14,12 @@ class Checker {
 
   void not_negative(const char* what, const std::optional<double>& value) const {
     if (!value || *value >= 0) return;
-    throw ConfigError(where_, str(what, " is a number of at least 0"), str(*value),
-                      "give a positive one");
+    throw ConfigError(where_, str(what, " must be at least 0"), str(*value), "give a positive one");
   }
 
-  void at_least(const char* what, const std::optional<int64_t>& value, int64_t least) const {
-    if (!value || *value >= least) return;
-    throw ConfigError(where_, str(what, " is a whole number of at least ", least), str(*value),
+  void at_least(const char* what, const std::optional<int64_t>& value, int64_t minimum) const {
+    if (!value || *value >= minimum) return;
+    throw ConfigError(where_, str(what, " must be at least ", minimum), str(*value),
                       "give a larger one or leave it out");
   }
 
@@ -35,8 +34,8 @@ class Checker {
     add("clipvalue", options.clipvalue);
     add("global_clipnorm", options.global_clipnorm);
     if (count <= 1) return;
-    throw ConfigError(where_, "one of clipnorm, clipvalue and global_clipnorm at most", given,
-                      "keep one of them");
+    throw ConfigError(where_, "at most one of clipnorm, clipvalue and global_clipnorm may be set",
+                      given, "keep one of them");
   }
 
  private:

@@ -7,29 +7,28 @@
 namespace tessera {
 
 /// Options that every optimizer has. An optimizer's own options struct has the same members, with
-/// the same defaults unless it says otherwise.
+/// the same defaults unless documented otherwise.
 struct BaseOptions {
-  /// Decoupled: before each update w -= w · rate · weight_decay; none: weights do not decay.
+  /// Decoupled weight decay, w -= w · rate · weight_decay before each update; none: no decay.
   std::optional<double> weight_decay = std::nullopt;
-  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: any
-  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: any
-  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: any
-  /// Keeps a running mean of every weight: a = ema_momentum · a + (1 - ema_momentum) · w.
+  std::optional<double> clipnorm = std::nullopt;         ///< max norm of each gradient; none: off
+  std::optional<double> clipvalue = std::nullopt;        ///< max |gradient element|; none: off
+  std::optional<double> global_clipnorm = std::nullopt;  ///< max norm of all gradients; none: off
+  /// Whether to keep moving averages of the weights, a = ema_momentum · a + (1 - ema_momentum) · w.
   bool use_ema = false;
-  double ema_momentum = 0.99;  ///< share of the former mean in the next one, in [0, 1]
-  /// Iterations after which the weights become their means; without it finalize_variable_values()
-  /// does that.
+  double ema_momentum = 0.99;  ///< decay of the moving averages, in [0, 1]
+  /// Iterations after which averages overwrite the weights; none: finalize_variable_values() does.
   std::optional<int64_t> ema_overwrite_frequency = std::nullopt;
-  /// What scale_loss() multiplies the loss by and apply() divides the gradients by; none: 1.
+  /// Factor by which scale_loss() multiplies the loss and apply() divides the gradients; none: 1.
   std::optional<double> loss_scale_factor = std::nullopt;
-  /// Calls of apply() whose gradients are averaged for one update, at least 2; none: each updates.
+  /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
-  std::string name = "";  ///< first part of the slots' paths; empty: the class's in snake_case
+  std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
 };
 
 namespace detail {
 
-/// Visits the options that every optimizer has, but for the name, by Keras' keys in its order.
+/// Visits the options that every optimizer has, except the name, by Keras' keys in Keras' order.
 template <class Options, class Visit>
 void base_fields(Options& o, const Visit& visit) {
   visit("weight_decay", o.weight_decay);
@@ -43,7 +42,7 @@ void base_fields(Options& o, const Visit& visit) {
   visit("gradient_accumulation_steps", o.gradient_accumulation_steps);
 }
 
-/// Copies the members that all options structs share.
+/// Copies the members that all optimizer options share.
 template <class From, class To>
 void copy_base_options(const From& from, To& to) {
   to.weight_decay = from.weight_decay;
@@ -58,7 +57,7 @@ void copy_base_options(const From& from, To& to) {
   to.name = from.name;
 }
 
-/// The shared part of an optimizer's options.
+/// Returns the BaseOptions part of an optimizer's options.
 template <class Options>
 BaseOptions base_options(const Options& options) {
   BaseOptions base;
@@ -66,8 +65,9 @@ BaseOptions base_options(const Options& options) {
   return base;
 }
 
-/// Throws ConfigError naming the class and the option: two kinds of clipping, a negative decay or
-/// bound, a factor that is not positive, fewer than 2 accumulation steps, EMA options out of range.
+/// Throws ConfigError, naming class and option, for two kinds of clipping, a negative decay or
+/// bound, a factor that is not positive, fewer than 2 accumulation steps or EMA options out of
+/// range.
 void check_base_options(const std::string& class_name, const BaseOptions& options);
 
 }  // namespace detail

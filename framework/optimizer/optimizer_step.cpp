@@ -26,21 +26,21 @@ using namespace detail;
 
 namespace {
 
-/// A variable's blocks, to be changed in place.
+/// Returns a variable's blocks, to be written in place.
 const Blocks& writable_blocks(Variable& variable) {
   const Blocks& blocks = variable.value().blocks();
   return blocks.empty() ? blocks : variable.writable();
 }
 
-/// A variable's value in other blocks, in memory of their own.
-DTensor copy_in_layout(const Variable& variable, const ShardingPtr& form) {
-  const DTensor pieces = relayout_to(variable.value(), form);
+/// Returns a copy of a variable's value with another sharding.
+DTensor copy_in_layout(const Variable& variable, const ShardingPtr& sharding) {
+  const DTensor moved = relayout_to(variable.value(), sharding);
   Blocks copies;
-  for (size_t b = 0; b < form->blocks.size(); ++b) {
-    const DeviceMemory::For memory(form->blocks[b].devices.front());
-    copies.push_back(pieces.blocks()[b].contiguous().clone());
+  for (size_t b = 0; b < sharding->blocks.size(); ++b) {
+    const DeviceMemory::For memory(sharding->blocks[b].devices.front());
+    copies.push_back(moved.blocks()[b].contiguous().clone());
   }
-  return DTensor(form, std::move(copies));
+  return DTensor(sharding, std::move(copies));
 }
 
 /// Adds `from` times a factor to `to`, block by block.
@@ -53,41 +53,41 @@ void accumulate_blocks(const std::vector<at::Tensor>& to, const std::vector<at::
         to[b].add_(from[b], factor);
       },
       [&](const std::vector<size_t>& places) {
-        std::vector<at::Tensor> list = chosen(to, places);
-        at::_foreach_add_(list, chosen(from, places), factor);
+        std::vector<at::Tensor> list = select(to, places);
+        at::_foreach_add_(list, select(from, places), factor);
       });
 }
 
-/// The blocks of variables, which are on GPUs, in memory of their own.
+/// Returns copies of the blocks of variables on GPUs.
 std::vector<at::Tensor> copies_of(const std::vector<Variable>& variables) {
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
   const std::vector<at::Tensor> blocks = blocks_of(values);
   std::vector<at::Tensor> copies;
   for (const at::Tensor& block : blocks) copies.push_back(at::empty_like(block));
-  for (const std::vector<size_t>& places : alike(blocks)) {
-    std::vector<at::Tensor> list = chosen(copies, places);
+  for (const std::vector<size_t>& places : group_by_device_and_dtype(blocks)) {
+    std::vector<at::Tensor> list = select(copies, places);
     const c10::DeviceGuard guard(list[0].device());
-    at::_foreach_copy_(list, chosen(blocks, places));
+    at::_foreach_copy_(list, select(blocks, places));
   }
   return copies;
 }
 
-/// Multiplies blocks by numbers.
+/// Multiplies each block by its factor.
 void scale_blocks(const std::vector<at::Tensor>& blocks, const std::vector<at::Scalar>& factors) {
   for_each_list(
       blocks, [&](size_t b) { blocks[b].mul_(factors[b]); },
       [&](const std::vector<size_t>& places) {
         std::vector<at::Scalar> here;
         for (size_t place : places) here.push_back(factors[place]);
-        std::vector<at::Tensor> list = chosen(blocks, places);
+        std::vector<at::Tensor> list = select(blocks, places);
         at::_foreach_mul_(list, here);
       });
 }
 
 }  // namespace
 
-/// The variables that have a gradient, and these: each in the blocks of its variable's update.
+/// The variables that have a gradient, and their gradients, in the shardings of the updates.
 struct Optimizer::Step {
   std::vector<State*> states;
   std::vector<DTensor> gradients;
@@ -97,7 +97,7 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) {
   const ProfileSpan span(SpanKind::optimizer, "apply");
   stop_tracing("Optimizer::apply() was called outside of minimize()");
-  const NoRecording untaped;
+  const NoRecording no_tape;
   const c10::InferenceMode inference;
   check_step(gradients, variables);
   build(variables);
@@ -113,9 +113,9 @@ void Optimizer::apply_reduced(Optimizer& inner, const std::vector<DTensor>& grad
   if (!is_abstract()) ++inner.steps_;
 }
 
-void Optimizer::apply_unless(const NumberOnDevices& skip, Optimizer& inner,
-                             const std::vector<DTensor>& gradients,
-                             const std::vector<Variable>& variables) {
+void Optimizer::apply_unless_skipped(const ScalarOnDevices& skip, Optimizer& inner,
+                                     const std::vector<DTensor>& gradients,
+                                     const std::vector<Variable>& variables) {
   std::vector<Variable> changed = inner.changed_if_skipped();
   const std::vector<at::Tensor> before = copies_of(changed);
   {
@@ -123,7 +123,7 @@ void Optimizer::apply_unless(const NumberOnDevices& skip, Optimizer& inner,
     const auto over = c10::make_scope_exit([&inner] { inner.skip_ = nullptr; });
     apply_reduced(inner, gradients, variables);
   }
-  NumberOnDevices skipped;
+  ScalarOnDevices skipped;
   for (const auto& [gpu, number] : skip) skipped[gpu] = number.to(at::kBool);
   auto former = before.begin();
   for (Variable& variable : changed) {
@@ -133,10 +133,10 @@ void Optimizer::apply_unless(const NumberOnDevices& skip, Optimizer& inner,
   }
 }
 
-/// What a step changes though its skip_on() is 1.
+/// Returns the variables that a step changes although its skip_on() is 1.
 std::vector<Variable> Optimizer::changed_if_skipped() const {
   std::vector<Variable> changed;
-  if (!heeds_skip()) {
+  if (!supports_found_inf()) {
     changed = built_for();
     for (const Variable& kept : variables()) changed.push_back(kept);
     return changed;
@@ -158,7 +158,7 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
   if (accumulate(step)) {
     if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
     if (strategy_) {
-      hand_over(step);
+      delegate_update(step);
     } else {
       update_weights(step);
     }
@@ -167,10 +167,10 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
   if (!strategy_) finish(step);
 }
 
-/// One update by gradients that an UpdateStrategy was given.
+/// Runs one update with gradients from an UpdateStrategy.
 void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   const c10::InferenceMode inference;
   const ProfileSpan span(SpanKind::optimizer, "apply");
   check_step(gradients, variables);
@@ -186,22 +186,23 @@ void Optimizer::finish(const Step& step) const {
   constrain(step);
 }
 
-/// Every ema_overwrite_frequency iterations the weights become their means.
+/// Updates the moving averages, which overwrite the weights every ema_overwrite_frequency
+/// iterations.
 void Optimizer::update_averages() const {
   averages_->update(iterations() == 0 ? 0 : options_.ema_momentum);
   const auto every = options_.ema_overwrite_frequency;
   if (every && (iterations() + 1) % *every == 0) averages_->overwrite();
 }
 
-void Optimizer::hand_over(const Step& step) const {
+void Optimizer::delegate_update(const Step& step) const {
   if (is_abstract()) return;
   std::vector<Variable> variables;
   for (const State* state : step.states) variables.push_back(state->variable);
   strategy_->update(variables, step.gradients);
 }
 
-/// The blocks that a variable is updated in: those of what is kept for it, else its own.
-ShardingPtr Optimizer::update_form(const State& state) const {
+/// Returns the sharding in which a variable is updated: that of its slots, or its own.
+ShardingPtr Optimizer::update_sharding(const State& state) const {
   const Variable& variable = state.variable;
   for (const Variable& kept : variables_of(variable)) {
     if (kept.shape() == variable.shape()) return kept.value().sharding();
@@ -212,7 +213,7 @@ ShardingPtr Optimizer::update_form(const State& state) const {
 
 void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
   if (!GradientReducer::concerns(gradient)) return;
-  reducer_->ready(variable.path(), gradient, update_form(states_.at(variable.id())));
+  reducer_->ready(variable.path(), gradient, update_sharding(states_.at(variable.id())));
 }
 
 std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
@@ -221,12 +222,12 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
     std::vector<Variable> variables;
     bool built = false;
   };
-  // A recorded step keeps it.
+  // Shared, since a captured step keeps it.
   const auto ready = std::make_shared<Ready>(Ready{variables});
   return [this, ready](size_t i, const DTensor& gradient) {
     if (!GradientReducer::concerns(gradient)) return;
     traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
-      const NoRecording untaped;
+      const NoRecording no_tape;
       const c10::InferenceMode inference;
       if (!std::exchange(ready->built, true)) build(ready->variables);
       reduce_early(ready->variables[i], in[0]);
@@ -237,13 +238,13 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
 Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
                                    const std::vector<Variable>& variables) {
   const auto over = c10::make_scope_exit([this] { reducer_->reset(); });
-  // The order of a backward pass, in which the ones that are not there yet would have come.
+  // In reverse, the order in which a backward pass would have produced the remaining gradients.
   for (size_t i = variables.size(); i-- > 0;) {
     if (gradients[i].defined()) reduce_early(variables[i], gradients[i]);
   }
   reducer_->finish();
   Step step = step_of(gradients, variables);
-  if (AbstractNotes* notes = abstract_notes()) {
+  if (PlannedTensors* notes = planned_tensors()) {
     for (size_t i = 0; i < variables.size(); ++i) {
       if (!gradients[i].defined()) continue;
       notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
@@ -252,24 +253,25 @@ Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
   return step;
 }
 
-/// The gradients where their variables are updated. Collective.
+/// Reshards the gradients to the shardings of the updates. Collective.
 Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
                                    const std::vector<Variable>& variables) {
   Step step;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!gradients[i].defined()) continue;
     State& state = states_.at(variables[i].id());
-    const ShardingPtr form = update_form(state);
-    const CommLabel place(variables[i].path());
+    const ShardingPtr target = update_sharding(state);
+    const CommLabel label(variables[i].path());
     reducer_->log(gradients[i]);
-    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), form);
+    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), target);
     step.states.push_back(&state);
     step.gradients.push_back(moved);
   }
   return step;
 }
 
-/// Divides by the loss scale and averages over the accumulated steps. False before the last.
+/// Divides by the loss scale and averages over the accumulated steps. Returns whether this is the
+/// last of them, so that an update follows.
 bool Optimizer::accumulate(Step& step) {
   const double factor = 1 / options_.loss_scale_factor.value_or(1);
   if (!options_.gradient_accumulation_steps) {
@@ -282,7 +284,7 @@ bool Optimizer::accumulate(Step& step) {
   }
   accumulate_blocks(sums, blocks_of(step.gradients), factor);
   const int64_t steps = *options_.gradient_accumulation_steps;
-  // A plan is of a step that updates.
+  // A plan shows a step that updates.
   if (!is_abstract() && (steps_ + 1) % steps != 0) return false;
   std::vector<DTensor> totals;
   for (const State* state : step.states) totals.push_back(state->accumulator.value());
@@ -298,12 +300,12 @@ void Optimizer::update_weights(const Step& step) {
   for (size_t i = 0; i < step.states.size(); ++i) {
     State& state = *step.states[i];
     const DTensor& gradient = step.gradients[i];
-    // A slot may begin as the variable that has not changed yet.
+    // Before the variable changes, since a slot may start as a copy of it.
     for (Variable& slot : state.slots) writable_blocks(slot);
-    const bool cut = gradient.sharding() != state.variable.value().sharding();
-    if (!cut) writable_blocks(state.variable);
+    const bool resharded = gradient.sharding() != state.variable.value().sharding();
+    if (!resharded) writable_blocks(state.variable);
     const DTensor weight =
-        cut ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
+        resharded ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
     for (const at::Tensor& block : weight.blocks()) {
       if (!(state.decay > 0)) break;
       decaying.push_back(block);
@@ -318,9 +320,9 @@ void Optimizer::update_weights(const Step& step) {
   }
   for (size_t i = 0; i < step.states.size(); ++i) {
     Variable& variable = step.states[i]->variable;
-    const ShardingPtr& form = variable.value().sharding();
-    if (updates[i].weight.sharding() != form) {
-      variable.assign(relayout_to(updates[i].weight, form));
+    const ShardingPtr& stored = variable.value().sharding();
+    if (updates[i].weight.sharding() != stored) {
+      variable.assign(relayout_to(updates[i].weight, stored));
     }
   }
 }
@@ -367,7 +369,7 @@ void Optimizer::reset_accumulators() {
   }
   for_each_list(
       sums, [&](size_t b) { sums[b].zero_(); },
-      [&](const std::vector<size_t>& places) { at::_foreach_zero_(chosen(sums, places)); });
+      [&](const std::vector<size_t>& places) { at::_foreach_zero_(select(sums, places)); });
 }
 
 void Optimizer::constrain(const Step& step) const {

@@ -14,51 +14,50 @@
 
 namespace tessera::strategy {
 
-/// What goes to a closure and comes back: numbers and texts as JSON, and tensors on the host. At
-/// most 64 MB together.
+/// Argument or result of a closure: JSON and host tensors, at most 64 MiB together.
 struct ClosureValue {
   Json json = nullptr;
   std::vector<at::Tensor> tensors = {};
 };
 
-/// What a function finds on the worker that runs it. Before it runs, the variables of the
-/// strategy hold the servers' present values; Optimizer::apply() on them sends the gradients there,
-/// and what the function assigns to variables by itself is sent, as a difference, when it returns.
+/// Context of a function that runs on a worker. Before it runs, the strategy's variables are
+/// updated to the servers' present values. Optimizer::apply() on them sends the gradients to the
+/// servers; values that the function assigns directly are sent as differences when it returns.
 class WorkerContext {
  public:
   virtual ~WorkerContext() = default;
-  /// Index of this worker, and how many the cluster has.
+  /// Return the index of this worker, and the number of workers of the cluster.
   virtual int worker() const = 0;
   virtual int workers() const = 0;
-  /// Number of the closure, from 1: of all closures, and the same if it is run again.
+  /// Returns the number of the closure among all closures, from 1; unchanged when it is run again.
   virtual int64_t closure() const = 0;
   virtual const ClosureValue& arguments() const = 0;
-  /// The next batch of the closure's `index`-th per-worker dataset, cut over this worker's
-  /// replicas; nothing after the last of data that do not repeat.
+  /// Returns the next batch of the closure's `index`-th per-worker dataset, sharded over this
+  /// worker's replicas; nullopt after the last batch of a dataset that does not repeat.
   virtual std::optional<Batch> next(size_t index = 0) = 0;
-  /// Brings the variables to the servers' present values again.
+  /// Updates the variables to the servers' present values.
   virtual void pull() = 0;
 };
 
 }  // namespace tessera::strategy
 
-namespace tessera::detail {
+namespace tessera {
 
-/// What runs on a worker, known there and to the coordinator by its name.
+/// A function that workers run, registered by name on all tasks.
 using ClosureFunction = std::function<strategy::ClosureValue(strategy::WorkerContext&)>;
 
-}  // namespace tessera::detail
+}  // namespace tessera
 
 namespace tessera::strategy {
 
-/// How a worker goes through its own dataset.
+/// How a worker reads its dataset.
 struct PerWorkerOptions {
-  int64_t batch_size = 32;  ///< rows of a worker's batch; a stream has batches of its own
-  bool shuffle = true;      ///< each worker and each pass in an order of its own
-  bool repeat = true;       ///< begin again after the last batch
+  int64_t batch_size = 32;  ///< rows per worker batch; ignored for a stream, which yields batches
+  bool shuffle = true;      ///< whether to shuffle, differently per worker and per pass
+  bool repeat = true;       ///< whether to start again after the last batch
 };
 
-/// A dataset of which every worker makes its own (coordinator.create_per_worker_dataset).
+/// A dataset that every worker creates for itself (coordinator.create_per_worker_dataset).
 struct PerWorkerDataset {
   std::string name;
   int64_t iteration = 0;

@@ -23,7 +23,8 @@ struct ClusterCoordinator::State {
   std::shared_ptr<ServerJob> job;
   std::map<std::string, int64_t> iterations = {};
 
-  /// Calls with the job's coordinator side; an error is what the job ends with if the program does.
+  /// Calls `function` with the coordinator's runtime and records its error: if that ends the
+  /// program, the job ends with it.
   template <class Function>
   auto call(const Function& function) {
     try {
@@ -56,7 +57,7 @@ RemoteValue ClusterCoordinator::schedule(const std::string& function, const Clos
                                          const std::vector<PerWorkerDataset>& datasets) {
   return state_->call([&](CoordinatorRuntime& lead) {
     if (state_->job->find_function(function) == nullptr) {
-      throw ConfigError("schedule", "function is the name of one that is registered",
+      throw ConfigError("schedule", "function must be the name of a registered function",
                         in_quotes(function), "call add_function() on all tasks");
     }
     if (static_cast<size_t>(lead.groups()) < state_->job->groups().size()) {
@@ -107,7 +108,7 @@ std::vector<ClosureValue> ClusterCoordinator::fetch(const std::vector<RemoteValu
 PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const std::string& name) {
   return state_->call([&](CoordinatorRuntime&) {
     if (state_->job->find_dataset(name) == nullptr) {
-      throw ConfigError("create_per_worker_dataset", "name is that of data that are registered",
+      throw ConfigError("create_per_worker_dataset", "name must be that of a registered dataset",
                         in_quotes(name), "call add_dataset() on all tasks");
     }
     return PerWorkerDataset{name, ++state_->iterations[name]};

@@ -12,7 +12,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Makes fit's steps on the cluster, too.
+/// Strategy scope that also makes fit run its steps on the cluster.
 class ServerScope final : public StrategyScope {
  public:
   ServerScope(const Strategy& strategy, std::shared_ptr<StepExecutor> steps)
@@ -27,7 +27,8 @@ Mesh worker_mesh(int64_t devices) {
   throw ConfigError("ParameterServerStrategy, devices_per_worker", "at least 1", str(devices), "");
 }
 
-/// Two copies of a variable would go apart, and each group is a step of its optimizer.
+/// Throws if a variable or the optimizer is already in `group`: two copies of a variable would
+/// diverge, and an optimizer would run a step per group.
 void check_new(const VariableGroup& group, const std::vector<Variable>& variables,
                const OptimizerHandle& optimizer) {
   if (optimizer && group.optimizer && &*optimizer == &*group.optimizer) {

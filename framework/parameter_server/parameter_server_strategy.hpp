@@ -20,26 +20,27 @@ namespace tessera::strategy {
 
 /// The options of ParameterServerStrategy.
 struct ParameterServerOptions {
-  /// How variables are cut; an empty one: not.
+  /// how variables are partitioned over the servers (default: not at all)
   Partitioner variable_partitioner = {};
-  /// Which task this is, of which cluster; without a source: from TF_CONFIG, with this secret.
+  /// the cluster and this task; without a source it is read from TF_CONFIG, keeping this secret
   Cluster cluster = {};
-  /// Virtual CPUs of each worker, over which it cuts its batches.
+  /// number of virtual CPUs of each worker, over which its batches are sharded
   int64_t devices_per_worker = 1;
-  /// How long the coordinator waits for parameter servers and a first worker, and tasks for it.
+  /// how long the coordinator waits for the parameter servers and a first worker, and tasks for the
+  /// coordinator
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);
-  /// After how long a task that is silent is given up. A process that ends is noticed at once. A
-  /// parameter server may also come to join() or fit by that much later than the coordinator.
+  /// how long a task may be unresponsive before it counts as lost (an ended process is noticed at
+  /// once); also how much later than the coordinator a parameter server may call join() or fit
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
 };
 
-/// Asynchronous training (tf.distribute.ParameterServerStrategy): variables rest on parameter
-/// servers; workers read them, compute gradients and send these there, each at its own pace, as the
-/// coordinator (the task "chief") tells them; an evaluator watches checkpoints.
+/// Asynchronous training (tf.distribute.ParameterServerStrategy). Variables are stored on parameter
+/// servers; workers, scheduled by the coordinator (the task "chief"), pull them and push gradients,
+/// each at its own pace; an evaluator watches checkpoints.
 ///
-/// All tasks run the same program. It makes the strategy, its model and what it registers, alike on
-/// every task, and then either calls fit, on all tasks, or join() on all but the coordinator, which
-/// uses a ClusterCoordinator:
+/// All tasks run the same program. It creates the strategy and the model and makes the same
+/// registrations on every task. Then either all tasks call fit, or all but the coordinator call
+/// join(), and the coordinator uses a ClusterCoordinator:
 ///
 ///     ParameterServerStrategy strategy;
 ///     strategy.place(variables, optimizer);
@@ -51,41 +52,41 @@ struct ParameterServerOptions {
 ///     for (int i = 0; i < 100; ++i) coordinator.schedule("step", {}, {parts});
 ///     coordinator.join();
 ///
-/// A parameter server holds each part of a variable as one host tensor. mesh() is the worker's own;
-/// num_replicas_in_sync() its devices, as every worker is alone with its batch.
+/// A parameter server stores each part of a variable as one host tensor. mesh() is the mesh of this
+/// worker alone, and num_replicas_in_sync() the number of its devices, as workers do not
+/// synchronize their batches.
 class ParameterServerStrategy final : public Strategy {
  public:
-  /// On workers and parameter servers opens the port that the cluster has for the task. Throws
-  /// ConfigError for a cluster that is described wrongly or lacks chief, workers or ps, CommError
-  /// if the port is taken.
+  /// On workers and parameter servers listens on the task's port. Throws ConfigError for an invalid
+  /// cluster or one without chief, workers or ps, CommError if the port is taken.
   explicit ParameterServerStrategy(ParameterServerOptions options = {});
-  /// A coordinator tells the other tasks that the job is over.
+  /// On the coordinator notifies the other tasks that the job is over.
   ~ParameterServerStrategy() override;
 
   TaskType task_type() const;
-  /// Among tasks of its type.
+  /// Returns the index of this task among the tasks of its type.
   int task_index() const;
   bool is_coordinator() const { return task_type() == TaskType::chief; }
 
-  /// Models compiled in the scope call fit over the cluster.
+  /// Models compiled in this scope run fit on the cluster.
   [[nodiscard]] std::unique_ptr<detail::StrategyScope> scope() const override;
 
-  /// Variables rest on the parameter servers from now on. On every task in the same order. What
-  /// they are here is a copy: on the coordinator the values that they begin with; workers bring it
-  /// up to date before each closure. `optimizer` may be null. Throws ConfigError for a variable or
-  /// an optimizer that was placed before.
+  /// Stores variables on the parameter servers. To be called in the same order on every task. The
+  /// local variables become copies: the coordinator's are the initial values; workers update theirs
+  /// before each closure. `optimizer` may be null. Throws ConfigError for a variable or optimizer
+  /// that was already placed.
   void place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer);
-  /// Makes a function known by its name. Throws ConfigError for a name that is taken.
-  void add_function(const std::string& name, detail::ClosureFunction function);
-  /// Makes data known by its name: called on each worker, with its number among them.
+  /// Registers a function by name. Throws ConfigError for a name that is taken.
+  void add_function(const std::string& name, ClosureFunction function);
+  /// Registers a dataset by name; `function` is called on each worker with its index.
   void add_dataset(const std::string& name, DatasetFunction function,
                    const PerWorkerOptions& options = {});
 
-  /// On a task other than the coordinator: works until the job is over. Returns 0, for main().
+  /// Works until the job is over; for tasks other than the coordinator. Returns 0, for main().
   /// Throws CommError if the coordinator or a parameter server is lost.
   int join();
-  /// On a task other than the coordinator: whether the job is over, or its coordinator lost; for
-  /// SidecarEvaluatorOptions::over. An evaluator that the cluster does not list hears of neither.
+  /// Whether the job is over or its coordinator lost; for tasks other than the coordinator, and for
+  /// SidecarEvaluatorOptions::over. Always false on an evaluator that the cluster does not list.
   bool job_over() const;
 
   detail::ServerJob& job() const { return *job_; }

@@ -13,8 +13,7 @@ namespace {
 
 void check_positive(const char* partitioner, const char* what, int64_t value) {
   if (value >= 1) return;
-  throw ConfigError(partitioner, str(what, " is a whole number of at least 1"), str(value),
-                    "give a larger one");
+  throw ConfigError(partitioner, str(what, " must be at least 1"), str(value), "pass a larger one");
 }
 
 int64_t rows_of(const Shape& shape) { return shape.empty() ? 1 : shape[0]; }
@@ -38,8 +37,8 @@ Partitioner MinSizePartitioner(int64_t min_shard_bytes, int64_t max_shards) {
   check_positive("MinSizePartitioner", "min_shard_bytes", min_shard_bytes);
   check_positive("MinSizePartitioner", "max_shards", max_shards);
   return [=](const Shape& shape, at::ScalarType dtype) {
-    const int64_t wanted = quotient_up(bytes_of(shape, dtype), min_shard_bytes);
-    return std::max<int64_t>(1, std::min({rows_of(shape), max_shards, wanted}));
+    const int64_t parts = quotient_up(bytes_of(shape, dtype), min_shard_bytes);
+    return std::max<int64_t>(1, std::min({rows_of(shape), max_shards, parts}));
   };
 }
 

@@ -10,17 +10,17 @@
 
 namespace tessera::strategy {
 
-/// Into how many parts a variable is cut along axis 0 (tf.distribute.experimental.partitioners);
-/// 1: it stays whole. An empty function: all stay whole.
+/// Returns the number of parts along axis 0 into which a variable is split
+/// (tf.distribute.experimental.partitioners). An empty function: variables are not split.
 using Partitioner = std::function<int64_t(const Shape& shape, at::ScalarType dtype)>;
 
-/// `num_shards` parts, or one for each row if those are fewer. Throws ConfigError below 1.
+/// Returns min(num_shards, rows) parts, at least 1. Throws ConfigError for an argument below 1.
 Partitioner FixedShardsPartitioner(int64_t num_shards);
-/// A part for every `min_shard_bytes` that a variable has or has begun, but no more than rows or
-/// `max_shards`. Throws ConfigError below 1.
+/// Returns ceil(bytes / min_shard_bytes) parts, at most one per row and at most `max_shards`, at
+/// least 1. Throws ConfigError for an argument below 1.
 Partitioner MinSizePartitioner(int64_t min_shard_bytes = 256 << 10, int64_t max_shards = 1);
-/// Cuts into as few parts of at most `max_shard_bytes` as there are, rows whole, at most
-/// `max_shards`. Throws ConfigError below 1.
+/// Returns the smallest number of parts of whole rows with at most `max_shard_bytes` each, limited
+/// to `max_shards`. Throws ConfigError for an argument below 1.
 Partitioner MaxSizePartitioner(int64_t max_shard_bytes,
                                std::optional<int64_t> max_shards = std::nullopt);
 

@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-/// Shape and dtype as TensorFlow Serving writes them.
+/// Returns a tensor's shape and dtype as JSON, in TensorFlow Serving's format.
 Json tensor_info(const std::string& name, const std::string& dtype, const Shape& shape) {
   Json dims = Json::array();
   for (const int64_t extent : shape) {

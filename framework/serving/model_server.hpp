@@ -9,25 +9,25 @@ namespace tessera {
 
 /// The options of ModelServer.
 struct ModelServerOptions {
-  std::string name = "model";              ///< what the paths of requests call the model
-  detail::ModelWorkerOptions worker = {};  ///< batches, looks for newer versions, layouts
-  detail::HttpServerOptions http = {};     ///< address, limits and time-outs of the connections
+  std::string name = "model";      ///< the model's name in request paths
+  ModelWorkerOptions worker = {};  ///< batches, polling for newer versions, layouts
+  HttpServerOptions http = {};     ///< address, limits and timeouts of connections
 };
 
-/// Serves the exports of a folder over HTTP as TensorFlow Serving's REST interface does:
+/// Serves the exports of a folder over HTTP through TensorFlow Serving's REST API:
 ///
 ///     POST /v1/models/NAME:predict  {"instances": ["a text"]}  ->  {"predictions": [[0.2, 0.8]]}
 ///     GET  /v1/models/NAME, /v1/models/NAME/metadata, /healthz
 ///
-/// and the same with /versions/N after the name. Classifiers with labels answer them too, under
-/// "labels".
+/// and these paths with /versions/N after the name. Classifiers that have labels also return them,
+/// under "labels".
 class ModelServer : private detail::HttpHandler {
  public:
   /// Loads the newest version and listens. Throws FileError, ConfigError.
   ModelServer(const std::string& folder, const ModelServerOptions& options);
 
   int port() const { return server_.port(); }
-  std::shared_ptr<const detail::ServedModel> served() const { return worker_.served(); }
+  std::shared_ptr<const ServedModel> served() const { return worker_.served(); }
   /// Serves until stop() or a signal, then drains, as HttpServer::run() does.
   void run() { server_.run(); }
   void stop() { server_.stop(); }
@@ -42,7 +42,7 @@ class ModelServer : private detail::HttpHandler {
   std::string name_;
   detail::PredictLimits limits_;
   detail::HttpServer server_;
-  // After the server, whose answers it gives, so that it ends first.
+  // Declared after the server, whose requests it answers, so that it is destroyed first.
   detail::ModelWorker worker_;
 };
 

@@ -12,8 +12,8 @@ namespace {
 
 constexpr const char* loss_function = "compute_average_loss";
 
-/// As TensorFlow: weights of one axis more lose it loss_function its extent is 1, those of one less
-/// get it.
+/// Multiplies a loss by weights. Like TensorFlow, squeezes the last axis of weights that have one
+/// more axis than the loss, if its extent is 1, and expands those that have one less.
 DTensor weighted(const DTensor& loss, DTensor weight) {
   if (weight.rank() == loss.rank() + 1 && weight.size(-1) == 1) {
     weight = ops::squeeze(weight, {-1});
@@ -36,7 +36,7 @@ DTensor compute_average_loss(const DTensor& per_example_loss, const DTensor& sam
   const int64_t rows = global_batch_size.value_or(per_example_loss.shape()[0]);
   if (rows < 1) {
     throw ConfigError(str(loss_function, ", global_batch_size"), "a batch has at least one row",
-                      str(rows), "leave it out for the rows that there are");
+                      str(rows), "leave it out to divide by the actual rows");
   }
   const DTensor loss =
       sample_weight.defined() ? weighted(per_example_loss, sample_weight) : per_example_loss;

@@ -13,16 +13,16 @@ namespace {
 
 constexpr const char* central_name = "CentralStorageStrategy";
 
-/// Weights rest whole on one device, and operations read them in the layouts that they would rest
-/// in without it. Slots rest with them, so what the rules say of slots does not count.
+/// Stores weights on one device; operations read them in the layouts that the layout map assigns.
+/// Slots are stored with their weights, so layout rules for slots have no effect.
 class CentralPlacement final : public WeightPlacement {
  public:
-  /// A mesh of another name than the batch's is never equal to it.
+  /// The dimension's name differs from "batch", so that the meshes are never equal.
   explicit CentralPlacement(Device device) : storage_(create_mesh({{"storage", 1}}, {device})) {}
-  Placement rest(const Placement& wanted) const override {
-    Placement placement = wanted;
-    if (!placement.use) placement.use = wanted.layout;
-    placement.layout = Layout::replicated(storage_, wanted.layout.rank());
+  Placement rest(const Placement& requested) const override {
+    Placement placement = requested;
+    if (!placement.use) placement.use = requested.layout;
+    placement.layout = Layout::replicated(storage_, requested.layout.rank());
     placement.slots = std::nullopt;
     return placement;
   }
@@ -36,15 +36,15 @@ class CentralPlacement final : public WeightPlacement {
 
 struct CentralStorageStrategy::Devices {
   explicit Devices(const CentralStorageOptions& options)
-      : compute(devices_named(str(central_name, ", compute_devices"), options.compute_devices)) {
+      : compute(parse_devices(str(central_name, ", compute_devices"), options.compute_devices)) {
     const int processes = process_count();
     if (processes > 1) {
-      throw ConfigError(central_name, "variables of one process rest on one of its devices",
+      throw ConfigError(central_name, "central storage supports one process only",
                         str("a run of ", processes, " processes"),
                         "use MultiWorkerMirroredStrategy, or start one process");
     }
     if (!options.parameter_device.empty()) {
-      parameter = device_named(str(central_name, ", parameter_device"), options.parameter_device);
+      parameter = parse_device(str(central_name, ", parameter_device"), options.parameter_device);
     } else if (compute.size() == 1) {
       parameter = compute[0];
     }

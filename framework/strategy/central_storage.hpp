@@ -9,26 +9,26 @@ namespace tessera::strategy {
 
 /// The options of CentralStorageStrategy.
 struct CentralStorageOptions {
-  /// "/gpu:0", "cpu:1": the replicas. Empty: all GPUs, else one CPU.
+  /// Devices of the replicas, "/gpu:0" or "cpu:1" (default: all GPUs, or one CPU without any).
   std::vector<std::string> compute_devices = {};
-  /// Where variables rest. Empty: the CPU; beside a single compute device, that one.
+  /// Device that stores variables (default: the CPU, or the compute device if there is only one).
   std::string parameter_device = "";
 };
 
-/// Environment rest on one device, the computation runs on all (tf.distribute.experimental's
-/// CentralStorageStrategy): weights and optimizer slots lie once, on the parameter device; a step
-/// copies weights to the compute devices, adds up gradients over them and updates where the weights
-/// rest. The numbers are MirroredStrategy's.
+/// Stores variables on one device and computes on all (tf.distribute.experimental's
+/// CentralStorageStrategy). The parameter device holds the only copy of weights and optimizer
+/// slots; a step copies weights to the compute devices, sums gradients over them and updates the
+/// weights on the parameter device. Results are the same as MirroredStrategy's.
 ///
-/// Environment are read with read(), not value(), in loops of one's own. Virtual CPUs share memory,
-/// so that nothing is copied between them. For one process.
+/// Custom loops read variables with read(), not value(). Virtual CPUs share memory, so nothing is
+/// copied between them. Single-process only.
 class CentralStorageStrategy : public Strategy {
  public:
-  /// Throws MeshError for what is no device of this process, or devices that repeat or are of both
-  /// kinds; ConfigError in a run of several processes.
+  /// Throws MeshError for names that are not devices of this process, repeat, or mix CPUs and GPUs;
+  /// ConfigError in a run of several processes.
   explicit CentralStorageStrategy(const CentralStorageOptions& options = {});
 
-  /// What variables rest on, "cpu:0".
+  /// Returns the device that stores variables, such as "cpu:0".
   const std::string& parameter_device() const { return parameter_device_; }
 
  private:

@@ -10,22 +10,22 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Those variables of an environment whose names `shows` tells.
+/// Returns an environment with only the variables whose names `keep` accepts.
 template <class Shows>
-EnvironmentLookup part_of(const EnvironmentLookup& environment, const Shows& shows) {
+EnvironmentLookup filtered(const EnvironmentLookup& environment, const Shows& keep) {
   return [=](const char* name) -> const char* {
-    if (!shows(std::string(name))) return nullptr;
+    if (!keep(std::string(name))) return nullptr;
     return environment ? environment(name) : std::getenv(name);
   };
 }
 
 Cluster from_tf_config(const EnvironmentLookup& environment) {
   return find_cluster(
-      {}, part_of(environment, [](const std::string& name) { return name == "TF_CONFIG"; }));
+      {}, filtered(environment, [](const std::string& name) { return name == "TF_CONFIG"; }));
 }
 
 Cluster from_slurm(const EnvironmentLookup& environment) {
-  return find_cluster({}, part_of(environment, [](const std::string& name) {
+  return find_cluster({}, filtered(environment, [](const std::string& name) {
                         return name.rfind("SLURM_", 0) == 0 || name.rfind("MASTER_", 0) == 0;
                       }));
 }

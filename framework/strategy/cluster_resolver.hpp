@@ -8,25 +8,25 @@
 
 namespace tessera::strategy {
 
-/// The cluster that TF_CONFIG describes, and nothing else
-/// (tf.distribute.cluster_resolver.TFConfigClusterResolver); alone where it is not set. Throws
-/// ConfigError as find_cluster().
+/// The cluster that TF_CONFIG describes; other sources are ignored
+/// (tf.distribute.cluster_resolver.TFConfigClusterResolver). A single process if it is not set.
+/// Throws ConfigError, as find_cluster() does.
 struct TFConfigClusterResolver : Cluster {
-  explicit TFConfigClusterResolver(const detail::EnvironmentLookup& environment = {});
+  explicit TFConfigClusterResolver(const EnvironmentLookup& environment = {});
 };
 
-/// The cluster that Slurm's variables describe, and nothing else
-/// (tf.distribute.cluster_resolver.SlurmClusterResolver); alone outside of a job of several tasks.
-/// Throws ConfigError as find_cluster().
+/// The cluster that Slurm's variables describe; other sources are ignored
+/// (tf.distribute.cluster_resolver.SlurmClusterResolver). A single process outside of a job of
+/// several tasks. Throws ConfigError, as find_cluster() does.
 struct SlurmClusterResolver : Cluster {
-  explicit SlurmClusterResolver(const detail::EnvironmentLookup& environment = {});
+  explicit SlurmClusterResolver(const EnvironmentLookup& environment = {});
 };
 
-/// "host:port" of all tasks by type: "chief", "worker", "ps", "evaluator".
+/// Addresses "host:port" of all tasks by type: "chief", "worker", "ps", "evaluator".
 using ClusterSpec = std::map<std::string, std::vector<std::string>>;
 
-/// A cluster by hand (tf.distribute.cluster_resolver.SimpleClusterResolver): what TF_CONFIG would
-/// say, whose keys errors name. Throws ConfigError as find_cluster().
+/// A cluster given explicitly (tf.distribute.cluster_resolver.SimpleClusterResolver), checked like
+/// TF_CONFIG, whose keys appear in errors. Throws ConfigError, as find_cluster() does.
 struct SimpleClusterResolver : Cluster {
   SimpleClusterResolver(const ClusterSpec& cluster_spec, const std::string& task_type, int task_id);
 };

@@ -14,7 +14,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// An epoch of data that every process reads its own rows of.
+/// An epoch of a dataset that all processes share, each reading its own rows.
 class SharedBatches final : public DistributedDataset::Batches {
  public:
   SharedBatches(const DatasetHandle& data, const LayoutMap& layouts,

@@ -11,37 +11,38 @@
 
 namespace tessera::strategy {
 
-/// Which part of the input a process makes (tf.distribute.InputContext).
+/// The part of the input that a process provides (tf.distribute.InputContext).
 struct InputContext {
-  int num_input_pipelines = 1;  ///< processes that read
-  int input_pipeline_id = 0;    ///< which of them this is
+  int num_input_pipelines = 1;  ///< number of processes that read data
+  int input_pipeline_id = 0;    ///< index of this process among them
   int64_t num_replicas_in_sync = 1;
-  /// Throws ConfigError unless the replicas divide it.
+  /// Throws ConfigError if the batch size is not divisible by the number of replicas.
   int64_t get_per_replica_batch_size(int64_t global_batch_size) const;
 };
 
-/// Makes the data of one process.
+/// Creates the dataset of one process.
 using DatasetFunction = std::function<DatasetHandle(const InputContext&)>;
 
-/// How a strategy deals a dataset out.
+/// The options of distributed datasets.
 struct DistributeOptions {
-  /// Rows of a global batch, or in distribute_datasets_from_function of a replica's; streams have
-  /// batches of their own.
+  /// Rows of a global batch; in distribute_datasets_from_function, rows of a replica's batch.
+  /// Ignored for streams, which are batched already.
   int64_t batch_size = 32;
-  bool shuffle = false;  ///< whether each epoch has its rows in an order of its own
-  Seed seed = {};        ///< what the epochs' orders follow from, with their numbers
+  bool shuffle = false;  ///< whether to shuffle the rows anew in each epoch
+  Seed seed = {};        ///< seed of the orders, together with the epoch's number
 };
 
-/// Data as batches that are cut over the replicas of a strategy (tf.distribute.DistributedDataset):
+/// A dataset as batches that are sharded over the replicas of a strategy
+/// (tf.distribute.DistributedDataset):
 ///
 ///     for (const Batch& batch : batches) mirrored.run(train_step, batch);
 ///
-/// Each range-for and each iterate() begins with the first batch again; with shuffle, of the next
-/// epoch. Copies share the epochs that were begun.
+/// Each range-for loop and each iterate() starts a new epoch, with a new order if shuffled. Copies
+/// share the epoch counter.
 class DistributedDataset {
  public:
-  /// Batches one after the other; nothing after the last. Collective over processes that make their
-  /// own data.
+  /// The batches of an epoch, in order; next() returns nothing after the last. Collective if
+  /// processes create their own datasets.
   class Batches {
    public:
     virtual ~Batches() = default;
@@ -66,7 +67,7 @@ class DistributedDataset {
     std::optional<Batch> batch_;
   };
 
-  /// `start` gives the batches of an epoch, counted from 0.
+  /// Returns the batches of an epoch, counted from 0.
   using Start = std::function<std::shared_ptr<Batches>(int64_t epoch)>;
   explicit DistributedDataset(Start start);
 

@@ -8,7 +8,7 @@
 #include <tessera/framework/strategy/one_device_strategy.hpp>
 #include <tessera/framework/strategy/tpu_strategy.hpp>
 
-namespace tessera::detail {
+namespace tessera {
 
 const std::vector<std::string>& strategy_names() {
   static const std::vector<std::string> names = {
@@ -16,7 +16,7 @@ const std::vector<std::string>& strategy_names() {
   return names;
 }
 
-}  // namespace tessera::detail
+}  // namespace tessera
 
 namespace tessera::strategy {
 
@@ -44,7 +44,7 @@ void check_one(const std::string& name, std::optional<int64_t> devices) {
 std::shared_ptr<const Strategy> make_strategy(const std::string& name,
                                               std::optional<int64_t> devices) {
   if (devices && *devices < 1) {
-    throw ConfigError(where_devices, "a strategy has one device at least", str(*devices),
+    throw ConfigError(where_devices, "a strategy needs at least one device", str(*devices),
                       "pass 1 or more");
   }
   if (name == "mirrored") {
@@ -65,7 +65,7 @@ std::shared_ptr<const Strategy> make_strategy(const std::string& name,
   }
   if (name == "default") {
     check_one(name, devices);
-    // It outlives every scope, whoever holds it.
+    // A static object: the pointer needs no owner.
     return {std::shared_ptr<const Strategy>(), &default_strategy()};
   }
   throw ConfigError("make_strategy, name", "one of tf.distribute's strategies", in_quotes(name),

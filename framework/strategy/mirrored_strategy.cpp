@@ -9,7 +9,7 @@ using namespace tessera::detail;
 namespace {
 
 Mesh mirrored_mesh(const MirroredOptions& options) {
-  const auto devices = devices_named("MirroredStrategy, devices", options.devices);
+  const auto devices = parse_devices("MirroredStrategy, devices", options.devices);
   const MeshDims dims = {{"batch", std::ssize(devices)}};
   if (!options.cross_device_ops) return create_mesh(dims, devices);
   std::vector<int64_t> ids;

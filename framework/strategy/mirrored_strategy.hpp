@@ -11,18 +11,19 @@ namespace tessera::strategy {
 
 /// The options of MirroredStrategy.
 struct MirroredOptions {
-  /// One replica each: "/gpu:0", "cuda:1", "cpu:0". None: all GPUs, or one CPU without them.
+  /// Devices, one per replica: "/gpu:0", "cuda:1", "cpu:0" (default: all GPUs, or one CPU without
+  /// any).
   std::vector<std::string> devices = {};
-  /// How gradients are added up: NcclAllReduce(), HierarchicalCopyAllReduce(),
-  /// ReductionToOneDevice(). Absent: as the devices allow.
+  /// All-reduce of gradients: NcclAllReduce(), HierarchicalCopyAllReduce() or
+  /// ReductionToOneDevice() (default: depends on the devices).
   std::optional<CrossDeviceOps> cross_device_ops = std::nullopt;
 };
 
-/// Every device of this process holds all weights and computes on its part of a batch
+/// Replicates weights on all devices of this process; each computes on its shard of a batch
 /// (tf.distribute.MirroredStrategy).
 class MirroredStrategy final : public Strategy {
  public:
-  /// Throws MeshError for a device that there is not, or one named twice.
+  /// Throws MeshError for a device that does not exist or is named twice.
   explicit MirroredStrategy(const MirroredOptions& options = {});
 };
 

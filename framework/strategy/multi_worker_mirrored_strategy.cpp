@@ -13,20 +13,19 @@ namespace {
 Mesh workers_mesh(const MultiWorkerMirroredOptions& options) {
   if (options.devices_per_worker < 1) {
     throw ConfigError("MultiWorkerMirroredStrategy, devices_per_worker",
-                      "each worker has one device at least", str(options.devices_per_worker),
+                      "each worker needs at least one device", str(options.devices_per_worker),
                       "pass 1 or more");
   }
-  const CommunicationImplementation wanted = options.communication_options.implementation;
-  const bool gpus = wanted != CommunicationImplementation::ring && gpu_count() > 0;
+  const CommunicationImplementation requested = options.communication_options.implementation;
+  const bool gpus = requested != CommunicationImplementation::ring && gpu_count() > 0;
   DistributedOptions distributed = options.distributed;
   distributed.devices = options.devices_per_worker;
   distributed.device_type = gpus ? Device::Type::cuda : Device::Type::cpu;
   if (const auto timeout = options.communication_options.timeout) distributed.timeout = *timeout;
   const Mesh mesh = create_distributed_mesh({{"batch", -1}}, distributed);
-  if (wanted == CommunicationImplementation::nccl && !gpus) {
+  if (requested == CommunicationImplementation::nccl && !gpus) {
     warn_once(mesh,
-              "MultiWorkerMirroredStrategy: NCCL is asked for, but there are no GPUs; goes on with "
-              "RING");
+              "MultiWorkerMirroredStrategy: NCCL was requested, but there are no GPUs; using RING");
   }
   return mesh;
 }

@@ -8,36 +8,37 @@
 
 namespace tessera::strategy {
 
-/// What carries values between workers (tf.distribute.experimental.CommunicationImplementation).
-/// `ring`: Gloo and shared memory, between CPUs; `nccl`: NCCL, between GPUs; `automatic`: nccl
-/// where this process has a GPU, else ring.
+/// Communication library between workers (tf.distribute.experimental.CommunicationImplementation).
+/// `ring`: Gloo and shared memory, for CPUs; `nccl`: NCCL, for GPUs; `automatic`: nccl if this
+/// process has a GPU, ring otherwise.
 enum class CommunicationImplementation : uint8_t { automatic, ring, nccl };
 
-/// tf.distribute.experimental.CommunicationOptions. How many bytes of gradients are sent at once is
-/// CompileOptions::bucket_cap_mb.
+/// Options of the communication between workers (tf.distribute.experimental.CommunicationOptions).
+/// The size of gradient buckets is CompileOptions::bucket_cap_mb.
 struct CommunicationOptions {
-  /// What carries values between workers; automatic: by whether this process has a GPU.
+  /// The library to use.
   CommunicationImplementation implementation = CommunicationImplementation::automatic;
-  /// How long a process that others wait for is given; absent: DistributedOptions::timeout.
+  /// Timeout of a process that others wait for (default: DistributedOptions::timeout).
   std::optional<std::chrono::milliseconds> timeout = std::nullopt;
 };
 
 /// The options of MultiWorkerMirroredStrategy.
 struct MultiWorkerMirroredOptions {
-  CommunicationOptions communication_options = {};  ///< how workers exchange values
-  /// Replicas on each worker: virtual CPUs, or GPUs.
+  CommunicationOptions communication_options = {};  ///< communication between workers
+  /// Number of replicas on each worker: GPUs, or virtual CPUs.
   int64_t devices_per_worker = 1;
-  /// What beats the environment, and patience. `devices` and `device_type` are not read.
+  /// Cluster settings, which override the environment, and timeouts. `devices` and `device_type`
+  /// are ignored.
   DistributedOptions distributed = {};
 };
 
-/// Mirrored over the devices of all chief and worker tasks that TF_CONFIG, or what else
-/// find_cluster() reads, names (tf.distribute.MultiWorkerMirroredStrategy); without any, of this
-/// process.
+/// Replicates weights on the devices of all chief and worker tasks of the cluster
+/// (tf.distribute.MultiWorkerMirroredStrategy). find_cluster() reads the cluster from TF_CONFIG or
+/// its other sources; without any it is this process alone.
 class MultiWorkerMirroredStrategy final : public Strategy {
  public:
-  /// Collective. Without GPUs `nccl` goes on as `ring`, with a warning, as TensorFlow does. Throws
-  /// as create_distributed_mesh() does, ConfigError also for less than one device.
+  /// Collective. Without GPUs `nccl` falls back to `ring`, with a warning, as in TensorFlow. Throws
+  /// what create_distributed_mesh() throws, and ConfigError for less than one device.
   explicit MultiWorkerMirroredStrategy(const MultiWorkerMirroredOptions& options = {});
 };
 

@@ -8,6 +8,6 @@ using namespace tessera::detail;
 
 OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
     : Strategy("OneDeviceStrategy",
-               create_mesh({{"batch", 1}}, {device_named("OneDeviceStrategy, device", device)})) {}
+               create_mesh({{"batch", 1}}, {parse_device("OneDeviceStrategy, device", device)})) {}
 
 }  // namespace tessera::strategy

@@ -6,10 +6,11 @@
 
 namespace tessera::strategy {
 
-/// Weights, batches and computations on one device (tf.distribute.OneDeviceStrategy).
+/// Stores weights and batches and computes on one device (tf.distribute.OneDeviceStrategy).
 class OneDeviceStrategy final : public Strategy {
  public:
-  /// "/gpu:0", "cuda:1", "cpu:0". Throws MeshError for a device that there is not.
+  /// Takes a name such as "/gpu:0", "cuda:1" or "cpu:0". Throws MeshError for a device that does
+  /// not exist.
   explicit OneDeviceStrategy(const std::string& device);
 };
 

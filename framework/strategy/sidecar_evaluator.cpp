@@ -22,7 +22,7 @@ using namespace tessera::detail;
 namespace {
 
 constexpr const char* evaluator_name = "SidecarEvaluator";
-/// Longest sleep before a signal is looked for.
+/// Maximum sleep between checks for a signal.
 constexpr std::chrono::milliseconds slice(50);
 
 void require(bool holds, const char* option, const std::string& expected,
@@ -43,14 +43,14 @@ void sleep_for(std::chrono::milliseconds time) {
   }
 }
 
-/// When a checkpoint was written; the beginning of time for one that has gone.
+/// Returns when a checkpoint was written; the minimum time if it has been removed.
 std::filesystem::file_time_type time_of(const CheckpointEntry& entry) {
   std::error_code gone;
   const auto time = std::filesystem::last_write_time(entry.folder, gone);
   return gone ? std::filesystem::file_time_type::min() : time;
 }
 
-/// What was written last comes first; of one time, the higher step.
+/// Returns the checkpoints in descending order of time written, then of step.
 std::vector<CheckpointEntry> newest_first(const std::string& folder) {
   std::vector<std::pair<std::filesystem::file_time_type, CheckpointEntry>> dated;
   for (const CheckpointEntry& entry : list_checkpoints(folder)) {
@@ -87,7 +87,7 @@ class Watch {
   int64_t run() {
     while (!options_.max_evaluations || count_ < *options_.max_evaluations) {
       throw_if_stopped();
-      // Asked before the look: what is written last is seen by it.
+      // Called before the check, which thus sees the last checkpoint.
       const bool over = options_.over && options_.over();
       if (evaluate_newest()) continue;
       if (over) break;
@@ -97,7 +97,7 @@ class Watch {
   }
 
  private:
-  /// Whether there was a checkpoint that is new; of several, the newest that can be read.
+  /// Evaluates the newest readable checkpoint; returns whether there was a new one.
   bool evaluate_newest() {
     for (const CheckpointEntry& entry : newest_first(options_.checkpoint_dir)) {
       if (log_.has(entry.step)) return false;
@@ -116,7 +116,7 @@ class Watch {
     } catch (const CheckpointMismatch&) {
       throw;
     } catch (const FileError& error) {
-      // The training removes old ones while they are read.
+      // Training may remove old checkpoints while they are read.
       if (!is_checkpoint(entry.folder)) return false;
       damaged_.insert({entry.step, time_of(entry)});
       std::cerr << "Warning: a checkpoint is not evaluated: " << error.what() << '\n';

@@ -14,38 +14,39 @@ namespace tessera::strategy {
 
 /// The options of SidecarEvaluator.
 struct SidecarEvaluatorOptions {
-  std::string checkpoint_dir;  ///< folder of the checkpoints, which is watched; needed
-  DatasetHandle data = {};     ///< what is evaluated on; needed
-  int64_t batch_size = 32;     ///< rows of a global batch; a stream has batches of its own
-  /// Batches of an evaluation at most; absent: all.
+  std::string checkpoint_dir;  ///< folder of the checkpoints to watch; required
+  DatasetHandle data = {};     ///< evaluation data; required
+  int64_t batch_size = 32;     ///< rows of a global batch; ignored for streams
+  /// Maximum number of batches per evaluation (default: all).
   std::optional<int64_t> steps = std::nullopt;
-  /// Evaluations after which start() returns; absent: when `over` says so.
+  /// Number of evaluations after which start() returns (default: until `over` returns true).
   std::optional<int64_t> max_evaluations = std::nullopt;
-  std::vector<CallbackHandle> callbacks = {};  ///< told of each evaluation
-  /// Folder of TensorBoard's event files, "validation" in it; empty: none.
+  std::vector<CallbackHandle> callbacks = {};  ///< callbacks of each evaluation
+  /// Folder whose subfolder "validation" gets TensorBoard's event files (default: none).
   std::string log_dir = "";
-  /// CSV file that gets a line for each evaluation: step, checkpoint, loss, metrics. Empty:
-  /// evaluations.csv in `checkpoint_dir`.
+  /// CSV file that gets one line per evaluation: step, checkpoint, loss, metrics (default:
+  /// evaluations.csv in `checkpoint_dir`).
   std::string csv = "";
-  /// How long to wait before the folder is looked at again, if nothing new was there.
+  /// Interval of checks of the folder while there is nothing new.
   std::chrono::milliseconds poll = std::chrono::seconds(1);
-  int verbose = 1;  ///< 0 silent, else a line for each evaluation
-  /// Whether no further checkpoint comes; asked between looks at the folder. The newest one is
-  /// evaluated all the same. Empty: never.
+  int verbose = 1;  ///< 0: silent, otherwise one line per evaluation
+  /// Returns whether training is over (default: never). Called before each check of the folder, so
+  /// that the last checkpoint is still evaluated.
   std::function<bool()> over = {};
 };
 
-/// Evaluates a compiled model on the checkpoints that a training writes, each newest one once,
-/// while it goes on (tf.keras.utils.SidecarEvaluator): the program of the task "evaluator". Prints
-/// a line for each and writes its metrics, under tags as "evaluation_loss_vs_iterations". Newest is
-/// what was written last. Checkpoints that go while they are read are passed over, damaged ones
-/// with a warning; one of another model is an error. Steps that the CSV file has are not repeated.
+/// Evaluates the newest checkpoint of a running training, each once
+/// (tf.keras.utils.SidecarEvaluator): the program of the task "evaluator". Takes a compiled model,
+/// prints a line per evaluation and writes its metrics, under tags such as
+/// "evaluation_loss_vs_iterations". The newest checkpoint is the one written last. Checkpoints
+/// removed while they are read are skipped, damaged ones with a warning; one of another model is an
+/// error. Steps already in the CSV file are not repeated.
 class SidecarEvaluator {
  public:
   /// Throws ConfigError for options that are missing or out of range.
   SidecarEvaluator(const ModelHandle& model, SidecarEvaluatorOptions options);
-  /// Returns the number of evaluations. Throws Interrupted on a signal, what evaluate() throws, and
-  /// FileError where metrics cannot be written.
+  /// Runs until max_evaluations or `over`; returns the number of evaluations. Throws Interrupted on
+  /// a signal, FileError if metrics cannot be written, and what evaluate() throws.
   int64_t start();
 
  private:

@@ -18,11 +18,11 @@ namespace {
 using strategy::default_strategy;
 using strategy::Strategy;
 
-/// What the thread's strategy becomes: null for the default one.
+/// Returns the thread's strategy in a scope of `strategy`; null for the default one.
 const Strategy* entered(const Strategy& strategy) {
-  const Strategy* const wanted = &strategy == &default_strategy() ? nullptr : &strategy;
+  const Strategy* const requested = &strategy == &default_strategy() ? nullptr : &strategy;
   const Strategy* const current = thread_state().strategy;
-  if (!current || current == wanted) return wanted;
+  if (!current || current == requested) return requested;
   throw StateError(strategy.name() + "::scope", "scopes of several strategies do not nest",
                    "scope() inside that of " + current->name(), "leave the other scope first");
 }
@@ -42,13 +42,13 @@ using namespace tessera::detail;
 
 namespace {
 
-/// What there is outside of all scopes; scope() and run() change nothing.
+/// The strategy outside of all scopes.
 class DefaultStrategy final : public Strategy {
  public:
   DefaultStrategy() : Strategy("DefaultStrategy", Mesh()) {}
 };
 
-bool is_cut_over_batch(const DTensor& value, int64_t axis) {
+bool is_sharded_over_batch(const DTensor& value, int64_t axis) {
   const std::vector<int>& dims = value.layout().axis(axis);
   return std::find(dims.begin(), dims.end(), value.mesh().find("batch")) != dims.end();
 }
@@ -65,24 +65,25 @@ void check_defined(const char* where, const DTensor& value) {
   throw StateError(where, "the value is a tensor", "an undefined one", "pass what run() returned");
 }
 
-/// Shards of axis 0 added up.
+/// Returns the sum of the shards of axis 0.
 DTensor sum_of_shards(const DTensor& value) {
   const int64_t shards = value.layout().num_shards(0);
   const int64_t rows = value.shape()[0];
   if (rows % shards != 0) {
-    throw ShapeError("reduce", str("without an axis, all ", shards, " replicas hold as many rows"),
-                     str(rows, " rows"), "pass an axis: 0 adds up all rows");
+    throw ShapeError("reduce",
+                     str("without an axis, all ", shards, " replicas must hold equally many rows"),
+                     str(rows, " rows"), "pass an axis: 0 sums over all rows");
   }
-  Shape apart = {shards, rows / shards};
-  apart.insert(apart.end(), value.shape().begin() + 1, value.shape().end());
-  return ops::sum(ops::reshape(value, apart), {0});
+  Shape split = {shards, rows / shards};
+  split.insert(split.end(), value.shape().begin() + 1, value.shape().end());
+  return ops::sum(ops::reshape(value, split), {0});
 }
 
 ReduceOp reduce_op(const std::string& op) {
   if (op == "SUM" || op == "sum") return ReduceOp::sum;
   if (op == "MEAN" || op == "mean") return ReduceOp::mean;
   const std::array<std::string, 2> known = {"SUM", "MEAN"};
-  throw ConfigError("reduce, reduce_op", "values are added up or averaged", in_quotes(op),
+  throw ConfigError("reduce, reduce_op", "must be \"SUM\" or \"MEAN\"", in_quotes(op),
                     suggestion(op, known));
 }
 
@@ -111,7 +112,7 @@ DTensor Strategy::reduce(ReduceOp op, const DTensor& value, std::optional<int64_
     const int64_t along = checked_axis("reduce, axis", value, *axis);
     result = op == ReduceOp::sum ? ops::sum(value, {along}) : ops::mean(value, {along});
   } else {
-    if (value.rank() > 0 && is_cut_over_batch(value, 0)) result = sum_of_shards(value);
+    if (value.rank() > 0 && is_sharded_over_batch(value, 0)) result = sum_of_shards(value);
     if (op == ReduceOp::mean) result = result / static_cast<double>(num_replicas_in_sync());
   }
   return ops::relayout(result, Layout::replicated(result.mesh(), result.rank()));
@@ -130,11 +131,12 @@ double Strategy::reduce(const std::string& op, double value) const {
 at::Tensor Strategy::gather(const DTensor& value, int64_t axis) const {
   check_defined("gather", value);
   const int64_t along = checked_axis("gather, axis", value, axis);
-  if (num_replicas_in_sync() > 1 && !is_cut_over_batch(value, along)) {
-    throw LayoutError("gather", str("the value is cut over replicas along axis ", axis),
+  if (num_replicas_in_sync() > 1 && !is_sharded_over_batch(value, along)) {
+    throw LayoutError("gather",
+                      str("the value must be sharded over the replicas along axis ", axis),
                       value.layout().describe(), "use full(): it is the same on all replicas");
   }
-  // full() may be the memory of the value.
+  // full() may share the value's memory.
   return value.full().clone();
 }
 

@@ -18,8 +18,8 @@ class Strategy;
 
 namespace tessera::detail {
 
-/// While alive, a strategy is the current one of this thread: variables are made and models
-/// compiled where it says.
+/// Makes a strategy the current one of this thread: variables are created and models compiled on
+/// its mesh.
 class StrategyScope {
  public:
   /// Throws StateError inside another strategy's scope.
@@ -28,18 +28,18 @@ class StrategyScope {
 
  private:
   ScopedValue<const strategy::Strategy*> strategy_;
-  std::optional<DefaultMeshScope> mesh_;  ///< none for a strategy that changes nothing
+  std::optional<DefaultMeshScope> mesh_;  ///< empty for the default strategy
 };
 
 }  // namespace tessera::detail
 
 namespace tessera::strategy {
 
-/// How values of several replicas become one (tf.distribute.ReduceOp).
+/// Reduction of the values of several replicas (tf.distribute.ReduceOp).
 enum class ReduceOp : uint8_t { sum, mean };
 
-/// Base of all strategies (tf.distribute.Strategy): what a training that is written for one device
-/// does on several.
+/// Base class of all strategies (tf.distribute.Strategy), which run training code written for one
+/// device on several.
 ///
 ///     MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}});
 ///     {
@@ -48,72 +48,74 @@ enum class ReduceOp : uint8_t { sum, mean };
 ///     }
 ///     model.fit(data, {.batch_size = 2 * strategy.num_replicas_in_sync()});
 ///
-/// A replica is a device along the dimension "batch" of mesh(). What differs from tf.distribute:
-/// run() calls its function once, on global values, not once for each replica, so that means over a
-/// batch, its normalisation (batch normalisation is synchronised) and a short last batch are exact.
-/// A value of each replica is a DTensor that is cut or pending over "batch".
+/// A replica is a device along the dimension "batch" of mesh(). Unlike tf.distribute, run() calls
+/// its function once, on global values, not once per replica, so that means over a batch, batch
+/// normalization (which is synchronized) and a short last batch are exact. A per-replica value is a
+/// DTensor that is sharded, or a partial sum, over "batch".
 class Strategy {
  public:
   virtual ~Strategy() = default;
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
-  /// tf.distribute's class name, "MirroredStrategy".
+  /// Returns tf.distribute's class name, such as "MirroredStrategy".
   const std::string& name() const { return name_; }
-  /// The devices that it computes on; dimension "batch" counts the replicas.
+  /// Returns the mesh of the compute devices; its dimension "batch" counts the replicas.
   Mesh mesh() const;
-  /// The layouts of models compiled in scope(): weights replicated, or on one device; batches cut
-  /// over "batch".
+  /// Returns the layouts of models compiled in scope(): weights replicated, or stored on one
+  /// device; batches sharded over "batch".
   LayoutMap layouts() const;
   int64_t num_replicas_in_sync() const;
 
-  /// Makes it the current strategy while the scope lives, which the strategy must outlive.
+  /// Makes this the current strategy while the returned scope exists. The strategy must outlive it.
   [[nodiscard]] virtual std::unique_ptr<detail::StrategyScope> scope() const;
 
-  /// Calls a function in scope(), once, with arguments as they are, and returns what it returns.
+  /// Calls a function once, in scope(), with unchanged arguments, and returns its result.
   template <class Function, class... Args>
   auto run(Function&& function, Args&&... args) const {
     const auto inside = scope();
     return std::invoke(std::forward<Function>(function), std::forward<Args>(args)...);
   }
 
-  /// The replicas' values as one, complete on every process. Without `axis`: of a value whose axis
-  /// 0 is cut over "batch", the sum of its shards, which must be of one size; of any other, which
-  /// is the sum of what replicas add to it, that sum itself. `mean` divides by
-  /// num_replicas_in_sync().
-  /// With `axis`, the sum or mean of all elements along it, over all replicas. Recorded on tapes.
-  /// Collective. Throws ShapeError for an axis that it lacks or shards of several sizes.
+  /// Reduces the replicas' values to one that is replicated on all devices.
+  /// Without `axis`: if axis 0 is sharded over "batch", adds the shards, which must have equal
+  /// sizes; any other value is already the sum over the replicas (a partial sum is resolved).
+  /// `mean` then divides by num_replicas_in_sync(). With `axis`: returns the sum or mean of all
+  /// elements along it, over all replicas. Recorded on tapes. Collective. Throws ShapeError for an
+  /// axis out of range or shards of different sizes.
   DTensor reduce(ReduceOp op, const DTensor& value,
                  std::optional<int64_t> axis = std::nullopt) const;
-  /// reduce() by tf.distribute's name, "SUM" or "MEAN". Throws ConfigError for another one.
+  /// Like reduce() above, with tf.distribute's name of the operation, "SUM" or "MEAN". Throws
+  /// ConfigError for an unknown name.
   DTensor reduce(const std::string& op, const DTensor& value,
                  std::optional<int64_t> axis = std::nullopt) const;
-  /// reduce() of a number that is the same on all replicas: that number.
+  /// Returns `value`, which is the same on all replicas. Throws ConfigError for an unknown name.
   double reduce(const std::string& op, double value) const;
-  /// What replicas hold of a value along `axis`, joined; on the host of every process. Collective.
-  /// Throws ShapeError for an axis that it lacks, LayoutError unless it is cut over replicas there
-  /// or there is one replica.
+  /// Concatenates the replicas' shards along `axis`, on the host of every process. Collective.
+  /// Throws ShapeError for an axis out of range, LayoutError if there are several replicas and
+  /// `axis` is not sharded over them.
   at::Tensor gather(const DTensor& value, int64_t axis) const;
-  /// What each replica of this process holds, on the host: its shard; of a value that is complete
-  /// or pending, the value. Collective for a pending one.
+  /// Returns what each replica of this process holds, on the host: its shard, or the full value if
+  /// it is replicated or a partial sum. Collective for a partial sum.
   std::vector<at::Tensor> experimental_local_results(const DTensor& value) const;
 
-  /// Global batches of the data, cut over the replicas: each process reads the rows of its own.
+  /// Returns global batches of the data, sharded over the replicas: each process reads the rows of
+  /// its own replicas.
   DistributedDataset experimental_distribute_dataset(const DatasetHandle& data,
                                                      const DistributeOptions& options = {}) const;
-  /// Batches of data that each process makes for itself: `function` is called once on each, and
-  /// what it returns holds the batches of single replicas. A global batch joins those of all
-  /// replicas; an epoch ends, with a warning, where the data of a first process do. Collective, as
-  /// are its batches: rows that replicas lack are fetched from other processes. These throw, on
-  /// every process, ShapeError where tensors differ in more than their rows.
+  /// Returns global batches of data that each process creates: `function` is called once per
+  /// process and returns a dataset of per-replica batches. A global batch joins those of all
+  /// replicas. An epoch ends, with a warning, as soon as the data of one process end. Collective,
+  /// as is iterating: rows that replicas lack are fetched from other processes. The batches throw
+  /// ShapeError, on every process, if tensors differ in more than their rows.
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& function,
                                                        const DistributeOptions& options = {}) const;
-  /// Rows in memory as data (tf.distribute's experimental_make_numpy_dataset).
+  /// Makes a dataset of rows in memory (tf.distribute's experimental_make_numpy_dataset).
   DatasetHandle experimental_make_tensor_dataset(const Examples& all) const { return all; }
 
  protected:
-  /// Variables rest where the mesh's WeightPlacement says. An undefined mesh: the default one, and
-  /// scope() changes nothing.
+  /// Variables are stored as the mesh's WeightPlacement determines. If `mesh` is undefined, the
+  /// default mesh is used and scope() changes nothing.
   Strategy(std::string name, const Mesh& mesh);
 
  private:
@@ -122,20 +124,21 @@ class Strategy {
   Mesh mesh_;
 };
 
-/// The strategy outside of all scopes: its scope() and run() change nothing.
+/// Returns the strategy outside of all scopes, whose scope() and run() change nothing.
 const Strategy& default_strategy();
-/// The strategy of this thread's scope, else the default one.
+/// Returns the strategy of this thread's innermost scope, or the default strategy.
 const Strategy& get_strategy();
-/// Whether there is another one than the default.
+/// Returns whether this thread is in the scope of a strategy other than the default one.
 bool has_strategy();
 
-/// Sum of losses of single examples, times their weights, divided by the rows of the global batch
-/// (tf.nn.compute_average_loss); 0-d. `global_batch_size`: by default the rows there are, so that a
-/// short batch is exact.
+/// Returns the sum of per-example losses times their weights, divided by the rows of the global
+/// batch (tf.nn.compute_average_loss); 0-d. `global_batch_size` defaults to the actual number of
+/// rows, so that a short batch is exact.
 DTensor compute_average_loss(const DTensor& per_example_loss, const DTensor& sample_weight = {},
                              std::optional<int64_t> global_batch_size = std::nullopt);
-/// Sum of regularization losses (tf.nn.scale_regularization_loss). Not divided by the number of
-/// replicas as there: a function that runs once adds them once.
+/// Returns the sum of regularization losses (tf.nn.scale_regularization_loss). Unlike TensorFlow,
+/// it is not divided by the number of replicas: run() calls its function once, which adds them
+/// once.
 DTensor scale_regularization_loss(const DTensor& loss);
 DTensor scale_regularization_loss(const std::vector<DTensor>& losses);
 

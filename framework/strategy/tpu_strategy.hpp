@@ -6,7 +6,7 @@
 
 namespace tessera::strategy {
 
-/// tf.distribute.TPUStrategy, which cannot be had: libtorch without XLA has no TPU devices.
+/// tf.distribute.TPUStrategy, which is not supported: libtorch without XLA has no TPU devices.
 class TPUStrategy final : public Strategy {
  public:
   /// Always throws ConfigError.

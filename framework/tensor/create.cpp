@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
@@ -20,8 +20,8 @@ namespace {
 
 Shape shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
 
-/// What a block holds of a tensor whose axis 0 begins with the global index `first`.
-at::Tensor cut(const at::Tensor& part, int64_t first, const BlockInfo& block) {
+/// Returns a block's slice of a tensor whose axis 0 begins at the global index `first`.
+at::Tensor slice_for(const at::Tensor& part, int64_t first, const BlockInfo& block) {
   at::Tensor piece = part;
   for (size_t a = 0; a < block.intervals.size(); ++a) {
     const Interval want = block.intervals[a];
@@ -34,7 +34,7 @@ at::Tensor cut(const at::Tensor& part, int64_t first, const BlockInfo& block) {
 
 void check_tensor(const at::Tensor& tensor, const Layout& layout) {
   if (!tensor.defined()) {
-    throw ShapeError("pack", "a tensor holds numbers", "an undefined tensor", "");
+    throw ShapeError("pack", "the tensor must be defined", "an undefined tensor", "");
   }
   if (!layout.defined() || tensor.dim() != layout.rank()) {
     throw LayoutError("pack", "a layout names every axis of its tensor",
@@ -43,19 +43,20 @@ void check_tensor(const at::Tensor& tensor, const Layout& layout) {
   }
 }
 
-/// False also for memory that an allocator of ours does not own, such as a user's own buffer.
+/// Whether the tensor's memory may be taken over: not if it is shared, or not owned by an
+/// allocator, such as a user's own buffer.
 bool may_take_over(const at::Tensor& tensor) {
   return tensor.use_count() == 1 && tensor.storage().use_count() == 1 &&
          tensor.storage().allocator() && tensor.is_non_overlapping_and_dense();
 }
 
-/// What a step makes of numbers of its own it makes in every step alike.
-DTensor made_constant(DTensor value) {
-  if (OpListener* const hears = tracer()) hears->constant(value);
+/// Notifies the tracer that a value is a constant of the step: it is the same in every step.
+DTensor trace_constant(DTensor value) {
+  if (OpListener* const listener = tracer()) listener->constant(value);
   return value;
 }
 
-/// Cuts what is here, from the index `first` of axis 0 on, of a tensor of a shape.
+/// Shards a tensor of global shape `shape`, of which `part` holds axis 0 from index `first` on.
 DTensor pack_part(const at::Tensor& part, int64_t first, const Shape& shape, const Layout& layout,
                   bool copy) {
   const c10::InferenceMode inference;
@@ -64,20 +65,20 @@ DTensor pack_part(const at::Tensor& part, int64_t first, const Shape& shape, con
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     const DeviceMemory::For memory(block.devices.front());
-    const at::Tensor piece = cut(part, first, block);
+    const at::Tensor piece = slice_for(part, first, block);
     const c10::Device device = block_device(sharding->mesh(), block);
     if (piece.device() != device) {
-      blocks.push_back(piece.is_cpu() ? uploaded(piece, device, /*kept=*/!copy)
+      blocks.push_back(piece.is_cpu() ? upload(piece, device, /*kept=*/!copy)
                                       : moved_to(piece, device));
     } else {
-      // A device of its own has no part of what the host read.
+      // A real device would not share memory with the host's tensor.
       blocks.push_back(copy || per_device ? piece.clone() : piece);
     }
   }
   return DTensor(sharding, std::move(blocks));
 }
 
-/// The same memory, or undefined if it cannot be taken over.
+/// Returns a tensor with the memory of `tensor`, or undefined if it cannot be taken over.
 at::Tensor taken_over(at::Tensor&& tensor) {
   if (!may_take_over(tensor)) return {};
   // Views of a tensor made outside InferenceMode would keep it alive.
@@ -99,8 +100,8 @@ void check_rows(const at::Tensor& part, Interval have, int64_t rows, const Layou
   const Interval want = axis_interval(layout, 0, rows, mesh.local_box());
   if (want.empty() || (have.lo <= want.lo && want.hi <= have.hi)) return;
   throw ShapeError("pack_rows",
-                   str("this process's shards lie in rows [", want.lo, ", ", want.hi, ")"),
-                   str("rows [", have.lo, ", ", have.hi, ")"), "pass the rows that they hold");
+                   str("this process's shards need rows [", want.lo, ", ", want.hi, ")"),
+                   str("rows [", have.lo, ", ", have.hi, ")"), "pass at least these rows");
 }
 
 Shape global_shape(const at::Tensor& shard, const Layout& layout) {
@@ -126,22 +127,22 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
     if (!block.empty) draw(std::span<const Interval>(block.intervals), out.data_ptr<float>());
     blocks[size_t(b)] = moved_to(out.to(dtype), block_device(sharding->mesh(), block));
   });
-  return made_constant(DTensor(sharding, std::move(blocks)));
+  return trace_constant(DTensor(sharding, std::move(blocks)));
 }
 
 }  // namespace
 
-DTensor pack(const at::Tensor& whole, const Layout& layout) {
-  check_tensor(whole, layout);
-  return made_constant(pack_part(whole, 0, shape_of(whole), layout, true));
+DTensor pack(const at::Tensor& tensor, const Layout& layout) {
+  check_tensor(tensor, layout);
+  return trace_constant(pack_part(tensor, 0, shape_of(tensor), layout, true));
 }
 
-DTensor pack(at::Tensor&& whole, const Layout& layout) {
+DTensor pack(at::Tensor&& tensor, const Layout& layout) {
   const c10::InferenceMode inference;
-  check_tensor(whole, layout);
-  const at::Tensor taken = taken_over(std::move(whole));
-  if (!taken.defined()) return pack(std::as_const(whole), layout);
-  return made_constant(pack_part(taken, 0, shape_of(taken), layout, false));
+  check_tensor(tensor, layout);
+  const at::Tensor taken = taken_over(std::move(tensor));
+  if (!taken.defined()) return pack(std::as_const(tensor), layout);
+  return trace_constant(pack_part(taken, 0, shape_of(taken), layout, false));
 }
 
 DTensor pack_rows(at::Tensor&& part, Interval have, int64_t rows, const Layout& layout) {
@@ -184,13 +185,14 @@ DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
     const at::Tensor& shard = per_device[i];
     blocks.push_back(shard.device() == device ? shard.clone() : moved_to(shard, device));
   }
-  return made_constant(relayout_to(DTensor(shards, std::move(blocks)), target));
+  return trace_constant(relayout_to(DTensor(shards, std::move(blocks)), target));
 }
 
 std::vector<at::Tensor> unpack(const DTensor& value) {
   if (is_abstract()) {
-    throw StateError("unpack", "the value has numbers", "a plan, which has none",
-                     "plan with a model that does not read shards");
+    throw StateError("unpack", "the value must have data",
+                     "a value of a planned step, without data",
+                     "plan a model that does not read shards");
   }
   resolve(value);
   std::vector<at::Tensor> shards;
@@ -204,7 +206,7 @@ DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout) { return pac
 DTensor detail::copy_to_mesh_value(const DTensor& value, const Layout& layout) {
   if (value.mesh() == layout.mesh()) return relayout_value(value, layout);
   if (!value.mesh().is_local()) return pack(value.full(), layout);
-  // Not through the host, and of memory that both can use no copy.
+  // Avoids the host, and copies nothing if both meshes share memory.
   const DTensor whole = relayout_value(value, Layout::replicated(value.mesh(), value.rank()));
   check_tensor(whole.blocks()[0], layout);
   return pack_part(whole.blocks()[0], 0, value.shape(), layout, false);
@@ -237,7 +239,7 @@ DTensor filled(const Shape& shape, double value, at::ScalarType dtype, const Lay
     const DeviceMemory::For memory(block.devices.front());
     blocks.push_back(at::full(extents(block.intervals), value, block_options(*sharding, block)));
   }
-  return made_constant(DTensor(sharding, std::move(blocks)));
+  return trace_constant(DTensor(sharding, std::move(blocks)));
 }
 
 DTensor filled(const Shape& shape, double value, at::ScalarType dtype) {

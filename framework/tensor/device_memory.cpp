@@ -23,7 +23,7 @@ std::atomic<bool> counting = false;
 
 }  // namespace
 
-/// Of all devices together under no_device.
+/// Bytes by device; under no_device those that count for every device.
 struct DeviceMemory::Counts {
   struct Bytes {
     int64_t now = 0, peak = 0;
@@ -43,12 +43,12 @@ struct DeviceMemory::Counts {
   }
 };
 
-std::shared_ptr<DeviceMemory::Counts>& DeviceMemory::present() {
+std::shared_ptr<DeviceMemory::Counts>& DeviceMemory::active() {
   static std::shared_ptr<Counts> counts;
   return counts;
 }
 
-/// Memory that is counted.
+/// A counted allocation.
 struct DeviceMemory::Held {
   c10::DataPtr data;
   std::shared_ptr<Counts> counts;
@@ -64,10 +64,10 @@ DeviceMemory::DeviceMemory()
     : counts_(std::make_shared<Counts>()),
       blocks_(thread_state().block_policy, BlockPolicy::per_device) {
   if (counting.exchange(true)) {
-    throw StateError("DeviceMemory", "one counts at a time", "a second one",
-                     "end the first before");
+    throw StateError("DeviceMemory", "only one may exist at a time", "a second one",
+                     "destroy the first one before");
   }
-  present() = counts_;
+  active() = counts_;
   reset_gpu_peaks();
 }
 
@@ -75,7 +75,7 @@ int64_t DeviceMemory::gpu_peak(int index) const { return detail::gpu_peak(index)
 
 DeviceMemory::~DeviceMemory() {
   counting = false;
-  present().reset();
+  active().reset();
 }
 
 int64_t DeviceMemory::peak(int64_t device) const {
@@ -88,7 +88,7 @@ DeviceMemory::For::For(int64_t device) : device_(thread_state().device, device) 
 
 c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   if (!counting.load(std::memory_order_acquire)) return memory;
-  const std::shared_ptr<Counts> counts = present();
+  const std::shared_ptr<Counts> counts = active();
   if (!counts) return memory;
   auto held = std::make_unique<Held>();
   void* const data = memory.get();

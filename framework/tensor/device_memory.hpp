@@ -14,12 +14,12 @@ namespace detail {
 enum class BlockPolicy : uint8_t;
 }
 
-/// Counts the memory of tensors that are made while it lives: on GPUs by GPU, on the host by the
-/// device of this process that they are made for. There virtual devices count as real ones do, so
-/// that a program can be tried for a size of device without it. Tensors that its thread places
-/// meanwhile have a block of their own on each device, which virtual devices share otherwise;
-/// weights are placed by compile(). What is made for no device in particular counts for all of
-/// them, tensors below 1 KiB for none.
+/// Measures the peak memory of tensors made during its lifetime: per GPU, and on the host per
+/// device of this process, virtual devices included, so that one can find out without the hardware
+/// whether a model fits a device. While it lives, its thread places one block per device
+/// (BlockPolicy::per_device), which virtual devices otherwise share; so construct it before
+/// compile(), which places the weights. Memory of no particular device counts for every device;
+/// host tensors below 1 KiB are not counted.
 ///
 ///     DeviceMemory memory;
 ///     model.compile({.optimizer = optimizer, .loss = "mse", .mesh = mesh});
@@ -32,16 +32,15 @@ class DeviceMemory {
   DeviceMemory(const DeviceMemory&) = delete;
   DeviceMemory& operator=(const DeviceMemory&) = delete;
 
-  /// The most bytes that device `device` (a position in Mesh::local_devices()) held at a time; for
-  /// -1 what was made for no device in particular.
+  /// Returns the peak bytes of device `device` (an index into Mesh::local_devices()); for -1, of
+  /// memory made for no particular device.
   int64_t peak(int64_t device) const;
 
-  /// The most bytes that tensors on the GPU "cuda:index" held at a time since then, as ATen's
-  /// allocator counts them; those that were there before are among them. Throws ConfigError for a
-  /// GPU that is not there.
+  /// Returns the peak bytes of tensors on the GPU "cuda:index" since construction, by ATen's
+  /// allocator's count, which includes earlier tensors. Throws ConfigError for a missing GPU.
   int64_t gpu_peak(int index) const;
 
-  /// For the runtime: while alive, this thread makes tensors for a device.
+  /// Attributes the tensors that this thread makes, while alive, to a device. Used by the runtime.
   class For {
    public:
     explicit For(int64_t device);
@@ -49,17 +48,25 @@ class DeviceMemory {
    private:
     detail::ScopedValue<std::optional<int64_t>> device_;
   };
-  /// For the allocator: counts memory until it is given back.
+  /// Counts memory until it is freed. Used by the allocator.
   static c10::DataPtr counted(c10::DataPtr memory, size_t bytes);
 
  private:
   struct Counts;
   struct Held;
-  /// The counts of the object that counts at present; null while none does.
-  static std::shared_ptr<Counts>& present();
+  /// Returns the counts of the DeviceMemory that is alive; null if there is none.
+  static std::shared_ptr<Counts>& active();
 
   std::shared_ptr<Counts> counts_;
   detail::ScopedValue<std::optional<detail::BlockPolicy>> blocks_;
+};
+
+/// Memory of a captured step, whose requests are planned once into one arena.
+struct StepMemory {
+  int64_t planned = 0;  ///< bytes of the arena that the plan needs
+  int64_t asked = 0;    ///< sum of the bytes of all planned requests
+  int64_t hits = 0;     ///< requests served by the plan
+  int64_t misses = 0;   ///< requests of 1 KiB and more that the usual allocator served
 };
 
 }  // namespace tessera

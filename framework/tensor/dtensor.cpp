@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -18,7 +18,7 @@ namespace {
 
 void check_present(const DTensor& value, const char* where) {
   if (!value.blocks().empty()) return;
-  throw StateError(where, "this process holds a part of the value",
+  throw StateError(where, "this process must hold a block of the value",
                    "no device of mesh " + value.mesh().describe(),
                    "read it in a process that has devices of the mesh");
 }
@@ -40,7 +40,7 @@ DTensor DTensor::with_mask(const DTensor& mask) const {
   DTensor same;
   same.state_ = std::make_shared<State>(*state_);
   same.state().mask = mask.defined() ? std::make_shared<DTensor>(mask) : nullptr;
-  if (OpListener* const hears = tracer()) hears->masked(same);
+  if (OpListener* const listener = tracer()) listener->masked(same);
   return same;
 }
 
@@ -60,8 +60,8 @@ at::Tensor DTensor::full() const {
 at::Tensor DTensor::local(int device) const {
   stop_tracing("a value was read on the host");
   const c10::InferenceMode inference;
-  if (layout().is_pending()) {
-    throw StateError("DTensor::local", "the value is a pending reduction, not complete here",
+  if (layout().is_partial()) {
+    throw StateError("DTensor::local", "the value must be complete here, not a partial sum",
                      layout().describe(), "call full() or relayout() on every process first");
   }
   if (device < 0 || device >= static_cast<int>(mesh().local_ids().size())) {
@@ -90,7 +90,7 @@ at::Tensor DTensor::complete_element() const {
                      "shape " + tessera::to_string(shape()), "reduce or slice it first");
   }
   if (!layout().is_fully_replicated()) {
-    throw StateError("DTensor::item", "the value is not complete on this device",
+    throw StateError("DTensor::item", "the value must be complete on this device",
                      "layout " + layout().describe(), "call full() on every process first");
   }
   check_present(*this, "DTensor::item");

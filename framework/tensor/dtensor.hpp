@@ -15,25 +15,26 @@ namespace tessera {
 
 namespace detail {
 
-/// One tensor for each block of a Sharding, in order. Undefined: an absent addend.
+/// One tensor per block of a Sharding, in order. An undefined one adds nothing to a partial sum.
 using Blocks = c10::SmallVector<at::Tensor, 4>;
 
-/// What a Variable's value carries: the Variable's identity, and how often it was assigned.
+/// Marks a DTensor as a Variable's value: the Variable's id, and the number of its assignments.
 struct VariableTag {
   uint64_t id = 0;
   uint64_t version = 0;
   bool trainable = true;
-  std::string path = "";  ///< for texts
+  std::string path = "";  ///< path of the Variable, for error messages
 };
 
 }  // namespace detail
 
-/// A tensor cut over a mesh, seen whole: its shape is the global one, and operations on it give
-/// what one device would. A handle: copies share one value, which no operation changes.
+/// A tensor sharded over a mesh, used like one tensor: it has the global shape, and operations on
+/// it return what a single device would compute. A handle: copies share one value, which operations
+/// never change. A default-constructed one is empty; only defined() may be called on it.
 class DTensor {
  public:
   DTensor() = default;
-  /// For the runtime: blocks that belong to the sharding.
+  /// Wraps the blocks of a sharding. Used by the runtime.
   DTensor(detail::ShardingPtr sharding, detail::Blocks blocks);
 
   bool defined() const { return state_ != nullptr; }
@@ -42,52 +43,57 @@ class DTensor {
   int64_t size(int64_t axis) const;
   int64_t numel() const { return detail::numel(shape()); }
   at::ScalarType dtype() const { return state().sharding->dtype; }
-  /// The layout of the value; a pending reduction is shown as it is.
+  /// Returns the layout; for a partial sum, that of the partial sum (Layout::is_partial). See
+  /// fetch_layout().
   const Layout& layout() const { return state().sharding->layout; }
   const Mesh& mesh() const { return layout().mesh(); }
 
-  /// The whole tensor, on every process. Collective. Memory may be shared with the value: only read
-  /// it.
+  /// Returns the global tensor on the CPU of every process, with partial sums resolved. Collective.
+  /// It may share memory with the value: do not write to it.
   at::Tensor full() const;
-  /// The shard that local device `device` (a position in Mesh::local_devices()) holds; a view.
-  /// Never communicates. Throws StateError while a reduction is pending.
+  /// Returns the shard of local device `device` (an index into Mesh::local_devices()) on the host:
+  /// a view of a CPU device's shard, which must not be written to; a copy of a GPU's. Never
+  /// communicates. Throws StateError for a partial sum, MeshError for a device that this process
+  /// lacks.
   at::Tensor local(int device) const;
-  /// The number in a tensor of one element. Never communicates: throws StateError if the value is
-  /// not complete here.
+  /// Returns the element of a one-element tensor. Never communicates; instead, throws StateError
+  /// unless the value is replicated. Throws ShapeError for another number of elements.
   template <class T = double>
   T item() const {
     return complete_element().item<T>();
   }
-  /// Shape, dtype and layout; the numbers where they are complete here and few.
+  /// Returns shape, dtype and layout, and the elements if the value is replicated and has at most
+  /// 1000.
   std::string to_string() const;
 
-  /// Which steps of a sequence count: bool, of the leading axes of this value's shape. Undefined if
-  /// all do (Keras' _keras_mask).
+  /// Returns the mask of valid timesteps (Keras' _keras_mask): bool, shaped like the leading axes
+  /// of this value. Undefined if all are valid.
   DTensor mask() const;
-  /// This value with another mask; an undefined mask takes it away.
+  /// Returns this value with another mask; an undefined mask removes it.
   DTensor with_mask(const DTensor& mask) const;
 
-  // For the runtime.
+  // Used by the runtime.
   const detail::ShardingPtr& sharding() const { return state().sharding; }
   const detail::Blocks& blocks() const { return state().blocks; }
-  /// Tells values apart on a tape; a Variable's value keeps its Variable's identity.
+  /// Returns the value's id on a tape: the Variable's id if this is a Variable's value.
   uint64_t id() const { return state().tag ? state().tag->id : state().id; }
-  /// Makes this the value of a Variable.
+  /// Marks this as the value of a Variable, and as a parameter.
   void set_tag(std::shared_ptr<const detail::VariableTag> tag) const {
     state().tag = std::move(tag);
     state().parameter = true;
   }
   const std::shared_ptr<const detail::VariableTag>& tag() const { return state().tag; }
-  /// A Variable's value, or one through cast, transpose or reshape.
+  /// Whether this is a Variable's value, or derived from one by cast, transpose or reshape.
   bool is_parameter() const { return state().parameter; }
   void mark_parameter() const { state().parameter = true; }
-  /// Puts an equal value in another form into this handle and all its copies.
+  /// Replaces the blocks of this handle and all its copies with those of an equal value in another
+  /// sharding.
   void replace(const DTensor& equal) const;
-  /// Whether both handles are of one value, not of an equal one.
+  /// Whether both are handles of the same value, not merely of equal values.
   bool is(const DTensor& other) const { return state_ == other.state_; }
-  /// True if nobody else holds the blocks' memory.
+  /// Whether nothing else holds the blocks' memory.
   bool owns_memory() const;
-  /// Fresh identity.
+  /// Returns an unused id.
   static uint64_t next_id();
 
  private:

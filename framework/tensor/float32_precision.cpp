@@ -24,8 +24,9 @@ std::string& chosen_precision() {
 
 void set_float32_matmul_precision(const std::string& precision) {
   if (precision != "highest" && precision != "high" && precision != "medium") {
-    throw ConfigError("set_float32_matmul_precision", "it is \"highest\", \"high\" or \"medium\"",
-                      in_quotes(precision), "pass one of them");
+    throw ConfigError("set_float32_matmul_precision",
+                      "precision must be \"highest\", \"high\" or \"medium\"", in_quotes(precision),
+                      "pass one of them");
   }
   {
     const std::lock_guard<std::mutex> lock(precision_mutex);

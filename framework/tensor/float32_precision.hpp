@@ -4,20 +4,20 @@
 
 namespace tessera {
 
-/// How exactly products of float32 are made, matrices' and convolutions' alike
-/// (torch.set_float32_matmul_precision, jax_default_matmul_precision): "highest" as float32; "high"
-/// and "medium" on GPUs as TF32, which keeps ten bits of each factor and is several times as fast.
-/// On CPUs that have coarser products "high" and "medium" allow them as they do in PyTorch. Until
-/// it is called "highest", on GPUs for convolutions too. For the whole process, set between steps.
-/// Throws ConfigError for another text.
+/// Sets the precision of float32 matmuls and convolutions (torch.set_float32_matmul_precision,
+/// jax_default_matmul_precision): "highest" (default) computes in float32; "high" and "medium" use
+/// TF32 on GPUs, which keeps ten mantissa bits of each factor and is several times as fast. On CPUs
+/// with lower-precision matmuls "high" and "medium" allow these as in PyTorch. Process-wide; call
+/// it between steps. Throws ConfigError for another text.
 void set_float32_matmul_precision(const std::string& precision);
 
 namespace detail {
 
-/// What set_float32_matmul_precision() says.
+/// Returns the precision that set_float32_matmul_precision() set.
 std::string float32_matmul_precision();
 
-/// Tells ATen, whose own default is TF32 for convolutions; before the first GPU is used.
+/// Passes the precision on to ATen, whose own default is TF32 for convolutions. To be called before
+/// the first GPU is used.
 void apply_float32_precision();
 
 }  // namespace detail

@@ -21,12 +21,14 @@ constexpr int64_t max_lines = 50;
 constexpr size_t max_rows = 64;
 
 using Indices = std::vector<int64_t>;
-/// Devices that hold one shard: one list for each addend (one addend unless pending).
+/// The devices that hold one shard: one list per partial sum (a single list unless pending), by its
+/// coordinates along the pending dimensions.
 using Holders = std::map<Indices, std::vector<int64_t>>;
-/// By position of the shard along each axis.
+/// Holders by the shard's index along each axis.
 using Shards = std::map<Indices, Holders>;
 
-/// Position of a device's shard along an axis; the axis' first mesh dimension counts most.
+/// Returns the index of a device's shard along an axis; the axis' first mesh dimension is the most
+/// significant.
 int64_t shard_index(const Layout& layout, int64_t axis, const Indices& device) {
   int64_t index = 0;
   for (const int dim : layout.axis(axis)) {
@@ -45,14 +47,14 @@ Shards find_shards(const Layout& layout) {
       shard.push_back(shard_index(layout, axis, device));
     }
     for (int dim = 0; dim < mesh.rank(); ++dim) {
-      if (layout.pending_dims() >> dim & 1) addend.push_back(device[static_cast<size_t>(dim)]);
+      if (layout.partial_dims() >> dim & 1) addend.push_back(device[static_cast<size_t>(dim)]);
     }
     shards[shard][addend].push_back(id);
   }
   return shards;
 }
 
-/// "0,1", "0-3,8": ascending ids, runs of three and more as ranges.
+/// Formats ascending ids, runs of three and more as ranges: "0,1", "0-3,8".
 std::string ids_text(const std::vector<int64_t>& ids) {
   std::vector<std::string> parts;
   for (size_t i = 0; i < ids.size();) {
@@ -83,7 +85,7 @@ bool is_empty(const Shape& shape, const Layout& layout, const Indices& shard) {
   return false;
 }
 
-std::vector<int64_t> cut_axes(const Layout& layout) {
+std::vector<int64_t> sharded_axes(const Layout& layout) {
   std::vector<int64_t> axes;
   for (int64_t axis = 0; axis < layout.rank(); ++axis) {
     if (layout.num_shards(axis) > 1) axes.push_back(axis);
@@ -91,11 +93,11 @@ std::vector<int64_t> cut_axes(const Layout& layout) {
   return axes;
 }
 
-/// The axes drawn downwards and across, -1 for none; nothing where more than two are cut.
+/// Returns the axes drawn downwards and across, -1 for none; nothing if more than two are sharded.
 std::optional<std::pair<int64_t, int64_t>> drawn_axes(const Layout& layout) {
   const int64_t rank = layout.rank();
   if (rank < 2) return std::pair<int64_t, int64_t>{-1, rank - 1};
-  std::vector<int64_t> axes = cut_axes(layout);
+  std::vector<int64_t> axes = sharded_axes(layout);
   if (axes.size() > 2) return std::nullopt;
   for (int64_t axis = rank - 1; axes.size() < 2; --axis) {
     if (std::find(axes.begin(), axes.end(), axis) == axes.end()) axes.push_back(axis);
@@ -103,8 +105,8 @@ std::optional<std::pair<int64_t, int64_t>> drawn_axes(const Layout& layout) {
   return std::minmax(axes[0], axes[1]);
 }
 
-/// Where an axis is cut, empty shards left out.
-std::vector<int64_t> cuts_of(const Shape& shape, const Layout& layout, int64_t axis) {
+/// Returns the boundaries of an axis' non-empty shards, from 0.
+std::vector<int64_t> boundaries(const Shape& shape, const Layout& layout, int64_t axis) {
   std::vector<int64_t> cuts = {0};
   const int64_t shards = axis < 0 ? 1 : layout.num_shards(axis);
   const int64_t extent = axis < 0 ? 1 : shape[static_cast<size_t>(axis)];
@@ -119,13 +121,13 @@ std::optional<std::string> picture(const Shape& shape, const Layout& layout, con
   const auto axes = drawn_axes(layout);
   if (!axes) return std::nullopt;
   TextGrid grid;
-  grid.row_cuts = cuts_of(shape, layout, axes->first);
-  grid.column_cuts = cuts_of(shape, layout, axes->second);
+  grid.row_bounds = boundaries(shape, layout, axes->first);
+  grid.column_bounds = boundaries(shape, layout, axes->second);
   grid.show_rows = axes->first >= 0;
   grid.show_columns = axes->second >= 0;
-  grid.labels.resize(grid.row_cuts.size() - 1);
+  grid.labels.resize(grid.row_bounds.size() - 1);
   int64_t row = -1;
-  // Shards come row by row, since the axes that are not drawn are not cut.
+  // Shards come row by row, since axes that are not drawn are unsharded.
   for (const auto& [shard, holders] : shards) {
     if (is_empty(shape, layout, shard)) continue;
     const bool first = axes->second < 0 || part_of(shape, layout, shard, axes->second).lo == 0;
@@ -135,10 +137,10 @@ std::optional<std::string> picture(const Shape& shape, const Layout& layout, con
   return draw_grid(grid, max_columns, max_lines);
 }
 
-/// One line for each shard: the global indices along the axes that are cut, and the devices.
+/// Formats one line per shard: its intervals along the sharded axes, and its devices.
 std::string table(const Shape& shape, const Layout& layout, const Shards& shards) {
   std::vector<std::vector<std::string>> rows(1);
-  const std::vector<int64_t> axes = cut_axes(layout);
+  const std::vector<int64_t> axes = sharded_axes(layout);
   for (const int64_t axis : axes) rows[0].push_back(str("axis ", axis));
   rows[0].push_back("devices");
   for (const auto& [shard, holders] : shards) {
@@ -172,7 +174,7 @@ std::string table(const Shape& shape, const Layout& layout, const Shards& shards
   return text;
 }
 
-/// What the picture shows, on one line if it fits, else on one for each part.
+/// Returns dtype, shape, layout and mesh: on one line if they fit, else on a line each.
 std::string title(const std::string& dtype, const Shape& shape, const Layout& layout) {
   const std::string parts[] = {(dtype.empty() ? "shape " : dtype + " ") + to_string(shape),
                                "layout " + one_line(layout.describe(), max_columns - 10),
@@ -188,7 +190,8 @@ std::string title(const std::string& dtype, const Shape& shape, const Layout& la
 
 std::string visualize(const std::string& dtype, const Shape& shape, const Layout& layout) {
   if (static_cast<int64_t>(shape.size()) != layout.rank()) {
-    throw LayoutError("visualize_layout", str("a layout for a tensor of rank ", shape.size()),
+    throw LayoutError("visualize_layout",
+                      str("the layout of this tensor must have rank ", shape.size()),
                       layout.describe(), "pass a layout with one entry for each axis");
   }
   const std::string head = title(dtype, shape, layout);
@@ -221,7 +224,8 @@ std::string visualize_layout(const Shape& shape, const Layout& layout) {
 
 std::string visualize_layout(const DTensor& tensor) {
   if (!tensor.defined()) {
-    throw StateError("visualize_layout", "needs a tensor", "an undefined one", "give it a value");
+    throw StateError("visualize_layout", "the tensor must be defined", "an undefined tensor",
+                     "assign a value to it");
   }
   return visualize(c10::getDtypeNames(tensor.dtype()).first, tensor.shape(), tensor.layout());
 }

@@ -10,33 +10,33 @@
 
 namespace tessera {
 
-/// What a call of fit went through (Keras name: keras.callbacks.History).
+/// Values of a fit by epoch and losses by step (Keras name: keras.callbacks.History).
 struct History {
   /// Epochs that were run, counted from 0.
   std::vector<int64_t> epoch;
-  /// Each value's course over the epochs, in order of first appearance: loss, accuracy, val_loss, …
+  /// Each value over the epochs, in order of first appearance: loss, accuracy, val_loss, …
   std::vector<std::pair<std::string, std::vector<double>>> history;
   /// The loss of every step, before its update.
   std::vector<double> steps;
-  /// Name of the data set; names synthetic data as such.
+  /// Name of the dataset; it says whether the data are synthetic.
   std::string data;
 
-  /// Adds one epoch's values.
+  /// Appends one epoch's values.
   void append(int64_t epoch_index, const Logs& logs);
 
-  /// A value's course. Throws StateError naming the values there are.
+  /// Returns a value over the epochs. Throws StateError listing the known values.
   const std::vector<double>& at(const std::string& name) const;
 
   /// `{"history": {"loss": […], …}, "steps": […], "epoch": […], "data": "mnist"}`.
   Json as_json() const;
-  /// What as_json() gave, also with null for a value that is not finite. Throws ConfigError naming
-  /// the place.
-  static History from_json(const Json& json, const detail::JsonPath& path);
-  /// The text of as_json(), numbers to full precision; a value that is not finite, for which JSON
-  /// has no number, is null.
+  /// Reads a result of as_json(); null stands for a value that is not finite. Throws ConfigError
+  /// naming the path in the JSON.
+  static History from_json(const Json& json, const JsonPath& path);
+  /// Returns as_json() as text, numbers to full precision. A value that is not finite becomes null,
+  /// since JSON has no number for it.
   std::string to_json() const;
 
-  /// Writes to_json() to a file in one step. Throws FileError, leaving a former file as it was.
+  /// Writes to_json() to a file atomically. Throws FileError; an existing file is then unchanged.
   void save(const std::string& path) const;
 };
 

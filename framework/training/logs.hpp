@@ -12,7 +12,7 @@ namespace tessera {
 /// alphabetically, then `val_*`, as Keras gives them.
 using Logs = std::vector<std::pair<std::string, double>>;
 
-/// The value of a name, if there is one.
+/// Returns the value of a name, if there is one.
 inline std::optional<double> find_value(const Logs& logs, std::string_view name) {
   for (const auto& [known, value] : logs) {
     if (known == name) return value;

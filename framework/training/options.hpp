@@ -15,51 +15,51 @@
 
 namespace tessera {
 
-/// Arguments of keras.Model.compile, and where things lie.
+/// Arguments of keras.Model.compile, and layouts.
 struct CompileOptions {
-  OptimizerHandle optimizer = {};  ///< what changes the weights; empty: the model only predicts
-  /// What training makes smaller, one for all outputs or one for each; an output without one adds
-  /// nothing.
-  detail::PerOutput<detail::LossChoice> loss = {};
-  /// Factors of the outputs' losses in the sum that training makes smaller; absent: 1.
-  detail::PerOutput<double> loss_weights = {};
-  /// What is reported beside the loss, without sample weights, as Keras has it.
-  detail::MetricsChoice metrics = {};
-  /// What is reported beside the loss, with sample weights.
-  detail::MetricsChoice weighted_metrics = {};
-  /// Makes every step by the code of the model, for debugging: nothing is recorded and replayed.
+  OptimizerHandle optimizer = {};  ///< updates the weights; null: the model only predicts
+  /// Loss to minimize: one for all outputs or one for each. An output without a loss adds nothing.
+  PerOutput<LossChoice> loss = {};
+  /// Factors of the outputs' losses in the total loss (default: 1).
+  PerOutput<double> loss_weights = {};
+  /// Metrics that are computed without sample weights, as in Keras.
+  MetricsChoice metrics = {};
+  /// Metrics that are computed with sample weights.
+  MetricsChoice weighted_metrics = {};
+  /// Whether every step runs eagerly, for debugging: no step is captured or replayed.
   bool run_eagerly = false;
-  /// Whether a model in "mixed_float16" trains with a LossScaleOptimizer around the optimizer,
-  /// without which its small gradients are lost.
+  /// Whether a model in "mixed_float16" trains with a LossScaleOptimizer around the optimizer;
+  /// without one, small gradients are lost.
   bool auto_scale_loss = true;
-  /// Whether a training step is recorded and replayed while shapes and layouts stay the same (as a
-  /// tf.function). Absent: the stock train_step() over layers, losses, metrics and regularizers
-  /// that can_be_replayed(), as Tessera's own. True: also code of the program's own, of which only
-  /// operations and what add_loss(), assign() and metrics do is replayed: numbers that it computes
-  /// itself become constants. Reading a value on the host or making a Variable in a step ends the
-  /// recording, and steps stay eager.
+  /// Whether training steps are captured and replayed while shapes and layouts stay the same (as in
+  /// a tf.function). Default: only the stock train_step() over layers, losses, metrics and
+  /// regularizers that can_be_replayed(), as Tessera's own can. True: user-defined code too; only
+  /// its operations and the effects of add_loss(), assign() and metrics are replayed, and numbers
+  /// that it computes itself become constants. Reading a value on the host or making a Variable in
+  /// a step ends the capture, and steps stay eager.
   std::optional<bool> record_steps = std::nullopt;
-  /// Where weights and batches lie. Undefined: replicated over `mesh`.
+  /// Layouts of weights and batches. Default: weights are replicated over `mesh`; batches are
+  /// sharded over its dimension "batch", if there is one.
   LayoutMap layouts = {};
-  /// The devices to train on, needed only without `layouts`. Undefined: default_mesh().
+  /// Devices to train on, used only without `layouts` (default: default_mesh()).
   Mesh mesh = {};
-  /// Megabytes of gradients that processes reduce at once while the backward pass goes on
-  /// (DistributedDataParallel's bucket_cap_mb); 0: each variable's by itself. The same on every
-  /// process.
+  /// Bucket size in megabytes of the gradient reductions between processes that overlap the
+  /// backward pass (DistributedDataParallel's bucket_cap_mb); 0: one reduction for each variable.
+  /// Must be the same on every process.
   double bucket_cap_mb = detail::default_bucket_cap_mb;
 };
 
-/// After which epochs fit validates: every so many, or those numbered, counted from 1.
+/// Epochs after which fit validates: every n-th, or a list of numbers counted from 1.
 class ValidationFreq {
  public:
   ValidationFreq(int64_t every = 1) : every_(every) {}                        // NOLINT
   ValidationFreq(std::initializer_list<int64_t> epochs) : epochs_(epochs) {}  // NOLINT
-  /// `epoch` counts from 0.
+  /// Whether to validate after `epoch`, counted from 0.
   bool due(int64_t epoch) const {
     if (epochs_.empty()) return (epoch + 1) % every_ == 0;
     return std::find(epochs_.begin(), epochs_.end(), epoch + 1) != epochs_.end();
   }
-  /// 1 unless it was made of a number.
+  /// Returns n of "every n-th"; 1 for a list.
   int64_t every() const { return every_; }
 
  private:
@@ -67,56 +67,51 @@ class ValidationFreq {
   std::vector<int64_t> epochs_;
 };
 
-namespace detail {
-
-/// Weight of each class in the loss; 1 for a class that is not named.
+/// Weight of each class in the loss; 1 for a class that is not listed.
 using ClassWeight = std::map<int64_t, double>;
-
-}  // namespace detail
 
 /// Arguments of keras.Model.fit.
 struct FitOptions {
   int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
-  int64_t epochs = 1;       ///< how many in all, those before `initial_epoch` counted too
+  int64_t epochs = 1;       ///< total number, including those before `initial_epoch`
   int verbose = 1;          ///< 0 silent, 1 bar, 2 a line an epoch
-  std::vector<CallbackHandle> callbacks = {};  ///< told of the run, in this order
-  /// The last part of the rows, before they are shuffled, that is validated with instead of trained
-  /// on: in [0, 1).
+  std::vector<CallbackHandle> callbacks = {};  ///< called in this order
+  /// Fraction of the rows, in [0, 1), held out for validation: the last ones, before shuffling.
   double validation_split = 0;
-  /// What is validated with, in place of `validation_split`; empty: what that leaves, if any.
+  /// Validation data (default: the rows held out by `validation_split`, if any).
   DatasetHandle validation_data = {};
-  /// Whether rows come in an order that follows from the seed and the number of the epoch: a second
-  /// fit begins with the first one's order again, unless `initial_epoch` goes on counting.
+  /// Whether rows are shuffled. The order follows from the seed and the epoch number, so a second
+  /// fit repeats the first one's orders unless `initial_epoch` continues the count.
   bool shuffle = true;
-  /// A weight for the rows of each class, for one output with labels of class numbers or one-hot.
-  detail::ClassWeight class_weight = {};
-  /// A weight for every row, for data without.
+  /// Weight of the rows of each class, for a single output whose labels are class ids or one-hot.
+  ClassWeight class_weight = {};
+  /// Weight of every row, for data without sample weights.
   at::Tensor sample_weight = {};
-  int64_t initial_epoch = 0;  ///< the epoch to begin with, counted from 0
-  /// Batches of every epoch at most, which begins anew; absent: all.
+  int64_t initial_epoch = 0;  ///< epoch to begin with, counted from 0
+  /// Maximum number of batches in an epoch; the next epoch starts the data over (default: all).
   std::optional<int64_t> steps_per_epoch = std::nullopt;
-  /// Batches of every validation at most; absent: all.
+  /// Maximum number of batches in a validation (default: all).
   std::optional<int64_t> validation_steps = std::nullopt;
-  /// Rows of a global batch in validation; absent: `batch_size`.
+  /// Rows of a global batch in validation (default: `batch_size`).
   std::optional<int64_t> validation_batch_size = std::nullopt;
-  ValidationFreq validation_freq = 1;  ///< epochs from one validation to the next, or their numbers
+  ValidationFreq validation_freq = 1;  ///< every n-th epoch, or a list of epochs
 };
 
 /// Arguments of keras.Model.evaluate.
 struct EvaluateOptions {
   int64_t batch_size = 32;        ///< rows of a global batch; a stream has batches of its own
   int verbose = 1;                ///< 0 silent, 1 bar, 2 one line
-  at::Tensor sample_weight = {};  ///< a weight for every row, for data without
-  std::optional<int64_t> steps = std::nullopt;  ///< batches at most; absent: all
-  std::vector<CallbackHandle> callbacks = {};   ///< told of the run, in this order
+  at::Tensor sample_weight = {};  ///< weight of every row, for data without sample weights
+  std::optional<int64_t> steps = std::nullopt;  ///< maximum number of batches (default: all)
+  std::vector<CallbackHandle> callbacks = {};   ///< called in this order
 };
 
 /// Arguments of keras.Model.predict.
 struct PredictOptions {
   int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
   int verbose = 0;          ///< 0 silent, 1 bar, 2 one line
-  std::optional<int64_t> steps = std::nullopt;  ///< batches at most; absent: all
-  std::vector<CallbackHandle> callbacks = {};   ///< told of the run, in this order
+  std::optional<int64_t> steps = std::nullopt;  ///< maximum number of batches (default: all)
+  std::vector<CallbackHandle> callbacks = {};   ///< called in this order
 };
 
 }  // namespace tessera

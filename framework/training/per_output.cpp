@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-/// What labels of one shape say of predictions of another.
+/// Kind of labels, by the shapes of labels and predictions.
 enum class Labels : uint8_t { binary, sparse, categorical };
 
 Labels labels_kind(const Shape& y_true, const Shape& y_pred) {

@@ -16,16 +16,19 @@ namespace tessera {
 
 namespace detail {
 
-/// Position of an output's name. Throws ConfigError naming the argument and the nearest output.
+/// Returns the position of an output by its name. Throws ConfigError naming the argument and the
+/// nearest output.
 size_t output_position(const std::string& argument, const std::string& name,
                        const std::vector<std::string>& outputs);
 /// Throws ConfigError naming the argument unless a list has one entry for each output.
 void check_one_each(const std::string& argument, size_t entries,
                     const std::vector<std::string>& outputs);
 
-/// What compile() takes for each output of a model: one value for all, a list in their order, or
-/// values by the outputs' names: `0.5`, `{1, 0.2}`, `{{"age", 1}, {"sex", 0.2}}`; a std::vector or
-/// a std::map where their number is known no sooner.
+}  // namespace detail
+
+/// An argument of compile() for a model's outputs: one value for all, a list in their order, or
+/// values by output name: `0.5`, `{1, 0.2}`, `{{"age", 1}, {"sex", 0.2}}`. If their number is known
+/// only at run time: a std::vector or a std::map.
 template <class T>
 class PerOutput {
  public:
@@ -42,21 +45,22 @@ class PerOutput {
       const std::map<std::string, U>& named)  // NOLINT
       : named_(named.begin(), named.end()) {}
 
-  /// One value for each output; `otherwise` where none is given. Throws ConfigError naming the
-  /// argument for another number of values or an unknown output.
+  /// Returns one value for each output, `default_value` where none is given. Throws ConfigError
+  /// naming the argument for a wrong number of values or an unknown output.
   std::vector<T> values(const std::string& argument, const std::vector<std::string>& outputs,
-                        const T& otherwise) const {
+                        const T& default_value) const {
     if (list_) {
-      check_one_each(argument, list_->size(), outputs);
+      detail::check_one_each(argument, list_->size(), outputs);
       return *list_;
     }
-    std::vector<T> values(outputs.size(), all_.value_or(otherwise));
+    std::vector<T> values(outputs.size(), all_.value_or(default_value));
     for (const auto& [name, value] : named_) {
-      values[output_position(argument, name, outputs)] = value;
+      values[detail::output_position(argument, name, outputs)] = value;
     }
     return values;
   }
-  /// What was given, as JSON: `one` of a value, a list or an object of them, null for nothing.
+  /// Returns the argument as JSON: `one` of the value, or a list or object of these; null if
+  /// absent.
   template <class One>
   Json json(const One& one) const {
     if (all_) return one(*all_);
@@ -66,7 +70,7 @@ class PerOutput {
     for (const auto& [name, value] : named_) json[name] = one(value);
     return json;
   }
-  /// All that was given, with `one` for the text of a value.
+  /// Returns the argument as text; `one` returns the text of a value.
   template <class One>
   std::string text(const One& one) const {
     std::string all = all_ ? one(*all_) : std::string();
@@ -81,7 +85,7 @@ class PerOutput {
   std::vector<std::pair<std::string, T>> named_;
 };
 
-/// A loss as compile() takes it: made, by Keras' name, "crossentropy" (and "ce") for the one that
+/// A loss as compile() takes it: an object, a Keras name, "crossentropy" (or "ce") for the one that
 /// fits the shapes of labels and predictions, or none.
 class LossChoice {
  public:
@@ -90,11 +94,11 @@ class LossChoice {
   /// Throws ConfigError naming the nearest loss.
   LossChoice(const char* name);  // NOLINT
   explicit operator bool() const { return made_ || by_shape_; }
-  /// Keras' name that it was given by; empty for a loss that was made.
+  /// Returns the Keras name that was given; empty for an object.
   const std::string& name() const { return name_; }
-  /// The loss for labels and predictions of these shapes; null for none.
+  /// Returns the loss for labels and predictions of these shapes; null for none.
   LossHandle loss(const Shape& y_true, const Shape& y_pred) const;
-  /// The loss's class and configuration.
+  /// Returns the loss's class and configuration.
   std::string text() const;
 
  private:
@@ -114,10 +118,10 @@ struct OutputMetrics {
   std::vector<MetricHandle> metrics;
 };
 
-/// Metrics as compile() takes them: for a single output a list; for several one for each, or lists
-/// by the outputs' names: `{"accuracy", "mse"}`, `{{"age", {"mae", "mse"}}, {"sex", "accuracy"}}`;
-/// a std::vector, of metrics or of lists, or a std::map of lists where their number is known no
-/// sooner.
+/// Metrics as compile() takes them: a list for a single output; for several outputs one each, or
+/// lists by output name: `{"accuracy", "mse"}`, `{{"age", {"mae", "mse"}}, {"sex", "accuracy"}}`.
+/// If their number is known only at run time: a std::vector of metrics or of lists, or a std::map
+/// of lists.
 class MetricsChoice {
  public:
   MetricsChoice() = default;
@@ -128,13 +132,13 @@ class MetricsChoice {
   MetricsChoice(const std::vector<List>& lists) : lists_(lists) {}               // NOLINT
   MetricsChoice(const std::map<std::string, std::vector<MetricHandle>>& named);  // NOLINT
 
-  /// The metrics of each output. Throws ConfigError as PerOutput::values().
+  /// Returns the metrics of each output. Throws ConfigError as PerOutput::values().
   std::vector<std::vector<MetricHandle>> values(const std::string& argument,
                                                 const std::vector<std::string>& outputs) const;
-  /// What was given, as JSON: a list, of lists for outputs, or an object of lists, of what `one`
-  /// gives of a metric; null for nothing.
+  /// Returns the metrics as JSON, each by `one`: a list, a list of lists (one for each output) or
+  /// an object of lists; null if there are none.
   Json json(const std::function<Json(const MetricHandle&)>& one) const;
-  /// Classes and configurations of all metrics.
+  /// Returns classes and configurations of all metrics.
   std::string text() const;
 
  private:
@@ -143,8 +147,10 @@ class MetricsChoice {
   std::vector<OutputMetrics> named_;
 };
 
-/// The metric of an output. "accuracy" (and "acc") is the binary, sparse categorical or categorical
-/// one by the shapes of labels and predictions, as in Keras 3.
+namespace detail {
+
+/// Returns the metric of an output. "accuracy" (or "acc") is the binary, sparse categorical or
+/// categorical one by the shapes of labels and predictions, as in Keras 3.
 std::shared_ptr<Metric> metric_for(const MetricHandle& metric, const Shape& y_true,
                                    const Shape& y_pred);
 

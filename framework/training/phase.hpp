@@ -7,12 +7,12 @@ namespace tessera {
 
 namespace detail {
 
-/// What a run does with its batches.
+/// Kind of the steps that a run takes.
 enum class Phase : uint8_t { train, test, predict };
 
 }  // namespace detail
 
-/// Where a run of fit stands: the next step to make, both counted from 0.
+/// Position of a fit: its next step. Epoch and step count from 0.
 struct FitPosition {
   int64_t epoch = 0;
   int64_t step = 0;
@@ -20,7 +20,7 @@ struct FitPosition {
 
 namespace detail {
 
-/// " at epoch 1, step 3", without the epoch but in training; `epoch` counts from 0.
+/// Returns " at epoch 1, step 3", without the epoch outside training; `epoch` counts from 0.
 std::string place_of(Phase phase, int64_t epoch, int64_t step);
 
 }  // namespace detail

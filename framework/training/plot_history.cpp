@@ -15,7 +15,7 @@ using namespace detail;
 
 namespace {
 
-// Pixels: a panel with its surroundings, and the part of it where the lines are.
+// In pixels: a panel with its margins, and the plot area inside it.
 constexpr double panel_width = 460, panel_height = 308;
 constexpr double plot_left = 66, plot_top = 56, plot_width = 370, plot_height = 200;
 constexpr double page_margin = 16, headline_height = 56;
@@ -33,7 +33,8 @@ struct Panel {
   std::vector<Series> series;
 };
 
-/// What tells the two lines of a panel apart: colours that also the colour-blind can, shapes.
+/// Style of a line. The two lines of a panel differ in shape and in colours that colour-blind
+/// people can distinguish.
 struct Look {
   const char* label;
   const char* color;
@@ -44,19 +45,19 @@ constexpr Look validation_look{"validation", "#d55e00", " stroke-dasharray=\"6 3
 
 bool is_drawable(double value) { return std::abs(value) <= 1e300; }
 
-/// Epochs, counted from 1, of a value that was reported `count` times.
+/// Returns the epochs, counted from 1, of a value that was reported `count` times.
 std::vector<int64_t> epochs_of(const History& history, size_t count, int64_t validation_freq) {
   std::vector<int64_t> all;
   for (const int64_t epoch : history.epoch) all.push_back(epoch + 1);
   if (count == all.size()) return all;
-  const auto most = static_cast<int64_t>(all.size());
-  for (int64_t freq = std::max<int64_t>(validation_freq, 2); freq <= most; ++freq) {
+  const auto max_freq = static_cast<int64_t>(all.size());
+  for (int64_t freq = std::max<int64_t>(validation_freq, 2); freq <= max_freq; ++freq) {
     std::vector<int64_t> some;
     std::copy_if(all.begin(), all.end(), std::back_inserter(some),
                  [freq](int64_t epoch) { return epoch % freq == 0; });
     if (some.size() == count) return some;
   }
-  // A value that came late, or a history put together by hand.
+  // A value that was first reported in a later epoch, or a history made by hand.
   std::vector<int64_t> last;
   const int64_t end = all.empty() ? static_cast<int64_t>(count) : all.back();
   for (size_t i = 0; i < count; ++i) last.push_back(end - static_cast<int64_t>(count - 1 - i));
@@ -80,13 +81,13 @@ std::vector<Panel> panels_of(const History& history, int64_t validation_freq) {
   return panels;
 }
 
-/// Where epochs and values of one panel lie in the picture.
+/// Maps epochs and values of one panel to positions in the picture.
 struct Axes {
   Point origin;
   double first, last, lo, hi;
 
   double x(double epoch) const {
-    // Points keep clear of the sides; a single one lies in the middle.
+    // Points keep a distance from the sides; a single one is centred.
     const double part = last > first ? (epoch - first) / (last - first) : 0.5;
     return origin.x + 10 + part * (plot_width - 20);
   }
@@ -116,7 +117,7 @@ void draw_series(Svg& svg, const Axes& axes, const Series& series) {
   std::vector<Point> run;
   const auto end_run = [&] {
     if (run.size() > 1) svg.polyline(run, line_style(look, !markers));
-    // A value between two that are not finite has no line to be seen by.
+    // A value between two that are not finite has no line, so it gets a marker.
     if (markers || run.size() == 1) {
       for (const Point& point : run) draw_marker(svg, point, series.validation);
     }
@@ -169,7 +170,7 @@ void draw_legend(Svg& svg, Point at, const Panel& panel) {
   }
 }
 
-/// The first and the last epoch of all panels, which share them.
+/// Returns the first and the last epoch of all panels; they share one range.
 std::pair<int64_t, int64_t> epoch_range(const std::vector<Panel>& panels) {
   int64_t first = INT64_MAX, last = INT64_MIN;
   for (const Panel& panel : panels) {

@@ -11,7 +11,7 @@ using namespace detail;
 
 namespace {
 
-/// Rows of texts as a table whose columns are as wide as they need be.
+/// Returns rows of texts as a table with columns as wide as their longest text.
 std::string table(std::vector<TableColumn> columns,
                   const std::vector<std::vector<std::string>>& rows) {
   std::vector<std::vector<StyledText>> cells;
@@ -26,7 +26,7 @@ std::string table(std::vector<TableColumn> columns,
   return draw_table(columns, cells, false);
 }
 
-/// One number for all devices, the range if they differ.
+/// Returns one number if all devices are equal, otherwise the range.
 std::string range(const std::vector<double>& bytes) {
   const auto [low, high] = std::minmax_element(bytes.begin(), bytes.end());
   if (*low == *high) return readable_bytes(*high);
@@ -55,7 +55,7 @@ std::string layers_table(const StepPlan& plan) {
       {{"Layer (type)"}, {"Weights", 1}, {"Gradients", 1}, {"Slots", 1}, {"Activations", 1}}, rows);
 }
 
-/// Alike collectives for one place follow each other as one row with a count.
+/// Joins consecutive collectives of the same kind and place into one row with a count.
 std::string collectives_table(const StepPlan& plan) {
   std::vector<std::vector<std::string>> rows;
   double received = 0;
@@ -63,10 +63,10 @@ std::string collectives_table(const StepPlan& plan) {
     const CommEntry& entry = plan.collectives[i];
     size_t next = i;
     double bytes = 0;
-    const auto alike = [&](const CommEntry& other) {
+    const auto joins = [&](const CommEntry& other) {
       return other.op == entry.op && other.dims == entry.dims && other.place == entry.place;
     };
-    for (; next < plan.collectives.size() && alike(plan.collectives[next]); ++next) {
+    for (; next < plan.collectives.size() && joins(plan.collectives[next]); ++next) {
       bytes += plan.collectives[next].received;
     }
     received += bytes;

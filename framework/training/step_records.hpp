@@ -3,18 +3,18 @@
 #include <cstdint>
 #include <string>
 
-#include <tessera/framework/tensor/internal/memory_planner.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 
 namespace tessera {
 
-/// What became of a model's training steps since compile().
+/// How many of a model's steps since compile() were eager, captured and replayed.
 struct StepRecords {
-  int64_t eager = 0;                    ///< steps by the model's code, those recorded included
-  int64_t recorded = 0;                 ///< eager ones that were recorded; each form of batch once
-  int64_t replayed = 0;                 ///< steps that were replayed from a recording
-  int64_t instructions = 0;             ///< in the last step that was replayed
-  detail::MemoryPlanner::Stats memory;  ///< what the last step that was replayed took
-  std::string why;  ///< why the last step was not recorded or replayed; empty if it was
+  int64_t eager = 0;         ///< eager steps, including captured ones
+  int64_t recorded = 0;      ///< captured steps: one for each batch signature
+  int64_t replayed = 0;      ///< replayed steps
+  int64_t instructions = 0;  ///< length of the last replayed step
+  StepMemory memory;         ///< memory of the last replayed step
+  std::string why;  ///< why the last step was neither captured nor replayed; empty if it was
 };
 
 }  // namespace tessera

@@ -20,18 +20,18 @@ using namespace detail;
 
 namespace {
 
-/// The weights of an output's samples; undefined if there are none.
+/// Returns the sample weights of an output; undefined if there are none.
 DTensor weights_of(const Batch& batch, size_t output) {
   const std::vector<DTensor>& weights = batch.sample_weight;
   if (weights.empty()) return {};
   if (weights.size() == 1) return weights[0];
   if (weights.size() == batch.y.size()) return weights[output];
-  throw ConfigError("fit", "sample weights are for all outputs, or for each",
-                    str(weights.size(), " of them for ", batch.y.size(), " outputs"),
-                    "give one, or one for each output");
+  throw ConfigError("fit", "sample_weight has one tensor for all outputs, or one for each",
+                    str(weights.size(), " tensors for ", batch.y.size(), " outputs"),
+                    "pass one, or one for each output");
 }
 
-/// Errors name the labels.
+/// Computes the loss of an output; errors name its labels.
 DTensor loss_of(const Loss& loss, const Batch& batch, const std::vector<DTensor>& y_pred,
                 size_t output) {
   try {
@@ -41,11 +41,11 @@ DTensor loss_of(const Loss& loss, const Batch& batch, const std::vector<DTensor>
   }
 }
 
-/// Lets a step that is recorded know of code that is not Tessera's.
+/// Reports user-defined code to a step that is being captured.
 template <class T>
 void tell_tracer(const T& used, const char* what) {
-  OpListener* const hears = tracer();
-  if (hears && !used.can_be_replayed()) hears->user_code(str(what, " ", used.class_name()));
+  OpListener* const listener = tracer();
+  if (listener && !used.can_be_replayed()) listener->user_code(str(what, " ", used.class_name()));
 }
 
 }  // namespace
@@ -85,9 +85,9 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
                      "pass every layer that its call() uses to track()");
   }
   TrainingState& state = training("minimize");
-  // A replay asks again, whether then it must be finite.
+  // The state is read on every replay, since must_be_finite may change.
   traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
-    if (state.must_be_finite) check_parts(in[0]);
+    if (state.must_be_finite) check_finite_blocks(in[0]);
   });
   const bool first = !std::exchange(state.step_checked, true);
   if (first) {
@@ -103,7 +103,7 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   const std::vector<DTensor> gradients = tape.gradient(
       optimizer.scale_loss(loss), values, {.on_ready = optimizer.reduce_when_ready(variables)});
   if (first) warn_of_missing_gradients(layer_, variables, gradients);
-  // Weights that nobody else holds are updated in place.
+  // Cleared, so that nobody else holds the weights and they are updated in place.
   values.clear();
   traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {
     optimizer.apply({in.begin(), in.end()}, variables);
@@ -150,7 +150,7 @@ DTensor Trainer::test_step(const Batch& batch) {
 }
 
 std::vector<DTensor> Trainer::predict_step(const Batch& batch) {
-  // Of an export, which nothing trains.
+  // The model of an export is not compiled.
   if (!compiled()) return layer_.outputs(batch.x);
   TrainingState& state = training("predict_step");
   return state.predict_capture.run(layer_, batch, state.options, false,

@@ -27,7 +27,7 @@ using namespace detail;
 
 namespace {
 
-/// All rows of a batch, checked and in memory that nobody else holds.
+/// Returns all rows of a batch, checked and copied to memory that nobody else holds.
 Examples copied(const Examples& batch, const std::string& caller) {
   const DatasetHandle data(batch);
   check_data(caller, data);
@@ -36,33 +36,33 @@ Examples copied(const Examples& batch, const std::string& caller) {
   return data->get(rows);
 }
 
-/// What each of the names stands for, in their order.
+/// Returns the array of each name, in the order of `names`.
 std::vector<at::Tensor> by_name(const NamedArrays& arrays, const std::vector<std::string>& names,
                                 const std::string& where) {
-  const auto said = quoted_list(names);
+  const auto known = quoted_list(names);
   if (names.empty()) {
-    throw ConfigError(where, "arrays are named where the model has names for them",
-                      "a model whose inputs have none", "pass them in order");
+    throw ConfigError(where, "named arrays need a model with names for its inputs",
+                      "a model without input names", "pass arrays in order");
   }
   std::vector<at::Tensor> ordered(names.size());
   for (const auto& [name, array] : arrays) {
-    const auto place = std::find(names.begin(), names.end(), name) - names.begin();
-    if (place == std::ssize(names)) {
-      throw ConfigError(where, "the model has " + said, in_quotes(name), suggestion(name, names));
+    const auto index = std::find(names.begin(), names.end(), name) - names.begin();
+    if (index == std::ssize(names)) {
+      throw ConfigError(where, "the model has " + known, in_quotes(name), suggestion(name, names));
     }
-    if (ordered[size_t(place)].defined()) {
-      throw ConfigError(where, "each name is there once", in_quotes(name) + " twice",
+    if (ordered[size_t(index)].defined()) {
+      throw ConfigError(where, "each name appears once", in_quotes(name) + " twice",
                         "leave one out");
     }
     if (!array.defined()) {
-      throw ConfigError(where, "each name has a tensor", in_quotes(name) + " without",
+      throw ConfigError(where, "each name has a tensor", in_quotes(name) + " without one",
                         "pass a tensor");
     }
-    ordered[size_t(place)] = array;
+    ordered[size_t(index)] = array;
   }
   for (size_t i = 0; i < names.size(); ++i) {
     if (ordered[i].defined()) continue;
-    throw ConfigError(where, "the model has " + said, "no " + in_quotes(names[i]), "pass it too");
+    throw ConfigError(where, "the model has " + known, "no " + in_quotes(names[i]), "pass it too");
   }
   return ordered;
 }
@@ -77,23 +77,23 @@ Examples named_examples(const NamedArrays& x, const at::Tensor& y,
 
 std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, BatchLoader& loader,
                                   const CallbackList& callbacks) {
-  std::vector<std::vector<at::Tensor>> parts;
+  std::vector<std::vector<at::Tensor>> by_output;
   state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::predict); });
   BatchLoop batches("predict", Phase::predict, state, callbacks, loader);
   while (std::optional<Examples> examples = batches.next()) {
-    std::vector<at::Tensor> given = steps.predict(std::move(*examples), batches.form());
-    parts.resize(given.size());
-    for (size_t i = 0; i < given.size(); ++i) parts[i].push_back(std::move(given[i]));
+    std::vector<at::Tensor> outputs = steps.predict(std::move(*examples), batches.form());
+    by_output.resize(outputs.size());
+    for (size_t i = 0; i < outputs.size(); ++i) by_output[i].push_back(std::move(outputs[i]));
   }
   state.exchange.do_on_all_ranks([&] { callbacks.end(Phase::predict, {}); });
-  std::vector<at::Tensor> whole;
-  for (const auto& part : parts) whole.push_back(at::cat(part));
-  return whole;
+  std::vector<at::Tensor> joined;
+  for (const auto& output : by_output) joined.push_back(at::cat(output));
+  return joined;
 }
 
 CompileOptions with_loss_scale(CompileOptions options, const DTypePolicy& policy) {
-  const bool wanted = options.auto_scale_loss && policy == dtype_policy("mixed_float16");
-  if (wanted && options.optimizer && !options.optimizer->scales_loss()) {
+  const bool scales = options.auto_scale_loss && policy == dtype_policy("mixed_float16");
+  if (scales && options.optimizer && !options.optimizer->scales_loss()) {
     options.optimizer = loss_scaler()(options.optimizer);
   }
   return options;
@@ -119,13 +119,13 @@ void Trainer::compile(const CompileOptions& given) {
   auto state = std::make_shared<TrainingState>(options, layouts, layer_);
   state->given_optimizer = given.optimizer;
   state->executor = scoped_step_executor();
-  // A subclass tells how many outputs it has only when it is called.
+  // A subclassed model knows its number of outputs only when it is called.
   if (output_names().size() > 1) MetricTracker::check_names(options, output_names());
   training_ = state;
   if (layer_.built()) ensure_placed({});
 }
 
-/// Builds for these inputs if need be, then puts weights and slots where the layouts say.
+/// Builds the model for these inputs if necessary, then relayouts weights and slots.
 void Trainer::ensure_placed(const Shapes& inputs) {
   TrainingState& state = training("compile");
   if (state.placed) return;
@@ -140,7 +140,7 @@ void Trainer::ensure_placed(const Shapes& inputs) {
 
 History Trainer::fit(const DatasetHandle& given, const FitOptions& options) {
   training("fit");
-  // A callback may compile the model anew.
+  // A callback may compile the model again.
   const std::shared_ptr<TrainingState> state = training_;
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
@@ -188,12 +188,12 @@ History Trainer::fit(const NamedArrays& x, const NamedArrays& y, const FitOption
   return fit(all, options);
 }
 
-/// Gives `pass` what evaluate and predict run with, once every process is known to do the same and
-/// the weights are placed. Throws ConfigError where processes differ.
+/// Runs `pass`, the body of evaluate or predict, after checking that all processes do the same and
+/// placing the weights. Throws ConfigError if processes differ.
 template <class Options, class Pass>
 auto Trainer::pass_over(const std::string& caller, const DatasetHandle& given,
                         const Options& options, const Pass& pass) {
-  // A callback may compile the model anew.
+  // A callback may compile the model again.
   const std::shared_ptr<TrainingState> state = training_;
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
@@ -265,10 +265,10 @@ Logs Trainer::train_on_batch(const Examples& batch) {
   TrainingState& state = training("train_on_batch");
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t form = hash_of(form_of(examples));
+  const uint64_t signature = hash_of(form_of(examples));
   state.losses.clear();
   state.metrics.reset();
-  StepRunner(*this, state).train(std::move(examples), form);
+  StepRunner(*this, state).train(std::move(examples), signature);
   state.losses.drain();
   return state.metrics.logs();
 }
@@ -277,10 +277,10 @@ Logs Trainer::test_on_batch(const Examples& batch) {
   TrainingState& state = training("test_on_batch");
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t form = hash_of(form_of(examples));
+  const uint64_t signature = hash_of(form_of(examples));
   state.losses.clear();
   state.metrics.reset();
-  StepRunner(*this, state).test(std::move(examples), form);
+  StepRunner(*this, state).test(std::move(examples), signature);
   state.losses.drain();
   return state.metrics.logs();
 }
@@ -290,8 +290,8 @@ std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
   TrainingState& state = training("predict_on_batch");
   Examples examples = copied(batch, "predict_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t form = hash_of(form_of(examples));
-  return StepRunner(*this, state).predict(std::move(examples), form);
+  const uint64_t signature = hash_of(form_of(examples));
+  return StepRunner(*this, state).predict(std::move(examples), signature);
 }
 
 StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
@@ -300,7 +300,7 @@ StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
   check_data("plan", data);
   const auto rows = data.rows("plan");
   ensure_placed(batch_shapes(data));
-  // What they hold lies on the real mesh.
+  // Metrics are stored on the real mesh, not on the abstract one.
   state.metrics.reset();
   StepPlan plan = plan_step(layer_, state.optimizer(), state.layouts, *rows, options,
                             [this](const Batch& batch) { return train_step(batch); });
@@ -331,7 +331,7 @@ void Trainer::set_fit_position(const FitPosition& position) {
   if (position.epoch < 0 || position.step < 0) {
     throw ConfigError("set_fit_position", "epoch and step are counted from 0",
                       str("epoch ", position.epoch, ", step ", position.step),
-                      "pass what fit_position() gave");
+                      "pass a result of fit_position()");
   }
   training("set_fit_position").progress.position = position;
 }

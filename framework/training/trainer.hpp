@@ -23,83 +23,81 @@ namespace tessera {
 class Model;
 namespace detail {
 struct TrainingState;
-/// Arrays by the names of what they are for, as a model has several inputs: {{"a", xa}, {"b", xb}}.
-using NamedArrays = std::vector<std::pair<std::string, at::Tensor>>;
 }  // namespace detail
 
-/// How a model is trained, evaluated and asked (Keras' trainer, a base of keras.Model).
+/// Arrays by the names of a model's inputs or outputs: {{"a", xa}, {"b", xb}}.
+using NamedArrays = std::vector<std::pair<std::string, at::Tensor>>;
+
+/// Base class of Model that trains, evaluates and predicts (Keras' trainer, a base of keras.Model).
 class Trainer {
  public:
   virtual ~Trainer();
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
-  /// Says how the model is trained and where its weights and batches lie; again to change either,
-  /// which relayouts weights that exist. Throws LayoutError for a rule that fits no weight, once
-  /// built; ConfigError for an output that the model does not have.
+  /// Configures training and the layouts of weights and batches. A second call changes both and
+  /// relayouts existing weights. Throws LayoutError for a rule that matches no weight (once the
+  /// model is built), ConfigError for an output that the model does not have.
   void compile(const CompileOptions& options);
   /// Whether compile() was called.
   bool compiled() const { return training_ != nullptr; }
   /// Trains on a dataset, global batch by global batch (keras.Model.fit). Collective. Throws
-  /// StateError before compile() or when the loss is not finite, ConfigError for options.
+  /// StateError before compile() or if the loss is not finite, ConfigError for invalid options.
   History fit(const DatasetHandle& data, const FitOptions& options = {});
-  /// Trains on tensors: rows of x, and y for each.
+  /// Trains on tensors: rows of `x` with their labels `y`.
   History fit(const at::Tensor& x, const at::Tensor& y, const FitOptions& options = {});
   /// Trains on tensors by the names of the model's inputs, in any order (Keras' dict of arrays):
   ///
   ///     model.fit({{"picture", images}, {"caption", captions}}, labels, {.epochs = 3});
   ///
-  /// Throws ConfigError for a name that the model does not have, or that is missing or there twice.
-  History fit(const detail::NamedArrays& x, const at::Tensor& y, const FitOptions& options = {});
-  /// The same with labels by the names of the model's outputs.
-  History fit(const detail::NamedArrays& x, const detail::NamedArrays& y,
-              const FitOptions& options = {});
-  /// Loss and metrics over a dataset, by name; every row counts once. Collective.
+  /// Throws ConfigError for an unknown, missing or repeated name.
+  History fit(const NamedArrays& x, const at::Tensor& y, const FitOptions& options = {});
+  /// Trains with labels by the names of the model's outputs, too.
+  History fit(const NamedArrays& x, const NamedArrays& y, const FitOptions& options = {});
+  /// Returns loss and metrics over a dataset, by name; every row counts once. Collective.
   Logs evaluate(const DatasetHandle& data, const EvaluateOptions& options = {});
-  /// Loss and metrics over tensors: rows of x, and y for each.
+  /// Returns loss and metrics over tensors: rows of `x` with their labels `y`.
   Logs evaluate(const at::Tensor& x, const at::Tensor& y, const EvaluateOptions& options = {});
-  /// Loss and metrics over tensors by names, as fit() takes them.
-  Logs evaluate(const detail::NamedArrays& x, const at::Tensor& y,
-                const EvaluateOptions& options = {});
-  Logs evaluate(const detail::NamedArrays& x, const detail::NamedArrays& y,
-                const EvaluateOptions& options = {});
-  /// Outputs for every row of a dataset, whole, on the host of every process. Collective. A model
-  /// without compile() computes on the default mesh. Throws ConfigError if there are several
-  /// outputs.
+  /// Returns loss and metrics over named tensors, as in fit().
+  Logs evaluate(const NamedArrays& x, const at::Tensor& y, const EvaluateOptions& options = {});
+  Logs evaluate(const NamedArrays& x, const NamedArrays& y, const EvaluateOptions& options = {});
+  /// Returns the output for every row of a dataset, in full, on the host of every process.
+  /// Collective. A model that was not compiled runs on default_mesh(). Throws ConfigError for a
+  /// model with several outputs.
   at::Tensor predict(const DatasetHandle& data, const PredictOptions& options = {});
-  /// Outputs for tensors by the names of the model's inputs, as fit() takes them.
-  at::Tensor predict(const detail::NamedArrays& x, const PredictOptions& options = {});
-  /// predict() for a model of any number of outputs: one tensor for each.
+  /// Returns the output for tensors by the names of the model's inputs, as in fit().
+  at::Tensor predict(const NamedArrays& x, const PredictOptions& options = {});
+  /// Predicts with a model of any number of outputs; returns one tensor for each.
   std::vector<at::Tensor> predict_all(const DatasetHandle& data,
                                       const PredictOptions& options = {});
 
-  /// One training step on one batch; loss and metrics begin anew and are of this batch alone.
+  /// Runs one training step. Loss and metrics are reset first, so they are this batch's alone.
   /// Collective.
   Logs train_on_batch(const Examples& batch);
-  /// Trains on one batch of tensors: rows of x, and y and maybe a weight for each.
+  /// Trains on one batch of tensors: rows of `x` with their labels and optional weights.
   Logs train_on_batch(const at::Tensor& x, const at::Tensor& y,
                       const at::Tensor& sample_weight = {}) {
     return train_on_batch(detail::examples_of(x, y, sample_weight));
   }
-  /// Loss and metrics of one batch alone. Collective.
+  /// Returns loss and metrics of this batch alone. Collective.
   Logs test_on_batch(const Examples& batch);
-  /// Loss and metrics of one batch of tensors: rows of x, and y and maybe a weight for each.
+  /// Tests one batch of tensors: rows of `x` with their labels and optional weights.
   Logs test_on_batch(const at::Tensor& x, const at::Tensor& y,
                      const at::Tensor& sample_weight = {}) {
     return test_on_batch(detail::examples_of(x, y, sample_weight));
   }
-  /// The outputs for one batch, whole. Collective.
+  /// Returns the outputs for one batch, in full, on the host. Collective.
   std::vector<at::Tensor> predict_on_batch(const Examples& batch);
-  /// Loss and metrics begin anew.
+  /// Resets loss and metrics.
   void reset_metrics();
 
-  /// What a training step on batches like the dataset's needs on every device, and what it
-  /// exchanges, before anything of it is allocated: a step without numbers. Throws StateError
-  /// before compile(), or if a train_step() of the user's own reads numbers.
+  /// Returns the memory that a training step on the dataset's batches needs on every device, and
+  /// its collectives. Nothing is allocated: the step runs on abstract tensors. Throws StateError
+  /// before compile(), or if a user-defined train_step() reads values.
   StepPlan plan(const DatasetHandle& data, const PlanOptions& options = {});
 
-  /// One optimizer step on a batch; returns the loss, often pending. Override for a step of your
-  /// own:
+  /// Runs one optimizer step on a batch; returns the loss, often as a partial sum. Override it for
+  /// a custom step:
   ///
   ///     DTensor train_step(const Batch& batch) override {
   ///       GradientTape tape;
@@ -110,66 +108,72 @@ class Trainer {
   ///       return loss;
   ///     }
   virtual DTensor train_step(const Batch& batch);
-  /// The loss on a batch, and what it adds to the metrics.
+  /// Returns the loss on a batch and updates the metrics.
   virtual DTensor test_step(const Batch& batch);
-  /// The outputs for a batch.
+  /// Returns the outputs for a batch.
   virtual std::vector<DTensor> predict_step(const Batch& batch);
 
-  /// How many training steps were eager, recorded and replayed since compile().
+  /// Returns how many training steps were eager, captured and replayed since compile().
   const StepRecords& step_records() const;
-  /// The same of the steps of evaluate() and of validations, and of predict().
+  /// Returns the records of the steps of evaluate() and of validations.
   const StepRecords& test_step_records() const;
+  /// Returns the records of the steps of predict().
   const StepRecords& predict_step_records() const;
 
-  /// Whether fit ends after this step; reset when it begins. For callbacks.
+  /// Whether fit ends after the current step. Callbacks set it; fit resets it when it begins.
   bool stop_training() const;
   void set_stop_training(bool stop);
-  /// The next step of the fit that runs, or ran. A callback that sets it in on_train_begin() makes
-  /// fit go on from there. Setting throws ConfigError for negative numbers.
+  /// Returns the next step of the current or last fit. A callback resumes a fit by setting it in
+  /// on_train_begin(). Setting throws ConfigError for negative numbers.
   FitPosition fit_position() const;
   void set_fit_position(const FitPosition& position);
-  /// What the fit that runs, or ran, went through so far, in on_epoch_end() that epoch included
-  /// (Keras' model.history). A callback that sets it in on_train_begin() tells what came before.
+  /// Returns the history of the current or last fit so far, in on_epoch_end() including that epoch
+  /// (Keras' model.history). A callback that resumes a fit sets the earlier history in
+  /// on_train_begin().
   History history() const;
   void set_history(const History& history);
-  /// Loss and metrics of the epoch so far, for a checkpoint: their running totals and values.
+  /// Returns running totals and values of loss and metrics in the current epoch, for a checkpoint.
   /// Collective.
   Json metric_totals() const;
-  /// The epoch in which fit goes on counts on from what metric_totals() gave; for on_train_begin().
+  /// Makes a resumed epoch continue from a result of metric_totals(). Call it in on_train_begin().
   /// Throws ConfigError for anything else.
   void restore_metric_totals(const Json& totals);
-  /// What compile() was given. Throws StateError before.
+  /// Returns the options passed to compile(). Throws StateError before compile().
   CompileOptions compile_options() const;
-  /// The optimizer that compile() was given; null for none. Throws StateError before.
+  /// Returns the compiled optimizer (a LossScaleOptimizer if compile() added one); null for none.
+  /// Throws StateError before compile().
   const OptimizerHandle& optimizer() const;
-  /// The compiled metrics by their names in logs, those of the outputs' losses included. Empty
-  /// before the first batch, whose shapes choose some.
+  /// Returns the compiled metrics by their names in logs, including those of the outputs' losses.
+  /// Empty before the first batch, whose shapes choose some of them.
   std::vector<std::pair<std::string, std::shared_ptr<Metric>>> metrics() const;
-  /// Names of the values in logs, alphabetically, as far as known before the first batch.
+  /// Returns the names of the values in logs, alphabetically, as far as known before the first
+  /// batch.
   std::vector<std::string> metrics_names() const;
-  /// What the outputs are called in logs and compile(); one name for a single output.
+  /// Returns the outputs' names in logs and compile(); a single output has one name.
   virtual std::vector<std::string> output_names() const { return {"output"}; }
 
-  /// What the inputs are called in fit(); none where only their order counts.
+  /// Returns the inputs' names in fit(); empty if inputs are passed by order only.
   virtual std::vector<std::string> input_names() const { return {}; }
-  /// Tensors by the names of the inputs, as fit() takes them, in the model's order: data of which a
-  /// pipeline can be made.
-  Examples examples(const detail::NamedArrays& x, const at::Tensor& y = {}) const;
+  /// Returns named tensors in the order of the model's inputs, for example to build a pipeline on
+  /// them.
+  Examples examples(const NamedArrays& x, const at::Tensor& y = {}) const;
 
-  /// The model that is trained, as a layer.
+  /// Returns the trained model as a layer.
   Layer& layer() const { return layer_; }
-  /// The model that is trained.
+  /// Returns the trained model.
   Model& model() const { return model_; }
 
  protected:
-  /// Trains `model`, which is `layer` too.
+  /// Trains `model`; `layer` is the same object.
   Trainer(Layer& layer, Model& model);
 
-  /// What a layer is called in during a training step: dropout and the like follow the step.
+  /// Returns the context in which a training step calls layers; random draws (dropout) follow the
+  /// optimizer's step.
   CallContext training_context() const;
-  /// The weighted sum of the outputs' losses, plus losses(). One prediction for each output.
+  /// Returns the weighted sum of the outputs' losses plus losses(). `y_pred` has one prediction for
+  /// each output.
   virtual DTensor compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred);
-  /// One step of the optimizer on the trainable weights by a loss that the tape has recorded.
+  /// Runs one optimizer step on the trainable weights, for a loss that `tape` has recorded.
   void minimize(const DTensor& loss, GradientTape& tape);
   void update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred);
 

@@ -7,8 +7,8 @@ namespace tessera {
 
 /// An activation function as a layer (keras.layers.Activation).
 ///
-/// Shape: (batch, …) -> (batch, …); "glu" halves the last axis. The mask stays.
-/// Communication: none, but for functions along an axis that is sharded, such as "softmax".
+/// Shape: (batch, …) -> (batch, …); "glu" halves the last axis. The mask passes through.
+/// Communication: none, except for functions along a sharded axis, such as "softmax".
 ///
 ///     Activation("gelu")
 class Activation : public LayerHandle {

@@ -6,19 +6,19 @@ namespace tessera {
 
 /// The options of LeakyReLU.
 struct LeakyReLUOptions {
-  double negative_slope = 0.3;  ///< factor of negative x, from 0 on
-  std::string name = "";        ///< first part of the weights' paths
-  std::string dtype = "";       ///< policy; the default one if empty
+  double negative_slope = 0.3;  ///< factor of negative x, at least 0
+  std::string name = "";        ///< first component of the weights' paths
+  std::string dtype = "";       ///< dtype policy (default: the global policy)
   bool trainable = true;        ///< whether training changes the weights
 };
 
 /// y = x for x > 0, else negative_slope · x (keras.layers.LeakyReLU).
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Shape: (batch, …) -> (batch, …). The mask passes through.
 /// Communication: none.
 class LeakyReLU : public LayerHandle {
  public:
-  /// Throws ConfigError for a negative slope below 0.
+  /// Throws ConfigError for negative_slope < 0.
   explicit LeakyReLU(const LeakyReLUOptions& options = {});
 };
 

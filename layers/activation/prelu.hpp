@@ -6,30 +6,30 @@ namespace tessera {
 
 /// The options of PReLU.
 struct PReLUOptions {
-  InitializerHandle alpha_initializer = "zeros";  ///< first values of `alpha`
+  InitializerHandle alpha_initializer = "zeros";  ///< initializer of `alpha`
   RegularizerHandle alpha_regularizer = {};       ///< penalty on `alpha`
-  ConstraintHandle alpha_constraint = {};         ///< what `alpha` is brought back to
-  /// Axes of the input, from 1 on, along which one slope serves all: {1, 2} of images gives one for
-  /// each channel. None if empty.
+  ConstraintHandle alpha_constraint = {};         ///< constraint on `alpha`
+  /// Input axes, from 1 on, along which the slope is shared: {1, 2} for images gives one slope per
+  /// channel.
   std::vector<int64_t> shared_axes = {};
-  LayoutSpec alpha_layout = {};  ///< layout of `alpha`, over any layout map
-  std::string name = "";         ///< first part of the weights' paths
-  std::string dtype = "";        ///< policy; the default one if empty
+  LayoutSpec alpha_layout = {};  ///< layout of `alpha`; overrides the layout map
+  std::string name = "";         ///< first component of the weights' paths
+  std::string dtype = "";        ///< dtype policy (default: the global policy)
   bool trainable = true;         ///< whether training changes the weights
 };
 
-/// y = x for x > 0, else alpha · x with slopes that are learned (keras.layers.PReLU).
+/// y = x for x > 0, else alpha · x with learned slopes (keras.layers.PReLU).
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an input whose axes after
-/// the batch, but for shared ones, are not of known extents, or not those it was built for.
+/// Shape: (batch, …) -> (batch, …). The mask passes through. Throws ShapeError if an axis after the
+/// batch that is not shared has an unknown extent, or another than when built.
 /// Weights: alpha, of the input's shape without the batch, 1 along shared axes.
-/// Communication: none forward; the gradient of `alpha` is pending over the mesh dimensions that
-/// cut the batch and the shared axes. config() holds no layouts: they belong to a mesh.
+/// Communication: none forward; the gradient of `alpha` is a partial sum over the mesh dimensions
+/// that shard the batch and the shared axes. config() omits layouts, which belong to a mesh.
 ///
 ///     PReLU({.shared_axes = {1, 2}})   // one slope for each channel of an image
 class PReLU : public LayerHandle {
  public:
-  /// Throws ConfigError for a shared axis before 1 or an unknown name.
+  /// Throws ConfigError for a shared axis below 1 or an unknown name.
   explicit PReLU(const PReLUOptions& options = {});
 };
 

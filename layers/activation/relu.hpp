@@ -8,18 +8,18 @@ namespace tessera {
 
 /// The options of ReLU.
 struct ReLUOptions {
-  std::optional<double> max_value = std::nullopt;  ///< the largest output, from 0 on; absent: none
-  double negative_slope = 0;                       ///< factor of x - threshold below, from 0 on
-  double threshold = 0;                            ///< where x itself begins, from 0 on
-  std::string name = "";                           ///< first part of the weights' paths
-  std::string dtype = "";                          ///< policy; the default one if empty
+  std::optional<double> max_value = std::nullopt;  ///< largest output, at least 0 (default: ∞)
+  double negative_slope = 0;                       ///< slope below threshold, at least 0
+  double threshold = 0;                            ///< x from which y = x, at least 0
+  std::string name = "";                           ///< first component of the weights' paths
+  std::string dtype = "";                          ///< dtype policy (default: the global policy)
   bool trainable = true;                           ///< whether training changes the weights
 };
 
 /// y = min(x, max_value) for x >= threshold, else negative_slope (x - threshold)
 /// (keras.layers.ReLU).
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Shape: (batch, …) -> (batch, …). The mask passes through.
 /// Communication: none.
 ///
 ///     ReLU({.max_value = 6})

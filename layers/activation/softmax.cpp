@@ -87,7 +87,7 @@ DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
   } else if (mask.dtype() != at::kBool) {
     mask = ops::greater(mask, constant(0, mask.dtype()));
   }
-  // Less is no float16 number.
+  // float16 ends at -65504.
   const DTensor out = constant(x.dtype() == at::kHalf ? -3e4 : -1e9, x.dtype());
   const DTensor y = softmax(ops::where(mask, x, out), options_.axis);
   return ops::where(mask, y, constant(0, y.dtype()));

@@ -41,7 +41,7 @@ void fields(AdditiveAttentionOptions& o, const Visit& visit) {
 
 namespace {
 
-/// Both layers; the options of the additive one are those that are not about the score's mode.
+/// Implements Attention and AdditiveAttention, whose options are Attention's without score_mode.
 class AttentionLayer final : public Layer {
  public:
   AttentionLayer(bool additive, const AttentionOptions& options);
@@ -84,7 +84,7 @@ AttentionLayer::AttentionLayer(bool additive, const AttentionOptions& options)
 Json AttentionLayer::config() const {
   Json json = layer_config(*this, Json::object(), options_);
   if (additive_) json.erase("score_mode");
-  leave_out_false(json, {"use_causal_mask", "return_attention_scores"});
+  erase_if_false(json, {"use_causal_mask", "return_attention_scores"});
   return json;
 }
 
@@ -93,15 +93,17 @@ Shapes AttentionLayer::output_shapes(const Shapes& inputs) const {
     throw ShapeError(class_name() + " " + path(), expected, received, "correct the inputs");
   };
   if (inputs.size() != 2 && inputs.size() != 3) {
-    fail("it is called on query and value, and maybe key", str(inputs.size(), " inputs"));
+    fail("inputs are query, value and optionally key", str(inputs.size(), " inputs"));
   }
   const Shape& query = inputs[0];
   const Shape& value = inputs[1];
   const Shape& key = inputs.back();
   if (query.size() != 3 || value.size() != 3 || key.size() != 3 || query[2] != key[2] ||
       value[1] != key[1] || query[2] < 0) {
-    fail("query and key have batch, steps and as many features, value and key as many steps",
-         to_string(query) + ", " + to_string(value) + " and " + to_string(key));
+    fail(
+        "query, value and key are (batch, steps, features); query and key have equal features, "
+        "value and key equal steps",
+        to_string(query) + ", " + to_string(value) + " and " + to_string(key));
   }
   if (scale_.defined() && additive_ && scale_.shape()[0] != query[2]) {
     fail(str("there are ", scale_.shape()[0], " features, as when built"), to_string(query));
@@ -122,20 +124,21 @@ void AttentionLayer::make_weights(const Shapes& inputs) {
   }
 }
 
-/// Whether one operation does it without moving what is cut.
+/// Returns whether ops::attention can compute the call without moving sharded data.
 bool AttentionLayer::can_fuse(const Inputs& inputs, const CallContext& context) const {
   if (additive_ || options_.score_mode != ScoreMode::dot || options_.return_attention_scores ||
       (context.training && options_.dropout > 0)) {
     return false;
   }
-  // In float64, scores less 1e9 are still scores where a step may attend to nothing.
+  // In float64, scores keep their differences after 1e9 is subtracted, so a fully masked step is
+  // softmax(scores); ops::attention would give the values' mean.
   if (inputs[1].mask().defined() && inputs[1].dtype() == at::kDouble) return false;
   const DTensor &query = inputs[0], &value = inputs[1];
-  return attends_at_once(query, inputs.back(), 1) &&
+  return can_use_fused_attention(query, inputs.back(), 1) &&
          (value.layout().num_shards(1) == 1 || value.layout().axis(1) == query.layout().axis(1));
 }
 
-/// As of one head.
+/// Computes the attention by ops::attention, with one head.
 DTensor AttentionLayer::fused(const Inputs& inputs) const {
   const auto one_head = [](const DTensor& x) { return ops::expand_dims(x.with_mask({}), 2); };
   DTensor query = one_head(inputs[0]);
@@ -154,23 +157,23 @@ DTensor AttentionLayer::scores(const DTensor& query, const DTensor& key) const {
   }
   DTensor sums = ops::expand_dims(query, 2) + ops::expand_dims(key, 1);
   if (additive_) {
-    const DTensor bent = ops::tanh(sums);
-    return ops::sum(scale_.defined() ? bent * read(scale_) : bent, {-1});
+    const DTensor activated = ops::tanh(sums);
+    return ops::sum(scale_.defined() ? activated * read(scale_) : activated, {-1});
   }
   if (scale_.defined()) sums = sums * read(scale_);
   return read(concat_score_weight_) * ops::sum(ops::tanh(sums), {-1});
 }
 
 DTensor AttentionLayer::masked(const DTensor& scores, const DTensor& mask) const {
-  DTensor counts;
-  if (mask.defined()) counts = ops::expand_dims(mask, 1);
+  DTensor allowed;
+  if (mask.defined()) allowed = ops::expand_dims(mask, 1);
   if (options_.use_causal_mask) {
     const at::Tensor ahead = at::arange(scores.size(1)).unsqueeze(-1) - at::arange(scores.size(2));
     const DTensor past = pack(ahead.ge(0).unsqueeze(0), Layout::replicated(scores.mesh(), 3));
-    counts = counts.defined() ? ops::logical_and(counts, past) : past;
+    allowed = allowed.defined() ? ops::logical_and(allowed, past) : past;
   }
-  if (!counts.defined()) return scores;
-  return ops::where(counts, scores, scores - (scores.dtype() == at::kHalf ? 65504.0 : 1e9));
+  if (!allowed.defined()) return scores;
+  return ops::where(allowed, scores, scores - (scores.dtype() == at::kHalf ? 65504.0 : 1e9));
 }
 
 std::vector<DTensor> AttentionLayer::call_all(const Inputs& inputs, const CallContext& context) {

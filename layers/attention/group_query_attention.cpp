@@ -87,9 +87,9 @@ GroupQueryAttentionLayer::GroupQueryAttentionLayer(int64_t head_dim, int64_t num
     throw ConfigError(where, "num_query_heads is a multiple of num_key_value_heads",
                       str(num_query_heads, " and ", num_key_value_heads), "change one of them");
   }
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  if (num_query_heads > most / head_dim) {
-    throw ConfigError(where, str("all heads have at most ", most, " features"),
+  constexpr int64_t max_features = std::numeric_limits<int32_t>::max();
+  if (num_query_heads > max_features / head_dim) {
+    throw ConfigError(where, str("all heads have at most ", max_features, " features"),
                       str(num_query_heads, " of ", head_dim), "give smaller numbers");
   }
   check_rate(where + ", dropout", options.dropout);
@@ -101,7 +101,7 @@ Json GroupQueryAttentionLayer::config() const {
                             {"num_query_heads", num_query_heads_},
                             {"num_key_value_heads", num_key_value_heads_}},
                            options_);
-  leave_out_false(json, {"use_causal_mask", "return_attention_scores"});
+  erase_if_false(json, {"use_causal_mask", "return_attention_scores"});
   return json;
 }
 
@@ -110,18 +110,18 @@ Shapes GroupQueryAttentionLayer::output_shapes(const Shapes& inputs) const {
     throw ShapeError("GroupQueryAttention " + path(), expected, received, "correct the inputs");
   };
   if (inputs.size() < 2 || inputs.size() > 4) {
-    fail("it is called on query and value, then key and attention_mask",
+    fail("inputs are query and value, then optionally key and attention_mask",
          str(inputs.size(), " inputs"));
   }
   const Shape& query = inputs[0];
   const Shape& value = inputs[1];
   const Shape& key = inputs.size() > 2 ? inputs[2] : value;
-  const bool alike = query.size() == 3 && value.size() == 3 && key.size() == 3 &&
-                     query[2] == value[2] && value[1] == key[1];
-  if (!alike) {
+  const bool shapes_match = query.size() == 3 && value.size() == 3 && key.size() == 3 &&
+                            query[2] == value[2] && value[1] == key[1];
+  if (!shapes_match) {
     fail(
-        "query, value and key have batch, steps and features, query and value as many features, "
-        "value and key as many steps",
+        "query, value and key are (batch, steps, features); query and value have equal features, "
+        "value and key equal steps",
         to_string(query) + ", " + to_string(value) + " and " + to_string(key));
   }
   for (const Shape& shape : {query, key}) {
@@ -131,7 +131,7 @@ Shapes GroupQueryAttentionLayer::output_shapes(const Shapes& inputs) const {
   return {query, {query[0], num_query_heads_, query[1], value[1]}};
 }
 
-/// (batch, steps, features) to heads.
+/// Makes the projection of (batch, steps, features) to heads.
 LayerHandle GroupQueryAttentionLayer::projection(const std::string& name, int64_t heads) const {
   return head_projection(options_, name, 3, 1, {heads, head_dim_}, to_string(dtype_policy()));
 }
@@ -154,7 +154,7 @@ void GroupQueryAttentionLayer::make_weights(const Shapes& inputs) {
   attention_output_->build({{query[0], query[1], num_query_heads_, head_dim_}});
 }
 
-/// Each head as often as heads of the query share it.
+/// Repeats each key or value head for the query heads that share it.
 DTensor GroupQueryAttentionLayer::repeated(const DTensor& x) const {
   if (num_query_heads_ == num_key_value_heads_) return x;
   const int64_t group = num_query_heads_ / num_key_value_heads_;
@@ -181,22 +181,22 @@ std::vector<DTensor> GroupQueryAttentionLayer::call_all(const Inputs& inputs,
   const bool drops = context.training && options_.dropout > 0;
   std::vector<DTensor> masks = seen.masks;
   DTensor heads, shares;
-  if (!options_.return_attention_scores && !drops && attends_at_once(q, seen.key, 1)) {
-    for (DTensor& mask : masks) mask = widened_mask(mask, 2, 4);
+  if (!options_.return_attention_scores && !drops && can_use_fused_attention(q, seen.key, 1)) {
+    for (DTensor& mask : masks) mask = expanded_mask(mask, 2, 4);
     heads = ops::attention(
         q, seen.key, seen.value, {},
         {.causal = seen.causal, .zeros = gives_zeros(), .window = seen.window, .masks = masks});
   } else {
-    masks.push_back(place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
+    masks.push_back(position_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
     const DTensor scores =
         ops::einsum("bkuh,bquh->buqk", {repeated(seen.key), q / std::sqrt(double(head_dim_))});
-    shares = attention_shares(scores, joined_masks(masks), 1, gives_zeros());
+    shares = masked_softmax(scores, combined_mask(masks), 1, gives_zeros());
     heads = ops::einsum("buqk,bkuh->bquh", {dropped(shares, context), repeated(seen.value)});
   }
   if (gate_) heads = heads * (*gate_)(x, context);
   std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};
   if (options_.return_attention_scores) outputs.push_back(shares);
-  // Keras has its penalty on what the layer gives, too.
+  // Keras applies activity_regularizer to the layer's outputs too.
   for (const DTensor& output : outputs) penalize(options_.activity_regularizer, output);
   return outputs;
 }

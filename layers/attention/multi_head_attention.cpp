@@ -51,7 +51,7 @@ class MultiHeadAttentionLayer final : public WrapperLayer {
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
-  /// Terms of einsum for queries, keys, and the scores of both.
+  /// Einsum terms of queries, keys and their scores.
   struct Letters {
     std::string query, key, scores;
   };
@@ -91,9 +91,9 @@ MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_
     throw ConfigError(where, "num_heads, key_dim, value_dim and sliding_window are at least 1",
                       str(size), "give positive numbers");
   }
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
-  if (num_heads > most / std::max(key_dim, value_dim_)) {
-    throw ConfigError(where, str("all heads have at most ", most, " features"),
+  constexpr int64_t max_features = std::numeric_limits<int32_t>::max();
+  if (num_heads > max_features / std::max(key_dim, value_dim_)) {
+    throw ConfigError(where, str("all heads have at most ", max_features, " features"),
                       str(num_heads, " of ", key_dim, " and ", value_dim_), "give smaller numbers");
   }
   check_rate(where + ", dropout", options.dropout);
@@ -101,11 +101,11 @@ MultiHeadAttentionLayer::MultiHeadAttentionLayer(int64_t num_heads, int64_t key_
 
 Json MultiHeadAttentionLayer::config() const {
   Json json = layer_config(*this, {{"num_heads", num_heads_}, {"key_dim", key_dim_}}, options_);
-  leave_out_false(json, {"use_causal_mask", "return_attention_scores"});
+  erase_if_false(json, {"use_causal_mask", "return_attention_scores"});
   return json;
 }
 
-/// The axes that are attended over, of values with an axis of heads before the features.
+/// Returns the axes that are attended over.
 std::vector<int64_t> MultiHeadAttentionLayer::axes(int64_t rank) const {
   std::vector<int64_t> list;
   const std::string where = "MultiHeadAttention " + path();
@@ -116,7 +116,7 @@ std::vector<int64_t> MultiHeadAttentionLayer::axes(int64_t rank) const {
       continue;
     }
     throw ShapeError(where, "attention_axes names axes between batch and features, each once",
-                     to_string(options_.attention_axes), "leave it out for all of them");
+                     to_string(options_.attention_axes), "leave it out to attend over all of them");
   }
   for (int64_t a = 1; options_.attention_axes.empty() && a + 1 < rank; ++a) list.push_back(a);
   return list;
@@ -147,17 +147,17 @@ Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
     throw ShapeError("MultiHeadAttention " + path(), expected, received, "correct the inputs");
   };
   if (inputs.size() < 2 || inputs.size() > 4) {
-    fail("it is called on query and value, then key and attention_mask",
+    fail("inputs are query and value, then optionally key and attention_mask",
          str(inputs.size(), " inputs"));
   }
   const Shape& query = inputs[0];
   const Shape& value = inputs[1];
   const Shape& key = inputs.size() > 2 ? inputs[2] : value;
-  const bool alike = value.size() == query.size() && key.size() == value.size() &&
-                     query.size() > 2 &&
-                     std::equal(value.begin() + 1, value.end() - 1, key.begin() + 1);
-  if (!alike) {
-    fail("query, value and key have batch, steps and features, value and key as many steps",
+  const bool shapes_match = value.size() == query.size() && key.size() == value.size() &&
+                            query.size() > 2 &&
+                            std::equal(value.begin() + 1, value.end() - 1, key.begin() + 1);
+  if (!shapes_match) {
+    fail("query, value and key have axes batch, steps and features; value and key have equal steps",
          to_string(query) + ", " + to_string(value) + " and " + to_string(key));
   }
   for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
@@ -182,7 +182,7 @@ Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
   return {output, scores};
 }
 
-/// A part of the equation's letters: (free…, bound…) · (bound…, output…).
+/// Makes the projection (free…, bound…) · (bound…, output…), with `bound` summed axes.
 LayerHandle MultiHeadAttentionLayer::projection(const std::string& name, int64_t rank,
                                                 int64_t bound, const Shape& output) const {
   return head_projection(options_, name, rank, bound, output, to_string(dtype_policy()));
@@ -212,22 +212,24 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   attention_output_->build({heads});
 }
 
-/// Whether a step that may attend to nothing gives zeros, not the values' mean: as in Keras.
+/// Returns whether, as in Keras, a step that may attend to nothing gives zeros rather than the
+/// values' mean.
 bool MultiHeadAttentionLayer::gives_zeros() const {
   return options_.dropout > 0 || options_.return_attention_scores ||
          query_->built_for()[0].size() != 3;
 }
 
-/// Whether one operation does it without moving what is cut: nobody sees the scores.
+/// Returns whether ops::attention, which exposes no scores, can compute the call without moving
+/// sharded data.
 bool MultiHeadAttentionLayer::can_fuse(const DTensor& q, const DTensor& k,
                                        const CallContext& context) const {
   if (options_.return_attention_scores || (context.training && options_.dropout > 0)) return false;
   const std::vector<int64_t> attended = axes(q.rank() - 1);
-  return attended.size() == 1 && attends_at_once(q, k, attended[0]);
+  return attended.size() == 1 && can_use_fused_attention(q, k, attended[0]);
 }
 
 DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& seen) const {
-  // Other axes than the attended one are a batch's.
+  // All axes but the attended one act as batch axes.
   const int64_t axis = axes(q.rank() - 1)[0], steps = q.rank() - 3;
   const auto moved = [&](const DTensor& x, int64_t from, int64_t to) {
     if (from == to) return x;
@@ -238,9 +240,9 @@ DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& se
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  ops::AttentionForm form{
+  ops::SdpaOptions form{
       .causal = seen.causal, .zeros = gives_zeros(), .window = seen.window, .masks = seen.masks};
-  for (DTensor& mask : form.masks) mask = widened_mask(mask, 2, q.rank());
+  for (DTensor& mask : form.masks) mask = expanded_mask(mask, 2, q.rank());
   const DTensor y = ops::attention(moved(q, axis, steps), moved(seen.key, axis, steps),
                                    moved(seen.value, axis, steps), {}, form);
   return moved(y, steps, axis);
@@ -269,9 +271,9 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
     const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores,
                                        {seen.key, q / std::sqrt(double(key_dim_))});
     std::vector<DTensor> masks = seen.masks;
-    masks.push_back(place_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
+    masks.push_back(position_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
     const auto attended = static_cast<int64_t>(axes(x.rank()).size());
-    shares = attention_shares(scores, joined_masks(masks), attended, gives_zeros());
+    shares = masked_softmax(scores, combined_mask(masks), attended, gives_zeros());
     heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,
                         {dropped(shares, context), seen.value});
   }

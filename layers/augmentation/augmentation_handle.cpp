@@ -9,12 +9,13 @@
 #include <tessera/framework/data/internal/row_part_scope.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
 
-namespace tessera::detail {
+namespace tessera {
+
+using namespace detail;
 
 namespace {
 
-/// Makes the layer's weights, where it has any, for batches of these shapes; by one thread at a
-/// time.
+/// Builds the layer for these input shapes, one thread at a time.
 void build_for(Layer& layer, const Shapes& shapes) {
   static std::mutex building;
   const std::lock_guard lock(building);
@@ -25,7 +26,7 @@ CallContext training_with(Seed seed) {
   return {.training = true, .random = std::make_shared<RandomStream>(seed.a, seed.b)};
 }
 
-/// f of each tensor that there is.
+/// Applies f to each tensor that is defined.
 template <class Function>
 LabeledImages each_of(const LabeledImages& data, const Function& f) {
   const auto made = [&](const at::Tensor& x) { return x.defined() ? f(x) : x; };
@@ -44,11 +45,11 @@ std::vector<at::Tensor> AugmentationHandle::operator()(const std::vector<at::Ten
   Shapes shapes;
   for (const at::Tensor& input : inputs) {
     const at::Tensor rows = single ? input.unsqueeze(0) : input;
-    values.push_back(packed_here(rows));
+    values.push_back(packed_on_host(rows));
     shapes.push_back(values.back().shape());
   }
   build_for(*layer(), shapes);
-  // An image alone is the first of its batch.
+  // A single image is row 0 of its batch.
   std::optional<RowPartScope> alone;
   if (single) alone.emplace(std::nullopt);
   std::vector<at::Tensor> made;
@@ -65,7 +66,7 @@ at::Tensor AugmentationHandle::operator()(const at::Tensor& images, Seed seed) c
 void AugmentationHandle::check_seeds(const at::Tensor& images, size_t seeds) const {
   if (images.dim() == 4 && images.size(0) == static_cast<int64_t>(seeds)) return;
   throw ShapeError(layer()->class_name() + " " + layer()->path(),
-                   "images are a batch with a seed for each",
+                   "images are a batch with one seed for each row",
                    str(seeds, " seeds for ", to_string(images.sizes().vec())),
                    "give one seed for the whole batch, or as many as rows");
 }
@@ -120,4 +121,4 @@ LabeledImages AugmentationHandle::labeled(const LabeledImages& data, Seed seed) 
   return single ? each_of(made, [](const at::Tensor& x) { return x.squeeze(0); }) : made;
 }
 
-}  // namespace tessera::detail
+}  // namespace tessera

@@ -13,60 +13,62 @@
 
 namespace tessera {
 
-namespace detail {
-
-/// How much a layer changes images: a range, or one number for a range around 0 (Keras' float or
-/// tuple).
+/// Strength of an augmentation: a range, or one number f for [-f, f] clipped to the range that the
+/// layer allows (Keras' float or tuple).
 struct Factor {
-  Factor(double most = 0) : values{most} {}  // NOLINT: reads as data
+  Factor(double max = 0) : values{max} {}  // NOLINT: reads as data
   Factor(double lo, double hi) : values{lo, hi} {}
-  Factor(std::vector<double> given) : values(std::move(given)) {}  // NOLINT: reads as data
+  Factor(std::vector<double> range) : values(std::move(range)) {}  // NOLINT: reads as data
   Json json() const { return values.size() == 1 ? Json(values[0]) : Json(values); }
   std::vector<double> values;
 };
-/// A number, or a list. Throws ConfigError naming the place.
+
+namespace detail {
+/// Reads a number or a list. Throws ConfigError naming the JSON path.
 void json_get(const Json& json, const JsonPath& path, Factor& out);
 
-/// A handle to a layer that changes images at random in training. In a model it does so on the
-/// mesh; called on tensors of the host it does so there, as in training, for the rows of a data
-/// pipeline:
+}  // namespace detail
+
+/// A handle to a layer that augments images. In a model it runs on the mesh, and changes images in
+/// training only. Called on host tensors, as in a data pipeline, it runs on the host as in
+/// training:
 ///
 ///     const RandomFlip flip;
 ///     at::Tensor turned = flip(images[0], 7);  // or of a whole batch
 ///
-/// The numbers follow from the seed, the layer's name and the row in the batch: a model of global
-/// seed a gives the same images in step b for the Seed {a, b}, and a number is the seed of step 0.
-/// In DataPipeline::map() after batch() rows are those of the global batch, of which a process may
-/// hold some. Layers without a name that are called one after the other with one seed draw alike if
-/// they are of one class; a Pipeline names them. Threads may call at once.
+/// Draws are determined by the seed, the layer's name and the row in the batch: Seed {a, b} gives
+/// the images of step b in a model with global seed a, and the integer a stands for {a, 0}. In
+/// DataPipeline::map() after batch(), rows are numbered in the global batch, even if a process
+/// holds only some of them. Unnamed layers of one class draw the same numbers from the same seed; a
+/// Pipeline names its layers. Thread-safe.
 class AugmentationHandle : public LayerHandle {
  public:
   using LayerHandle::LayerHandle;
   using LayerHandle::operator();
-  /// One image, of three axes, or a batch of them, of four. Throws as the layer does.
+  /// Augments one image (three axes) or a batch (four axes). Throws as the layer does.
   at::Tensor operator()(const at::Tensor& images, Seed seed) const;
   at::Tensor operator()(const at::Tensor& images, int64_t seed) const {
     return (*this)(images, Seed{seed, 0});
   }
-  /// Images, and the labels that a layer changes with them.
+  /// Augments {images, labels}, for layers that change both.
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs, Seed seed) const;
   std::vector<at::Tensor> operator()(const std::vector<at::Tensor>& inputs, int64_t seed) const {
     return (*this)(inputs, Seed{seed, 0});
   }
-  /// A batch whose rows are each changed as an image alone with its seed. Throws ShapeError unless
-  /// there is a seed for each.
+  /// Augments each row of a batch as a single image with its own seed. Throws ShapeError unless
+  /// there is one seed for each row.
   at::Tensor operator()(const at::Tensor& images, const std::vector<Seed>& seeds) const;
-  /// Images with their labels, boxes and masks of segments, which follow them:
+  /// Augments images together with their labels, bounding boxes and segmentation masks:
   ///
   ///     const Pipeline augment({RandomFlip("horizontal", {.bounding_box_format = "xyxy"}),
   ///                             RandomContrast(0.2)});
   ///     const LabeledImages made = augment(
   ///         LabeledImages{.images = images, .bounding_boxes = {boxes, classes}}, 7);
   ///
-  /// Masks are read from the nearest cell. Boxes are made float32 (float64 stays), the smallest
-  /// that hold theirs, clipped to the image; of those that nothing is left of, the label is -1.
-  /// Throws as the layer does, ConfigError if boxes move in a layer without a bounding_box_format,
-  /// and ShapeError for what does not belong to the images.
+  /// Masks are sampled from the nearest pixel. Boxes become float32 (float64 stays): the smallest
+  /// axis-aligned boxes around the transformed ones, clipped to the image; a box of which nothing
+  /// is left gets label -1. Throws as the layer does, ConfigError if boxes move in a layer without
+  /// a bounding_box_format, and ShapeError for labels, boxes or masks that do not match the images.
   template <std::same_as<LabeledImages> Data>
   LabeledImages operator()(const Data& data, Seed seed) const {
     return labeled(data, seed);
@@ -75,7 +77,7 @@ class AugmentationHandle : public LayerHandle {
   LabeledImages operator()(const Data& data, int64_t seed) const {
     return labeled(data, Seed{seed, 0});
   }
-  /// A batch of them, each with its seed.
+  /// Augments each row of a batch with its own seed.
   template <std::same_as<LabeledImages> Data>
   LabeledImages operator()(const Data& data, const std::vector<Seed>& seeds) const {
     return labeled(data, seeds);
@@ -86,7 +88,5 @@ class AugmentationHandle : public LayerHandle {
   LabeledImages labeled(const LabeledImages& data, const std::vector<Seed>& seeds) const;
   void check_seeds(const at::Tensor& images, size_t seeds) const;
 };
-
-}  // namespace detail
 
 }  // namespace tessera

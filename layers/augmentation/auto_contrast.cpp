@@ -26,7 +26,7 @@ class AutoContrastLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  DTensor at_rest(const DTensor& images) const override;
+  DTensor outside_training(const DTensor& images) const override;
 
  private:
   AutoContrastOptions options_;
@@ -42,10 +42,10 @@ AutoContrastLayer::AutoContrastLayer(const AutoContrastOptions& options)
 }
 
 DTensor AutoContrastLayer::transform(const DTensor& images, const ImageDraws&) const {
-  return at_rest(images);
+  return outside_training(images);
 }
 
-DTensor AutoContrastLayer::at_rest(const DTensor& images) const {
+DTensor AutoContrastLayer::outside_training(const DTensor& images) const {
   const std::vector<double> bytes = {0, 255};
   const DTensor x = in_range(images, options_.value_range, bytes);
   const DTensor low = ops::min(x, {1, 2}, true), high = ops::max(x, {1, 2}, true);

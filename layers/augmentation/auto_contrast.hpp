@@ -9,20 +9,20 @@ namespace tessera {
 
 /// The options of AutoContrast.
 struct AutoContrastOptions {
-  std::vector<double> value_range = {0, 255};  ///< the least and the largest value of images
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Each channel of each image stretched to the whole range of values, in training and out of it
-/// (keras.layers.AutoContrast); one that has a single value stays.
+/// Stretches each channel of each image to the full value range, in training and outside it
+/// (keras.layers.AutoContrast). A channel of equal values is unchanged.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
-/// Communication: of a sharded height or width the extremes.
-class AutoContrast : public detail::AugmentationHandle {
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: the minima and maxima if height or width is sharded.
+class AutoContrast : public AugmentationHandle {
  public:
   /// Throws ConfigError unless value_range holds two numbers.
   explicit AutoContrast(const AutoContrastOptions& options = {});

@@ -59,7 +59,7 @@ DTensor EqualizationLayer::transform(const DTensor& images, const ImageDraws&) c
   const auto numbered = [&](const DTensor& place) {
     return ops::cast(ops::clip(place, 0, double(bins - 1)), at::kLong) + first;
   };
-  // Keras rounds one way to count and another to look up.
+  // Keras rounds differently when it counts and when it looks up.
   const DTensor counted = numbered(x * last / most);
   const DTensor ones = ops::cast(ops::equal(counted, counted), at::kDouble);
   const DTensor counts =

@@ -4,25 +4,21 @@
 
 namespace tessera {
 
-namespace detail {
-
-/// Boxes (boxes, 4), or (batch, boxes, 4), and the class of each, (boxes) or (batch, boxes). A box
-/// of class -1 is none: it fills a row up to the number of boxes that others have, or lay where an
-/// image ends now.
+/// Bounding boxes (boxes, 4) or (batch, boxes, 4), and their classes (boxes) or (batch, boxes).
+/// Class -1 marks padding, which makes rows equally long, and boxes that were moved out of the
+/// image.
 struct BoundingBoxes {
   at::Tensor boxes = {};
   at::Tensor labels = {};
 };
 
-}  // namespace detail
-
-/// An image, or a batch of them, with what follows where a layer moves or mixes it: what Keras'
-/// layers take and give as a dict of these keys. What is left out stays undefined.
+/// An image or a batch with its labels, bounding boxes and segmentation masks, which Keras' layers
+/// take and return as a dict with these keys. Missing entries are undefined.
 struct LabeledImages {
-  at::Tensor images;                          ///< of three axes, or of four with a batch
-  at::Tensor labels = {};                     ///< of the images, (batch, classes) where they mix
-  detail::BoundingBoxes bounding_boxes = {};  ///< in the layers' bounding_box_format
-  at::Tensor segmentation_masks = {};         ///< the class of each cell, with axes as the images
+  at::Tensor images;                   ///< one image (three axes) or a batch (four axes)
+  at::Tensor labels = {};              ///< labels of the images; (batch, classes) to mix them
+  BoundingBoxes bounding_boxes = {};   ///< in the layers' bounding_box_format
+  at::Tensor segmentation_masks = {};  ///< class of each pixel, with the images' axes
 };
 
 }  // namespace tessera

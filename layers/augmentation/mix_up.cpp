@@ -25,7 +25,7 @@ void fields(MixUpOptions& o, const Visit& visit) {
 
 namespace {
 
-/// What MixUp and CutMix share: images and labels of a batch, and the order of its others.
+/// Base of MixUp and CutMix, which mix images and labels with those of other rows of the batch.
 class MixingLayer : public AugmentationLayer {
  public:
   using AugmentationLayer::AugmentationLayer;
@@ -35,25 +35,25 @@ class MixingLayer : public AugmentationLayer {
   }
 };
 
-/// Tries for each number of a gamma distribution: a try fails one time in twenty at most.
+/// Proposals per gamma sample; each is rejected with probability 1/20 at most.
 constexpr int64_t tries = 8;
 constexpr int64_t gamma_draws = 3 * tries + 1;
 constexpr int64_t beta_draws = 2 * gamma_draws;
 
-/// log(u), and for 0, which is drawn as well, the logarithm of what would be drawn below 2^-23.
+/// Returns log(u), with u = 0, which can be drawn, as 2^-24.
 DTensor log_of_draw(const DTensor& u) {
   return ops::log(ops::maximum(u, constant_like(u, std::exp2(-24.0))));
 }
 
-/// The logarithm of a number of Gamma(alpha, 1) for each image, alpha of shape (1, 1), by Marsaglia
-/// and Tsang: of the first try that succeeds; for alpha below 1 from alpha + 1.
+/// Returns the logarithm of a Gamma(alpha, 1) sample for each image, alpha of shape (1, 1), by
+/// Marsaglia and Tsang: the first accepted proposal of Gamma(alpha + 1, 1) times u^(1 / alpha).
 DTensor log_gamma_numbers(const ImageDraws& draws, const DTensor& alpha) {
   const DTensor d = alpha + 2.0 / 3;
   const DTensor c = ops::rsqrt(d * 9);
   const DTensor angle = draws.each_of(tries, tries) * (2 * std::numbers::pi);
   const DTensor z = ops::sqrt(log_of_draw(draws.each_of(0, tries)) * -2) * ops::cos(angle);
   const DTensor root = z * c + 1;
-  // Below 0 a try fails, whatever its logarithm.
+  // A proposal below 0 is rejected; the clamp keeps its logarithm finite.
   const DTensor small = constant_like(root, 1e-30);
   const DTensor log_v = ops::log(ops::maximum(root, small)) * 3;
   const DTensor v = ops::exp(log_v);
@@ -65,27 +65,27 @@ DTensor log_gamma_numbers(const ImageDraws& draws, const DTensor& alpha) {
   return log_of_first + ops::log(d) + log_of_draw(draws.each(3 * tries)) / alpha;
 }
 
-/// A number of Beta(alpha, alpha) for each image, (batch, 1).
+/// Returns a Beta(alpha, alpha) sample for each image, (batch, 1).
 DTensor beta_numbers(const ImageDraws& draws, const DTensor& alpha) {
   return ops::sigmoid(log_gamma_numbers(draws, alpha) -
                       log_gamma_numbers(draws.from(gamma_draws), alpha));
 }
 
-/// A random order of the batch's rows: how many numbers come before each row's.
+/// Returns a random permutation of the batch's rows: the position of each row's draw when sorted.
 DTensor random_order(const ImageDraws& draws, int64_t i) {
   const DTensor column = draws.each(i);
   const int64_t n = column.shape()[0];
   const Layout whole = Layout::replicated(column.mesh(), 2);
   const DTensor all = ops::relayout(column, whole);
   const DTensor others = ops::reshape(all, {1, n});
-  // Of equal numbers the one of the lower row comes first.
+  // Of equal draws, the lower row's comes first.
   const DTensor lower = pack(at::ones({n, n}, at::kBool).tril(-1), whole);
   const DTensor before =
       ops::logical_or(ops::less(others, all), ops::logical_and(ops::equal(others, all), lower));
   return ops::sum(ops::cast(before, at::kLong), {1});
 }
 
-/// w · labels + (1 - w) · those of the others.
+/// Returns w · labels + (1 - w) · labels in `order`.
 DTensor mixed_labels(const std::string& where, const DTensor& labels, const DTensor& order,
                      const DTensor& weight, at::ScalarType dtype) {
   if (labels.rank() != 2) {
@@ -127,7 +127,7 @@ MixUpLayer::MixUpLayer(double alpha, const MixUpOptions& options)
                     "give a small number such as 0.2 to mix little");
 }
 
-/// The share of each image that stays, (batch, 1).
+/// Returns w of each image, (batch, 1).
 DTensor MixUpLayer::weights(const ImageDraws& draws) const {
   const Layout whole = Layout::replicated(draws.each(0).mesh(), 2);
   return beta_numbers(draws.from(1), filled({1, 1}, alpha_, at::kFloat, whole));
@@ -152,7 +152,7 @@ DTensor MixUpLayer::transform_masks(const DTensor& masks, const ImageDraws& draw
   return w * x + (-w + 1) * ops::gather(x, random_order(draws, 0), 0);
 }
 
-/// Those of both images.
+/// Returns the boxes of both images.
 BoundingBoxes MixUpLayer::transform_boxes(const BoundingBoxes& boxes, const Shape&,
                                           const ImageDraws& draws) const {
   const at::Tensor order = random_order(draws, 0).full();
@@ -182,7 +182,7 @@ class CutMixLayer final : public MixingLayer {
   bool draws_for_batch() const override { return true; }
 
  private:
-  /// What comes from the others of the batch: where, in which order, and the share that stays.
+  /// Mask of the pasted pixels, the rows they come from, and the fraction kept of each image.
   struct Rectangles {
     DTensor cells, order, kept;
   };
@@ -207,8 +207,8 @@ CutMixLayer::Rectangles CutMixLayer::rectangles(const DTensor& images,
   const DTensor side = ops::sqrt(-beta_numbers(draws.from(1), alpha) + 1);
   const ImageDraws places = draws.from(1 + beta_draws);
   const DTensor of_x = side * width, of_y = side * height;
-  const DTensor in_x = cells_between(images, 2, places.each(0) * (-of_x + width), of_x);
-  const DTensor in_y = cells_between(images, 1, places.each(1) * (-of_y + height), of_y);
+  const DTensor in_x = pixels_between(images, 2, places.each(0) * (-of_x + width), of_x);
+  const DTensor in_y = pixels_between(images, 1, places.each(1) * (-of_y + height), of_y);
   return {ops::logical_and(in_x, in_y), random_order(places, 2),
           -(of_x * of_y / (width * height)) + 1};
 }
@@ -225,7 +225,7 @@ std::vector<DTensor> CutMixLayer::transform_all(const Inputs& inputs,
 
 BoundingBoxes CutMixLayer::transform_boxes(const BoundingBoxes&, const Shape&,
                                            const ImageDraws&) const {
-  throw ConfigError(where(), "images without boxes, which do not follow a rectangle", "boxes",
+  throw ConfigError(where(), "bounding boxes are not supported", "images with boxes",
                     "leave the boxes out, or use MixUp");
 }
 

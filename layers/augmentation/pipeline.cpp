@@ -38,8 +38,7 @@ const RegisteredLayer registered_pipeline("Pipeline", [](JsonObject& config) {
   return Pipeline(layers, {.name = options.name});
 });
 
-/// Calls f with the inputs that a layer takes, and puts what it gives in their place: labels pass
-/// a layer that does not take them.
+/// Replaces `values` by f of them; labels skip a layer that does not take them.
 template <class Values, class Function>
 void pass(const Layer& layer, Values& values, const Function& f) {
   const auto* const augmentation = dynamic_cast<const AugmentationLayer*>(&layer);
@@ -56,7 +55,7 @@ PipelineLayer::PipelineLayer(const std::vector<LayerHandle>& layers, const Pipel
   for (const LayerHandle& layer : layers) track(layer);
 }
 
-/// As Keras' class takes it: the layers and a name.
+/// Writes the layers and the name, which is all that Keras' class takes.
 Json PipelineLayer::config() const {
   Json layers = Json::array();
   for (const auto& layer : sublayers()) layers.push_back(layer_json(*layer));

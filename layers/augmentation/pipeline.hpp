@@ -9,18 +9,19 @@ namespace tessera {
 
 /// The options of Pipeline.
 struct PipelineOptions {
-  std::string name = "";  ///< first part of the weights' paths
+  std::string name = "";  ///< first component of the weights' paths
 };
 
-/// Layers one after the other as one (keras.layers.Pipeline), in a model or on tensors of the host.
-/// Labels, a second input, pass MixUp and CutMix with the images; outputs() gives both. Layers
-/// without a name get one each here, so that none draws as another does.
+/// Chains layers into one (keras.layers.Pipeline), in a model or on host tensors. A second input,
+/// labels, passes through MixUp and CutMix and around other layers; outputs() returns both. Unnamed
+/// layers get a name each, so that no two draw the same numbers.
 ///
-/// Shape: that of the last layer.
+/// Shape: the last layer's.
 ///
-///     const Pipeline augment({RandomFlip("horizontal"), RandomRotation(0.1),
-///     RandomContrast(0.2)}); at::Tensor changed = augment(images, 7);
-class Pipeline : public detail::AugmentationHandle {
+///     const Pipeline augment(
+///         {RandomFlip("horizontal"), RandomRotation(0.1), RandomContrast(0.2)});
+///     at::Tensor changed = augment(images, 7);
+class Pipeline : public AugmentationHandle {
  public:
   explicit Pipeline(const std::vector<LayerHandle>& layers, const PipelineOptions& options = {});
 };

@@ -46,14 +46,14 @@ class RandAugmentLayer final : public AugmentationLayer {
                                 const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override {
+  Shape transformed_shape(const Shape& images) const override {
     check_rgb(where(), images);
     return images;
   }
   bool draws_for_batch() const override { return true; }
 
  private:
-  /// Calls f(part, its draws) for each change that was drawn, in order; draws are of the host.
+  /// Calls f(part, its draws) for each drawn augmentation, in order; `draws` must be on the host.
   template <class Function>
   void each_change(const Shape& images, const ImageDraws& draws, const Function& f) const;
 
@@ -69,7 +69,7 @@ RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
     : AugmentationLayer("RandAugment", options), options_(options) {
   if (options.num_ops < 0) {
     throw ConfigError(where(), "num_ops is at least 0", str(options.num_ops),
-                      "give the number of changes");
+                      "give the number of augmentations");
   }
   const auto [lo, hi] = factor_range(where(), "factor", options.factor, 0, 1);
   const Factor factor(lo, hi);
@@ -96,7 +96,7 @@ RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
       Solarization(factor, factor, {.value_range = value_range, .name = options.name}),
       AutoContrast({.value_range = value_range, .name = options.name}),
       Equalization({.value_range = value_range, .name = options.name})};
-  for (const LayerHandle& part : parts) parts_.push_back(augmentation_of(part));
+  for (const LayerHandle& part : parts) parts_.push_back(as_augmentation(part));
 }
 
 int64_t RandAugmentLayer::draws(const Shape& images) const {

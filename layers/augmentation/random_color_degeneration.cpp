@@ -26,7 +26,7 @@ class RandomColorDegenerationLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override;
+  Shape transformed_shape(const Shape& images) const override;
 
  private:
   std::array<double, 2> factor_;
@@ -47,7 +47,7 @@ RandomColorDegenerationLayer::RandomColorDegenerationLayer(
   options_.value_range = checked_value_range(where(), options.value_range);
 }
 
-Shape RandomColorDegenerationLayer::made_shape(const Shape& images) const {
+Shape RandomColorDegenerationLayer::transformed_shape(const Shape& images) const {
   check_rgb(where(), images);
   return images;
 }

@@ -10,29 +10,28 @@ namespace tessera {
 
 /// The options of RandomColorDegeneration.
 struct RandomColorDegenerationOptions {
-  std::vector<double> value_range = {0, 255};  ///< the least and the largest value of images
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Images in RGB brought nearer to their gray by a random share in training
-/// (keras.layers.RandomColorDegeneration). The draws depend on the global row: the same on every
-/// mesh. Out of training images are left as they are.
+/// Blends RGB images with their grayscale version by a random weight in training
+/// (keras.layers.RandomColorDegeneration). Draws depend on the global row, so results are the same
+/// on every mesh. Identity outside training.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
 /// Communication: none.
 ///
 ///     RandomColorDegeneration({0, 0.5})
-class RandomColorDegeneration : public detail::AugmentationHandle {
+class RandomColorDegeneration : public AugmentationHandle {
  public:
-  /// The share lies in `factor`; one number f stands for {-f, f}. Throws ConfigError for factors
-  /// out of
-  /// [-1, 1].
-  explicit RandomColorDegeneration(const detail::Factor& factor,
+  /// The weight of the grayscale version is drawn from `factor`; one number f stands for {-f, f}.
+  /// Throws ConfigError for factors outside [-1, 1].
+  explicit RandomColorDegeneration(const Factor& factor,
                                    const RandomColorDegenerationOptions& options = {});
 };
 

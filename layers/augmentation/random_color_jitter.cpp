@@ -33,7 +33,7 @@ class RandomColorJitterLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override;
+  Shape transformed_shape(const Shape& images) const override;
 
  private:
   RandomColorJitterOptions options_;
@@ -47,7 +47,7 @@ const RegisteredLayer registered_random_color_jitter("RandomColorJitter", [](Jso
 RandomColorJitterLayer::RandomColorJitterLayer(const RandomColorJitterOptions& options)
     : AugmentationLayer("RandomColorJitter", options), options_(options) {
   options_.value_range = checked_value_range(where(), options.value_range);
-  const auto add = [&](const LayerHandle& part) { parts_.push_back(augmentation_of(part)); };
+  const auto add = [&](const LayerHandle& part) { parts_.push_back(as_augmentation(part)); };
   const auto& o = options_;
   if (o.brightness_factor) {
     add(RandomBrightness(*o.brightness_factor, {.value_range = o.value_range, .name = o.name}));
@@ -63,7 +63,7 @@ RandomColorJitterLayer::RandomColorJitterLayer(const RandomColorJitterOptions& o
   }
 }
 
-Shape RandomColorJitterLayer::made_shape(const Shape& images) const {
+Shape RandomColorJitterLayer::transformed_shape(const Shape& images) const {
   if (options_.saturation_factor || options_.hue_factor) check_rgb(where(), images);
   return images;
 }

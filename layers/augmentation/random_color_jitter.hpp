@@ -10,30 +10,29 @@ namespace tessera {
 
 /// The options of RandomColorJitter.
 struct RandomColorJitterOptions {
-  std::vector<double> value_range = {0, 255};  ///< the least and the largest value of images
-  /// RandomBrightness' factor; absent: brightness stays, and so for the others.
-  std::optional<detail::Factor> brightness_factor = std::nullopt;
-  std::optional<detail::Factor> contrast_factor = std::nullopt;    ///< RandomContrast's
-  std::optional<detail::Factor> saturation_factor = std::nullopt;  ///< RandomSaturation's
-  std::optional<detail::Factor> hue_factor = std::nullopt;         ///< RandomHue's
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  /// Factor of RandomBrightness (default: brightness is unchanged); the next three likewise.
+  std::optional<Factor> brightness_factor = std::nullopt;
+  std::optional<Factor> contrast_factor = std::nullopt;    ///< factor of RandomContrast
+  std::optional<Factor> saturation_factor = std::nullopt;  ///< factor of RandomSaturation
+  std::optional<Factor> hue_factor = std::nullopt;         ///< factor of RandomHue
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Brightness, contrast, saturation and hue of images in RGB changed at random in training, one
-/// after the other (keras.layers.RandomColorJitter). The draws depend on the global row: the same
-/// on every mesh. Out of training images are left as they are.
+/// Changes brightness, contrast, saturation and hue of RGB images at random in training, in this
+/// order (keras.layers.RandomColorJitter). Draws depend on the global row, so results are the same
+/// on every mesh. Identity outside training.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
-/// Communication: none for a sharded batch or sharded channels; of a sharded height or width the
-/// means.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: the means if height or width is sharded; none for batch or channels.
 ///
 ///     RandomColorJitter({.brightness_factor = 0.2, .hue_factor = 0.1})
-class RandomColorJitter : public detail::AugmentationHandle {
+class RandomColorJitter : public AugmentationHandle {
  public:
   /// Throws ConfigError where one of the four layers does.
   explicit RandomColorJitter(const RandomColorJitterOptions& options = {});

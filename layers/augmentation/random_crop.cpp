@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 #include <tessera/layers/preprocessing/internal/image_size.hpp>
 
 namespace tessera {
@@ -21,7 +21,7 @@ void fields(RandomCropOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomCropLayer final : public MovingLayer {
+class RandomCropLayer final : public GeometricAugmentationLayer {
  public:
   RandomCropLayer(int64_t height, int64_t width, const RandomCropOptions& options);
   std::string class_name() const override { return "RandomCrop"; }
@@ -35,18 +35,18 @@ class RandomCropLayer final : public MovingLayer {
  protected:
   DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
   DTensor box_transforms(const Shape& images, const ImageDraws& draws) const override;
-  Shape made_shape(const Shape& images) const override {
+  Shape transformed_shape(const Shape& images) const override {
     return {images[0], height_, width_, images[3]};
   }
-  DTensor at_rest(const DTensor& images) const override {
+  DTensor outside_training(const DTensor& images) const override {
     return resized(middle(images), {height_, width_}, "bilinear");
   }
   bool draws_for_batch() const override { return true; }
 
  private:
-  /// Whether an image has more than one place for the part.
+  /// Whether the images are larger than the crop in both axes.
   bool has_places(const Shape& images) const { return images[1] > height_ && images[2] > width_; }
-  /// Top, left, height and width of what is shown where the place is not drawn.
+  /// Returns top, left, height and width of the centre crop.
   std::array<int64_t, 4> middle(const Shape& images) const;
   DTensor middle(const DTensor& images) const;
 
@@ -61,21 +61,23 @@ const RegisteredLayer registered_random_crop("RandomCrop", [](JsonObject& config
 });
 
 RandomCropLayer::RandomCropLayer(int64_t height, int64_t width, const RandomCropOptions& options)
-    : MovingLayer("RandomCrop", options, {.nearest = true, .size = {{height, width}}}),
+    : GeometricAugmentationLayer("RandomCrop", options,
+                                 {.nearest = true, .size = {{height, width}}}),
       height_(height),
       width_(width),
       options_(options) {
   if (height > 0 && width > 0) return;
   throw ConfigError(where(), "height and width are at least 1", str(height, " and ", width),
-                    "give the size of the part");
+                    "give the size of the crop");
 }
 
 DTensor RandomCropLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  return has_places(images.shape()) ? MovingLayer::transform(images, draws) : at_rest(images);
+  return has_places(images.shape()) ? GeometricAugmentationLayer::transform(images, draws)
+                                    : outside_training(images);
 }
 
 DTensor RandomCropLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
-  if (has_places(masks.shape())) return MovingLayer::transform_masks(masks, draws);
+  if (has_places(masks.shape())) return GeometricAugmentationLayer::transform_masks(masks, draws);
   return resized(middle(masks), {height_, width_}, "nearest");
 }
 
@@ -106,7 +108,7 @@ std::array<int64_t, 4> RandomCropLayer::middle(const Shape& images) const {
   const int64_t part_h = std::clamp<int64_t>(w * height_ / width_, 1, h);
   const int64_t part_w = std::clamp<int64_t>(h * width_ / height_, 1, w);
   const int64_t top = (h - part_h) / 2, left = (w - part_w) / 2;
-  // As much as there is from the part's corner on, which Keras takes for the part.
+  // Keras slices (height, width) from the corner of the part, and so gets what the image has of it.
   return {top, left, std::min(height_, h - top), std::min(width_, w - left)};
 }
 

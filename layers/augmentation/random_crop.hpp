@@ -9,25 +9,24 @@ namespace tessera {
 
 /// The options of RandomCrop.
 struct RandomCropOptions {
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// A part of the images, of that height and width and in training at a random place, the same for a
-/// whole batch (keras.layers.RandomCrop). Out of training, and where an image is not larger than
-/// the part in both axes, a part in the middle is brought to the size, in the proportions of the
-/// part as far as possible.
+/// Crops images to (height, width), in training at a random position drawn for the batch
+/// (keras.layers.RandomCrop). Outside training, and unless the images are larger than the crop in
+/// both axes, resizes a centre crop instead, which has the target's aspect ratio as far as
+/// possible.
 ///
-/// Shape: (batch, h, w, channels) -> (batch, height, width, channels), as data_format orders the
-/// axes. Communication: none for a sharded batch or sharded channels; a sharded height or width is
-/// gathered.
+/// Shape: (batch, h, w, channels) -> (batch, height, width, channels); data_format orders the axes.
+/// Communication: a sharded height or width is all-gathered; none for batch or channels.
 ///
 ///     RandomCrop(224, 224)
-class RandomCrop : public detail::AugmentationHandle {
+class RandomCrop : public AugmentationHandle {
  public:
   /// Throws ConfigError for a height or width below 1.
   explicit RandomCrop(int64_t height, int64_t width, const RandomCropOptions& options = {});

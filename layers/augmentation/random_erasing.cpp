@@ -34,7 +34,7 @@ class RandomErasingLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override;
+  Shape transformed_shape(const Shape& images) const override;
 
  private:
   DTensor filling(const DTensor& images, const ImageDraws& noise) const;
@@ -61,7 +61,7 @@ RandomErasingLayer::RandomErasingLayer(const Factor& factor, const RandomErasing
                     "leave it out for random numbers");
 }
 
-Shape RandomErasingLayer::made_shape(const Shape& images) const {
+Shape RandomErasingLayer::transformed_shape(const Shape& images) const {
   const bool each = options_.fill_value.defined() && !options_.fill_value.shape().empty();
   if (!each || images[3] == -1 || images[3] == 3) return images;
   throw ShapeError(where(), "fill_value holds a number for each channel", str(images[3]),
@@ -73,29 +73,29 @@ constexpr int64_t erasing_draws = 6;
 int64_t values_of_image(const Shape& images) { return images[1] * images[2] * images[3]; }
 
 int64_t RandomErasingLayer::draws(const Shape& images) const {
-  // Two for each normal number.
+  // Box-Muller takes two uniform draws for each normal one.
   return erasing_draws + (options_.fill_value.defined() ? 0 : 2 * values_of_image(images));
 }
 
 DTensor RandomErasingLayer::filling(const DTensor& images, const ImageDraws& noise) const {
-  const double least = options_.value_range[0], most = options_.value_range[1];
+  const double min = options_.value_range[0], max = options_.value_range[1];
   if (options_.fill_value.defined()) {
     const at::Tensor values = options_.fill_value.tensor().to(images.dtype());
-    return ops::clip(pack(values, Layout::replicated(images.mesh(), values.dim())), least, most);
+    return ops::clip(pack(values, Layout::replicated(images.mesh(), values.dim())), min, max);
   }
-  // Box and Muller's normal numbers.
+  // Normal noise by the Box-Muller transform.
   const int64_t cells = values_of_image(images.shape());
   const DTensor radius = ops::sqrt(ops::log(-noise.each_of(0, cells) + 1) * -2);
   const DTensor angle = noise.each_of(cells, cells) * (2 * std::numbers::pi);
   const DTensor normal = ops::reshape(radius * ops::cos(angle), images.shape());
-  return ops::clip(ops::cast(normal * most, images.dtype()), least, most);
+  return ops::clip(ops::cast(normal * max, images.dtype()), min, max);
 }
 
 DTensor RandomErasingLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const auto cells = [&](int64_t axis, int64_t of_length, int64_t of_start) {
     const auto extent = double(images.shape()[static_cast<size_t>(axis)]);
     const DTensor length = ops::sqrt(draws.each(of_length, scale_[0], scale_[1])) * extent;
-    return cells_between(images, axis, draws.each(of_start) * (-length + extent), length);
+    return pixels_between(images, axis, draws.each(of_start) * (-length + extent), length);
   };
   const DTensor box = ops::logical_and(cells(2, 0, 2), cells(1, 1, 3));
   const DTensor erased = ops::less(draws.each(5), draws.each(4, factor_[0], factor_[1]));

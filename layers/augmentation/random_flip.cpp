@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 
 namespace tessera {
 
@@ -19,7 +19,7 @@ void fields(RandomFlipOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomFlipLayer final : public MovingLayer {
+class RandomFlipLayer final : public GeometricAugmentationLayer {
  public:
   RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options);
   std::string class_name() const override { return "RandomFlip"; }
@@ -35,7 +35,7 @@ class RandomFlipLayer final : public MovingLayer {
   }
 
  private:
-  /// Rows by which y is read at bottom - y, and x at right - x.
+  /// Returns transforms that read y at bottom - y, and x at right - x.
   DTensor mirrored(double bottom, double right, const ImageDraws& draws) const;
 
   std::string mode_;
@@ -49,14 +49,16 @@ const RegisteredLayer registered_random_flip("RandomFlip", [](JsonObject& config
 });
 
 RandomFlipLayer::RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options)
-    : MovingLayer("RandomFlip", options, {.nearest = true}), mode_(mode), options_(options) {
+    : GeometricAugmentationLayer("RandomFlip", options, {.nearest = true}),
+      mode_(mode),
+      options_(options) {
   if (mode == "horizontal" || mode == "vertical" || mode == "horizontal_and_vertical") return;
   throw ConfigError(where(), "mode is \"horizontal\", \"vertical\" or \"horizontal_and_vertical\"",
                     in_quotes(mode), "leave it out for both");
 }
 
 DTensor RandomFlipLayer::mirrored(double bottom, double right, const ImageDraws& draws) const {
-  // Keras flips up to 1/2, which is drawn as well.
+  // Keras flips for draws up to and including 1/2.
   const DTensor flips = draws.chosen(0, std::nextafter(0.5F, 1.0F));
   const DTensor stays = flips * 0 + 1, turns = flips * -2 + 1;
   const bool across = mode_ != "vertical", down = mode_ != "horizontal";

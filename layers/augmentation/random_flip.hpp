@@ -9,24 +9,23 @@ namespace tessera {
 
 /// The options of RandomFlip.
 struct RandomFlipOptions {
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Each image mirrored with probability 1/2 in training (keras.layers.RandomFlip): left to right,
-/// top to bottom or, as Keras has it, both at once. The draws depend on the global row: the same on
-/// every mesh. Out of training images are left as they are.
+/// Flips each image with probability 1/2 in training (keras.layers.RandomFlip): left to right, top
+/// to bottom or, as in Keras, both at once. Draws depend on the global row, so results are the same
+/// on every mesh. Identity outside training.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
-/// Communication: none for a sharded batch or sharded channels; a sharded height or width is
-/// gathered.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: a sharded height or width is all-gathered; none for batch or channels.
 ///
 ///     RandomFlip("horizontal")
-class RandomFlip : public detail::AugmentationHandle {
+class RandomFlip : public AugmentationHandle {
  public:
   /// `mode`: "horizontal", "vertical" or "horizontal_and_vertical". Throws ConfigError for another.
   explicit RandomFlip(const std::string& mode = "horizontal_and_vertical",

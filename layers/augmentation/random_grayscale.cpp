@@ -26,7 +26,7 @@ class RandomGrayscaleLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override;
+  Shape transformed_shape(const Shape& images) const override;
 
  private:
   double factor_;
@@ -42,10 +42,10 @@ RandomGrayscaleLayer::RandomGrayscaleLayer(double factor, const RandomGrayscaleO
     : AugmentationLayer("RandomGrayscale", options), factor_(factor), options_(options) {
   if (factor >= 0 && factor <= 1) return;
   throw ConfigError(where(), "factor lies in [0, 1]", str(factor),
-                    "give the share of images to make gray");
+                    "give the fraction of images to convert");
 }
 
-Shape RandomGrayscaleLayer::made_shape(const Shape& images) const {
+Shape RandomGrayscaleLayer::transformed_shape(const Shape& images) const {
   if (images[3] != 1) check_rgb(where(), images);
   return images;
 }

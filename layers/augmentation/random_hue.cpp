@@ -26,7 +26,7 @@ class RandomHueLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override;
+  Shape transformed_shape(const Shape& images) const override;
 
  private:
   std::array<double, 2> factor_;
@@ -45,7 +45,7 @@ RandomHueLayer::RandomHueLayer(const Factor& factor, const RandomHueOptions& opt
   options_.value_range = checked_value_range(where(), options.value_range);
 }
 
-Shape RandomHueLayer::made_shape(const Shape& images) const {
+Shape RandomHueLayer::transformed_shape(const Shape& images) const {
   check_rgb(where(), images);
   return images;
 }

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ void fields(RandomPerspectiveOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomPerspectiveLayer final : public MovingLayer {
+class RandomPerspectiveLayer final : public GeometricAugmentationLayer {
  public:
   RandomPerspectiveLayer(const Factor& factor, double scale,
                          const RandomPerspectiveOptions& options);
@@ -46,19 +46,18 @@ const RegisteredLayer registered_random_perspective("RandomPerspective", [](Json
 
 RandomPerspectiveLayer::RandomPerspectiveLayer(const Factor& factor, double scale,
                                                const RandomPerspectiveOptions& options)
-    : MovingLayer("RandomPerspective", options, "constant"),
+    : GeometricAugmentationLayer("RandomPerspective", options, "constant"),
       factor_(factor_range(where(), "factor", factor, 0, 1)),
       scale_(scale),
       options_(options) {
   if (scale >= 0 && scale <= 1) return;
   throw ConfigError(where(), "scale lies in [0, 1]", str(scale),
-                    "give the share of height and width that corners move in");
+                    "give the fraction of height and width that corners move by");
 }
 
 DTensor RandomPerspectiveLayer::transforms(const Shape& images, const ImageDraws& draws) const {
-  // The image's corners are 0, the right one in (w, 0), the lower one in (0, h) and the last in (w,
-  // h). They move to 0, (w · right, 0), (0, h · low) and (w · x, h · y), from where the transform
-  // leads back; it follows from what it makes of these four.
+  // The corners (0, 0), (w, 0), (0, h) and (w, h) move to (0, 0), (w · right, 0), (0, h · low) and
+  // (w · x, h · y). The transform is the inverse of that map, which these four points determine.
   const auto moved = [&](int64_t i) { return draws.each(2 + i, 1 - scale_ / 2, 1 + scale_ / 2); };
   const DTensor right = moved(2), low = moved(5), x = moved(6), y = moved(7);
   const auto w = double(images[2] - 1), h = double(images[1] - 1);

@@ -10,28 +10,28 @@ namespace tessera {
 
 /// The options of RandomPosterization.
 struct RandomPosterizationOptions {
-  std::vector<double> value_range = {0, 255};  ///< the least and the largest value of images
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Values of images kept to few bits of eight in training, a random number of them for each image
-/// (keras.layers.RandomPosterization). The draws depend on the global row: the same on every mesh.
-/// Out of training images are left as they are. No gradient passes.
+/// Reduces image values of eight bits to fewer in training, a random number for each image
+/// (keras.layers.RandomPosterization). Draws depend on the global row, so results are the same on
+/// every mesh. Identity outside training. No gradient passes.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
 /// Communication: none.
 ///
 ///     RandomPosterization({3, 6})
-class RandomPosterization : public detail::AugmentationHandle {
+class RandomPosterization : public AugmentationHandle {
  public:
-  /// The number of bits lies in `factor`, from the first number up to but without the second, if
-  /// they differ; one number f stands for {1, f}. Throws ConfigError for factors out of [1, 8].
-  explicit RandomPosterization(const detail::Factor& factor,
+  /// The number of bits is drawn from [lo, hi) for `factor` {lo, hi}, and is lo if they are equal;
+  /// one number f stands for {1, f}. Throws ConfigError for factors outside [1, 8].
+  explicit RandomPosterization(const Factor& factor,
                                const RandomPosterizationOptions& options = {});
 };
 

@@ -3,7 +3,7 @@
 #include <numbers>
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 
 namespace tessera {
 
@@ -20,7 +20,7 @@ void fields(RandomRotationOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomRotationLayer final : public MovingLayer {
+class RandomRotationLayer final : public GeometricAugmentationLayer {
  public:
   RandomRotationLayer(const Factor& factor, const RandomRotationOptions& options);
   std::string class_name() const override { return "RandomRotation"; }
@@ -41,7 +41,7 @@ const RegisteredLayer registered_random_rotation("RandomRotation", [](JsonObject
 });
 
 RandomRotationLayer::RandomRotationLayer(const Factor& factor, const RandomRotationOptions& options)
-    : MovingLayer("RandomRotation", options, options.fill_mode),
+    : GeometricAugmentationLayer("RandomRotation", options, options.fill_mode),
       factor_(factor_range(where(), "factor", factor, -1, 1)),
       options_(options) {}
 

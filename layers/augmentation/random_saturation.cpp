@@ -26,7 +26,7 @@ class RandomSaturationLayer final : public AugmentationLayer {
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
-  Shape made_shape(const Shape& images) const override;
+  Shape transformed_shape(const Shape& images) const override;
 
  private:
   std::array<double, 2> factor_;
@@ -46,7 +46,7 @@ RandomSaturationLayer::RandomSaturationLayer(const Factor& factor,
   options_.value_range = checked_value_range(where(), options.value_range);
 }
 
-Shape RandomSaturationLayer::made_shape(const Shape& images) const {
+Shape RandomSaturationLayer::transformed_shape(const Shape& images) const {
   check_rgb(where(), images);
   return images;
 }

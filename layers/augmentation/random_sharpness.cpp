@@ -43,7 +43,7 @@ RandomSharpnessLayer::RandomSharpnessLayer(const Factor& factor,
   options_.value_range = checked_value_range(where(), options.value_range);
 }
 
-/// Each cell and its neighbours along an axis, 0 beyond the edges.
+/// Returns the sum of each pixel and its two neighbours along `axis`, which are 0 beyond the edges.
 DTensor with_neighbours(const DTensor& x, int64_t axis) {
   const int64_t extent = x.shape()[static_cast<size_t>(axis)];
   const DTensor wider = ops::pad(x, axis, 1, 1);
@@ -51,7 +51,7 @@ DTensor with_neighbours(const DTensor& x, int64_t axis) {
 }
 
 DTensor RandomSharpnessLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  // A thirteenth of the eight neighbours each, five of the cell.
+  // A 3x3 kernel: 1/13 for each of the eight neighbours, 5/13 for the pixel itself.
   const DTensor smooth =
       with_neighbours(with_neighbours(images, 1), 2) * (1.0 / 13) + images * (4.0 / 13);
   const DTensor away = for_images(-draws.each(0, factor_[0], factor_[1]) * 2 + 1, images);

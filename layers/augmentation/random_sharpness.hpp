@@ -10,29 +10,28 @@ namespace tessera {
 
 /// The options of RandomSharpness.
 struct RandomSharpnessOptions {
-  std::vector<double> value_range = {0, 255};  ///< the least and the largest value of images
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// Images made softer or sharper at random in training (keras.layers.RandomSharpness). The draws
-/// depend on the global row: the same on every mesh. Out of training images are left as they are.
+/// Blurs or sharpens images at random in training (keras.layers.RandomSharpness). Draws depend on
+/// the global row, so results are the same on every mesh. Identity outside training.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
-/// Communication: of a sharded height or width the cells at the borders.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: the halos if height or width is sharded.
 ///
 ///     RandomSharpness({0.2, 0.8})
-class RandomSharpness : public detail::AugmentationHandle {
+class RandomSharpness : public AugmentationHandle {
  public:
-  /// 2 f of an f in `factor` is the share of the image itself beside the one smoothed by its
-  /// neighbours, so that 1/2 changes nothing and less softens; one number f stands for {0, f}.
-  /// Throws ConfigError for factors out of [0, 1].
-  explicit RandomSharpness(const detail::Factor& factor,
-                           const RandomSharpnessOptions& options = {});
+  /// Returns 2 f · image + (1 - 2 f) · blurred image, f drawn from `factor`: 1/2 changes nothing,
+  /// less blurs, more sharpens. One number f stands for {0, f}. Throws ConfigError for factors
+  /// outside [0, 1].
+  explicit RandomSharpness(const Factor& factor, const RandomSharpnessOptions& options = {});
 };
 
 }  // namespace tessera

@@ -1,7 +1,7 @@
 #include <tessera/layers/augmentation/random_shear.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ void fields(RandomShearOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomShearLayer final : public MovingLayer {
+class RandomShearLayer final : public GeometricAugmentationLayer {
  public:
   RandomShearLayer(const Factor& x_factor, const Factor& y_factor,
                    const RandomShearOptions& options);
@@ -45,9 +45,9 @@ const RegisteredLayer registered_random_shear("RandomShear", [](JsonObject& conf
 
 RandomShearLayer::RandomShearLayer(const Factor& x_factor, const Factor& y_factor,
                                    const RandomShearOptions& options)
-    : MovingLayer("RandomShear", options, options.fill_mode),
-      x_factor_(moved_range(where(), "x_factor", x_factor)),
-      y_factor_(moved_range(where(), "y_factor", y_factor)),
+    : GeometricAugmentationLayer("RandomShear", options, options.fill_mode),
+      x_factor_(symmetric_range(where(), "x_factor", x_factor)),
+      y_factor_(symmetric_range(where(), "y_factor", y_factor)),
       options_(options) {}
 
 DTensor RandomShearLayer::transforms(const Shape&, const ImageDraws& draws) const {

@@ -1,7 +1,7 @@
 #include <tessera/layers/augmentation/random_translation.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 
 namespace tessera {
 
@@ -18,7 +18,7 @@ void fields(RandomTranslationOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomTranslationLayer final : public MovingLayer {
+class RandomTranslationLayer final : public GeometricAugmentationLayer {
  public:
   RandomTranslationLayer(const Factor& height_factor, const Factor& width_factor,
                          const RandomTranslationOptions& options);
@@ -44,12 +44,12 @@ const RegisteredLayer registered_random_translation("RandomTranslation", [](Json
 RandomTranslationLayer::RandomTranslationLayer(const Factor& height_factor,
                                                const Factor& width_factor,
                                                const RandomTranslationOptions& options)
-    : MovingLayer("RandomTranslation", options, options.fill_mode),
+    : GeometricAugmentationLayer("RandomTranslation", options, options.fill_mode),
       height_factor_(height_factor),
       width_factor_(width_factor),
       options_(options),
-      height_(moved_range(where(), "height_factor", height_factor)),
-      width_(moved_range(where(), "width_factor", width_factor)) {}
+      height_(symmetric_range(where(), "height_factor", height_factor)),
+      width_(symmetric_range(where(), "width_factor", width_factor)) {}
 
 Json RandomTranslationLayer::config() const {
   return layer_config(

@@ -11,30 +11,28 @@ namespace tessera {
 struct RandomTranslationOptions {
   std::string fill_mode = "reflect";           ///< or "constant", "nearest", "wrap"
   std::string interpolation = "bilinear";      ///< or "nearest"
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  double fill_value = 0;                       ///< beyond the edges if fill_mode is "constant"
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
-  bool trainable = true;                       ///< whether training changes the weights
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  double fill_value = 0;                      ///< value beyond the edges if fill_mode is "constant"
+  std::string data_format = "channels_last";  ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";       ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                      ///< first component of the weights' paths
+  std::string dtype = "";                     ///< dtype policy (default: the global policy)
+  bool trainable = true;                      ///< whether training changes the weights
 };
 
-/// Each image moved down and to the right in training, by random shares of its height and width
-/// (keras.layers.RandomTranslation). The draws depend on the global row: the same on every mesh.
-/// Out of training images are left as they are.
+/// Shifts each image down and to the right in training, by random fractions of its height and width
+/// (keras.layers.RandomTranslation). Draws depend on the global row, so results are the same on
+/// every mesh. Identity outside training.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
-/// Communication: none for a sharded batch or sharded channels; a sharded height or width is
-/// gathered.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: a sharded height or width is all-gathered; none for batch or channels.
 ///
 ///     RandomTranslation(0.1, {-0.2, 0.3}, {.fill_mode = "constant"})
-class RandomTranslation : public detail::AugmentationHandle {
+class RandomTranslation : public AugmentationHandle {
  public:
-  /// The shares lie in the factors; one number f stands for {-f, f}. Throws ConfigError for factors
-  /// out of [-1, 1] and for unknown modes.
-  explicit RandomTranslation(const detail::Factor& height_factor,
-                             const detail::Factor& width_factor,
+  /// The fractions are drawn from the factors; one number f stands for {-f, f}. Throws ConfigError
+  /// for factors outside [-1, 1] and for unknown modes.
+  explicit RandomTranslation(const Factor& height_factor, const Factor& width_factor,
                              const RandomTranslationOptions& options = {});
 };
 

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/moving_layer.hpp>
+#include <tessera/layers/internal/geometric_augmentation_layer.hpp>
 
 namespace tessera {
 
@@ -20,7 +20,7 @@ void fields(RandomZoomOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomZoomLayer final : public MovingLayer {
+class RandomZoomLayer final : public GeometricAugmentationLayer {
  public:
   RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options);
   std::string class_name() const override { return "RandomZoom"; }
@@ -50,11 +50,11 @@ std::array<double, 2> zoom_range(const std::string& where, const std::string& op
     throw ConfigError(where, str(option, " is above -1"), factor.json().dump(),
                       "zoom to some of the image");
   }
-  return moved_range(where, option, factor);
+  return symmetric_range(where, option, factor);
 }
 
 RandomZoomLayer::RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options)
-    : MovingLayer("RandomZoom", options, options.fill_mode),
+    : GeometricAugmentationLayer("RandomZoom", options, options.fill_mode),
       given_(height_factor),
       options_(options),
       height_(zoom_range(where(), "height_factor", height_factor)),

@@ -9,34 +9,32 @@ namespace tessera {
 
 /// The options of RandomZoom.
 struct RandomZoomOptions {
-  /// For the width; absent: it is zoomed as the height is.
-  std::optional<detail::Factor> width_factor = std::nullopt;
+  /// Factor of the width (default: the height's draw, which keeps the aspect ratio).
+  std::optional<Factor> width_factor = std::nullopt;
   std::string fill_mode = "reflect";           ///< or "constant", "nearest", "wrap"
   std::string interpolation = "bilinear";      ///< or "nearest"
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  double fill_value = 0;                       ///< beyond the edges if fill_mode is "constant"
-  std::string data_format = "channels_last";   ///< or "channels_first"
-  std::string bounding_box_format = "";        ///< of boxes with images, such as "xyxy"
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
-  bool trainable = true;                       ///< whether training changes the weights
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  double fill_value = 0;                      ///< value beyond the edges if fill_mode is "constant"
+  std::string data_format = "channels_last";  ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";       ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                      ///< first component of the weights' paths
+  std::string dtype = "";                     ///< dtype policy (default: the global policy)
+  bool trainable = true;                      ///< whether training changes the weights
 };
 
-/// Each image zoomed around its centre in training, by 1 + a random number
-/// (keras.layers.RandomZoom). The draws depend on the global row: the same on every mesh. Out of
-/// training images are left as they are.
+/// Zooms each image about its centre in training, by 1 + a random number (keras.layers.RandomZoom).
+/// Draws depend on the global row, so results are the same on every mesh. Identity outside
+/// training.
 ///
-/// Shape: (batch, height, width, channels) -> the same, as data_format orders the axes.
-/// Communication: none for a sharded batch or sharded channels; a sharded height or width is
-/// gathered.
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: a sharded height or width is all-gathered; none for batch or channels.
 ///
 ///     RandomZoom({-0.3, -0.1}, {.width_factor = 0.2})
-class RandomZoom : public detail::AugmentationHandle {
+class RandomZoom : public AugmentationHandle {
  public:
-  /// The number lies in `height_factor`, where positive ones show more and negative ones less; one
-  /// number f stands for {-f, f}. Throws ConfigError for factors out of (-1, 1] and for unknown
-  /// modes.
-  explicit RandomZoom(const detail::Factor& height_factor, const RandomZoomOptions& options = {});
+  /// The number is drawn from `height_factor`: positive ones zoom out, negative ones in; one number
+  /// f stands for {-f, f}. Throws ConfigError for factors outside (-1, 1] and for unknown modes.
+  explicit RandomZoom(const Factor& height_factor, const RandomZoomOptions& options = {});
 };
 
 }  // namespace tessera

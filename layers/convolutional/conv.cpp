@@ -87,7 +87,7 @@ DTensor ConvLayer::transform(const DTensor& x, const CallContext&) {
   const DTensor kernel = read(kernel_);
   const int64_t groups = arguments_.groups;
   if (groups == 1) return with_bias(ops::conv(x, kernel, axes));
-  // Groups get an axis of their own.
+  // Gives groups their own axis, so that they may be sharded.
   Shape parts = x.shape();
   parts.back() = groups;
   parts.push_back(x.shape().back() / groups);

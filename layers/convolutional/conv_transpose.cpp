@@ -37,7 +37,8 @@ class ConvTransposeLayer final : public ConvBase<ConvTransposeArguments> {
   DTensor transform(const DTensor& x, const CallContext& context) override;
 
  private:
-  /// The output's extents, and the windows of the convolution that leads back to x.
+  /// Returns the output's extents; appends the windows of the convolution that maps the output to x
+  /// to `axes`.
   std::vector<int64_t> extents(const Shape& x, std::vector<WindowAxis>& axes) const;
 
   Variable kernel_;
@@ -58,12 +59,12 @@ ConvTransposeLayer::ConvTransposeLayer(int64_t spatial, const ConvTransposeArgum
   check_positive(arguments.filters, "filters");
   if (!arguments.kernel_layout.empty()) set_weight_layout("kernel", arguments.kernel_layout);
   if (!arguments.output_padding) return;
-  const std::vector<int64_t> cells = each(*arguments.output_padding, "output_padding", 0);
-  arguments_.output_padding = cells;
+  const std::vector<int64_t> pads = each(*arguments.output_padding, "output_padding", 0);
+  arguments_.output_padding = pads;
   for (size_t i = 0; i < strides().size(); ++i) {
-    if (cells[i] < strides()[i]) continue;
+    if (pads[i] < strides()[i]) continue;
     throw ConfigError(class_name() + " " + name(), "output_padding is below the stride",
-                      str(cells[i], " with a stride of ", strides()[i]),
+                      str(pads[i], " with a stride of ", strides()[i]),
                       "leave it out for the largest output");
   }
 }
@@ -84,8 +85,8 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
     const int64_t all = times(n, axis.stride), spread = all - axis.stride + axis.reach();
     int64_t extent = same ? all : std::max(spread, all);
     if (arguments_.output_padding) {
-      const int64_t cells = arguments_.output_padding->values[i];
-      extent = spread + cells - (same ? axis.reach() / 2 * 2 : 0);
+      const int64_t pads = arguments_.output_padding->values[i];
+      extent = spread + pads - (same ? axis.reach() / 2 * 2 : 0);
     }
     const int64_t total = same ? std::max<int64_t>(0, spread - extent) : 0;
     axis.before = total / 2;

@@ -1,5 +1,4 @@
-// Layers that keras.applications have for themselves: they are read and written, without a name
-// here.
+// Private layers of keras.applications: read and written as part of models, without a public class.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -11,7 +10,7 @@ using namespace detail;
 
 namespace {
 
-/// Features times a weight each (ConvNeXt's; https://arxiv.org/abs/2103.17239).
+/// Multiplies each feature by a weight (ConvNeXt's LayerScale; https://arxiv.org/abs/2103.17239).
 class LayerScaleLayer final : public Layer {
  public:
   LayerScaleLayer(double init_values, int64_t projection_dim, const LayerOptions& options)
@@ -43,7 +42,7 @@ class LayerScaleLayer final : public Layer {
   Variable gamma_;
 };
 
-/// The first input plus the second one times a number (InceptionResNetV2's).
+/// Returns the first input plus `scale` times the second (InceptionResNetV2's).
 class CustomScaleLayer final : public Layer {
  public:
   CustomScaleLayer(double scale, const LayerOptions& options) : Layer(options), scale_(scale) {}

@@ -1,6 +1,7 @@
 #include <tessera/layers/core/dense.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 

@@ -25,10 +25,11 @@ void fields(EinsumDenseOptions& o, const Visit& visit) {
 
 namespace {
 
-/// So that the product with another extent cannot overflow.
+/// Bounds the product of extents, so that multiplying by one more cannot overflow.
 constexpr int64_t max_units = std::numeric_limits<int32_t>::max();
 
-/// Another initializer's draws for the matrix of summed by new axes: scales follow from its fans.
+/// Draws the kernel as a matrix (summed axes, new axes), so that another initializer scales by its
+/// fans.
 class MatrixInitializer final : public Initializer {
  public:
   MatrixInitializer(InitializerHandle of_matrix, int64_t rows)
@@ -58,14 +59,15 @@ class EinsumDenseLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  /// The equation for a rank of input, letters in place of the dots; and the shapes it gives.
-  struct Form {
+  /// The equation for one input rank, with letters in place of the dots, and the shapes that
+  /// follow.
+  struct ResolvedEquation {
     std::string input, kernel, output;
     Shape kernel_shape, bias_shape, output_shape;
   };
-  Form form(const Shape& input) const;
-  Form letters(const Shape& input) const;
-  Shape bias_shape(const Form& form, size_t extra) const;
+  ResolvedEquation resolved(const Shape& input) const;
+  ResolvedEquation letters(const Shape& input) const;
+  Shape bias_shape(const ResolvedEquation& resolved, size_t extra) const;
 
   std::string equation_;
   Shape output_shape_;
@@ -99,16 +101,17 @@ EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& out
       equation_(equation),
       output_shape_(output_shape),
       options_(options) {
-  static const std::regex form(
+  static const std::regex pattern(
       R"((\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?)");
   std::smatch match;
-  const bool fits = std::regex_match(equation, match, form) &&
+  const bool fits = std::regex_match(equation, match, pattern) &&
                     match[1].matched == match[5].matched && match[3].matched == match[7].matched &&
                     !(match[1].matched && match[3].matched);
   if (!fits) {
-    throw ConfigError("EinsumDense " + options.name,
-                      "the equation is one of input and kernel, dots on one side at most",
-                      in_quotes(equation), "write for example \"abc,cd->abd\"");
+    throw ConfigError(
+        "EinsumDense " + options.name,
+        "equation has the form \"input,kernel->output\", with dots on at most one side",
+        in_quotes(equation), "write for example \"abc,cd->abd\"");
   }
   int64_t product = 1;
   for (const int64_t extent : output_shape) {
@@ -119,7 +122,7 @@ EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& out
     }
     throw ConfigError(
         "EinsumDense " + options.name,
-        str("output_shape holds -1 and extents from 1 on, of a product up to ", max_units),
+        str("output_shape holds -1 and extents from 1 on, with a product of at most ", max_units),
         to_string(output_shape), "give the extents after the batch");
   }
   input_ = match[2];
@@ -147,8 +150,8 @@ Json EinsumDenseLayer::config() const {
   return json;
 }
 
-/// With letters of their own for the axes that dots stand for, and the output shape that is known.
-EinsumDenseLayer::Form EinsumDenseLayer::letters(const Shape& input) const {
+/// Replaces the dots by unused letters and fills in the output shape as far as it is known.
+EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::letters(const Shape& input) const {
   const auto extra = static_cast<int64_t>(input.size()) - static_cast<int64_t>(input_.size());
   if (extra < 0 || (extra > 0 && !dots_left_ && !dots_right_)) {
     throw ShapeError("EinsumDense " + path(), "the input has an axis for each letter",
@@ -159,73 +162,74 @@ EinsumDenseLayer::Form EinsumDenseLayer::letters(const Shape& input) const {
     const bool letter = c <= 'Z' || c >= 'a';
     if (letter && equation_.find(c) == std::string::npos) dots += c;
   }
-  Form form;
-  form.kernel = kernel_letters_;
-  form.input = dots_left_ ? dots + input_ : input_ + dots;
-  form.output = dots_left_ ? dots + output_ : output_ + dots;
-  form.output_shape = {input[0]};
+  ResolvedEquation resolved;
+  resolved.kernel = kernel_letters_;
+  resolved.input = dots_left_ ? dots + input_ : input_ + dots;
+  resolved.output = dots_left_ ? dots + output_ : output_ + dots;
+  resolved.output_shape = {input[0]};
   const auto elided = dots_left_ ? input.begin() : input.end() - extra;
   if (dots_left_ && extra > 0) {
-    form.output_shape.assign(elided, elided + extra);
+    resolved.output_shape.assign(elided, elided + extra);
   }
-  form.output_shape.insert(form.output_shape.end(), output_shape_.begin(), output_shape_.end());
-  if (dots_right_) form.output_shape.insert(form.output_shape.end(), elided, input.end());
-  if (form.output_shape.size() == form.output.size()) return form;
-  throw ShapeError("EinsumDense " + path(), "output_shape has every extent but the batch's",
+  resolved.output_shape.insert(resolved.output_shape.end(), output_shape_.begin(),
+                               output_shape_.end());
+  if (dots_right_) resolved.output_shape.insert(resolved.output_shape.end(), elided, input.end());
+  if (resolved.output_shape.size() == resolved.output.size()) return resolved;
+  throw ShapeError("EinsumDense " + path(), "output_shape has every extent except the batch's",
                    to_string(output_shape_) + " for " + in_quotes(equation_), "correct it");
 }
 
-Shape EinsumDenseLayer::bias_shape(const Form& form, size_t extra) const {
+Shape EinsumDenseLayer::bias_shape(const ResolvedEquation& resolved, size_t extra) const {
   const std::string& axes = options_.bias_axes;
   const size_t first = output_.find_first_of(axes);
   const size_t offset = dots_left_ ? extra : 0;
   Shape shape;
   for (size_t i = first; i < output_.size(); ++i) {
     const bool has = axes.find(output_[i]) != std::string::npos;
-    shape.push_back(has ? form.output_shape[i + offset] : 1);
+    shape.push_back(has ? resolved.output_shape[i + offset] : 1);
   }
   if (dots_right_) shape.insert(shape.end(), extra, 1);
   return shape;
 }
 
-EinsumDenseLayer::Form EinsumDenseLayer::form(const Shape& input) const {
-  Form form = letters(input);
+EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolved(const Shape& input) const {
+  ResolvedEquation resolved = letters(input);
   std::map<char, int64_t> extents;
-  for (size_t a = 0; a < input.size(); ++a) extents[form.input[a]] = input[a];
+  for (size_t a = 0; a < input.size(); ++a) extents[resolved.input[a]] = input[a];
   const auto fail = [&](const std::string& expected) {
     throw ShapeError("EinsumDense " + path(), expected,
                      to_string(input) + " and output_shape " + to_string(output_shape_) + " for " +
                          in_quotes(equation_),
                      "correct the equation or the output shape");
   };
-  for (size_t a = 0; a < form.output.size(); ++a) {
-    int64_t& extent = form.output_shape[a];
-    const auto known = extents.find(form.output[a]);
+  for (size_t a = 0; a < resolved.output.size(); ++a) {
+    int64_t& extent = resolved.output_shape[a];
+    const auto known = extents.find(resolved.output[a]);
     if (known != extents.end()) {
       if (extent == -1) extent = known->second;
       if (known->second == -1) known->second = extent;
-      if (known->second != extent) fail(str("letter ", form.output[a], " has one extent"));
+      if (known->second != extent) fail(str("letter ", resolved.output[a], " has one extent"));
     } else {
-      if (form.kernel.find(form.output[a]) == std::string::npos) {
-        fail(str("letter ", form.output[a], " is one of the input or the kernel"));
+      if (resolved.kernel.find(resolved.output[a]) == std::string::npos) {
+        fail(str("letter ", resolved.output[a], " is one of the input or the kernel"));
       }
-      extents[form.output[a]] = extent;
+      extents[resolved.output[a]] = extent;
     }
   }
-  for (const char letter : form.kernel) {
+  for (const char letter : resolved.kernel) {
     if (!extents.count(letter) || extents.at(letter) < 0) {
       fail(str("letter ", letter, " of the kernel has a known extent"));
     }
-    form.kernel_shape.push_back(extents.at(letter));
+    resolved.kernel_shape.push_back(extents.at(letter));
   }
   if (!options_.bias_axes.empty()) {
-    form.bias_shape = bias_shape(form, input.size() - input_.size());
+    resolved.bias_shape = bias_shape(resolved, input.size() - input_.size());
   }
-  return form;
+  return resolved;
 }
 
 Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
-  const Form now = form(single_input(inputs));
+  const ResolvedEquation now = resolved(single_input(inputs));
   if (built() && now.kernel_shape != kernel_.shape()) {
     throw ShapeError("EinsumDense " + path(),
                      "the kernel has shape " + to_string(kernel_.shape()) + ", as when built",
@@ -235,7 +239,7 @@ Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
 }
 
 void EinsumDenseLayer::make_weights(const Shapes& inputs) {
-  const Form now = form(inputs[0]);
+  const ResolvedEquation now = resolved(inputs[0]);
   InitializerHandle initializer = options_.kernel_initializer;
   int64_t summed = 1;
   for (size_t i = 0; i < now.kernel.size(); ++i) {
@@ -254,7 +258,7 @@ void EinsumDenseLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
-  const Form now = letters(inputs[0].shape());
+  const ResolvedEquation now = letters(inputs[0].shape());
   DTensor y =
       ops::einsum(now.input + "," + now.kernel + "->" + now.output, {inputs[0], read(kernel_)});
   if (bias_.defined()) y = place_output(y) + read(bias_);

@@ -60,7 +60,7 @@ EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
   if (input_dim < 1 || output_dim < 1) {
     throw ConfigError("Embedding " + options.name, "input_dim and output_dim are at least 1",
                       str(input_dim, " and ", output_dim),
-                      "give the number of rows and their length");
+                      "give the number of rows and their extent");
   }
   if (!options.embeddings_layout.empty()) {
     set_weight_layout("embeddings", options.embeddings_layout);

@@ -4,9 +4,9 @@
 
 namespace tessera {
 
-/// The input itself (keras.layers.Identity).
+/// Returns its input (keras.layers.Identity).
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Shape: (batch, …) -> (batch, …). The mask passes through.
 /// Communication: none.
 class Identity : public LayerHandle {
  public:

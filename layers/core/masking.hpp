@@ -6,18 +6,19 @@ namespace tessera {
 
 /// The options of Masking.
 struct MaskingOptions {
-  double mask_value = 0;   ///< what all features of a step that is left out are
-  std::string name = "";   ///< first part of the weights' paths
-  std::string dtype = "";  ///< policy; the default one if empty
+  double mask_value = 0;   ///< value that all features of a masked step have
+  std::string name = "";   ///< first component of the weights' paths
+  std::string dtype = "";  ///< dtype policy (default: the global policy)
   bool trainable = true;   ///< whether training changes the weights
 };
 
-/// Sets the steps whose features all are `mask_value` to 0 and leaves them out of the mask that
-/// goes on with the output (keras.layers.Masking).
+/// Masks the steps whose features all equal `mask_value`: zeroes them and excludes them from the
+/// output's mask (keras.layers.Masking).
 ///
 /// Shape: (batch, …, features) -> (batch, …, features), with a mask (batch, …). Throws ShapeError
 /// for an input without features.
-/// Communication: none if the features are whole; if they are cut, one all-reduce of the mask.
+/// Communication: none if the features are replicated; if they are sharded, one all-reduce of the
+/// mask.
 ///
 ///     Masking({.mask_value = -1})
 class Masking : public LayerHandle {

@@ -66,12 +66,12 @@ class MixtureOfExpertsLayer final : public Layer, public HasMetrics {
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  /// One of an expert's two layers.
+  /// One of the two dense layers, of all experts.
   struct DenseWeights {
     Variable kernel, bias;
   };
   DenseWeights dense_weights(const std::string& name, int64_t in, int64_t out);
-  RoutingForm routing_form(const DTensor& x, const CallContext& context) const;
+  RoutingOptions routing_form(const DTensor& x, const CallContext& context) const;
   void report(const Routing& routing);
   DTensor dense(const DTensor& x, const DenseWeights& weights) const;
   DTensor work(const DTensor& slots) const;
@@ -96,22 +96,24 @@ MixtureOfExpertsLayer::MixtureOfExpertsLayer(const MixtureOfExpertsOptions& opti
                          const char* fix) {
     if (!fits) throw ConfigError(where, expected, str(received), fix);
   };
-  constexpr int64_t most = std::numeric_limits<int32_t>::max();
+  constexpr int64_t max_size = std::numeric_limits<int32_t>::max();
   for (const int64_t size : {options.num_experts, options.hidden_dim}) {
-    check(size >= 1 && size <= most, str("num_experts and hidden_dim lie in [1, ", most, "]"), size,
-          "give how many experts there are, and the features between an expert's layers");
+    check(size >= 1 && size <= max_size,
+          str("num_experts and hidden_dim lie in [1, ", max_size, "]"), size,
+          "give the number of experts and the features between an expert's layers");
   }
   check(options.top_k == 1 || options.top_k == 2, "top_k is 1 or 2", options.top_k,
-        "choose how many experts work on a token");
+        "choose the number of experts per token");
   check(options.top_k <= options.num_experts, "a token has top_k different experts",
         options.num_experts, "set top_k = 1, or give more experts");
   for (const double factor : {options.capacity_factor, options.eval_capacity_factor}) {
     check(std::isfinite(factor) && factor > 0, "capacity factors are positive", factor,
-          "give the slots for each token, such as 1.25");
+          "give the slots per token, such as 1.25");
   }
   for (const double factor : {options.aux_loss, options.z_loss, options.second_expert_threshold}) {
     check(std::isfinite(factor) && factor >= 0,
-          "aux_loss, z_loss and second_expert_threshold are not negative", factor, "0 is none");
+          "aux_loss, z_loss and second_expert_threshold are not negative", factor,
+          "use 0 for none");
   }
   check(options.dispatch == "einsum" || options.dispatch == "sort",
         "dispatch is \"einsum\" or \"sort\"", in_quotes(options.dispatch), "choose one");
@@ -130,7 +132,7 @@ Shape MixtureOfExpertsLayer::output_shape(const Shapes& inputs) const {
   const std::string where = "MixtureOfExperts " + path();
   if (shape.size() != 3 || shape.back() < 1) {
     throw ShapeError(where, "the input is (batch, tokens, features), of known features",
-                     to_string(shape), "reshape it, with one group of tokens a row");
+                     to_string(shape), "reshape it to one group of tokens per row");
   }
   if (built() && shape.back() != router_.shape()[0]) {
     throw ShapeError(where, str("tokens have ", router_.shape()[0], " features, as when built"),
@@ -144,7 +146,8 @@ MixtureOfExpertsLayer::DenseWeights MixtureOfExpertsLayer::dense_weights(const s
   const int64_t experts = options_.num_experts;
   DenseWeights weights;
   weights.kernel = add_weight(
-      name + "/kernel", {experts, in, out}, each_alone(options_.kernel_initializer, experts),
+      name + "/kernel", {experts, in, out},
+      per_expert_initializer(options_.kernel_initializer, experts),
       {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
   if (!options_.use_bias) return weights;
   weights.bias = add_weight(
@@ -161,8 +164,8 @@ void MixtureOfExpertsLayer::make_weights(const Shapes& inputs) {
   expert_2_ = dense_weights("expert_2", options_.hidden_dim, features);
 }
 
-RoutingForm MixtureOfExpertsLayer::routing_form(const DTensor& x,
-                                                const CallContext& context) const {
+RoutingOptions MixtureOfExpertsLayer::routing_form(const DTensor& x,
+                                                   const CallContext& context) const {
   const double factor = context.training ? options_.capacity_factor : options_.eval_capacity_factor;
   return {.top_k = options_.top_k,
           .capacity = expert_capacity(x.size(1), options_.num_experts, options_.top_k, factor),
@@ -177,20 +180,20 @@ RoutingForm MixtureOfExpertsLayer::routing_form(const DTensor& x,
 void MixtureOfExpertsLayer::report(const Routing& routing) {
   if (options_.aux_loss > 0) add_loss(routing.aux_loss * options_.aux_loss);
   if (options_.z_loss > 0) add_loss(routing.z_loss * options_.z_loss);
-  // A plan has no numbers to count.
+  // While planning, there are no values to count.
   if (is_abstract()) return;
   load_->add_routing(routing);
   dropped_->add_routing(routing);
 }
 
-/// (E, G, C, in) -> (E, G, C, out).
+/// Applies a dense layer of each expert: (E, G, C, in) -> (E, G, C, out).
 DTensor MixtureOfExpertsLayer::dense(const DTensor& x, const DenseWeights& weights) const {
   const DTensor y = ops::einsum("egci,eio->egco", {x, read(weights.kernel)});
   if (!weights.bias.defined()) return y;
   return y + ops::reshape(read(weights.bias), {x.size(0), 1, 1, y.size(3)});
 }
 
-/// What the experts make of tokens in slots; both (E, G, C, d).
+/// Applies the experts to the tokens in their slots, (E, G, C, d) -> (E, G, C, d).
 DTensor MixtureOfExpertsLayer::work(const DTensor& slots) const {
   const DTensor hidden = options_.activation(dense(place("dispatched", slots), expert_1_));
   return place("combined", dense(hidden, expert_2_));
@@ -226,7 +229,7 @@ DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& con
   const DTensor x = inputs[0].with_mask({});
   const at::ScalarType precise = c10::promoteTypes(x.dtype(), at::kFloat);
   const DTensor logits = place("router", ops::matmul(ops::cast(x, precise), router_.read(precise)));
-  const RoutingForm form = routing_form(x, context);
+  const RoutingOptions form = routing_form(x, context);
   const Routing routing = route_tokens(logits, inputs[0].mask(), form);
   report(routing);
   const DTensor y = options_.dispatch == "sort" ? by_sort(x, routing, form.capacity)

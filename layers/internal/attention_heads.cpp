@@ -17,7 +17,8 @@ namespace tessera::detail {
 
 namespace {
 
-/// The masks of a call; those of keys and values, by their inputs' numbers, as `all` has them.
+/// Returns the masks of a call. `all(i, mask)` maps the mask of input i, a key or value, to that of
+/// all steps.
 std::vector<DTensor> masks_of(const Inputs& inputs,
                               const std::function<DTensor(size_t, const DTensor&)>& all) {
   std::vector<DTensor> masks;
@@ -50,10 +51,11 @@ AttendedSteps attended_steps(const Layer& layer, const CallContext& context, con
   const auto& [causal, scores, window] = options;
   if (!context.cache || !causal) return {key, value, call_masks(inputs), causal, window};
   if (key.rank() != 4 || scores) {
-    throw ConfigError(layer.class_name() + " " + layer.path(),
-                      "with a cache inputs are (batch, steps, features), without scores",
-                      scores ? "return_attention_scores" : str("rank ", key.rank() - 1),
-                      "call the model without one");
+    throw ConfigError(
+        layer.class_name() + " " + layer.path(),
+        "with a key-value cache, inputs are (batch, steps, features) and no scores are returned",
+        scores ? "return_attention_scores" : str("rank ", key.rank() - 1),
+        "call the model without one");
   }
   KeyValueCache& cache = *context.cache;
   AttendedSteps all{.key = cache.extended(layer, "key", key),
@@ -66,13 +68,13 @@ AttendedSteps attended_steps(const Layer& layer, const CallContext& context, con
     all.causal = true;
     all.window = window;
   } else {
-    all.masks.push_back(place_mask(steps, all.key.size(1), true, window, key.mesh(), before));
+    all.masks.push_back(position_mask(steps, all.key.size(1), true, window, key.mesh(), before));
     if (!all.masks.back().defined()) all.masks.pop_back();
   }
   return all;
 }
 
-DTensor joined_masks(const std::vector<DTensor>& masks) {
+DTensor combined_mask(const std::vector<DTensor>& masks) {
   DTensor all;
   for (const DTensor& mask : masks) {
     if (mask.defined()) all = all.defined() ? ops::logical_and(all, mask) : mask;
@@ -80,8 +82,8 @@ DTensor joined_masks(const std::vector<DTensor>& masks) {
   return all;
 }
 
-DTensor place_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
-                   const Mesh& mesh, int64_t first) {
+DTensor position_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
+                      const Mesh& mesh, int64_t first) {
   const bool all_are_earlier = causal && first >= s - 1;
   if (!window && (!causal || all_are_earlier)) return {};
   const at::Tensor ahead = at::arange(first, first + t).unsqueeze(-1) - at::arange(s);
@@ -91,35 +93,35 @@ DTensor place_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_
   return pack(near.unsqueeze(0), Layout::replicated(mesh, 3));
 }
 
-DTensor widened_mask(const DTensor& mask, int64_t kept, int64_t rank) {
+DTensor expanded_mask(const DTensor& mask, int64_t kept, int64_t rank) {
   Shape shape = mask.shape();
   const auto missing = std::max<int64_t>(rank - mask.rank(), 0);
   shape.insert(shape.end() - std::min(kept, mask.rank()), static_cast<size_t>(missing), 1);
   return ops::reshape(mask, shape);
 }
 
-bool attends_at_once(const DTensor& query, const DTensor& key, int64_t steps) {
-  const auto whole = [](const DTensor& x, int64_t axis) {
+bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t steps) {
+  const auto unsharded = [](const DTensor& x, int64_t axis) {
     return x.layout().num_shards(axis) == 1;
   };
-  // Keys that are cut as the query's steps are gathered for scores, too.
-  return whole(query, query.rank() - 1) && whole(key, key.rank() - 1) &&
-         (whole(key, steps) || key.layout().axis(steps) == query.layout().axis(steps));
+  // Keys sharded like the query's steps would be gathered for scores too.
+  return unsharded(query, query.rank() - 1) && unsharded(key, key.rank() - 1) &&
+         (unsharded(key, steps) || key.layout().axis(steps) == query.layout().axis(steps));
 }
 
-DTensor attention_shares(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros) {
-  // Sums of half-precision numbers are coarse.
+DTensor masked_softmax(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros) {
+  // Sums in float16 and bfloat16 are too imprecise.
   const at::ScalarType dtype = c10::promoteTypes(scores.dtype(), at::kFloat);
   DTensor logits = ops::cast(scores, dtype);
-  DTensor counts;
+  DTensor keep;
   if (mask.defined()) {
-    counts = widened_mask(mask, 2 * attended, scores.rank());
+    keep = expanded_mask(mask, 2 * attended, scores.rank());
     constexpr double lowest = -std::numeric_limits<float>::max() / 2;
-    logits = ops::where(counts, logits, scalar(lowest, scores.mesh(), dtype));
+    logits = ops::where(keep, logits, scalar(lowest, scores.mesh(), dtype));
   }
   DTensor y = ops::reshape(ops::softmax(ops::flatten(logits, logits.rank() - attended), -1),
                            logits.shape());
-  if (counts.defined() && zeros) y = ops::where(counts, y, scalar(0, y.mesh(), dtype));
+  if (keep.defined() && zeros) y = ops::where(keep, y, scalar(0, y.mesh(), dtype));
   return ops::cast(y, scores.dtype());
 }
 

@@ -9,56 +9,57 @@
 
 namespace tessera::detail {
 
-/// Letters of einsum from the `first` on.
+/// Returns `count` einsum letters, from number `first` on ("abc" for 0, 3).
 std::string letters_from(int64_t first, int64_t count);
 
-/// Options of a layer of attention that say what steps attend to, and what it gives.
+/// Options of an attention layer that attended_steps() needs.
 struct StepOptions {
   bool causal, scores;
   std::optional<int64_t> window;
 };
 
-/// What the steps of a call attend to.
+/// The keys, values and masks that the steps of a call attend to.
 struct AttendedSteps {
   DTensor key, value;
-  std::vector<DTensor> masks = {};  ///< of call_masks()
-  bool causal = false;              ///< all steps are there, and attend to earlier ones alone
+  std::vector<DTensor> masks = {};  ///< see call_masks()
+  bool causal = false;  ///< whether to apply a causal mask: query and key have the same steps
   std::optional<int64_t> window = {};
 };
 
-/// What steps attend to that have these keys and values: with a cache in the context, and if
-/// causal, those of the calls before it too, and then `masks` say what is causal or in the window.
-/// `inputs` are the layer's, `options` those of its attention. Throws ConfigError for keys of
-/// another rank than (batch, steps, heads, dim), and if scores are asked for.
+/// Returns what the steps of a call attend to, given its projected keys and values. If the context
+/// has a cache and `causal` is set, cached keys and values come first, and `masks` include
+/// causality and window. `inputs` are the layer's. With a cache, throws ConfigError for keys other
+/// than (batch, steps, heads, dim) and if scores are requested.
 AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
                              const DTensor& key, const DTensor& value, const StepOptions& options);
 
-/// The masks of a call on query, value, maybe key and attention_mask: bool, broadcast to (batch, T,
-/// S); those of the inputs have an extent of 1 along what they do not know.
+/// Returns the masks of a call on query, value, optionally key and attention_mask: bool, each
+/// broadcastable to (batch, T, S). The inputs' own masks have extent 1 along the other's steps.
 std::vector<DTensor> call_masks(const Inputs& inputs);
 
-/// What all masks leave; undefined: everything.
-DTensor joined_masks(const std::vector<DTensor>& masks);
+/// Returns the logical and of all masks; undefined if there are none.
+DTensor combined_mask(const std::vector<DTensor>& masks);
 
-/// What T steps, the first of which is that number `first` of S, may attend to of these by their
-/// places, bool (1, T, S); undefined: anything.
-DTensor place_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
-                   const Mesh& mesh, int64_t first = 0);
+/// Returns the causal and window mask of T query steps over S key steps, bool (1, T, S); undefined
+/// if it excludes nothing. The first query step is step `first` of S.
+DTensor position_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
+                      const Mesh& mesh, int64_t first = 0);
 
-/// A mask with axes of extent 1 before the last `kept`, up to a rank.
-DTensor widened_mask(const DTensor& mask, int64_t kept, int64_t rank);
+/// Inserts axes of extent 1 before the last `kept` axes of a mask, up to a rank.
+DTensor expanded_mask(const DTensor& mask, int64_t kept, int64_t rank);
 
-/// Whether ops::attention moves no more than the scores would, which nobody asks for: query and
-/// key (batch, …, heads, features) of whole features, and steps of the key that are whole or cut as
-/// the query's, along that axis.
-bool attends_at_once(const DTensor& query, const DTensor& key, int64_t steps);
+/// Returns whether ops::attention moves no more data than computing the scores would. `query` and
+/// `key` are (batch, …, heads, features): features must be replicated, and the key's axis `steps`
+/// replicated or sharded like the query's. Callers must not need the scores.
+bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t steps);
 
-/// Softmax of scores over their last `attended` axes, of those that the mask leaves, if there is
-/// one: in float32 at least, and 0 where it leaves nothing if `zeros`, else all alike.
-DTensor attention_shares(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros);
+/// Returns the masked softmax of scores over their last `attended` axes, computed in at least
+/// float32. Steps with everything masked give zeros if `zeros` is set, otherwise a uniform
+/// distribution.
+DTensor masked_softmax(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros);
 
-/// A projection of an axis or two, the last of (free…, bound…), to `output`, by a layer of that
-/// name: to heads and features, or back.
+/// Makes an EinsumDense layer that projects the last `bound` axes of an input (free…, bound…) to
+/// the axes `output`: to heads and features, or back.
 template <class Options>
 LayerHandle head_projection(const Options& o, const std::string& name, int64_t rank, int64_t bound,
                             const Shape& output, const std::string& dtype) {

@@ -20,7 +20,7 @@ namespace tessera::detail {
 
 namespace {
 
-/// The axes of images with channels last, of (batch, channels, height, width), and back.
+/// Axis orders from (batch, channels, height, width) to channels last, and back.
 const std::vector<int64_t> to_channels_last = {0, 2, 3, 1};
 const std::vector<int64_t> to_channels_first = {0, 3, 1, 2};
 
@@ -85,8 +85,8 @@ DTensor for_images(const DTensor& column, const DTensor& images) {
   return of_rank.dtype() == images.dtype() ? of_rank : ops::cast(of_rank, images.dtype());
 }
 
-DTensor cells_between(const DTensor& images, int64_t axis, const DTensor& start,
-                      const DTensor& length) {
+DTensor pixels_between(const DTensor& images, int64_t axis, const DTensor& start,
+                       const DTensor& length) {
   Shape shape = {1, 1, 1, 1};
   shape[static_cast<size_t>(axis)] = images.shape()[static_cast<size_t>(axis)];
   const DTensor cells =
@@ -115,15 +115,16 @@ Shapes AugmentationLayer::output_shapes(const Shapes& inputs) const {
     std::vector<std::string> given;
     for (const Shape& shape : inputs) given.push_back(to_string(shape));
     throw ShapeError(
-        where(), str("the input is images of four axes", takes_labels() ? ", or labels too" : ""),
+        where(),
+        str("the input is images of rank 4", takes_labels() ? ", optionally with labels" : ""),
         join(given, " and "),
         "give it batch, height, width and channels, as data_format orders them");
   }
   Shapes made = inputs;
   if (channels_first_) {
-    made[0] = reordered(made_shape(reordered(made[0], to_channels_last)), to_channels_first);
+    made[0] = reordered(transformed_shape(reordered(made[0], to_channels_last)), to_channels_first);
   } else {
-    made[0] = made_shape(made[0]);
+    made[0] = transformed_shape(made[0]);
   }
   return made;
 }
@@ -137,10 +138,10 @@ ImageDraws AugmentationLayer::drawn(const DTensor& images, const CallContext& co
     const DefaultLayoutScope scope(layout);
     return ops::random_uniform({rows, count}, seed);
   };
-  const Layout cut_as_images = Layout::from_axes(mesh, {fetch_layout(images).axis(0), {}});
-  // A data pipeline's process may hold some rows of a batch, behind those of others.
-  const int64_t rows = images.shape()[0], first_row = first_row_in_force(rows);
-  DTensor numbers = of_rows(first_row + rows, cut_as_images);
+  const Layout sharded_like_images = Layout::from_axes(mesh, {fetch_layout(images).axis(0), {}});
+  // In a data pipeline, a process may hold only rows [first_row, first_row + rows) of a batch.
+  const int64_t rows = images.shape()[0], first_row = scoped_first_row(rows);
+  DTensor numbers = of_rows(first_row + rows, sharded_like_images);
   if (first_row > 0) numbers = ops::slice(numbers, 0, first_row, rows);
   return {std::move(numbers),
           draws_for_batch() ? of_rows(1, Layout::replicated(mesh, 2)) : DTensor()};
@@ -158,7 +159,7 @@ std::vector<DTensor> AugmentationLayer::call_all(const Inputs& inputs, const Cal
   if (context.training) {
     all = transform_all(all, drawn(images, context));
   } else {
-    images = at_rest(images);
+    images = outside_training(images);
   }
   if (channels_first_) all[0] = ops::transpose(all[0], to_channels_first);
   return all;
@@ -168,12 +169,12 @@ LabeledImages AugmentationLayer::call_labeled(const LabeledImages& batch,
                                               const CallContext& context) {
   const bool mixes = takes_labels() && batch.labels.defined();
   const at::Tensor &masks = batch.segmentation_masks, &boxes = batch.bounding_boxes.boxes;
-  // The images' draws are drawn again for what follows them.
+  // Masks and boxes repeat the images' draws.
   CallContext again = context;
   if (context.random) again.random = std::make_shared<RandomStream>(*context.random);
-  const DTensor given = packed_here(batch.images);
+  const DTensor given = packed_on_host(batch.images);
   const std::vector<DTensor> all =
-      outputs(mixes ? Inputs{given, packed_here(batch.labels)} : Inputs{given}, context);
+      outputs(mixes ? Inputs{given, packed_on_host(batch.labels)} : Inputs{given}, context);
   LabeledImages made = batch;
   made.images = all[0].full();
   if (mixes) made.labels = all[1].full();
@@ -182,7 +183,7 @@ LabeledImages AugmentationLayer::call_labeled(const LabeledImages& batch,
   const ImageDraws draws = drawn(images, again);
   if (masks.defined()) {
     made.segmentation_masks =
-        channels_last(packed_here(masks), channels_first_,
+        channels_last(packed_on_host(masks), channels_first_,
                       [&](const DTensor& x) { return transform_masks(x, draws); });
   }
   if (boxes.defined()) {
@@ -191,29 +192,30 @@ LabeledImages AugmentationLayer::call_labeled(const LabeledImages& batch,
   return made;
 }
 
-std::shared_ptr<const AugmentationLayer> augmentation_of(const LayerHandle& handle) {
+std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& handle) {
   auto layer = std::dynamic_pointer_cast<const AugmentationLayer>(handle.layer());
   if (layer) return layer;
-  throw ConfigError(str(handle->class_name(), " ", handle->path()), "a layer changes images",
-                    handle->class_name(), "give a layer such as RandomFlip");
+  throw ConfigError(str(handle->class_name(), " ", handle->path()),
+                    "the layer must be an image augmentation layer", handle->class_name(),
+                    "give a layer such as RandomFlip");
 }
 
 std::array<double, 2> factor_range(const std::string& where, const std::string& option,
-                                   const Factor& factor, double least, double most) {
+                                   const Factor& factor, double minimum, double maximum) {
   const std::vector<double>& given = factor.values;
-  if (given.size() == 1 && given[0] >= least && given[0] <= most) {
+  if (given.size() == 1 && given[0] >= minimum && given[0] <= maximum) {
     const double far = std::abs(given[0]);
-    return {std::max(-far, least), far};
+    return {std::max(-far, minimum), far};
   }
-  const bool fits = given.size() == 2 && given[0] <= most && given[1] >= least;
+  const bool fits = given.size() == 2 && given[0] <= maximum && given[1] >= minimum;
   if (fits) return {std::min(given[0], given[1]), std::max(given[0], given[1])};
-  throw ConfigError(where, str(option, " is one number or two in [", least, ", ", most, "]"),
-                    factor.json().dump(), "give how far images change at most");
+  throw ConfigError(where, str(option, " is one number or two in [", minimum, ", ", maximum, "]"),
+                    factor.json().dump(), "give the maximum change of images");
 }
 
-std::array<double, 2> moved_range(const std::string& where, const std::string& option,
-                                  const Factor& factor) {
-  // Each of two numbers has to lie there.
+std::array<double, 2> symmetric_range(const std::string& where, const std::string& option,
+                                      const Factor& factor) {
+  // factor_range() checks two numbers less strictly: here each must be within [-1, 1].
   for (const double number : factor.values) factor_range(where, option, Factor(number), -1, 1);
   return factor_range(where, option, factor, -1, 1);
 }
@@ -221,13 +223,13 @@ std::array<double, 2> moved_range(const std::string& where, const std::string& o
 std::vector<double> checked_value_range(const std::string& where, std::vector<double> range) {
   if (range.size() != 2) {
     throw ConfigError(where, "value_range holds two numbers", Json(range).dump(),
-                      "give the least and the largest value of the images, such as {0, 255}");
+                      "give the smallest and the largest value of the images, such as {0, 255}");
   }
   std::sort(range.begin(), range.end());
   return range;
 }
 
-ops::AffineTransformOptions moving_options(const std::string& where, const std::string& fill_mode,
+ops::AffineTransformOptions affine_options(const std::string& where, const std::string& fill_mode,
                                            const std::string& interpolation, double fill_value) {
   static const std::map<std::string, ops::FillMode> modes = {{"constant", ops::FillMode::constant},
                                                              {"nearest", ops::FillMode::nearest},

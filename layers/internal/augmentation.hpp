@@ -12,27 +12,27 @@
 #include <tessera/layers/internal/labeled_layer.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
-/// What the layers share that change images at random; `where` is a layer as errors name it.
+/// Base classes and helpers of image augmentation layers; `where` names a layer in errors.
 namespace tessera::detail {
 
-/// The numbers in [0, 1), some for each image of a batch, that say how a layer changes it. Number i
-/// of a row is number row · n + i of the draw, so that it depends on the global row alone.
+/// Uniform random numbers in [0, 1) by which a layer changes images, n per image of a batch. Number
+/// i of a row is number row · n + i of the draw, so it depends on the global row only.
 class ImageDraws {
  public:
-  /// `rows` (batch, n), and the first of them (1, n), replicated, for what is the same for a whole
-  /// batch.
+  /// `rows` is (batch, n); `first`, (1, n) and replicated, is its first row, for changes that a
+  /// batch shares.
   ImageDraws(DTensor rows, DTensor first) : rows_(std::move(rows)), first_(std::move(first)) {}
-  /// Number i of each image, (batch, 1), brought to [lo, hi).
+  /// Returns number i of each image, (batch, 1), scaled to [lo, hi).
   DTensor each(int64_t i, double lo = 0, double hi = 1) const;
-  /// Numbers [i, i + count) of each image, (batch, count).
+  /// Returns numbers [i, i + count) of each image, (batch, count).
   DTensor each_of(int64_t i, int64_t count) const;
-  /// Number i of the first image, (1, 1), brought to [lo, hi).
+  /// Returns number i of the first image, (1, 1), scaled to [lo, hi).
   DTensor shared(int64_t i, double lo = 0, double hi = 1) const;
-  /// 1 for each image whose number i is below `share`, else 0: (batch, 1).
+  /// Returns 1 for each image whose number i is below `share`, otherwise 0: (batch, 1).
   DTensor chosen(int64_t i, double share) const;
-  /// 1 or, for each image whose number i is above 1/2, -1: (batch, 1).
+  /// Returns -1 for each image whose number i is above 1/2, otherwise 1: (batch, 1).
   DTensor signs(int64_t i) const;
-  /// These without the first i of each image, for a layer inside another.
+  /// Returns the numbers without the first i of each image, for a nested layer.
   ImageDraws from(int64_t i) const;
 
  private:
@@ -40,37 +40,39 @@ class ImageDraws {
   int64_t begin_ = 0;
 };
 
-/// A value of x's dtype that broadcasts to it.
+/// Returns a scalar of x's dtype and mesh.
 DTensor constant_like(const DTensor& x, double value);
-/// A column (batch, 1) as (batch, 1, 1, 1), and in the images' dtype.
+/// Reshapes a column (batch, 1) to (batch, 1, 1, 1); for_images() also casts it to the images'
+/// dtype.
 DTensor as_images(const DTensor& column);
 DTensor for_images(const DTensor& column, const DTensor& images);
-/// Whether a cell's number lies in [start, start + length) of columns (batch, 1), for the cells
-/// along axis 1 or 2 of the images: bool, of extent 1 along the other axes but the batch.
-DTensor cells_between(const DTensor& images, int64_t axis, const DTensor& start,
-                      const DTensor& length);
+/// Returns whether each pixel's index along axis 1 or 2 is in [start, start + length), for bounds
+/// given as columns (batch, 1). The result is bool, with extent 1 along all axes but the batch and
+/// `axis`.
+DTensor pixels_between(const DTensor& images, int64_t axis, const DTensor& start,
+                       const DTensor& length);
 
 /// A layer on images (batch, height, width, channels), or, with data_format "channels_first",
-/// (batch, channels, height, width), that changes them in training and else lets them be
-/// (Keras' BaseImagePreprocessingLayer). What is left to a derived class: config(), how many
-/// numbers it draws for an image, and what it does by them.
+/// (batch, channels, height, width). Applied in training only; identity otherwise (Keras'
+/// BaseImagePreprocessingLayer). A derived class defines config(), the number of draws per image,
+/// and the transform that they parametrize.
 class AugmentationLayer : public Layer, public LabeledLayer {
  public:
-  /// How many numbers it draws for each image, by the shape of the batch, channels last.
+  /// Returns how many random numbers each image needs, for a batch of this shape, channels last.
   virtual int64_t draws(const Shape& images) const = 0;
-  /// The images changed by those numbers; channels last, in the compute dtype.
+  /// Returns the transformed images; channels last, in the compute dtype.
   virtual DTensor transform(const DTensor& images, const ImageDraws& draws) const = 0;
-  /// The images and what is changed with them; labels may be the second input of a layer that
-  /// takes_labels().
+  /// Returns the transformed images, and labels if they are the second input, which takes_labels()
+  /// permits.
   virtual std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const {
     return {transform(inputs[0], draws)};
   }
   virtual bool takes_labels() const { return false; }
-  /// Masks of segments as the images' cells lie now, channels last; a layer that leaves cells where
-  /// they are leaves masks as they are.
+  /// Transforms segmentation masks along with the images, channels last. Default: unchanged, for
+  /// layers that do not move pixels.
   virtual DTensor transform_masks(const DTensor& masks, const ImageDraws&) const { return masks; }
-  /// The same of boxes, for the shape of the given images, channels last; tensors of the host.
-  /// Throws ConfigError without a format.
+  /// Transforms bounding boxes, which are host tensors, along with images of this shape, channels
+  /// last. Throws ConfigError without a bounding_box_format.
   virtual BoundingBoxes transform_boxes(const BoundingBoxes& boxes, const Shape&,
                                         const ImageDraws&) const {
     return boxes;
@@ -82,7 +84,7 @@ class AugmentationLayer : public Layer, public LabeledLayer {
   bool can_be_replayed() const override { return true; }
 
  protected:
-  /// Throws ConfigError for an unknown data_format or bounding_box_format. `kind` is the class'
+  /// Throws ConfigError for an unknown data_format or bounding_box_format. `kind` is the class
   /// name.
   template <class Options>
   AugmentationLayer(const std::string& kind, const Options& options)
@@ -92,16 +94,17 @@ class AugmentationLayer : public Layer, public LabeledLayer {
   }
   DTensor call(const Inputs& inputs, const CallContext& context) override;
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
-  /// The shape of the images it makes, channels last. Throws ShapeError for images it cannot take.
-  virtual Shape made_shape(const Shape& images) const { return images; }
-  /// What it makes of images out of training, channels last.
-  virtual DTensor at_rest(const DTensor& images) const { return images; }
-  /// Whether it asks for ImageDraws::shared().
+  /// Returns the shape of the transformed images, channels last. Throws ShapeError for images of an
+  /// unsupported shape.
+  virtual Shape transformed_shape(const Shape& images) const { return images; }
+  /// Transforms images outside training, channels last.
+  virtual DTensor outside_training(const DTensor& images) const { return images; }
+  /// Whether transform() uses ImageDraws::shared().
   virtual bool draws_for_batch() const { return false; }
-  /// Class and name, as errors have them.
+  /// Returns class and path, for errors.
   std::string where() const;
-  /// The format of boxes. Throws ConfigError if the options have none.
-  const std::string& box_format() const { return used_box_format(where(), box_format_); }
+  /// Returns the bounding box format. Throws ConfigError if the options have none.
+  const std::string& box_format() const { return required_box_format(where(), box_format_); }
 
  private:
   AugmentationLayer(const std::string& kind, const LayerOptions& options,
@@ -114,22 +117,24 @@ class AugmentationLayer : public Layer, public LabeledLayer {
   std::optional<int64_t> seed_;
 };
 
-/// The layer behind a handle to an AugmentationLayer.
-std::shared_ptr<const AugmentationLayer> augmentation_of(const LayerHandle& handle);
+/// Returns the layer behind a handle. Throws ConfigError unless it is an AugmentationLayer.
+std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& handle);
 
-/// The range that a factor within [least, most] stands for: one number f for [max(-f, least), f].
-/// Throws ConfigError naming the option.
+/// Returns the range that a factor within [minimum, maximum] stands for; one number f means
+/// [max(-|f|, minimum), |f|]. Throws ConfigError naming the option.
 std::array<double, 2> factor_range(const std::string& where, const std::string& option,
-                                   const Factor& factor, double least, double most);
-/// The same of a factor that moves cells, within [-1, 1]: one number f stands for [-|f|, |f|].
-std::array<double, 2> moved_range(const std::string& where, const std::string& option,
-                                  const Factor& factor);
-/// Two numbers, the smaller one first. Throws ConfigError for another list.
+                                   const Factor& factor, double minimum, double maximum);
+/// Returns the range of a factor within [-1, 1] by which pixels move; one number f means [-|f|,
+/// |f|]. Throws ConfigError naming the option.
+std::array<double, 2> symmetric_range(const std::string& where, const std::string& option,
+                                      const Factor& factor);
+/// Returns the two numbers of `range`, sorted. Throws ConfigError for any other count.
 std::vector<double> checked_value_range(const std::string& where, std::vector<double> range);
-/// The options of layers that move cells, by Keras' names. Throws ConfigError naming the option.
-ops::AffineTransformOptions moving_options(const std::string& where, const std::string& fill_mode,
+/// Returns the options of layers that move pixels, from Keras' names. Throws ConfigError naming the
+/// option.
+ops::AffineTransformOptions affine_options(const std::string& where, const std::string& fill_mode,
                                            const std::string& interpolation, double fill_value);
-/// Rows (batch, 8) of columns (batch, 1); an undefined one is 0 throughout.
+/// Joins columns (batch, 1) to rows (batch, 8); undefined columns become 0.
 DTensor transform_rows(const std::vector<DTensor>& columns, const DTensor& like);
 
 }  // namespace tessera::detail

@@ -12,7 +12,8 @@ namespace tessera::detail {
 DTensor in_range(const DTensor& images, const std::vector<double>& from,
                  const std::vector<double>& to) {
   if (from == to) return images;
-  // Not times the inverse, by which whole numbers would miss what they stand for.
+  // Divides rather than multiplying by the inverse, whose rounding would make integer values
+  // inexact.
   const DTensor share = (images - from[0]) / constant_like(images, from[1] - from[0]);
   return share * (to[1] - to[0]) + to[0];
 }

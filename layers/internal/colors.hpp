@@ -5,17 +5,18 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-/// Colors of images (batch, height, width, channels).
+/// Color operations on images (batch, height, width, channels).
 namespace tessera::detail {
 
-/// Values of one range brought to another: the same images if they are equal.
+/// Maps values linearly from one range to another; unchanged if the ranges are equal.
 DTensor in_range(const DTensor& images, const std::vector<double>& from,
                  const std::vector<double>& to);
 
 /// Throws ShapeError unless there are three channels.
 void check_rgb(const std::string& where, const Shape& images);
 
-/// The gray of images in RGB, (batch, height, width, 1); images of one channel as they are.
+/// Converts RGB images to grayscale, (batch, height, width, 1); images of one channel are
+/// unchanged.
 DTensor gray_of(const DTensor& images);
 
 /// Hue and saturation in [0, 1] and value, each (batch, height, width, 1).

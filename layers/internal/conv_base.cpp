@@ -7,7 +7,7 @@ namespace tessera::detail {
 
 DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
                        const std::vector<WindowAxis>& axes) {
-  // Every channel is a group of one.
+  // Treats every channel as a group.
   const auto spatial = static_cast<int64_t>(axes.size());
   const DTensor y =
       ops::conv(ops::expand_dims(x, x.rank()), ops::expand_dims(kernel, spatial), axes);

@@ -10,13 +10,13 @@
 
 namespace tessera::detail {
 
-/// The convolution of each channel alone: x (n, spatial…, c), kernel (window…, c, m) ->
+/// Convolves each channel on its own: x (n, spatial…, c), kernel (window…, c, m) ->
 /// (n, spatial'…, c · m). Channels may be sharded without communication.
 DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
                        const std::vector<WindowAxis>& axes);
 
-/// Visits what all convolutions have, of a layer's options and its kernel_size; the options of its
-/// kernels differ in name.
+/// Visits the options and arguments that all convolutions have. Kernel options are left to the
+/// layers, whose names for them differ.
 template <class Arguments, class Visit>
 void conv_fields(Arguments& a, const Visit& visit) {
   visit("data_format", a.data_format);
@@ -32,12 +32,12 @@ void conv_fields(Arguments& a, const Visit& visit) {
   visit("bias_constraint", a.bias_constraint);
 }
 
-/// What convolutions share: window arguments, bias, activation and penalty. `Arguments` is a struct
-/// of a layer's options with its other arguments, kernel_size among them, and has fields().
+/// Base of convolution layers: window arguments, bias, activation and penalty. `Arguments` holds a
+/// layer's options and its other arguments, including kernel_size, and has fields().
 template <class Arguments>
 class ConvBase : public SpatialLayer {
  public:
-  /// Throws ConfigError for an argument that cannot be.
+  /// Throws ConfigError for an invalid argument.
   ConvBase(const std::string& class_name, int64_t spatial, const Arguments& arguments)
       : SpatialLayer(class_name, spatial, arguments.data_format, common_options(arguments)),
         arguments_(arguments) {
@@ -57,34 +57,34 @@ class ConvBase : public SpatialLayer {
   const std::vector<int64_t>& kernel_size() const { return arguments_.kernel_size.values; }
   const std::vector<int64_t>& strides() const { return arguments_.strides.values; }
   const std::vector<int64_t>& dilation_rate() const { return arguments_.dilation_rate.values; }
-  /// (window…, last…).
+  /// Returns (window…, last…).
   Shape kernel_shape(std::initializer_list<int64_t> last) const {
     Shape shape(kernel_size().begin(), kernel_size().end());
     shape.insert(shape.end(), last.begin(), last.end());
     return shape;
   }
-  /// How the kernel moves over x.
+  /// Returns how the kernel moves over each spatial axis of x.
   std::vector<WindowAxis> windows(const Shape& x) const {
     return SpatialLayer::windows(x, kernel_size(), strides(), dilation_rate(), arguments_.padding);
   }
-  /// Weight "bias" of the outputs; last of the weights.
+  /// Adds the weight "bias", which must be the last one.
   void add_bias(int64_t outputs) {
     if (!arguments_.use_bias) return;
     bias_ = add_weight(
         "bias", {outputs}, arguments_.bias_initializer,
         {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
   }
-  /// y + bias.
+  /// Returns y + bias, or y without a bias.
   DTensor with_bias(const DTensor& y) { return bias_.defined() ? ops::add(y, read(bias_)) : y; }
-  /// Activation and penalty.
+  /// Applies activation and activity penalty.
   DTensor epilogue(DTensor y) final {
     y = arguments_.activation(y);
     penalize(arguments_.activity_regularizer, y);
     return y;
   }
-  Shape finished_shape(const Shape& y) const final { return arguments_.activation.output_shape(y); }
+  Shape epilogue_shape(const Shape& y) const final { return arguments_.activation.output_shape(y); }
 
-  Arguments arguments_;  ///< numbers of axes one for each
+  Arguments arguments_;  ///< spatial values are expanded to one per axis
 
  private:
   Variable bias_;

@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// Whether an initializer scales what it draws by how many numbers a weight's shape sums, and
-/// gives, as Keras counts them for a matrix or a convolution.
+/// Returns whether an initializer scales its draws by the fan-in and fan-out of a weight's shape,
+/// as Keras computes them for a matrix or a convolution.
 inline bool scales_by_fans(const InitializerHandle& initializer) {
   const std::string name = initializer->class_name();
   return name == "VarianceScaling" || name.starts_with("Glorot") || name.starts_with("He") ||

@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-/// Keras' names of what ops::resample() does; beside them there is "nearest".
+/// Returns the interpolations of ops::resample() by Keras' names. "nearest" is handled separately.
 inline const std::map<std::string, ops::Interpolation>& interpolations() {
   static const std::map<std::string, ops::Interpolation> all = {
       {"bicubic", ops::Interpolation::bicubic},

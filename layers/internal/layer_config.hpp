@@ -10,25 +10,25 @@
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
-/// How layers are configured: fields(options, visit) in a layer's source names its options by
-/// Keras' keys, but for name, dtype and trainable, which all layers have. config() and what makes
-/// the layer of a configuration come from it.
+/// Configuration of layers. fields(options, visit) in a layer's source names its options by Keras'
+/// keys, except name, dtype and trainable, which all layers have. config() and layer_options_from()
+/// are derived from it.
 namespace tessera::detail {
 
-/// The options that every layer has, out of a layer's own.
+/// Returns the options that every layer has from a layer's own options.
 template <class Options>
 LayerOptions common_options(const Options& options) {
   return {options.name, options.dtype, options.trainable};
 }
 
-/// Options of a layer on images that boxes follow. Keras writes their format where there is one.
+/// Options of an image layer with bounding boxes, whose format Keras writes only if it is set.
 template <class Options>
 concept HasBoxes = requires(Options options) {
   options.bounding_box_format;
 };
 
-/// A layer's config(): what every layer has, then its arguments that are no options, such as
-/// {{"units", 3}}, then its options, if it has any of its own.
+/// Returns a layer's config(): the options that every layer has, then `arguments` outside its
+/// options, such as {{"units", 3}}, then its own options, if any.
 inline Json layer_config(const Layer& layer, const Json& arguments) {
   Json json = layer.Layer::config();
   json.update(arguments);
@@ -50,16 +50,16 @@ Json layer_config(const Layer& layer, const Options& options) {
   return layer_config(layer, Json::object(), options);
 }
 
-/// Leaves out the options of these keys that are false: Keras has them as arguments of a call, and
-/// does not know them in a configuration.
-inline void leave_out_false(Json& config, std::initializer_list<const char*> keys) {
+/// Removes the options of these keys if they are false: in Keras they are arguments of call() and
+/// unknown in a configuration.
+inline void erase_if_false(Json& config, std::initializer_list<const char*> keys) {
   for (const char* key : keys) {
     if (config.at(key) == false) config.erase(key);
   }
 }
 
-/// A layer's options out of its configuration; what is absent or null stays as it is by default.
-/// Throws ConfigError naming the key.
+/// Reads a layer's options from its configuration; absent and null keys keep the default. Throws
+/// ConfigError naming the key.
 template <class Options>
 Options layer_options_from(JsonObject& config) {
   Options options;
@@ -74,7 +74,7 @@ Options layer_options_from(JsonObject& config) {
   return options;
 }
 
-/// Options of another struct: each takes the value of the option that has its key and type.
+/// Converts options to another struct, copying those with the same key and type.
 template <class To, class From>
 To copied_options(From from) {
   To to;
@@ -91,7 +91,7 @@ To copied_options(From from) {
   return to;
 }
 
-/// Makes a layer class known to layer_from_config(); one for each class, in its source.
+/// Registers a layer class with layer_from_config(); one per class, in its source.
 struct RegisteredLayer {
   RegisteredLayer(const std::string& class_name,
                   std::function<LayerHandle(JsonObject&)> from_config) {
@@ -99,13 +99,13 @@ struct RegisteredLayer {
   }
 };
 
-/// What makes a layer that has the common options only.
+/// Makes a layer without options of its own from its configuration.
 template <class Handle>
 LayerHandle plain_layer(JsonObject& config) {
   return Handle(take_layer_options(config));
 }
 
-/// Axes as Keras writes them, one of them as a number; visited in place of the list.
+/// Axes as Keras writes them: a single axis is a number. Visited in place of the list.
 struct AxesOption {
   std::vector<int64_t>& axes;
 };

@@ -7,20 +7,20 @@
 
 namespace tessera::detail {
 
-/// The axes of a layer that normalizes over them, from 0 on and in order. Throws ShapeError naming
-/// `where` if one is missing, comes twice or has no known extent.
+/// Returns the axes that a layer normalizes over, nonnegative and in ascending order. Throws
+/// ShapeError naming `where` if one is out of range, repeated or of unknown extent.
 std::vector<int64_t> normalized_axes(const std::string& where, const std::vector<int64_t>& axes,
                                      const Shape& input);
 
-/// The extents of those axes, 1 for the others.
+/// Returns the input's shape with extent 1 for all axes but `axes`.
 Shape kept_extents(const Shape& input, const std::vector<int64_t>& axes);
-/// The extents of those axes alone.
+/// Returns the extents of `axes`.
 Shape extents_of(const Shape& input, const std::vector<int64_t>& axes);
 
 /// Throws ShapeError naming `where` unless the axes have the extents of the weights.
 void check_as_built(const std::string& where, const Shape& extents, const Shape& built);
 
-/// Weights "gamma" and "beta" of a shape, as far as the options ask for them; `add` is the layer's
+/// Adds the weights "gamma" and "beta" if the options ask for them; `add` is the layer's
 /// add_weight().
 template <class Options, class Add>
 void add_affine(const Options& options, const Shape& shape, const Add& add, Variable& gamma,

@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// The inputs in one dtype: the compute dtype if any is floating, else the widest.
+/// Casts the inputs to one dtype: the compute dtype if any is floating, otherwise the widest.
 Inputs with_one_dtype(Inputs inputs, at::ScalarType compute);
 
 }  // namespace tessera::detail

@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// (rows, gates · units) -> (gates, rows, units).
+/// Reorders (rows, gates · units) to (gates, rows, units).
 DTensor gates_first(const DTensor& kernel, int64_t gates) {
   const int64_t units = kernel.size(1) / gates;
   return ops::transpose(ops::reshape(kernel, {kernel.size(0), gates, units}), {1, 0, 2});
@@ -57,16 +57,16 @@ DTensor RecurrentProduct::operator()(const DTensor& state, size_t i) const {
   return biases_.empty() ? product : product + biases_[i];
 }
 
-RecurrentLayer::RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings settings)
+RecurrentLayer::RecurrentLayer(CellSpec spec, int64_t units, RecurrentOptions settings)
     : Layer(common_options(settings)),
       spec_(std::move(spec)),
       units_(units),
       settings_(std::move(settings)) {
   const std::string where = spec_.layer + " " + settings_.name;
-  // Four gates' kernels of as many rows can still be counted.
-  constexpr int64_t most = int64_t{1} << 29;
-  if (units < 1 || units > most) {
-    throw ConfigError(where, str("units is from 1 to ", most), str(units),
+  // 4 gates · units · units still fits int64.
+  constexpr int64_t max_size = int64_t{1} << 29;
+  if (units < 1 || units > max_size) {
+    throw ConfigError(where, str("units is from 1 to ", max_size), str(units),
                       "give the number of outputs");
   }
   check_rate(where + ", dropout", settings_.dropout);
@@ -77,7 +77,7 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
   const std::string where = class_name() + " " + path();
   if (inputs.size() != 1 && inputs.size() != 1 + spec_.states) {
     throw ShapeError(
-        where, str("it is called on a sequence, or with ", spec_.states, " first states after it"),
+        where, str("inputs are a sequence, then optionally ", spec_.states, " initial states"),
         str(inputs.size(), " inputs"), "pass every state, or none");
   }
   const Shape& x = inputs[0];
@@ -96,7 +96,7 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
     const bool fits = given.size() == 2 && given[1] == state[1] &&
                       (given[0] == state[0] || given[0] == -1 || state[0] == -1);
     if (!fits)
-      throw ShapeError(where, "a first state has shape " + to_string(state), to_string(given),
+      throw ShapeError(where, "an initial state has shape " + to_string(state), to_string(given),
                        "pass one number for each unit of each row");
   }
   Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], units_} : state};
@@ -105,7 +105,7 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
 }
 
 void RecurrentLayer::make_weights(const Shapes& inputs) {
-  const RecurrentSettings& s = settings_;
+  const RecurrentOptions& s = settings_;
   const int64_t width = spec_.gates() * units_;
   kernel_ = add_weight(spec_.name + "/kernel", {inputs[0][2], width}, s.kernel_initializer,
                        {.regularizer = s.kernel_regularizer, .constraint = s.kernel_constraint});
@@ -119,17 +119,17 @@ void RecurrentLayer::make_weights(const Shapes& inputs) {
                      {.regularizer = s.bias_regularizer, .constraint = s.bias_constraint});
 }
 
-/// Factors of 0 and 1 / (1 - rate) of this shape, the same for all steps; undefined for none.
+/// Draws dropout factors, 0 or 1 / (1 - rate), for all steps at once; undefined without dropout.
 DTensor RecurrentLayer::dropped(const Shape& shape, double rate, const CallContext& context,
                                 const Mesh& mesh) const {
   if (!context.training || rate == 0) return {};
-  const Layout whole = Layout::replicated(mesh, static_cast<int64_t>(shape.size()));
-  return ops::dropout(filled(shape, 1, dtype_policy().compute, whole), rate,
+  const Layout factors_layout = Layout::replicated(mesh, static_cast<int64_t>(shape.size()));
+  return ops::dropout(filled(shape, 1, dtype_policy().compute, factors_layout), rate,
                       draw_seed(context, path(), mesh, settings_.seed));
 }
 
 DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) const {
-  // As in Keras, gates drop elements of their own where states do.
+  // As in Keras, each gate has its own dropout mask of the inputs if recurrent_dropout is used.
   const bool by_gate = settings_.recurrent_dropout > 0 && spec_.gates() > 1;
   const int64_t gates = by_gate ? spec_.gates() : 1;
   const DTensor factors =
@@ -182,11 +182,11 @@ void RecurrentLayer::keep_states(const std::vector<DTensor>& states) {
   for (size_t s = 0; s < states_.size(); ++s) states_[s].assign(states[s]);
 }
 
-/// What the loop over time goes on with.
+/// State of the loop over time.
 struct RecurrentLayer::LoopState {
   std::vector<DTensor> states;
-  DTensor output;                ///< of the last step so far
-  std::vector<DTensor> outputs;  ///< of all, if they are returned
+  DTensor output;                ///< output of the latest step
+  std::vector<DTensor> outputs;  ///< outputs of all steps, with return_sequences
 };
 
 void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, LoopState& loop) const {

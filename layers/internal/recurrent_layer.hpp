@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-/// What the options of all recurrent layers have, and the loop over time needs.
-struct RecurrentSettings {
+/// The options that all recurrent layers have and the loop over time needs.
+struct RecurrentOptions {
   bool use_bias = true;
   InitializerHandle kernel_initializer, recurrent_initializer, bias_initializer;
   RegularizerHandle kernel_regularizer, recurrent_regularizer, bias_regularizer,
@@ -24,26 +24,26 @@ struct RecurrentSettings {
   bool trainable = true;
 };
 
-/// What a kind of cell is made of.
+/// Describes a kind of cell.
 struct CellSpec {
   std::string layer;              ///< Keras' class name
-  std::string name;               ///< the cell's in Keras, which the weights' paths have
-  size_t states = 1;              ///< the first of which is the output
+  std::string name;               ///< Keras' cell name, part of the weights' paths
+  size_t states = 1;              ///< number of states; the first is the output
   std::vector<int64_t> products;  ///< gates of each product with the recurrent kernel, in order
-  bool recurrent_bias = false;    ///< the bias has a second row, of those products
-  InitializerHandle bias_initializer;  ///< in place of the settings' if given
+  bool recurrent_bias = false;    ///< whether the bias has a second row, for `products`
+  InitializerHandle bias_initializer;  ///< overrides the settings' one
 
   int64_t gates() const;
 };
 
-/// Products of states with the recurrent kernel, as all steps of a call take them.
+/// Products of states with the recurrent kernel, prepared once for all steps of a call.
 class RecurrentProduct {
  public:
   /// kernel (units, gates · units); bias (gates · units) or undefined; dropped (gates, batch,
-  /// units), factors of the state for each gate, or undefined.
+  /// units), dropout factors of the state per gate, or undefined.
   RecurrentProduct(const CellSpec& spec, const DTensor& kernel, const DTensor& bias,
                    const DTensor& dropped);
-  /// (batch, units) -> (batch, gates of product `i` · units).
+  /// Maps (batch, units) to (batch, gates of product `i` · units).
   DTensor operator()(const DTensor& state, size_t i = 0) const;
 
  private:
@@ -51,13 +51,13 @@ class RecurrentProduct {
 };
 
 /// The loop over time of SimpleRNN, LSTM and GRU (keras.layers.RNN). Inputs: x (batch, time,
-/// features), then the first states, each (batch, units), zeros without. Outputs: the last output
-/// (batch, units), or with return_sequences all (batch, time, units), in the order of the steps;
-/// then with return_state the last states. A step that the mask of x leaves out keeps the states
-/// and gives the output before it once more. Weights: kernel (features, gates · units),
+/// features), then optionally the initial states, each (batch, units) (default: zeros). Outputs:
+/// the last output (batch, units), or with return_sequences all of them (batch, time, units), in
+/// the order in which the steps are read; then with return_state the final states. A masked step
+/// keeps the states and repeats the previous output. Weights: kernel (features, gates · units),
 /// recurrent_kernel (units, gates · units), bias.
-/// All steps' inputs are projected in one product. Layouts: cut on the batch it costs no
-/// communication; time is gathered.
+/// The inputs of all steps are projected in one product. Communication: none if the batch is
+/// sharded; sharded steps are gathered.
 class RecurrentLayer : public Layer {
  public:
   std::string class_name() const final { return spec_.layer; }
@@ -66,15 +66,15 @@ class RecurrentLayer : public Layer {
   Shapes output_shapes(const Shapes& inputs) const final;
   bool supports_masking() const final { return true; }
   bool can_be_replayed() const override { return true; }
-  const RecurrentSettings& settings() const { return settings_; }
-  /// Forgets the states of a stateful layer (keras.layers.RNN.reset_state).
+  const RecurrentOptions& settings() const { return settings_; }
+  /// Resets the states of a stateful layer (keras.layers.RNN.reset_state).
   void reset_state() { states_.clear(); }
 
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
-  RecurrentLayer(CellSpec spec, int64_t units, RecurrentSettings settings);
+  RecurrentLayer(CellSpec spec, int64_t units, RecurrentOptions settings);
   int64_t units() const { return units_; }
-  /// Makes activations of the options that are layers parts of this one.
+  /// Tracks activations that are layers as sublayers.
   template <class Options>
   void track_activations(const Options& o) {
     if (o.activation.layer()) track("activation", o.activation.layer());
@@ -83,7 +83,8 @@ class RecurrentLayer : public Layer {
       if (gates) track("recurrent_activation", gates);
     }
   }
-  /// The next states from the projected input (batch, gates · units) and the present states.
+  /// Returns the next states from the projected input (batch, gates · units) and the current
+  /// states.
   virtual std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                                     const RecurrentProduct& recurrent) const = 0;
 
@@ -95,7 +96,7 @@ class RecurrentLayer : public Layer {
   struct LoopState;
   DTensor dropped(const Shape& shape, double rate, const CallContext& context,
                   const Mesh& mesh) const;
-  /// The inputs of all steps times the kernel, (batch, time, gates · units).
+  /// Returns the inputs of all steps times the kernel, (batch, time, gates · units).
   DTensor project(const DTensor& x, const CallContext& context) const;
   RecurrentProduct recurrence(const DTensor& x, const CallContext& context) const;
   std::vector<DTensor> first_states(const Inputs& inputs);
@@ -104,12 +105,12 @@ class RecurrentLayer : public Layer {
 
   CellSpec spec_;
   int64_t units_;
-  RecurrentSettings settings_;
+  RecurrentOptions settings_;
   Variable kernel_, recurrent_kernel_, bias_;
   std::vector<Variable> states_;  ///< states of a stateful layer, between calls
 };
 
-/// Visits the options of a recurrent layer, those that it has of all that there are.
+/// Visits the options of a recurrent layer; those that its struct lacks are skipped.
 template <class Options, class Visit>
 void recurrent_fields(Options& o, const Visit& visit) {
   if constexpr (requires { o.activation; }) visit("activation", o.activation);
@@ -135,7 +136,7 @@ void recurrent_fields(Options& o, const Visit& visit) {
 }
 
 template <class Visit>
-void fields(RecurrentSettings& s, const Visit& visit) {
+void fields(RecurrentOptions& s, const Visit& visit) {
   recurrent_fields(s, visit);
 }
 

@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-/// (n, c, spatial…) with channels last.
+/// Returns the axis order from (n, c, spatial…) to channels last.
 std::vector<int64_t> order_to_last(int64_t spatial) {
   std::vector<int64_t> order = {0};
   for (int64_t i = 0; i < spatial; ++i) order.push_back(i + 2);
@@ -17,7 +17,7 @@ std::vector<int64_t> order_to_last(int64_t spatial) {
   return order;
 }
 
-/// (n, spatial…, c) with channels first.
+/// Returns the axis order from (n, spatial…, c) to channels first.
 std::vector<int64_t> order_to_first(int64_t spatial) {
   std::vector<int64_t> order = {0, spatial + 1};
   for (int64_t i = 0; i < spatial; ++i) order.push_back(i + 1);
@@ -25,9 +25,9 @@ std::vector<int64_t> order_to_first(int64_t spatial) {
 }
 
 Shape ordered(const Shape& shape, const std::vector<int64_t>& order) {
-  Shape turned;
-  for (int64_t a : order) turned.push_back(shape[size_t(a)]);
-  return turned;
+  Shape transposed;
+  for (int64_t a : order) transposed.push_back(shape[size_t(a)]);
+  return transposed;
 }
 
 }  // namespace
@@ -76,7 +76,7 @@ Shape SpatialLayer::channels_last_shape(const Shapes& inputs) const {
 int64_t SpatialLayer::channels_of(const Shape& x) const {
   const int64_t channels = x.back();
   if (channels < 1) {
-    throw ShapeError(where(), "the input's number of channels is known", to_string(x),
+    throw ShapeError(where(), "the input has a known number of channels", to_string(x),
                      "give it in Input()");
   }
   if (built() && !built_for().empty()) {
@@ -91,37 +91,37 @@ int64_t SpatialLayer::channels_of(const Shape& x) const {
 
 Shape SpatialLayer::output_shape(const Shapes& inputs) const {
   Shape y = image_shape(channels_last_shape(inputs));
-  // A global pooling drops the spatial axes.
-  const bool turned = channels_first_ && static_cast<int64_t>(y.size()) == spatial_ + 2;
-  return finished_shape(turned ? ordered(y, order_to_first(spatial_)) : y);
+  // Global pooling drops the spatial axes.
+  const bool transposed = channels_first_ && static_cast<int64_t>(y.size()) == spatial_ + 2;
+  return epilogue_shape(transposed ? ordered(y, order_to_first(spatial_)) : y);
 }
 
 DTensor SpatialLayer::call(const Inputs& inputs, const CallContext& context) {
   if (!channels_first_) return epilogue(transform(inputs[0], context));
   const DTensor x = ops::transpose(inputs[0], order_to_last(spatial_));
   const DTensor y = transform(x.with_mask(inputs[0].mask()), context);
-  const bool turned = y.rank() == spatial_ + 2;
-  return epilogue(turned ? ops::transpose(y, order_to_first(spatial_)) : y);
+  const bool transposed = y.rank() == spatial_ + 2;
+  return epilogue(transposed ? ops::transpose(y, order_to_first(spatial_)) : y);
 }
 
 std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::string& argument,
-                                        int64_t least) const {
+                                        int64_t minimum) const {
   std::vector<int64_t> all = values.values;
   if (all.size() == 1) all.resize(size_t(spatial_), all[0]);
   const bool good = std::all_of(all.begin(), all.end(), [&](int64_t v) {
-    return v >= least && v <= std::numeric_limits<int32_t>::max();
+    return v >= minimum && v <= std::numeric_limits<int32_t>::max();
   });
   if (good && static_cast<int64_t>(all.size()) == spatial_) return all;
   throw ConfigError(
       class_name_ + " " + name(),
-      str(argument, " is one whole number of at least ", least, ", or ", spatial_, " of them"),
-      to_string(Shape(values.values)), "give one for each spatial axis");
+      str(argument, " is one integer of at least ", minimum, ", or ", spatial_, " of them"),
+      to_string(Shape(values.values)), "give one integer, or one per spatial axis");
 }
 
 void SpatialLayer::check_positive(int64_t value, const std::string& argument) const {
   if (value >= 1) return;
   throw ConfigError(class_name_ + " " + name(), argument + " is at least 1", str(value),
-                    "give a whole number from 1 on");
+                    "give an integer from 1 on");
 }
 
 void SpatialLayer::check_padding(const std::string& padding,
@@ -158,8 +158,8 @@ std::vector<WindowAxis> SpatialLayer::windows(const Shape& x, const std::vector<
 
 int64_t SpatialLayer::times(int64_t extent, int64_t factor) const {
   int64_t product = 0;
-  constexpr int64_t most = int64_t{1} << 62;
-  if (!__builtin_mul_overflow(extent, factor, &product) && product < most) return product;
+  constexpr int64_t limit = int64_t{1} << 62;
+  if (!__builtin_mul_overflow(extent, factor, &product) && product < limit) return product;
   throw ShapeError(where(), "spatial axes of fewer than 2^62 elements",
                    str(factor, " times ", extent), "use a smaller size");
 }

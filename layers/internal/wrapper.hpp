@@ -8,8 +8,8 @@
 
 namespace tessera::detail {
 
-/// A layer that is made of others (keras.layers.Wrapper), which it names "path/inner". What is left
-/// to a derived class: config(), shapes, building and calling them.
+/// A layer made of other layers (keras.layers.Wrapper), whose paths are "path/inner". A derived
+/// class defines config(), the output shapes, and how to build and call the inner layers.
 class WrapperLayer : public Layer {
  public:
   bool supports_masking() const override { return true; }
@@ -17,7 +17,7 @@ class WrapperLayer : public Layer {
 
  protected:
   explicit WrapperLayer(const LayerOptions& options) : Layer(options) {}
-  /// The layer of the handle, now a part of this one, which Keras' class has as that attribute.
+  /// Adds the handle's layer as a sublayer and returns it; `attribute` is its name in Keras' class.
   std::shared_ptr<Layer> add_inner(const std::string& attribute, const LayerHandle& handle);
   const std::shared_ptr<Layer>& inner(size_t i) const { return sublayers()[i]; }
 };

@@ -54,20 +54,20 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
       static_cast<size_t>(normalize_axis(options_.axis, static_cast<int64_t>(shape.size()), where));
   for (size_t i = 1; i < inputs.size(); ++i) {
     const Shape& input = inputs[i];
-    bool alike = input.size() == shape.size();
-    for (size_t a = 0; alike && a < shape.size(); ++a) {
+    bool shapes_match = input.size() == shape.size();
+    for (size_t a = 0; shapes_match && a < shape.size(); ++a) {
       if (a == axis) {
         shape[a] = shape[a] == -1 || input[a] == -1 ? -1 : shape[a] + input[a];
       } else if (shape[a] == -1) {
         shape[a] = input[a];
       } else {
-        alike = input[a] == -1 || input[a] == shape[a];
+        shapes_match = input[a] == -1 || input[a] == shape[a];
       }
     }
-    if (alike) continue;
-    throw ShapeError(where, str("inputs are alike but for axis ", options_.axis),
+    if (shapes_match) continue;
+    throw ShapeError(where, str("inputs have equal shapes except along axis ", options_.axis),
                      to_string(inputs[0]) + " and " + to_string(input),
-                     "join along the axis that differs");
+                     "concatenate along the axis that differs");
   }
   return shape;
 }
@@ -79,17 +79,17 @@ DTensor ConcatenateLayer::call(const Inputs& inputs, const CallContext&) {
 std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
   const auto masked = [](const DTensor& input) { return input.mask().defined(); };
   if (std::none_of(inputs.begin(), inputs.end(), masked)) return {};
-  // One step for each index of all axes but the features.
+  // Returns the input's mask, broadcast to all axes but the features.
   const auto steps = [](const DTensor& input) {
-    const Shape whole(input.shape().begin(), input.shape().end() - 1);
+    const Shape mask_shape(input.shape().begin(), input.shape().end() - 1);
     DTensor mask = input.mask();
     if (!mask.defined()) {
-      return filled(whole, 1, at::kBool, Layout::replicated(input.mesh(), input.rank() - 1));
+      return filled(mask_shape, 1, at::kBool, Layout::replicated(input.mesh(), input.rank() - 1));
     }
     if (mask.rank() == input.rank()) mask = ops::any(mask, {-1});
     Shape shape = mask.shape();
-    shape.resize(whole.size(), 1);
-    return ops::broadcast_to(ops::reshape(mask, shape), whole);
+    shape.resize(mask_shape.size(), 1);
+    return ops::broadcast_to(ops::reshape(mask, shape), mask_shape);
   };
   const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
   if (axis < inputs[0].rank() - 1) {

@@ -32,7 +32,7 @@ class DotLayer final : public Layer {
   std::vector<DTensor> masks(const Inputs&, size_t) override { return {}; }
 
  private:
-  /// The summed axis of an input, from 1 on.
+  /// Returns the summed axis of an input, at least 1.
   int64_t axis_of(size_t input, int64_t rank) const;
 
   DotAxes axes_;
@@ -43,7 +43,7 @@ const RegisteredLayer registered_dot("Dot", [](JsonObject& config) {
   const auto options = layer_options_from<DotOptions>(config);
   const std::vector<int64_t> axes = take_axes(config, "axes");
   if (axes.size() != 1 && axes.size() != 2) {
-    json_fail(axes, config.path().key("axes"), "a whole number or a list of two");
+    json_fail(axes, config.path().key("axes"), "an integer or a list of two");
   }
   return Dot({axes.front(), axes.back()}, options);
 });

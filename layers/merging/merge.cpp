@@ -17,9 +17,9 @@ namespace {
 
 class MergeLayer final : public Layer {
  public:
-  /// Of inputs of one rank and dtype.
+  /// Merges inputs of equal rank and dtype.
   using Function = DTensor (*)(const Inputs& inputs, at::ScalarType compute);
-  /// `inputs`: how many it takes; 0: any number from 1 on.
+  /// `inputs`: number of inputs; 0: any number, at least 1.
   MergeLayer(std::string class_name, Function function, size_t inputs, const LayerOptions& options)
       : Layer(options), class_name_(std::move(class_name)), function_(function), inputs_(inputs) {}
   std::string class_name() const override { return class_name_; }
@@ -51,14 +51,14 @@ DTensor fold(const Inputs& inputs, at::ScalarType) {
   return y;
 }
 
-/// A mask as a condition on a value's elements.
+/// Reshapes a mask so that it broadcasts to a value's elements.
 DTensor of_elements(const DTensor& mask, const DTensor& value) {
   Shape shape = mask.shape();
   shape.resize(std::max(value.shape().size(), shape.size()), 1);
   return ops::reshape(mask, shape);
 }
 
-/// An extreme of what the masks leave.
+/// Returns the extreme of the elements that are not masked.
 template <DTensor (*Binary)(const DTensor&, const DTensor&)>
 DTensor extreme(const Inputs& inputs, at::ScalarType) {
   DTensor y = inputs[0];
@@ -74,7 +74,7 @@ DTensor extreme(const Inputs& inputs, at::ScalarType) {
   return y;
 }
 
-/// Factors that are masked count as 1; a product of none is 0.
+/// Multiplies the inputs: masked elements count as 1; where all inputs are masked, the result is 0.
 DTensor product(const Inputs& inputs, at::ScalarType) {
   const auto number = [&](double value) {
     return scalar(value, inputs[0].mesh(), inputs[0].dtype());
@@ -127,7 +127,7 @@ Shape MergeLayer::output_shape(const Shapes& inputs) const {
   for (const Shape& input : inputs) {
     if (shape[0] == -1) shape[0] = input[0];
     if (input[0] != -1 && input[0] != shape[0]) {
-      fail("all batches have one size", "pass as many rows in each");
+      fail("all batches have one size", "pass the same number of rows in each");
     }
     for (size_t a = 1; a < input.size(); ++a) {
       int64_t& extent = shape[rank - input.size() + a];

@@ -20,7 +20,7 @@ namespace tessera {
 
 using namespace detail;
 
-/// Keras' dict of the limits that there are, or null.
+/// Writes the limits that are set as Keras' dict; null without any.
 Json option_json(const RenormClipping& clipping) {
   Json json = Json::object();
   if (clipping.rmin) json["rmin"] = *clipping.rmin;
@@ -63,7 +63,7 @@ namespace {
 
 constexpr double infinity = std::numeric_limits<double>::infinity();
 
-/// Square roots of another initializer's draws.
+/// Draws the square roots of another initializer's values.
 class RootInitializer final : public Initializer {
  public:
   explicit RootInitializer(InitializerHandle squares) : squares_(std::move(squares)) {}
@@ -76,14 +76,14 @@ class RootInitializer final : public Initializer {
   InitializerHandle squares_;
 };
 
-/// Means over all axes but one, which stay with extent 1, of the `steps` that count, if given
-/// (Keras' masked moments).
+/// Returns the mean over all axes but `axis`, which keep extent 1; over unmasked elements only if
+/// `steps` is defined (Keras' masked moments).
 DTensor mean_of_each(const DTensor& x, int64_t axis, const DTensor& steps) {
   ops::Axes reduced;
   for (int64_t a = 0; a < x.rank(); ++a) {
     if (a != axis) reduced.push_back(a);
   }
-  // No axes would mean all of them.
+  // An empty list would reduce all axes.
   if (reduced.empty()) return x;
   if (!steps.defined()) return ops::mean(x, reduced, true);
   constexpr double epsilon = 1e-7;
@@ -92,12 +92,12 @@ DTensor mean_of_each(const DTensor& x, int64_t axis, const DTensor& steps) {
   return ops::sum(left, reduced, true) / (ops::sum(counts, reduced, true) + epsilon);
 }
 
-/// The mask of x with an axis of features; undefined for none.
+/// Returns the mask of x with an axis for the features; undefined without a mask.
 DTensor steps_of(const DTensor& x, const std::string& where) {
   const DTensor mask = x.mask();
   if (!mask.defined()) return mask;
   if (mask.rank() == x.rank() - 1) return ops::expand_dims(mask, -1);
-  throw ShapeError(where, "a mask has the axes of the input but the last",
+  throw ShapeError(where, "a mask has the axes of the input except the last",
                    to_string(mask.shape()) + " for " + to_string(x.shape()),
                    "mask steps, not features");
 }
@@ -108,7 +108,7 @@ void check_clipping(const std::string& name, const RenormClipping& clipping) {
   const auto text = [](const std::optional<double>& limit) { return limit ? str(*limit) : "none"; };
   throw ConfigError("BatchNormalization " + name, "renorm_clipping has rmin <= rmax and dmax >= 0",
                     "rmin " + text(rmin) + ", rmax " + text(rmax) + ", dmax " + text(dmax),
-                    "leave out the limit that there is none of");
+                    "leave out limits that do not apply");
 }
 
 class BatchNormalizationLayer final : public Layer {
@@ -126,12 +126,12 @@ class BatchNormalizationLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  /// Sets a statistic, wherever it lies.
-  void put(Variable& statistic, const DTensor& value) const;
-  /// A moving statistic a step further; its value.
-  DTensor follow(Variable& moving, const DTensor& moment, double momentum) const;
-  void follow_moments(const DTensor& mean, const DTensor& variance);
-  /// r and d of batch renormalization; its statistics go a step further.
+  /// Sets a statistic, wherever it is stored.
+  void assign_statistic(Variable& statistic, const DTensor& value) const;
+  /// Advances a moving statistic by one step and returns its new value.
+  DTensor advance(Variable& moving, const DTensor& moment, double momentum) const;
+  void advance_moments(const DTensor& mean, const DTensor& variance);
+  /// Returns r and d of batch renormalization and advances its statistics by one step.
   std::pair<DTensor, DTensor> renormalize(const DTensor& mean, const DTensor& variance);
 
   BatchNormalizationOptions options_;
@@ -209,51 +209,51 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
   for (Variable* weight : {&moving_stddev_, &renorm_mean_, &renorm_stddev_}) deduce(*weight, {});
 }
 
-void BatchNormalizationLayer::put(Variable& statistic, const DTensor& value) const {
+void BatchNormalizationLayer::assign_statistic(Variable& statistic, const DTensor& value) const {
   const Placement& placement = statistic.placement();
-  const bool elsewhere = placement.use && !(placement.use->mesh() == placement.layout.mesh());
-  // assign() would relayout too, but not in a plan.
-  const Layout layout = abstract_layout(elsewhere ? *placement.use : placement.layout);
+  const bool on_other_mesh = placement.use && !(placement.use->mesh() == placement.layout.mesh());
+  // assign() would relayout too, but not while planning.
+  const Layout layout = abstract_layout(on_other_mesh ? *placement.use : placement.layout);
   statistic.assign(ops::relayout(value, layout));
 }
 
-DTensor BatchNormalizationLayer::follow(Variable& moving, const DTensor& moment,
-                                        double momentum) const {
+DTensor BatchNormalizationLayer::advance(Variable& moving, const DTensor& moment,
+                                         double momentum) const {
   const DTensor now = ops::reshape(moment, moving.shape()) * (1 - momentum);
   const DTensor next = moving.read(moment.dtype()) * momentum + now;
-  put(moving, next);
+  assign_statistic(moving, next);
   return next;
 }
 
-void BatchNormalizationLayer::follow_moments(const DTensor& mean, const DTensor& variance) {
-  const NoRecording untaped;
-  follow(moving_mean_, mean, options_.momentum);
-  follow(moving_variance_, variance, options_.momentum);
+void BatchNormalizationLayer::advance_moments(const DTensor& mean, const DTensor& variance) {
+  const NoRecording no_tape;
+  advance(moving_mean_, mean, options_.momentum);
+  advance(moving_variance_, variance, options_.momentum);
 }
 
 std::pair<DTensor, DTensor> BatchNormalizationLayer::renormalize(const DTensor& mean,
                                                                  const DTensor& variance) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   const DTensor stddev = ops::sqrt(variance + options_.epsilon);
   const auto read = [&](const Variable& variable) {
     return ops::reshape(variable.read(mean.dtype()), mean.shape());
   };
-  // Early in training it may be nearly 0.
+  // Early in training, renorm_stddev may be nearly 0.
   const DTensor known = ops::clip(read(renorm_stddev_), std::sqrt(options_.epsilon), infinity);
   const auto& [rmin, rmax, dmax] = options_.renorm_clipping;
-  const double most = dmax.value_or(infinity);
+  const double max_offset = dmax.value_or(infinity);
   const DTensor r = ops::clip(stddev / known, rmin.value_or(-infinity), rmax.value_or(infinity));
-  const DTensor d = ops::clip((mean - read(renorm_mean_)) / known, -most, most);
-  follow(renorm_mean_, mean, options_.renorm_momentum);
-  follow(renorm_stddev_, stddev, options_.renorm_momentum);
-  follow(moving_mean_, mean, options_.momentum);
-  const DTensor moved = follow(moving_stddev_, stddev, options_.momentum);
-  put(moving_variance_, ops::relu(ops::square(moved) - options_.epsilon));
+  const DTensor d = ops::clip((mean - read(renorm_mean_)) / known, -max_offset, max_offset);
+  advance(renorm_mean_, mean, options_.renorm_momentum);
+  advance(renorm_stddev_, stddev, options_.renorm_momentum);
+  advance(moving_mean_, mean, options_.momentum);
+  const DTensor moved = advance(moving_stddev_, stddev, options_.momentum);
+  assign_statistic(moving_variance_, ops::relu(ops::square(moved) - options_.epsilon));
   return {r, d};
 }
 
 DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& context) {
-  // Sums of half-precision numbers overflow.
+  // Sums in float16 and bfloat16 overflow or lose precision.
   const at::ScalarType dtype = at::promote_types(inputs[0].dtype(), at::kFloat);
   const DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
   const int64_t axis = normalize_axis(options_.axis, x.rank(), path());
@@ -268,7 +268,8 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
   const DTensor centered = x - mean;
   const DTensor variance =
       learns ? mean_of_each(ops::square(centered), axis, steps) : weight(moving_variance_);
-  // This reduces the variance, as the difference did the mean: statistics take the results.
+  // This resolves the variance's partial sum, like the subtraction did the mean's; the moving
+  // statistics reuse the results.
   DTensor factor = ops::rsqrt(variance + options_.epsilon);
   DTensor offset;
   if (learns && options_.renorm) {
@@ -276,7 +277,7 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
     factor = factor * r;
     offset = d;
   } else if (learns) {
-    follow_moments(mean, variance);
+    advance_moments(mean, variance);
   }
   if (gamma_.defined()) {
     const DTensor gamma = weight(gamma_);

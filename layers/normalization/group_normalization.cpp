@@ -46,7 +46,7 @@ GroupNormalizationLayer::GroupNormalizationLayer(const GroupNormalizationOptions
     : Layer(common_options(options)), options_(options) {
   if (options.groups == -1 || options.groups > 0) return;
   throw ConfigError("GroupNormalization " + options.name, "groups is positive, or -1",
-                    str(options.groups), "give the number of groups, -1 for one a channel");
+                    str(options.groups), "give the number of groups, -1 for one per channel");
 }
 
 Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
@@ -54,7 +54,7 @@ Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
   const std::string where = "GroupNormalization " + path();
   const std::vector<int64_t> axes = normalized_axes(where, {options_.axis}, input);
   if (axes[0] == 0) {
-    throw ShapeError(where, "axis is one after the batch", str(options_.axis), "give another");
+    throw ShapeError(where, "axis is not the batch axis", str(options_.axis), "give a later axis");
   }
   const Shape extents = extents_of(input, axes);
   if (built()) {
@@ -64,7 +64,7 @@ Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
   }
   if (options_.groups == -1 || extents[0] % options_.groups == 0) return input;
   throw ShapeError(where, str(options_.groups, " groups divide axis ", options_.axis),
-                   to_string(input), "give a number of groups that does");
+                   to_string(input), "give a number of groups that divides it");
 }
 
 void GroupNormalizationLayer::make_weights(const Shapes& inputs) {
@@ -74,7 +74,7 @@ void GroupNormalizationLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  // Sums of half-precision numbers overflow.
+  // Sums in float16 and bfloat16 overflow or lose precision.
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
   const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
   const int64_t channels = inputs[0].size(axis);

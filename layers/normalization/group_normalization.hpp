@@ -6,33 +6,34 @@ namespace tessera {
 
 /// The options of GroupNormalization.
 struct GroupNormalizationOptions {
-  int64_t groups = 32;                           ///< number of groups; -1: one for each channel
-  int64_t axis = -1;                             ///< axis that is cut into groups, the channels'
+  int64_t groups = 32;                           ///< number of groups; -1: one per channel
+  int64_t axis = -1;                             ///< channel axis, which is split into groups
   double epsilon = 1e-3;                         ///< added to the variance
-  bool center = true;                            ///< adds `beta`
-  bool scale = true;                             ///< multiplies by `gamma`
-  InitializerHandle beta_initializer = "zeros";  ///< first values of `beta`
-  InitializerHandle gamma_initializer = "ones";  ///< first values of `gamma`
+  bool center = true;                            ///< whether to add `beta`
+  bool scale = true;                             ///< whether to scale by `gamma`
+  InitializerHandle beta_initializer = "zeros";  ///< initializer of `beta`
+  InitializerHandle gamma_initializer = "ones";  ///< initializer of `gamma`
   RegularizerHandle beta_regularizer = {};       ///< penalty on `beta`
   RegularizerHandle gamma_regularizer = {};      ///< penalty on `gamma`
-  ConstraintHandle beta_constraint = {};         ///< what `beta` is brought back to
-  ConstraintHandle gamma_constraint = {};        ///< what `gamma` is brought back to
-  std::string name = "";                         ///< first part of the weights' paths
-  std::string dtype = "";                        ///< policy; the default one if empty
+  ConstraintHandle beta_constraint = {};         ///< constraint on `beta`
+  ConstraintHandle gamma_constraint = {};        ///< constraint on `gamma`
+  std::string name = "";                         ///< first component of the weights' paths
+  std::string dtype = "";                        ///< dtype policy (default: the global policy)
   bool trainable = true;                         ///< whether training changes the weights
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) · gamma + beta, mean and biased variance of each row
-/// and each of `groups` equal parts of `axis`, over all other axes
-/// (keras.layers.GroupNormalization, arXiv 1803.08494), at least in float32 whatever the policy.
+/// y = (x - mean) / sqrt(variance + epsilon) · gamma + beta, with the mean and biased variance of
+/// each row and channel group (`axis` is split into `groups` equal groups), over all other axes
+/// (keras.layers.GroupNormalization, arXiv 1803.08494). Computed in at least float32 under any
+/// policy.
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an input that lacks the
-/// axis, does not tell its extent, has another than when built, or one that the groups do not
-/// divide.
-/// Weights: gamma and beta, a number for each index of `axis`.
-/// Communication: none if only the batch is sharded, and `axis` so that no shard border cuts a
-/// group. Over the mesh dimensions that cut a reduced axis each moment costs one all-reduce of its
-/// shape, and its gradient another. x keeps its layout where no border cuts a group.
+/// Shape: (batch, …) -> (batch, …). The mask passes through. Throws ShapeError for an input that
+/// lacks the axis, or whose extent there is unknown, differs from when built or is not divisible by
+/// the groups.
+/// Weights: gamma and beta, each with one element per index of `axis`.
+/// Communication: none if only the batch is sharded, or also `axis` with no group split between
+/// shards. Over the mesh dimensions that shard a reduced axis, each moment costs one all-reduce of
+/// its shape, and its gradient another. x keeps its layout if no group is split between shards.
 ///
 ///     GroupNormalization({.groups = 8})
 class GroupNormalization : public LayerHandle {

@@ -49,12 +49,12 @@ const RegisteredLayer registered_layer_normalization("LayerNormalization", [](Js
 LayerNormalizationLayer::LayerNormalizationLayer(const LayerNormalizationOptions& options)
     : Layer(common_options(options)), options_(options) {
   if (!options.axis.empty()) return;
-  throw ConfigError("LayerNormalization " + options.name, "axis names an axis at least", "none",
+  throw ConfigError("LayerNormalization " + options.name, "axis holds at least one axis", "none",
                     "leave it out for the last one");
 }
 
 Json LayerNormalizationLayer::config() const {
-  // Keras writes rms_scaling behind the axis.
+  // Keras writes rms_scaling after the axis.
   const Json first = {{"axis", axes_json(options_.axis)}, {"rms_scaling", false}};
   return layer_config(*this, first, options_);
 }
@@ -78,7 +78,7 @@ void LayerNormalizationLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor LayerNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  // As exact as the weights are.
+  // Computes as precisely as the weights are stored.
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
   const auto weight = [&](const Variable& variable) {
     return variable.defined() ? variable.read(dtype) : DTensor();

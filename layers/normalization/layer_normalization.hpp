@@ -10,28 +10,28 @@ namespace tessera {
 struct LayerNormalizationOptions {
   std::vector<int64_t> axis = {-1};              ///< axes that are normalized together
   double epsilon = 1e-3;                         ///< added to the variance
-  bool center = true;                            ///< adds `beta`
-  bool scale = true;                             ///< multiplies by `gamma`
-  InitializerHandle beta_initializer = "zeros";  ///< first values of `beta`
-  InitializerHandle gamma_initializer = "ones";  ///< first values of `gamma`
+  bool center = true;                            ///< whether to add `beta`
+  bool scale = true;                             ///< whether to scale by `gamma`
+  InitializerHandle beta_initializer = "zeros";  ///< initializer of `beta`
+  InitializerHandle gamma_initializer = "ones";  ///< initializer of `gamma`
   RegularizerHandle beta_regularizer = {};       ///< penalty on `beta`
   RegularizerHandle gamma_regularizer = {};      ///< penalty on `gamma`
-  ConstraintHandle beta_constraint = {};         ///< what `beta` is brought back to
-  ConstraintHandle gamma_constraint = {};        ///< what `gamma` is brought back to
-  std::string name = "";                         ///< first part of the weights' paths
-  std::string dtype = "";                        ///< policy; the default one if empty
+  ConstraintHandle beta_constraint = {};         ///< constraint on `beta`
+  ConstraintHandle gamma_constraint = {};        ///< constraint on `gamma`
+  std::string name = "";                         ///< first component of the weights' paths
+  std::string dtype = "";                        ///< dtype policy (default: the global policy)
   bool trainable = true;                         ///< whether training changes the weights
 };
 
-/// y = (x - mean) / sqrt(variance + epsilon) · gamma + beta, mean and biased variance over `axis`
-/// at each index of the others (keras.layers.LayerNormalization), at least in float32 whatever the
-/// policy.
+/// y = (x - mean) / sqrt(variance + epsilon) · gamma + beta, with the mean and biased variance over
+/// `axis` at each index of the other axes (keras.layers.LayerNormalization). Computed in at least
+/// float32 under any policy.
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an input that lacks an
-/// axis, does not tell its extent, or has another than when built.
-/// Weights: gamma and beta, of the extents of `axis` in ascending order.
-/// Communication: none if the axes are whole. Over the mesh dimensions that cut one of them each
-/// moment costs one all-reduce of its shape, and its gradient another. x keeps its layout.
+/// Shape: (batch, …) -> (batch, …). The mask passes through. Throws ShapeError for an input that
+/// lacks an axis, or whose extent there is unknown or differs from when built.
+/// Weights: gamma and beta, with the extents of `axis` in ascending order.
+/// Communication: none if the axes are replicated. Over the mesh dimensions that shard one of them,
+/// each moment costs one all-reduce of its shape, and its gradient another. x keeps its layout.
 ///
 ///     LayerNormalization({.epsilon = 1e-6, .name = "norm"})
 class LayerNormalization : public LayerHandle {

@@ -44,7 +44,7 @@ const RegisteredLayer registered_rms_normalization("RMSNormalization", [](JsonOb
 RMSNormalizationLayer::RMSNormalizationLayer(const RMSNormalizationOptions& options)
     : Layer(common_options(options)), options_(options) {
   if (!options.axis.empty()) return;
-  throw ConfigError("RMSNormalization " + options.name, "axis names an axis at least", "none",
+  throw ConfigError("RMSNormalization " + options.name, "axis holds at least one axis", "none",
                     "leave it out for the last one");
 }
 

@@ -9,14 +9,14 @@ namespace tessera {
 /// Options of GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D and
 /// GlobalAveragePooling2D.
 struct GlobalPoolingOptions {
-  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
-  bool keepdims = false;         ///< spatial axes stay, with extent 1
-  std::string name = "";         ///< first part of the weights' paths
-  std::string dtype = "";        ///< policy; the default one if empty
+  std::string data_format = "";  ///< "channels_last" (default) or "channels_first"
+  bool keepdims = false;         ///< whether to keep the spatial axes, with extent 1
+  std::string name = "";         ///< first component of the weights' paths
+  std::string dtype = "";        ///< dtype policy (default: the global policy)
   bool trainable = true;         ///< whether training changes the weights
 };
 
-/// The greatest number of each channel over all steps (keras.layers.GlobalMaxPooling1D).
+/// The maximum of each channel over all steps (keras.layers.GlobalMaxPooling1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, channels).
 /// Communication: none for a sharded batch or sharded channels; sharded steps cost one all-reduce
@@ -27,7 +27,7 @@ class GlobalMaxPooling1D : public LayerHandle {
   explicit GlobalMaxPooling1D(const GlobalPoolingOptions& options = {});
 };
 
-/// The greatest number of each channel over an image (keras.layers.GlobalMaxPooling2D).
+/// The maximum of each channel over an image (keras.layers.GlobalMaxPooling2D).
 ///
 /// Shape: (batch, height, width, channels) -> (batch, channels).
 /// Communication: none for a sharded batch or sharded channels; a sharded height or width costs one
@@ -38,7 +38,7 @@ class GlobalMaxPooling2D : public LayerHandle {
   explicit GlobalMaxPooling2D(const GlobalPoolingOptions& options = {});
 };
 
-/// The mean of each channel over all steps, but those that the input's mask leaves out
+/// The mean of each channel over all steps that are not masked
 /// (keras.layers.GlobalAveragePooling1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, channels).

@@ -10,33 +10,33 @@ namespace tessera {
 
 /// Options of MaxPooling1D, MaxPooling2D, AveragePooling1D and AveragePooling2D.
 struct PoolingOptions {
-  std::optional<AxisValues> strides = std::nullopt;  ///< steps between windows; pool_size if absent
+  std::optional<AxisValues> strides = std::nullopt;  ///< stride (default: pool_size)
   std::string padding = "valid";                     ///< "valid" or "same"
-  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
-  std::string name = "";         ///< first part of the weights' paths
-  std::string dtype = "";        ///< policy; the default one if empty
+  std::string data_format = "";  ///< "channels_last" (default) or "channels_first"
+  std::string name = "";         ///< first component of the weights' paths
+  std::string dtype = "";        ///< dtype policy (default: the global policy)
   bool trainable = true;         ///< whether training changes the weights
 };
 
-/// The greatest number of each channel in each window of steps; padding never counts
+/// The maximum of each channel in each window of steps, ignoring padding
 /// (keras.layers.MaxPooling1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, steps', channels), as data_format orders the axes.
-/// Communication: as MaxPooling2D, with one axis of steps.
+/// Communication: see MaxPooling2D, here with the axis of steps.
 class MaxPooling1D : public LayerHandle {
  public:
   /// Windows of `pool_size` steps. Throws ConfigError for sizes below 1 or an unknown padding.
   explicit MaxPooling1D(const AxisValues& pool_size = 2, const PoolingOptions& options = {});
 };
 
-/// The greatest number of each channel in each window of an image; padding never counts
+/// The maximum of each channel in each window of an image, ignoring padding
 /// (keras.layers.MaxPooling2D).
 ///
 /// Shape: (batch, height, width, channels) -> (batch, height', width', channels), as data_format
-/// orders the axes. An extent n becomes ceil(n / stride) with padding "same", and with "valid" as
-/// many windows as fit.
+/// orders the axes. An extent n becomes ceil(n / stride) with padding "same", and the number of
+/// windows that fit with "valid".
 /// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
-/// from its neighbours the rows that its windows read beyond a shard.
+/// halo rows from its neighbours.
 ///
 ///     MaxPooling2D(3, {.strides = 2, .padding = "same"})
 class MaxPooling2D : public LayerHandle {
@@ -46,23 +46,23 @@ class MaxPooling2D : public LayerHandle {
   explicit MaxPooling2D(const AxisValues& pool_size = 2, const PoolingOptions& options = {});
 };
 
-/// The mean of each channel in each window of steps; padding never counts
+/// The mean of each channel in each window of steps, ignoring padding
 /// (keras.layers.AveragePooling1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, steps', channels), as data_format orders the axes.
-/// Communication: as MaxPooling2D, with one axis of steps.
+/// Communication: see MaxPooling2D, here with the axis of steps.
 class AveragePooling1D : public LayerHandle {
  public:
   /// Windows of `pool_size` steps. Throws ConfigError for sizes below 1 or an unknown padding.
   explicit AveragePooling1D(const AxisValues& pool_size, const PoolingOptions& options = {});
 };
 
-/// The mean of each channel in each window of an image; padding never counts
+/// The mean of each channel in each window of an image, ignoring padding
 /// (keras.layers.AveragePooling2D).
 ///
 /// Shape: (batch, height, width, channels) -> (batch, height', width', channels), as data_format
-/// orders the axes, with extents as MaxPooling2D.
-/// Communication: as MaxPooling2D.
+/// orders the axes; extents as for MaxPooling2D.
+/// Communication: see MaxPooling2D.
 class AveragePooling2D : public LayerHandle {
  public:
   /// Windows of `pool_size`, {3, 2} or 3 for both axes. Throws ConfigError for sizes below 1 or an

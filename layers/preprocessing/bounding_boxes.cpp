@@ -21,7 +21,7 @@ namespace {
 /// keras.backend.epsilon().
 constexpr double epsilon = 1e-7;
 
-/// Boxes as numbers to compute with: (…, 4), floating.
+/// Returns boxes (…, 4) as float32 or float64. Throws ShapeError for another shape.
 at::Tensor numbers_of(const std::string& where, const at::Tensor& boxes) {
   if (!boxes.defined() || boxes.dim() == 0 || boxes.size(-1) != 4) {
     throw ShapeError(where, "boxes are (…, 4)",
@@ -35,7 +35,7 @@ std::array<at::Tensor, 4> columns_of(const at::Tensor& boxes) {
   return {boxes.select(-1, 0), boxes.select(-1, 1), boxes.select(-1, 2), boxes.select(-1, 3)};
 }
 
-/// Left, top, right and bottom, in the units of the format.
+/// Returns left, top, right and bottom, in the units of the format.
 at::Tensor corners_of(const at::Tensor& boxes, const BoxFormat& format) {
   auto [x, y, right, bottom] = columns_of(boxes);
   if (format.y_first) {
@@ -55,7 +55,7 @@ at::Tensor corners_of(const at::Tensor& boxes, const BoxFormat& format) {
   return at::stack({x, y, right, bottom}, -1);
 }
 
-/// What corners_of() was made of.
+/// Inverts corners_of().
 at::Tensor from_corners(const at::Tensor& corners, const BoxFormat& format) {
   auto [x, y, right, bottom] = columns_of(corners);
   if (format.kind != BoxFormat::corners) {
@@ -70,7 +70,7 @@ at::Tensor from_corners(const at::Tensor& corners, const BoxFormat& format) {
                         : at::stack({x, y, right, bottom}, -1);
 }
 
-/// Width and height twice, as a row of corners is scaled by.
+/// Returns (width, height, width, height), which scales a row of corners.
 at::Tensor extents(const at::Tensor& like, double height, double width) {
   return at::tensor({width, height, width, height}, like.options());
 }
@@ -98,7 +98,7 @@ at::Tensor convert_format(const at::Tensor& boxes, const std::string& source,
   const at::Tensor given = numbers_of(where, boxes);
   if ((from.relative || to.relative) && !(height > 0 && width > 0)) {
     throw ConfigError(
-        where, "height and width are above 0 for a format in shares of them",
+        where, "height and width are above 0 for a relative format",
         str(in_quotes(source), " to ", in_quotes(target), " with ", height, " and ", width),
         "give the size of the image");
   }
@@ -127,7 +127,7 @@ BoundingBoxes clip_to_image_size(const BoundingBoxes& boxes, double height, doub
     throw ShapeError(where, str("labels are ", to_string(kept.sizes().vec()), ", one for each box"),
                      to_string(boxes.labels.sizes().vec()), "give the class of each box");
   }
-  // What holds no -1 becomes what does.
+  // Labels of an unsigned dtype become int32, which holds -1.
   const bool without_sign =
       boxes.labels.scalar_type() == at::kByte || boxes.labels.scalar_type() == at::kBool;
   const at::Tensor labels = without_sign ? boxes.labels.to(at::kInt) : boxes.labels;
@@ -172,7 +172,7 @@ at::Tensor compute_iou(const at::Tensor& boxes1, const at::Tensor& boxes2,
 at::Tensor compute_ciou(const at::Tensor& boxes1, const at::Tensor& boxes2,
                         const std::string& bounding_box_format) {
   if (box_format("compute_ciou", bounding_box_format).relative) {
-    throw ConfigError("compute_ciou", "the format is in cells", in_quotes(bounding_box_format),
+    throw ConfigError("compute_ciou", "the format is in pixels", in_quotes(bounding_box_format),
                       "call convert_format() before");
   }
   const auto [x1, y1, right1, bottom1] =

@@ -22,7 +22,7 @@ class CategoryEncodingLayer final : public Layer {
   std::string class_name() const override { return "CategoryEncoding"; }
   Json config() const override {
     Json json = layer_config(*this, {{"num_tokens", num_tokens_}}, options_);
-    leave_out_false(json, {"sparse"});
+    erase_if_false(json, {"sparse"});
     return json;
   }
   Shape output_shape(const Shapes& inputs) const override;
@@ -30,8 +30,8 @@ class CategoryEncodingLayer final : public Layer {
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    return encoded(as_whole(inputs[0]), options_.output_mode, num_tokens_, dtype_policy().compute,
-                   inputs.size() == 2 ? inputs[1] : DTensor());
+    return encoded(truncated_to_int64(inputs[0]), options_.output_mode, num_tokens_,
+                   dtype_policy().compute, inputs.size() == 2 ? inputs[1] : DTensor());
   }
 
  private:
@@ -64,7 +64,7 @@ Shape CategoryEncodingLayer::output_shape(const Shapes& inputs) const {
   }
   const Shape& numbers = weighted ? inputs[0] : single_input(inputs);
   if (weighted && inputs[0] != inputs[1]) {
-    throw ShapeError(where(), "numbers and their weights have one shape",
+    throw ShapeError(where(), "numbers and weights have the same shape",
                      to_string(inputs[0]) + " and " + to_string(inputs[1]),
                      "give a weight for each number");
   }

@@ -36,7 +36,7 @@ class CenterCropLayer final : public SpatialLayer, public LabeledLayer {
   DTensor transform(const DTensor& x, const CallContext& context) override;
 
  private:
-  /// The middle, of images that are too small resized by that interpolation.
+  /// Returns the centre crop; of images that are too small, resized with `interpolation`.
   DTensor middle(const DTensor& images, const std::string& interpolation) const;
 
   ImageSize size_;
@@ -76,9 +76,9 @@ LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
                                             const CallContext& context) {
   const bool first = data_format() == "channels_first";
   LabeledImages made = batch;
-  made.images = (*this)(packed_here(batch.images), context).full();
+  made.images = (*this)(packed_on_host(batch.images), context).full();
   if (batch.segmentation_masks.defined()) {
-    made.segmentation_masks = channels_last(packed_here(batch.segmentation_masks), first,
+    made.segmentation_masks = channels_last(packed_on_host(batch.segmentation_masks), first,
                                             [&](const DTensor& x) { return middle(x, "nearest"); });
   }
   if (!batch.bounding_boxes.boxes.defined()) return made;
@@ -86,14 +86,15 @@ LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
   const ImageExtent to{double(size_.height), double(size_.width)};
   const bool small = from.height < to.height || from.width < to.width;
   const ImageSize part =
-      small ? part_of_aspect({int64_t(from.height), int64_t(from.width)}, size_) : size_;
+      small ? largest_crop({int64_t(from.height), int64_t(from.width)}, size_) : size_;
   const auto top = double((int64_t(from.height) - part.height) / 2);
   const auto left = double((int64_t(from.width) - part.width) / 2);
   const double of_x = to.width / double(part.width), of_y = to.height / double(part.height);
-  const std::string& format = used_box_format(where(), options_.bounding_box_format);
-  made.bounding_boxes = moved_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
-    return scaled_corners(bounding_boxes::pad(x, -top, -left), of_y, of_x);
-  });
+  const std::string& format = required_box_format(where(), options_.bounding_box_format);
+  made.bounding_boxes =
+      transformed_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
+        return scaled_corners(bounding_boxes::pad(x, -top, -left), of_y, of_x);
+      });
   return made;
 }
 

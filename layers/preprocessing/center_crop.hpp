@@ -8,20 +8,19 @@ namespace tessera {
 
 /// The options of CenterCrop.
 struct CenterCropOptions {
-  std::string data_format = "";          ///< "channels_last", as if empty, or "channels_first"
-  std::string bounding_box_format = "";  ///< of boxes with images, such as "xyxy"
-  std::string name = "";                 ///< first part of the weights' paths
-  std::string dtype = "";                ///< policy; the default one if empty
+  std::string data_format = "";          ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";  ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                 ///< first component of the weights' paths
+  std::string dtype = "";                ///< dtype policy (default: the global policy)
   bool trainable = true;                 ///< whether training changes the weights
 };
 
-/// The middle of images, in the compute dtype (keras.layers.CenterCrop). Of images that are too
-/// small in height or width it is the largest part of the size's aspect ratio, resized.
+/// Crops the centre of images, in the compute dtype (keras.layers.CenterCrop). If images are too
+/// small in height or width, resizes their largest centre crop of the target's aspect ratio.
 ///
-/// Shape: (batch, h, w, channels) -> (batch, height, width, channels), as data_format orders the
-/// axes.
-/// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
-/// what each new shard lacks.
+/// Shape: (batch, h, w, channels) -> (batch, height, width, channels); data_format orders the axes.
+/// Communication: none unless height or width is sharded; then each new shard fetches the rows and
+/// columns that it lacks.
 class CenterCrop : public LayerHandle {
  public:
   /// Throws ConfigError for a size below 1.

@@ -31,7 +31,7 @@ void fields(DiscretizationOptions& o, const Visit& visit) {
 namespace {
 
 constexpr int64_t rows_at_a_time = 1024;
-/// Rows of a batch of Keras' FeatureSpace.adapt(), on which the boundaries depend.
+/// Batch size of Keras' FeatureSpace.adapt(), which the learned boundaries depend on.
 constexpr int64_t column_batch = 32;
 
 class DiscretizationLayer final : public ColumnLayer {
@@ -52,7 +52,7 @@ class DiscretizationLayer final : public ColumnLayer {
   void update_state(const at::Tensor& data);
   void finalize_state();
   const std::vector<double>& boundaries() const { return options_.bin_boundaries; }
-  /// Takes boundaries that a layer of these options learned.
+  /// Restores boundaries that a layer with the same options learned.
   void set_boundaries(const std::vector<double>& boundaries);
 
  protected:
@@ -69,7 +69,7 @@ class DiscretizationLayer final : public ColumnLayer {
     return options_.output_mode == "int" ? at::kInt : dtype_policy().compute;
   }
 
-  DiscretizationOptions options_;  ///< with the boundaries that were learned
+  DiscretizationOptions options_;  ///< including the learned boundaries
   QuantileSummary summary_;
 };
 
@@ -144,7 +144,7 @@ DTensor DiscretizationLayer::call(const Inputs& inputs, const CallContext&) {
 void DiscretizationLayer::reset_state() {
   if (!learns()) {
     throw StateError(where(), "adapt() is for a layer with num_bins", "bin_boundaries",
-                     "give num_bins in their place");
+                     "give num_bins instead");
   }
   summary_ = QuantileSummary(options_.epsilon);
 }

@@ -12,42 +12,42 @@ namespace tessera {
 /// The options of Discretization.
 struct DiscretizationOptions {
   std::vector<double> bin_boundaries = {};         ///< ascending; adapt() learns them if empty
-  std::optional<int64_t> num_bins = std::nullopt;  ///< bins for adapt() to make, in their place
-  double epsilon = 0.01;            ///< how far quantiles that adapt() learns may be off
-  std::string output_mode = "int";  ///< "int", "one_hot", "multi_hot" or "count"
-  bool sparse = false;              ///< there are no sparse tensors: only false
-  std::string name = "";            ///< first part of the weights' paths
-  std::string dtype = "";           ///< policy; the default one if empty
-  bool trainable = true;            ///< whether training changes the weights
+  std::optional<int64_t> num_bins = std::nullopt;  ///< number of bins that adapt() learns
+  double epsilon = 0.01;                           ///< error of the quantiles that adapt() learns
+  std::string output_mode = "int";                 ///< "int", "one_hot", "multi_hot" or "count"
+  bool sparse = false;                             ///< must be false: there are no sparse tensors
+  std::string name = "";                           ///< first component of the weights' paths
+  std::string dtype = "";                          ///< dtype policy (default: the global policy)
+  bool trainable = true;                           ///< whether training changes the weights
 };
 
-/// The number of the bin that each value lies in (keras.layers.Discretization): n boundaries make
-/// n + 1 bins, [b_i, b_(i+1)) and what is outside of all; NaN is in the last.
+/// Returns the bin number of each value (keras.layers.Discretization): n boundaries b make n + 1
+/// bins [b_i, b_(i+1)), the first and last unbounded; NaN goes to the last bin.
 ///
 /// Shape: "int" (batch, …) -> (batch, …) int32; other modes as CategoryEncoding, with as many
 /// columns as bins.
-/// Communication: none in "int" and "one_hot" mode; in others while the last axis is not sharded.
+/// Communication: none, unless the last axis is sharded in a mode other than "int" and "one_hot".
 ///
 ///     Discretization age({.bin_boundaries = {18, 30, 65}});
 class Discretization : public LayerHandle {
  public:
-  /// Throws ConfigError unless bin_boundaries or num_bins is given, and not both; for boundaries
-  /// that descend; for an epsilon outside (0, 1).
+  /// Throws ConfigError unless exactly one of bin_boundaries and num_bins is given, and for
+  /// boundaries that are not ascending or an epsilon outside (0, 1).
   explicit Discretization(const DiscretizationOptions& options);
 
-  /// Learns boundaries between num_bins bins of about equally many values, and forgets those
-  /// before. Throws StateError if bin_boundaries were given, ConfigError for no values.
+  /// Learns the boundaries of num_bins bins that hold about equally many values; replaces earlier
+  /// ones. Throws StateError if bin_boundaries were given, ConfigError for no values.
   void adapt(const at::Tensor& data) const;
-  /// Learns them from the first input of a dataset, 1024 rows at a time. Every process reads all.
+  /// Learns from the first input of a dataset, 1024 rows at a time. Every process reads all rows.
   void adapt(const DatasetHandle& data) const;
-  /// Forgets what was counted, before an adapt() in steps.
+  /// Discards the counts, at the start of an adapt() in steps.
   void reset_state() const;
-  /// Counts more values, in an adapt() in steps.
+  /// Counts more values during an adapt() in steps.
   void update_state(const at::Tensor& data) const;
-  /// Makes the boundaries of what was counted, after an adapt() in steps.
+  /// Computes the boundaries from the counts, at the end of an adapt() in steps.
   void finalize_state() const;
 
-  /// The boundaries, given or learned; none before adapt().
+  /// Returns the boundaries, given or learned; none before adapt().
   const std::vector<double>& bin_boundaries() const;
 };
 

@@ -3,11 +3,11 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/preprocessing/internal/category_output.hpp>
 #include <tessera/layers/preprocessing/internal/hash_buckets.hpp>
-#include <tessera/layers/preprocessing/internal/whole_dtype.hpp>
+#include <tessera/layers/preprocessing/internal/integer_dtype.hpp>
 #include <tessera/layers/text/internal/farm_hash.hpp>
 
 namespace tessera {
@@ -40,7 +40,7 @@ class HashedCrossingLayer final : public Layer {
   std::string where() const { return "HashedCrossing " + path(); }
   void check_several(size_t inputs) const;
   at::ScalarType output_dtype() const {
-    return options_.output_mode == "int" ? whole_dtype(options_.dtype) : dtype_policy().compute;
+    return options_.output_mode == "int" ? integer_dtype(options_.dtype) : dtype_policy().compute;
   }
 
   int64_t num_bins_;
@@ -48,12 +48,12 @@ class HashedCrossingLayer final : public Layer {
 };
 
 const RegisteredLayer registered_hashed_crossing("HashedCrossing", [](JsonObject& config) {
-  const auto options = whole_layer_options_from<HashedCrossingOptions>(config);
+  const auto options = integer_layer_options_from<HashedCrossingOptions>(config);
   return HashedCrossing(take_extent(config, "num_bins"), options);
 });
 
 HashedCrossingLayer::HashedCrossingLayer(int64_t num_bins, const HashedCrossingOptions& options)
-    : Layer(whole_layer_options(options)), num_bins_(num_bins), options_(options) {
+    : Layer(integer_layer_options(options)), num_bins_(num_bins), options_(options) {
   check_output_mode(where(), options.output_mode, {"int", "one_hot"}, options.sparse);
   if (num_bins >= 1) return;
   throw ConfigError(where(), "num_bins is at least 1", str(num_bins), "give the number of bins");
@@ -61,7 +61,7 @@ HashedCrossingLayer::HashedCrossingLayer(int64_t num_bins, const HashedCrossingO
 
 Json HashedCrossingLayer::config() const {
   Json json = layer_config(*this, {{"num_bins", num_bins_}}, options_);
-  put_whole_dtype(json, options_);
+  put_integer_dtype(json, options_);
   // Keras writes no such key.
   json.erase("trainable");
   return json;
@@ -89,17 +89,17 @@ DTensor HashedCrossingLayer::call(const Inputs& inputs, const CallContext&) {
   std::vector<DTensor> numbers;
   for (const DTensor& input : inputs) {
     if (at::isIntegralType(input.dtype(), /*includeBool=*/false)) {
-      numbers.push_back(as_whole(input));
+      numbers.push_back(truncated_to_int64(input));
       continue;
     }
-    throw ConfigError(where(), "inputs are whole numbers", dtype_name(input.dtype()),
-                      "make categories of them first, by Discretization for example");
+    throw ConfigError(where(), "inputs are integers", dtype_name(input.dtype()),
+                      "convert them to categories first, for example with Discretization");
   }
   return encoded(cross_buckets(numbers, num_bins_), options_.output_mode, num_bins_,
                  output_dtype());
 }
 
-/// What the hash of a combination is made of.
+/// Returns the value of each row that enters the hash: texts' fingerprints, or the integers.
 std::vector<uint64_t> crossed_values(const std::string& where, const Table::Column& column) {
   std::vector<uint64_t> values;
   if (column.is_text()) {
@@ -109,9 +109,9 @@ std::vector<uint64_t> crossed_values(const std::string& where, const Table::Colu
   const at::Tensor& numbers = column.numbers();
   if (!at::isIntegralType(numbers.scalar_type(), /*includeBool=*/false) ||
       numbers.numel() != numbers.size(0)) {
-    throw ConfigError(where, "columns are texts, or one whole number in each row",
+    throw ConfigError(where, "columns are texts, or one integer in each row",
                       str(numbers.toString(), " ", to_string(numbers.sizes().vec())),
-                      "make categories of them first, by Discretization for example");
+                      "convert them to categories first, for example with Discretization");
   }
   const at::Tensor flat = numbers.to(at::kLong).contiguous();
   const int64_t* const data = flat.const_data_ptr<int64_t>();

@@ -11,18 +11,18 @@ namespace tessera {
 /// The options of HashedCrossing.
 struct HashedCrossingOptions {
   std::string output_mode = "int";  ///< "int" or "one_hot"
-  bool sparse = false;              ///< there are no sparse tensors: only false
-  std::string name = "";            ///< first part of the weights' paths
-  /// In "int" mode "int64", as if empty, or "int32"; else a policy, the default one if empty.
+  bool sparse = false;              ///< must be false: there are no sparse tensors
+  std::string name = "";            ///< first component of the weights' paths
+  /// "int64" (default) or "int32" in "int" mode; otherwise a dtype policy (default: global).
   std::string dtype = "";
   bool trainable = true;  ///< whether training changes the weights
 };
 
-/// Several features as one: each combination of their values is hashed into one of num_bins bins
-/// (keras.layers.HashedCrossing, TensorFlow's sparse.cross_hashed).
+/// Crosses several features into one: hashes each combination of their values into one of num_bins
+/// bins (keras.layers.HashedCrossing, TensorFlow's sparse.cross_hashed).
 ///
-/// Shape: whole numbers, each input (batch,) or (batch, 1) -> "int" the same shape, "one_hot"
-/// (batch, num_bins). They are hashed on the host.
+/// Shape: integers, each input (batch,) or (batch, 1) -> "int" the same shape, "one_hot" (batch,
+/// num_bins). Hashed on the host.
 /// Communication: none.
 ///
 ///     DTensor bins = HashedCrossing(100)({city, month});
@@ -32,7 +32,7 @@ class HashedCrossing : public LayerHandle {
   explicit HashedCrossing(int64_t num_bins, const HashedCrossingOptions& options = {});
 
   using LayerHandle::operator();
-  /// The bins of columns of texts or whole numbers, on the host: "int" (rows,), "one_hot" (rows,
+  /// Returns the bins of columns of texts or integers, on the host: "int" (rows,), "one_hot" (rows,
   /// num_bins).
   at::Tensor operator()(const std::vector<Table::Column>& columns) const;
 };

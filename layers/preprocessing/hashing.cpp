@@ -9,7 +9,7 @@
 #include <tessera/layers/preprocessing/internal/category_output.hpp>
 #include <tessera/layers/preprocessing/internal/column_layer.hpp>
 #include <tessera/layers/preprocessing/internal/hash_buckets.hpp>
-#include <tessera/layers/preprocessing/internal/whole_dtype.hpp>
+#include <tessera/layers/preprocessing/internal/integer_dtype.hpp>
 
 namespace tessera {
 
@@ -46,7 +46,7 @@ class HashingLayer final : public ColumnLayer {
   void check_options() const;
   bool masks() const { return options_.mask_value.index() != 0 && num_bins_ > 1; }
   at::ScalarType output_dtype() const {
-    return options_.output_mode == "int" ? whole_dtype(options_.dtype) : dtype_policy().compute;
+    return options_.output_mode == "int" ? integer_dtype(options_.dtype) : dtype_policy().compute;
   }
 
   int64_t num_bins_;
@@ -54,7 +54,7 @@ class HashingLayer final : public ColumnLayer {
 };
 
 const RegisteredLayer registered_hashing("Hashing", [](JsonObject& config) {
-  auto options = whole_layer_options_from<HashingOptions>(config);
+  auto options = integer_layer_options_from<HashingOptions>(config);
   if (const auto mask = config.take_optional<Json>("mask_value")) {
     const JsonPath path = config.path().key("mask_value");
     if (mask->is_string()) {
@@ -67,7 +67,7 @@ const RegisteredLayer registered_hashing("Hashing", [](JsonObject& config) {
 });
 
 HashingLayer::HashingLayer(int64_t num_bins, const HashingOptions& options)
-    : ColumnLayer(whole_layer_options(options)), num_bins_(num_bins), options_(options) {
+    : ColumnLayer(integer_layer_options(options)), num_bins_(num_bins), options_(options) {
   check_options();
   if (options_.salt.size() == 1) options_.salt.push_back(options_.salt[0]);
 }
@@ -89,12 +89,12 @@ Json HashingLayer::config() const {
   json["mask_value"] = nullptr;
   if (const auto* number = std::get_if<int64_t>(&options_.mask_value)) json["mask_value"] = *number;
   if (const auto* text = std::get_if<std::string>(&options_.mask_value)) json["mask_value"] = *text;
-  put_whole_dtype(json, options_);
+  put_integer_dtype(json, options_);
   return json;
 }
 
 DTensor HashingLayer::call(const Inputs& inputs, const CallContext&) {
-  const DTensor x = as_whole(inputs[0]);
+  const DTensor x = truncated_to_int64(inputs[0]);
   DTensor bins = hash_buckets(x, masks() ? num_bins_ - 1 : num_bins_, options_.salt);
   if (masks()) {
     const auto* mask = std::get_if<int64_t>(&options_.mask_value);

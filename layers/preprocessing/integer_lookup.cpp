@@ -53,8 +53,8 @@ DTensor constant_of(const at::Tensor& whole, const Mesh& mesh) {
   return pack(whole, Layout::replicated(mesh, whole.dim()));
 }
 
-/// The vocabulary is an IndexLookup of the numbers' digits; what is looked up is its table in
-/// tensors, so that numbers stay where they are.
+/// Keeps the vocabulary as an IndexLookup of the numbers' digits, and looks up in a copy of its
+/// table in tensors, so that inputs stay on their devices.
 class IntegerLookupLayer final : public ColumnLayer {
  public:
   explicit IntegerLookupLayer(const IntegerLookupOptions& options);
@@ -76,7 +76,7 @@ class IntegerLookupLayer final : public ColumnLayer {
   std::vector<int64_t> vocabulary(bool include_special_tokens) const;
   int64_t vocabulary_size() const { return lookup_.vocabulary_size(); }
   void set_vocabulary(const std::vector<std::string>& tokens, const std::vector<double>& weights);
-  /// Tells how many indices there will be once load_assets() has given the vocabulary.
+  /// Sets the number of indices that load_assets() must find.
   void expect_size(std::optional<int64_t> size) { expected_size_ = size; }
 
  protected:
@@ -88,19 +88,19 @@ class IntegerLookupLayer final : public ColumnLayer {
  private:
   std::string where() const { return "IntegerLookup " + path(); }
   void make_table();
-  /// Columns of an output other than "int"; -1 if not known yet.
+  /// Returns the columns of an output other than "int"; -1 if not known yet.
   int64_t depth() const {
     return lookup_.depth() < 0 ? expected_size_.value_or(-1) : lookup_.depth();
   }
   DTensor indices(const DTensor& x) const;
   DTensor numbers(const DTensor& indices) const;
-  /// The index of each number as if none were known.
+  /// Returns the index of each number as an unknown one.
   DTensor unknown_indices(const DTensor& x) const;
 
-  IntegerLookupOptions options_;  ///< but for the vocabulary, which the lookup has
+  IntegerLookupOptions options_;  ///< without the vocabulary, which lookup_ holds
   IndexLookup lookup_;
   std::optional<int64_t> expected_size_;
-  NumberCounts counts_;         ///< while adapting
+  NumberCounts counts_;         ///< during an adapt()
   at::Tensor known_, indices_;  ///< the numbers, ascending, and their indices
   at::Tensor by_index_;         ///< the number of each index, then oov_token
 };
@@ -230,14 +230,14 @@ DTensor IntegerLookupLayer::indices(const DTensor& x) const {
     is_mask = ops::equal(x, constant_of(at::scalar_tensor(*options_.mask_token, at::kLong), mesh));
   }
   if (options_.num_oov_indices == 0) {
-    // There is no index for others: gather() refuses this place.
+    // Unknown numbers have no index: they get a position that gather() rejects.
     const DTensor allowed = is_mask.defined() ? ops::logical_or(found, is_mask) : found;
     place = ops::where(allowed, place, scalar(last + 1, mesh, at::kLong));
   }
   DTensor index = ops::gather(numbers, place);
   if (options_.num_oov_indices > 0) index = ops::where(found, index, unknown_indices(x));
   if (!is_mask.defined()) return index;
-  // In other modes than "int" the mask is left out.
+  // In modes other than "int" the mask is ignored.
   const DTensor masked = scalar(options_.output_mode == "int" ? 0 : -1, mesh, at::kLong);
   return ops::where(is_mask, masked, index);
 }
@@ -255,7 +255,7 @@ DTensor IntegerLookupLayer::call(const Inputs& inputs, const CallContext&) {
     throw StateError(where(), "the vocabulary is known", "none",
                      "call adapt() or set_vocabulary(), or give `vocabulary`");
   }
-  const DTensor x = as_whole(inputs[0]);
+  const DTensor x = truncated_to_int64(inputs[0]);
   if (options_.invert) return numbers(x);
   const DTensor index = indices(x);
   const std::string& mode = options_.output_mode;
@@ -282,12 +282,12 @@ void IntegerLookupLayer::update_state(const at::Tensor& data) { counts_.add(data
 void IntegerLookupLayer::finalize_state() {
   std::vector<int64_t> special = {options_.oov_token};
   if (options_.mask_token) special.push_back(*options_.mask_token);
-  int64_t most = -1;
+  int64_t max_numbers = -1;
   if (options_.max_tokens) {
     const bool masks = options_.mask_token && options_.output_mode == "int";
-    most = *options_.max_tokens - options_.num_oov_indices - (masks ? 1 : 0);
+    max_numbers = *options_.max_tokens - options_.num_oov_indices - (masks ? 1 : 0);
   }
-  const std::vector<NumberCount> learned = counts_.most_frequent(most, special);
+  const std::vector<NumberCount> learned = counts_.top_by_count(max_numbers, special);
   if (learned.empty()) {
     throw ConfigError(where(), "adapt() takes at least one number that is not special", "none",
                       "give it other data");
@@ -328,14 +328,14 @@ void IntegerLookupLayer::load_assets(const LayerAssets& assets) {
   if (assets.empty() || lookup_.given()) return Layer::load_assets(assets);
   try {
     VocabularyFiles read = read_vocabulary_files(assets);
-    // What follows the last token is empty, as in Keras' reader.
+    // Empty lines at the end are ignored, as in Keras.
     while (!read.tokens.empty() && read.tokens.back().empty()) read.tokens.pop_back();
     for (const std::string& token : read.tokens) {
       int64_t number = 0;
       const char* const end = token.data() + token.size();
       const auto [stop, error] = std::from_chars(token.data(), end, number);
       if (error == std::errc() && stop == end && token == std::to_string(number)) continue;
-      throw ConfigError("vocabulary.txt", "one whole number on each line", in_quotes(token),
+      throw ConfigError("vocabulary.txt", "one integer on each line", in_quotes(token),
                         "write the file again");
     }
     const auto size = static_cast<int64_t>(read.tokens.size());

@@ -33,10 +33,10 @@ namespace {
 constexpr double epsilon = 1e-7;
 constexpr int64_t batch_rows = 1024;
 
-/// Mean and biased variance over some axes of data that comes in batches, in float64.
+/// Mean and biased variance over some axes of batched data, updated batch by batch in float64.
 class RunningMoments {
  public:
-  /// `shape` is that of the axes that are kept.
+  /// `shape`: extents of the axes `kept`.
   RunningMoments(const std::vector<int64_t>& kept, const Shape& shape)
       : mean(at::zeros(shape, at::kDouble)), variance(at::zeros(shape, at::kDouble)), kept_(kept) {}
 
@@ -46,7 +46,7 @@ class RunningMoments {
     for (int64_t a = 0; a < x.dim(); ++a) {
       if (std::find(kept_.begin(), kept_.end(), a) == kept_.end()) reduced.push_back(a);
     }
-    // ATen takes no axes for all of them.
+    // ATen would reduce over all axes if given none.
     const at::Tensor batch_mean = reduced.empty() ? x.clone() : x.mean(reduced);
     const at::Tensor batch_variance =
         reduced.empty() ? at::zeros_like(x) : x.var(reduced, /*unbiased=*/false);
@@ -54,7 +54,7 @@ class RunningMoments {
     for (const int64_t axis : reduced) count *= double(x.size(axis));
     join(count, batch_mean, batch_variance);
   }
-  /// Adds the moments of `count` other numbers.
+  /// Merges the moments of `count` other numbers.
   void join(double count, const at::Tensor& other_mean, const at::Tensor& other_variance) {
     if (count == 0) return;
     if (count_ == 0) {
@@ -79,7 +79,7 @@ class RunningMoments {
   double count_ = 0;
 };
 
-/// Float64 numbers as a text that gives each of them back, and its numbers.
+/// numbers_text() writes float64 numbers so that numbers_of() reads exactly the same ones.
 std::string numbers_text(const at::Tensor& numbers) {
   std::string text;
   for (int64_t i = 0; i < numbers.numel(); ++i) {
@@ -128,11 +128,11 @@ class NormalizationLayer final : public ColumnLayer {
 
  private:
   void check_options() const;
-  /// The kept axes from 0 on, sorted.
+  /// Returns `axis` as non-negative numbers, sorted.
   std::vector<int64_t> kept_axes(int64_t rank) const;
-  /// Given or learned statistics, shaped to broadcast to x.
+  /// Returns given or learned statistics, shaped to broadcast to x.
   DTensor statistics(const ArrayOption& given, const Variable& learned, const DTensor& x) const;
-  /// The moments of no data of a shape yet.
+  /// Checks the shape of the data, builds the layer, and returns empty moments.
   RunningMoments start_adapting(Shape shape);
   void finish_adapting(const RunningMoments& moments);
 
@@ -195,7 +195,7 @@ Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
       throw ShapeError(where, str("axis ", axis, " has a known extent"), to_string(input),
                        "normalize over it, or give its extent");
     }
-    // The given statistics belong to the last of the kept axes.
+    // Given statistics align with the last of the kept axes.
     const size_t missing = axes.size() - given.size();
     const bool fits = k < missing || given[k - missing] == 1 || given[k - missing] == input[axis];
     if (!fits || (built() && built_shape_[axis] != input[axis])) {
@@ -217,7 +217,7 @@ void NormalizationLayer::make_weights(const Shapes& inputs) {
   }
   mean_ = add_weight("mean", shape, "zeros", {.trainable = false});
   variance_ = add_weight("variance", shape, "ones", {.trainable = false});
-  // Keras has it, and never counts: weight files and summaries agree.
+  // Keras has this weight, though it never counts; weight files and summaries agree with Keras'.
   add_weight("count", {}, "zeros", {.trainable = false, .dtype = at::kLong});
 }
 
@@ -269,7 +269,7 @@ void NormalizationLayer::adapt(const at::Tensor& data) {
   finish_adapting(moments);
 }
 
-/// Adds those rows of a dataset.
+/// Adds these rows of a dataset to `moments`.
 void add_rows(RunningMoments& moments, const Dataset& data, Interval rows, int64_t at_a_time) {
   for (int64_t first = rows.lo; first < rows.hi; first += at_a_time) {
     std::vector<int64_t> numbers(static_cast<size_t>(std::min(at_a_time, rows.hi - first)));
@@ -278,7 +278,7 @@ void add_rows(RunningMoments& moments, const Dataset& data, Interval rows, int64
   }
 }
 
-/// The moments of all processes' data, joined by rank. Collective.
+/// Merges the moments of all processes' data, in rank order. Collective.
 void join_all(RunningMoments& moments, const Mesh& mesh, const std::function<void()>& read) {
   const Shape shape = moments.mean.sizes().vec();
   const std::vector<std::string> all = gather_texts(mesh, "Normalization::adapt", [&] {
@@ -302,7 +302,7 @@ void NormalizationLayer::adapt(const Dataset& data) {
   const std::vector<int64_t> kept = kept_axes(static_cast<int64_t>(shape.size()));
   const Mesh& mesh = mean_.layout().mesh();
   if (!kept.empty() && kept[0] == 0) {
-    // Each row has moments of its own, which no other part of the rows says anything of.
+    // Each row has its own moments, so reading a share of the rows is not enough.
     add_rows(moments, data, {0, data.size()}, data.size());
   } else if (!mesh.communicator()) {
     add_rows(moments, data, {0, data.size()}, batch_rows);

@@ -8,12 +8,13 @@ namespace tessera {
 /// The options of Rescaling.
 struct RescalingOptions {
   ArrayOption offset = 0.0;  ///< added; a number, or an array that broadcasts to the last axes
-  std::string name = "";     ///< first part of the weights' paths
-  std::string dtype = "";    ///< policy; the default one if empty
+  std::string name = "";     ///< first component of the weights' paths
+  std::string dtype = "";    ///< dtype policy (default: the global policy)
   bool trainable = true;     ///< whether training changes the weights
 };
 
-/// y = x · scale + offset in the compute dtype, also of whole numbers (keras.layers.Rescaling).
+/// Rescales inputs to x · scale + offset in the compute dtype, also integers
+/// (keras.layers.Rescaling).
 ///
 /// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an input that the scale
 /// or the offset does not broadcast to.

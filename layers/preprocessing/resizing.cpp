@@ -47,7 +47,7 @@ class ResizingLayer final : public SpatialLayer, public LabeledLayer {
 
  private:
   void check_options() const;
-  /// The images in the size, each cell by that interpolation.
+  /// Returns the images in the target size.
   DTensor in_size(const DTensor& x, const std::string& interpolation) const;
   at::Tensor moved_corners(const at::Tensor& corners, ImageExtent from) const;
 
@@ -61,7 +61,7 @@ const RegisteredLayer registered_resizing("Resizing", [](JsonObject& config) {
   return Resizing(height, take_extent(config, "width"), options);
 });
 
-/// Numbers of a floating dtype in a whole one, rounded, those that it cannot hold at its ends.
+/// Rounds floating-point numbers to an integer dtype, saturating at its limits.
 DTensor rounded(const DTensor& x, at::ScalarType dtype) {
   const auto within = [&](double lo, double hi) {
     return ops::cast(ops::clip(ops::round(x), lo, hi), dtype);
@@ -103,13 +103,13 @@ void ResizingLayer::check_options() const {
   }
   if (options_.crop_to_aspect_ratio && options_.pad_to_aspect_ratio) {
     throw ConfigError("Resizing " + name(),
-                      "crop_to_aspect_ratio or pad_to_aspect_ratio is true, or neither", "both",
+                      "at most one of crop_to_aspect_ratio and pad_to_aspect_ratio is true", "both",
                       "leave one of them out");
   }
 }
 
 DTensor ResizingLayer::transform(const DTensor& x, const CallContext&) {
-  // As TensorFlow does: half precision in float32, whole numbers too.
+  // Like TensorFlow, computes float16, bfloat16 and integers in float32.
   const at::ScalarType dtype = x.dtype();
   const bool exact = options_.interpolation == "nearest" || dtype == at::kDouble;
   DTensor y = exact || dtype == at::kFloat ? x : ops::cast(x, at::kFloat);
@@ -125,7 +125,7 @@ DTensor ResizingLayer::in_size(const DTensor& x, const std::string& interpolatio
   return resized(y, size_, interpolation, options_.antialias);
 }
 
-/// Corners (…, 4) of images of that size as Keras moves them.
+/// Moves corners (…, 4) of boxes in images of size `from` as Keras does.
 at::Tensor ResizingLayer::moved_corners(const at::Tensor& corners, ImageExtent from) const {
   const auto height = double(size_.height), width = double(size_.width);
   double of_x = width / from.width, of_y = height / from.height, left = 0, top = 0;
@@ -144,9 +144,9 @@ at::Tensor ResizingLayer::moved_corners(const at::Tensor& corners, ImageExtent f
 LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const CallContext& context) {
   const bool first = data_format() == "channels_first";
   LabeledImages made = batch;
-  made.images = (*this)(packed_here(batch.images), context).full();
+  made.images = (*this)(packed_on_host(batch.images), context).full();
   if (batch.segmentation_masks.defined()) {
-    const DTensor masks = packed_here(batch.segmentation_masks);
+    const DTensor masks = packed_on_host(batch.segmentation_masks);
     made.segmentation_masks =
         channels_last(masks, first, [&](const DTensor& x) { return in_size(x, "nearest"); });
   }
@@ -154,12 +154,12 @@ LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const Call
   if (!boxes.defined()) return made;
   const ImageExtent from = image_extent(batch.images, first);
   const ImageExtent to{double(size_.height), double(size_.width)};
-  const std::string& format = used_box_format(where(), options_.bounding_box_format);
-  // Boxes of zeros and of -1 fill rows up; they stay 0.
+  const std::string& format = required_box_format(where(), options_.bounding_box_format);
+  // Boxes of all 0 or all -1 are padding; they become 0.
   const at::Tensor none = boxes.eq(-1).all(-1).logical_or(boxes.eq(0).all(-1)).unsqueeze(-1);
-  made.bounding_boxes = moved_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
-    return moved_corners(x, from).masked_fill(none, 0);
-  });
+  made.bounding_boxes =
+      transformed_boxes(batch.bounding_boxes, format, from, to,
+                        [&](const auto& x) { return moved_corners(x, from).masked_fill(none, 0); });
   return made;
 }
 

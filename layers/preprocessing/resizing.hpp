@@ -10,25 +10,24 @@ namespace tessera {
 struct ResizingOptions {
   /// "nearest", "bilinear", "bicubic", "lanczos3" or "lanczos5".
   std::string interpolation = "bilinear";
-  bool crop_to_aspect_ratio = false;  ///< cuts off what the size has no place for, both sides alike
-  bool pad_to_aspect_ratio = false;   ///< adds to the short sides what the size has too much
-  std::string fill_mode = "constant";    ///< the only one: fill_value
-  double fill_value = 0;                 ///< what pad_to_aspect_ratio adds
-  bool antialias = false;                ///< smooths images that become smaller; not with "nearest"
-  std::string data_format = "";          ///< "channels_last", as if empty, or "channels_first"
-  std::string bounding_box_format = "";  ///< of boxes with images, such as "xyxy"
-  std::string name = "";                 ///< first part of the weights' paths
-  std::string dtype = "";                ///< policy; the default one if empty
+  bool crop_to_aspect_ratio = false;     ///< centre-crops to the target's aspect ratio first
+  bool pad_to_aspect_ratio = false;      ///< pads to the target's aspect ratio first
+  std::string fill_mode = "constant";    ///< must be "constant": fill_value
+  double fill_value = 0;                 ///< value that pad_to_aspect_ratio adds
+  bool antialias = false;                ///< smooths images when downsizing; not with "nearest"
+  std::string data_format = "";          ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";  ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                 ///< first component of the weights' paths
+  std::string dtype = "";                ///< dtype policy (default: the global policy)
   bool trainable = true;                 ///< whether training changes the weights
 };
 
-/// Images in another size (keras.layers.Resizing), an axis at a time. Whole numbers are rounded,
-/// and stay of their dtype.
+/// Resizes images (keras.layers.Resizing), one axis at a time. The dtype stays; integers are
+/// rounded.
 ///
-/// Shape: (batch, h, w, channels) -> (batch, height, width, channels), as data_format orders the
-/// axes.
-/// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
-/// the cells that each new shard reads, and with "nearest" its result is summed.
+/// Shape: (batch, h, w, channels) -> (batch, height, width, channels); data_format orders the axes.
+/// Communication: none unless height or width is sharded; then each new shard fetches the pixels
+/// that it reads, and with "nearest" the result is summed.
 class Resizing : public LayerHandle {
  public:
   /// Throws ConfigError for a size below 1, an unknown interpolation or both aspect ratios.

@@ -40,7 +40,7 @@ class BidirectionalLayer final : public WrapperLayer {
   BidirectionalOptions options_;
 };
 
-/// The recurrent layer under a key, as the configuration has it.
+/// Makes the recurrent layer that a configuration holds at `path`.
 RecurrentHandle recurrent_from(const Json& json, const JsonPath& path) {
   const LayerHandle layer = layer_from_config(json, path);
   if (dynamic_cast<RecurrentLayer*>(layer.layer().get())) return RecurrentHandle(layer.layer());
@@ -57,19 +57,20 @@ const RegisteredLayer registered_bidirectional("Bidirectional", [](JsonObject& c
   return Bidirectional(recurrent_from(forward, config.path().key("layer")), options);
 });
 
-/// A layer as this one's configuration says, called "forward_…" or "backward_…".
-LayerHandle copied(const Layer& layer, const std::string& prefix, bool turned) {
+/// Copies a layer by its configuration, with `prefix` before its name; `reversed`: reading
+/// backwards.
+LayerHandle copied(const Layer& layer, const std::string& prefix, bool reversed) {
   Json json = layer_json(layer);
   Json& config = json["config"];
   std::string name = layer.name().empty() ? snake_case(layer.class_name()) : layer.name();
   if (name.starts_with(prefix)) name = name.substr(prefix.size());
   config["name"] = prefix + name;
-  if (turned) config["go_backwards"] = true;
+  if (reversed) config["go_backwards"] = true;
   config["zero_output_for_mask"] = config.at("return_sequences");
   return layer_from_config(json, JsonPath("Bidirectional"));
 }
 
-/// The inputs of a direction: the sequence, then its half of the states.
+/// Returns a direction's inputs: the sequence, then its half of the states.
 template <class List>
 List half_of(const List& inputs, size_t direction) {
   List list = {inputs[0]};
@@ -92,11 +93,11 @@ BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
   const bool given = options.backward_layer.has_value();
   add_inner("backward_layer", given ? copied(*options.backward_layer->layer(), "", false)
                                     : copied(*layer.layer(), "backward_", true));
-  const RecurrentSettings& a = direction(0).settings();
-  const RecurrentSettings& b = direction(1).settings();
+  const RecurrentOptions& a = direction(0).settings();
+  const RecurrentOptions& b = direction(1).settings();
   if (a.go_backwards == b.go_backwards) {
     throw ConfigError("Bidirectional " + options.name,
-                      "one layer goes backwards, the other does not",
+                      "exactly one of the two layers has go_backwards",
                       str("go_backwards ", a.go_backwards, " in both"), "change it in one");
   }
   if (a.stateful != b.stateful || a.return_sequences != b.return_sequences ||
@@ -125,7 +126,8 @@ Json BidirectionalLayer::config() const {
 
 Shapes BidirectionalLayer::output_shapes(const Shapes& inputs) const {
   if (inputs.size() % 2 == 0) {
-    throw ShapeError("Bidirectional " + path(), "it takes a sequence, and states of both ways",
+    throw ShapeError("Bidirectional " + path(),
+                     "inputs are a sequence, then the initial states of both directions",
                      str(inputs.size(), " inputs"), "pass every state, or none");
   }
   Shapes shapes = inner(0)->output_shapes(half_of(inputs, 0));
@@ -136,8 +138,8 @@ Shapes BidirectionalLayer::output_shapes(const Shapes& inputs) const {
   } else if (options_.merge_mode == MergeMode::concat) {
     shapes[0].back() += back[0].back();
   } else if (shapes[0] != back[0]) {
-    throw ShapeError("Bidirectional " + path(), "both ways have as many units",
-                     to_string(shapes[0]) + " and " + to_string(back[0]), "join them by concat");
+    throw ShapeError("Bidirectional " + path(), "both directions have equal units",
+                     to_string(shapes[0]) + " and " + to_string(back[0]), "use merge_mode concat");
   }
   return shapes;
 }

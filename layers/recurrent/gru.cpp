@@ -23,7 +23,7 @@ CellSpec gru_spec(const GRUOptions& options) {
 class GRULayer final : public RecurrentLayer {
  public:
   GRULayer(int64_t units, const GRUOptions& options)
-      : RecurrentLayer(gru_spec(options), units, copied_options<RecurrentSettings>(options)),
+      : RecurrentLayer(gru_spec(options), units, copied_options<RecurrentOptions>(options)),
         options_(options) {
     track_activations(options);
   }

@@ -16,7 +16,7 @@ void fields(LSTMOptions& o, const Visit& visit) {
 
 namespace {
 
-/// Another initializer's draws, but ones for the second quarter.
+/// Draws by another initializer, with ones in the second quarter.
 class ForgetBias final : public Initializer {
  public:
   explicit ForgetBias(InitializerHandle others) : others_(std::move(others)) {}
@@ -43,7 +43,7 @@ CellSpec lstm_spec(const LSTMOptions& options) {
 class LSTMLayer final : public RecurrentLayer {
  public:
   LSTMLayer(int64_t units, const LSTMOptions& options)
-      : RecurrentLayer(lstm_spec(options), units, copied_options<RecurrentSettings>(options)),
+      : RecurrentLayer(lstm_spec(options), units, copied_options<RecurrentOptions>(options)),
         options_(options) {
     track_activations(options);
   }

@@ -8,7 +8,7 @@ namespace tessera {
 class RecurrentHandle : public LayerHandle {
  public:
   using LayerHandle::LayerHandle;
-  /// Forgets the states of a stateful layer (keras.layers.RNN.reset_state).
+  /// Resets the states of a stateful layer (keras.layers.RNN.reset_state).
   void reset_state() const;
 };
 

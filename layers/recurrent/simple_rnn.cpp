@@ -18,7 +18,7 @@ class SimpleRNNLayer final : public RecurrentLayer {
  public:
   SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
       : RecurrentLayer({"SimpleRNN", "simple_rnn_cell", 1, {1}, false, {}}, units,
-                       copied_options<RecurrentSettings>(options)),
+                       copied_options<RecurrentOptions>(options)),
         options_(options) {
     track_activations(options);
   }

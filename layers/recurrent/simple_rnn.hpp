@@ -10,39 +10,39 @@ namespace tessera {
 
 /// Options of SimpleRNN.
 struct SimpleRNNOptions {
-  ActivationHandle activation = "tanh";                     ///< the output's, by Keras' name
-  bool use_bias = true;                                     ///< adds `bias`
-  InitializerHandle kernel_initializer = "glorot_uniform";  ///< first values of `kernel`
-  InitializerHandle recurrent_initializer = "orthogonal";   ///< first values of `recurrent_kernel`
-  InitializerHandle bias_initializer = "zeros";             ///< first values of `bias`
+  ActivationHandle activation = "tanh";                     ///< activation of the output
+  bool use_bias = true;                                     ///< whether to add `bias`
+  InitializerHandle kernel_initializer = "glorot_uniform";  ///< initializer of `kernel`
+  InitializerHandle recurrent_initializer = "orthogonal";   ///< initializer of `recurrent_kernel`
+  InitializerHandle bias_initializer = "zeros";             ///< initializer of `bias`
   RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`
   RegularizerHandle recurrent_regularizer = {};             ///< penalty on `recurrent_kernel`
   RegularizerHandle bias_regularizer = {};                  ///< penalty on `bias`
-  RegularizerHandle activity_regularizer = {};  ///< penalty on the outputs, divided by the rows
-  ConstraintHandle kernel_constraint = {};      ///< what `kernel` is brought back to
-  ConstraintHandle recurrent_constraint = {};   ///< what `recurrent_kernel` is brought back to
-  ConstraintHandle bias_constraint = {};        ///< what `bias` is brought back to
-  double dropout = 0;                           ///< share of the inputs dropped, alike at all steps
-  double recurrent_dropout = 0;                 ///< share of the states dropped in their products
-  std::optional<int64_t> seed = std::nullopt;   ///< folded into the stream of random numbers
-  bool return_sequences = false;      ///< gives the outputs of all steps, not the last one
-  bool return_state = false;          ///< gives the last states too, as further outputs
-  bool go_backwards = false;          ///< reads the steps from the last to the first
-  bool stateful = false;              ///< a batch begins with the states that the one before left
-  bool unroll = false;                ///< steps are unrolled either way
-  bool zero_output_for_mask = false;  ///< masked steps give zeros, not the output before
-  std::string name = "";              ///< first part of the weights' paths
-  std::string dtype = "";             ///< policy; the default one if empty
+  RegularizerHandle activity_regularizer = {};              ///< penalty on the outputs, per row
+  ConstraintHandle kernel_constraint = {};                  ///< constraint on `kernel`
+  ConstraintHandle recurrent_constraint = {};               ///< constraint on `recurrent_kernel`
+  ConstraintHandle bias_constraint = {};                    ///< constraint on `bias`
+  double dropout = 0;            ///< dropout rate of the inputs; the same mask at all steps
+  double recurrent_dropout = 0;  ///< dropout rate of the states in recurrent products
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  bool return_sequences = false;  ///< whether to return all steps' outputs (default: the last)
+  bool return_state = false;      ///< whether to return the final states as further outputs
+  bool go_backwards = false;      ///< whether to read the steps in reverse
+  bool stateful = false;          ///< whether a batch starts from the previous one's final states
+  bool unroll = false;            ///< no effect: steps are always unrolled
+  bool zero_output_for_mask = false;  ///< whether masked steps output zeros
+  std::string name = "";              ///< first component of the weights' paths
+  std::string dtype = "";             ///< dtype policy (default: the global policy)
   bool trainable = true;              ///< whether training changes the weights
 };
 
-/// A recurrent layer of one product a step, h' = activation(x · kernel + bias +
-/// h · recurrent_kernel) (keras.layers.SimpleRNN).
+/// A fully connected recurrent layer,
+/// h' = activation(x · kernel + bias + h · recurrent_kernel) (keras.layers.SimpleRNN).
 ///
 /// Shape: (batch, time, features) -> (batch, units), or with return_sequences (batch, time, units),
-/// in the order in which steps are read. It may be called with the first state, (batch, units), as
-/// a second input, and gives the last one as a second output with return_state. A step that the
-/// input's mask leaves out keeps the state and repeats the output before it.
+/// in the order in which the steps are read. An initial state, (batch, units), may be passed as a
+/// second input; with return_state the final state is a second output. A masked step keeps the
+/// state and repeats the previous output.
 /// Weights: simple_rnn_cell/kernel (features, units), simple_rnn_cell/recurrent_kernel
 /// (units, units), simple_rnn_cell/bias (units).
 /// Communication: none if the batch is sharded; sharded steps are gathered.
@@ -50,7 +50,7 @@ struct SimpleRNNOptions {
 ///     SimpleRNN(32, {.return_sequences = true})
 class SimpleRNN : public RecurrentHandle {
  public:
-  /// `units` numbers in a state. Throws ConfigError for units < 1, a dropout outside [0, 1) or an
+  /// `units`: extent of a state. Throws ConfigError for units < 1, a dropout outside [0, 1) or an
   /// unknown name.
   explicit SimpleRNN(int64_t units, const SimpleRNNOptions& options = {});
 };

@@ -29,7 +29,7 @@ const RegisteredLayer registered_time_distributed("TimeDistributed", [](JsonObje
   return TimeDistributed(layer_from_config(inner, config.path().key("layer")), options);
 });
 
-/// A shape without the axis of steps.
+/// Returns a shape without the time axis.
 Shape of_step(Shape shape) {
   shape.erase(shape.begin() + 1);
   return shape;

@@ -4,13 +4,13 @@
 
 namespace tessera {
 
-/// A layer or model on each step of a sequence, with the same weights
+/// Applies a layer or model to each step of a sequence, with the same weights
 /// (keras.layers.TimeDistributed).
 ///
-/// Shape: (batch, time, …) -> (batch, time, …), the last axes those of the layer's output for
-/// (batch, …). A mask of the sequence stays, and its part of a step goes to a layer that supports
-/// masks.
-/// Penalties: the layer's, of each step; Keras leaves out those on what the layer gives.
+/// Shape: (batch, time, …) -> (batch, time, …), where the last axes are those of the layer's output
+/// for (batch, …). The sequence's mask passes through; a layer that supports masks gets each step's
+/// part of it.
+/// Penalties: the layer's, at each step; Keras omits those on the layer's output.
 /// Weights: the layer's, at "path/layer/weight".
 /// Communication: the layer's, at each step; sharded steps are gathered.
 ///

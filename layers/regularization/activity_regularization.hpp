@@ -6,18 +6,18 @@ namespace tessera {
 
 /// The options of ActivityRegularization.
 struct ActivityRegularizationOptions {
-  double l1 = 0;           ///< factor of Σ|x|, from 0 on
-  double l2 = 0;           ///< factor of Σx², from 0 on
-  std::string name = "";   ///< first part of the weights' paths
-  std::string dtype = "";  ///< policy; the default one if empty
+  double l1 = 0;           ///< factor of Σ|x|, at least 0
+  double l2 = 0;           ///< factor of Σx², at least 0
+  std::string name = "";   ///< first component of the weights' paths
+  std::string dtype = "";  ///< dtype policy (default: the global policy)
   bool trainable = true;   ///< whether training changes the weights
 };
 
-/// The input itself, with the penalty (l1 Σ|x| + l2 Σx²) / batch on it
+/// Identity that adds the penalty (l1 Σ|x| + l2 Σx²) / batch to the loss
 /// (keras.layers.ActivityRegularization).
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays.
-/// Communication: none; the penalty of a sharded input is pending.
+/// Shape: (batch, …) -> (batch, …). The mask passes through.
+/// Communication: none; the penalty of a sharded input is a partial sum.
 ///
 ///     ActivityRegularization({.l2 = 1e-4})
 class ActivityRegularization : public LayerHandle {

@@ -20,7 +20,7 @@ void fields(AlphaDropoutOptions& o, const Visit& visit) {
 
 namespace {
 
-/// selu(-∞): -scale · alpha.
+/// selu(-∞) = -scale · alpha.
 constexpr double dropped = -1.6732632423543772 * 1.0507009873554805;
 
 class AlphaDropoutLayer final : public Layer {

@@ -8,27 +8,28 @@ namespace tessera {
 
 /// The options of Dropout.
 struct DropoutOptions {
-  /// Shape of the random choices, which broadcast to x: {-1, 1, -1} drops whole columns of every
-  /// matrix. -1 is x's extent (Keras' None); x's shape if empty.
+  /// Shape of the random choices, broadcast to x: {-1, 1, -1} makes one choice per column of each
+  /// matrix. -1 is x's extent (Keras' None). Empty: x's shape.
   Shape noise_shape = {};
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// In training, elements are 0 with probability `rate`, the others scaled by 1 / (1 - rate)
-/// (keras.layers.Dropout). Which ones depends on the global index: the same on every mesh.
+/// Dropout: in training, zeroes each element with probability `rate` and scales the others by
+/// 1 / (1 - rate) (keras.layers.Dropout). The choice depends on global indices only: it is the same
+/// on every mesh.
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays. Throws ShapeError for an input that the noise
-/// shape does not broadcast to.
+/// Shape: (batch, …) -> (batch, …). The mask passes through. Throws ShapeError for an input that
+/// the noise shape does not broadcast to.
 /// Communication: none.
 ///
 ///     Dropout(0.2)
 class Dropout : public LayerHandle {
  public:
-  /// `rate`: the share of elements to drop. Throws ConfigError unless 0 <= rate < 1 and the noise
-  /// shape holds -1 and extents from 1 on.
+  /// `rate`: the fraction of elements to drop. Throws ConfigError unless 0 <= rate < 1 and the
+  /// noise shape holds -1 and extents from 1 on.
   explicit Dropout(double rate, const DropoutOptions& options = {});
 };
 

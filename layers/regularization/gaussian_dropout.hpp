@@ -8,16 +8,17 @@ namespace tessera {
 
 /// The options of GaussianDropout.
 struct GaussianDropoutOptions {
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// In training, x times normal numbers of mean 1 and standard deviation sqrt(rate / (1 - rate))
-/// (keras.layers.GaussianDropout). They depend on the global index: the same on every mesh.
+/// Multiplicative noise: in training, multiplies x by normal draws of mean 1 and standard deviation
+/// sqrt(rate / (1 - rate)) (keras.layers.GaussianDropout). Draws depend on global indices only:
+/// they are the same on every mesh.
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Shape: (batch, …) -> (batch, …). The mask passes through.
 /// Communication: none.
 ///
 ///     GaussianDropout(0.2)

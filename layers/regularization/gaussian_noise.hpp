@@ -8,16 +8,17 @@ namespace tessera {
 
 /// The options of GaussianNoise.
 struct GaussianNoiseOptions {
-  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's stream; absent: none
-  std::string name = "";                       ///< first part of the weights' paths
-  std::string dtype = "";                      ///< policy; the default one if empty
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
   bool trainable = true;                       ///< whether training changes the weights
 };
 
-/// In training, x plus normal numbers of mean 0 and standard deviation `stddev`
-/// (keras.layers.GaussianNoise). They depend on the global index: the same on every mesh.
+/// Additive noise: in training, adds normal draws of mean 0 and standard deviation `stddev` to x
+/// (keras.layers.GaussianNoise). Draws depend on global indices only: they are the same on every
+/// mesh.
 ///
-/// Shape: (batch, …) -> (batch, …). The mask stays.
+/// Shape: (batch, …) -> (batch, …). The mask passes through.
 /// Communication: none.
 ///
 ///     GaussianNoise(0.1)

@@ -69,7 +69,7 @@ SpatialDropoutLayer::SpatialDropoutLayer(int dimensions, double rate,
 
 Json SpatialDropoutLayer::config() const {
   Json json = layer_config(*this, {{"rate", rate_}}, options_);
-  // Keras' SpatialDropout1D has none.
+  // Keras' SpatialDropout1D has no data_format.
   if (dimensions_ > 1) json["data_format"] = options_.data_format;
   return json;
 }

@@ -6,22 +6,22 @@ namespace tessera {
 
 /// The options of Flatten.
 struct FlattenOptions {
-  /// "channels_last", or "channels_first" where axis 1 holds channels and becomes the last one
-  /// before the axes merge.
+  /// "channels_last", or "channels_first": axis 1 holds the channels and is moved to the end before
+  /// the axes merge.
   std::string data_format = "channels_last";
-  std::string name = "";   ///< first part of the weights' paths
-  std::string dtype = "";  ///< policy; the default one if empty
+  std::string name = "";   ///< first component of the weights' paths
+  std::string dtype = "";  ///< dtype policy (default: the global policy)
   bool trainable = true;   ///< whether training changes the weights
 };
 
-/// All axes after the batch merged into one (keras.layers.Flatten).
+/// Merges all axes after the batch into one (keras.layers.Flatten).
 ///
-/// Shape: (batch, …) -> (batch, product of the others).
-/// Communication: none where shard borders stay: the first axis after the batch keeps its sharding
-/// and takes over that of the others. Shards whose borders fall elsewhere fetch what they lack.
+/// Shape: (batch, …) -> (batch, product of the other extents).
+/// Communication: none if shard boundaries are preserved: the merged axis keeps the first axis'
+/// sharding and takes over that of the others. Otherwise shards fetch the elements they lack.
 class Flatten : public LayerHandle {
  public:
-  /// Throws ConfigError for another data_format.
+  /// Throws ConfigError for an unknown data_format.
   explicit Flatten(const FlattenOptions& options = {});
 };
 

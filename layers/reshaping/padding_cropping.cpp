@@ -36,7 +36,7 @@ class PaddingCroppingLayer final : public SpatialLayer {
   SpatialSizeOptions options_;
 };
 
-/// Keras' name of the counts.
+/// Returns Keras' name of the counts.
 std::string argument(Border border) { return border == Border::padding ? "padding" : "cropping"; }
 
 std::string received(const std::vector<AxisPads::Pair>& counts) {
@@ -121,7 +121,7 @@ Shape PaddingCroppingLayer::image_shape(const Shape& x) const {
     const int64_t both = counts_[i].first + counts_[i].second;
     y[i + 1] += border_ == Border::padding ? both : -both;
     if (y[i + 1] >= 1 || border_ == Border::padding) continue;
-    throw ShapeError(where(), str("cropping leaves something of spatial axis ", i),
+    throw ShapeError(where(), str("cropping must leave at least one element of spatial axis ", i),
                      str(both, " of ", x[i + 1]), "crop less");
   }
   return y;

@@ -10,12 +10,12 @@
 
 namespace tessera {
 
-/// Counts before and after each spatial axis: one for all, one for each axis, or two for each
-/// (Keras' int, (h, w) or ((top, bottom), (left, right))). On one axis two numbers are before and
+/// Counts before and after each spatial axis: one for all, one per axis, or a pair per axis (Keras'
+/// int, (h, w) or ((top, bottom), (left, right))). For a single axis, two numbers mean before and
 /// after.
 struct AxisPads {
   using Pair = std::pair<int64_t, int64_t>;
-  // Not of a std::initializer_list: g++ takes {.any_name = 2} for one.
+  // No std::initializer_list constructor: g++ would match {.any_name = 2} to it.
   AxisPads(int64_t all) : one{all} {}  // NOLINT: reads as data
   AxisPads(int64_t first, int64_t second) : one{first, second} {}
   AxisPads(std::vector<Pair> each) : two(std::move(each)) {}  // NOLINT
@@ -25,13 +25,13 @@ struct AxisPads {
 
 /// Options of ZeroPadding1D, ZeroPadding2D, Cropping1D and Cropping2D.
 struct SpatialSizeOptions {
-  std::string data_format = "";  ///< "channels_last", as if empty, or "channels_first"
-  std::string name = "";         ///< first part of the weights' paths
-  std::string dtype = "";        ///< policy; the default one if empty
+  std::string data_format = "";  ///< "channels_last" (default) or "channels_first"
+  std::string name = "";         ///< first component of the weights' paths
+  std::string dtype = "";        ///< dtype policy (default: the global policy)
   bool trainable = true;         ///< whether training changes the weights
 };
 
-/// A sequence with zeros before and after its steps (keras.layers.ZeroPadding1D).
+/// Pads a sequence with zeros before and after its steps (keras.layers.ZeroPadding1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, before + steps + after, channels), as data_format
 /// orders the axes.
@@ -43,7 +43,7 @@ class ZeroPadding1D : public LayerHandle {
   explicit ZeroPadding1D(const AxisPads& padding = 1, const SpatialSizeOptions& options = {});
 };
 
-/// An image with zeros around it (keras.layers.ZeroPadding2D).
+/// Pads an image with zeros (keras.layers.ZeroPadding2D).
 ///
 /// Shape: (batch, height, width, channels) -> (batch, top + height + bottom,
 /// left + width + right, channels), as data_format orders the axes.
@@ -61,7 +61,7 @@ class ZeroPadding2D : public LayerHandle {
                          const SpatialSizeOptions& options = {});
 };
 
-/// A sequence without its first and last steps (keras.layers.Cropping1D).
+/// Crops the first and last steps of a sequence (keras.layers.Cropping1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, steps - before - after, channels), as data_format
 /// orders the axes.
@@ -73,7 +73,7 @@ class Cropping1D : public LayerHandle {
   explicit Cropping1D(const AxisPads& cropping = 1, const SpatialSizeOptions& options = {});
 };
 
-/// An image without its border (keras.layers.Cropping2D).
+/// Crops the border of an image (keras.layers.Cropping2D).
 ///
 /// Shape: (batch, height, width, channels) -> (batch, height - top - bottom,
 /// width - left - right, channels), as data_format orders the axes.

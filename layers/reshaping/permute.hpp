@@ -6,11 +6,11 @@
 
 namespace tessera {
 
-/// Axes after the batch in another order (keras.layers.Permute).
+/// Permutes the axes after the batch (keras.layers.Permute).
 ///
-/// Shape: (batch, …) -> (batch, …), axis k of the output being axis dims[k - 1] of the input.
-/// Throws ShapeError for an input of another rank.
-/// Communication: none; sharding goes with the axes.
+/// Shape: (batch, …) -> (batch, …), where output axis k is input axis dims[k - 1]. Throws
+/// ShapeError for an input of another rank.
+/// Communication: none; each axis keeps its sharding.
 ///
 ///     Permute({2, 1})   // (n, a, b) -> (n, b, a)
 class Permute : public LayerHandle {

@@ -4,11 +4,11 @@
 
 namespace tessera {
 
-/// Each row n times (keras.layers.RepeatVector).
+/// Repeats each row n times (keras.layers.RepeatVector).
 ///
 /// Shape: (batch, features) -> (batch, n, features). Throws ShapeError for an input of another
 /// rank.
-/// Communication: none; sharding stays.
+/// Communication: none; the sharding is kept.
 ///
 ///     RepeatVector(3)
 class RepeatVector : public LayerHandle {

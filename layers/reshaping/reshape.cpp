@@ -25,8 +25,8 @@ class ReshapeLayer final : public Layer {
 
  private:
   Shape target_shape_;
-  int64_t known_ = 1;  ///< product of the extents but -1
-  int64_t open_ = -1;  ///< axis of the -1, if any
+  int64_t known_ = 1;  ///< product of the extents other than -1
+  int64_t open_ = -1;  ///< axis whose extent is -1; -1 if none
 };
 
 const RegisteredLayer registered_reshape("Reshape", [](JsonObject& config) {

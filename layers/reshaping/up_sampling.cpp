@@ -73,7 +73,7 @@ UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
 Json UpSamplingLayer::config() const {
   Json json =
       layer_config(*this, {{"data_format", data_format()}, {"size", axes_json(size_)}}, options_);
-  // Keras has none for sequences.
+  // Keras' UpSampling1D has no interpolation.
   if (spatial() == 1) json.erase("interpolation");
   return json;
 }

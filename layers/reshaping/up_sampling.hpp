@@ -9,14 +9,14 @@ namespace tessera {
 
 /// Options of UpSampling1D and UpSampling2D.
 struct UpSamplingOptions {
-  std::string data_format = "";           ///< "channels_last", as if empty, or "channels_first"
-  std::string interpolation = "nearest";  ///< images: also bilinear, bicubic, lanczos3, lanczos5
-  std::string name = "";                  ///< first part of the weights' paths
-  std::string dtype = "";                 ///< policy; the default one if empty
+  std::string data_format = "";           ///< "channels_last" (default) or "channels_first"
+  std::string interpolation = "nearest";  ///< 2D also: bilinear, bicubic, lanczos3, lanczos5
+  std::string name = "";                  ///< first component of the weights' paths
+  std::string dtype = "";                 ///< dtype policy (default: the global policy)
   bool trainable = true;                  ///< whether training changes the weights
 };
 
-/// A sequence with each step repeated `size` times (keras.layers.UpSampling1D).
+/// Repeats each step of a sequence `size` times (keras.layers.UpSampling1D).
 ///
 /// Shape: (batch, steps, channels) -> (batch, steps · size, channels), as data_format orders the
 /// axes.
@@ -28,13 +28,13 @@ class UpSampling1D : public LayerHandle {
   explicit UpSampling1D(const AxisValues& size = 2, const UpSamplingOptions& options = {});
 };
 
-/// An image made larger by whole factors, its cells repeated or interpolated
+/// Enlarges an image by integer factors, repeating or interpolating pixels
 /// (keras.layers.UpSampling2D).
 ///
 /// Shape: (batch, height, width, channels) -> (batch, height · size, width · size, channels), as
 /// data_format orders the axes.
 /// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
-/// from its neighbours the cells that its own need.
+/// from its neighbours the pixels that its own need.
 ///
 ///     UpSampling2D({2, 3}, {.interpolation = "bilinear"})
 class UpSampling2D : public LayerHandle {

@@ -48,7 +48,7 @@ class StringLookupLayer final : public LookupLayer {
   void check_direction(bool inverts) const;
   at::Tensor bags(const std::vector<std::vector<std::string>>& documents) const;
 
-  StringLookupOptions options_;  ///< but for the vocabulary, which the lookup has
+  StringLookupOptions options_;  ///< without the vocabulary, which lookup() holds
 };
 
 const RegisteredLayer registered_string_lookup("StringLookup", StringLookup::from_config);
@@ -110,18 +110,18 @@ at::Tensor StringLookupLayer::bags(const std::vector<std::vector<std::string>>& 
 
 at::Tensor StringLookupLayer::indices(const std::vector<std::string>& tokens) const {
   check_direction(false);
-  const TextOutput output = lookup().output();
-  const bool bag = output != TextOutput::index && output != TextOutput::one_hot;
+  const TokenEncoding output = lookup().output();
+  const bool bag = output != TokenEncoding::index && output != TokenEncoding::one_hot;
   if (bag) return bags({tokens}).squeeze(0);
   const at::Tensor each = transform(std::vector<std::string_view>(tokens.begin(), tokens.end()));
-  return output == TextOutput::index ? each.squeeze(1) : each;
+  return output == TokenEncoding::index ? each.squeeze(1) : each;
 }
 
 at::Tensor StringLookupLayer::indices(
     const std::vector<std::vector<std::string>>& documents) const {
   check_direction(false);
-  const TextOutput output = lookup().output();
-  if (output != TextOutput::index && output != TextOutput::one_hot) return bags(documents);
+  const TokenEncoding output = lookup().output();
+  if (output != TokenEncoding::index && output != TokenEncoding::one_hot) return bags(documents);
   const size_t width = documents.empty() ? 0 : documents[0].size();
   std::vector<std::string_view> tokens;
   for (const auto& document : documents) {
@@ -134,7 +134,7 @@ at::Tensor StringLookupLayer::indices(
   const auto rows = static_cast<int64_t>(documents.size());
   const auto columns = static_cast<int64_t>(width);
   const at::Tensor flat = transform(tokens);
-  if (output == TextOutput::index) return flat.view({rows, columns});
+  if (output == TokenEncoding::index) return flat.view({rows, columns});
   if (columns == 1) return flat;
   return flat.view({rows, columns, lookup().depth()});
 }
@@ -142,8 +142,7 @@ at::Tensor StringLookupLayer::indices(
 std::vector<std::string> StringLookupLayer::tokens(const at::Tensor& indices) const {
   check_direction(true);
   if (!at::isIntegralType(indices.scalar_type(), /*includeBool=*/false)) {
-    throw ConfigError(where(), "indices are whole numbers", indices.toString(),
-                      "cast them to int64");
+    throw ConfigError(where(), "indices are integers", indices.toString(), "cast them to int64");
   }
   const at::Tensor flat = indices.to(at::kCPU, at::kLong).contiguous().view({-1});
   std::vector<std::string> result;
@@ -163,7 +162,7 @@ StringLookup::StringLookup(const StringLookupOptions& options)
     : LookupHandle(make_lookup<StringLookupLayer>("StringLookup", options)) {}
 
 StringLookup StringLookup::from_config(JsonObject& config) {
-  // Keras counts the vocabulary here, and "oov_method" is for numbers.
+  // "vocabulary_size" follows from the vocabulary, and "oov_method" is for numbers.
   config.take_optional<Json>("vocabulary_size");
   config.take_optional<Json>("oov_method");
   take_nulls(config, {"salt"});

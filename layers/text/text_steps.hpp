@@ -11,10 +11,8 @@
 
 namespace tessera {
 
-namespace detail {
-
-/// One of Keras' names, none, or a function of the user's own, which is called from several threads
-/// at a time.
+/// One of Keras' names, none, or a user-defined function, which is called from several threads at
+/// once.
 template <class Result>
 class TextStep {
  public:
@@ -24,9 +22,9 @@ class TextStep {
   TextStep(std::string name) : name_(std::move(name)) {}  // NOLINT
   template <std::invocable<std::string_view> Call>
   TextStep(Call function) : function_(std::move(function)) {}  // NOLINT
-  /// "" for none and for a function.
+  /// Returns "" for none and for a function.
   const std::string& name() const { return name_; }
-  /// Empty unless it is a function.
+  /// Returns the function, or an empty one.
   const Function& function() const { return function_; }
 
  private:
@@ -34,15 +32,13 @@ class TextStep {
   Function function_;
 };
 
-}  // namespace detail
+/// Preprocessing of a text before it is split: "lower", "strip_punctuation",
+/// "lower_and_strip_punctuation", nullptr (none), or a function.
+using Standardize = TextStep<std::string>;
+/// Splits a text into tokens: "whitespace", "character", nullptr (one token), or a function.
+using Split = TextStep<std::vector<std::string>>;
 
-/// What is done to a text before it is split: "lower", "strip_punctuation", both, nothing
-/// (nullptr), or a function.
-using Standardize = detail::TextStep<std::string>;
-/// What makes tokens of a text: "whitespace", "character", nullptr for one token, or a function.
-using Split = detail::TextStep<std::vector<std::string>>;
-
-/// Lengths of n-grams: 2 for all up to that, {2, 3} for just these; none for tokens as they are.
+/// Lengths of n-grams: 2 for 1 and 2, {2, 3} for exactly these; empty for single tokens.
 class Ngrams {
  public:
   Ngrams() = default;
@@ -53,7 +49,7 @@ class Ngrams {
   Ngrams(std::initializer_list<int64_t> lengths) : lengths_(lengths) {}
   explicit Ngrams(std::vector<int64_t> lengths) : lengths_(std::move(lengths)) {}
   const std::vector<int64_t>& lengths() const { return lengths_; }
-  /// Whether it was given as a single number, lengths().back().
+  /// Whether it was constructed from a single number, lengths().back().
   bool single() const { return single_; }
 
  private:

@@ -32,7 +32,7 @@ namespace {
 class TextVectorizationLayer final : public LookupLayer {
  public:
   explicit TextVectorizationLayer(const TextVectorizationOptions& options);
-  /// Throws ConfigError for functions of the user's own.
+  /// Throws ConfigError for user-defined functions.
   Json config() const override;
 
  protected:
@@ -40,7 +40,7 @@ class TextVectorizationLayer final : public LookupLayer {
   const std::vector<int64_t>& ngrams() const override { return options_.ngrams.lengths(); }
 
  private:
-  TextVectorizationOptions options_;  ///< but for the vocabulary, which the lookup has
+  TextVectorizationOptions options_;  ///< without the vocabulary, which lookup() holds
   Tokenizer tokenizer_;
 };
 
@@ -88,7 +88,7 @@ IndexLookupOptions text_vectorization_options(const TextVectorizationOptions& op
           .pad_to_max_tokens = options.pad_to_max_tokens};
 }
 
-/// A text that is not split is one token.
+/// Returns the fixed sequence length, if any: 1 if texts are not split, as each is one token.
 std::optional<int64_t> sequence_length(const TextVectorizationOptions& options) {
   const bool whole = options.split.name().empty() && !options.split.function();
   if (options.output_sequence_length || !whole) return options.output_sequence_length;
@@ -121,7 +121,7 @@ TextVectorization::TextVectorization(const TextVectorizationOptions& options)
     : LookupHandle(make_lookup<TextVectorizationLayer>("TextVectorization", options)) {}
 
 TextVectorization TextVectorization::from_config(JsonObject& config) {
-  // Keras counts the vocabulary here; the vocabulary itself tells.
+  // "vocabulary_size" follows from the vocabulary.
   config.take_optional<Json>("vocabulary_size");
   check_vocabulary(config);
   return TextVectorization(layer_options_from<TextVectorizationOptions>(config));

@@ -21,7 +21,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Whether the thresholds cut [0, 1] evenly, as numpy.allclose finds them.
+/// Whether sorted thresholds are evenly spaced over [0, 1], within numpy.allclose's tolerance.
 bool evenly_spaced(const std::vector<double>& sorted) {
   if (sorted.size() < 3) return false;
   for (size_t i = 0; i < sorted.size(); ++i) {
@@ -31,7 +31,7 @@ bool evenly_spaced(const std::vector<double>& sorted) {
   return true;
 }
 
-/// -inf for all but the k largest along the last axis, of equals the first.
+/// Replaces all but the k largest along the last axis by -inf; of equal values, the first are kept.
 DTensor only_largest(const DTensor& x, int64_t k) {
   const DTensor none = number_like(-std::numeric_limits<double>::infinity(), x);
   DTensor left = x, kept;
@@ -44,7 +44,7 @@ DTensor only_largest(const DTensor& x, int64_t k) {
   return ops::where(kept, x, none);
 }
 
-/// A vector that says something of each index of an axis.
+/// Returns a vector as a replicated tensor.
 DTensor replicated(const at::Tensor& values, const Mesh& mesh) {
   return pack(values, Layout::replicated(mesh, 1));
 }
@@ -55,7 +55,7 @@ void check_thresholds(const std::string& name, const std::vector<double>& thresh
   for (const double threshold : thresholds) {
     if (threshold >= 0 && threshold <= 1) continue;
     throw ConfigError(name, "thresholds lie in [0, 1]", str(threshold),
-                      "give parts of the range of predictions");
+                      "pass fractions, such as 0.5");
   }
 }
 
@@ -77,7 +77,7 @@ ConfusionMetric::ConfusionMetric(const char* class_name, Json config, ConfusionO
   }
 }
 
-/// How many thresholds each prediction exceeds, as float32.
+/// Returns how many thresholds each prediction exceeds, as float32.
 DTensor ConfusionMetric::exceeded(const DTensor& predictions) const {
   if (!even_) {
     DTensor sum;
@@ -88,15 +88,15 @@ DTensor ConfusionMetric::exceeded(const DTensor& predictions) const {
     }
     return sum;
   }
-  const DTensor cut = ops::clip(predictions, 0, 1);
-  // A prediction that is no number exceeds nothing.
-  const DTensor positive = ops::greater(cut, number_like(0, cut));
-  const DTensor bucket = ops::ceil(cut * static_cast<double>(sorted_.size() - 1));
-  const DTensor sum = ops::where(positive, bucket, number_like(0, cut));
+  const DTensor clipped = ops::clip(predictions, 0, 1);
+  // NaN exceeds no threshold.
+  const DTensor positive = ops::greater(clipped, number_like(0, clipped));
+  const DTensor bucket = ops::ceil(clipped * static_cast<double>(sorted_.size() - 1));
+  const DTensor sum = ops::where(positive, bucket, number_like(0, clipped));
   return sorted_.front() < 0 ? ops::maximum(sum, number_like(1, sum)) : sum;
 }
 
-/// float64, of the labels' shape.
+/// Returns the weight of each label, float64 in the labels' shape.
 DTensor ConfusionMetric::weights(const DTensor& labels, const DTensor& sample_weight) const {
   DTensor all = filled(labels.shape(), 1, at::kDouble, labels.layout().resolved());
   if (sample_weight.defined()) {
@@ -121,7 +121,7 @@ void ConfusionMetric::check(const Shape& labels, const Shape& predictions) const
                      to_string(labels), "reshape the labels or the model's output");
   }
   if (options_.multi_label && predictions.size() != 2) {
-    throw ShapeError(name(), "multi_label wants predictions (batch, labels)",
+    throw ShapeError(name(), "with multi_label, predictions have the shape (batch, labels)",
                      to_string(predictions), "reshape them, or leave out multi_label");
   }
   const int64_t classes = predictions.empty() ? 0 : predictions.back();
@@ -139,7 +139,7 @@ void ConfusionMetric::check(const Shape& labels, const Shape& predictions) const
 
 void ConfusionMetric::update(const DTensor& y_true, const DTensor& y_pred,
                              const DTensor& sample_weight) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, at::kFloat));
   check(labels.shape(), predictions.shape());
   if (options_.from_logits) predictions = ops::sigmoid(predictions);

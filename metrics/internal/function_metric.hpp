@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// The mean of one of Tessera's functions, which a recorded step may replay.
+/// The mean of a library function, which can be replayed in captured steps.
 class FunctionMetric : public MeanMetricWrapper {
  public:
   using MeanMetricWrapper::MeanMetricWrapper;

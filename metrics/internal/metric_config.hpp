@@ -3,8 +3,8 @@
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/metric.hpp>
 
-/// How metrics are configured: fields(options, visit) in a metric's source names its options by
-/// Keras' keys. config() and what makes the metric of a configuration come from it.
+/// Configurations of metrics: fields(options, visit) in a metric's source names its options by
+/// Keras' keys; config() and the metric's factory derive from it.
 namespace tessera::detail {
 
 template <class Visit>
@@ -12,8 +12,8 @@ void fields(MetricOptions& o, const Visit& visit) {
   visit("name", o.name);
 }
 
-/// What makes a metric that takes nothing but options of its "config", for Registered. "dtype" is
-/// passed over, since totals are float64.
+/// Makes a metric that takes only options from its "config"; a factory for Registered. "dtype" is
+/// ignored, since totals are float64.
 template <class Made, class Options>
 MetricHandle metric_of(JsonObject& config) {
   config.take_optional<Json>("dtype");

@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// A number, 0-d, of the mesh and dtype of `like`.
+/// Returns a 0-d tensor with the mesh and dtype of `like`.
 inline DTensor number_like(double value, const DTensor& like) {
   return scalar(value, like.mesh(), like.dtype());
 }

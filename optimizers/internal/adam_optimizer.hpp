@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-/// Visits what the options of Adam and AdamW have in common.
+/// Visits the options that Adam and AdamW share.
 template <class Options, class Visit>
 void adam_fields(Options& o, const Visit& visit) {
   moment_fields(o, visit);
@@ -20,7 +20,7 @@ void fields(AdamOptions& o, const Visit& visit) {
   adam_fields(o, visit);
 }
 
-/// The optimizer behind Adam and AdamW, as `class_name`.
+/// Creates the optimizer behind Adam and AdamW, with this class name.
 OptimizerHandle make_adam(const std::string& class_name, const LearningRate& learning_rate,
                           const AdamOptions& options);
 

@@ -11,15 +11,15 @@
 
 namespace tessera::detail {
 
-/// A value in the blocks of another: block b is make(b).
+/// Returns a value with the sharding of `like`, whose block b is make(b).
 template <class Make>
-DTensor made_blocks(const DTensor& like, const Make& make) {
+DTensor with_blocks(const DTensor& like, const Make& make) {
   Blocks blocks;
   for (size_t b = 0; b < like.blocks().size(); ++b) blocks.push_back(make(b));
   return DTensor(like.sharding(), std::move(blocks));
 }
 
-/// Values f(a, b), where `a` and `b` lie in the same blocks; f takes tensors and BlockLists.
+/// Returns f(a, b) blockwise, for values with the same shardings; f takes tensors and BlockLists.
 template <class F>
 std::vector<DTensor> computed(const std::vector<DTensor>& a, const std::vector<DTensor>& b,
                               const F& f) {
@@ -29,13 +29,13 @@ std::vector<DTensor> computed(const std::vector<DTensor>& a, const std::vector<D
       first, [&](size_t i) { made[i] = f(first[i], second[i]); },
       [&](const std::vector<size_t>& places) {
         const BlockList list =
-            f(BlockList(chosen(first, places)), BlockList(chosen(second, places)));
+            f(BlockList(select(first, places)), BlockList(select(second, places)));
         for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list.blocks()[i];
       });
   return values_of(a, made);
 }
 
-/// Subtracts factor · step, which lies in the same blocks, in place.
+/// Subtracts factor · step in place; both values have the same sharding.
 inline void subtract(const DTensor& from, const DTensor& step, double factor) {
   for (size_t b = 0; b < from.blocks().size(); ++b) {
     from.blocks()[b].sub_(step.blocks()[b], factor);

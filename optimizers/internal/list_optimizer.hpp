@@ -12,8 +12,8 @@
 
 namespace tessera::detail {
 
-/// Blocks of one device and dtype that are computed with at once, for one launch on a GPU; its
-/// functions have the names and arguments of at::Tensor's.
+/// Blocks of one device and dtype on which each function is one launch on a GPU. The functions have
+/// the names and arguments of at::Tensor's.
 class BlockList {
  public:
   explicit BlockList(std::vector<at::Tensor> blocks) : blocks_(std::move(blocks)) {}
@@ -59,8 +59,8 @@ class BlockList {
     at::_foreach_lerp_(blocks_, end.blocks_, weight);
     return *this;
   }
-  const BlockList& clamp_min_(const BlockList& least) const {
-    at::_foreach_clamp_min_(blocks_, least.blocks_);
+  const BlockList& clamp_min_(const BlockList& min) const {
+    at::_foreach_clamp_min_(blocks_, min.blocks_);
     return *this;
   }
   const BlockList& sqrt_() const {
@@ -82,9 +82,9 @@ class BlockList {
   BlockList abs() const { return BlockList(at::_foreach_abs(blocks_)); }
   BlockList sqrt() const { return BlockList(at::_foreach_sqrt(blocks_)); }
   BlockList pow(double exponent) const { return BlockList(at::_foreach_pow(blocks_, exponent)); }
-  BlockList clamp(double least, double most) const {
-    std::vector<at::Tensor> made = at::_foreach_clamp_min(blocks_, least);
-    at::_foreach_clamp_max_(made, most);
+  BlockList clamp(double min, double max) const {
+    std::vector<at::Tensor> made = at::_foreach_clamp_min(blocks_, min);
+    at::_foreach_clamp_max_(made, max);
     return BlockList(std::move(made));
   }
 
@@ -108,7 +108,7 @@ class BlockList {
   std::vector<at::Tensor> blocks_;
 };
 
-/// What UpdateArgs has, of several blocks of one device and dtype.
+/// UpdateArgs of several blocks of one device and dtype.
 struct ListUpdate {
   BlockList weight, gradient;
   std::vector<BlockList> slots;
@@ -119,9 +119,9 @@ struct ListUpdate {
 inline ListUpdate list_update(const std::vector<UpdateArgs>& blocks,
                               const std::vector<size_t>& places) {
   const auto list = [&](const auto& part) {
-    std::vector<at::Tensor> chosen;
-    for (size_t place : places) chosen.push_back(part(blocks[place]));
-    return BlockList(std::move(chosen));
+    std::vector<at::Tensor> select;
+    for (size_t place : places) select.push_back(part(blocks[place]));
+    return BlockList(std::move(select));
   };
   const UpdateArgs& first = blocks[places[0]];
   ListUpdate update{list([](const UpdateArgs& args) { return args.weight; }),
@@ -135,8 +135,8 @@ inline ListUpdate list_update(const std::vector<UpdateArgs>& blocks,
   return update;
 }
 
-/// Base of an optimizer whose update is written once, as its `rule(args)`, for a block of the CPU
-/// (UpdateArgs) and for blocks of a GPU at once (ListUpdate).
+/// Base of optimizers whose update is written once, as the template `rule(args)`: for one CPU block
+/// (UpdateArgs) and for all blocks of a GPU at once (ListUpdate).
 template <class Derived>
 class ListOptimizer : public Optimizer {
  protected:

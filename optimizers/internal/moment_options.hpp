@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// Checks what the options of Adam and its kin have in common: beta_1, beta_2 and epsilon. Throws
-/// ConfigError naming class and option.
+/// Checks beta_1, beta_2 and epsilon, which Adam and its variants share. Throws ConfigError naming
+/// class and option.
 template <class Options>
 void check_moments(const std::string& class_name, const Options& options) {
   check_decay(class_name, "beta_1", options.beta_1);

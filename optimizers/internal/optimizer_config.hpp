@@ -3,12 +3,12 @@
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/optimizer/optimizer.hpp>
 
-/// How optimizers are configured: fields(options, visit) in an optimizer's source names its own
-/// options by Keras' keys, base_fields() those that every optimizer has. config() and what makes
-/// the optimizer of a configuration come from them.
+/// Conversion of optimizers to Keras configurations and back. fields(options, visit) in an
+/// optimizer's source lists its own options by Keras' keys, base_fields() those that every
+/// optimizer has; config() and its inverse are derived from them.
 namespace tessera::detail {
 
-/// An optimizer's config(): what every optimizer has, then its own options.
+/// Returns an optimizer's config(): the options that every optimizer has, then its own.
 template <class Options>
 Json optimizer_config(const Optimizer& optimizer, const Options& options) {
   Json json = optimizer.Optimizer::config();
@@ -16,7 +16,8 @@ Json optimizer_config(const Optimizer& optimizer, const Options& options) {
   return json;
 }
 
-/// What makes an optimizer of its "config", for Registered; what is absent is as Made() has it.
+/// Creates an optimizer from its "config", with the defaults of Made() for absent keys; a factory
+/// for Registered.
 template <class Made, class Options>
 OptimizerHandle optimizer_of(JsonObject& config) {
   LearningRate rate = Made()->learning_rate();

@@ -54,7 +54,7 @@ void fields(CosineDecayRestartsOptions& o, const Visit& visit) {
 
 namespace {
 
-/// What makes a schedule of the first rate, the length of the decay and options.
+/// Creates a schedule from its initial rate, decay length and options.
 template <class Made, class Options>
 LearningRateScheduleHandle decay_of(JsonObject& config, const char* steps) {
   const auto options = options_from<Options>(config);
@@ -62,7 +62,7 @@ LearningRateScheduleHandle decay_of(JsonObject& config, const char* steps) {
   return Made(initial, config.take<double>(steps), options);
 }
 
-/// What makes a schedule of the first rate, the length of the decay, its rate and options.
+/// Creates a schedule from its initial rate, decay length, decay rate and options.
 template <class Made, class Options>
 LearningRateScheduleHandle rated_decay(JsonObject& config) {
   const auto options = options_from<Options>(config);
@@ -95,14 +95,14 @@ const Registered registered_restarts(
       return decay_of<CosineDecayRestarts, CosineDecayRestartsOptions>(config, "first_decay_steps");
     });
 
-/// A schedule's config(): its arguments, then its options.
+/// Returns a schedule's config(): its arguments, then its options.
 template <class Options>
 Json schedule_config(Json arguments, const Options& options) {
   arguments.update(config_of(options));
   return arguments;
 }
 
-// Keras computes in float32, whose roundings decide where a staircase or a period ends.
+// float32, as in Keras, since rounding decides in which step a staircase or a period ends.
 constexpr float pi = std::numbers::pi_v<float>;
 
 void check_steps(const std::string& class_name, const char* what, double steps) {
@@ -111,7 +111,7 @@ void check_steps(const std::string& class_name, const char* what, double steps) 
                     "count the steps of the decay");
 }
 
-/// A rate that falls with p = step / decay_steps, rounded down in a staircase.
+/// A rate as a function of p = step / decay_steps, rounded down if `staircase`.
 template <class Options>
 struct DecaySchedule : LearningRateSchedule {
   double initial, decay_steps, decay_rate;
@@ -136,15 +136,15 @@ struct DecaySchedule : LearningRateSchedule {
 };
 
 struct ExponentialSchedule : DecaySchedule<ExponentialDecayOptions> {
-  ExponentialSchedule(double first, double steps, double rate, ExponentialDecayOptions chosen)
-      : DecaySchedule("ExponentialDecay", first, steps, rate, std::move(chosen)) {}
+  ExponentialSchedule(double first, double steps, double rate, ExponentialDecayOptions select)
+      : DecaySchedule("ExponentialDecay", first, steps, rate, std::move(select)) {}
   std::string class_name() const override { return "ExponentialDecay"; }
   float at(float p) const override { return float(initial) * std::pow(float(decay_rate), p); }
 };
 
 struct InverseTimeSchedule : DecaySchedule<InverseTimeDecayOptions> {
-  InverseTimeSchedule(double first, double steps, double rate, InverseTimeDecayOptions chosen)
-      : DecaySchedule("InverseTimeDecay", first, steps, rate, std::move(chosen)) {}
+  InverseTimeSchedule(double first, double steps, double rate, InverseTimeDecayOptions select)
+      : DecaySchedule("InverseTimeDecay", first, steps, rate, std::move(select)) {}
   std::string class_name() const override { return "InverseTimeDecay"; }
   float at(float p) const override { return float(initial) / (1 + float(decay_rate) * p); }
 };
@@ -160,14 +160,14 @@ struct PiecewiseSchedule : LearningRateSchedule {
         values(std::move(values_)),
         options(std::move(options_)) {
     if (boundaries.size() + 1 != values.size()) {
-      throw ConfigError(class_name(), "one value more than boundaries",
+      throw ConfigError(class_name(), "there must be one more value than boundaries",
                         str(boundaries.size(), " boundaries, ", values.size(), " values"),
-                        "give a value for before the first boundary and for after each");
+                        "give a value before the first boundary and one after each");
     }
     const auto falls = std::adjacent_find(boundaries.begin(), boundaries.end(),
                                           [](int64_t a, int64_t b) { return a >= b; });
     if (falls == boundaries.end()) return;
-    throw ConfigError(class_name(), "boundaries rise", str(falls[1], " after ", falls[0]),
+    throw ConfigError(class_name(), "boundaries must increase", str(falls[1], " after ", falls[0]),
                       "sort them");
   }
   std::string class_name() const override { return "PiecewiseConstantDecay"; }

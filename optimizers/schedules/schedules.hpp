@@ -10,8 +10,8 @@ namespace tessera {
 
 /// The options of ExponentialDecay.
 struct ExponentialDecayOptions {
-  bool staircase = false;                 ///< step / decay_steps is rounded down
-  std::string name = "ExponentialDecay";  ///< kept for Keras
+  bool staircase = false;                 ///< whether to round step / decay_steps down
+  std::string name = "ExponentialDecay";  ///< name in config(), as in Keras
 };
 
 /// initial · decay_rate^(step / decay_steps) (keras.optimizers.schedules.ExponentialDecay),
@@ -24,12 +24,12 @@ class ExponentialDecay : public LearningRateScheduleHandle {
 
 /// The options of PiecewiseConstantDecay.
 struct PiecewiseConstantDecayOptions {
-  std::string name = "PiecewiseConstant";  ///< kept for Keras
+  std::string name = "PiecewiseConstant";  ///< name in config(), as in Keras
 };
 
-/// values[i] up to and including step boundaries[i], the last value beyond
-/// (keras.optimizers.schedules.PiecewiseConstantDecay). Throws ConfigError unless there is one
-/// value more than boundaries and the boundaries rise.
+/// values[i] up to and including step boundaries[i], then the last value
+/// (keras.optimizers.schedules.PiecewiseConstantDecay). Throws ConfigError unless there is one more
+/// value than boundaries and the boundaries increase.
 ///
 ///     PiecewiseConstantDecay({1000, 2000}, {0.1, 0.01, 0.001})
 class PiecewiseConstantDecay : public LearningRateScheduleHandle {
@@ -41,9 +41,9 @@ class PiecewiseConstantDecay : public LearningRateScheduleHandle {
 /// The options of PolynomialDecay.
 struct PolynomialDecayOptions {
   double end_learning_rate = 0.0001;  ///< rate from decay_steps on
-  double power = 1;                   ///< exponent of what is left of the decay; 1: a line
-  bool cycle = false;  ///< starts anew at multiples of decay_steps, over ever longer spans
-  std::string name = "PolynomialDecay";  ///< kept for Keras
+  double power = 1;                   ///< exponent of the remaining fraction; 1: linear decay
+  bool cycle = false;  ///< whether to restart at each multiple of decay_steps, decaying to the next
+  std::string name = "PolynomialDecay";  ///< name in config(), as in Keras
 };
 
 /// (initial - end) · (1 - step / decay_steps)^power + end, then end
@@ -57,8 +57,8 @@ class PolynomialDecay : public LearningRateScheduleHandle {
 
 /// The options of InverseTimeDecay.
 struct InverseTimeDecayOptions {
-  bool staircase = false;                 ///< step / decay_steps is rounded down
-  std::string name = "InverseTimeDecay";  ///< kept for Keras
+  bool staircase = false;                 ///< whether to round step / decay_steps down
+  std::string name = "InverseTimeDecay";  ///< name in config(), as in Keras
 };
 
 /// initial / (1 + decay_rate · step / decay_steps) (keras.optimizers.schedules.InverseTimeDecay),
@@ -71,16 +71,16 @@ class InverseTimeDecay : public LearningRateScheduleHandle {
 
 /// The options of CosineDecay.
 struct CosineDecayOptions {
-  double alpha = 0;                  ///< last rate, as a fraction of the first
-  std::string name = "CosineDecay";  ///< kept for Keras
-  /// Where the linear warm-up ends and the decay begins; none: there is no warm-up.
+  double alpha = 0;                  ///< final rate, as a fraction of the first
+  std::string name = "CosineDecay";  ///< name in config(), as in Keras
+  /// Rate at which the linear warm-up ends and the decay begins; none: no warm-up.
   std::optional<double> warmup_target = std::nullopt;
   double warmup_steps = 0;  ///< steps from the initial rate to warmup_target
 };
 
-/// Half a cosine from initial, or from warmup_target after warmup_steps, to alpha times that within
-/// decay_steps (keras.optimizers.schedules.CosineDecay; Loshchilov and Hutter, 2016), computed in
-/// float32. Throws ConfigError unless decay_steps > 0.
+/// Half a cosine over decay_steps, from the initial rate, or from warmup_target after warmup_steps,
+/// to alpha times that (keras.optimizers.schedules.CosineDecay; Loshchilov and Hutter, 2016),
+/// computed in float32. Throws ConfigError unless decay_steps > 0.
 ///
 ///     Adam(CosineDecay(0, 10000, {.warmup_target = 1e-3, .warmup_steps = 500}))
 class CosineDecay : public LearningRateScheduleHandle {
@@ -90,14 +90,14 @@ class CosineDecay : public LearningRateScheduleHandle {
 
 /// The options of CosineDecayRestarts.
 struct CosineDecayRestartsOptions {
-  double t_mul = 2;                ///< each period's length by the former's
-  double m_mul = 1;                ///< each period's first rate by the former's
-  double alpha = 0;                ///< least rate, as a fraction of the first
-  std::string name = "SGDRDecay";  ///< kept for Keras
+  double t_mul = 2;                ///< ratio of each period's length to the previous one's
+  double m_mul = 1;                ///< ratio of each period's first rate to the previous one's
+  double alpha = 0;                ///< minimum rate, as a fraction of the first
+  std::string name = "SGDRDecay";  ///< name in config(), as in Keras
 };
 
-/// Half cosines one after the other (keras.optimizers.schedules.CosineDecayRestarts; Loshchilov and
-/// Hutter, 2016), computed in float32. Throws ConfigError unless first_decay_steps > 0.
+/// Half-cosine periods with restarts (keras.optimizers.schedules.CosineDecayRestarts; Loshchilov
+/// and Hutter, 2016), computed in float32. Throws ConfigError unless first_decay_steps > 0.
 class CosineDecayRestarts : public LearningRateScheduleHandle {
  public:
   CosineDecayRestarts(double initial_learning_rate, double first_decay_steps,

@@ -91,11 +91,11 @@ TEST_CASE("a bad argument gives one line with what, received and what to do", "[
 
 TEST_CASE("an argument that is no option gives one line", "[app_options]") {
   CHECK(error_of({"-x"}) ==
-        "[command line] there is no such option. Received: -x. To fix: see --help.");
+        "[command line] every option must be known. Received: -x. To fix: see --help.");
   CHECK(error_of({"--epoch", "3"}) ==
-        "[command line] there is no such option. Received: --epoch. To fix: write --epochs.");
+        "[command line] every option must be known. Received: --epoch. To fix: write --epochs.");
   CHECK(error_of({"--hiden=3"}) ==
-        "[command line] there is no such option. Received: --hiden. To fix: write --hidden.");
+        "[command line] every option must be known. Received: --hiden. To fix: write --hidden.");
   CHECK(error_of({"train"}) ==
         "[command line] every value follows its option. Received: \"train\" alone. To fix: put an "
         "option such as --device before it.");

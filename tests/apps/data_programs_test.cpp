@@ -167,7 +167,7 @@ TEST_CASE("programs without data make some up, say so and learn") {
     const test::ProgramRun done = run(program, arguments);
     INFO(done.err);
     REQUIRE(done.exit_code == 0);
-    CHECK(done.err == program + ": trains on data that are made up; give yours by --data\n");
+    CHECK(done.err == program + ": trains on synthetic data; pass yours with --data\n");
     return read_json_file(history).at("history").at(metric).back().get<double>();
   };
   CHECK(accuracy("structured_data", "val_accuracy", {}) > 0.75);

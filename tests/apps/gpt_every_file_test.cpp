@@ -139,18 +139,18 @@ TEST_CASE("gpt: with keys and values kept, words are those of the whole text, on
       const Functional model = compiled(layouts);
       const Generator generator(model, vocabulary, size.length, layouts);
       std::vector<int64_t> words = {5, 80, 7};
-      Generator::Seen seen;
+      Generator::DecodeState state;
       // Behind the twelfth word the model sees the last twelve.
       while (words.size() < 15) {
-        const at::Tensor whole = generator.logits_behind(words);
-        const at::Tensor kept = generator.logits_behind(words, seen);
+        const at::Tensor whole = generator.next_logits(words);
+        const at::Tensor kept = generator.next_logits(words, state);
         CHECK(((kept - whole).abs().max() / whole.abs().max()).item<double>() < 1e-12);
         words.push_back(whole.argmax().item<int64_t>());
       }
-      texts[scheme.experts].insert(generator.continued("w9 w10 w11", {.words = 12}));
+      texts[scheme.experts].insert(generator.generate("w9 w10 w11", {.words = 12}));
       const Functional alone = compiled(one_device());
       texts[scheme.experts].insert(Generator(alone, vocabulary, size.length, one_device())
-                                       .continued("w9 w10 w11", {.words = 12}));
+                                       .generate("w9 w10 w11", {.words = 12}));
     }
     for (const auto& [experts, all] : texts) CHECK(all.size() == 1);
   }

@@ -81,7 +81,7 @@ TEST_CASE("gpt serve goes on with texts as generate does") {
         ask(R"({"instances": ["the film"], "words": 20, "seed": 2})").body);
 
   const std::vector<std::tuple<std::string, int, std::string>> refused = {
-      {R"({"instances": [""]})", 400, "has words"},
+      {R"({"instances": [""]})", 400, "contain words"},
       {R"({"instances": []})", 400, "1 to 16 instances"},
       {R"({"instances": ["a", 3]})", 400, "instances"},
       {R"({"instances": ["a"], "words": 51})", 400, "words"},

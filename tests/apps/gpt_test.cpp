@@ -207,10 +207,10 @@ TEST_CASE("gpt: trains, saves, and goes on with texts") {
   CHECK_THAT(none.err, Contains("gpt.json"));
   const ProgramRun uneven = gpt({"--heads", "3", "--head-dim", "0", "--width", "16"});
   CHECK(uneven.exit_code == 1);
-  CHECK_THAT(uneven.err, Contains("the width is a multiple of the heads"));
+  CHECK_THAT(uneven.err, Contains("the width must be a multiple of the number of heads"));
   const ProgramRun lone = gpt({"--experts", "1"});
   CHECK(lone.exit_code == 1);
-  CHECK_THAT(lone.err, Contains("[--experts] there are 2 or more"));
+  CHECK_THAT(lone.err, Contains("[--experts] must be 0 or at least 2"));
   const ProgramRun shared = gpt({"--heads", "3", "--kv-heads", "2"});
   CHECK(shared.exit_code == 1);
   CHECK_THAT(shared.err, Contains("[--kv-heads]"));
@@ -276,7 +276,7 @@ TEST_CASE("gpt: a plan as JSON, and layouts files that are wrong, in one line") 
        "rule \"block_1/up/input\" has a layout of rank 2, the value has rank 3"},
       {R"({"match": "block_1/up/kernel", "layout": ["model"]})", "[block_1/up/kernel]"},
       {R"({"match": "block_1/up/kernel", "layout": [null, "model"], "reshard": "after_forward"})",
-       "reshards what it gathers"},
+       "has reshard, which needs use"},
       {R"({"match": "block_1/up/input", "layout": [null, null, null], "reshard": "later"})",
        "layouts[0].reshard]"},
       {R"({"match": "block_1/(up", "layout": [null, "model"]})", "block_1/(up"},

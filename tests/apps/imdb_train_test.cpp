@@ -127,9 +127,9 @@ TEST_CASE("imdb train: a scheme begins with the folder's weights, and exports wh
 TEST_CASE("imdb says in one line what is wrong with its options") {
   const auto [words, text] = GENERATE(table<Words, std::string>(
       {{{"tran"}, "the command is train, predict or serve. Received: \"tran\". To fix: write tra"},
-       {{"--resume"}, "[--resume] needs the checkpoints to go on from"},
+       {{"--resume"}, "[--resume] needs a folder of checkpoints"},
        {{"--save-every", "3"}, "[--save-every] needs a folder for the checkpoints"},
-       {{"--export", "/dev/null/model"}, "[--export] must lie in a folder you may write to"},
+       {{"--export", "/dev/null/model"}, "[--export] must be in a folder you may write to"},
        {{"--scheme", "all", "--mesh", "batch=2"}, "[--scheme] the three schemes have meshes"},
        {{"train", "--scheme", "modl"}, "--scheme"},
        {{"--max-tokens", "1"}, "--max-tokens"},
@@ -169,8 +169,8 @@ TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
     words.insert(words.end(), other.begin() + 1, other.end());
     const test::ProgramRun run = imdb(with(words));
     CHECK(run.exit_code == 1);
-    CHECK_THAT(run.err, Contains("[--resume] the run is the one that wrote the checkpoint. "
-                                 "Received: " +
+    CHECK_THAT(run.err, Contains("[--resume] the options must be those of the run that wrote the "
+                                 "checkpoint. Received: " +
                                  other[0]));
   }
   // But one that is to last longer goes on.
@@ -199,7 +199,7 @@ TEST_CASE("imdb train: --resume over a damaged checkpoint trains that scheme fro
   const test::ProgramRun run = train({"--history", resumed, "--resume"});
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.err, Contains("damaged") && Contains("step-000015"));
-  CHECK_THAT(run.out, Contains("Going on from " + checkpoints + "/step-000010"));
+  CHECK_THAT(run.out, Contains("Resuming from " + checkpoints + "/step-000010"));
   CHECK(test::read_file(resumed) == test::read_file(whole));
 }
 

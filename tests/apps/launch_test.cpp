@@ -54,11 +54,11 @@ TEST_CASE("a wrong command line is one line", "[launch]") {
       {{"-n", "2", "--ps", "0", "sh"}, "launch: error: [--ps] must be an integer from 1 to 4096."},
       {{"-n", "2", "--evaluator", "sh"}, "launch: error: [--evaluator] is a task beside"},
       {{"-n", "2", "--evaluater", "sh"},
-       "launch: error: [command line] there is no such option. "
+       "launch: error: [command line] every option must be known. "
        "Received: \"--evaluater\". To fix: write --evaluator."},
       {{"-n"}, "launch: error: [-n] must be an integer"},
       {{"--max-restarts=-1", "sh"}, "launch: error: [--max-restarts] must be an integer from 0"},
-      {{"--proceses", "2", "sh"}, "launch: error: [command line] there is no such option."},
+      {{"--proceses", "2", "sh"}, "launch: error: [command line] every option must be known."},
       {{"-n", "2", "--", "mnits"}, "launch: error: [launch] the program is a path,"}};
   for (const auto& [arguments, expected] : cases) {
     const auto run = launch(arguments);

@@ -204,9 +204,10 @@ TEST_CASE("what a Parquet file has not is one line that says where") {
   const auto error = [&](const ParquetOptions& options) {
     return test::error_line([&] { datasets::read_parquet(path, options); });
   };
-  CHECK_THAT(error({}), Contains("trips.parquet, column \"stops\"] a column of numbers, truth "
-                                 "values, times or texts. Received: list<") &&
-                            Contains("To fix: name the other columns in ParquetOptions"));
+  CHECK_THAT(error({}),
+             Contains("trips.parquet, column \"stops\"] a column of numbers, bools, times "
+                      "or texts. Received: list<") &&
+                 Contains("To fix: name the other columns in ParquetOptions"));
   CHECK_THAT(error({.columns = {"from"}}), Contains("column \"from\"] a column of numbers"));
   CHECK_THAT(error({.columns = {"id"}}),
              Contains("column \"id\"] integers below 2^63. Received: larger ones."));

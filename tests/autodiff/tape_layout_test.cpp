@@ -60,7 +60,7 @@ TEST_CASE("a layer before a model-parallel pair costs one all-reduce over model 
   CHECK(log.count(CommOp::all_reduce, "model") == 1);
   CHECK(log.entries().size() == 1);
   const DimMask batch = 1u << mesh().index("batch");
-  for (const DTensor& gradient : gradients) CHECK(gradient.layout().pending_dims() == batch);
+  for (const DTensor& gradient : gradients) CHECK(gradient.layout().partial_dims() == batch);
   CHECK(gradients[0].layout().sharded_dims() == 0);
   CHECK(gradients[1].layout().resolved() == net.up.layout());
   CHECK(gradients[2].layout().resolved() == net.down.layout());
@@ -86,7 +86,7 @@ TEST_CASE("the forward pass of a model-parallel pair costs one all-reduce over m
   const DTensor h = ops::tanh(ops::matmul(net.input, net.first));
   const DTensor y = ops::matmul(ops::relu(ops::matmul(h, net.up)), net.down);
   CHECK(log.entries().empty());
-  CHECK(y.layout().pending_dims() == 1u << mesh().index("model"));
+  CHECK(y.layout().partial_dims() == 1u << mesh().index("model"));
   ops::square(y);
   CHECK(log.count(CommOp::all_reduce, "model") == 1);
   CHECK(log.entries().size() == 1);
@@ -150,7 +150,7 @@ TEST_CASE("the gradient of a Variable stays pending through cast, transpose and 
     gradient = tape.gradient(loss, weight);
   }
   CHECK(log.entries().empty());
-  CHECK(gradient.layout().is_pending());
+  CHECK(gradient.layout().is_partial());
   CHECK(gradient.dtype() == at::kDouble);
   const at::Tensor rows = x.sum(0).view({6, 1}).expand({6, 5}).reshape({3, 10});
   const at::Tensor expected = rows.t().reshape({5, 6});
@@ -210,8 +210,8 @@ TEST_CASE("on_ready is called once a source, as soon as its gradient is complete
       tape.gradient(loss, {net.first, net.up, net.down, unused}, options);
   // The decay was recorded first, so its part of the third gradient comes last.
   CHECK(order == std::vector<size_t>{1, 0, 2});
-  CHECK(seen[0].layout().is_pending());
-  CHECK(seen[1].layout().is_pending());
+  CHECK(seen[0].layout().is_partial());
+  CHECK(seen[1].layout().is_partial());
   std::vector<at::Tensor> expected = net.gradients();
   expected[2] = expected[2] + 2 * net.c;
   for (size_t i = 0; i < 3; ++i) {

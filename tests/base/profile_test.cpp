@@ -217,7 +217,7 @@ TEST_CASE("one profile is taken at a time") {
   Profile first;
   CHECK_THROWS_AS(Profile(), StateError);
   CHECK_THROWS_WITH(Profile(),
-                    "[profile] one is taken at a time. Received: a second one. "
+                    "[profile] only one profile may record at a time. Received: a second one. "
                     "To fix: stop() the first.");
   first.stop();
   CHECK_NOTHROW(Profile());

@@ -69,7 +69,7 @@ TEST_CASE("normalize_axis") {
   CHECK_THROWS_AS(normalize_axis(-4, 3, "sum"), ShapeError);
   CHECK_THROWS_AS(normalize_axis(0, 0, "sum"), ShapeError);
   CHECK_THROWS_WITH(normalize_axis(3, 3, "sum"),
-                    "[sum] axis must lie in [-3, 3). Received: axis 3. "
+                    "[sum] axis must be in [-3, 3). Received: axis 3. "
                     "To fix: name an axis the tensor has.");
 }
 

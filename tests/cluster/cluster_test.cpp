@@ -63,9 +63,9 @@ TEST_CASE("RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
         {"TORCHELASTIC_USE_AGENT_STORE", "True"}},
        "RANK worker 1/2 local 1 h:29501"},
       {{{"RANK", "0"}, {"WORLD_SIZE", "1"}}, "RANK worker 0/1"},
-      {{{"RANK", "0"}}, "[WORLD_SIZE] must be set where RANK is. Received: nothing"},
-      {{{"WORLD_SIZE", "2"}}, "[RANK] must be set where WORLD_SIZE is"},
-      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "[MASTER_ADDR] must be set where RANK is"},
+      {{{"RANK", "0"}}, "[WORLD_SIZE] must be set if RANK is. Received: nothing"},
+      {{{"WORLD_SIZE", "2"}}, "[RANK] must be set if WORLD_SIZE is"},
+      {{{"RANK", "0"}, {"WORLD_SIZE", "2"}}, "[MASTER_ADDR] must be set if RANK is"},
       {rank_values("4", "4"), "[RANK] must be an integer from 0 to 3. Received: \"4\""},
       {rank_values("-1", "4"), "[RANK] must be an integer from 0 to 3. Received: \"-1\""},
       {rank_values("1.0", "4"), "[RANK] must be an integer from 0 to 3"},
@@ -91,14 +91,14 @@ TEST_CASE("DTENSOR_JOBS and DTENSOR_CLIENT_ID", "[cluster]") {
       {miscounted,
        "[DTENSOR_NUM_CLIENTS] must be the number of jobs in DTENSOR_JOBS, 2. Received: 3"},
       {jobs("a:1,b:2", "2"), "[DTENSOR_CLIENT_ID] must be an integer from 0 to 1. Received: \"2\""},
-      {{{"DTENSOR_JOBS", "a:1"}}, "[DTENSOR_CLIENT_ID] must be set where DTENSOR_JOBS is"},
+      {{{"DTENSOR_JOBS", "a:1"}}, "[DTENSOR_CLIENT_ID] must be set if DTENSOR_JOBS is"},
       {jobs("a:1,", "0"), "[DTENSOR_JOBS, job 1] must be a host and a port. Received: \"\""},
       {jobs("a:1,:2", "0"), "[DTENSOR_JOBS, job 1] must be a host and a port"},
-      {jobs("a:1,a:1", "0"), "[DTENSOR_JOBS, job 1] must have an address of its own"},
+      {jobs("a:1,a:1", "0"), "[DTENSOR_JOBS, job 1] must have a unique address"},
       {jobs("a:1,::1:2", "0"), "[DTENSOR_JOBS, job 1] must be a host and a port"},
       {jobs("a:1,b:99999", "0"), "[DTENSOR_JOBS, job 1, port] must be an integer"},
-      {{{"DTENSOR_CLIENT_ID", "1"}}, "[DTENSOR_JOBS] must be set where DTENSOR_CLIENT_ID is"},
-      {{{"DTENSOR_NUM_CLIENTS", "2"}}, "[DTENSOR_JOBS] must be set where DTENSOR_NUM_CLIENTS is"},
+      {{{"DTENSOR_CLIENT_ID", "1"}}, "[DTENSOR_JOBS] must be set if DTENSOR_CLIENT_ID is"},
+      {{{"DTENSOR_NUM_CLIENTS", "2"}}, "[DTENSOR_JOBS] must be set if DTENSOR_NUM_CLIENTS is"},
   });
 }
 
@@ -120,8 +120,8 @@ TEST_CASE("a step of Slurm", "[cluster]") {
       {slurm({{"SLURM_NTASKS", "x"}}), "[SLURM_NTASKS] must be an integer"},
       {slurm({{"SLURM_LOCALID", "-2"}}), "[SLURM_LOCALID] must be an integer"},
       {slurm({{"SLURM_JOB_ID", "a1"}}), "[SLURM_JOB_ID] must be a number"},
-      {nameless, "[SLURM_JOB_ID] must be set where SLURM_PROCID is"},
-      {nowhere, "[SLURM_NODELIST] must be set where SLURM_PROCID is"},
+      {nameless, "[SLURM_JOB_ID] must be set if SLURM_PROCID is"},
+      {nowhere, "[SLURM_NODELIST] must be set if SLURM_PROCID is"},
       {slurm({{"SLURM_NODELIST", "gpu[03"}}), "[SLURM_NODELIST] must be a list of hosts"},
   });
 }

@@ -65,10 +65,10 @@ TEST_CASE("the secret of a job comes from its cluster, a variable or a file", "[
   cluster.insecure = true;
   CHECK(access_of({}, cluster).insecure);
   CHECK_THAT(error_of({{"TESSERA_SECRET", secret}, {"TESSERA_SECRET_FILE", path}}),
-             Contains("[TESSERA_SECRET] is not set beside TESSERA_SECRET_FILE"));
+             Contains("[TESSERA_SECRET] must not be set together with TESSERA_SECRET_FILE"));
   CHECK_THAT(error_of({{"TESSERA_SECRET", "short"}}),
              Contains("[TESSERA_SECRET] a secret has 32 to 4096 characters. Received: 5. To fix: "
-                      "draw one by: openssl rand -hex 32"));
+                      "generate one with: openssl rand -hex 32"));
   CHECK_THAT(error_of({{"TESSERA_INSECURE", "yes"}}), Contains("[TESSERA_INSECURE] must be"));
 }
 
@@ -79,14 +79,15 @@ TEST_CASE("a file of a secret that others may read is refused", "[cluster]") {
   for (const mode_t mode : {0640, 0604, 0620, 0601}) {
     ::chmod(path.c_str(), mode);
     CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", path}}),
-               Contains("[TESSERA_SECRET_FILE] names a file that only its owner") &&
+               Contains("[TESSERA_SECRET_FILE] must name a file that only the user") &&
                    Contains("chmod 600 " + path));
   }
   ::chmod(path.c_str(), 0400);
   CHECK(error_of({{"TESSERA_SECRET_FILE", path}}).empty());
   CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", (folder / "none").string()}}),
              Contains("No such file"));
-  CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", folder.path().string()}}), Contains("names a file"));
+  CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", folder.path().string()}}),
+             Contains("must name a file"));
   write_file((folder / "long").string(), std::string(5000, 's'));
   ::chmod((folder / "long").c_str(), 0600);
   CHECK_THAT(error_of({{"TESSERA_SECRET_FILE", (folder / "long").string()}}),
@@ -96,7 +97,7 @@ TEST_CASE("a file of a secret that others may read is refused", "[cluster]") {
 TEST_CASE("beyond loopback there is a secret, or a word that there is none", "[cluster]") {
   const auto said = [](const std::string& host, const JobAccess& access) {
     try {
-      return check_access("control", "rank 0", host, access);
+      return check_access("coordination", "rank 0", host, access);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
@@ -104,12 +105,14 @@ TEST_CASE("beyond loopback there is a secret, or a word that there is none", "[c
   for (const std::string host : {"127.0.0.1", "::1", "localhost"}) CHECK(said(host, {}).empty());
   CHECK(said("host1", {std::string(32, 's'), false}).empty());
   CHECK(said("host1", {"", true}) ==
-        "Warning: [control] rank 0 listens beyond this host, at host1, without a secret: whoever "
+        "Warning: [coordination] rank 0 listens beyond this host, at host1, without a secret: "
+        "whoever "
         "reaches it may take part");
-  CHECK_THAT(said("10.0.0.7", {}),
-             Contains("[control] rank 0 listens beyond this host, at 10.0.0.7, only for those that "
-                      "know the secret of the job. Received: no secret. To fix: ") &&
-                 Contains("TESSERA_SECRET_FILE") && Contains("--insecure"));
+  CHECK_THAT(
+      said("10.0.0.7", {}),
+      Contains("[coordination] rank 0 needs a secret to listen beyond this host, at 10.0.0.7. "
+               "Received: no secret. To fix: ") &&
+          Contains("TESSERA_SECRET_FILE") && Contains("--insecure"));
 }
 
 TEST_CASE("proofs are HMAC-SHA256 of texts that cannot be mistaken for others", "[cluster]") {

@@ -49,7 +49,7 @@ int ranks_of(const Owners& owner) { return *std::max_element(owner.begin(), owne
 /// Runs the test for every kind of channel and every group.
 void on_all_groups(
     const std::function<void(const Owners&, int, const std::shared_ptr<Engine>&)>& test) {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     for (const Owners& owner : shapes) {
       INFO(name << " with " << owner.size() << " members on " << ranks_of(owner) << " ranks");
       CHECK_NOTHROW(run_engines(make, ranks_of(owner),
@@ -77,7 +77,7 @@ TEST_CASE("engine: all_reduce gives every rank what one process gets") {
 }
 
 TEST_CASE("engine: all_reduce of every dtype, shape and stride") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 3, [](int rank, const auto& engine) {
       const Group group = group_of({0, 1, 2}, rank);
@@ -101,7 +101,7 @@ TEST_CASE("engine: all_reduce of every dtype, shape and stride") {
 }
 
 TEST_CASE("engine: sums are the same bits on every rank, and parts stay as they are") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     Tensors outs(4);
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 4, [&](int rank, const auto& engine) {

@@ -47,13 +47,13 @@ std::string error_of(const std::function<void()>& call) {
 }  // namespace
 
 TEST_CASE("engine: an abort frees every rank at once and stays") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     for (int64_t count : {10, 3000000}) {
       INFO(name << " " << count);
       std::vector<std::string> errors(3);
       std::atomic<double> longest{0};
-      run_channels(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
-        const auto engine = channel_engine(std::move(channel));
+      run_transports(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
+        const auto engine = make_p2p_engine(std::move(channel));
         std::thread control([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
           const auto start = Clock::now();
@@ -90,17 +90,17 @@ TEST_CASE("engine: an abort frees every rank at once and stays") {
 }
 
 TEST_CASE("engine: a rank that is gone is named") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     std::vector<std::string> errors(3);
-    run_channels(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
+    run_transports(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
       if (rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
         channel->abort("gone");
         return;
       }
       if (rank == 2) return;
-      const auto engine = channel_engine(std::move(channel));
+      const auto engine = make_p2p_engine(std::move(channel));
       errors[0] = error_of([&] {
         at::Tensor out;
         wait(engine->all_reduce(group_of({0, 1}, 0), Reduce::sum, {at::ones({400000})}, out));
@@ -111,12 +111,12 @@ TEST_CASE("engine: a rank that is gone is named") {
 }
 
 TEST_CASE("engine: what is sent for one call is never taken for another") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     std::vector<std::string> errors(2);
     std::barrier<> both(2);
-    CHECK_NOTHROW(run_channels(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
-      const auto engine = channel_engine(std::move(channel));
+    CHECK_NOTHROW(run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
+      const auto engine = make_p2p_engine(std::move(channel));
       at::Tensor out;
       const Group group = group_of({0, 1}, rank);
       engine->set_call(7);
@@ -140,11 +140,11 @@ TEST_CASE("engine: what is sent for one call is never taken for another") {
 }
 
 TEST_CASE("engine: sizes that differ exchange nothing and end nothing") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     std::barrier<> both(2);
-    CHECK_NOTHROW(run_channels(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
-      const auto engine = channel_engine(std::move(channel));
+    CHECK_NOTHROW(run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
+      const auto engine = make_p2p_engine(std::move(channel));
       at::Tensor out;
       const WorkPtr work = engine->all_reduce(group_of({0, 1}, rank), Reduce::sum,
                                               {at::ones({rank ? 5 : 500000})}, out);

@@ -16,7 +16,7 @@ using namespace tessera::detail;
 using namespace tessera::test;
 
 TEST_CASE("engine: collectives under way end in any order of waits, and without any") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 2, [](int rank, const auto& engine) {
       const Group group = group_of({0, 1}, rank);
@@ -45,7 +45,7 @@ TEST_CASE("engine: collectives under way end in any order of waits, and without 
 }
 
 TEST_CASE("engine: groups of some ranks do not wait for the others") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 4, [](int rank, const auto& engine) {
       const int row = rank / 2 * 2;
@@ -66,7 +66,7 @@ TEST_CASE("engine: groups of some ranks do not wait for the others") {
 }
 
 TEST_CASE("engine: a local group stays in its process") {
-  for (const auto& [name, make] : channel_kinds()) {
+  for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 2, [](int rank, const auto& engine) {
       if (rank == 1) return;

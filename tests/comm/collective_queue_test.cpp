@@ -123,7 +123,7 @@ TEST_CASE("whatever a collective throws on the queue's thread is whoever waits' 
   // Not the first: the thread runs it.
   const WorkPtr odd = queue->push(std::make_unique<Task>([] {}, [] { throw 7; }), false);
   while (!odd->done()) std::this_thread::sleep_for(1ms);
-  CHECK_THAT(error_of(*odd), Contains("[nothing] a collective runs to its end"));
+  CHECK_THAT(error_of(*odd), Contains("[nothing] a collective completes"));
   CHECK_THROWS_AS(queue->push(std::make_unique<Task>(), false), CommError);
   queue->close();
 }
@@ -142,15 +142,15 @@ TEST_CASE("an exception while the error of a collective is told is whoever waits
 }
 
 TEST_CASE("what a reader throws is thrown to its owner, whichever thread moved the message") {
-  test::MakeChannel make;
-  for (const auto& [name, made] : test::channel_kinds()) {
+  test::MakeTransport make;
+  for (const auto& [name, made] : test::transport_kinds()) {
     if (name == "shared memory") make = made;
   }
   REQUIRE(make);
   constexpr int rounds = 200;
   constexpr size_t bytes = 64 << 10;
   int misplaced = 0, told = 0, by_other = 0;
-  test::run_channels(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
+  test::run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
     std::vector<std::byte> data(bytes);
     for (uint64_t round = 0; round < rounds; ++round) {
       const uint64_t tag = 10 * round;

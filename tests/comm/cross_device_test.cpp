@@ -97,8 +97,8 @@ TEST_CASE("cross device: NCCL gives way on CPUs, with one warning at most") {
 
 TEST_CASE("cross device: what is refused") {
   CHECK_THROWS_WITH(NcclAllReduce(-1),
-                    "[NcclAllReduce] num_packs is not negative. Received: -1. To fix: pass into "
-                    "how many pieces a value is cut.");
+                    "[NcclAllReduce] num_packs is not negative. Received: -1. To fix: pass "
+                    "the number of packs that a value is split into.");
   CHECK_THROWS_AS(cross_device_communicator(ReductionToOneDevice("tpu:0"), virtual_cpus(1)),
                   MeshError);
   const auto tree = cross_device_communicator(HierarchicalCopyAllReduce(), virtual_cpus(2));

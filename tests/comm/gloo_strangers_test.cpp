@@ -82,7 +82,7 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
   std::vector<FileDescriptor> connections;
   std::mutex mutex;
   int sums = 0;
-  run_channels(
+  run_transports(
       [&](int rank, int size, const auto& gather) {
         bool first = true;
         return gloo_transport({.rank = rank,
@@ -100,7 +100,7 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
       3,
       [&](int, std::unique_ptr<Transport> channel) {
         const c10::InferenceMode inference;
-        const auto engine = channel_engine(std::move(channel));
+        const auto engine = make_p2p_engine(std::move(channel));
         at::Tensor out;
         wait(engine->all_reduce(group_of({0, 1, 2}, engine->rank()), Reduce::sum,
                                 {at::full({100000}, engine->rank() + 1.)}, out));
@@ -116,7 +116,7 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
 TEST_CASE("a rank that knows another secret is not connected with, and named") {
   std::vector<std::string> errors(2);
   try {
-    run_channels(
+    run_transports(
         [&](int rank, int size, const auto& gather) {
           try {
             return gloo_transport({.rank = rank,

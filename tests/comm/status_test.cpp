@@ -93,16 +93,16 @@ TEST_CASE("the word tells the rows of all next batches and whether they are alik
     StepStatus word;
     word.set_next_batch(8, 77);
     word.exchange(mesh);
-    expect(word.min_rows() == 8 && word.max_rows() == 8 && word.same_form(), "alike");
+    expect(word.min_rows() == 8 && word.max_rows() == 8 && word.same_signature(), "alike");
     word.clear();
     word.set_next_batch(rank == 1 ? 0 : 5 + rank, 77);
     word.exchange(mesh);
-    expect(word.min_rows() == 0 && word.max_rows() == 7 && word.same_form(), "of other rows");
+    expect(word.min_rows() == 0 && word.max_rows() == 7 && word.same_signature(), "of other rows");
     word.clear();
     // Half of all hashes are negative.
     word.set_next_batch(5, rank == 2 ? ~size_t(0) : 3);
     word.exchange(mesh);
-    expect(word.min_rows() == 5 && !word.same_form(), "of another form");
+    expect(word.min_rows() == 5 && !word.same_signature(), "of another form");
   }));
 }
 
@@ -169,7 +169,7 @@ TEST_CASE("ranks are named in lists") {
   CHECK(rank_names(std::vector<int>{1}) == "rank 1");
   CHECK(rank_names(std::vector<int>{0, 2}) == "ranks 0 and 2");
   CHECK(rank_names(std::vector<int>{0, 2, 3}) == "ranks 0, 2 and 3");
-  CHECK(said_by({"a", "b", "a"}) == "a on ranks 0 and 2; b on rank 1");
+  CHECK(group_by_text({"a", "b", "a"}) == "a on ranks 0 and 2; b on rank 1");
 }
 
 }  // namespace status_test

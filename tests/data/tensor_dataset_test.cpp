@@ -81,7 +81,7 @@ TEST_CASE("take() gives the first rows and shares the memory") {
   CHECK(difference(head.get(std::vector<int64_t>{2, 0}).x[0], pick(x, {2, 0})) == "");
   CHECK_THROWS_WITH(head.get(std::vector<int64_t>{3}), Contains("[mine] a row number lies in"));
   CHECK(data.take(0).size() == 0);
-  CHECK_THROWS_WITH(data.take(6), Contains("[mine] take() gives 0 to 5 rows. Received: 6"));
+  CHECK_THROWS_WITH(data.take(6), Contains("[mine] take() returns 0 to 5 rows. Received: 6"));
   CHECK_THROWS_AS(data.take(-1), ConfigError);
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("tensors that make no dataset are refused by name") {
   CHECK_THROWS_WITH(TensorDataset(numbers({3, 2}).to_sparse()), Contains("dense tensors"));
   CHECK_THROWS_WITH(TensorDataset(numbers({3, 2}), numbers({4}), "mine"),
                     Contains("[mine, y] all tensors of a dataset have equally many rows. "
-                             "Received: 4 rows, and 3 of the first input."));
+                             "Received: 4 rows, but 3 in the first input."));
   CHECK_THROWS_WITH(TensorDataset({.x = {numbers({3, 2}), numbers({2, 2})}}),
                     Contains("[data, x[1]]"));
   CHECK_THROWS_WITH(TensorDataset({.x = {numbers({3, 2})}, .sample_weight = {numbers({1})}}),

@@ -124,7 +124,7 @@ TEST_CASE("Fashion-MNIST is read from its own folder, and MNIST's files are not 
   const std::string error = test::error_line([] { datasets::fashion_mnist(); });
   CHECK_THAT(error, Contains("[fashion_mnist] its files in ") &&
                         Contains((folder / "fashion_mnist").string()) &&
-                        Contains("put train-images-idx3-ubyte.gz and its like there"));
+                        Contains("put train-images-idx3-ubyte.gz and the other files there"));
   std::filesystem::create_directories(folder / "fashion_mnist");
   test::write_mnist(folder / "fashion_mnist", 7, 3);
   const MnistDataset train = datasets::fashion_mnist({.flatten = true});

@@ -143,7 +143,7 @@ TEST_CASE("without files the reviews are synthetic, and say so") {
   CHECK(train->name() == "imdb (synthetic)");
   CHECK(train->size() == 50);
   CHECK(train->announcement() ==
-        "imdb (synthetic): 50 procedural train reviews, for want of files in " +
+        "imdb (synthetic): 50 procedural train reviews, as no files were found in " +
             none.folder.path().string() + ", " + (none.folder / "none/tessera/imdb").string() +
             "; name the folder of the IMDB files with --data-dir or $TESSERA_DATA");
   CHECK_THROWS_AS(datasets::imdb({.size = 50, .synthetic = false}), FileError);

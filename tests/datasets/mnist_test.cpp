@@ -117,7 +117,7 @@ TEST_CASE("synthetic digits warn unless they are asked for, and can be refused")
   CHECK(heard.lines() == 1);
   CHECK_THROWS_WITH(datasets::mnist({.size = 50, .synthetic = false}),
                     Contains("[mnist] the files of the data set are there. Received: mnist "
-                             "(synthetic): 50 procedural train images, for want of files"));
+                             "(synthetic): 50 procedural train images, as no files were found"));
 }
 
 TEST_CASE("without files the digits are synthetic, and say so") {

@@ -73,7 +73,7 @@ TEST_CASE("both subsets of texts are those of two calls") {
   const auto error = [&](const TextFolderOptions& wrong) {
     return test::error_line([&] { datasets::text_subsets_from_directory(folder.path(), wrong); });
   };
-  CHECK_THAT(error({}), Contains("a validation_split, which cuts the data in two. Received: 0."));
+  CHECK_THAT(error({}), Contains("a validation_split for two subsets. Received: 0."));
   CHECK_THAT(error(options), Contains("both subsets. Received: subset \"validation\"."));
 }
 

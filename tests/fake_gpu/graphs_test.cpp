@@ -32,7 +32,7 @@ using Graph = std::unique_ptr<GpuGraph>;
 /// What a stream does while it is the thread's own.
 Graph recorded(const std::function<void()>& work) {
   const c10::StreamGuard guard(recording());
-  Graph graph = record_graph(recording());
+  Graph graph = capture_graph(recording());
   work();
   graph->end();
   return graph;
@@ -181,19 +181,19 @@ TEST_CASE("what CUDA cannot record is refused, and ends the recording") {
       {"not recorded", [&] { elsewhere.block(recording()); }},
       {"not recorded", [&] { before.block(recording()); }},
       {"copy between GPUs", [&] { x.copy_(there); }},
-      {"the stream records", [] { record_graph(recording()); }},
-      {"the host waits", [] { record_graph(other()); }},
+      {"the stream records", [] { capture_graph(recording()); }},
+      {"the host waits", [] { capture_graph(other()); }},
   };
   for (const auto& [what, work] : refused) {
     CAPTURE(what);
     const c10::StreamGuard guard(recording());
-    const Graph graph = record_graph(recording());
+    const Graph graph = capture_graph(recording());
     CHECK_THROWS_WITH(work(), Contains(what));
     CHECK_THROWS_WITH(graph->end(), Contains("[GpuGraph]") && Contains("Received: "));
-    CHECK_THROWS_WITH(graph->replay(recording()), Contains("call end() before"));
+    CHECK_THROWS_WITH(graph->replay(recording()), Contains("call end() first"));
     CHECK(x.add(1).cpu().equal(at::full({3}, 2)));
   }
-  CHECK_THROWS_WITH(record_graph(c10::Stream(c10::Stream::DEFAULT, device(0))),
+  CHECK_THROWS_WITH(capture_graph(c10::Stream(c10::Stream::DEFAULT, device(0))),
                     Contains("a default stream"));
   // An event outlives its recording.
   std::optional<c10::Event> late;
@@ -207,7 +207,7 @@ TEST_CASE("a recording that is given up leaves nothing") {
   const c10::StreamGuard guard(recording());
   const at::Tensor x = full(1);
   {
-    const Graph graph = record_graph(recording());
+    const Graph graph = capture_graph(recording());
     x.add_(1);
   }
   CHECK(x.add(1).cpu().equal(at::full({3}, 2)));
@@ -242,7 +242,7 @@ TEST_CASE("the imitated NCCL says that it does not record") {
   const c10::InferenceMode inference;
   const c10::StreamGuard guard(other());
   const at::Tensor x = full(1);
-  const Graph graph = record_graph(other());
+  const Graph graph = capture_graph(other());
   at::Tensor sum;
   CHECK_THROWS_WITH(rank.engine->all_reduce(rank.everyone(), Reduce::sum, {x}, sum),
                     Contains("[NCCL]") && Contains("the stream records"));

@@ -307,8 +307,8 @@ TEST_CASE("memory that was uploaded to is not used again before it was read") {
   const c10::InferenceMode inference;
   const at::Tensor ones = at::ones({1000}), twos = at::full({1000}, 2.0F);
   std::optional<Download> late;
-  late.emplace(uploaded(ones, device(0), /*kept=*/true));
-  const at::Tensor next = uploaded(twos, device(0), /*kept=*/true);
+  late.emplace(upload(ones, device(0), /*kept=*/true));
+  const at::Tensor next = upload(twos, device(0), /*kept=*/true);
   // The upload comes first, as it may.
   gpu(0).upload.synchronize();
   CHECK(difference(late->get(), ones, 0, 0) == "");

@@ -92,7 +92,7 @@ TEST_CASE("a table that follows from shapes is made once for a GPU, and not all 
       ++made;
       return at::arange(count, at::kDouble);
     };
-    return shape_table("op", {count}, x_options().dtype(dtype), make);
+    return cached_table("op", {count}, x_options().dtype(dtype), make);
   };
   CHECK(table(3, at::kFloat).cpu().equal(at::arange(3, at::kFloat)));
   table(3, at::kFloat);

@@ -127,7 +127,7 @@ TEST_CASE("an error that NCCL meets in the background is told in one line") {
   });
   fake_nccl::fail_at(-1, -1);
   const std::string line =
-      "[nccl] NCCL carries out what it is asked for. Received: remote process exited or there was "
+      "[nccl] NCCL calls succeed. Received: remote process exited or there was "
       "a network error, planted by a test. To fix: set NCCL_DEBUG=WARN to see more.";
   CHECK(said[1] == line);
   CHECK_THAT(said[0], Contains("the communicator was aborted. Received: rank 1: " + line));

@@ -69,7 +69,7 @@ TEST_CASE("a mesh that does not fit on the machine's GPUs says what would") {
       test::error_line([] {
         create_distributed_mesh({{"batch", 2}}, {.virtual_devices = 0});
       }),
-      Contains("each GPU has one device of the mesh at least") && Contains("virtual_devices 0"));
+      Contains("each GPU has at least one device of the mesh") && Contains("virtual_devices 0"));
   CHECK_THAT(test::error_line([] { gpu(2); }),
              Contains("this process may use 2 GPUs") && Contains("cuda:2"));
 }

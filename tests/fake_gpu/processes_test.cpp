@@ -80,7 +80,7 @@ TEST_CASE("an error in a process's NCCL ends all processes with a line that name
     for (const RankEnd& end : mnist(2, {}, {{"TESSERA_FAKE_NCCL_FAILS", group}})) {
       CAPTURE(group, end.out, end.err);
       CHECK(end.exit_code == 3);
-      CHECK_THAT(end.err, Contains("NCCL carries out what it is asked for. Received: remote"));
+      CHECK_THAT(end.err, Contains("NCCL calls succeed. Received: remote"));
       CHECK(std::count(end.err.begin(), end.err.end(), '\n') == 1);
     }
   }

@@ -45,7 +45,7 @@ TEST_CASE("a write of which any call fails says truly whether the old file is th
     CAPTURE(at, calls[at - 1].name, calls[at - 1].path);
     write_file(path, "old");
     const std::string text = write_error(path, {.at = static_cast<int>(at), .error = EIO});
-    const bool says_new = text.find("new file, which is in place") != std::string::npos;
+    const bool says_new = text.find("new file was written") != std::string::npos;
     in_place += says_new;
     CHECK(read_file(path) == (text.empty() || says_new ? "new" : "old"));
     if (!text.empty()) CHECK_THAT(text, Contains("[" + path + "]") && Contains(std::strerror(EIO)));

@@ -189,26 +189,26 @@ REFUSED = {
     "a name that leads to an external link": (slash(EXTERNAL), "/sub/x: a name with a \"/\""),
     "a name that leads to a soft link": (slash(h5py.SoftLink("/")), "a name with a \"/\""),
     "a virtual dataset": (file(lambda f: virtual(f, (4,), None)),
-                          "/x: its data lie in other datasets"),
+                          "/x: its data are in other datasets"),
     # Of a version of the format that earlier libraries do not know.
     "a virtual dataset without end": (
         file(lambda f: virtual(f, (4,), (None,)), libver="latest"), "/x: "),
     "a virtual dataset of the same file": (file(virtual_here),
-                                           "/x: its data lie in other datasets"),
+                                           "/x: its data are in other datasets"),
     "data in another file": (
         file(lambda f: f.create_dataset("x", (4,), "f4", external=[("/etc/hostname", 0, 16)])),
-        "/x: its data lie in other files"),
+        "/x: its data are in other files"),
     "data in several other files": (
         file(lambda f: f.create_dataset("x", (4,), "f4",
                                         external=[("a", 0, 8), ("/dev/zero", 8, 8)])),
-        "/x: its data lie in other files"),
+        "/x: its data are in other files"),
     "a group in itself": (file(lambda f: f.__setitem__("x", f["/"])),
-                          "/x: a group lies in two places"),
+                          "/x: a group with two paths"),
     "a group in two places": (file(lambda f: [f.create_group("g"), f.__setitem__("x", f["g"])]),
-                              "a group lies in two places"),
+                              "a group with two paths"),
     "groups in a circle": (
         file(lambda f: [f.create_group("a/b"), f["a/b"].__setitem__("c", f["a"])]),
-        "a group lies in two places"),
+        "a group with two paths"),
     "a type": (file(lambda f: f.__setitem__("x", np.dtype("f4"))),
                "/x: neither a group nor a dataset"),
     "70 groups deep": (file(deep), "groups nest deeper than 64"),
@@ -216,15 +216,15 @@ REFUSED = {
         file(lambda f: f.create_dataset("x", (2**40, 2**40), "f4", chunks=(1, 1))), "x"),
     "a tebibyte that is not there": (
         file(lambda f: f.create_dataset("x", (2**38,), "f4", chunks=(1,))),
-        "more than a thousand times the bytes that are stored of it"),
+        "more than a thousand times its stored bytes"),
     "extents beyond the file": (
         larger(file(lambda f: dataset(f, data=numbers(shape=(5, 7)))), (5, 7), (5, 2**33)), "x"),
     "a filter that nobody has": (
         file(lambda f: dataset(f, chunks=(2, 3), compression="lzf")), "x"),
     "a text in many elements": (same_texts(), "names and attributes longer than the file"),
-    "no HDF5": (b"PK\3\4" + bytes(600), "not a file of HDF5"),
-    "nothing": (b"", "not a file of HDF5"),
-    "the first bytes alone": (b"\x89HDF\r\n\x1a\n" + bytes(100), "not a file of HDF5"),
+    "no HDF5": (b"PK\3\4" + bytes(600), "not an HDF5 file"),
+    "nothing": (b"", "not an HDF5 file"),
+    "the first bytes alone": (b"\x89HDF\r\n\x1a\n" + bytes(100), "not an HDF5 file"),
 }
 
 

@@ -51,7 +51,7 @@ TEST_CASE("recorded work of a GPU, replayed on new numbers, is the same as done 
     stream.synchronize();
   }
   recorded.input.fill_(1000);
-  const std::unique_ptr<GpuGraph> graph = record_graph(stream);
+  const std::unique_ptr<GpuGraph> graph = capture_graph(stream);
   recorded.run();
   graph->end();
   const void* const place = recorded.y.const_data_ptr();

@@ -177,7 +177,7 @@ TEST_CASE("one input's mask in a list of Keras' takes off the others' own, which
   const SymbolicTensor plain = Embedding(5, 3, {.name = "plain"})(ids);
   const Attention scores({.name = "scores"});
   CHECK_THROWS_WITH(Functional({ids, m}, {scores({words, plain.with_mask(m)})}).to_json(),
-                    Contains("[Attention scores]") && Contains("input 0 with a mask of its own"));
+                    Contains("[Attention scores]") && Contains("input 0 with only its own mask"));
   const Functional model({ids, m}, {scores({plain, words.with_mask(m)})}, {.name = "model"});
   Json json = parse_json(model.to_json(), "model");
   CHECK(model_from_config(json).to_json() == model.to_json());
@@ -199,7 +199,7 @@ TEST_CASE("masks that nothing would read are refused in one line") {
   Json json = serialize_layer(Functional({x, m}, {masked_lstm(x, m)}).model());
   Json& call = json["config"]["layers"].back()["inbound_nodes"][0];
   call["kwargs"]["mask"]["config"]["keras_history"][0] = "nothing";
-  CHECK_THROWS_WITH(model_from_config(json), Contains("\"lstm\" on tensors that nothing makes"));
+  CHECK_THROWS_WITH(model_from_config(json), Contains("\"lstm\" on tensors that no call outputs"));
   call["kwargs"] = {{"flags", true}};
   CHECK_THROWS_WITH(model_from_config(json),
                     Contains("kwargs.flags") && Contains("\"flags\" of LSTM"));

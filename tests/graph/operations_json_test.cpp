@@ -34,8 +34,9 @@ TEST_CASE("what Keras' JSON says by operations, names, arrays and dicts is read"
 
 TEST_CASE("operations that are not read are refused by their names") {
   const auto refusal = [](size_t i) { return [i] { read_model(cases("refused")[i]); }; };
-  CHECK_THROWS_WITH(refusal(0)(), Contains("layers[1]] an operation that is known here. Received: "
-                                           "\"Sort\" of keras.src.ops.numpy, named \"sort\""));
+  CHECK_THROWS_WITH(refusal(0)(),
+                    Contains("layers[1]] the operation must be one that Tessera has. Received: "
+                             "\"Sort\" of keras.src.ops.numpy, named \"sort\""));
   CHECK_THROWS_WITH(refusal(1)(), Contains("Pad pad: mode] the value must be \"constant\". "
                                            "Received: \"reflect\"") &&
                                       Contains("layers[1].inbound_nodes[0]"));

@@ -325,7 +325,7 @@ TEST_CASE("an operation is no layer of the model") {
   CHECK(names == std::vector<std::string>{"x", "dense"});
   CHECK(model->sublayers().size() == 4);
   CHECK(model.get_layer(1)->name() == "dense");
-  CHECK_THROWS_WITH(model.get_layer("add"), Contains("the layer is one of the model's"));
+  CHECK_THROWS_WITH(model.get_layer("add"), Contains("the layer must be one of the model's"));
   CHECK(model.weights().size() == 2);
   CHECK_THAT(model_to_dot(model.model()), Contains("Multiply"));
   // Functions of ops are still found where one of tensors is meant.
@@ -339,8 +339,8 @@ TEST_CASE("parts of tensors are spelled as in Python, and others are refused") {
   CHECK((x[{":", "None", 2}].shape() == Shape{-1, 1, 6}));
   CHECK((x[{":", "1::2"}].shape() == Shape{-1, 2, 6}));
   CHECK_THROWS_WITH((x[{":", "one"}]), Contains("\"...\" or \"None\". Received: \"one\""));
-  CHECK_THROWS_WITH((x[{":", 4}]), Contains("a place on an axis of 4. Received: 4"));
-  CHECK_THROWS_WITH((x[{0, 0, 0, 0}]), Contains("at most 3 places and slices"));
+  CHECK_THROWS_WITH((x[{":", 4}]), Contains("an index of an axis of extent 4. Received: 4"));
+  CHECK_THROWS_WITH((x[{0, 0, 0, 0}]), Contains("at most 3 indices and slices"));
 }
 
 TEST_CASE("operations on what does not fit are refused") {
@@ -354,9 +354,9 @@ TEST_CASE("operations on what does not fit are refused") {
   CHECK((ops::cast(x, at::kHalf) * 0.5).dtype() == at::kHalf);
   CHECK(ops::greater(x, 0).dtype() == at::kBool);
   const Input long_one({int64_t(1) << 31}, {.name = "long_one"});
-  CHECK_THROWS_WITH(ops::unstack(long_one, 1), Contains("at most 1048576 parts of an axis"));
-  CHECK_THROWS_WITH(ops::split(long_one, int64_t(1) << 31, 1), Contains("at most 1048576 parts"));
-  CHECK_THROWS_WITH((long_one[{":", "::2"}]), Contains("at most 1048576 parts"));
+  CHECK_THROWS_WITH(ops::unstack(long_one, 1), Contains("at most 1048576 slices of an axis"));
+  CHECK_THROWS_WITH(ops::split(long_one, int64_t(1) << 31, 1), Contains("at most 1048576 slices"));
+  CHECK_THROWS_WITH((long_one[{":", "::2"}]), Contains("at most 1048576 slices"));
 }
 
 }  // namespace operations_test

@@ -114,7 +114,7 @@ TEST_CASE("a missing or damaged checkpoint changes nothing") {
   const std::string missing = refused<FileError>(model, folder / "none");
   CAPTURE(missing);
   CHECK(has(missing, folder / "none"));
-  CHECK(has(missing, "name a folder that save() wrote"));
+  CHECK(has(missing, "pass a folder that save() wrote"));
   Checkpoint(model).save(path);
   test::fill(model, 2);
   for (const auto& file : std::filesystem::directory_iterator(path)) {

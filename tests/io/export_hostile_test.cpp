@@ -209,12 +209,11 @@ TEST_CASE("a model whose sample needs more memory than there is is refused befor
   };
   CHECK(enlarged(UpSampling1D(2, {.name = "up"}), "size", 3) == "");
   CHECK_THAT(enlarged(UpSampling1D(2, {.name = "up"}), "size", 2000000000),
-             Contains("config.json] values of the sample's call hold at most") &&
-                 Contains("Received: (256, 2, 2000000000, 1) of layer up, with which there would "
-                          "be 3.73 TB") &&
-                 Contains("To fix: export a smaller model, or allow more"));
+             Contains("config.json] activations of the sample take at most") &&
+                 Contains("Received: (256, 2, 2000000000, 1) of layer up, a total of 3.73 TB") &&
+                 Contains("To fix: export a smaller model, or raise max_activation_bytes"));
   CHECK_THAT(enlarged(ZeroPadding1D(1, {.name = "pad"}), "padding", 2000000000),
-             Contains("Received: (256, 4000000002, 1) of layer pad, with which"));
+             Contains("Received: (256, 4000000002, 1) of layer pad, a total of"));
 }
 
 TEST_CASE("what a call may hold is an option, and counts what layers do inside") {
@@ -227,7 +226,7 @@ TEST_CASE("what a call may hold is an option, and counts what layers do inside")
   load_export(folder / "e", {.max_activation_bytes = 1 << 20});
   // The scores are 2 x 64 x 64 numbers; its inputs and outputs are not an eighth of that.
   CHECK_THROWS_WITH(load_export(folder / "e", {.max_activation_bytes = 30000}),
-                    Contains("hold at most 29.30 KB") && Contains("Received: (1, 2, 8, 8, 8, 8)") &&
+                    Contains("take at most 29.30 KB") && Contains("Received: (1, 2, 8, 8, 8, 8)") &&
                         Contains("of layer attention"));
 }
 

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"

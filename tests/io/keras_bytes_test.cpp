@@ -59,7 +59,7 @@ TEST_CASE("of a file of 64 MB four processes read their own bytes, and send none
       CommLog log;
       {
         const CommLogScope scope(log);
-        take_weights(model.model(), store, {});
+        load_keras_weights(model.model(), store, {});
       }
       test::expect(store.bytes_read() == shard_bytes(model),
                    str(store.bytes_read(), " bytes of ", store.path()));

@@ -134,7 +134,7 @@ TEST_CASE("what takes texts in a model of Keras is loaded by itself, with its vo
   CHECK(kinds.get_vocabulary() == std::vector<std::string>{"[UNK]", "drama", "comedy"});
   CHECK_THROWS_WITH(load_text_layer(path), Contains("one layer that takes texts") &&
                                                Contains("\"words\", \"kinds\"") &&
-                                               Contains("name one of them"));
+                                               Contains("pass one of these names"));
   CHECK_THROWS_WITH(load_text_layer(path, "word"), Contains("a layer that takes texts, \"word\""));
 
   const test::TempFolder folder;

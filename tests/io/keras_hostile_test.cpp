@@ -153,7 +153,7 @@ TEST_CASE("archives of models that were made to harm are refused") {
        {"../x", "/tmp/x", "assets/../../x", "assets\\..\\x", "assets//x", "..", "assets/x\n"}) {
     CAPTURE(name);
     CHECK_THAT(hostile.with({.name = name, .text = "x"}),
-               Contains("names of files in the archive's folder"));
+               Contains("names inside the archive's folder"));
   }
   CHECK_THAT(hostile.with({.name = "assets/l", .text = "/etc", .mode = S_IFLNK | 0777}),
              Contains("\"assets/l\", a link or device"));
@@ -180,7 +180,7 @@ TEST_CASE("archives of models that were made to harm are refused") {
   CHECK_THAT(hostile.instead(weights), Contains("encrypted"));
   weights = hostile.entry("model.weights.h5");
   weights.text.resize(weights.text.size() - 8);
-  CHECK_THAT(hostile.instead(weights), Contains("not a file of HDF5"));
+  CHECK_THAT(hostile.instead(weights), Contains("not an HDF5 file"));
 }
 
 TEST_CASE("a configuration runs nothing, opens nothing and names nothing but layers") {

@@ -116,8 +116,8 @@ TEST_CASE("layers as activations compute and are written as in Keras") {
                                    {"class_name": "LeakyRelu", "config": {}}}})",
                                    "dense"),
                         JsonPath("dense")),
-      "[dense: config.activation] the name is that of a known layer class. Received: "
-      "\"LeakyRelu\". To fix: write \"LeakyReLU\", or make a class of your own known by "
+      "[dense: config.activation] the layer class must be registered. Received: "
+      "\"LeakyRelu\". To fix: write \"LeakyReLU\", or register your own class with "
       "register_layer().");
 }
 
@@ -127,11 +127,12 @@ TEST_CASE("batches of a fixed size, and states between calls, are Keras'") {
   CHECK(model->config().at("layers")[0].at("config").at("batch_shape") == Json({4, 3, 2}));
   CHECK_THROWS_WITH(
       model.predict(TensorDataset(at::zeros({5, 3, 2}), at::zeros({5, 1})), {.batch_size = 4}),
-      Contains("a batch of shape (4, 3, 2). Received: (1, 3, 2)"));
+      Contains("the input must have shape (4, 3, 2). Received: (1, 3, 2)"));
   const Input fixed({3, 2}, {.batch_size = 4});
   CHECK(fixed.shape() == Shape{4, 3, 2});
-  CHECK_THROWS_WITH(Input({3}, {.name = "x", .batch_size = 0}),
-                    Contains("[Input x] batch_size is at least 1, or -1 for any. Received: 0"));
+  CHECK_THROWS_WITH(
+      Input({3}, {.name = "x", .batch_size = 0}),
+      Contains("[Input x] batch_size must be at least 1, or -1 for any. Received: 0"));
 }
 
 TEST_CASE("models in TimeDistributed compute and are kept as in Keras") {

@@ -25,7 +25,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-constexpr uint64_t most_bytes = 1 << 20;
+constexpr uint64_t max_bytes = 1 << 20;
 
 ModelHandle loaded(const std::string& name) {
   const TempFolder folder;
@@ -47,7 +47,7 @@ std::string differs(const std::vector<double>& losses, const Json& expected, dou
 
 Json config_in(const std::string& path) {
   const ZipArchive archive(path);
-  return Json::parse(archive.read(*archive.find("config.json"), most_bytes));
+  return Json::parse(archive.read(*archive.find("config.json"), max_bytes));
 }
 
 /// What both say: functions by their names, without dtypes of metrics, and without the arguments
@@ -220,16 +220,17 @@ TEST_CASE("load_weights takes the optimizer's variables, if it is of the same ki
   {
     const Warnings warnings;
     other.load_weights(path);
-    CHECK(warnings.text() == str("Warning: ", path,
-                                 ": the variables of the optimizer \"adam\" are left new: it has ",
-                                 "10, the file 14\n"));
+    CHECK(warnings.text() ==
+          str("Warning: ", path,
+              ": the variables of the optimizer \"adam\" keep their initial values: it has ",
+              "10, the file 14\n"));
   }
   CHECK(other->optimizer()->steps() == 0);
   CHECK(loss_of(other, data) == Approx(loss_of(same, data)).epsilon(0.5));
   {
     const Warnings warnings;
     other.load_weights(path);
-    CHECK_THAT(warnings.text(), Contains("are left as they are: it has 10, the file 14"));
+    CHECK_THAT(warnings.text(), Contains("keep their values: it has 10, the file 14"));
   }
   CHECK(other->optimizer()->steps() == 1);
 
@@ -292,8 +293,8 @@ TEST_CASE("how a model is compiled is left out where a configuration cannot say 
   CHECK(warnings.text() == "");
   CHECK(saved_config({.optimizer = SGD(0.1), .loss = LossHandle(std::make_shared<OwnLoss>())})
             .is_null());
-  CHECK_THAT(warnings.text(), Contains("model.keras does not say how the model is compiled, which "
-                                       "load_model() then leaves to the program: ") &&
+  CHECK_THAT(warnings.text(), Contains("model.keras is saved without the compile configuration, so "
+                                       "load_model() will not compile the model: ") &&
                                   Contains("\"OwnLoss\""));
   CHECK(warnings.lines() == 1);
   const auto choose = [](const Variable&) { return SGD(0.1); };

@@ -138,7 +138,7 @@ TEST_CASE("legacy weights alone are read in their order and by name") {
   const Variable scores = whole->weights()[whole->weights().size() - 2];
   CHECK(fits->weights()[0].value().full().equal(scores.value().full()));
 
-  CHECK_THROWS_WITH(load_model(weights), Contains("] a whole model, with its model_config"));
+  CHECK_THROWS_WITH(load_model(weights), Contains("] a complete model, with its model_config"));
 }
 
 TEST_CASE("configurations of Keras 2 are read as today's") {
@@ -187,19 +187,19 @@ TEST_CASE("configurations of Keras 2 are read as today's") {
            R"(}, "inbound_nodes": [[["x", 0, 0, {}]]]})";
   };
   CHECK_THROWS_WITH(outer(of_class("TFOpLambda", ""), R"(["z", 0, 0])"),
-                    "[old: config.layers[1]] layers are those of Keras 3. Received: \"z\", a "
-                    "TFOpLambda. To fix: write this operation of TensorFlow as a layer.");
+                    "[old: config.layers[1]] layers must be those of Keras 3. Received: \"z\", a "
+                    "TFOpLambda. To fix: replace this TensorFlow operation by a layer.");
   CHECK_THROWS_WITH(outer(of_class("CuDNNGRU", ""), R"(["z", 0, 0])"),
                     Contains("\"z\", a CuDNNGRU. To fix: make it a GRU with Keras 2 first"));
   const std::string turned = of_class("LSTM", R"(, "units": 2, "time_major": true)");
   CHECK_THROWS_WITH(outer(turned, R"(["z", 0, 0])"),
                     "[old: config.layers[1].config.time_major] the value must be false in \"z\": "
-                    "Keras 3 has no other. Received: true. To fix: correct the value.");
+                    "Keras 3 supports no other value. Received: true. To fix: correct the value.");
   const std::string plus_2 = R"({"class_name": "Add", "name": "z", "config": {"name": "z"},
       "inbound_nodes": [[["x", 0, 0, {}], ["_CONSTANT_VALUE", -1, 2, {}]]]})";
   CHECK_THROWS_WITH(outer(plus_2, R"(["z", 0, 0])"),
                     Contains("[old: config.layers[1].inbound_nodes[0][1]] the value must be a "
-                             "tensor: numbers in the place of one are not read. Received: 2."));
+                             "tensor: constants are not supported. Received: 2."));
 }
 
 TEST_CASE("how a model of Keras 2 was compiled is read as today's") {
@@ -210,12 +210,12 @@ TEST_CASE("how a model of Keras 2 was compiled is read as today's") {
       "sample_weight_mode": null, "loss_weights": null, "optimizer_config": {"class_name":
       "Custom>Adam", "config": {"lr": 0.5, "decay": 0.25, "epsilon": null, "jit_compile": true}}})",
                                    "training");
-  CHECK(todays_compile_config(training, JsonPath("training")) == parse_json(R"({
+  CHECK(to_keras_3_compile_config(training, JsonPath("training")) == parse_json(R"({
       "loss": {"class_name": "BinaryCrossentropy", "config": {"name": "b", "from_logits": true}},
       "metrics": [["accuracy"]], "loss_weights": null, "optimizer": {"class_name": "Adam", "config":
       {"learning_rate": {"class_name": "InverseTimeDecay", "config": {"initial_learning_rate": 0.5,
        "decay_steps": 1, "decay_rate": 0.25}}}}})",
-                                                                            "today"));
+                                                                                "today"));
 }
 
 TEST_CASE("emotion_model.hdf5, as Keras 2.0.5 wrote it, computes what it does in Keras") {

@@ -58,7 +58,7 @@ TEST_CASE("a folder of something else keeps its place") {
   const test::TempFolder root;
   make_folder(root / "m", "letters.txt");
   CHECK_THAT(test::error_line([&] { ModelFolder(root / "m"); }),
-             Contains("nothing else in it. Received: \"letters.txt\"."));
+             Contains("no other files. Received: \"letters.txt\"."));
   test::write_file(root / "f", "text");
   CHECK_THAT(test::error_line([&] { ModelFolder(root / "f"); }), Contains("Received: a file."));
   CHECK_THAT(test::error_line([&] { ModelFolder(root / "none/m"); }), Contains("none/m] "));

@@ -63,7 +63,7 @@ TEST_CASE("what is not a serialized layer is refused") {
       {R"({"class_name": "Dense", "config": {}, "code": 1})", "model.json]", "\"code\""},
       {with("Dnese", "{}"), "model.json]", "\"Dense\""},
       {with("", "{}"), "model.json]", "Received: \"\""},
-      {with("keras.layers.Dense", "{}"), "model.json]", "known layer class"},
+      {with("keras.layers.Dense", "{}"), "model.json]", "must be registered"},
       {with("Lambda", R"({"function": "os.system"})"), "model.json]", "\"Lambda\""},
       {with("Dense\\n] evil", "{}"), "model.json]", "\\x0a"},
       {with(std::string(5000, 'D'), "{}"), "model.json]", "..."},

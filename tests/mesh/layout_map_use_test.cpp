@@ -71,8 +71,9 @@ TEST_CASE("a rule that matches no weight places values; one that does, weights a
                      "Received: layout (batch, unsharded). To fix: give the layout one entry per "
                      "axis of the value, or narrow the rule."));
   CHECK_THROWS_MATCHES(values.find_value("d/output", 2), LayoutError,
-                       Catch::Message("[d/output] rule \"d/output\" has a layout alone. Received: "
-                                      "use. To fix: leave it out: it is for weights."));
+                       Catch::Message("[d/output] rule \"d/output\" places a value and has only a "
+                                      "layout. Received: use. To fix: remove it: it is for "
+                                      "weights."));
   layouts["b/.*put"] = {"batch", unsharded};
   CHECK_THROWS_WITH(layouts.value_rules({}).find_value("b/output", 2),
                     Contains("at most one layout rule matches a value"));
@@ -97,9 +98,8 @@ TEST_CASE("a rule may let go of what it gathers, a weight's use or a value") {
              Contains("a/input: (unsharded, unsharded), reshard after_forward"));
   CHECK_THROWS_MATCHES(
       layouts.find("b/kernel", {4, 4}), LayoutError,
-      Catch::Message("[b/kernel] rule \"b/kernel\" reshards what it gathers. Received: no use. To "
-                     "fix: give the layout that operations use the weight in, or leave reshard "
-                     "out."));
+      Catch::Message("[b/kernel] rule \"b/kernel\" has reshard, which needs use. Received: no use. "
+                     "To fix: add use, the layout to gather the weight to, or remove reshard."));
 }
 
 TEST_CASE("data are placed by the names of a model's inputs and outputs") {

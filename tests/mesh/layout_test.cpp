@@ -29,7 +29,7 @@ TEST_CASE("a layout names a mesh dimension, several or none per axis") {
   CHECK(layout.num_shards(2) == 6);
   CHECK(layout.sharded_dims() == 0b111u);
   CHECK_FALSE(layout.is_fully_replicated());
-  CHECK_FALSE(layout.is_pending());
+  CHECK_FALSE(layout.is_partial());
   CHECK(Layout(layout.spec(), mesh) == layout);
 }
 
@@ -77,8 +77,8 @@ TEST_CASE("layouts are equal when axes, mesh and pending reduction are") {
   CHECK_FALSE(layout == Layout({"batch", unsharded}, create_mesh({{"batch", 2}})));
   CHECK_FALSE(Layout({AxisSpec{"height", "width"}}, mesh) ==
               Layout({AxisSpec{"width", "height"}}, mesh));
-  CHECK_FALSE(layout == layout.with_pending(0b010, Reduce::sum));
-  CHECK_FALSE(layout.with_pending(0b010, Reduce::max) == layout.with_pending(0b010, Reduce::sum));
+  CHECK_FALSE(layout == layout.with_partial(0b010, Reduce::sum));
+  CHECK_FALSE(layout.with_partial(0b010, Reduce::max) == layout.with_partial(0b010, Reduce::sum));
   CHECK(Layout() == Layout());
   CHECK_FALSE(layout == Layout());
 }
@@ -127,22 +127,22 @@ TEST_CASE("any other layout text is refused") {
 TEST_CASE("describe is for error texts") {
   const Layout layout({"batch", unsharded, AxisSpec{"height", "width"}}, grid());
   CHECK(layout.describe() == "(batch, unsharded, (height,width))");
-  CHECK(Layout({unsharded}, grid()).with_pending(0b101, Reduce::max).describe() ==
+  CHECK(Layout({unsharded}, grid()).with_partial(0b101, Reduce::max).describe() ==
         "(unsharded) +max over batch,width");
   CHECK(Layout().describe() == "(no layout)");
 }
 
 TEST_CASE("a pending layout combines addends over dimensions that cut no axis") {
   const Layout layout({"batch", unsharded}, grid());
-  const Layout pending = layout.with_pending(0b010, Reduce::max);
-  CHECK(pending.is_pending());
-  CHECK(pending.pending_dims() == 0b010u);
-  CHECK(pending.pending_kind() == Reduce::max);
+  const Layout pending = layout.with_partial(0b010, Reduce::max);
+  CHECK(pending.is_partial());
+  CHECK(pending.partial_dims() == 0b010u);
+  CHECK(pending.partial_kind() == Reduce::max);
   CHECK(pending.used_dims() == 0b011u);
-  CHECK_FALSE(Layout::replicated(grid(), 1).with_pending(1, Reduce::sum).is_fully_replicated());
+  CHECK_FALSE(Layout::replicated(grid(), 1).with_partial(1, Reduce::sum).is_fully_replicated());
   CHECK(pending.resolved() == layout);
-  CHECK(pending.remove({0}).pending_dims() == 0b010u);
-  CHECK_THROWS_AS(layout.with_pending(0b001, Reduce::sum), LayoutError);
+  CHECK(pending.remove({0}).partial_dims() == 0b010u);
+  CHECK_THROWS_AS(layout.with_partial(0b001, Reduce::sum), LayoutError);
 }
 
 TEST_CASE("shards of one axis cover it once, in order, even where it is short or empty") {

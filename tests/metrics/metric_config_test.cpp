@@ -73,7 +73,7 @@ TEST_CASE("restored totals of another size are refused, by the metric's name") {
       metric.get()->restore(std::vector<double>(count, 1));
     } catch (const ConfigError& error) {
       const std::string name = "[" + metric.get()->name() + "]";
-      CHECK_THAT(error.what(), Contains(name + " restored totals are those of the metric") &&
+      CHECK_THAT(error.what(), Contains(name + " restored totals must fit the metric") &&
                                    Contains(str("Received: ", count, ".")));
       return true;
     }

@@ -133,7 +133,7 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
   };
   refused([](Json& j) { j = 3; }, "[config]");
   refused([](Json& j) { j.erase("class_name"); }, "class_name");
-  refused([](Json& j) { j.erase("config"); }, "has a \"config\"");
+  refused([](Json& j) { j.erase("config"); }, "must have a \"config\"");
   refused([](Json& j) { j["class_name"] = "Functonal"; }, "Functonal");
   refused([](Json& j) { j = serialize_layer(*Dense(3).layer()); }, "a layer, Dense");
   refused([](Json& j) { j["config"]["layers"] = 1; }, "config.layers");
@@ -164,7 +164,7 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
         auto& tensor = j["config"]["layers"][2]["inbound_nodes"][0]["args"][0];
         tensor["config"]["keras_history"][0] = "left";
       },
-      "tensors that nothing makes");
+      "tensors that no call outputs");
   refused(
       [](Json& j) {
         j["config"]["layers"][2]["inbound_nodes"][0]["kwargs"] = {{"mask", "x"}};
@@ -191,7 +191,7 @@ TEST_CASE("what calls of one layer say differently is refused, and the call is n
   CHECK_THROWS_AS(model_from_config(json), ConfigError);
   CHECK_THROWS_WITH(model_from_config(json), Contains("layers[1].inbound_nodes[1]") &&
                                                  Contains("the same use_causal_mask") &&
-                                                 Contains("\"heads\" with false, and otherwise"));
+                                                 Contains("\"heads\" with false in this call"));
   calls[1]["kwargs"]["use_causal_mask"] = 3;
   CHECK_THROWS_WITH(model_from_config(json), Contains("inbound_nodes[1].kwargs.use_causal_mask"));
 }

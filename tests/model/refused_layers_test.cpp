@@ -34,7 +34,7 @@ Json layer_json_of(const std::string& name, const Json& config = Json::object())
   return {{"class_name", name}, {"config", config}};
 }
 
-const std::string own = "make a class of your own known by register_layer().";
+const std::string own = "register your own class with register_layer().";
 
 }  // namespace
 
@@ -47,14 +47,15 @@ TEST_CASE("no other layer is advised for one of Keras that is not there") {
     if (here.contains(name) || name == "Input") continue;
     CAPTURE(name);
     const std::string line = refusal(layer_json_of(name));
-    CHECK_THAT(line, Contains("Received: \"" + name + "\", a layer of Keras that is not there. "));
+    CHECK_THAT(line,
+               Contains("Received: \"" + name + "\", a Keras layer that is not implemented. "));
     const bool cells = name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell");
     CHECK_THAT(line, EndsWith(cells ? "To fix: use LSTM, GRU or SimpleRNN, one layer for each cell."
                                     : "To fix: " + own));
   }
   CHECK(refusal(layer_json_of("MaxPooling3D")) ==
-        "[m: config.layers[0]] the name is that of a known layer class. Received: "
-        "\"MaxPooling3D\", a layer of Keras that is not there. To fix: " +
+        "[m: config.layers[0]] the layer class must be registered. Received: "
+        "\"MaxPooling3D\", a Keras layer that is not implemented. To fix: " +
             own);
 }
 
@@ -66,8 +67,8 @@ TEST_CASE("a name that is mistyped gets the nearest, one of a program's own what
 TEST_CASE("a cell inside a layer is refused where it stands") {
   const Json rnn = layer_json_of("RNN", {{"cell", layer_json_of("LSTMCell", {{"units", 2}})}});
   CHECK(refusal(layer_json_of("Bidirectional", {{"layer", rnn}})) ==
-        "[m: config.layers[0].config.layer] the name is that of a known layer class. Received: "
-        "\"RNN\", a layer of Keras that is not there. To fix: use LSTM, GRU or SimpleRNN, one "
+        "[m: config.layers[0].config.layer] the layer class must be registered. Received: "
+        "\"RNN\", a Keras layer that is not implemented. To fix: use LSTM, GRU or SimpleRNN, one "
         "layer for each cell.");
   const Json chain = layer_json_of("Sequential", {{"name", "c"}, {"layers", Json::array()}});
   CHECK_THAT(refusal(layer_json_of("Bidirectional", {{"layer", chain}})),
@@ -77,7 +78,8 @@ TEST_CASE("a cell inside a layer is refused where it stands") {
 TEST_CASE("an Input of texts says where they are looked up") {
   const Json texts = {{"batch_shape", {nullptr, 1}}, {"dtype", "string"}};
   CHECK(refusal(layer_json_of("InputLayer", texts)) ==
-        "[m: config.layers[0].config.dtype] an input is of numbers. Received: \"string\". To fix: "
+        "[m: config.layers[0].config.dtype] an input's dtype must be numeric or bool. Received: "
+        "\"string\". To fix: "
         "look texts up before the model, with StringLookup or TextVectorization.");
 }
 
@@ -90,7 +92,7 @@ TEST_CASE("a quantized policy is refused by its name") {
 
 TEST_CASE("options of layers that there are none of are refused by their names") {
   CHECK_THAT(refusal(layer_json_of("Dense", {{"units", 2}, {"lora_rank", 4}})),
-             Contains("config.lora_rank] the value must be null: this option does not exist here"));
+             Contains("config.lora_rank] the value must be null: this option is not supported"));
   CHECK_THAT(refusal(layer_json_of("LayerNormalization", {{"rms_scaling", true}})),
              Contains("use RMSNormalization"));
 }

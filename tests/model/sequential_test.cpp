@@ -143,13 +143,13 @@ TEST_CASE("the last layer is taken out, and another takes its place") {
   model.pop();
   model.pop();
   CHECK(model->symbolic_outputs()[0].shape() == Shape{-1, 4});
-  CHECK_THROWS_WITH(model.pop(), Contains("a layer to take out. Received: none"));
+  CHECK_THROWS_WITH(model.pop(), Contains("there must be a layer to remove. Received: no layers"));
 
   const Sequential plain({Dense(3), Dense(2)});
   plain.pop();
   CHECK(plain(input(at::zeros({2, 4}))).shape() == Shape{2, 3});
   plain.compile({.optimizer = "sgd", .loss = "mean_squared_error"});
-  CHECK_THROWS_WITH(plain.pop(), Contains("layers are removed before compile(). Received: a "
+  CHECK_THROWS_WITH(plain.pop(), Contains("layers must be removed before compile(). Received: a "
                                           "compiled model. To fix: load or make it without"));
 }
 

@@ -169,9 +169,9 @@ TEST_CASE("an output_shape() that differs from call() is named", "[sublayers]") 
   };
   const Sequential model({make_layer<Wrong>(), Dense(2)});
   CHECK_THROWS_WITH(model.predict(at::rand({3, 4})),
-                    "[Wrong wrong] call() gives what output_shape() says. Received: (3, 4) from "
-                    "output_shape(), (3,) from call(). To fix: make them equal, or leave "
-                    "output_shape() out.");
+                    "[Wrong wrong] call() and output_shape() must agree on the output's shape. "
+                    "Received: (3, 4) from output_shape(), (3,) from call(). To fix: make them "
+                    "equal, or leave output_shape() out.");
 }
 
 TEST_CASE("a layer is not put inside itself", "[sublayers]") {
@@ -183,7 +183,7 @@ TEST_CASE("a layer is not put inside itself", "[sublayers]") {
   };
   const auto outer = std::make_shared<Open>(), inner = std::make_shared<Open>();
   outer->put(LayerHandle(inner));
-  CHECK_THROWS_WITH(inner->put(LayerHandle(outer)), Contains("a layer is no layer of itself"));
+  CHECK_THROWS_WITH(inner->put(LayerHandle(outer)), Contains("a layer cannot contain itself"));
 }
 
 }  // namespace sublayers_test

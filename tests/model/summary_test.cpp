@@ -161,7 +161,7 @@ TEST_CASE("summary's options are checked", "[summary]") {
     return summary_text(model.model(), options, {80, false});
   };
   CHECK_THROWS_WITH(text({.line_length = 20}), Contains("line_length 20"));
-  CHECK_THROWS_WITH(text({.positions = {0.5, 1.0}}), Contains("3 rising numbers"));
+  CHECK_THROWS_WITH(text({.positions = {0.5, 1.0}}), Contains("3 ascending numbers"));
   CHECK_THROWS_WITH(text({.layer_range = {"dense", "nothing"}}), Contains("\"dropout\""));
   CHECK_THROWS_WITH(text({.layer_range = {"["}}), Contains("layer_range"));
 }

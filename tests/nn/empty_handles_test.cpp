@@ -23,7 +23,7 @@ TEST_CASE("an empty handle throws an error that names it") {
   CHECK_THAT(error_line([] {
                Sequential({Input({4}), LayerHandle(std::shared_ptr<Layer>())});
              }),
-             Contains("[LayerHandle] a handle is to a layer. Received: a null pointer"));
+             Contains("[LayerHandle] a handle refers to a layer. Received: a null pointer"));
 }
 
 TEST_CASE("the gradient of what was not watched is empty, and says so when it is read") {

@@ -143,7 +143,7 @@ TEST_CASE("shapes that a loss cannot take are named") {
   CHECK_THROWS_AS((*CategoricalCrossentropy())(value({4}), value({4, 3})), ShapeError);
   CHECK_THROWS_AS((*BinaryCrossentropy())(value({4, 2}), value({4, 3})), ShapeError);
   CHECK_THROWS_WITH((*SparseCategoricalCrossentropy())(value({3}), value({4, 3})),
-                    Contains("[sparse_categorical_crossentropy] labels of shape (4,) go with "
+                    Contains("[sparse_categorical_crossentropy] labels must have shape (4,) for "
                              "predictions (4, 3). Received: (3,)."));
   CHECK_THROWS_WITH((*MeanSquaredError())(value({4, 3}), value({4, 3}), value({3})),
                     Contains("sample weights") && Contains("(3,)"));
@@ -177,10 +177,10 @@ TEST_CASE("a batch-sharded hinge loss asks all devices whether its labels are 0 
   const DTensor scores = pack(at::randn({8, 3}), layout), labels = pack(at::ones({8, 3}), layout);
   CommLog log;
   const CommLogScope scope(log);
-  CHECK((*Hinge())(labels, scores).layout().is_pending());
+  CHECK((*Hinge())(labels, scores).layout().is_partial());
   CHECK(log.entries().size() == 1);
-  CHECK((*CategoricalHinge())(labels, scores).layout().is_pending());
-  CHECK((*Huber())(labels, scores).layout().is_pending());
+  CHECK((*CategoricalHinge())(labels, scores).layout().is_partial());
+  CHECK((*Huber())(labels, scores).layout().is_partial());
   CHECK(log.entries().size() == 1);
 }
 

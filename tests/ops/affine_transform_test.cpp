@@ -47,7 +47,7 @@ TEST_CASE("what is no batch of images with a transform each is refused") {
   const DTensor x = on_one_device(at::ones({2, 3, 4, 1}));
   const DTensor rows = on_one_device(at::ones({2, 8}));
   CHECK_THROWS_WITH(ops::affine_transform(x, on_one_device(at::ones({3, 8}))),
-                    Contains("[affine_transform] images are (n, h, w, c)") &&
+                    Contains("[affine_transform] images must be (n, h, w, c)") &&
                         Contains("(2, 3, 4, 1) and (3, 8)"));
   CHECK_THROWS_WITH(ops::affine_transform(on_one_device(at::ones({2, 0, 4, 1})), rows),
                     Contains("(2, 0, 4, 1)"));

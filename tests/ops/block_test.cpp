@@ -52,7 +52,7 @@ TEST_CASE("pending values in different blocks go through one operation") {
     INFO(test::to_string(policy));
     if (policy == BlockPolicy::per_worker) CHECK(p.sharding() != q.sharding());
     CHECK(p.layout() == q.layout());
-    CHECK(p.layout().is_pending());
+    CHECK(p.layout().is_partial());
     CHECK(same(p, ab) == "");
     CHECK(same(q, ab) == "");
     CHECK(same(p + q, 2 * ab) == "");
@@ -61,7 +61,7 @@ TEST_CASE("pending values in different blocks go through one operation") {
     CHECK(same(ops::concat({q, p}, 1), at::cat({ab, ab}, 1)) == "");
     CHECK(same(ops::concat({q, ops::slice(p, 0, 1, 2)}, 0), at::cat({ab, ab.slice(0, 1, 3)})) ==
           "");
-    CHECK(p.layout().is_pending());
+    CHECK(p.layout().is_partial());
     CHECK(same(ops::exp(p) + q, ab.exp() + ab) == "");
   }
 }
@@ -95,8 +95,8 @@ TEST_CASE("pending values made under another policy are taken as they are") {
   const at::Tensor x = numbers({4, 3}, 5), y = numbers({4, 3}, 6);
   const Layout replicated = Layout::replicated(mesh(), 2);
   for (const Layout& layout :
-       {replicated.with_pending(3, Reduce::sum), replicated.with_pending(1, Reduce::sum),
-        Layout({"x", nullptr}, mesh()).with_pending(2, Reduce::sum)}) {
+       {replicated.with_partial(3, Reduce::sum), replicated.with_partial(1, Reduce::sum),
+        Layout({"x", nullptr}, mesh()).with_partial(2, Reduce::sum)}) {
     for (BlockPolicy first : policies) {
       for (BlockPolicy second : policies) {
         const auto make = [&](const at::Tensor& whole, BlockPolicy policy, uint64_t seed) {

@@ -16,6 +16,7 @@ namespace conv_test {
 
 using namespace tessera;
 using namespace tessera::detail;
+using ops::WindowAxis;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 

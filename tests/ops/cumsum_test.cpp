@@ -78,7 +78,7 @@ TEST_CASE("cumsum gathers its axis alone, and a pending sum stays one") {
   CHECK(log.count(CommOp::all_gather, "y") == 1);
   CHECK(log.entries().size() == 1);
   log.clear();
-  const Layout pending = Layout({"x", unsharded}, mesh).with_pending(2, Reduce::sum);
+  const Layout pending = Layout({"x", unsharded}, mesh).with_partial(2, Reduce::sum);
   CHECK(ops::cumsum(make_value(at::randn({4, 6}), pending, 0), 1).layout() == pending);
   CHECK(log.to_string() == "");
 }
@@ -87,7 +87,7 @@ TEST_CASE("cumsum refuses truth values and axes that are not there") {
   const DTensor x = one_device(at::ones({2, 3}));
   CHECK_THROWS_AS(ops::cumsum(x, 2), ShapeError);
   CHECK_THROWS_WITH(ops::cumsum(one_device(at::ones({2}, at::kBool)), 0),
-                    Catch::Contains("[cumsum] the operand is of numbers. Received: bool"));
+                    Catch::Contains("[cumsum] the operand must be numeric. Received: bool"));
 }
 
 }  // namespace cumsum_test

@@ -205,7 +205,7 @@ TEST_CASE("casts change the dtype and nothing else") {
 
 TEST_CASE("a bias is not added once per addend") {
   const Mesh mesh = virtual_mesh({2});
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   const Tensor x = at::randn({4}, at::kDouble), bias = at::randn({4}, at::kDouble);
   const D value = make_value(x, pending, 1), other = make_value(x, pending, 2);
   CommLog log;
@@ -216,7 +216,7 @@ TEST_CASE("a bias is not added once per addend") {
   CHECK(difference(twice.full(), -x, 1e-12, 1e-12) == "");
   log.clear();
   const D shifted = value + pack(bias, Layout::replicated(mesh, 1));
-  CHECK(!shifted.layout().is_pending());
+  CHECK(!shifted.layout().is_partial());
   CHECK(log.count(CommOp::all_reduce) == 1);
   CHECK(difference(shifted.full(), x + bias, 1e-12, 1e-12) == "");
 }

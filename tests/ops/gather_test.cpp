@@ -84,7 +84,7 @@ TEST_CASE("a weight's gradient stays in its shards, pending over what cuts the i
   GradientTape tape;
   tape.watch(table);
   const DTensor y = ops::embedding(table, ids);
-  CHECK(tape.gradient(y, table).layout() == layout.with_pending(1, Reduce::sum));
+  CHECK(tape.gradient(y, table).layout() == layout.with_partial(1, Reduce::sum));
 }
 
 TEST_CASE("a weight cut as the ids are is gathered forward, and its gradient is added up once") {
@@ -102,7 +102,7 @@ TEST_CASE("a weight cut as the ids are is gathered forward, and its gradient is 
   CHECK(comm.count(CommOp::all_gather) == 1);
   comm.clear();
   const DTensor gradient = tape.gradient(y, table);
-  CHECK(gradient.layout() == Layout::replicated(mesh, 2).with_pending(1, Reduce::sum));
+  CHECK(gradient.layout() == Layout::replicated(mesh, 2).with_partial(1, Reduce::sum));
   relayout_value(gradient, layout);
   CHECK(comm.count(CommOp::reduce_scatter) == 1);
   CHECK(comm.entries().size() == 1);

@@ -49,7 +49,7 @@ TEST_CASE("a rule names factors, their kinds and where they are reduced") {
   CHECK(rule.in == std::vector<std::vector<int>>{{0, 1, 2, Rule::none}, {3}});
   CHECK(rule.out == std::vector<std::vector<int>>{{0, 1, 3}});
   CHECK(rule.factors == std::vector<FactorKind>{FactorKind::pass, FactorKind::window,
-                                                FactorKind::whole, FactorKind::pass});
+                                                FactorKind::replicated, FactorKind::pass});
   CHECK(Rule::parse("m k, k n -> m n").factors[1] == FactorKind::reduce);
   CHECK(Rule::parse("m n ->").out == std::vector<std::vector<int>>{{}});
 }
@@ -118,8 +118,8 @@ TEST_CASE("several dimensions on an axis keep their order") {
 
 TEST_CASE("pending sums pass where a rule says so and all of its inputs have them") {
   const Spec spec{{8, 8}, at::kFloat};
-  const Layout whole = Layout::replicated(mesh(), 2), pending = whole.with_pending(1, Reduce::sum);
-  const Layout maximum = whole.with_pending(1, Reduce::max);
+  const Layout whole = Layout::replicated(mesh(), 2), pending = whole.with_partial(1, Reduce::sum);
+  const Layout maximum = whole.with_partial(1, Reduce::max);
   Rule add = Rule::parse("m n, m n -> m n");
   add.passing(Passes::sums, {0, 1});
   const auto out = [&](const Layout& a, const Layout& b) {
@@ -130,18 +130,18 @@ TEST_CASE("pending sums pass where a rule says so and all of its inputs have the
   CHECK(out(whole, pending) == whole);
   CHECK(out(maximum, maximum) == whole);
   CHECK(out(pending, maximum) == whole);
-  CHECK(out(pending, whole.with_pending(2, Reduce::sum)) == whole);
+  CHECK(out(pending, whole.with_partial(2, Reduce::sum)) == whole);
   CHECK(out(pending, Layout({"batch", nullptr}, mesh())) == Layout({"batch", nullptr}, mesh()));
 }
 
 TEST_CASE("a maximum over a cut axis of a pending sum does not mix two reductions") {
   const Spec spec{{8, 8}, at::kFloat};
-  const Layout given = Layout({"batch", nullptr}, mesh()).with_pending(2, Reduce::sum);
+  const Layout given = Layout({"batch", nullptr}, mesh()).with_partial(2, Reduce::sum);
   Rule largest = Rule::parse("m n -> n");
   largest.reducing(Reduce::max).passing(Passes::sums);
   const Propagation chosen = propagate(largest, {spec}, {{{8}, at::kFloat}}, {given}, 0);
   CHECK(chosen.bytes > 0);
-  CHECK((chosen.outputs[0].pending_dims() == 1 || chosen.outputs[0].pending_dims() == 2));
+  CHECK((chosen.outputs[0].partial_dims() == 1 || chosen.outputs[0].partial_dims() == 2));
 }
 
 }  // namespace propagate_test

@@ -166,7 +166,7 @@ TEST_CASE("a sharded axis leaves one pending reduction, moments two") {
   CommLog log;
   const CommLogScope scope(log);
   const DTensor total = ops::sum(ops::sum(x, {0}));
-  CHECK(total.layout().pending_dims() == 3);
+  CHECK(total.layout().partial_dims() == 3);
   CHECK(log.to_string() == "");
   total.full();
   CHECK(log.entries().size() == 1);

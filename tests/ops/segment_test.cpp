@@ -37,7 +37,7 @@ TEST_CASE("segment_sum of shards stays pending and costs nothing") {
   const CommLogScope scope(log);
   const DTensor sums =
       ops::segment_sum(pack(at::ones({8}), layout), pack(at::arange(8, at::kLong) % 3, layout), 3);
-  CHECK(sums.layout().is_pending());
+  CHECK(sums.layout().is_partial());
   CHECK(log.entries().empty());
 }
 

@@ -85,7 +85,7 @@ TEST_CASE("a cut axis is not gathered, and its gradient needs nothing") {
   GradientTape tape;
   tape.watch(x);
   const DTensor y = ops::take_along_axis(x, index, 1);
-  CHECK(y.layout() == Layout({"x", unsharded}, mesh).with_pending(2, Reduce::sum));
+  CHECK(y.layout() == Layout({"x", unsharded}, mesh).with_partial(2, Reduce::sum));
   CHECK(tape.gradient(y, x).layout() == x.layout());
   CHECK(log.to_string() == "");
 }

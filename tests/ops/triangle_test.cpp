@@ -58,7 +58,7 @@ TEST_CASE("what a triangle leaves out is 0, whatever it was, and costs no commun
 
 TEST_CASE("triangles of a vector are refused") {
   const DTensor x = pack(at::ones({3}), Layout::replicated(virtual_mesh({1}), 1));
-  CHECK_THROWS_WITH(ops::tril(x), Catch::Contains("[tril] matrices have two axes"));
+  CHECK_THROWS_WITH(ops::tril(x), Catch::Contains("[tril] x must have at least two axes"));
   CHECK_THROWS_AS(ops::triu(x), ShapeError);
 }
 

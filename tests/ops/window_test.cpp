@@ -167,7 +167,7 @@ TEST_CASE("flip and roll keep a pending sum, and do not gather a cut axis") {
   CHECK(ops::roll(x, {1}, {0}).layout() == x.layout());
   CHECK(log.count(CommOp::all_gather) == 0);
   log.clear();
-  const Layout pending = Layout::replicated(mesh, 2).with_pending(1, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 2).with_partial(1, Reduce::sum);
   const DTensor sum = make_value(at::randn({8, 2}), pending, 0);
   CHECK(ops::flip(sum).layout() == pending);
   CHECK(ops::roll(sum, {1}, {1}).layout() == pending);

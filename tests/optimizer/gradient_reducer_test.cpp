@@ -256,7 +256,7 @@ TEST_CASE("gradients of one process stay as they are", "[reducer]") {
   GradientTape tape;
   const DTensor loss = net.loss();
   const auto gradients = tape.gradient(loss, net.values(), {.on_ready = reduce});
-  CHECK(gradients[0].layout().is_pending());
+  CHECK(gradients[0].layout().is_partial());
   sgd->apply(gradients, net.variables);
   CHECK(sgd->reducer().last_times().messages == 0);
 }

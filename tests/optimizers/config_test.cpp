@@ -77,11 +77,11 @@ TEST_CASE("a wrong configuration is named") {
 
 TEST_CASE("options that cannot be are named") {
   CHECK_THROWS_WITH(Adam(0.1, {.clipnorm = 1, .clipvalue = 0.5}),
-                    "[Adam] one of clipnorm, clipvalue and global_clipnorm at most. Received: "
-                    "clipnorm=1, clipvalue=0.5. To fix: keep one of them.");
+                    "[Adam] at most one of clipnorm, clipvalue and global_clipnorm may be set. "
+                    "Received: clipnorm=1, clipvalue=0.5. To fix: keep one of them.");
   CHECK_THROWS_WITH(SGD(0.1, {.gradient_accumulation_steps = 1}),
-                    "[SGD] gradient_accumulation_steps is a whole number of at least 2. Received: "
-                    "1. To fix: give a larger one or leave it out.");
+                    "[SGD] gradient_accumulation_steps must be at least 2. Received: 1. To fix: "
+                    "give a larger one or leave it out.");
   CHECK_THROWS_WITH(SGD(0.1, {.use_ema = true, .ema_momentum = 1.5}),
                     "[SGD] ema_momentum lies in [0, 1]. Received: 1.5. To fix: use 0.99.");
   CHECK_NOTHROW(SGD(0.1, {.ema_momentum = 1.5}));
@@ -117,9 +117,9 @@ TEST_CASE("exclusions come before the first step and are expressions") {
   Variable w("dense/bias", pack(at::ones({4}), default_layout(1)));
   sgd->build({w});
   CHECK_THROWS_WITH(sgd->exclude_from_weight_decay({.var_list = {w}}),
-                    "[SGD] exclusions come before the optimizer is built. Received: an optimizer "
-                    "of 1 variables. To fix: call exclude_from_weight_decay() before compile() or "
-                    "the first step.");
+                    "[SGD] exclusions must be set before the optimizer is built. Received: an "
+                    "optimizer of 1 variables. To fix: call exclude_from_weight_decay() before "
+                    "compile() or the first step.");
 }
 
 }  // namespace config_test

@@ -46,10 +46,10 @@ struct Where {
 /// A gradient in a layout, split unevenly if it is pending over the mesh's first dimension.
 DTensor in_layout(const at::Tensor& whole, const Layout& layout) {
   const ShardingPtr form = intern(whole.sizes().vec(), whole.scalar_type(), layout);
-  const auto addends = layout.is_pending() ? double(form->groups[0]) : 1.0;
+  const auto addends = layout.is_partial() ? double(form->groups[0]) : 1.0;
   Blocks blocks;
   for (const BlockInfo& block : form->blocks) {
-    const bool first = !layout.is_pending() || block.group[0] == 0;
+    const bool first = !layout.is_partial() || block.group[0] == 0;
     blocks.push_back(cut(whole, block.intervals) * (first ? 1 - (addends - 1) / 4 : 0.25));
   }
   return DTensor(form, std::move(blocks));
@@ -98,14 +98,14 @@ std::vector<Where> places() {
   // Data parallel: gradients pending over batch, weights replicated or cut over batch itself.
   for (const char* rows : {unsharded, "batch"}) {
     Where data = where(Layout({rows, unsharded}, grid), Layout::replicated(grid, 1));
-    data.kernel_gradient = Layout::replicated(grid, 2).with_pending(1, Reduce::sum);
-    data.bias_gradient = Layout::replicated(grid, 1).with_pending(1, Reduce::sum);
+    data.kernel_gradient = Layout::replicated(grid, 2).with_partial(1, Reduce::sum);
+    data.bias_gradient = Layout::replicated(grid, 1).with_partial(1, Reduce::sum);
     all.push_back(data);
   }
   Where zero = where(Layout({unsharded, "model"}, grid), Layout::replicated(grid, 1));
   zero.kernel.slots = Layout({"batch", "model"}, grid);
   zero.bias.slots = Layout({"batch"}, grid);
-  zero.kernel_gradient = zero.kernel.layout.with_pending(1, Reduce::sum);
+  zero.kernel_gradient = zero.kernel.layout.with_partial(1, Reduce::sum);
   all.push_back(zero);
   return all;
 }

@@ -27,7 +27,7 @@ Variable weight(at::ScalarType dtype = at::kFloat) {
 
 /// Ones on every member of the mesh's first dimension, to be summed.
 DTensor pending_gradient(const Mesh& mesh) {
-  return filled({8, 4}, 1, at::kFloat, Layout::replicated(mesh, 2).with_pending(1, Reduce::sum));
+  return filled({8, 4}, 1, at::kFloat, Layout::replicated(mesh, 2).with_partial(1, Reduce::sum));
 }
 
 }  // namespace

@@ -31,7 +31,7 @@ Variable weight_at(const std::string& path, const Layout& layout,
 }
 
 DTensor pending_ones(const Mesh& mesh, DimMask dims) {
-  return filled({8, 4}, 1, at::kFloat, Layout::replicated(mesh, 2).with_pending(dims, Reduce::sum));
+  return filled({8, 4}, 1, at::kFloat, Layout::replicated(mesh, 2).with_partial(dims, Reduce::sum));
 }
 
 int64_t bytes_here(const Variable& variable) {
@@ -208,9 +208,8 @@ TEST_CASE("schedules follow calls, iterations follow updates") {
   sgd->set_learning_rate(ExponentialDecay(0.5, 1, 0.5));
   CHECK(sgd->learning_rate() == 0.5);
   CHECK_THROWS_WITH(sgd->set_learning_rate(0.1),
-                    "[SGD] a rate that can be set: the optimizer was made with a number. Received: "
-                    "an optimizer made with a schedule. To fix: make it with a number, or set "
-                    "another schedule.");
+                    "[SGD] a number cannot replace a learning-rate schedule. Received: a number. "
+                    "To fix: set another schedule, or create the optimizer with a number.");
   const SGD plain(0.1);
   plain->set_learning_rate(CosineDecay(0.2, 10));
   CHECK(plain->learning_rate() == Approx(0.2));

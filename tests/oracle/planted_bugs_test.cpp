@@ -139,7 +139,7 @@ struct FaultyNeg {
   Specs infer(const Specs& in) const { return {in[0]}; }
   Rule rule(const Specs& in) const {
     Rule rule = broadcast_rule(in);
-    if (fault == Fault::gathers) rule.factors[0] = FactorKind::whole;
+    if (fault == Fault::gathers) rule.factors[0] = FactorKind::replicated;
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {

@@ -114,7 +114,7 @@ Names declared() {
       R"(^(?:DTensor|std::vector<DTensor>|std::pair<DTensor, DTensor>) (\w+)\()");
   Names names;
   const auto folder = golden_path("").parent_path().parent_path().parent_path() / "framework/ops";
-  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
     if (entry.path().extension() != ".hpp") continue;
     const std::string text = read_file(entry.path());
     const size_t from = text.find("namespace tessera::ops {");

@@ -146,7 +146,7 @@ TEST_CASE("parameter servers: what fit cannot do is refused on every task", "[fi
   CHECK_THAT(error_with([](CompileOptions& compile) {
                compile.mesh = create_mesh({{"batch", 2}});
              }),
-             Contains("the layouts are the strategy's. Received: hidden_1/kernel"));
+             Contains("must have the strategy's layouts. Received: hidden_1/kernel"));
 }
 
 }  // namespace fit_test

@@ -95,12 +95,13 @@ TEST_CASE("a coordinator with another secret is told whom it does not share it w
   wait_for_port(job.address(TaskType::ps));
   const test::Warnings captured;
   auto wrong = other.start(TaskType::chief, 0, one_closure());
-  CHECK_THAT(test::end_of(wrong), Contains("all parameter servers and a worker come. Received: "
-                                           "nothing of ps 0 (") &&
-                                      Contains("start them with the same secret"));
+  CHECK_THAT(test::end_of(wrong),
+             Contains("all parameter servers and a worker must connect. Received: "
+                      "no sign of ps 0 (") &&
+                 Contains("start them with the same secret"));
   CHECK_THAT(captured.text(),
              Contains("[ps 0 (" + job.address(TaskType::ps) +
-                      ")] all tasks of a job know one "
+                      ")] all tasks of a job must have one "
                       "secret. Received: another one there, or none. To fix: give all of them"));
   auto chief = job.start(TaskType::chief, 0, one_closure());
   CHECK(test::end_of(chief) == "");
@@ -120,8 +121,8 @@ TEST_CASE("tasks beyond this host need a secret, or a word that there is none") 
     return test::error_of([&] { const ParameterServerStrategy strategy({.cluster = cluster}); });
   };
   CHECK_THAT(error(false, ""),
-             Contains("[ParameterServerStrategy] a task \"worker\" listens beyond "
-                      "this host, at 192.0.2.1, only for those that know"));
+             Contains("[ParameterServerStrategy] a task \"worker\" needs a secret to listen beyond "
+                      "this host, at 192.0.2.1"));
   CHECK(error(true, "") == "");
   CHECK(error(false, secret) == "");
 }

@@ -139,7 +139,8 @@ TEST_CASE("ten pushes of parts are ten steps of every optimizer") {
     INFO(name);
     const MakeOptimizer make = with_config(name, {{"learning_rate", 0.1}});
     if (takes_no_parts(name)) {
-      CHECK_THROWS_WITH(wrong_steps(make), Catch::StartsWith("[" + name + "] an optimizer that"));
+      CHECK_THROWS_WITH(wrong_steps(make),
+                        Catch::StartsWith("[" + name + "] the optimizer must be able to"));
     } else {
       CHECK(wrong_steps(make) == "");
     }

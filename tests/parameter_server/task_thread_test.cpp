@@ -52,8 +52,10 @@ TEST_CASE("an exception on the thread that attends a task is a line and ends the
     for (int i = 0; i < 1000 && test::error_of([&] { lead.throw_if_failed(); }).empty(); ++i) {
       std::this_thread::sleep_for(std::chrono::milliseconds(10));
     }
-    CHECK_THAT(test::error_of([&] { lead.throw_if_failed(); }),
-               Contains("[worker 0] its coordinator attends it. Received: no memory for it."));
+    CHECK_THAT(
+        test::error_of([&] { lead.throw_if_failed(); }),
+        Contains(
+            "[worker 0] the coordinator must serve its connection. Received: no memory for it."));
     CHECK_THAT(test::error_of([&] { lead.closures()->join(); }), Contains("no memory for it"));
     link.stop();
   }

@@ -138,7 +138,7 @@ TEST_CASE("a report has the last calls of every rank, and the error its path") {
   const std::vector<RankEnd> ends = processes.wait(std::chrono::minutes(2));
   const std::filesystem::path path = find_report(processes.folder());
   for (const RankEnd& end : ends) CHECK_THAT(end.err, Catch::Contains(path.string()));
-  const tessera::Json report = tessera::detail::parse_json(read_file(path), path.string());
+  const tessera::Json report = tessera::parse_json(read_file(path), path.string());
   CHECK_THAT(report["reason"].get<std::string>(), Catch::Contains("rank 2"));
   REQUIRE(report["ranks"].size() == 4);
   // The run ends as soon as two calls differ: one of the others may not have come to it yet.

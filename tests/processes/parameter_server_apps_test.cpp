@@ -94,7 +94,7 @@ TEST_CASE("the custom loop on parameter servers", "[parameter_server]") {
   const size_t at = out.find("240 steps: loss ");
   REQUIRE(at != out.npos);
   CHECK(std::stod(out.substr(at + 16)) < 0.3);
-  CHECK_THAT(out, Contains("begun anew: 0") && Contains("parameter server: 240 240\n"));
+  CHECK_THAT(out, Contains("rescheduled: 0") && Contains("parameter server: 240 240\n"));
 }
 
 TEST_CASE("launch trains mnist on parameter servers, with an evaluator", "[parameter_server]") {

@@ -107,9 +107,9 @@ TEST_CASE("a wrong TF_CONFIG ends a program with one line that names the key") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({"cluster": {"worker": ["127.0.0.1:1"]}})", "[TF_CONFIG] the key \"task\" is required"},
       {R"({"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}})",
-       "[TF_CONFIG: cluster.worker[1]] must have an address of its own"},
+       "[TF_CONFIG: cluster.worker[1]] must have a unique address"},
       {R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0, "index": 0}})",
-       "[TF_CONFIG:1:79] a key may stand only once in an object. Received: \"index\" again"},
+       "[TF_CONFIG:1:79] a key may appear only once in an object. Received: \"index\" again"},
       {R"({"cluster": )", "[TF_CONFIG:1:12] the text must be valid JSON"},
       {R"({"cluster": {"boss": ["a:1"]}, "task": {"type": "boss", "index": 0}})",
        "[TF_CONFIG: cluster.boss] must be a type of task. Received: \"boss\""}};

@@ -18,7 +18,7 @@ above the block:
 
 The first line may name the block as above; else it is example_1 and so on. A block below a line
 `<!-- file: PATH -->` is that file of the tree, which is compiled elsewhere;
-tests/scripts/check_shown_files.py compares the two.
+tests/scripts/check_texts.py compares the two.
 """
 import pathlib
 import re

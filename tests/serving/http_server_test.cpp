@@ -234,7 +234,7 @@ TEST_CASE("a server beyond this host needs a token, or a word that there is none
   EchoHandler handler;
   CHECK_THROWS_WITH(
       HttpServer({.host = "0.0.0.0"}, handler),
-      Contains("[serve] a server beyond this host asks clients for a token. Received: "
+      Contains("[serve] a server that listens beyond this host needs a token. Received: "
                "0.0.0.0 without one"));
   CHECK_THROWS_WITH(HttpServer({.token = "short"}, handler), Contains("32 to 4096 characters"));
   CHECK(HttpServer({.host = "0.0.0.0", .token = std::string(32, 't')}, handler).port() > 0);

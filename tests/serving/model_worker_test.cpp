@@ -139,7 +139,7 @@ TEST_CASE("a damaged version that returns under its number is warned about again
 TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
   const test::TempFolder folder;
   export_of_words(folder / "e");
-  RunningServer server(folder / "e", {.worker = {.max_cells = 10000}});
+  RunningServer server(folder / "e", {.worker = {.max_elements = 10000}});
   const auto ask = [&](size_t short_ones, size_t long_words) {
     Json instances = Json::array();
     for (size_t i = 0; i < short_ones; ++i) instances.push_back("a");
@@ -152,9 +152,10 @@ TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
   CHECK(ask(0, 9999).status == 200);
   const test::HttpAnswer answer = ask(99, 101);
   CHECK(answer.status == 413);
-  CHECK_THAT(answer.body,
-             Contains("texts become at most 10000 numbers. Received: (100, 101). To fix: "
-                      "send shorter texts, or fewer at a time"));
+  CHECK_THAT(
+      answer.body,
+      Contains("a batch of texts becomes at most 10000 numbers. Received: (100, 101). To fix: "
+               "send shorter texts, or fewer at a time"));
   CHECK(ask(255, 200000).status == 413);
   CHECK(ask(0, 10001).status == 413);
 }
@@ -165,7 +166,7 @@ TEST_CASE("requests that only together are too much for a batch are answered alo
   std::mutex mutex;
   std::vector<int> statuses;
   {
-    ModelWorker worker(folder / "e", {.max_cells = 200, .batch_window = 20s});
+    ModelWorker worker(folder / "e", {.max_elements = 200, .batch_window = 20s});
     const auto submit = [&](const std::string& text) {
       worker.submit(parse_predict_request(text), std::nullopt, [&](const HttpResponse& response) {
         const std::lock_guard lock(mutex);

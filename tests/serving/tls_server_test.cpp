@@ -200,7 +200,7 @@ TEST_CASE("a token that crosses the network in clear is a line at the start") {
     const test::Warnings said;
     CHECK(refused(open) == "");
     CHECK_THAT(said.text(), Contains("[serve] listens beyond this host, at 0.0.0.0, without TLS: "
-                                     "whoever hears the network reads the token"));
+                                     "the network can read the token"));
   }
   const test::Warnings said;
   CHECK(refused(with_tls(files, open)) == "");

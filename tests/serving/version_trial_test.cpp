@@ -78,7 +78,7 @@ TEST_CASE("a version that would take all memory is refused, and the one before g
     export_of_steps(folder / "e", 2);
     RunningServer server(
         folder / "e",
-        {.worker = {.max_activation_bytes = 1 << 30, .poll = 20ms, .try_apart = apart}});
+        {.worker = {.max_activation_bytes = 1 << 30, .poll = 20ms, .isolate_trials = apart}});
     CHECK(answers_four(server));
     export_of_steps(folder / "e", 2, 2000000000);
     for (int i = 0; i < 1000 && server.warnings().empty(); ++i) {
@@ -88,8 +88,8 @@ TEST_CASE("a version that would take all memory is refused, and the one before g
     REQUIRE(server.warnings().size() == 1);
     CHECK_THAT(server.warnings()[0],
                Contains("version 2 is refused: [") && Contains("000002/config.json]") &&
-                   Contains("Received: (1, 2, 2000000000, 1) of layer up, with which there would "
-                            "be 14.90 GB"));
+                   Contains("Received: (1, 2, 2000000000, 1) of layer up, a total of "
+                            "14.90 GB"));
     CHECK(server.version() == 1);
     CHECK(answers_four(server));
     export_of_steps(folder / "e", 3);
@@ -117,8 +117,8 @@ TEST_CASE("a request whose call would take more memory than there is is refused,
   const test::HttpAnswer answer = ask(6);
   CHECK(answer.status == 413);
   CHECK_THAT(answer.body,
-             Contains("values of a call of the model hold at most 78.12 KB at one time. Received: "
-                      "(6, 2000, 1) of layer up, with which there would be 93.75 KB. To fix: send "
+             Contains("a call of the model needs at most 78.12 KB of activation memory. Received: "
+                      "(6, 2000, 1) of layer up, a total of 93.75 KB. To fix: send "
                       "fewer instances at a time"));
   CHECK(ask(3).status == 200);
 }
@@ -130,12 +130,12 @@ TEST_CASE("a version is refused for how its trial in another process ends") {
     test::write_file(program, "#!/bin/sh\n" + script + "\n");
     std::filesystem::permissions(program, std::filesystem::perms::owner_all);
     try {
-      try_version_apart({.program = program,
-                         .folder = "/exports",
-                         .version = 7,
-                         .max_activation_bytes = 5,
-                         .timeout = timeout},
-                        [] { return false; });
+      try_version_in_process({.program = program,
+                              .folder = "/exports",
+                              .version = 7,
+                              .max_activation_bytes = 5,
+                              .timeout = timeout},
+                             [] { return false; });
     } catch (const Error& error) {
       return std::string(error.what());
     }
@@ -143,9 +143,9 @@ TEST_CASE("a version is refused for how its trial in another process ends") {
   };
   CHECK(trial_of("exit 0") == "");
   CHECK(trial_of("test \"$1 $2 $3\" = '/exports 7 5'") == "");
-  CHECK_THAT(trial_of("kill -9 $$"), Contains("/exports/000007] a process of its own can load") &&
+  CHECK_THAT(trial_of("kill -9 $$"), Contains("/exports/000007] a separate process can load") &&
                                          Contains("signal 9, as when memory runs out"));
-  CHECK_THAT(trial_of("exec sleep 100", 100ms), Contains("no end of it within 100 ms"));
+  CHECK_THAT(trial_of("exec sleep 100", 100ms), Contains("no result within 100 ms"));
   CHECK(trial_of("echo '[x] no. Received: y.'; exit 1") == "[x] no. Received: y.");
   CHECK_THAT(trial_of("echo 'no memory'; exit 1"), Contains("Received: no memory"));
   // It does not know a layer of this program's.
@@ -161,12 +161,12 @@ TEST_CASE("the trial is ended with the server, and runs in less memory than a ma
   const test::TempFolder folder;
   export_of_steps(folder / "e", 2);
   const auto trial = [&](int64_t bytes, bool stop) {
-    try_version_apart({.program = find_trial_program(),
-                       .folder = folder / "e",
-                       .version = 1,
-                       .max_activation_bytes = bytes,
-                       .timeout = 60s},
-                      [stop] { return stop; });
+    try_version_in_process({.program = find_trial_program(),
+                            .folder = folder / "e",
+                            .version = 1,
+                            .max_activation_bytes = bytes,
+                            .timeout = 60s},
+                           [stop] { return stop; });
   };
   trial(1 << 20, false);
   trial(0, false);

@@ -17,17 +17,18 @@ using Catch::Contains;
 TEST_CASE("devices are named in TensorFlow's ways and ours") {
   for (const char* name : {"cpu:3", "CPU:3", "/cpu:3", "/CPU:3", "/device:CPU:3", "device:cpu:3",
                            "/job:localhost/replica:0/task:0/device:CPU:3"}) {
-    CHECK(device_named("f", name) == Device{Device::Type::cpu, 3});
+    CHECK(parse_device("f", name) == Device{Device::Type::cpu, 3});
   }
   for (const char* name :
        {"", "cpu", "/cpu", "tpu:0", "cpu:x", "cpu:-1", "cpu:0:1", "/job:worker/cpu:0",
         "/job:localhost/replica:0/task:1/device:CPU:0", "/job:localhost/cpu:0"}) {
     INFO(name);
-    CHECK_THROWS_AS(device_named("f", name), MeshError);
+    CHECK_THROWS_AS(parse_device("f", name), MeshError);
   }
-  CHECK_THROWS_WITH(MirroredStrategy({.devices = {"tpu:0"}}),
-                    "[MirroredStrategy, devices] a device of this process is named as \"cpu:0\" or "
-                    "\"/gpu:0\". Received: \"tpu:0\". To fix: name one so.");
+  CHECK_THROWS_WITH(
+      MirroredStrategy({.devices = {"tpu:0"}}),
+      "[MirroredStrategy, devices] a device of this process has a name such as \"cpu:0\" or "
+      "\"/gpu:0\". Received: \"tpu:0\". To fix: use such a name.");
 }
 
 TEST_CASE("a GPU that there is not is an error of one line") {
@@ -77,8 +78,8 @@ TEST_CASE("MultiWorkerMirroredStrategy without a cluster is alone") {
   CHECK(strategy.mesh().is_local());
   CHECK(strategy.mesh().local_devices() == virtual_cpus(3));
   CHECK_THROWS_WITH(MultiWorkerMirroredStrategy({.devices_per_worker = 0}),
-                    Contains("[MultiWorkerMirroredStrategy, devices_per_worker] each worker has "
-                             "one device at least. Received: 0"));
+                    Contains("[MultiWorkerMirroredStrategy, devices_per_worker] each worker needs "
+                             "at least one device. Received: 0"));
 }
 
 TEST_CASE("NCCL without GPUs goes on as RING, with a warning") {
@@ -88,8 +89,8 @@ TEST_CASE("NCCL without GPUs goes on as RING, with a warning") {
       {.communication_options = {.implementation = CommunicationImplementation::nccl}});
   CHECK(strategy.mesh().local_devices() == virtual_cpus(1));
   CHECK(warnings.text() ==
-        "Warning: MultiWorkerMirroredStrategy: NCCL is asked for, but there are "
-        "no GPUs; goes on with RING\n");
+        "Warning: MultiWorkerMirroredStrategy: NCCL was requested, but there are "
+        "no GPUs; using RING\n");
 }
 
 TEST_CASE("strategies are made by name") {

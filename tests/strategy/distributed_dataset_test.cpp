@@ -165,7 +165,8 @@ TEST_CASE("an epoch ends everywhere with the data of the first process that has 
   CHECK_NOTHROW(on_two_ranks(
       make, [](int, const DistributedDataset& data) { expect(epoch(data).size() == 2, "steps"); }));
   CHECK(warnings.text() ==
-        "Warning: distribute_datasets_from_function: after 2 steps the data go on on rank 0; ended "
+        "Warning: distribute_datasets_from_function: after 2 steps the data continue on rank 0; "
+        "ended "
         "on rank 1; all processes end the epoch here\n");
 }
 
@@ -209,8 +210,9 @@ TEST_CASE("tensors of several forms are an error on every process") {
       errors[static_cast<size_t>(rank)] = error.what();
     }
   }));
-  CHECK_THAT(errors[0], Contains("all batches of a step differ in their rows alone. Received: x "
-                                 "float32 (1,), y int64 () on rank 0; x float32 (2,) on rank 1"));
+  CHECK_THAT(errors[0],
+             Contains("all batches of a step may differ in their number of rows only. Received: x "
+                      "float32 (1,), y int64 () on rank 0; x float32 (2,) on rank 1"));
   CHECK(errors[1] == errors[0]);
 }
 

@@ -104,7 +104,7 @@ TEST_CASE("reduce adds up what replicas hold") {
   CHECK(strategy.reduce("SUM", rows, 1).layout().is_fully_replicated());
 
   const DTensor pending = ops::sum(rows);
-  REQUIRE(pending.layout().is_pending());
+  REQUIRE(pending.layout().is_partial());
   CHECK(strategy.reduce("SUM", pending).item() == 66);
   CHECK(strategy.reduce("MEAN", pending).item() == 33);
   CHECK(strategy.reduce("SUM", same(strategy, at::tensor(3.))).item() == 3);
@@ -131,21 +131,23 @@ TEST_CASE("reduce is recorded on tapes") {
 TEST_CASE("reduce and gather refuse what does not fit") {
   const MirroredStrategy strategy = mirrored(4);
   const DTensor rows = cut(strategy, at::ones({6, 2}));
-  CHECK_THROWS_WITH(strategy.reduce("SUM", rows),
-                    "[reduce] without an axis, all 4 replicas hold as many rows. Received: 6 rows. "
-                    "To fix: pass an axis: 0 adds up all rows.");
+  CHECK_THROWS_WITH(
+      strategy.reduce("SUM", rows),
+      "[reduce] without an axis, all 4 replicas must hold equally many rows. Received: 6 rows. "
+      "To fix: pass an axis: 0 sums over all rows.");
   CHECK_THROWS_WITH(strategy.reduce("SUM", rows, 2),
                     "[reduce, axis] axis is one of the 2 of the value, (6, 2). Received: 2. To "
                     "fix: name one of them.");
   CHECK_THROWS_AS(strategy.reduce("SUM", rows, -3), ShapeError);
   CHECK_THROWS_WITH(strategy.reduce("SUMM", rows),
-                    "[reduce, reduce_op] values are added up or averaged. Received: \"SUMM\". To "
+                    "[reduce, reduce_op] must be \"SUM\" or \"MEAN\". Received: \"SUMM\". To "
                     "fix: write \"SUM\".");
   CHECK_THROWS_AS(strategy.reduce("MAX", 1.), ConfigError);
   CHECK_THROWS_AS(strategy.reduce("SUM", DTensor()), StateError);
-  CHECK_THROWS_WITH(strategy.gather(rows, 1),
-                    Contains("[gather] the value is cut over replicas along axis 1. Received: "
-                             "(batch, unsharded)"));
+  CHECK_THROWS_WITH(
+      strategy.gather(rows, 1),
+      Contains("[gather] the value must be sharded over the replicas along axis 1. Received: "
+               "(batch, unsharded)"));
   CHECK_THROWS_WITH(strategy.gather(rows, 2), Contains("[gather, axis] axis is one of the 2"));
   CHECK_THROWS_AS(strategy.gather(ops::sum(rows), 0), ShapeError);
 }

@@ -59,14 +59,14 @@ void meet(Engine& engine) {
   wait(engine.all_reduce(group_of(everyone, engine.rank()), Reduce::sum, {at::ones({1})}, out));
 }
 
-const std::vector<std::pair<std::string, MakeChannel>>& channel_kinds() {
-  static const std::vector<std::pair<std::string, MakeChannel>> kinds = {
+const std::vector<std::pair<std::string, MakeTransport>>& transport_kinds() {
+  static const std::vector<std::pair<std::string, MakeTransport>> kinds = {
       {"gloo", make_gloo}, {"shared memory", make_shared_memory}, {"mixed", make_mixed}};
   return kinds;
 }
 
-void run_channels(const MakeChannel& make, int ranks,
-                  const std::function<void(int rank, std::unique_ptr<Transport>)>& function) {
+void run_transports(const MakeTransport& make, int ranks,
+                    const std::function<void(int rank, std::unique_ptr<Transport>)>& function) {
   Rendezvous hub(ranks, std::chrono::seconds(30));
   std::vector<std::thread> threads;
   std::vector<std::exception_ptr> errors(static_cast<size_t>(ranks));
@@ -87,11 +87,11 @@ void run_channels(const MakeChannel& make, int ranks,
   }
 }
 
-void run_engines(const MakeChannel& make, int ranks,
+void run_engines(const MakeTransport& make, int ranks,
                  const std::function<void(int rank, const std::shared_ptr<Engine>&)>& function) {
-  run_channels(make, ranks, [&](int rank, std::unique_ptr<Transport> channel) {
+  run_transports(make, ranks, [&](int rank, std::unique_ptr<Transport> channel) {
     const c10::InferenceMode inference;
-    const std::shared_ptr<Engine> engine = channel_engine(std::move(channel));
+    const std::shared_ptr<Engine> engine = make_p2p_engine(std::move(channel));
     try {
       function(rank, engine);
     } catch (const std::exception& error) {

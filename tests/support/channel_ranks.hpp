@@ -21,19 +21,19 @@ Group group_of(const Owners& owner, int rank);
 void meet(Engine& engine);
 
 /// How the ranks of a test reach each other.
-using MakeChannel = std::function<std::unique_ptr<Transport>(
+using MakeTransport = std::function<std::unique_ptr<Transport>(
     int rank, int size, const std::function<std::vector<std::string>(const std::string&)>& gather)>;
 
 /// The engines between CPU processes, by name.
-const std::vector<std::pair<std::string, MakeChannel>>& channel_kinds();
+const std::vector<std::pair<std::string, MakeTransport>>& transport_kinds();
 
 /// Runs `function` on `ranks` threads, each with a channel of its own to the others. Rethrows the
 /// error of the lowest rank. Catch2's assertions are for one thread: use expect() inside.
-void run_channels(const MakeChannel& make, int ranks,
-                  const std::function<void(int rank, std::unique_ptr<Transport>)>& function);
+void run_transports(const MakeTransport& make, int ranks,
+                    const std::function<void(int rank, std::unique_ptr<Transport>)>& function);
 
 /// The same with an engine over the channel, under InferenceMode.
-void run_engines(const MakeChannel& make, int ranks,
+void run_engines(const MakeTransport& make, int ranks,
                  const std::function<void(int rank, const std::shared_ptr<Engine>&)>& function);
 
 }  // namespace tessera::test

@@ -30,7 +30,7 @@ struct Hdf5Case {
 
 /// Those of a list there, "good" or "refused".
 inline std::vector<Hdf5Case> hdf5_cases(const std::string& list) {
-  const Json golden = detail::read_json_file(golden_path("hdf5_cases.json").string());
+  const Json golden = read_json_file(golden_path("hdf5_cases.json").string());
   std::vector<Hdf5Case> cases;
   for (const Json& entry : golden.at(list)) {
     const std::string packed = from_hex(entry["bytes"].get<std::string>());

@@ -52,7 +52,7 @@ struct Addends {
       int64_t index = 0;
       bool inside = true;
       for (int d = 0; d < mesh.rank(); ++d) {
-        if (!(layout.pending_dims() >> d & 1)) continue;
+        if (!(layout.partial_dims() >> d & 1)) continue;
         const size_t i = static_cast<size_t>(d);
         index = index * mesh.dim_size(d) + at[i];
         inside = inside && at[i] >= range[i].lo && at[i] < range[i].hi;
@@ -61,7 +61,7 @@ struct Addends {
       seen[static_cast<size_t>(index)] = true;
       const at::Tensor one = whole_numbers(shape, 100 * seed + index, dtype);
       if (total.defined()) {
-        reduce_into(layout.pending_kind(), total, one);
+        reduce_into(layout.partial_kind(), total, one);
       } else {
         total = one;
       }
@@ -84,7 +84,7 @@ std::vector<Layout> pending_layouts(const Mesh& mesh, int64_t rank, Reduce kind)
   std::vector<Layout> list;
   for (const Layout& layout : all_layouts(mesh, rank)) {
     for (DimMask dims = 1; dims < DimMask{1} << mesh.rank(); ++dims) {
-      if (!(layout.sharded_dims() & dims)) list.push_back(layout.with_pending(dims, kind));
+      if (!(layout.sharded_dims() & dims)) list.push_back(layout.with_partial(dims, kind));
     }
   }
   return list;
@@ -109,7 +109,7 @@ at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals) 
 }
 
 TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed, at::ScalarType dtype) {
-  if (!layout.is_pending()) {
+  if (!layout.is_partial()) {
     const at::Tensor whole = whole_numbers(shape, seed, dtype);
     return {pack(whole, layout), whole};
   }
@@ -118,7 +118,7 @@ TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed, at:
   std::vector<Interval> range;
   for (const auto& dim : layout.mesh().dims()) range.push_back({0, dim.second});
   at::Tensor whole = addends.reduced(range);
-  if (!whole.defined()) whole = reduce_identity(layout.pending_kind(), shape, dtype);
+  if (!whole.defined()) whole = reduce_identity(layout.partial_kind(), shape, dtype);
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     for (size_t d = 0; d < range.size(); ++d) {

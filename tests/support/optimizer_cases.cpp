@@ -126,7 +126,7 @@ std::string to_string(const std::vector<WeightPlace>& places) {
 
 DTensor in_layout(const at::Tensor& whole, const Layout& layout) {
   const ShardingPtr form = intern(whole.sizes().vec(), whole.scalar_type(), layout);
-  const auto pends = [&](size_t d) { return layout.pending_dims() >> d & 1; };
+  const auto pends = [&](size_t d) { return layout.partial_dims() >> d & 1; };
   double addends = 1;
   for (size_t d = 0; d < form->groups.size(); ++d) {
     if (pends(d)) addends *= static_cast<double>(form->groups[d]);

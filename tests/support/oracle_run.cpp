@@ -82,7 +82,7 @@ class Runner {
       compare(str("input ", i, " afterwards"), in[i], ref_.in[i]);
   }
 
-  bool is_parameter(size_t i) const { return (parameters_ >> i & 1) && !layouts_[i].is_pending(); }
+  bool is_parameter(size_t i) const { return (parameters_ >> i & 1) && !layouts_[i].is_partial(); }
 
   void compare(const std::string& what, const DTensor& value, const at::Tensor& expected) {
     if (!outcome_.wrong.empty()) return;

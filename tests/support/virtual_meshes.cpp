@@ -64,7 +64,7 @@ std::vector<at::Tensor> addends(const at::Tensor& whole, int64_t count, Reduce k
 int64_t pending_index(const Layout& layout, const std::vector<int64_t>& at) {
   int64_t index = 0;
   for (int d = 0; d < layout.mesh().rank(); ++d) {
-    if (!(layout.pending_dims() >> d & 1)) continue;
+    if (!(layout.partial_dims() >> d & 1)) continue;
     index = index * layout.mesh().dim_size(d) + at[size_t(d)];
   }
   return index;
@@ -81,7 +81,7 @@ at::Tensor block_addend(const ShardingPtr& sharding, const BlockInfo& block,
     const std::vector<int64_t> at = mesh.coordinates(id);
     bool inside = true;
     for (int d = 0; d < mesh.rank(); ++d) {
-      if (!(layout.pending_dims() >> d & 1)) continue;
+      if (!(layout.partial_dims() >> d & 1)) continue;
       const Interval range =
           group_range(mesh.dim_size(d), sharding->groups[size_t(d)], block.group[size_t(d)]);
       inside = inside && at[size_t(d)] >= range.lo && at[size_t(d)] < range.hi;
@@ -92,7 +92,7 @@ at::Tensor block_addend(const ShardingPtr& sharding, const BlockInfo& block,
     const at::Tensor& part = parts[index];
     if (!part.defined()) continue;
     if (total.defined()) {
-      reduce_into(layout.pending_kind(), total, part);
+      reduce_into(layout.partial_kind(), total, part);
     } else {
       total = part.clone();
     }
@@ -124,14 +124,14 @@ class Joiner {
     if (!wrong_.empty()) return at::Tensor();
     at::Tensor total = identity(value_.shape());
     for (const auto& [key, whole] : wholes_) reduce_into(kind(), total, whole);
-    if (value_.layout().is_pending() || wholes_.empty()) return total;
+    if (value_.layout().is_partial() || wholes_.empty()) return total;
     return wholes_.begin()->second;
   }
 
  private:
   using Key = std::vector<int64_t>;
 
-  Reduce kind() const { return value_.layout().pending_kind(); }
+  Reduce kind() const { return value_.layout().partial_kind(); }
   at::Tensor identity(const Shape& shape) const {
     return reduce_identity(kind(), shape, at::TensorOptions().dtype(value_.dtype())).clone();
   }
@@ -145,10 +145,10 @@ class Joiner {
     if (piece.defined()) piece = piece.cpu();
     Key key;
     for (int d = 0; d < value_.mesh().rank(); ++d) {
-      if (value_.layout().pending_dims() >> d & 1) key.push_back(block.group[size_t(d)]);
+      if (value_.layout().partial_dims() >> d & 1) key.push_back(block.group[size_t(d)]);
     }
     if (!piece.defined()) {
-      if (!value_.layout().is_pending()) wrong_ = str("block ", index, " is absent");
+      if (!value_.layout().is_partial()) wrong_ = str("block ", index, " is absent");
       return;
     }
     if (piece.scalar_type() != value_.dtype()) wrong_ = str("block ", index, " has another dtype");
@@ -255,13 +255,13 @@ DTensor make_value(const at::Tensor& whole, const Layout& layout, uint64_t seed)
   const c10::InferenceMode inference;
   const ShardingPtr sharding = intern(whole.sizes().vec(), whole.scalar_type(), layout);
   std::vector<at::Tensor> parts = {whole};
-  if (layout.is_pending()) {
+  if (layout.is_partial()) {
     parts =
-        addends(whole, layout.mesh().size_of(layout.pending_dims()), layout.pending_kind(), seed);
+        addends(whole, layout.mesh().size_of(layout.partial_dims()), layout.partial_kind(), seed);
   }
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
-    const at::Tensor part = layout.is_pending() ? block_addend(sharding, block, parts)
+    const at::Tensor part = layout.is_partial() ? block_addend(sharding, block, parts)
                                                 : cut(whole, block.intervals).clone();
     blocks.push_back(moved_to(part, block_device(layout.mesh(), block)));
   }

@@ -20,7 +20,7 @@ PARTS = ["framework", "layers", "optimizers", "metrics", "datasets", "apps", "do
 # The same names as in CMakeLists.txt.
 ADDED = {"layer": "core/scaled_identity", "operation": "scaled_square", "metric": "scaled_error"}
 MOST_PLACES = {"layer": 5, "operation": 3, "metric": 4}
-# What `check_public_names.py --write` writes.
+# What `check_border.py --write` writes.
 NAMES = {"docs/public_names.txt"}
 # What TESSERA_UPDATE_GOLDEN=1 writes for a new operation.
 TABLES = {"tests/golden/plan_table.txt", "tests/golden/oracle_bytes.txt"}
@@ -65,7 +65,7 @@ for kind, name in ADDED.items():
         sys.exit(f"a new {kind} takes {MOST_PLACES[kind]} places at most")
     expected |= set(paths)
 check_changes(expected, "after adding")
-run(sys.executable, "-B", ROOT / "tests/scripts/check_public_names.py", COPY, "--write")
+run(sys.executable, "-B", ROOT / "tests/scripts/check_border.py", COPY, "--write")
 expected |= NAMES
 for check in sorted((ROOT / "tests/scripts").glob("check_*.py")):
     if check.stem != "check_checks":

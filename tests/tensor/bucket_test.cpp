@@ -95,7 +95,7 @@ TEST_CASE("buckets give what relayouts give, in several processes") {
             std::vector<TestValue> made = samples(mesh, dtype);
             // A dimension of one device is nothing to reduce over.
             std::erase_if(made, [](const TestValue& sample) {
-              return sample.value.mesh().size_of(sample.value.layout().pending_dims()) == 1;
+              return sample.value.mesh().size_of(sample.value.layout().partial_dims()) == 1;
             });
             const std::string wrong = wrong_buckets(made, count);
             expect(wrong.empty(), wrong);
@@ -138,7 +138,7 @@ TEST_CASE("a process without devices is told of buckets too") {
     const Mesh mesh = none ? create_mesh_part({{"x", 2}}, {}, {}, noted)
                            : create_mesh_part({{"x", 2}}, {shard_interval(2, 3, rank).lo},
                                               virtual_cpus(1), noted);
-    const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+    const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
     size_t count = 0;
     const std::string wrong =
         wrong_buckets({test_value({3}, pending, 1), test_value({4}, pending, 2)}, count);
@@ -151,20 +151,20 @@ TEST_CASE("a process without devices is told of buckets too") {
 TEST_CASE("what differs does not fit into one bucket") {
   const Mesh mesh = create_mesh({{"x", 2}, {"y", 2}, {"z", 1}});
   const Layout whole = Layout::replicated(mesh, 1);
-  const DTensor first = test_value({3}, whole.with_pending(1, Reduce::sum), 1).value;
+  const DTensor first = test_value({3}, whole.with_partial(1, Reduce::sum), 1).value;
   BufferPool pool;
   Bucket bucket(pool);
   bucket.add(first);
   const auto fits = [&](const Layout& layout, at::ScalarType dtype = at::kFloat) {
     return bucket.fits(test_value({4}, layout, 2, dtype).value);
   };
-  CHECK(fits(whole.with_pending(1, Reduce::sum)));
-  CHECK_FALSE(fits(whole.with_pending(2, Reduce::sum)));
-  CHECK_FALSE(fits(whole.with_pending(3, Reduce::sum)));
-  CHECK_FALSE(fits(whole.with_pending(1, Reduce::max)));
-  CHECK_FALSE(fits(whole.with_pending(1, Reduce::sum), at::kDouble));
+  CHECK(fits(whole.with_partial(1, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_partial(2, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_partial(3, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_partial(1, Reduce::max)));
+  CHECK_FALSE(fits(whole.with_partial(1, Reduce::sum), at::kDouble));
   CHECK_FALSE(fits(whole));
-  CHECK_FALSE(fits(whole.with_pending(4, Reduce::sum)));
+  CHECK_FALSE(fits(whole.with_partial(4, Reduce::sum)));
   CHECK(bucket.bytes() == 12);
 }
 
@@ -186,7 +186,7 @@ TEST_CASE("memory is used again once nobody holds it") {
 TEST_CASE("the first value with an infinite addend or none is found before the reduction") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"x", 2}}, communicator);
-    const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+    const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
     const float large = std::numeric_limits<float>::max();
     for (float bad : {1.0F, large, HUGE_VALF, NAN}) {
       BufferPool pool;

@@ -87,7 +87,7 @@ TEST_CASE("pack finds the global shape of shards of one size") {
 
 TEST_CASE("unpack resolves a pending value") {
   const TestValue sample =
-      test_value({3}, Layout::replicated(mesh, 1).with_pending(3, Reduce::sum), 4);
+      test_value({3}, Layout::replicated(mesh, 1).with_partial(3, Reduce::sum), 4);
   for (const at::Tensor& shard : unpack(sample.value)) {
     CHECK(difference(shard, sample.whole) == "");
   }
@@ -119,15 +119,15 @@ TEST_CASE("values cross from mesh to mesh whole") {
   CHECK(wrong_shards(copy_to_mesh_value(here, there), whole) == "");
   CHECK(copy_to_mesh_value(here, Layout::replicated(mesh, 2)).layout().is_fully_replicated());
   const TestValue pending =
-      test_value({7, 2}, Layout::replicated(mesh, 2).with_pending(1, Reduce::sum), 3);
+      test_value({7, 2}, Layout::replicated(mesh, 2).with_partial(1, Reduce::sum), 3);
   CHECK(wrong_shards(copy_to_mesh_value(pending.value, there), pending.whole) == "");
 }
 
 TEST_CASE("fetch_layout shows a pending reduction as done, without doing it") {
-  const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_pending(2, Reduce::sum);
+  const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_partial(2, Reduce::sum);
   const DTensor value = test_value({4}, pending, 1).value;
   CHECK(fetch_layout(value) == Layout(LayoutSpec{"a"}, mesh));
-  CHECK(value.layout().is_pending());
+  CHECK(value.layout().is_partial());
 }
 
 TEST_CASE("values made without a layout are replicated over the default mesh") {

@@ -72,7 +72,7 @@ TEST_CASE("what a collective makes counts for the device that gets it") {
   const Layout whole = Layout::replicated(mesh, 2);
   const DTensor cut = pack(at::rand({64, 64}), rows);
   const auto pending = [&] {
-    const ShardingPtr form = intern({64, 64}, at::kFloat, whole.with_pending(1, Reduce::sum));
+    const ShardingPtr form = intern({64, 64}, at::kFloat, whole.with_partial(1, Reduce::sum));
     Blocks addends;
     for (int d = 0; d < 4; ++d) addends.push_back(at::rand({64, 64}));
     return DTensor(form, addends);

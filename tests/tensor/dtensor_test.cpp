@@ -48,12 +48,12 @@ TEST_CASE("full() and local() give the value back in every layout, under every p
 }
 
 TEST_CASE("local() never communicates and refuses what is not complete") {
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   const DTensor value = test_value({4}, pending, 1).value;
   CommLog log;
   const CommLogScope scope(log);
   CHECK_THROWS_WITH(value.local(0),
-                    "[DTensor::local] the value is a pending reduction, not complete here. "
+                    "[DTensor::local] the value must be complete here, not a partial sum. "
                     "Received: (unsharded) +sum over a. To fix: call full() or relayout() on every "
                     "process first.");
   CHECK_THROWS_AS(value.local(0), StateError);
@@ -69,10 +69,11 @@ TEST_CASE("item() reads one complete element and never communicates") {
   CommLog log;
   const CommLogScope scope(log);
   const DTensor pending =
-      test_value({}, Layout::replicated(mesh, 0).with_pending(1, Reduce::sum), 1).value;
-  CHECK_THROWS_WITH(pending.item(),
-                    "[DTensor::item] the value is not complete on this device. Received: layout () "
-                    "+sum over a. To fix: call full() on every process first.");
+      test_value({}, Layout::replicated(mesh, 0).with_partial(1, Reduce::sum), 1).value;
+  CHECK_THROWS_WITH(
+      pending.item(),
+      "[DTensor::item] the value must be complete on this device. Received: layout () "
+      "+sum over a. To fix: call full() on every process first.");
   CHECK_THROWS_AS(pending.item(), StateError);
   CHECK_THROWS_AS(pack(at::ones({1}), Layout(LayoutSpec{"a"}, mesh)).item(), StateError);
   CHECK_THROWS_AS(pack(at::ones({2}), Layout::replicated(mesh, 1)).item(), ShapeError);

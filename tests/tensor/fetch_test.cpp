@@ -258,11 +258,11 @@ TEST_CASE("an exchange is logged alike under every policy, forward and backward"
 
 TEST_CASE("fetch resolves a pending value first") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
-  const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_pending(2, Reduce::sum);
+  const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_partial(2, Reduce::sum);
   const TestValue sample = test_value({6}, pending, 3);
   const Blocks got = gather_intervals(sample.value, 0, {{0, 6}, {0, 6}});
   for (const at::Tensor& block : got) CHECK(difference(block, sample.whole) == "");
-  CHECK_FALSE(sample.value.layout().is_pending());
+  CHECK_FALSE(sample.value.layout().is_partial());
 }
 
 TEST_CASE("overlapping pieces of half types are added up in float32") {

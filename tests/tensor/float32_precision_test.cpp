@@ -17,9 +17,10 @@ TEST_CASE("how exactly products of float32 are made is told to ATen, convolution
   CHECK(float32_matmul_precision() == "high");
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGH);
   CHECK(at::globalContext().allowTF32CuDNN());
-  CHECK_THROWS_WITH(set_float32_matmul_precision("tf32"),
-                    "[set_float32_matmul_precision] it is \"highest\", \"high\" or \"medium\". "
-                    "Received: \"tf32\". To fix: pass one of them.");
+  CHECK_THROWS_WITH(
+      set_float32_matmul_precision("tf32"),
+      "[set_float32_matmul_precision] precision must be \"highest\", \"high\" or \"medium\". "
+      "Received: \"tf32\". To fix: pass one of them.");
   set_float32_matmul_precision("highest");
   CHECK(at::globalContext().float32MatmulPrecision() == at::Float32MatmulPrecision::HIGHEST);
   CHECK_FALSE(at::globalContext().allowTF32CuDNN());

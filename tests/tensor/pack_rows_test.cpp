@@ -81,7 +81,7 @@ TEST_CASE("rows that do not fit are refused") {
   const Layout layout({"x"}, part({{"x", 4}}, 2, 1));
   CHECK_THROWS_WITH(
       pack_rows(at::arange(4), {0, 4}, 8, layout),
-      Contains("[pack_rows] this process's shards lie in rows [4, 8)") && Contains("rows [0, 4)"));
+      Contains("[pack_rows] this process's shards need rows [4, 8)") && Contains("rows [0, 4)"));
   CHECK_THROWS_WITH(pack_rows(at::arange(3), {4, 8}, 8, layout), Contains("shape (3,)"));
   CHECK_THROWS_AS(pack_rows(at::zeros({4, 2}), {4, 8}, 8, layout), LayoutError);
   CHECK_THROWS_AS(pack_rows(at::Tensor(), {4, 8}, 8, layout), ShapeError);

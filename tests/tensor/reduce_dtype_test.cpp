@@ -21,7 +21,7 @@ namespace {
 /// 256 and fifteen halves. Beside 256 a bfloat16 has a step of 2, so each half is lost there.
 DTensor addends(const Mesh& mesh, at::ScalarType dtype) {
   const BlockPolicyScope separate(BlockPolicy::per_device);
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   Blocks blocks;
   for (int64_t id : mesh.local_ids()) {
     blocks.push_back(at::full({2}, id == 0 ? 256.0 : 0.5, dtype));

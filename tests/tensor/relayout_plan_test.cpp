@@ -44,7 +44,7 @@ const Mesh mesh = create_mesh({{"a", 2}, {"b", 4}});
 const DimMask a = 1, b = 2;
 
 Layout over(const LayoutSpec& spec, DimMask pending = 0) {
-  return Layout(spec, mesh).with_pending(pending, Reduce::sum);
+  return Layout(spec, mesh).with_partial(pending, Reduce::sum);
 }
 
 }  // namespace
@@ -127,12 +127,12 @@ TEST_CASE("a value does not become pending by a relayout") {
   CHECK_THROWS_AS(plan_relayout(over({nullptr}), over({nullptr}, a)), LayoutError);
   CHECK_THROWS_AS(plan_relayout(over({nullptr}, a), over({nullptr}, a | b)), LayoutError);
   CHECK_THROWS_AS(
-      plan_relayout(over({nullptr}, a), Layout::replicated(mesh, 1).with_pending(a, Reduce::max)),
+      plan_relayout(over({nullptr}, a), Layout::replicated(mesh, 1).with_partial(a, Reduce::max)),
       LayoutError);
   CHECK_THROWS_WITH(plan_relayout(over({nullptr}), over({nullptr}, a)),
-                    "[relayout] a value becomes pending only inside an operation. Received: "
-                    "(unsharded) to (unsharded) +sum over a. To fix: relayout to a layout without "
-                    "a pending reduction.");
+                    "[relayout] only operations make partial sums, not a relayout. Received: "
+                    "(unsharded) to (unsharded) +sum over a. To fix: relayout to a layout that is "
+                    "not a partial sum.");
 }
 
 }  // namespace relayout_plan_test

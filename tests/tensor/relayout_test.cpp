@@ -183,7 +183,7 @@ TEST_CASE("a value made under one block policy relayouts under another") {
 
 TEST_CASE("a pending reduction is resolved once, for the handle and its copies") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(3, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(3, Reduce::sum);
   const TestValue sample = test_value({5}, pending, 2);
   const DTensor copy = sample.value;
   CommLog log;
@@ -201,7 +201,7 @@ TEST_CASE("a pending reduction is resolved once, for the handle and its copies")
 TEST_CASE("full() of a pending value resolves it, too") {
   const Mesh mesh = create_mesh({{"a", 3}});
   const TestValue sample =
-      test_value({4, 2}, Layout::replicated(mesh, 2).with_pending(1, Reduce::max), 5);
+      test_value({4, 2}, Layout::replicated(mesh, 2).with_partial(1, Reduce::max), 5);
   CommLog log;
   const CommLogScope scope(log);
   CHECK(difference(sample.value.full(), sample.whole) == "");
@@ -212,7 +212,7 @@ TEST_CASE("full() of a pending value resolves it, too") {
 TEST_CASE("sums of half types are added up in float32, and logged as such") {
   const Mesh mesh = create_mesh({{"a", 4}});
   const BlockPolicyScope finest(BlockPolicy::per_device);
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   for (at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
     Blocks blocks;
     // 512 + 1 + 1 + 1 stays 512 when bfloat16 rounds after each addition; 2048 in half.
@@ -236,7 +236,7 @@ TEST_CASE("sums of half types are added up in float32, and logged as such") {
 TEST_CASE("a value of which every addend is absent is the identity of its kind") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
   for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
-    const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_pending(2, kind);
+    const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_partial(2, kind);
     const ShardingPtr sharding = intern({5}, at::kInt, pending);
     const DTensor value(sharding, Blocks(sharding->blocks.size()));
     CHECK(plan_relayout(pending, Layout::replicated(mesh, 1)).size() == 2);
@@ -276,10 +276,10 @@ TEST_CASE("relayout refuses other meshes, other ranks and targets that are pendi
   CHECK_THROWS_AS(relayout_value(value, Layout::replicated(other, 1)), MeshError);
   CHECK_THROWS_AS(relayout_value(value, Layout()), MeshError);
   CHECK_THROWS_AS(relayout_value(value, Layout::replicated(mesh, 2)), LayoutError);
-  CHECK_THROWS_AS(relayout_value(value, Layout::replicated(mesh, 1).with_pending(1, Reduce::sum)),
+  CHECK_THROWS_AS(relayout_value(value, Layout::replicated(mesh, 1).with_partial(1, Reduce::sum)),
                   LayoutError);
   CHECK_THROWS_WITH(relayout_value(value, Layout::replicated(other, 1)),
-                    "[relayout] the layout lies on the value's mesh a=2. Received: mesh b=2. "
+                    "[relayout] the layout must be on the value's mesh a=2. Received: mesh b=2. "
                     "To fix: use copy_to_mesh to move a value to another mesh.");
 }
 

@@ -154,7 +154,7 @@ TEST_CASE("per_shard gives replicas one block") {
   CHECK(inner->blocks[0].empty);
   CHECK_FALSE(inner->blocks[1].empty);
   CHECK(intern({3}, at::kFloat, Layout::replicated(mesh, 1))->blocks.size() == 1);
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(2, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(2, Reduce::sum);
   CHECK(intern({3}, at::kFloat, pending)->blocks.size() == 4);
 }
 
@@ -168,7 +168,7 @@ TEST_CASE("per_worker gives every worker one block of neighbouring shards") {
   CHECK(sharded->blocks.back().intervals[0].hi == 16);
   CHECK(sharded->blocks.back().devices.back() == 7);
   CHECK(intern({16}, at::kFloat, Layout::replicated(mesh, 1))->blocks.size() == 1);
-  const Layout pending = Layout::replicated(mesh, 1).with_pending(1, Reduce::sum);
+  const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   CHECK(intern({16}, at::kFloat, pending)->blocks.size() == expected);
   const Layout grid(LayoutSpec{"a", "b"}, create_mesh({{"a", 4}, {"b", 4}}));
   CHECK(int64_t(intern({16, 16}, at::kFloat, grid)->blocks.size()) <= workers);

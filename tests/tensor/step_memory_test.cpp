@@ -68,7 +68,7 @@ std::pair<const void*, const void*> chain(MemoryPlanner& memory, int64_t length)
 }  // namespace
 
 TEST_CASE("a request that no memory can be watched for leaves its place free") {
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   chain(memory, 3);
   int failures = 0;
   for (int n = 1; n < 20; ++n) {
@@ -91,7 +91,7 @@ TEST_CASE("a request that no memory can be watched for leaves its place free") {
 }
 
 TEST_CASE("tensors that do not live together share memory, from the second run on") {
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   chain(memory, 9);
   const MemoryPlanner::Stats measured = memory.stats();
   CHECK(measured.asked == 9 * many);
@@ -106,7 +106,7 @@ TEST_CASE("tensors that do not live together share memory, from the second run o
 }
 
 TEST_CASE("what outlives a run is not planned, and stays what it is") {
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   std::vector<at::Tensor> kept;
   for (int64_t step = 0; step < 5; ++step) {
     MemoryPlanner::Run run(memory);
@@ -125,7 +125,7 @@ TEST_CASE("what outlives a run is not planned, and stays what it is") {
 }
 
 TEST_CASE("memory that somebody still holds is not given away") {
-  std::optional<MemoryPlanner> memory(make_step_buffer());
+  std::optional<MemoryPlanner> memory(make_arena());
   at::Tensor held;
   for (int64_t step = 0; step < 4; ++step) {
     MemoryPlanner::Run run(*memory);
@@ -147,7 +147,7 @@ TEST_CASE("memory that somebody still holds is not given away") {
 }
 
 TEST_CASE("other sizes, and more tensors than were measured, get memory as usual") {
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   for (int64_t extra : {0, 0, 1, 2}) {
     MemoryPlanner::Run run(memory);
     run.at(0);
@@ -163,7 +163,7 @@ TEST_CASE("other sizes, and more tensors than were measured, get memory as usual
 
 TEST_CASE("memory asked for without a context is planned too") {
   c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   for (int run = 0; run < 3; ++run) {
     MemoryPlanner::Run now(memory);
     now.at(0);
@@ -182,7 +182,7 @@ TEST_CASE("memory asked for without a context is planned too") {
 }
 
 TEST_CASE("blocks on other threads have places of their own") {
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   for (int64_t step = 0; step < 6; ++step) {
     MemoryPlanner::Run run(memory);
     std::vector<at::Tensor> out(8);
@@ -203,7 +203,7 @@ TEST_CASE("blocks on other threads have places of their own") {
 }
 
 TEST_CASE("plans take turns in one buffer") {
-  const auto buffer = make_step_buffer();
+  const auto buffer = make_arena();
   MemoryPlanner small(buffer), large(buffer);
   for (int64_t turn = 0; turn < 3; ++turn) {
     chain(small, 3);
@@ -224,7 +224,7 @@ TEST_CASE("plans take turns in one buffer") {
 }
 
 TEST_CASE("a run that breaks off is not planned after, and blocks of blocks are left out") {
-  MemoryPlanner memory(make_step_buffer());
+  MemoryPlanner memory(make_arena());
   {
     MemoryPlanner::Run run(memory);
     run.at(0);
@@ -233,7 +233,7 @@ TEST_CASE("a run that breaks off is not planned after, and blocks of blocks are 
   CHECK(memory.stats().planned == 0);
   chain(memory, 9);
   CHECK(memory.stats().asked == 9 * many);
-  MemoryPlanner nested(make_step_buffer());
+  MemoryPlanner nested(make_arena());
   for (int64_t step = 0; step < 3; ++step) {
     MemoryPlanner::Run run(nested);
     run.at(0);

@@ -81,7 +81,7 @@ TEST_CASE("uneven shards are drawn in proportion, empty ones below", "[visualize
 }
 
 TEST_CASE("addends of a pending sum are told from replicas", "[visualize]") {
-  const Layout layout = Layout({"y", unsharded}, cube()).with_pending(1, Reduce::sum);
+  const Layout layout = Layout({"y", unsharded}, cube()).with_partial(1, Reduce::sum);
   CHECK(visualize_layout({2, 20}, layout) ==
         "shape (2, 20), layout (y, unsharded) +sum over x, mesh x=2, y=2, z=2\n"
         "  0                                       20\n"
@@ -149,9 +149,10 @@ TEST_CASE("pictures of every layout of many devices fit into 78 columns", "[visu
 TEST_CASE("a tensor is shown with its dtype, and needs a layout of its rank", "[visualize]") {
   const std::string text = visualize_layout(filled({4}, 1, at::kDouble, Layout({"batch"}, grid())));
   CHECK(text.starts_with("float64 (4,), layout (batch), mesh batch=2, model=2\n"));
-  CHECK_THROWS_WITH(visualize_layout({4}, Layout({"batch", unsharded}, grid())),
-                    "[visualize_layout] a layout for a tensor of rank 1. Received: (batch, "
-                    "unsharded). To fix: pass a layout with one entry for each axis.");
+  CHECK_THROWS_WITH(
+      visualize_layout({4}, Layout({"batch", unsharded}, grid())),
+      "[visualize_layout] the layout of this tensor must have rank 1. Received: (batch, "
+      "unsharded). To fix: pass a layout with one entry for each axis.");
   CHECK_THROWS_AS(visualize_layout(DTensor()), StateError);
 }
 

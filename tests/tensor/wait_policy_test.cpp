@@ -47,7 +47,7 @@ void run_alone(const std::string& name, const std::string& spins) {
 }  // namespace
 
 TEST_CASE("a machine is crowded after two waits in a row, and calm after two seconds") {
-  CrowdJudge judge;
+  CpuContentionDetector judge;
   const auto waits = [&](std::chrono::milliseconds waited,
                          std::chrono::milliseconds others = 50ms) {
     judge.note({100ms, waited, others});
@@ -82,7 +82,7 @@ TEST_CASE("sleepy threads alone", "[.]") {
   loop_in_parallel();
   CHECK(spent_after_a_loop() > 10);
   {
-    const SleepyThreads sleepy;
+    const BlockingOmpTeam sleepy;
     CHECK(spent_after_a_loop() < 5);
   }
   CHECK(spent_after_a_loop() > 10);
@@ -98,10 +98,10 @@ TEST_CASE("busy neighbours are noticed") {
 
 TEST_CASE("busy neighbours alone", "[.]") {
   loop_in_parallel();
-  const bench::BusyNeighbours neighbours(2 * static_cast<unsigned>(omp_get_num_procs()), 0);
+  const bench::BusyLoops neighbours(2 * static_cast<unsigned>(omp_get_num_procs()), 0);
   const auto end = std::chrono::steady_clock::now() + 30s;
-  while (!machine_is_crowded() && std::chrono::steady_clock::now() < end) adapt_wait_policy();
-  CHECK(machine_is_crowded());
+  while (!cpus_are_contended() && std::chrono::steady_clock::now() < end) adapt_wait_policy();
+  CHECK(cpus_are_contended());
 }
 
 }  // namespace wait_policy_test

@@ -139,7 +139,7 @@ TEST_CASE("labels and weights are counted by outputs") {
              Contains("labels for each of the 2 outputs") && Contains("Received: 1 labels"));
   data = two_labels(8);
   data.sample_weight = {at::rand({8}), at::rand({8}), at::rand({8})};
-  CHECK_THAT(error_of([&] { model.fit(data, quiet); }), Contains("3 of them for 2 outputs"));
+  CHECK_THAT(error_of([&] { model.fit(data, quiet); }), Contains("3 tensors for 2 outputs"));
   FitOptions weighted = quiet;
   weighted.class_weight = {{0, 2.0}};
   CHECK_THAT(error_of([&] { model.fit(two_labels(8), weighted); }),

@@ -64,8 +64,8 @@ TEST_CASE("a layer that was not tracked is named in the first step", "[first_ste
   model.compile(options());
   const std::string error = test::error_line([&] { model.fit(data(), {.verbose = 0}); });
   CHECK_THAT(error, Contains("[model forgetful] the weights that a step reads are the model's. "
-                             "Received: hidden/kernel, hidden/bias of no layer that the model "
-                             "knows"));
+                             "Received: hidden/kernel, hidden/bias of a layer that the model "
+                             "does not track"));
   CHECK_THAT(error, Contains("track()"));
   // Nothing was trained before.
   CHECK(model.weights().size() == 2);
@@ -77,8 +77,8 @@ TEST_CASE("on a mesh, weights of a layer that was not tracked are named, too", "
   const ModelHandle model(std::make_shared<Forgetful>());
   model.compile(options(2));
   CHECK_THAT(test::error_line([&] { model.fit(data(), {.verbose = 0}); }),
-             Contains("[Dense hidden] a layer's weights lie on its inputs' mesh. Received: "
-                      "hidden/kernel on ") &&
+             Contains("[Dense hidden] a layer's weights must be on the mesh of its inputs. "
+                      "Received: hidden/kernel on ") &&
                  Contains("track()"));
 }
 
@@ -87,20 +87,21 @@ TEST_CASE("variables that the loss has no gradient for are named once", "[first_
   const std::string text = warnings_of(model, options(), 3);
   CHECK(text ==
         "Warning: gradients do not exist for dense/kernel, dense/bias: the loss does not "
-        "depend on them, or what it comes through has no gradient, as ATen functions on "
+        "depend on them, or only through functions without gradients, such as ATen functions on "
         "shards\n");
   const Sequential whole({Input({4}), Dense(6), Dense(3)});
   CHECK(warnings_of(whole, options()).empty());
 }
 
-TEST_CASE("an optimizer is of one model", "[first_step]") {
+TEST_CASE("an optimizer belongs to one model", "[first_step]") {
   const CompileOptions how = options();
   const Sequential a({Input({4}), Dense(3, {.name = "a"})}), b({Input({4}), Dense(3)});
   a.compile(how);
   a.fit(data(), {.verbose = 0});
-  CHECK_THAT(test::error_line([&] { b.compile(how); }),
-             Contains("an optimizer is of one model. Received: adam, which has slots of another "
-                      "model's a/kernel"));
+  CHECK_THAT(
+      test::error_line([&] { b.compile(how); }),
+      Contains("an optimizer belongs to one model. Received: adam, which has slots of another "
+               "model's a/kernel"));
   // The same model may be compiled again, and another one around it.
   a.compile(how);
   const Sequential around({Input({4}), Dense(4), a});

@@ -85,15 +85,18 @@ TEST_CASE("fit names the data option that does not fit") {
 TEST_CASE("a stream without end needs to be told where to stop") {
   const GeneratorDataset endless = stream(0, {.endless = true});
   CHECK_THAT(fit_error(endless, quiet),
-             Contains("[fit] steps_per_epoch says where to stop") && Contains("Received: none."));
+             Contains("[fit] steps_per_epoch is required for an endless stream") &&
+                 Contains("Received: none."));
   FitOptions options = quiet;
   options.steps_per_epoch = 3;
   CHECK(compiled().fit(endless, options).steps.size() == 3);
   options.validation_data = endless;
-  CHECK_THAT(fit_error(endless, options), Contains("[fit] validation_steps says where to stop"));
+  CHECK_THAT(fit_error(endless, options),
+             Contains("[fit] validation_steps is required for an endless stream"));
   CHECK_THAT(error_of([&] { compiled().evaluate(endless, {.verbose = 0}); }),
-             Contains("[evaluate] steps says where to stop"));
-  CHECK_THAT(error_of([&] { compiled().predict(endless, {}); }), Contains("[predict] steps says"));
+             Contains("[evaluate] steps is required for an endless stream"));
+  CHECK_THAT(error_of([&] { compiled().predict(endless, {}); }),
+             Contains("[predict] steps is required for an endless stream"));
   CHECK(compiled().predict(endless, {.steps = 3}).size(0) == 12);
 }
 

@@ -148,8 +148,9 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
   const Sequential model = compiled();
   CHECK_THAT(
       error_of([&] { model.fit(TensorDataset(rows), ordered); }),
-      Contains("nan at epoch 1, step 7 in the part of cpu:2, cpu:3: x[0] of the batch, row 2 has "
-               "infinite numbers or NaN."));
+      Contains(
+          "nan at epoch 1, step 7 in the partial sum of cpu:2, cpu:3: x[0] of the batch, row 2 has "
+          "infinite numbers or NaN."));
   // The step has changed nothing, so that training goes on from there.
   for (const at::Tensor& weight : model.get_weights()) {
     CHECK(at::isfinite(weight).all().item<bool>());
@@ -159,12 +160,12 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
   model.set_weights(weights);
   CHECK_THAT(error_of([&] { model.fit(test::small_data(8), ordered); }),
              Contains("at epoch 1, step 1: " + model.weights()[2].path() +
-                      " has infinite numbers or NaN since the step before."));
+                      " has infinite numbers or NaN since the previous step."));
   // A block for each device: the one whose rows they are.
   const tessera::detail::BlockPolicyScope blocks(tessera::detail::BlockPolicy::per_device);
   const Sequential apart = compiled();
   CHECK_THAT(error_of([&] { apart.fit(TensorDataset(rows), ordered); }),
-             Contains("nan at epoch 1, step 7 in the part of cpu:2: x[0]"));
+             Contains("nan at epoch 1, step 7 in the partial sum of cpu:2: x[0]"));
 }
 
 TEST_CASE("after an error in a step the next fit works") {

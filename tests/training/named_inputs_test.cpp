@@ -60,7 +60,7 @@ TEST_CASE("a name that is unknown, missing or there twice is named in one line")
   const Functional model = two_inputs();
   const at::Tensor x2 = at::rand({4, 2}), x3 = at::rand({4, 3}), y = at::rand({4, 4});
   const FitOptions silent{.verbose = 0};
-  using Named = tessera::detail::NamedArrays;
+  using Named = NamedArrays;
   const auto line = [&](const Named& x, const Named& labels) {
     return error_line([&] { model.fit(x, labels, silent); });
   };
@@ -72,9 +72,9 @@ TEST_CASE("a name that is unknown, missing or there twice is named in one line")
         "[fit, x] the model has \"ages\", \"scores\". Received: no \"scores\". "
         "To fix: pass it too.");
   CHECK(line({{"ages", x2}, {"scores", x3}, {"ages", x2}}, labels) ==
-        "[fit, x] each name is there once. Received: \"ages\" twice. To fix: leave one out.");
+        "[fit, x] each name appears once. Received: \"ages\" twice. To fix: leave one out.");
   CHECK(line({{"ages", at::Tensor()}, {"scores", x3}}, labels) ==
-        "[fit, x] each name has a tensor. Received: \"ages\" without. To fix: pass a tensor.");
+        "[fit, x] each name has a tensor. Received: \"ages\" without one. To fix: pass a tensor.");
   CHECK(line({{"ages", x2}, {"scores", x3}}, {{"sum", y}, {"product", y}}) ==
         "[fit, y] the model has \"sum\", \"difference\". Received: \"product\". "
         "To fix: use one of \"sum\", \"difference\".");
@@ -83,8 +83,8 @@ TEST_CASE("a name that is unknown, missing or there twice is named in one line")
   CHECK(error_line([&] {
           chain.fit({{"x", x2}}, y, silent);
         }) ==
-        "[fit, x] arrays are named where the model has names for them. "
-        "Received: a model whose inputs have none. To fix: pass them in order.");
+        "[fit, x] named arrays need a model with names for its inputs. "
+        "Received: a model without input names. To fix: pass arrays in order.");
 }
 
 }  // namespace named_inputs_test

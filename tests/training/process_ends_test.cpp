@@ -185,12 +185,13 @@ TEST_CASE("a loss that is not finite on one process ends training on all, and na
         2, [&](int, const Mesh& mesh) { test::compiled_small(mesh).fit(data, options); });
     for (const test::RankOutcome& end : all) {
       CHECK_THAT(end.error, Contains("[fit] the loss stays finite. Received: ") &&
-                                Contains("nan at epoch 1, step 2 (the part of rank 1)."));
+                                Contains("nan at epoch 1, step 2 (the partial sum of rank 1)."));
       CHECK(end.steps.size() == 2);
     }
-    CHECK_THROWS_WITH(test::compiled_small(create_mesh({{"batch", 4}})).fit(data, options),
-                      Contains("nan at epoch 1, step 2 in the part of cpu:2, cpu:3: x[0] of the "
-                               "batch, row 2 has infinite numbers or NaN."));
+    CHECK_THROWS_WITH(
+        test::compiled_small(create_mesh({{"batch", 4}})).fit(data, options),
+        Contains("nan at epoch 1, step 2 in the partial sum of cpu:2, cpu:3: x[0] of the "
+                 "batch, row 2 has infinite numbers or NaN."));
   }
 }
 
@@ -231,9 +232,11 @@ TEST_CASE("a gradient that is not finite on one process ends training on all in 
     });
   };
   for (const test::RankOutcome& end : fit({}, false)) {
-    CHECK_THAT(end.error,
-               Contains("[fit] gradients stay finite. Received: infinite numbers or NaN in that of "
-                        "hidden/kernel on rank 1 at epoch 1, step 2."));
+    CHECK_THAT(
+        end.error,
+        Contains(
+            "[fit] gradients stay finite. Received: infinite numbers or NaN in the gradient of "
+            "hidden/kernel on rank 1 at epoch 1, step 2."));
     CHECK(end.steps.size() == 2);
   }
   // Who scales the loss reckons with it; the weights then make the next loss none.
@@ -253,7 +256,7 @@ TEST_CASE("no callback hears of a step whose gradients are not finite: it might 
              {.batch_size = 4, .verbose = 0, .callbacks = {callback}, .shuffle = false});
   });
   for (const test::RankOutcome& end : all) {
-    CHECK_THAT(end.error, Contains("that of hidden/kernel on rank 1 at epoch 1, step 2."));
+    CHECK_THAT(end.error, Contains("gradient of hidden/kernel on rank 1 at epoch 1, step 2."));
     CHECK(end.noted == end.error);
   }
   CHECK(heard == std::vector<int64_t>{1, 1});

@@ -96,17 +96,19 @@ TEST_CASE("batches of other forms are an error on every process") {
   for (const test::RankOutcome& end : all) {
     CHECK_THAT(
         end.error,
-        Contains("[fit] all processes have batches of one form. Received: 4 rows of x "
-                 "(18,) float64, y () int64 on ranks 0 and 2; 3 rows of x (18,) float64, y () "
-                 "int64 on rank 1, at step 3."));
+        Contains(
+            "[fit] all processes have batches of the same shapes and dtypes. Received: 4 rows of x "
+            "(18,) float64, y () int64 on ranks 0 and 2; 3 rows of x (18,) float64, y () "
+            "int64 on rank 1, at step 3."));
     CHECK(end.steps.size() == 2);
   }
   all = test::rank_ends(2, [&](int, const Mesh& mesh) {
     test::compiled_small(mesh).predict(DatasetHandle(Ragged()), {.batch_size = 8});
   });
   for (const test::RankOutcome& end : all) {
-    CHECK_THAT(end.error, Contains("[predict] all processes have batches of one form") &&
-                              Contains("x (4,) float64, y () int64 on rank 0; 8 rows of x (8,)"));
+    CHECK_THAT(end.error,
+               Contains("[predict] all processes have batches of the same shapes and dtypes") &&
+                   Contains("x (4,) float64, y () int64 on rank 0; 8 rows of x (8,)"));
   }
 }
 

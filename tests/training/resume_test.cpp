@@ -164,7 +164,7 @@ TEST_CASE("totals that metric_totals() did not give are refused", "[resume]") {
       "3", "{}", R"({"loss": [1], "metrics": {}})", R"({"loss": [1, 2]})",
       R"({"loss": [1, 2], "metrics": {"accuracy": 3}})", R"({"loss": ["a", 2], "metrics": {}})");
   CHECK_THROWS_WITH(model->restore_metric_totals(Json::parse(text)),
-                    Contains("totals are what metric_totals() gave"));
+                    Contains("totals are a result of metric_totals()"));
 }
 
 TEST_CASE("a position outside the run's data is refused", "[resume]") {
@@ -181,7 +181,7 @@ TEST_CASE("a position outside the run's data is refused", "[resume]") {
       return failure.what();
     }
   };
-  CHECK_THAT(error({1, steps + 1}), Contains("[fit] the run goes on inside an epoch, of 5 steps. "
+  CHECK_THAT(error({1, steps + 1}), Contains("[fit] the run resumes inside an epoch of 5 steps. "
                                              "Received: a position at epoch 2 with 6 steps done"));
   CHECK_THAT(error({-1, 0}), Contains("[set_fit_position]") && Contains("epoch -1, step 0"));
   CHECK_THAT(error({0, -1}), Contains("[set_fit_position]") && Contains("epoch 0, step -1"));

@@ -1,4 +1,4 @@
-"""What the programs on TensorFlow's DTensor share: virtual CPUs, batches, weights."""
+"""Shared code of the programs on TensorFlow's DTensor: virtual CPUs, batches, weights."""
 import os
 
 os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
@@ -24,7 +24,7 @@ def make_mesh(dims):
 
 
 def pack(array, layout):
-    """The array, cut as the layout says."""
+    """Returns the array, sharded by the layout."""
     mesh = layout.mesh
     shards = []
     for device in range(mesh.size):
@@ -43,7 +43,7 @@ def zeros(layout, shape):
 
 
 def glorot(layout, shape, seed):
-    """Drawn on all devices, then cut: a draw into a layout with shards is not supported."""
+    """Draws on all devices, then shards: drawing into a sharded layout is not supported."""
     limit = (6 / sum(shape)) ** 0.5
     whole = dtensor.Layout.replicated(layout.mesh, rank=2)
     drawn = dtensor.call_with_layout(tf.random.stateless_uniform, whole, shape, (seed, 1), -limit,

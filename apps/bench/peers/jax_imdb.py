@@ -15,7 +15,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec as P
 from lines import answer_steps, batch, read
 
 x, y = read(sys.argv[1], 1200)
-# Mesh, and how rows, first kernel, first bias and second kernel are cut.
+# Mesh, and shardings of rows, first kernel, first bias and second kernel.
 sizes, names, *parts = {
     "data": ((8,), ("batch",), P("batch"), P(), P(), P()),
     "model": ((4, 2), ("batch", "model"), P("batch"), P(None, "model"), P("model"),

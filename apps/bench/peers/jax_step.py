@@ -1,15 +1,15 @@
-"""Training steps in JAX, jitted, from a batch of the host to its loss; Adam.
+"""Training steps in JAX, jitted, from a batch on the host to its loss; Adam.
 
 WORK DATA DEVICES: a work of `bench compare --device`, whose sizes are in DATA.json (the MLP's are
-always the same); on so many virtual devices, the batch cut over them, the weights on all; or on
-"cuda", one GPU."""
+fixed); the number of virtual devices, over which the batch is sharded and weights are replicated,
+or "cuda" for one GPU."""
 import functools
 import os
 import sys
 
 work, data, devices = sys.argv[1:]
 os.environ["JAX_PLATFORMS"] = "cuda" if devices == "cuda" else "cpu"
-# The others' programs want memory of the GPU too.
+# The other programs need GPU memory too.
 os.environ["XLA_PYTHON_CLIENT_PREALLOCATE"] = "false"
 if devices != "cuda":
     os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={devices}"
@@ -25,7 +25,7 @@ from lines import answer_steps, batch, read, read_sizes
 sizes = read_sizes(data)
 compute = jnp.bfloat16 if sizes.get("dtype") == "mixed_bfloat16" else jnp.float32
 if compute == jnp.float32:
-    # As float32 is computed here: products are exact.
+    # As in Tessera: no TF32.
     jax.config.update("jax_default_matmul_precision", "highest")
 mesh = Mesh(np.array(jax.devices()[:1] if devices == "cuda" else jax.devices()), ("batch",))
 on_all = NamedSharding(mesh, PartitionSpec())
@@ -79,7 +79,7 @@ class Cnn:
 
 
 class Transformer:
-    """Words through the blocks: to a class, or in the decoder, at each place, to the next word."""
+    """Classifies a text, or in the decoder predicts the next word at each position."""
 
     @staticmethod
     def weights():
@@ -128,7 +128,7 @@ class Transformer:
 
 
 class Gpt:
-    """Keras' miniature GPT: normalized behind the sums."""
+    """Keras' miniature GPT, post-norm."""
 
     @staticmethod
     def weights():

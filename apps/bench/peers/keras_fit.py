@@ -1,5 +1,5 @@
 """Epochs of fit on digits in Keras on a backend: Flatten-128-10, or two convolutions; shuffled
-batches of 128, Adam, accuracy, progress bar. Answers with milliseconds a step."""
+batches of 128, Adam, accuracy, progress bar. Answers with milliseconds per step."""
 import os
 import sys
 import time

@@ -1,4 +1,4 @@
-"""Training steps in Keras on JAX, from a batch of the host to its loss; Adam.
+"""Training steps in Keras on JAX, from a batch on the host to its loss; Adam.
 
 WORK DATA: "encoder" or "gpt" of `bench compare --work transformer`, whose sizes are in DATA.json."""
 import os
@@ -22,7 +22,7 @@ def attention(x, head_dim, causal):
 
 
 def encoder(words):
-    """Attention and two dense layers, each behind a normalization and beside its input."""
+    """A pre-norm block: attention and two dense layers, each with a residual connection."""
     x = layers.Embedding(sizes["words"], sizes["width"])(words)
     for _ in range(sizes["layers"]):
         x = x + attention(layers.LayerNormalization(epsilon=1e-5)(x),
@@ -43,7 +43,7 @@ class Positions(layers.Layer):
 
 
 def gpt(words):
-    """Keras' example: normalized behind the sums."""
+    """Keras' example, post-norm."""
     x = Positions()(layers.Embedding(sizes["words"], sizes["width"])(words))
     for _ in range(sizes["layers"]):
         x = layers.LayerNormalization(epsilon=1e-6)(x + attention(x, sizes["head_dim"], True))

@@ -1,6 +1,6 @@
-"""How a peer's program talks to `bench compare`, and reads the data that it shares.
+"""The protocol of a peer's program with `bench compare`, and the data that they share.
 
-A line of the input is a number of steps; the answer is a line of JSON with what they took.
+A line of input is a number of steps; the answer is a line of JSON with their times.
 """
 import contextlib
 import json
@@ -13,7 +13,7 @@ import numpy as np
 
 @contextlib.contextmanager
 def quiet():
-    """For the import of a library that writes to the terminal before it can be asked not to."""
+    """Silences standard error, for importing a library that writes there."""
     sys.stderr.flush()
     terminal = os.dup(2)
     nowhere = os.open(os.devnull, os.O_WRONLY)
@@ -27,13 +27,13 @@ def quiet():
 
 
 def answer(run):
-    """Answers every line with what `run(count)` returns: milliseconds, one for each step."""
+    """Answers every line with the result of `run(count)`: milliseconds, one per step."""
     for line in sys.stdin:
         print(json.dumps({"milliseconds": run(int(line))}), flush=True)
 
 
 def answer_steps(step):
-    """The same for `step(i)`, where i counts on; it takes a batch and returns when it is done."""
+    """Times `step(i)` for consecutive i, which runs a step on a batch and waits for its end."""
     made = 0
 
     def run(count):
@@ -50,13 +50,13 @@ def answer_steps(step):
 
 
 def read(path, *shape, dtype="float32"):
-    """The rows and labels at `path`; a row has the shape."""
+    """Returns the rows and labels at `path`; a row has the shape."""
     x = np.fromfile(path + ".x", dtype).reshape(-1, *shape)
     return x, np.fromfile(path + ".y", np.int64)
 
 
 def read_sizes(path):
-    """What is said of the work at `path`; of the MLP on virtual devices nothing is."""
+    """Returns the sizes of the work at `path`; the MLP on virtual devices has no such file."""
     if not os.path.exists(path + ".json"):
         return {"batch": 128}
     with open(path + ".json", encoding="utf-8") as file:
@@ -64,6 +64,6 @@ def read_sizes(path):
 
 
 def batch(i, size, x, y):
-    """Batch i of the data, which come round again."""
+    """Returns batch i of the data, which repeat."""
     begin = i % (len(x) // size) * size
     return x[begin:begin + size], y[begin:begin + size]

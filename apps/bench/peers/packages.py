@@ -1,4 +1,4 @@
-"""The frameworks that this environment has, with their versions: one line of JSON."""
+"""Prints the versions of this environment's frameworks as one line of JSON."""
 import json
 from importlib import metadata
 

@@ -6,7 +6,7 @@ from dtensor import UNSHARDED, dtensor, glorot, make_mesh, pack, tf, zeros
 from lines import answer_steps, batch, read
 
 x, y = read(sys.argv[1], 1200)
-# Mesh, and how rows, first kernel and second kernel are cut.
+# Mesh, and shardings of rows, first kernel and second kernel.
 dims, rows_cut, kernel1, kernel2 = {
     "data": ([("batch", 8)], ["batch", UNSHARDED], [UNSHARDED] * 2, [UNSHARDED] * 2),
     "model": ([("batch", 4), ("model", 2)], ["batch", UNSHARDED], [UNSHARDED, "model"],

@@ -1,5 +1,5 @@
 """The step of the MLP (784-700-500-10, batch 128, Adam) in TensorFlow's DTensor on N virtual
-devices, as the Core-API guide has it: the batch cut over them, the weights on all."""
+devices, as in the Core-API guide: the batch sharded, the weights replicated."""
 import sys
 
 from dtensor import UNSHARDED, dtensor, glorot, make_mesh, pack, tf, zeros

@@ -1,5 +1,5 @@
-"""Keras' TextVectorization on TensorFlow: learns 1200 words of texts, each with a zero byte behind
-it in a file, and makes their rows of tf-idf."""
+"""Keras' TextVectorization on TensorFlow: learns a vocabulary of 1200 words from a file of texts,
+each followed by a zero byte, and computes their rows of tf-idf."""
 import os
 import sys
 

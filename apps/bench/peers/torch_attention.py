@@ -1,12 +1,12 @@
-"""Causal attention in PyTorch, forward and backward: rows, steps, heads and features as ours
-(`bench compare --work attention`)."""
+"""Causal attention in PyTorch, forward and backward, with the sizes of `bench compare --work
+attention`."""
 import torch
 from torch.nn import functional as F
 
 from lines import answer_steps
 
 torch.manual_seed(0)
-# Heads before steps in shape, behind them in memory, as both have them.
+# Heads come before steps in the shape but after them in memory.
 q, k, v = (torch.randn(4, 512, 8, 64).transpose(1, 2).requires_grad_() for _ in range(3))
 
 

@@ -1,6 +1,6 @@
-"""The MLP of `bench processes` under PyTorch's DistributedDataParallel on Gloo: one thread a rank.
+"""The MLP of `bench processes` in PyTorch's DistributedDataParallel on Gloo: one thread per rank.
 
-Reads the number of steps from a line of its input, trains, and answers (rank 0) with the times.
+Reads a number of steps per line of input, trains, and answers (rank 0) with the times.
 """
 import json
 import sys

@@ -1,5 +1,5 @@
-"""Epochs on digits in PyTorch, by hand: Flatten-128-10, or two convolutions with channels last;
-shuffled batches of 128, Adam, loss and accuracy of the epoch. Answers with milliseconds a step."""
+"""Epochs on digits in a custom PyTorch loop: Flatten-128-10, or two channels-last convolutions;
+shuffled batches of 128, Adam, loss and accuracy. Answers with milliseconds per step."""
 import sys
 import time
 

@@ -1,5 +1,5 @@
-"""PyTorch's DataLoader with two workers: an epoch of a folder's JPEGs, decoded whole by Pillow and
-brought to 224 x 224 without antialias, in batches of 32."""
+"""PyTorch's DataLoader with two workers: an epoch of a folder's JPEGs, decoded by Pillow at full
+size and resized to 224 x 224 without antialiasing, in batches of 32."""
 import pathlib
 import sys
 

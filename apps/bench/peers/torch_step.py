@@ -1,8 +1,8 @@
-"""Training steps in PyTorch on one device, from a batch of the host to its loss; fused Adam.
+"""Training steps in PyTorch on one device, from a batch on the host to its loss; fused Adam.
 
 WORK DATA [DEVICE [MODE]]: a work of `bench compare --device`, whose sizes are in DATA.json (the
-MLP's are always the same); cpu or cuda; and eager, compile (torch.compile), graphs (the same with
-CUDA graphs) or resident (eager, with batches that lie on the device)."""
+MLP's are fixed); cpu or cuda; and eager, compile (torch.compile), graphs (torch.compile with CUDA
+graphs) or resident (eager, with batches on the device)."""
 import contextlib
 import sys
 
@@ -14,12 +14,12 @@ from lines import answer_steps, batch, read, read_sizes
 
 work, data, device, mode = sys.argv[1:] + ["cpu", "eager"][len(sys.argv) - 3:]
 sizes = read_sizes(data)
-# As float32 is computed here: products are exact, convolutions too.
+# As in Tessera: no TF32 in products and convolutions.
 torch.backends.cudnn.allow_tf32 = False
 
 
 class Block(nn.Module):
-    """Attention and two dense layers, each behind a normalization and beside its input."""
+    """A pre-norm block: attention and two dense layers, each with a residual connection."""
 
     def __init__(self):
         super().__init__()
@@ -39,7 +39,7 @@ class Block(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Words through the blocks: to a class, or in the decoder, at each place, to the next word."""
+    """Classifies a text, or in the decoder predicts the next word at each position."""
 
     def __init__(self):
         super().__init__()
@@ -54,7 +54,7 @@ class Transformer(nn.Module):
 
 
 class GptBlock(nn.Module):
-    """Attention and two dense layers, each before a normalization and beside its input."""
+    """A post-norm block: attention and two dense layers, each with a residual connection."""
 
     def __init__(self):
         super().__init__()
@@ -86,7 +86,7 @@ class Gpt(nn.Module):
 
 
 class LastOfLstm(nn.Module):
-    """The output of the last step, as logits."""
+    """Computes logits from the output of the last step."""
 
     def __init__(self):
         super().__init__()
@@ -109,7 +109,7 @@ def cnn():
 
 
 class Images(nn.Module):
-    """Channels are last in memory, as the data have them."""
+    """A CNN on images with channels last in memory, as in the data."""
 
     def __init__(self):
         super().__init__()
@@ -122,7 +122,7 @@ class Images(nn.Module):
 
 
 def read_tensors():
-    """The data, each row in its shape; of a GPU they are in memory that it copies from."""
+    """Returns the data, each row in its shape; for a GPU in pinned memory."""
     if work in ("encoder", "decoder", "gpt"):
         x, y = read(data, sizes["length"], dtype="int64")
     elif work == "lstm":

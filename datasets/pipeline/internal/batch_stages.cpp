@@ -23,11 +23,11 @@ int64_t batches_of(int64_t rows, int64_t size, bool drop_remainder) {
   return rows / size + (!drop_remainder && rows % size != 0 ? 1 : 0);
 }
 
-/// So many rows that follow each other in each.
+/// Batches of `size` consecutive rows.
 class FixedBatches : public BatchedElements {
  public:
-  FixedBatches(const PipelineStage& stage, Elements rows, const PipelineReading& reading,
-               int64_t size, bool drop_remainder)
+  FixedBatches(const PipelineStage& stage, Elements rows, const PassOptions& reading, int64_t size,
+               bool drop_remainder)
       : BatchedElements(std::move(rows), reading.layouts),
         stage_(stage),
         size_(size),
@@ -51,11 +51,12 @@ class FixedBatches : public BatchedElements {
   int64_t size_, count_;
 };
 
-/// The same, padded to one shape. Where that is the longest of the batch, all rows of it are read.
+/// Batches of `size` consecutive rows, padded to one shape. If that is the longest row of the
+/// batch, all rows of the batch are read.
 class PaddedBatches final : public FixedBatches {
  public:
-  PaddedBatches(const PipelineStage& stage, Elements rows, const PipelineReading& reading,
-                int64_t size, const PaddedBatchOptions& options)
+  PaddedBatches(const PipelineStage& stage, Elements rows, const PassOptions& reading, int64_t size,
+                const PaddedBatchOptions& options)
       : FixedBatches(stage, std::move(rows), reading, size, options.drop_remainder),
         given_{options.x_shapes, options.y_shapes, options.x_value, options.y_value} {}
 
@@ -84,7 +85,7 @@ class PaddedBatches final : public FixedBatches {
   }
 
   RowPadding given_;
-  /// Whether labels have axes without given extents; learned from the first row.
+  /// Whether labels have axes of unspecified extent; learned from the first row.
   mutable std::atomic<bool> depends_on_labels_ = false;
 };
 
@@ -97,7 +98,7 @@ class BatchStage : public PipelineStage {
     check_at_least(where(), "size", size, 1);
     check_rows();
   }
-  Elements open(const PipelineReading& reading) const override {
+  Elements open(const PassOptions& reading) const override {
     return std::make_shared<FixedBatches>(*this, before().open(reading), reading, size_,
                                           drop_remainder_);
   }
@@ -120,7 +121,7 @@ class PaddedBatchStage final : public BatchStage {
   PaddedBatchStage(PipelineStagePtr stage, int64_t size, PaddedBatchOptions options)
       : BatchStage("padded_batch", std::move(stage), size, options.drop_remainder),
         options_(std::move(options)) {}
-  Elements open(const PipelineReading& reading) const override {
+  Elements open(const PassOptions& reading) const override {
     return std::make_shared<PaddedBatches>(*this, before().open(reading), reading, size_, options_);
   }
   std::vector<Shape> input_shapes() const override;
@@ -138,7 +139,7 @@ class PaddedBatchStage final : public BatchStage {
   PaddedBatchOptions options_;
 };
 
-/// Shapes of the rows' inputs, -1 for an axis along which they differ.
+/// Returns the shapes of the rows' inputs, with -1 for axes that differ between rows.
 std::vector<Shape> common_shapes(std::span<const Examples> rows) {
   std::vector<Shape> shapes;
   for (size_t i = 0; i < rows[0].x.size(); ++i) {

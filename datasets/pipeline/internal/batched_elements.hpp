@@ -12,7 +12,7 @@
 
 namespace tessera::detail {
 
-/// Batches of rows whose numbers each knows.
+/// Base of the elements that are batches: each batch is made from rows of known numbers.
 class BatchedElements : public PipelineElements {
  public:
   BatchedElements(std::shared_ptr<const PipelineElements> rows, LayoutMap layouts)
@@ -28,11 +28,11 @@ class BatchedElements : public PipelineElements {
  protected:
   virtual Examples batch(int64_t number) const = 0;
 
-  /// Of the rows those that this process is to hold, made a batch by `make`; of none of them one is
-  /// read all the same, for its shape.
+  /// Reads the rows of a global batch that this process is to hold and returns what `make` makes of
+  /// them. If it holds none, one row is read nevertheless, for its shape.
   template <class Make>
   Examples batch_of(const std::vector<int64_t>& numbers, const Make& make) const {
-    const std::optional<RowPart> part = wanted_part(std::ssize(numbers), layouts_);
+    const std::optional<RowPart> part = part_to_read(std::ssize(numbers), layouts_);
     if (!part) return make(rows_->get(numbers));
     const bool none = part->rows.empty();
     const auto first = static_cast<size_t>(part->rows.lo);

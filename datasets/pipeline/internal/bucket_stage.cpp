@@ -13,13 +13,13 @@ namespace {
 using Elements = std::shared_ptr<const PipelineElements>;
 using Numbers = std::vector<int64_t>;
 
-/// What was found out about a row, to make batches of like ones.
+/// The length and the tensor shapes of a row.
 struct Measured {
   int64_t length = 0;
   std::vector<Shape> x, y;
 };
 
-/// Batches whose rows were put together by their lengths.
+/// Batches of rows from one bucket each.
 class BucketedElements final : public BatchedElements {
  public:
   struct Bucketed {
@@ -27,7 +27,7 @@ class BucketedElements final : public BatchedElements {
     RowPadding padding;
   };
 
-  BucketedElements(Elements rows, const PipelineReading& reading, std::vector<Bucketed> batches)
+  BucketedElements(Elements rows, const PassOptions& reading, std::vector<Bucketed> batches)
       : BatchedElements(std::move(rows), reading.layouts), batches_(std::move(batches)) {}
   std::optional<int64_t> size() const override { return std::ssize(batches_); }
 
@@ -54,7 +54,7 @@ class BucketStage final : public PipelineStage {
     check_has_end();
     check_buckets();
   }
-  Elements open(const PipelineReading& reading) const override {
+  Elements open(const PassOptions& reading) const override {
     const Elements rows = before().open(reading);
     return std::make_shared<BucketedElements>(rows, reading, batches_of_rows(measured(*rows)));
   }
@@ -95,7 +95,7 @@ std::vector<Shape> shapes_of_tensors(const std::vector<at::Tensor>& tensors) {
   return shapes;
 }
 
-/// Of all rows; what was found out before of rows that are the same in every pass is not again.
+/// Measures all rows, but for those that are the same in every pass and were measured before.
 std::vector<Measured> BucketStage::measured(const PipelineElements& rows) const {
   const std::lock_guard lock(mutex_);
   const int64_t size = rows.size().value();
@@ -110,7 +110,7 @@ std::vector<Measured> BucketStage::measured(const PipelineElements& rows) const 
       all[static_cast<size_t>(i)] = known->second;
     }
   }
-  visit_all(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
+  for_each_interval(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
     Numbers numbers;
     for (const int64_t i : part) numbers.push_back(open[static_cast<size_t>(i)]);
     const std::vector<Examples> elements = rows.get(numbers);
@@ -131,7 +131,7 @@ std::vector<Measured> BucketStage::measured(const PipelineElements& rows) const 
   return all;
 }
 
-/// The largest extents, and -1 where they differ.
+/// The largest extent of each axis, and the common one (-1 if rows differ).
 struct Extents {
   std::vector<Shape> largest, common;
 
@@ -139,8 +139,8 @@ struct Extents {
     if (largest.empty()) largest = common = shapes;
     const auto rank = [](const Shape& a, const Shape& b) { return a.size() == b.size(); };
     if (!std::ranges::equal(shapes, largest, rank)) {
-      throw ShapeError(where, "rows have the axes of the first", "others",
-                       "make them alike by map()");
+      throw ShapeError(where, "rows have equally many tensors and axes", "other ones than in row 0",
+                       "make them equal with map()");
     }
     for (size_t i = 0; i < shapes.size(); ++i) {
       for (size_t axis = 0; axis < shapes[i].size(); ++axis) {
@@ -182,7 +182,7 @@ std::vector<BucketedElements::Bucketed> BucketStage::batches_of_rows(
   return batches;
 }
 
-/// `x` and `y`: extents that all rows have in common, -1 where they differ.
+/// Returns a batch of `rows`. `x` and `y`: extents that all rows have in common, -1 if they differ.
 BucketedElements::Bucketed BucketStage::bucketed(Numbers rows, size_t bucket,
                                                  const std::vector<Measured>& all,
                                                  const std::vector<Shape>& x,

@@ -12,18 +12,19 @@ namespace {
 
 using Elements = std::shared_ptr<const PipelineElements>;
 
-/// What is kept is what the first epoch has, whichever is read first: a run that goes on has the
-/// same.
-PipelineReading first_pass(const PipelineReading& reading) {
-  PipelineReading first = reading;
+/// Returns `reading` for pass 0: a cache holds the first epoch whichever is read first, so that a
+/// resumed run sees the same elements.
+PassOptions first_pass(const PassOptions& reading) {
+  PassOptions first = reading;
   first.pass = 0;
   return first;
 }
 
-/// Elements in memory, each under its number.
+/// The cached elements by number. Thread-safe.
 class KeptElements {
  public:
-  /// A copy; absent if it is not kept, or as other rows of its batch than those wanted.
+  /// Returns a copy; absent if the element is not cached, or with other rows of its batch than
+  /// `layouts` selects.
   std::optional<Examples> find(int64_t number, const LayoutMap& layouts) const {
     std::optional<Examples> kept;
     {
@@ -34,7 +35,7 @@ class KeptElements {
     if (!kept) return std::nullopt;
     if (batched_) {
       const int64_t rows = kept->part ? kept->part->of : held_rows(*kept);
-      const std::optional<RowPart> wanted = wanted_part(rows, layouts);
+      const std::optional<RowPart> wanted = part_to_read(rows, layouts);
       const bool same = wanted ? kept->part && kept->part->rows == wanted->rows : !kept->part;
       if (!same) return std::nullopt;
     }
@@ -94,7 +95,7 @@ class MemoryCacheStage final : public PipelineStage {
       : PipelineStage("cache", {std::move(stage)}), kept_(batched()) {
     check_has_end();
   }
-  Elements open(const PipelineReading& reading) const override {
+  Elements open(const PassOptions& reading) const override {
     return std::make_shared<MemoryCachedElements>(before().open(first_pass(reading)),
                                                   reading.layouts, kept_);
   }
@@ -131,15 +132,15 @@ class FileCacheStage final : public PipelineStage {
       : PipelineStage("cache", {std::move(stage)}), path_(std::move(path)) {
     check_has_end();
   }
-  Elements open(const PipelineReading& reading) const override {
-    PipelineReading whole = first_pass(reading);
+  Elements open(const PassOptions& reading) const override {
+    PassOptions whole = first_pass(reading);
     whole.layouts = {};
     return std::make_shared<FileCachedElements>(file(whole), reading.layouts, batched());
   }
 
  private:
-  /// Open once, and written first where it is not there.
-  std::shared_ptr<const ElementFile> file(const PipelineReading& reading) const {
+  /// Opens the file on the first call, and writes it before if it is missing.
+  std::shared_ptr<const ElementFile> file(const PassOptions& reading) const {
     const std::lock_guard lock(mutex_);
     if (!file_) {
       file_ = element_file(path_, *before().open(reading), before().text(), threads(), where());

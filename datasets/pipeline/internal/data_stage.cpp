@@ -12,7 +12,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Reads one batch at a time where the data want it so.
+/// Rows of a dataset; reads are serialized unless the dataset is concurrent().
 class RowElements final : public PipelineElements {
  public:
   RowElements(std::shared_ptr<const Dataset> data, std::mutex& mutex)
@@ -43,7 +43,7 @@ class RowStage final : public PipelineStage {
   explicit RowStage(std::shared_ptr<const Dataset> data)
       : PipelineStage("rows", {}), data_(std::move(data)) {}
 
-  std::shared_ptr<const PipelineElements> open(const PipelineReading&) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions&) const override {
     return std::make_shared<RowElements>(data_, mutex_);
   }
   std::optional<int64_t> count() const override { return data_->size(); }
@@ -64,11 +64,11 @@ class RowStage final : public PipelineStage {
   mutable std::mutex mutex_;
 };
 
-/// Batches in their order; those that were read and not asked for yet are kept, as threads may come
-/// in another order.
+/// Batches of a stream, read in order. Batches that were read but not requested yet are kept, since
+/// threads may request them out of order.
 class StreamElements final : public PipelineElements {
  public:
-  StreamElements(std::shared_ptr<const StreamDataset> data, PipelineReading reading)
+  StreamElements(std::shared_ptr<const StreamDataset> data, PassOptions reading)
       : data_(std::move(data)), reading_(std::move(reading)) {}
 
   std::optional<int64_t> size() const override {
@@ -105,9 +105,9 @@ class StreamElements final : public PipelineElements {
   }
 
   std::shared_ptr<const StreamDataset> data_;
-  PipelineReading reading_;
+  PassOptions reading_;
   mutable std::mutex mutex_;
-  mutable BatchFunction next_batch_;  ///< about to give batch number next_
+  mutable BatchFunction next_batch_;  ///< returns batch number next_ when called
   mutable int64_t next_ = 0;
   mutable bool ended_ = false;
   mutable std::map<int64_t, Examples> kept_;
@@ -118,7 +118,7 @@ class StreamStage final : public PipelineStage {
   explicit StreamStage(std::shared_ptr<const StreamDataset> data)
       : PipelineStage("batches", {}), data_(std::move(data)) {}
 
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return std::make_shared<StreamElements>(data_, reading);
   }
   std::optional<int64_t> count() const override {
@@ -133,12 +133,12 @@ class StreamStage final : public PipelineStage {
   std::shared_ptr<const StreamDataset> data_;
 };
 
-/// Elements as they are, of another name.
+/// Renames the data and leaves elements unchanged.
 class NamedStage final : public PipelineStage {
  public:
   NamedStage(PipelineStagePtr before, std::string name)
       : PipelineStage("named", {std::move(before)}), name_(std::move(name)) {}
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return before().open(reading);
   }
   std::string data_name() const override { return name_; }

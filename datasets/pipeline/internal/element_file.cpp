@@ -20,10 +20,10 @@
 namespace tessera::detail {
 namespace {
 
-constexpr std::string_view mark = "tessera elements 1\n";
+constexpr std::string_view file_magic = "tessera elements 1\n";
 constexpr size_t digits = 32;
 constexpr size_t end_size = 128;
-/// Elements that are made before they are written.
+/// Elements that are made in memory before they are written.
 constexpr int64_t written_at_a_time = 256;
 
 std::span<const std::byte> bytes_of(std::string_view text) {
@@ -45,7 +45,7 @@ void put(std::string& to, const std::vector<at::Tensor>& tensors) {
   }
 }
 
-/// An element behind its checksum.
+/// Returns the bytes of an element, its checksum first.
 std::string record_of(const Examples& element) {
   std::string text;
   for (const auto* tensors : {&element.x, &element.y, &element.sample_weight}) put(text, *tensors);
@@ -58,7 +58,7 @@ bool is_stored(uint64_t dtype) {
           c10::isFloatingType(at::ScalarType(dtype)) || c10::isComplexType(at::ScalarType(dtype)));
 }
 
-std::vector<at::Tensor> taken(ByteReader& reader) {
+std::vector<at::Tensor> read_tensors(ByteReader& reader) {
   const uint64_t count = reader.u64_little_endian("tensors");
   std::vector<at::Tensor> tensors;
   for (uint64_t i = 0; i < count; ++i) {
@@ -84,11 +84,13 @@ std::vector<at::Tensor> taken(ByteReader& reader) {
 Examples element_of(std::span<const std::byte> bytes, const std::string& path) {
   ByteReader reader(bytes, path);
   Examples element;
-  for (auto* tensors : {&element.x, &element.y, &element.sample_weight}) *tensors = taken(reader);
+  for (auto* tensors : {&element.x, &element.y, &element.sample_weight})
+    *tensors = read_tensors(reader);
   return element;
 }
 
-/// What tells data from others: how elements are made, how many there are, and some of them.
+/// Returns a hash that identifies the data: how elements are made, how many there are, and the
+/// first, middle and last of them.
 std::string fingerprint_of(const PipelineElements& elements, const std::string& text) {
   const int64_t size = elements.size().value();
   Xxh128 hash;
@@ -113,7 +115,7 @@ void write_elements(const std::string& path, const PipelineElements& elements,
   for (int64_t first = 0; first < size; first += written_at_a_time) {
     const int64_t count = std::min(written_at_a_time, size - first);
     std::vector<std::string> records(static_cast<size_t>(count));
-    visit_all(count, threads, [&](std::span<const int64_t> part) {
+    for_each_interval(count, threads, [&](std::span<const int64_t> part) {
       std::vector<int64_t> numbers(part.begin(), part.end());
       for (int64_t& number : numbers) number += first;
       const std::vector<Examples> made = elements.get(numbers);
@@ -133,12 +135,12 @@ void write_elements(const std::string& path, const PipelineElements& elements,
   put(end, static_cast<uint64_t>(size));
   put(end, offset);
   end += xxh128(bytes_of(offsets)) + fingerprint;
-  end.resize(end_size - mark.size(), '\0');
-  write(file.descriptor(), path, end += mark);
+  end.resize(end_size - file_magic.size(), '\0');
+  write(file.descriptor(), path, end += file_magic);
   file.commit();
 }
 
-/// Held until the end of the scope, by one process at a time.
+/// An exclusive lock between processes, held until the end of the scope.
 class FileLock {
  public:
   explicit FileLock(const std::string& path)
@@ -173,16 +175,16 @@ ElementFile::ElementFile(const std::string& path, const std::string& fingerprint
     if (*read < count) fail_at(path, offset + *read, str(count - *read, " bytes more"), "the end");
     return bytes;
   };
-  if (size < end_size) fail_at(path, 0, "a file of elements, whole", str(size, " bytes"));
+  if (size < end_size) fail_at(path, 0, "a complete cache file", str(size, " bytes"));
   const uint64_t end_begin = size - end_size;
   const std::vector<std::byte> end = part(end_begin, end_size);
   const std::string text = text_of(end);
-  if (!text.ends_with(mark)) {
-    fail_at(path, size - mark.size(), "a file of elements, whole", "another end");
+  if (!text.ends_with(file_magic)) {
+    fail_at(path, size - file_magic.size(), "a complete cache file", "another ending");
   }
   ByteReader reader(end, path);
   const uint64_t count = reader.u64_little_endian("elements");
-  const uint64_t begin = reader.u64_little_endian("the offsets' place");
+  const uint64_t begin = reader.u64_little_endian("the position of the offsets");
   const std::string sum = text_of(reader.take(digits, "checksum"));
   if (text_of(reader.take(digits, "fingerprint")) != fingerprint) {
     throw ConfigError(where, in_quotes(path) + " holds the elements of these data",

@@ -10,18 +10,19 @@
 
 namespace tessera::detail {
 
-/// A file of a pipeline's elements, each with its checksum. Behind them lie the offsets at which
-/// they begin and that of the end; then, in the last 128 bytes, the number of the elements, where
-/// the offsets begin, their checksum, that of what is known of the data, and a mark.
+/// A cache file of pipeline elements, each stored after its checksum. The elements are followed by
+/// an offset table (the begin of each element and the end of the last) and a 128-byte footer: the
+/// number of elements, the position of the offset table, its checksum, the fingerprint of the data,
+/// and a magic string.
 class ElementFile {
  public:
-  /// Opens a file that is there. Throws FileError if it is none of these or damaged, ConfigError
-  /// beginning with `where` if it is of data of another `fingerprint`.
+  /// Opens an existing file. Throws FileError if it is no cache file or damaged, ConfigError
+  /// beginning with `where` if its fingerprint is not `fingerprint`.
   ElementFile(const std::string& path, const std::string& fingerprint, const std::string& where);
 
   int64_t size() const { return std::ssize(offsets_) - 1; }
-  /// An element. May be called from several threads at a time. Throws FileError naming the file and
-  /// the byte where it is damaged.
+  /// Reads an element. Thread-safe. Throws FileError naming the file and the byte where it is
+  /// damaged.
   Examples read(int64_t number) const;
 
  private:
@@ -30,8 +31,9 @@ class ElementFile {
   std::vector<uint64_t> offsets_;
 };
 
-/// The file of all elements, written before if it is not there by one process at a time. `text`
-/// says how they were made, `where` begins errors.
+/// Opens the cache file at `path`. If it is missing, writes all elements to it first, by one
+/// process at a time. `text` describes the stages that made the elements and is part of the
+/// fingerprint; errors begin with `where`.
 std::shared_ptr<const ElementFile> element_file(const std::string& path,
                                                 const PipelineElements& elements,
                                                 const std::string& text, int64_t threads,

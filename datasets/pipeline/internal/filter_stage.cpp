@@ -9,25 +9,25 @@ namespace {
 
 using Elements = std::shared_ptr<const PipelineElements>;
 
-/// Those elements that were chosen.
-class ChosenElements final : public PipelineElements {
+/// The elements with the given numbers.
+class SelectedElements final : public PipelineElements {
  public:
-  ChosenElements(Elements before, std::vector<int64_t> chosen)
-      : before_(std::move(before)), chosen_(std::move(chosen)) {}
+  SelectedElements(Elements before, std::vector<int64_t> selected)
+      : before_(std::move(before)), selected_(std::move(selected)) {}
 
-  std::optional<int64_t> size() const override { return std::ssize(chosen_); }
+  std::optional<int64_t> size() const override { return std::ssize(selected_); }
   std::vector<Examples> get(std::span<const int64_t> numbers) const override {
     std::vector<int64_t> moved;
-    for (const int64_t number : numbers) moved.push_back(chosen_[static_cast<size_t>(number)]);
+    for (const int64_t number : numbers) moved.push_back(selected_[static_cast<size_t>(number)]);
     return before_->get(moved);
   }
   std::optional<int64_t> original(int64_t number) const override {
-    return before_->original(chosen_[static_cast<size_t>(number)]);
+    return before_->original(selected_[static_cast<size_t>(number)]);
   }
 
  private:
   Elements before_;
-  std::vector<int64_t> chosen_;
+  std::vector<int64_t> selected_;
 };
 
 class FilterStage final : public PipelineStage {
@@ -41,18 +41,19 @@ class FilterStage final : public PipelineStage {
     check_has_end();
   }
 
-  Elements open(const PipelineReading& reading) const override {
+  Elements open(const PassOptions& reading) const override {
     Elements before_these = before().open(reading);
-    // The predicate sees all rows of a batch, so that every process chooses alike.
-    PipelineReading whole = reading;
+    // The predicate sees all rows of a batch, so that every process selects the same elements.
+    PassOptions whole = reading;
     whole.layouts = {};
-    return std::make_shared<ChosenElements>(before_these, chosen(*before().open(whole)));
+    return std::make_shared<SelectedElements>(before_these, selected(*before().open(whole)));
   }
   std::optional<int64_t> count() const override { return std::nullopt; }
 
  private:
-  /// What was asked before of elements that are the same in every pass is not asked again.
-  std::vector<int64_t> chosen(const PipelineElements& all) const {
+  /// Returns the numbers of the elements that pass. The predicate is not called again for elements
+  /// that are the same in every pass.
+  std::vector<int64_t> selected(const PipelineElements& all) const {
     const std::lock_guard lock(mutex_);
     const int64_t size = all.size().value();
     std::vector<int64_t> open;
@@ -76,7 +77,7 @@ class FilterStage final : public PipelineStage {
 
   void ask(const PipelineElements& all, const std::vector<int64_t>& open,
            std::vector<char>& passes) const {
-    visit_all(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
+    for_each_interval(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
       std::vector<int64_t> numbers;
       for (const int64_t i : part) numbers.push_back(open[static_cast<size_t>(i)]);
       const std::vector<Examples> elements = all.get(numbers);

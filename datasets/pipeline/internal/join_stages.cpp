@@ -45,7 +45,7 @@ class ZippedElements final : public PipelineElements {
     return elements;
   }
   std::optional<int64_t> original(int64_t number) const override {
-    // A pair is the same in every pass where both come in one order.
+    // A pair is the same in every pass only if neither side is reordered.
     const bool same = first_->original(number) == number && second_->original(number) == number;
     return same ? std::optional(number) : std::nullopt;
   }
@@ -55,20 +55,20 @@ class ZippedElements final : public PipelineElements {
   Elements first_, second_;
 };
 
-/// Throws unless both stages give rows, or both batches.
-void check_alike(const std::string& where, const PipelineStage& a, const PipelineStage& b) {
+/// Throws ConfigError unless both stages yield rows, or both yield batches.
+void check_same_batching(const std::string& where, const PipelineStage& a, const PipelineStage& b) {
   if (a.batched() == b.batched()) return;
   throw ConfigError(where, "both data are rows, or both are batches", "rows and batches",
-                    "make batches of both, or after this stage");
+                    "batch both, or batch after this stage");
 }
 
 class ZipStage final : public PipelineStage {
  public:
   ZipStage(PipelineStagePtr stage, PipelineStagePtr other)
       : PipelineStage("zip", {std::move(stage), std::move(other)}) {
-    check_alike(where(), before(0), before(1));
+    check_same_batching(where(), before(0), before(1));
   }
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return std::make_shared<ZippedElements>(*this, before(0).open(reading),
                                             before(1).open(reading));
   }
@@ -105,7 +105,7 @@ class ConcatenatedElements final : public PipelineElements {
   std::optional<int64_t> original(int64_t number) const override {
     const bool in_first = number < border_;
     const auto inside = in_first ? first_->original(number) : second_->original(number - border_);
-    // Those of the second lie between those of the first, however many these are.
+    // Even numbers are of the first, odd ones of the second, since the first's are not bounded.
     return inside ? std::optional(2 * *inside + (in_first ? 0 : 1)) : std::nullopt;
   }
 
@@ -119,9 +119,9 @@ class ConcatenateStage final : public PipelineStage {
   ConcatenateStage(PipelineStagePtr stage, PipelineStagePtr other)
       : PipelineStage("concatenate", {std::move(stage), std::move(other)}) {
     check_has_end();
-    check_alike(where(), before(0), before(1));
+    check_same_batching(where(), before(0), before(1));
   }
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return std::make_shared<ConcatenatedElements>(before(0).open(reading), before(1).open(reading));
   }
   std::optional<int64_t> count() const override {

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Throws unless all tensors of a batch still have its rows.
+/// Throws ShapeError unless all tensors of a batch still have `rows` rows.
 void check_kept_rows(const Examples& batch, int64_t rows, const std::string& where) {
   for (const auto* tensors : {&batch.x, &batch.y, &batch.sample_weight}) {
     for (const at::Tensor& tensor : *tensors) {
@@ -36,20 +36,20 @@ class MapStage final : public PipelineStage {
     }
   }
 
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override;
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override;
   std::vector<Shape> input_shapes() const override { return first_input_shapes(); }
   int64_t threads() const override { return std::max(options_.threads, before().threads()); }
 
  private:
   friend class MapElements;
   DataPipeline::SeededFunction function_;
-  bool seeded_;  ///< whether the function looks at its seed
+  bool seeded_;  ///< whether the function uses its seed
   MapOptions options_;
 };
 
 class MapElements final : public PipelineElements {
  public:
-  MapElements(const MapStage& stage, const PipelineReading& reading,
+  MapElements(const MapStage& stage, const PassOptions& reading,
               std::shared_ptr<const PipelineElements> before)
       : stage_(stage),
         layouts_(stage.options_.whole_batch ? reading.layouts : LayoutMap()),
@@ -93,8 +93,8 @@ class MapElements final : public PipelineElements {
   std::shared_ptr<const PipelineElements> before_;
 };
 
-std::shared_ptr<const PipelineElements> MapStage::open(const PipelineReading& reading) const {
-  PipelineReading whole = reading;
+std::shared_ptr<const PipelineElements> MapStage::open(const PassOptions& reading) const {
+  PassOptions whole = reading;
   if (options_.whole_batch) whole.layouts = {};
   return std::make_shared<MapElements>(*this, reading, before().open(whole));
 }

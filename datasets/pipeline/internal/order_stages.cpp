@@ -30,7 +30,7 @@ class SliceElements final : public PipelineElements {
   }
 
   static std::optional<int64_t> sliced(std::optional<int64_t> all, int64_t first, int64_t count) {
-    // Of a stream that does not tell, it may be fewer.
+    // A stream of unknown length may end early.
     if (!all) return std::nullopt;
     if (*all == no_end) return count;
     return std::min(count, std::max<int64_t>(*all - first, 0));
@@ -47,7 +47,7 @@ class SliceStage final : public PipelineStage {
       : PipelineStage(std::move(kind), {std::move(stage)}), first_(first), count_(count) {
     check_at_least(where(), "count", std::min(first, count), 0);
   }
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return std::make_shared<SliceElements>(before().open(reading), first_, count_);
   }
   std::optional<int64_t> count() const override {
@@ -63,14 +63,14 @@ class SliceStage final : public PipelineStage {
   int64_t first_, count_;
 };
 
-/// Passes over the stage before, one after the other.
+/// Consecutive passes over the stage before.
 class RepeatedElements final : public PipelineElements {
  public:
-  RepeatedElements(const PipelineStage& before, PipelineReading reading, int64_t count)
+  RepeatedElements(const PipelineStage& before, PassOptions reading, int64_t count)
       : before_(before), reading_(std::move(reading)), count_(count) {
     starts_.push_back(0);
     if (before_.count() || count_ == no_end) return;
-    // Passes that may differ in length are counted one by one.
+    // Passes may differ in length, so each is opened to learn its own.
     while (std::ssize(starts_) <= count_) append_pass();
   }
 
@@ -98,8 +98,8 @@ class RepeatedElements final : public PipelineElements {
   }
 
  private:
-  /// Passes that are kept open.
-  static constexpr size_t most_open = 8;
+  /// Maximum number of passes that are kept open.
+  static constexpr size_t max_open_passes = 8;
 
   int64_t pass_of(int64_t number) const {
     if (before_.count()) return number / *before_.count();
@@ -117,14 +117,14 @@ class RepeatedElements final : public PipelineElements {
   void append_pass() const {
     const int64_t size = opened(std::ssize(starts_) - 1)->size().value();
     if (size == 0 && count_ == no_end) {
-      throw ConfigError(before_.where(), "what is repeated without end has elements", "none",
-                        "give it data that pass the stages");
+      throw ConfigError(before_.where(), "data that repeat forever have elements", "none",
+                        "check the data and the stages before");
     }
     starts_.push_back(starts_.back() + size);
   }
 
   Elements opened(int64_t number) const {
-    PipelineReading reading = reading_;
+    PassOptions reading = reading_;
     if (number > 0) reading.pass = mix(reading.pass, static_cast<uint64_t>(number));
     return before_.open(reading);
   }
@@ -134,17 +134,17 @@ class RepeatedElements final : public PipelineElements {
     Elements& elements = open_[number];
     if (elements) return elements;
     const Elements made = elements = opened(number);
-    if (open_.size() > most_open)
+    if (open_.size() > max_open_passes)
       open_.erase(number == open_.begin()->first ? --open_.end() : open_.begin());
     return made;
   }
 
   const PipelineStage& before_;
-  PipelineReading reading_;
+  PassOptions reading_;
   int64_t count_;
   mutable std::mutex mutex_;
   mutable std::map<int64_t, Elements> open_;
-  mutable std::vector<int64_t> starts_;  ///< of passes whose lengths are not known beforehand
+  mutable std::vector<int64_t> starts_;  ///< first element of each pass, if lengths are unknown
 };
 
 class RepeatStage final : public PipelineStage {
@@ -154,7 +154,7 @@ class RepeatStage final : public PipelineStage {
     check_at_least(where(), "count", count_, 1);
     check_has_end();
   }
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return std::make_shared<RepeatedElements>(before(), reading, count_);
   }
   std::optional<int64_t> count() const override {
@@ -176,7 +176,7 @@ class PrefetchStage final : public PipelineStage {
       : PipelineStage("prefetch", {std::move(stage)}), count_(count) {
     check_at_least(where(), "count", count_, 0);
   }
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     return before().open(reading);
   }
   int64_t ahead() const override { return std::max(count_, before().ahead()); }

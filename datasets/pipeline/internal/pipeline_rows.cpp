@@ -27,12 +27,13 @@ std::string name_of(Tensors tensors) {
   return tensors == &Examples::x ? "x" : tensors == &Examples::y ? "y" : "sample_weight";
 }
 
-std::string form_of(const at::Tensor& tensor) {
+std::string dtype_and_shape(const at::Tensor& tensor) {
   if (!tensor.defined()) return "undefined";
   return str(at::toString(tensor.scalar_type()), " ", to_string(tensor.sizes().vec()));
 }
 
-/// Throws unless a row has as many tensors as the first, and `same` holds of each pair of them.
+/// Throws ShapeError unless each row has as many tensors as the first, and `same` holds for each
+/// pair of tensors.
 template <class Same>
 void check_rows_like_first(std::span<const Examples> rows, const std::string& where,
                            const std::string& expected, const std::string& fix, const Same& same) {
@@ -41,19 +42,20 @@ void check_rows_like_first(std::span<const Examples> rows, const std::string& wh
     for (const Examples& row : rows) {
       const auto& own = row.*tensors;
       if (own.size() != first.size()) {
-        throw ShapeError(str(where, ", ", name_of(tensors)), "rows of a batch have as many tensors",
+        throw ShapeError(str(where, ", ", name_of(tensors)),
+                         "rows of a batch have equally many tensors",
                          str(own.size(), " and ", first.size()), "give every row the same");
       }
       for (size_t i = 0; i < own.size(); ++i) {
         if (own[i].defined() && first[i].defined() && same(own[i], first[i])) continue;
         throw ShapeError(str(where, ", ", name_of(tensors)), expected,
-                         str(form_of(first[i]), " and ", form_of(own[i])), fix);
+                         str(dtype_and_shape(first[i]), " and ", dtype_and_shape(own[i])), fix);
       }
     }
   }
 }
 
-/// The longest of the rows along each axis whose extent is not given.
+/// Returns `given` with each -1 replaced by the longest extent of the rows.
 std::vector<Shape> shapes_of(std::span<const Examples> rows, Tensors tensors,
                              const std::vector<Shape>& given, const std::string& where) {
   const auto& first = rows[0].*tensors;
@@ -67,8 +69,8 @@ std::vector<Shape> shapes_of(std::span<const Examples> rows, Tensors tensors,
     const auto rank = static_cast<size_t>(first[i].dim());
     Shape shape = given.empty() ? Shape(rank, -1) : given[i];
     if (shape.size() != rank) {
-      throw ShapeError(name, str("rows have the axes of ", to_string(shape)), form_of(first[i]),
-                       "give an extent for each axis of a row");
+      throw ShapeError(name, str("rows have the axes of ", to_string(shape)),
+                       dtype_and_shape(first[i]), "give an extent for each axis of a row");
     }
     const Shape most = shape;
     for (const Examples& row : rows) {
@@ -77,8 +79,8 @@ std::vector<Shape> shapes_of(std::span<const Examples> rows, Tensors tensors,
         const int64_t extent = tensor.size(int64_t(axis));
         if (most[axis] < 0) shape[axis] = std::max(shape[axis], extent);
         if (extent <= shape[axis]) continue;
-        throw ShapeError(name, "rows fit into " + to_string(most), form_of(tensor),
-                         "give a larger shape, or cut the rows");
+        throw ShapeError(name, "rows fit into " + to_string(most), dtype_and_shape(tensor),
+                         "pass a larger shape, or truncate the rows");
       }
     }
     shapes.push_back(std::move(shape));
@@ -127,7 +129,7 @@ Examples cloned(const Examples& element) {
 
 Examples stacked(std::span<const Examples> rows, const std::string& where) {
   check_rows_like_first(rows, where, "rows of a batch have one shape and dtype",
-                        "use padded_batch(), or make them alike by map()",
+                        "use padded_batch(), or make them equal with map()",
                         [](const at::Tensor& own, const at::Tensor& first) {
                           return own.sizes() == first.sizes() &&
                                  own.scalar_type() == first.scalar_type();
@@ -146,8 +148,8 @@ Examples stacked(std::span<const Examples> rows, const std::string& where) {
 RowPadding padding_of(std::span<const Examples> rows, const RowPadding& given,
                       const std::string& where) {
   check_rows_like_first(
-      rows, where, "rows of a batch have as many axes, and one dtype", "make them alike by map()",
-      [](const at::Tensor& own, const at::Tensor& first) {
+      rows, where, "rows of a batch have equally many axes and one dtype",
+      "make them equal with map()", [](const at::Tensor& own, const at::Tensor& first) {
         return own.dim() == first.dim() && own.scalar_type() == first.scalar_type();
       });
   RowPadding all = given;
@@ -172,7 +174,7 @@ Examples padded(std::span<const Examples> rows, const RowPadding& padding) {
   return batch;
 }
 
-std::optional<RowPart> wanted_part(int64_t rows, const LayoutMap& layouts) {
+std::optional<RowPart> part_to_read(int64_t rows, const LayoutMap& layouts) {
   if (!layouts.defined()) return std::nullopt;
   const RowPart part = local_part(rows, layouts);
   if (part.rows.size() == part.of) return std::nullopt;
@@ -180,7 +182,7 @@ std::optional<RowPart> wanted_part(int64_t rows, const LayoutMap& layouts) {
 }
 
 Examples part_of(Examples whole, const LayoutMap& layouts) {
-  const std::optional<RowPart> part = wanted_part(held_rows(whole), layouts);
+  const std::optional<RowPart> part = part_to_read(held_rows(whole), layouts);
   if (!part) return whole;
   Examples mine = cloned(rows_between(whole, part->rows));
   mine.part = part;

@@ -8,35 +8,35 @@
 
 namespace tessera::detail {
 
-/// Some of a batch's rows, as views.
+/// Returns views of an interval of a batch's rows.
 Examples rows_between(const Examples& batch, Interval rows);
-/// A row of a batch without the axis of the rows, as views.
+/// Returns views of one row of a batch, without the batch axis.
 Examples row_of(const Examples& batch, int64_t row);
-/// Rows that the tensors of a batch have, which may be those of this process only.
+/// Returns the number of rows in the tensors of a batch, which may be only those of this process.
 int64_t held_rows(const Examples& batch);
-/// The same in memory of its own.
+/// Returns a deep copy of an element.
 Examples cloned(const Examples& element);
 
-/// What rows are padded to, and with.
+/// Shapes and values that rows are padded with.
 struct RowPadding {
-  std::vector<Shape> x = {};  ///< -1 or none: to the longest of the rows
+  std::vector<Shape> x = {};  ///< -1 or empty: the longest of the rows
   std::vector<Shape> y = {};
   double x_value = 0;
   double y_value = 0;
 };
 
-/// Rows as a batch. Throws ShapeError beginning with `where` for rows of different shapes.
+/// Stacks rows into a batch. Throws ShapeError beginning with `where` for rows of different shapes.
 Examples stacked(std::span<const Examples> rows, const std::string& where);
-/// The shapes that rows have once they are padded: no -1 is left. Throws ShapeError beginning with
-/// `where` for rows of other numbers of tensors or axes, or that are longer than a given shape.
+/// Replaces each -1 by the longest extent of the rows. Throws ShapeError beginning with `where` if
+/// rows differ in their number of tensors or axes, or exceed a given shape.
 RowPadding padding_of(std::span<const Examples> rows, const RowPadding& given,
                       const std::string& where);
-/// Rows as a batch, each padded at the ends of its axes to the shapes that padding_of() gave.
+/// Stacks rows into a batch, each padded at the end of its axes to the shapes from padding_of().
 Examples padded(std::span<const Examples> rows, const RowPadding& padding);
 
-/// Which rows of a global batch this process is to hold; nothing: all.
-std::optional<RowPart> wanted_part(int64_t rows, const LayoutMap& layouts);
-/// Of a whole batch those rows that this process is to hold.
+/// Returns which rows of a global batch this process is to hold; nothing means all.
+std::optional<RowPart> part_to_read(int64_t rows, const LayoutMap& layouts);
+/// Returns the rows of a full batch that this process is to hold.
 Examples part_of(Examples whole, const LayoutMap& layouts);
 
 }  // namespace tessera::detail

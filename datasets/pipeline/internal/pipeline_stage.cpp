@@ -17,7 +17,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Elements that visit_all() takes at a time.
+/// Elements in each interval of for_each_interval().
 constexpr int64_t part_size = 32;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
@@ -30,15 +30,15 @@ PipelineStage::PipelineStage(std::string kind, std::vector<PipelineStagePtr> bef
 }
 
 int64_t PipelineStage::threads() const {
-  int64_t most = 1;
-  for (const PipelineStagePtr& stage : before_) most = std::max(most, stage->threads());
-  return most;
+  int64_t largest = 1;
+  for (const PipelineStagePtr& stage : before_) largest = std::max(largest, stage->threads());
+  return largest;
 }
 
 int64_t PipelineStage::ahead() const {
-  int64_t most = 0;
-  for (const PipelineStagePtr& stage : before_) most = std::max(most, stage->ahead());
-  return most;
+  int64_t largest = 0;
+  for (const PipelineStagePtr& stage : before_) largest = std::max(largest, stage->ahead());
+  return largest;
 }
 
 std::vector<Shape> PipelineStage::first_input_shapes() const {
@@ -49,7 +49,8 @@ std::vector<Shape> PipelineStage::first_input_shapes() const {
   const int64_t first[] = {0};
   const auto elements = all->size() == 0 ? std::vector<Examples>() : all->get(first);
   if (elements.empty()) {
-    throw ConfigError(where(), "there are elements", "none", "give it data that pass the stages");
+    throw ConfigError(where(), "there are elements", "none",
+                      "check the data and the stages before");
   }
   std::vector<Shape> shapes;
   for (const at::Tensor& x : elements[0].x) {
@@ -92,11 +93,11 @@ void PipelineStage::check_has_end() const {
 void PipelineStage::check_rows() const {
   check_any_order();
   if (!before().batched()) return;
-  throw ConfigError(where(), "the elements are rows", "batches", "make batches once");
+  throw ConfigError(where(), "the elements are rows", "batches", "batch only once");
 }
 
-void visit_all(int64_t size, int64_t threads,
-               const std::function<void(std::span<const int64_t>)>& visit) {
+void for_each_interval(int64_t size, int64_t threads,
+                       const std::function<void(std::span<const int64_t>)>& visit) {
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
@@ -109,7 +110,7 @@ void visit_all(int64_t size, int64_t threads,
       try {
         visit(numbers);
       } catch (...) {
-        // What comes later is of no use; parts before this one are still looked at by who has them.
+        // Take no further intervals; those begun before this one are still finished.
         next = size;
         const std::lock_guard lock(mutex);
         if (begin < error_part) error = std::current_exception();
@@ -121,7 +122,7 @@ void visit_all(int64_t size, int64_t threads,
     std::vector<std::jthread> others;
     for (int64_t i = 1; i < std::min(threads, (size + part_size - 1) / part_size); ++i) {
       others.emplace_back([&work] {
-        compute_alone();
+        use_one_aten_thread();
         work();
       });
     }
@@ -130,8 +131,8 @@ void visit_all(int64_t size, int64_t threads,
   if (error) std::rethrow_exception(error);
 }
 
-void compute_alone() {
-  // The first call makes ATen set this thread's number, which the second then replaces.
+void use_one_aten_thread() {
+  // The first call makes ATen initialize this thread's count, which the second then overrides.
   at::get_num_threads();
   omp_set_num_threads(1);
 }

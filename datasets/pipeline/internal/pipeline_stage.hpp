@@ -14,72 +14,75 @@
 
 namespace tessera::detail {
 
-/// How many elements there are where there is no end.
+/// Number of elements of an endless pipeline.
 inline constexpr int64_t no_end = std::numeric_limits<int64_t>::max();
 
-/// What the elements of an epoch follow from, and how they are read.
-struct PipelineReading {
-  uint64_t pass = 0;       ///< number of the epoch, or what a repetition makes of it
-  LayoutMap layouts = {};  ///< which rows of a batch are read; undefined: all
-  int64_t ahead = 1;       ///< how far apart elements lie that are asked for at a time
+/// The pass that a stage is opened for, and how its elements are read.
+struct PassOptions {
+  uint64_t pass = 0;       ///< epoch number, mixed with the repetition's inside repeat()
+  LayoutMap layouts = {};  ///< selects the rows of a batch that are read; undefined: all
+  int64_t ahead = 1;       ///< maximum distance between element numbers requested concurrently
 };
 
 /// The elements of one pass over a stage.
 class PipelineElements {
  public:
   virtual ~PipelineElements() = default;
-  /// How many there are; absent where a stream does not tell.
+  /// Returns the number of elements; absent for a stream of unknown length.
   virtual std::optional<int64_t> size() const = 0;
-  /// The elements of these numbers, in this order, of tensors that nobody else changes; fewer where
-  /// a stream has ended before. May be called from several threads at a time.
+  /// Returns the elements with these numbers, in this order; fewer if a stream ends before. Nobody
+  /// else changes their tensors. Thread-safe.
   virtual std::vector<Examples> get(std::span<const int64_t> numbers) const = 0;
-  /// A number that is this element's in every pass and no other's; absent where elements differ
-  /// between passes in more than their order.
+  /// Returns a number that identifies this element in every pass; absent if passes differ in more
+  /// than the order of their elements.
   virtual std::optional<int64_t> original(int64_t number) const = 0;
 };
 
-/// A step in which a pipeline makes elements of those of the stages before. Never changes, but for
-/// what it remembers.
+/// The source of a pipeline or a transform of the stages before it. Immutable but for what it
+/// remembers.
 class PipelineStage {
  public:
-  /// `kind` is what users call it, "map".
+  /// `kind` is the name of the method that users call, such as "map".
   PipelineStage(std::string kind, std::vector<std::shared_ptr<const PipelineStage>> before);
   virtual ~PipelineStage() = default;
 
-  virtual std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const = 0;
-  /// Elements of a pass, if that is known without reading.
+  virtual std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const = 0;
+  /// Returns the number of elements of a pass, if known without reading.
   virtual std::optional<int64_t> count() const { return before().count(); }
   /// Whether elements are batches.
   virtual bool batched() const { return before().batched(); }
-  /// Whether elements come in an order of their own, and may end anywhere.
+  /// Whether elements come in a fixed order and may end at any point.
   virtual bool is_stream() const { return before().is_stream(); }
-  /// What the data are called.
+  /// Returns the name of the data.
   virtual std::string data_name() const { return before().data_name(); }
-  /// Elements that are made at a time.
+  /// Returns the number of elements that are made concurrently.
   virtual int64_t threads() const;
-  /// Elements that are made before they are needed.
+  /// Returns the number of elements that are prefetched.
   virtual int64_t ahead() const;
-  /// Shapes of the inputs' rows.
+  /// Returns the shapes of the inputs' rows.
   virtual std::vector<Shape> input_shapes() const { return before().input_shapes(); }
-  /// The stages so far as one text, by which a file of elements is known again.
+  /// Returns a text of all stages up to this one, which is part of a cache file's fingerprint.
   std::string text() const;
-  /// How many stages came before on the longest way, the data not counted.
+  /// Returns the position in the pipeline: the length of the longest path from a source, which is
+  /// 0.
   int64_t place() const { return place_; }
 
-  /// "data, map at stage 2".
+  /// Returns "data, map at stage 2".
   std::string where() const;
-  /// "data, map at stage 2, row 7".
+  /// Returns "data, map at stage 2, row 7".
   std::string where(int64_t number) const;
 
  protected:
   const PipelineStage& before(size_t i = 0) const { return *before_[i]; }
-  /// What the stage itself was given, for text().
+  /// Returns this stage's own arguments as a text, for text().
   virtual std::string given() const { return {}; }
-  /// Shapes of the inputs of the first element, which is made for this once.
+  /// Returns the shapes of the first element's inputs; makes that element once.
   std::vector<Shape> first_input_shapes() const;
-  /// Throws ConfigError if the stage before is a stream, its elements have no end, or are batches.
+  /// Throws ConfigError if a stage before is a stream.
   void check_any_order() const;
+  /// Throws ConfigError if the stage before is a stream or endless.
   void check_has_end() const;
+  /// Throws ConfigError if the stage before is a stream or its elements are batches.
   void check_rows() const;
 
  private:
@@ -92,19 +95,19 @@ class PipelineStage {
 
 using PipelineStagePtr = std::shared_ptr<const PipelineStage>;
 
-/// Looks at elements [0, size) on so many threads, in parts that `visit` is given. Rethrows the
-/// error of the first part that has one.
-void visit_all(int64_t size, int64_t threads,
-               const std::function<void(std::span<const int64_t>)>& visit);
+/// Calls `visit` with consecutive intervals of the numbers [0, size) on `threads` threads. Rethrows
+/// the error of the first interval that failed.
+void for_each_interval(int64_t size, int64_t threads,
+                       const std::function<void(std::span<const int64_t>)>& visit);
 
-/// Keeps ATen from making a pool of threads of its own for the calling one.
-void compute_alone();
+/// Limits ATen to one thread on the calling thread, so that it starts no thread pool there.
+void use_one_aten_thread();
 
-/// In a catch clause: throws the caught error with `where` before it; one that is not Tessera's
-/// becomes an Error of one line.
+/// Rethrows the exception of the current catch clause with `where` before its text. An exception
+/// that is not Tessera's becomes an Error of one line.
 [[noreturn]] void rethrow_in_stage(const std::string& where);
 
-/// Checks an option of a stage.
+/// Throws ConfigError if an option of a stage is below `least`.
 void check_at_least(const std::string& where, const std::string& option, int64_t value,
                     int64_t least);
 

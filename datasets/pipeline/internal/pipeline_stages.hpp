@@ -9,18 +9,19 @@
 
 namespace tessera::detail {
 
-/// The rows of a dataset, or the batches of a stream, under a name if one is given.
+/// Reads the rows of a dataset, or the batches of a stream.
 PipelineStagePtr data_stage(const DatasetHandle& data);
+/// Renames the data; elements stay the same.
 PipelineStagePtr named_stage(PipelineStagePtr before, std::string name);
 
-/// `seeded`: whether the function looks at its seed.
+/// Applies a function. `seeded`: whether it uses its seed.
 PipelineStagePtr map_stage(PipelineStagePtr before, DataPipeline::SeededFunction function,
                            bool seeded, const MapOptions& options);
 PipelineStagePtr filter_stage(PipelineStagePtr before, DataPipeline::Predicate predicate,
                               const FilterOptions& options);
 PipelineStagePtr memory_cache_stage(PipelineStagePtr before);
 PipelineStagePtr file_cache_stage(PipelineStagePtr before, const std::string& file);
-/// Of all elements, or of so many that come next.
+/// Shuffles all elements, or draws from a buffer of the next `buffer` ones.
 PipelineStagePtr shuffle_stage(PipelineStagePtr before, std::optional<int64_t> buffer,
                                const ShuffleOptions& options);
 PipelineStagePtr batch_stage(PipelineStagePtr before, int64_t size, bool drop_remainder);
@@ -30,7 +31,7 @@ PipelineStagePtr bucket_stage(PipelineStagePtr before, DataPipeline::Length leng
                               const BucketByLengthOptions& options);
 PipelineStagePtr repeat_stage(PipelineStagePtr before, std::optional<int64_t> count);
 PipelineStagePtr prefetch_stage(PipelineStagePtr before, int64_t count);
-/// Elements [first, first + count).
+/// Keeps elements [first, first + count).
 PipelineStagePtr slice_stage(PipelineStagePtr before, std::string kind, int64_t first,
                              int64_t count);
 PipelineStagePtr zip_stage(PipelineStagePtr before, PipelineStagePtr other);

@@ -10,7 +10,7 @@ namespace {
 
 using Elements = std::shared_ptr<const PipelineElements>;
 
-/// Elements in the order of a Permutation, or of numbers that were drawn.
+/// Elements in the order of a Permutation, or in one drawn from a buffer.
 class ShuffledElements final : public PipelineElements {
  public:
   ShuffledElements(Elements before, Seed seed, std::optional<int64_t> buffer)
@@ -38,7 +38,7 @@ class ShuffledElements final : public PipelineElements {
     return whole_ ? (*whole_)(number) : drawn_[static_cast<size_t>(number)];
   }
 
-  /// Each is one of the `buffer` next ones, whose place the one behind them takes.
+  /// Draws each number from a buffer of the next `buffer` ones; the following number replaces it.
   void draw(int64_t size, Seed seed, int64_t buffer) {
     std::vector<uint32_t> words(static_cast<size_t>(size));
     const Interval all[] = {{0, size}};
@@ -65,7 +65,7 @@ class ShuffleStage final : public PipelineStage {
     if (buffer_) check_at_least(where(), "buffer", *buffer_, 1);
     check_has_end();
   }
-  std::shared_ptr<const PipelineElements> open(const PipelineReading& reading) const override {
+  std::shared_ptr<const PipelineElements> open(const PassOptions& reading) const override {
     const Seed seed = options_.seed.value_or(Seed{global_seed(), 0});
     const uint64_t pass = options_.reshuffle_each_epoch ? reading.pass : 0;
     return std::make_shared<ShuffledElements>(before().open(reading), fold_in(seed, pass), buffer_);

@@ -8,7 +8,7 @@ namespace tessera::detail {
 
 namespace {
 
-/// What was added up is not added up again.
+/// Replaces the contributions by their total, so that they are not added a second time.
 void settle(Contributions& contributions, const DTensor& total) {
   contributions = Contributions();
   contributions.add(total);
@@ -21,7 +21,7 @@ TapeWalk::TapeWalk(GradientTape& tape, const std::vector<DTensor>& sources,
     : tape_(tape), sources_(sources), options_(options), waiting_(sources.size()) {
   for (size_t s = 0; s < sources.size(); ++s) {
     source_of_[sources[s].id()].push_back(s);
-    wanted_.insert(sources[s].id());
+    dependent_.insert(sources[s].id());
   }
   for (const Entry& entry : tape.entries_) mark(entry);
 }
@@ -37,9 +37,9 @@ std::vector<DTensor> TapeWalk::run(const DTensor& target) {
   for (size_t e = tape_.entries_.size(); e-- > 0;) {
     Entry& entry = tape_.entries_[e];
     visit(entry);
-    let_go(entry);
-    // The last one first, as if it came in with an operation of its own.
-    for (size_t i = entry.in_ids.size(); i-- > 0;) release(entry.in_ids[i]);
+    release_saved(entry);
+    // The last input first, as if each had been read by an operation of its own.
+    for (size_t i = entry.in_ids.size(); i-- > 0;) finish_contribution(entry.in_ids[i]);
     if (!tape_.options_.persistent) entry = Entry();
   }
   std::vector<DTensor> results;
@@ -49,11 +49,11 @@ std::vector<DTensor> TapeWalk::run(const DTensor& target) {
 
 void TapeWalk::mark(const Entry& entry) {
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
-    if (entry.made_again >> i & 1) ++remade_[entry.in_ids[i]].readers;
+    if (entry.rematerialized >> i & 1) ++rematerialized_[entry.in_ids[i]].readers;
   }
   bool depends = false;
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
-    if (!(entry.tracked >> i & 1) || !wanted_.count(entry.in_ids[i])) continue;
+    if (!(entry.tracked >> i & 1) || !dependent_.count(entry.in_ids[i])) continue;
     depends = true;
   }
   for (uint64_t id : entry.in_ids) {
@@ -61,10 +61,10 @@ void TapeWalk::mark(const Entry& entry) {
     if (found == source_of_.end()) continue;
     for (size_t s : found->second) ++waiting_[s];
   }
-  if (depends) wanted_.insert(entry.out_ids.begin(), entry.out_ids.end());
+  if (depends) dependent_.insert(entry.out_ids.begin(), entry.out_ids.end());
 }
 
-void TapeWalk::release(uint64_t id) {
+void TapeWalk::finish_contribution(uint64_t id) {
   const auto found = source_of_.find(id);
   if (found == source_of_.end()) return;
   for (size_t s : found->second) {
@@ -82,7 +82,7 @@ void TapeWalk::ready(size_t s) {
 
 void TapeWalk::visit(Entry& entry) {
   const CommLabel place(entry.place);
-  if (entry.info->only_moves) return hand_on(entry);
+  if (entry.info->only_moves) return forward_gradient(entry);
   Cotangents dy(entry.out_ids.size());
   bool any = false;
   for (size_t o = 0; o < dy.size(); ++o) {
@@ -91,7 +91,7 @@ void TapeWalk::visit(Entry& entry) {
     any = true;
     const bool parameter = entry.out_parameters >> o & 1;
     dy[o] = parameter ? found->second.total_as_left()
-                      : found->second.total(entry.out_forms[o]->layout.resolved());
+                      : found->second.total(entry.out_shardings[o]->layout.resolved());
     if (source_of_.count(entry.out_ids[o])) {
       settle(found->second, dy[o]);
     } else {
@@ -100,27 +100,27 @@ void TapeWalk::visit(Entry& entry) {
   }
   Needs needs;
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
-    const bool wanted = (entry.tracked >> i & 1) && wanted_.count(entry.in_ids[i]);
-    if (wanted) needs.mask |= 1u << i;
+    const bool needed = (entry.tracked >> i & 1) && dependent_.count(entry.in_ids[i]);
+    if (needed) needs.mask |= 1u << i;
   }
   if (!any || needs.mask == 0) return;
   check(entry);
-  const auto make = [&](size_t i) { make_again(entry, i); };
-  const Saved saved(entry.in, entry.out, entry.in_forms, make);
+  const auto make = [&](size_t i) { rematerialize(entry, i); };
+  const Saved saved(entry.in, entry.out, entry.in_shardings, make);
   Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
   for (size_t i = 0; i < grads.size(); ++i) {
     if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);
   }
 }
 
-void TapeWalk::hand_on(const Entry& entry) {
+void TapeWalk::forward_gradient(const Entry& entry) {
   const auto found = gradients_.find(entry.out_ids[0]);
   if (found == gradients_.end()) return;
   const Contributions contributions = found->second;
   if (!source_of_.count(entry.out_ids[0])) gradients_.erase(found);
-  if (!(entry.tracked & 1) || !wanted_.count(entry.in_ids[0])) return;
+  if (!(entry.tracked & 1) || !dependent_.count(entry.in_ids[0])) return;
   if (entry.out_parameters) return gradients_[entry.in_ids[0]].add(contributions);
-  gradients_[entry.in_ids[0]].add(contributions.total(entry.in_forms[0]->layout.resolved()));
+  gradients_[entry.in_ids[0]].add(contributions.total(entry.in_shardings[0]->layout.resolved()));
 }
 
 void TapeWalk::check(const Entry& entry) {
@@ -141,9 +141,9 @@ void TapeWalk::check_versions(const OpInfo& info, const Versions& versions) {
   }
 }
 
-void TapeWalk::make_again(Entry& entry, size_t i) {
-  if (!(entry.made_again >> i & 1)) return;
-  DTensor& value = remade_[entry.in_ids[i]].value;
+void TapeWalk::rematerialize(Entry& entry, size_t i) {
+  if (!(entry.rematerialized >> i & 1)) return;
+  DTensor& value = rematerialized_[entry.in_ids[i]].value;
   if (!value.defined()) {
     const Recipe& recipe = tape_.recipes_.at(entry.in_ids[i]);
     check_versions(*recipe.info, recipe.versions);
@@ -153,13 +153,13 @@ void TapeWalk::make_again(Entry& entry, size_t i) {
   entry.in[i] = value;
 }
 
-void TapeWalk::let_go(Entry& entry) {
+void TapeWalk::release_saved(Entry& entry) {
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
-    if (!(entry.made_again >> i & 1)) continue;
+    if (!(entry.rematerialized >> i & 1)) continue;
     entry.in[i] = DTensor();
-    const auto found = remade_.find(entry.in_ids[i]);
+    const auto found = rematerialized_.find(entry.in_ids[i]);
     if (--found->second.readers > 0) continue;
-    remade_.erase(found);
+    rematerialized_.erase(found);
     if (!tape_.options_.persistent) tape_.recipes_.erase(entry.in_ids[i]);
   }
 }

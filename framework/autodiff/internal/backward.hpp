@@ -9,7 +9,7 @@
 
 namespace tessera::detail {
 
-/// One walk back over a tape's entries.
+/// The backward pass: one reverse walk over a tape's entries.
 class TapeWalk {
  public:
   TapeWalk(GradientTape& tape, const std::vector<DTensor>& sources, const GradientOptions& options);
@@ -19,28 +19,31 @@ class TapeWalk {
   using Entry = GradientTape::Entry;
   using Recipe = GradientTape::Recipe;
   using Versions = GradientTape::Versions;
-  /// A value that is made again, from its first reader on the way back to the last.
-  struct Remade {
+  /// A rematerialized value, kept from its first reader in the backward pass to its last.
+  struct Rematerialized {
     DTensor value;
-    int64_t readers = 0;  ///< entries ahead that saved it
+    int64_t readers = 0;  ///< number of entries still to be walked that read it
   };
 
-  /// Finds what depends on a source, and counts the operations that will contribute to it, and
-  /// those that read a value which is made again.
+  /// Marks the outputs of an entry that depends on a source. Counts the contributions to each
+  /// source, and the readers of each rematerialized value.
   void mark(const Entry& entry);
-  void release(uint64_t id);
+  /// Counts down the contributions that a source still waits for; at 0 it is ready.
+  void finish_contribution(uint64_t id);
+  /// Passes the gradient of source s to on_ready.
   void ready(size_t s);
   void visit(Entry& entry);
-  /// What is pending behind a value that was moved goes straight to where the value came from: a
-  /// reduce-scatter where the value was gathered, not an all-reduce and a slice.
-  void hand_on(const Entry& entry);
-  /// Throws StateError for an operation that has no derivative, or Variables that changed.
+  /// Moves the gradient of a relayout's result straight to the layout of its input: if the input
+  /// was all-gathered, a pending gradient is reduce-scattered, not all-reduced and sliced.
+  void forward_gradient(const Entry& entry);
+  /// Throws StateError for an operation without a derivative, or a Variable that was assigned since
+  /// the forward pass.
   static void check(const Entry& entry);
   static void check_versions(const OpInfo& info, const Versions& versions);
-  /// Fills in an input that was not kept. All operations that read it see the same.
-  void make_again(Entry& entry, size_t i);
-  /// Of values that are made again keeps those that operations further ahead read.
-  void let_go(Entry& entry);
+  /// Computes input i again if it was not saved, once for all operations that read it.
+  void rematerialize(Entry& entry, size_t i);
+  /// Releases an entry's rematerialized inputs, except those that other entries have yet to read.
+  void release_saved(Entry& entry);
   DTensor result(const DTensor& source) const;
 
   GradientTape& tape_;
@@ -48,9 +51,9 @@ class TapeWalk {
   const GradientOptions& options_;
   std::vector<int64_t> waiting_;
   std::unordered_map<uint64_t, std::vector<size_t>> source_of_;
-  std::unordered_set<uint64_t> wanted_;
+  std::unordered_set<uint64_t> dependent_;
   std::unordered_map<uint64_t, Contributions> gradients_;
-  std::unordered_map<uint64_t, Remade> remade_;
+  std::unordered_map<uint64_t, Rematerialized> rematerialized_;
 };
 
 }  // namespace tessera::detail

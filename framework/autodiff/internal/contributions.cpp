@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 namespace {
 
-/// As an operation: a tape around this one differentiates through it.
+/// Reshards by an operation, so that an outer tape can differentiate through it.
 DTensor relayouted(const DTensor& gradient, const Layout& layout) {
   return gradient.layout() == layout ? gradient : ops::relayout(gradient, layout);
 }
@@ -22,11 +22,11 @@ void Contributions::add(const Contributions& others) {
 }
 
 void Contributions::add(const DTensor& gradient) {
-  DTensor& sum = gradient.layout().is_pending() ? pending_ : complete_;
+  DTensor& sum = gradient.layout().is_partial() ? pending_ : complete_;
   if (!sum.defined()) {
     sum = gradient;
   } else {
-    // Of two that are pending otherwise, the sum may be complete.
+    // The sum of two gradients that are pending over different dimensions may be complete.
     add(ops::add(std::exchange(sum, DTensor()), gradient));
   }
 }

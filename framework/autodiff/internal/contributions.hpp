@@ -4,16 +4,16 @@
 
 namespace tessera::detail {
 
-/// What has come in of one gradient. What is complete and what is pending are added apart: where a
-/// residual's gradient meets those of a layer that is cut, their sum would reduce what is pending
-/// then and there, and what comes in behind it again.
+/// The accumulated contributions to one gradient. Complete and pending ones are summed separately:
+/// adding a residual's complete gradient to the pending one of a sharded layer would reduce the
+/// latter at once, and each later pending contribution again.
 class Contributions {
  public:
   void add(const Contributions& others);
   void add(const DTensor& gradient);
-  /// All of it, in the layout of the gradient's value.
+  /// Returns the sum of all contributions in this layout.
   DTensor total(const Layout& layout) const;
-  /// All of it; of a parameter as it was left, maybe pending.
+  /// Returns the sum of all contributions as it is, possibly pending (for parameters).
   DTensor total_as_left() const;
 
  private:

@@ -8,24 +8,24 @@
 
 namespace tessera::detail {
 
-/// a * b, or nothing where it does not fit 64 bits.
+/// Returns a * b; nullopt on 64-bit overflow.
 std::optional<uint64_t> checked_mul(uint64_t a, uint64_t b);
 
-/// a + b, or nothing where it does not fit 64 bits.
+/// Returns a + b; nullopt on 64-bit overflow.
 std::optional<uint64_t> checked_add(uint64_t a, uint64_t b);
 
-/// Reads a binary file's bytes in order and never beyond their end. Every failure is a FileError
-/// that names the file and the byte offset.
+/// Bounds-checked sequential reader of a binary file's bytes. Every failure is a FileError that
+/// names the file and the byte offset.
 class ByteReader {
  public:
-  /// Reads `bytes`, which must outlive the reader; `file` names them in errors.
+  /// `bytes` must outlive the reader; `file` names them in errors.
   ByteReader(std::span<const std::byte> bytes, std::string file);
 
   uint8_t u8(const std::string& what);
   uint32_t u32_big_endian(const std::string& what);
   uint64_t u64_little_endian(const std::string& what);
 
-  /// The next `count` bytes.
+  /// Returns the next `count` bytes.
   std::span<const std::byte> take(uint64_t count, const std::string& what);
 
   uint64_t offset() const { return offset_; }
@@ -40,8 +40,8 @@ class ByteReader {
   uint64_t offset_ = 0;
 };
 
-/// Throws FileError `[file, byte offset] expected. Received: received. To fix: ...`, for a file
-/// whose content is wrong.
+/// Throws FileError `[file, byte offset] expected. Received: received. To fix: ...` for a file with
+/// invalid content.
 [[noreturn]] void fail_at(const std::string& file, uint64_t offset, const std::string& expected,
                           const std::string& received);
 

@@ -7,10 +7,10 @@
 
 namespace tessera::detail {
 
-/// XXH3-128 of bytes as 32 lower-case hexadecimal digits, as `xxh128sum` prints it.
+/// Returns the XXH3-128 of `bytes` as 32 lower-case hexadecimal digits, like `xxh128sum`.
 std::string xxh128(std::span<const std::byte> bytes);
 
-/// The XXH3-128 of bytes that come in parts.
+/// Incremental XXH3-128.
 class Xxh128 {
  public:
   Xxh128();
@@ -19,7 +19,7 @@ class Xxh128 {
   Xxh128& operator=(const Xxh128&) = delete;
 
   void update(std::span<const std::byte> bytes);
-  /// The digits of all bytes so far.
+  /// Returns the digest of all bytes so far.
   std::string digits() const;
 
  private:

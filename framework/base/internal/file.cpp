@@ -22,7 +22,7 @@
 namespace tessera::detail {
 namespace {
 
-// DEFLATE never expands a byte to more than 1032.
+// DEFLATE expands one byte to at most 1032.
 constexpr uint64_t max_expansion = 1032;
 constexpr size_t chunk_bytes = size_t{1} << 18;
 
@@ -40,7 +40,7 @@ bool exists(const std::string& path) {
   return ::stat(path.c_str(), &info) == 0;
 }
 
-/// State of one gzip stream; several members one after the other count as one file.
+/// Decompressor of one gzip file, which may consist of several concatenated members.
 class InputFile::Gzip {
  public:
   explicit Gzip(InputFile& file) : file_(file), input_(chunk_bytes) {

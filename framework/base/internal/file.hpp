@@ -9,15 +9,14 @@
 
 namespace tessera::detail {
 
-/// Whether something (file, folder, device) lies at `path`.
+/// Whether `path` exists (file, folder, device).
 bool exists(const std::string& path);
 
-/// Which files are unpacked while they are read: those with a name ending in .gz, or those that
-/// begin as gzip does.
+/// How gzip files are recognized: by a name ending in .gz, or by their magic number.
 enum class Unpack { by_name, by_content };
 
-/// A regular file read from its beginning; gzip is unpacked on the way, with its checksum verified.
-/// Every failure is a FileError naming the file and the system's reason.
+/// Sequential reader of a regular file; decompresses gzip and verifies its checksum. Every failure
+/// is a FileError naming the file and the system's reason.
 class InputFile {
  public:
   /// Opens `path`. Throws FileError if it is missing, unreadable or not a regular file.
@@ -26,13 +25,13 @@ class InputFile {
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// Fills `out` with the next bytes; returns how many, fewer than asked for only at the end.
+  /// Reads the next bytes into `out`; returns how many, fewer than out.size() only at the end.
   size_t read(std::span<std::byte> out);
 
-  /// Number of bytes on disk.
+  /// Returns the number of bytes on disk.
   uint64_t stored_size() const;
 
-  /// An upper bound of the number of bytes that read() can deliver in all.
+  /// Returns an upper bound on the total number of bytes that read() can return.
   uint64_t size_bound() const;
 
  private:
@@ -46,25 +45,25 @@ class InputFile {
   std::unique_ptr<Gzip> gzip_;
 };
 
-/// All bytes of a file, unpacked if its name ends in .gz. Throws FileError if it cannot be read or
-/// holds more than `max_bytes`.
+/// Returns all bytes of a file, decompressed if its name ends in .gz. Throws FileError if it cannot
+/// be read or holds more than `max_bytes`.
 std::string read_file(const std::string& path, uint64_t max_bytes = uint64_t{1} << 32);
 
-/// What becomes of a symbolic link at a path that is written: the file it points to is replaced, or
-/// the link is and nothing is taken from what lies there, as in a folder where others may plant
-/// one.
+/// How a symbolic link at the written path is treated. `followed`: its target is replaced.
+/// `replaced`: the link itself is replaced and its target ignored; for folders where others may
+/// plant links.
 enum class Links { followed, replaced };
 
-/// Replaces the file at `path` by the parts, one after the other, in one step: a reader, a crash or
-/// a full disk sees the old file or the new one. The bytes are on disk when it returns, and what
-/// killed processes left of such writes in the folder is gone (is_abandoned()). Throws FileError
-/// naming the path and the system's reason, leaving the old file and nothing else behind, or saying
-/// that the new one is in place but not its name on disk.
+/// Atomically replaces the file at `path` by the concatenated parts: after a crash or a full disk
+/// readers see either the old file or the new one. On return the bytes are on disk, and leftovers
+/// of killed writers in the folder are removed (is_abandoned()). Throws FileError naming the path
+/// and the system's reason; the old file is then unchanged and no temporary is left, or the error
+/// says that the new file is in place but its name may not be on disk.
 void write_file_atomically(const std::string& path,
                            std::span<const std::span<const std::byte>> parts,
                            Links links = Links::followed);
 
-/// Replaces the file at `path` by a text in one step, as the other one does.
+/// Atomically replaces the file at `path` by a text, like the overload above.
 void write_file_atomically(const std::string& path, std::string_view text,
                            Links links = Links::followed);
 

@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Result of a system call, made again as long as signals interrupt it.
+/// Makes a system call, retrying while it fails with EINTR.
 template <class Call>
 auto uninterrupted(Call call) {
   auto result = call();
@@ -26,7 +26,7 @@ auto uninterrupted(Call call) {
 
 bool FileDescriptor::reset() {
   const int value = release();
-  // After EINTR the descriptor is closed all the same.
+  // On Linux the descriptor is closed even after EINTR.
   return value < 0 || ::close(value) == 0 || errno == EINTR;
 }
 
@@ -48,14 +48,14 @@ bool is_at(const FileDescriptor& opened, const std::string& path) {
 }
 
 bool write_all(int descriptor, std::span<const std::byte> bytes) {
-  constexpr size_t most = size_t{8} << 20;
+  constexpr size_t max_bytes = size_t{8} << 20;
   while (!bytes.empty()) {
     const ssize_t count = uninterrupted(
-        [&] { return ::write(descriptor, bytes.data(), std::min(bytes.size(), most)); });
+        [&] { return ::write(descriptor, bytes.data(), std::min(bytes.size(), max_bytes)); });
     if (count < 0) return false;
     bytes = bytes.subspan(static_cast<size_t>(count));
-    // The disk is busy from the beginning, not only when all is to be synced. A hint: where it
-    // does nothing, fsync() does the work and tells of errors.
+    // Starts write-back early instead of leaving it all to fsync(). Only a hint: if it does
+    // nothing, fsync() does the work, and it reports errors.
     if (!bytes.empty()) ::sync_file_range(descriptor, 0, 0, SYNC_FILE_RANGE_WRITE);
   }
   return true;
@@ -93,7 +93,7 @@ bool sync_descriptor(int descriptor) {
 
 bool sync_folder(const std::string& folder) {
   const FileDescriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY);
-  // Some file systems have no fsync for folders; there is nothing more to do on them.
+  // Some file systems do not support fsync for folders (EINVAL).
   return opened.valid() && (sync_descriptor(opened.get()) || errno == EINVAL);
 }
 

@@ -11,7 +11,7 @@
 
 namespace tessera::detail {
 
-/// Owns a file descriptor; negative for none.
+/// Owning file descriptor; negative: none.
 class FileDescriptor {
  public:
   explicit FileDescriptor(int value = -1) : value_(value) {}
@@ -25,38 +25,39 @@ class FileDescriptor {
   int get() const { return value_; }
   bool valid() const { return value_ >= 0; }
   int release() { return std::exchange(value_, -1); }
-  /// Closes it; false, errno set, if the system lost data that were written.
+  /// Closes the descriptor. Returns false, with errno set, if written data may be lost.
   bool reset();
 
  private:
   int value_;
 };
 
-/// open(2), again after a signal; `path` may be relative to the open `folder`. Invalid where it
-/// fails, errno set.
+/// Calls open(2), retrying after EINTR; `path` may be relative to the open `folder`. On failure the
+/// result is invalid and errno is set.
 FileDescriptor open_descriptor(const std::string& path, int flags, mode_t mode = 0);
 FileDescriptor open_descriptor(const FileDescriptor& folder, const std::string& path, int flags);
 
-/// Whether what is open still lies at `path`.
+/// Whether `path` still names the open file.
 bool is_at(const FileDescriptor& opened, const std::string& path);
 
-/// Writes all bytes, going on after signals and short writes; false leaves errno.
+/// Writes all bytes, continuing after EINTR and short writes. Returns false with errno set on
+/// error.
 bool write_all(int descriptor, std::span<const std::byte> bytes);
 
-/// Fills `out` with the bytes from `offset` on, going on after signals and short reads; returns how
-/// many there are, fewer only where the file ends, or nothing, errno set.
+/// Reads into `out` from `offset` on, continuing after EINTR and short reads. Returns the number of
+/// bytes read, fewer than out.size() only at the end of the file; nullopt with errno set on error.
 std::optional<size_t> read_at(int descriptor, uint64_t offset, std::span<std::byte> out);
 
-/// Writes all bytes from `offset` on, going on after signals and short writes; false leaves errno.
+/// Like write_all(), at `offset`.
 bool write_all_at(int descriptor, uint64_t offset, std::span<const std::byte> bytes);
 
-/// fsync(2), again after a signal.
+/// Calls fsync(2), retrying after EINTR.
 bool sync_descriptor(int descriptor);
 
-/// Puts the entries of a folder on disk.
+/// Calls fsync(2) on a folder, so that its entries are on disk.
 bool sync_folder(const std::string& folder);
 
-/// rename(2), again after a signal.
+/// Calls rename(2), retrying after EINTR.
 bool rename_path(const std::string& from, const std::string& to);
 
 /// Throws FileError naming the path and errno's text.

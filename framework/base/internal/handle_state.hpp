@@ -2,10 +2,10 @@
 
 namespace tessera::detail {
 
-/// Throws StateError: a handle of the class `name` is empty; `fix` says what it may come from.
+/// Throws StateError for an empty handle of class `name`; `fix` says how to get one.
 [[noreturn]] void throw_empty_handle(const char* name, const char* fix);
 
-/// What a handle points to. Throws StateError if it is empty.
+/// Dereferences a handle's pointer. Throws StateError if it is null.
 template <class Pointer>
 auto& handle_state(const Pointer& pointer, const char* name, const char* fix) {
   if (!pointer) [[unlikely]] {

@@ -4,8 +4,7 @@
 
 namespace tessera::detail {
 
-/// A number that another `value` makes another one of, the same on every process (Steele, Lea and
-/// Flood's SplitMix64).
+/// Mixes `value` into `seed` (SplitMix64 of Steele, Lea and Flood). Deterministic across processes.
 constexpr uint64_t mix(uint64_t seed, uint64_t value) {
   uint64_t x = seed + 0x9E3779B97F4A7C15 * (value + 1);
   x = (x ^ (x >> 30)) * 0xBF58476D1CE4E5B9;

@@ -23,7 +23,7 @@ std::string find_program(const std::string& name) {
   if (::dladdr(reinterpret_cast<void*>(&find_program), &library) != 0) {
     const fs::path lib = fs::absolute(library.dli_fname, error).parent_path();
     folders.push_back(lib.parent_path() / "bin");
-    // As in /usr/lib/x86_64-linux-gnu.
+    // For multiarch folders such as /usr/lib/x86_64-linux-gnu.
     folders.push_back(lib.parent_path().parent_path() / "bin");
   }
   for (const fs::path& folder : folders) {
@@ -48,7 +48,7 @@ HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescrip
   posix_spawn_file_actions_adddup2(&actions, descriptors.output, 1);
   posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
   if (descriptors.file >= 0) posix_spawn_file_actions_adddup2(&actions, descriptors.file, 3);
-  // Connections of clients, above all, which would stay open with it.
+  // Above all clients' connections, which would stay open while the helper runs.
   posix_spawn_file_actions_addclosefrom_np(&actions, descriptors.file < 0 ? 3 : 4);
   const int error =
       posix_spawn(&process_, arguments[0], &actions, nullptr, arguments.data(), environ);
@@ -61,7 +61,7 @@ HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescrip
 HelperProgram::~HelperProgram() { end(); }
 
 std::optional<int> HelperProgram::poll() {
-  if (process_ < 0) return std::nullopt;  // waitpid() would take any other child of this process.
+  if (process_ < 0) return std::nullopt;  // waitpid(-1) would reap any child of this process
   int status = 0;
   const pid_t found = ::waitpid(process_, &status, WNOHANG);
   if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;

@@ -8,31 +8,32 @@
 
 namespace tessera::detail {
 
-/// Path of a program that comes with the library: it lies beside this program, or in the folder
-/// `bin` beside that of the library. Empty if it is nowhere.
+/// Returns the path of a program that ships with the library: in the folder of this program, or in
+/// `bin` next to the library's folder. Empty if it is not found.
 std::string find_program(const std::string& name);
 
-/// What a program gets of this process's descriptors.
+/// Descriptors of this process that a helper program inherits.
 struct HelperDescriptors {
-  int input = -1;   ///< its standard input; -1: nothing comes in
+  int input = -1;   ///< its standard input (-1: /dev/null)
   int output = -1;  ///< its standard output
-  int file = -1;    ///< its descriptor 3; -1: it has none
+  int file = -1;    ///< its descriptor 3 (-1: none)
 };
 
-/// A program that works for this process: ended and waited for at the latest with this. What it
-/// says of errors goes nowhere.
+/// A child process that works for this one; killed and reaped by the destructor at the latest. Its
+/// standard error is discarded.
 class HelperProgram {
  public:
-  /// `words` begin with the program's path. Throws StateError with `fix` if the system starts none.
+  /// `words`: the program's path and its arguments. Throws StateError with `fix` if the process
+  /// cannot be started.
   HelperProgram(std::vector<std::string> words, const HelperDescriptors& descriptors,
                 const std::string& fix);
   ~HelperProgram();
   HelperProgram(const HelperProgram&) = delete;
   HelperProgram& operator=(const HelperProgram&) = delete;
 
-  /// How it ended, as waitpid(2) has it; nothing while it runs, and after that was told.
+  /// Returns its waitpid(2) status once after it has ended; nullopt before and afterwards.
   std::optional<int> poll();
-  /// Ends it if it runs, and waits.
+  /// Kills it if it runs, and reaps it.
   void end();
 
  private:

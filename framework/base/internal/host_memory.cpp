@@ -11,14 +11,14 @@ namespace {
 
 constexpr uint64_t unlimited = std::numeric_limits<uint64_t>::max();
 
-/// The number that a file holds; nothing for "max", or without the file.
+/// Reads the number in a file; nullopt for "max" or a missing file.
 std::optional<uint64_t> number_in(const std::string& path) {
   std::ifstream file(path);
   uint64_t number = 0;
   return file >> number ? std::optional(number) : std::nullopt;
 }
 
-/// The number behind a word, of a file whose lines begin with words.
+/// Reads the number on the line that begins with `word`.
 std::optional<uint64_t> number_behind(const std::string& path, const std::string& word) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
@@ -30,20 +30,21 @@ std::optional<uint64_t> number_behind(const std::string& path, const std::string
   return std::nullopt;
 }
 
-/// What a control group leaves; its files are called otherwise in the first version.
+/// Returns how many bytes a control group leaves; `first_version` selects the file names of cgroup
+/// v1.
 uint64_t left_in(const std::string& folder, bool first_version) {
-  const auto most = number_in(folder + (first_version ? "/memory.limit_in_bytes" : "/memory.max"));
+  const auto limit = number_in(folder + (first_version ? "/memory.limit_in_bytes" : "/memory.max"));
   const auto used =
       number_in(folder + (first_version ? "/memory.usage_in_bytes" : "/memory.current"));
-  if (!most || !used) return unlimited;
+  if (!limit || !used) return unlimited;
   const char* const pages = first_version ? "total_inactive_file" : "inactive_file";
   const uint64_t dropped = number_behind(folder + "/memory.stat", pages).value_or(0);
   const uint64_t held = *used - std::min(*used, dropped);
-  return *most - std::min(*most, held);
+  return *limit - std::min(*limit, held);
 }
 
-/// The least that the group at `path` and those around it leave, below `folder`. In a container the
-/// path may be that of the host, of which only the last folder is seen.
+/// Returns the minimum of left_in() over the group at `path` below `folder` and its ancestors. In a
+/// container `path` may be the host's, of which only the root folder is visible.
 uint64_t left_below(const std::string& folder, std::string path, bool first_version) {
   uint64_t least = left_in(folder, first_version);
   for (; path.size() > 1; path.erase(path.rfind('/'))) {
@@ -57,7 +58,7 @@ uint64_t left_below(const std::string& folder, std::string path, bool first_vers
 uint64_t available_memory(const std::string& root) {
   const auto free = number_behind(root + "/proc/meminfo", "MemAvailable:");
   uint64_t least = free ? *free * 1024 : unlimited;
-  // Lines "0::/path", or "4:memory:/path" of the first version.
+  // Lines are "0::/path", or "4:memory:/path" in cgroup v1.
   std::ifstream groups(root + "/proc/self/cgroup");
   for (std::string line; std::getline(groups, line);) {
     const size_t first = line.find(':');

@@ -5,10 +5,10 @@
 
 namespace tessera::detail {
 
-/// Bytes that this process may still take before the kernel has to end one: what the machine has
-/// available, or what the narrowest of the control groups around the process leaves, as a
-/// container's; pages of files that can be dropped count as free. The greatest number where nothing
-/// tells. `root` stands before the paths that are read.
+/// Returns how many bytes this process may still allocate before the kernel's OOM killer acts: the
+/// machine's available memory, or what the tightest enclosing control group (a container's) leaves.
+/// Reclaimable page cache counts as free. UINT64_MAX if neither is known. `root` is prepended to
+/// the paths that are read.
 uint64_t available_memory(const std::string& root = "");
 
 }  // namespace tessera::detail

@@ -28,17 +28,17 @@ constexpr time_t day_seconds = 24 * 60 * 60;
 constexpr std::string_view before = ".tessera-";
 constexpr std::string_view after = ".tmp";
 
-/// A process in the system's list.
+/// A process as listed in /proc.
 struct Listed {
   char state = '?';
   uint64_t start = 0;
 };
 
-/// Absent where the system does not tell.
+/// Reads a process from /proc; nullopt if that fails.
 std::optional<Listed> listed(int64_t pid) {
   std::string line;
   if (!std::getline(std::ifstream(str("/proc/", pid, "/stat")), line)) return std::nullopt;
-  // The program's name, in brackets, may hold anything.
+  // The program's name is in brackets and may contain any character.
   const size_t name = line.rfind(')');
   if (name == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(name + 1));
@@ -51,7 +51,7 @@ std::optional<Listed> listed(int64_t pid) {
 }
 
 std::string this_machine() {
-  // Where the system has no name for its boot, no process is known to another.
+  // Without a boot id every process counts as a machine of its own.
   static const std::string unknown = str(std::random_device()(), ' ', std::random_device()());
   std::string boot;
   std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), boot);
@@ -68,7 +68,7 @@ bool take_number(std::string_view text, T& value) {
   return error == std::errc{};
 }
 
-/// When the file or folder was written last, or anything in it; now where that cannot be told.
+/// Returns when the file, or the folder or anything in it, was last modified; now if unknown.
 time_t last_change(const std::string& path) {
   const time_t now = std::time(nullptr);
   struct stat info {};
@@ -86,7 +86,7 @@ time_t last_change(const std::string& path) {
 
 std::string host_name() {
   std::array<char, 256> name{};
-  // POSIX leaves open whether a name that is cut ends in 0.
+  // POSIX does not say whether a truncated name is null-terminated.
   return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "unknown";
 }
 

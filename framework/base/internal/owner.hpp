@@ -8,51 +8,51 @@
 
 namespace tessera::detail {
 
-/// Name of this host.
+/// Returns the name of this host.
 std::string host_name();
 
-/// A process, as what it makes for a while is named after it: what a killed one left behind can be
-/// told from what a living one works on, also where nobody sees its locks.
+/// Identifies the process that owns a temporary file or folder by its name, so that leftovers of
+/// dead processes can be told from files in use, even where locks are not visible.
 struct Owner {
-  /// 16 hexadecimal digits of the host's name, of its boot and of what process ids count in.
+  /// 16 hexadecimal digits: a hash of host name, boot id and pid namespace
   std::string machine;
   int64_t pid = 0;
-  uint64_t start = 0;  ///< the tick at which the process began, as an id may be given again
+  uint64_t start = 0;  ///< start time of the process in clock ticks, as pids are reused
 
   bool operator==(const Owner&) const = default;
 };
 
-/// This process.
+/// Returns the identity of this process.
 Owner this_process();
 
-/// "MACHINE-PID-START-N": a part of a name that this process has not used and no other one does.
+/// Returns "MACHINE-PID-START-N", unique across calls and processes, for use in names.
 std::string own_number();
 
-/// The owner in a text of own_number(); absent for other texts.
+/// Parses the owner from a text of own_number(); nullopt for other texts.
 std::optional<Owner> owner_of(std::string_view number);
 
-/// Whether `owner` is a process of this machine that has ended; false where that is not certain.
+/// Whether `owner` is a process of this machine that has ended; false if unknown.
 bool has_ended(const Owner& owner);
 
-/// Whether nobody works any more on the file or folder `path` that `owner` made: it has ended, or
-/// it is on another machine or not known, and nothing in `path` was written for a day.
+/// Whether the file or folder `path` of `owner` is no longer in use: the owner has ended; or it is
+/// unknown or on another machine, and nothing in `path` was written for a day.
 bool is_abandoned(const std::string& path, const std::optional<Owner>& owner);
 
-/// ".tessera-NUMBER.tmp", by own_number(): a file or folder on its way to another name.
+/// Returns ".tessera-NUMBER.tmp", by own_number(): for a file or folder that is renamed later.
 std::string new_temporary_name();
 
-/// A name as new_temporary_name() makes it, or ".tessera-PID-N.tmp" of an earlier version.
+/// A parsed name: from new_temporary_name(), or ".tessera-PID-N.tmp" of an earlier version.
 struct TemporaryName {
-  std::optional<Owner> owner;  ///< absent for an earlier version's
+  std::optional<Owner> owner;  ///< nullopt: a name of an earlier version
 };
 
-/// What the name of a file or folder tells; absent for names of other kinds.
+/// Parses the name of a temporary file or folder; nullopt for other names.
 std::optional<TemporaryName> temporary_name(std::string_view name);
 
-/// Paths of the temporary files and folders in a folder that nobody works on any more.
+/// Returns the paths of all abandoned temporary files and folders in `folder`.
 std::vector<std::string> abandoned_in(const std::string& folder);
 
-/// Whether a text is digits and nothing else.
+/// Whether a text consists of one or more digits.
 bool is_number(std::string_view text);
 
 }  // namespace tessera::detail

@@ -3,10 +3,10 @@
 namespace tessera::detail::philox {
 namespace {
 
-/// generate() for counters (c[0][i], c[1][i], c[2][i], c[3][i]).
+/// Like generate(), for all counters (c[0][i], c[1][i], c[2][i], c[3][i]) at once.
 void generate(std::array<std::array<uint32_t, lanes>, 4>& c, Key key) {
   for (int round = 0; round < 10; ++round) {
-    for (size_t i = 0; i < lanes; ++i) {  // written out, as the compiler takes it for vectors
+    for (size_t i = 0; i < lanes; ++i) {  // inlined by hand: the compiler vectorizes this form
       const uint64_t p0 = multiplier_0 * c[0][i], p1 = multiplier_1 * c[2][i];
       c[0][i] = high(p1) ^ c[1][i] ^ key[0];
       c[1][i] = low(p1);

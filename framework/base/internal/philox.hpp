@@ -5,8 +5,8 @@
 
 #include <tessera/framework/base/random.hpp>
 
-/// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), which
-/// the random draws are made of.
+/// Philox4x32-10 of Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (SC '11), the
+/// generator behind all random draws.
 namespace tessera::detail::philox {
 
 using Words = std::array<uint32_t, 4>;
@@ -22,7 +22,7 @@ inline void next_key(Key& key) {
   key[1] += 0xBB67AE85;
 }
 
-/// The words of a counter.
+/// Returns the random words of one counter.
 inline Words generate(Words c, Key key) {
   for (int round = 0; round < 10; ++round) {
     const uint64_t p0 = multiplier_0 * c[0], p1 = multiplier_1 * c[2];
@@ -40,10 +40,11 @@ inline Words words_of(Seed seed) {
 
 inline uint64_t join(uint32_t lo, uint32_t hi) { return uint64_t{hi} << 32 | lo; }
 
-/// How many blocks of random words are made at once: the compiler puts them into vectors.
+/// Number of Philox blocks generated together, so that the compiler vectorizes the loop.
 constexpr size_t lanes = 32;
 
-/// The key and the upper half of the block counter that TensorFlow derives from a seed pair.
+/// Random stream of a seed pair: the key and the upper half of the block counter, derived from it
+/// as in TensorFlow.
 class Stream {
  public:
   explicit Stream(Seed seed) {
@@ -55,13 +56,13 @@ class Stream {
   Key key() const { return key_; }
   uint64_t upper() const { return upper_; }
 
-  /// Words of block number (upper : lower) counted from the stream's start.
+  /// Returns the words of block (upper : lower), counted from the stream's start.
   Words block(uint64_t lower, uint64_t upper = 0) const {
     const uint64_t top = upper_ + upper;
     return generate({low(lower), high(lower), low(top), high(top)}, key_);
   }
 
-  /// Words of `lanes` blocks from number `first` on.
+  /// Returns the words of blocks [first, first + lanes).
   std::array<uint32_t, 4 * lanes> blocks(uint64_t first) const;
 
  private:

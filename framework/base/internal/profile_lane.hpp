@@ -22,9 +22,9 @@ struct SpanRecord {
   int64_t begin = 0;
   int64_t end = 0;
   int64_t bytes = 0;
-  uint32_t depth = 0;  ///< spans around it
+  uint32_t depth = 0;  ///< number of enclosing spans
   SpanKind kind = SpanKind::op;
-  /// Marks of the GPU's clock, and once the profile is read the times that they stand for.
+  /// marks of the GPU clock; resolved to times when the profile is read
   int64_t gpu_begin = no_gpu, gpu_end = no_gpu;
 
   static constexpr int64_t no_gpu = -1;
@@ -32,30 +32,30 @@ struct SpanRecord {
   int64_t gpu_time() const { return on_gpu() ? gpu_end - gpu_begin : 0; }
 };
 
-/// What all threads of a profile share.
+/// State shared by all threads of a profile.
 struct ProfileClock {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  std::atomic<int64_t> room{0};  ///< spans that may still be taken
+  std::atomic<int64_t> room{0};  ///< number of spans that may still be recorded
   std::atomic<int64_t> left_out{0};
 
   int64_t now() const {
     return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
-  /// Takes up to `count` of the room.
+  /// Reserves up to `count` spans; returns how many.
   int64_t take(int64_t count);
 };
 
-/// The spans of one thread, in the order in which they began. Written by that thread alone.
+/// The spans of one thread, ordered by begin. Only that thread writes them.
 class ProfileLane {
  public:
   explicit ProfileLane(std::shared_ptr<ProfileClock> clock);
 
   bool begin(SpanKind kind, std::string_view name, int64_t bytes) noexcept;
   void end() noexcept;
-  /// Gives the memory back; the thread may still end spans.
+  /// Frees the spans; the thread may still call end().
   void clear();
 
-  /// The spans that began before `limit`, as if none went on after it.
+  /// Returns the spans that began before `limit`, truncated to it.
   std::vector<SpanRecord> spans(int64_t limit) const;
   bool is_main() const { return is_main_; }
 
@@ -68,30 +68,30 @@ class ProfileLane {
   std::vector<size_t> open_;
 };
 
-/// What a profile records, and where it ended.
+/// The data of a profile.
 struct Recording {
   uint64_t number = 0;
   std::shared_ptr<ProfileClock> clock = std::make_shared<ProfileClock>();
   std::atomic<int64_t> limit{std::numeric_limits<int64_t>::max()};
-  std::vector<std::shared_ptr<ProfileLane>> lanes;  ///< one for each thread that had a span
+  std::vector<std::shared_ptr<ProfileLane>> lanes;  ///< one per thread that had a span
 
   int64_t end() const { return std::min(limit.load(), clock->now()); }
 };
 
-/// What a profile has of one thread.
+/// The spans of one thread, copied out of a profile.
 struct LaneSpans {
-  std::string name;  ///< the thread's, for people
+  std::string name;  ///< display name of the thread
   std::vector<SpanRecord> spans;
 };
 
-/// The rows and totals of these threads; times in nanoseconds become seconds.
+/// Rows and totals of a set of threads, in seconds.
 struct Accounts {
   std::vector<Profile::Row> rows;
   Profile::Totals totals;
 };
 Accounts account(const std::vector<LaneSpans>& lanes);
 
-/// The trace events of these threads.
+/// Returns the threads' spans as Chrome trace events.
 std::string trace_text(const std::vector<LaneSpans>& lanes, int64_t left_out, int64_t end);
 
 }  // namespace tessera::detail

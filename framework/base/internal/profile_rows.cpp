@@ -9,12 +9,12 @@ namespace {
 
 double seconds(int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
-/// A row in nanoseconds: sums of integers are exact.
+/// A row in nanoseconds: integer sums are exact.
 struct Sums {
   SpanKind kind = SpanKind::op;
   int64_t calls = 0, total = 0, aten = 0, waiting = 0, overhead = 0, in_steps = 0, bytes = 0;
   int64_t gpu = 0;
-  int64_t open = 0;  ///< its spans around the present one
+  int64_t open = 0;  ///< number of its spans that are open
 };
 
 void spend(Sums& row, SpanKind kind, int64_t time) {
@@ -27,7 +27,7 @@ void spend(Sums& row, SpanKind kind, int64_t time) {
   }
 }
 
-/// Goes through the spans of threads, one thread after the other, along with those that are open.
+/// Sums up the spans of one thread after the other with a stack of open spans.
 class Accountant {
  public:
   void add(const std::vector<SpanRecord>& spans) {
@@ -42,16 +42,16 @@ class Accountant {
 
  private:
   struct Open {
-    Sums* row;     ///< whose time it is
-    bool is_part;  ///< of the span around, whose row it is
+    Sums* row;     ///< row that its time counts for
+    bool is_part;  ///< whether `row` is the enclosing span's
     bool in_step;
     SpanKind kind;
     int64_t duration;
-    int64_t own;  ///< of that, outside of the spans inside
+    int64_t own;  ///< duration without nested spans
   };
 
-  /// ATen's work and blocks on several threads are part of what is around them; so are collectives
-  /// and waits inside a collective.
+  /// Whether a span counts for the enclosing span's row: ATen's work and blocks on several threads
+  /// always, collectives and waits inside a collective.
   bool is_part(SpanKind kind) const {
     if (open_.empty()) return false;
     if (kind == SpanKind::aten || kind == SpanKind::parallel) return true;

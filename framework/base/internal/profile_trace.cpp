@@ -14,12 +14,12 @@
 namespace tessera::detail {
 namespace {
 
-/// A name as JSON writes it; bytes that are no UTF-8 are replaced.
+/// Returns a name as a JSON string; invalid UTF-8 is replaced.
 std::string quoted(std::string_view name) {
   return Json(name).dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
-/// Nanoseconds as microseconds, exactly.
+/// Formats nanoseconds as microseconds without rounding.
 std::string microseconds(int64_t nanoseconds) {
   char text[40];
   std::snprintf(text, sizeof text, "%" PRId64 ".%03" PRId64, nanoseconds / 1000,
@@ -43,8 +43,8 @@ class TraceText {
     for (const SpanRecord& span : lane.spans) add_span(span, place);
   }
 
-  /// The spans of all threads when the GPU came to them; its first mark stands where the host made
-  /// it.
+  /// Adds a lane with all threads' spans at their GPU times. The first GPU mark is aligned with the
+  /// host time at which it was made.
   void add_gpu(size_t number, const std::vector<LaneSpans>& lanes) {
     LaneSpans gpu{"GPU", {}};
     std::optional<int64_t> start;

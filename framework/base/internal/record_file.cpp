@@ -23,7 +23,7 @@ bool RecordFile::open(const std::string& path, bool anew) {
 }
 
 bool RecordFile::append(std::string_view bytes) {
-  // What could not be cut off when it was written.
+  // Retry the truncation that failed after an earlier write.
   if (torn_ && ::ftruncate(file_.get(), size_) != 0) return false;
   torn_ = false;
   if (write_all(file_.get(), std::as_bytes(std::span(bytes)))) {

@@ -9,21 +9,22 @@
 
 namespace tessera::detail {
 
-/// A log file that grows by whole records: of what a full disk took a part only, the part is cut
-/// off again, and later records go on behind the last whole one.
+/// A log file that only ever holds complete records: if the disk is full, a partially written
+/// record is truncated, and later records follow the last complete one.
 class RecordFile {
  public:
-  /// Opens `path`, making the file if there is none; `anew` empties it. False leaves errno.
+  /// Opens `path`, creating it if needed; `anew` truncates it. Returns false with errno set on
+  /// error.
   bool open(const std::string& path, bool anew);
   bool is_open() const { return file_.valid(); }
-  /// Writes the bytes at the end, all or none of them. False leaves errno.
+  /// Appends all of the bytes or none. Returns false with errno set on error.
   bool append(std::string_view bytes);
 
  private:
   FileDescriptor file_;
-  bool has_end_ = false;  ///< it is no pipe or device, which cannot be cut
-  off_t size_ = 0;        ///< of the whole records
-  bool torn_ = false;
+  bool has_end_ = false;  ///< whether it is a regular file, which can be truncated
+  off_t size_ = 0;        ///< bytes of complete records
+  bool torn_ = false;     ///< whether a partial record still has to be truncated
 };
 
 }  // namespace tessera::detail

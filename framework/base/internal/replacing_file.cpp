@@ -14,14 +14,14 @@
 namespace tessera::detail {
 namespace {
 
-/// The file to replace: what a symbolic link points to, else the path itself.
+/// Returns the file to replace: the target if `path` is a symbolic link, else `path`.
 std::string real_target(const std::string& path) {
   std::error_code ignored;
   const auto real = std::filesystem::canonical(path, ignored);
   return ignored ? path : real.string();
 }
 
-/// Permissions of the new file: those of the old one, else what the umask leaves.
+/// Returns the new file's permissions: the old file's, else 0666 as limited by the umask.
 mode_t target_mode(const std::string& target, bool& is_new) {
   struct stat info {};
   is_new = ::stat(target.c_str(), &info) != 0;
@@ -67,9 +67,9 @@ void ReplacingFile::commit() {
   if (!good) fail_write(path_);
   temporary_path_.clear();
   if (!sync_folder(folder_)) {
-    throw FileError(path_, "the name of the new file, which is in place, must be on disk",
+    throw FileError(path_, "the new file was written, and its name must reach the disk",
                     std::strerror(errno),
-                    "write it again, else a power failure may bring the old one back");
+                    "write it again, as a power failure may restore the old file");
   }
   for (const std::string& path : abandoned_in(folder_)) {
     std::error_code ignored;

@@ -7,10 +7,10 @@
 
 namespace tessera::detail {
 
-/// A file that takes the place of the one at `path` in one step: a reader, a crash or a full disk
-/// sees the old file or the new one. Until then it lies beside it under another name, where other
-/// processes may write too, and is removed if it is not committed. Every failure is a FileError
-/// naming `path` and the system's reason.
+/// A temporary file that commit() atomically renames to `path`: after a crash or a full disk
+/// readers see either the old file or the new one. Until then it is in the same folder under
+/// another name, which other processes can open for writing, too; without commit() it is removed.
+/// Every failure is a FileError naming `path` and the system's reason.
 class ReplacingFile {
  public:
   explicit ReplacingFile(const std::string& path, Links links = Links::followed);
@@ -18,14 +18,14 @@ class ReplacingFile {
   ReplacingFile(const ReplacingFile&) = delete;
   ReplacingFile& operator=(const ReplacingFile&) = delete;
 
-  /// Where it lies now.
+  /// Path of the file before commit().
   const std::string& temporary_path() const { return temporary_path_; }
   /// Open for reading and writing.
   const FileDescriptor& file() const { return file_; }
   int descriptor() const { return file_.get(); }
 
-  /// Puts the bytes on disk and the file in place, and removes what killed processes left of such
-  /// files in the folder. Where only the new name did not reach the disk, the error says so.
+  /// Syncs the bytes, renames the file to its final path, and removes abandoned temporary files in
+  /// the folder. If only the sync of the new name failed, the error says so.
   void commit();
 
  private:

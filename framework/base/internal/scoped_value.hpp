@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// Gives a variable another value while alive, and then the former one again.
+/// Sets a variable for the duration of a scope and restores its former value.
 template <class T>
 class ScopedValue {
  public:
@@ -14,7 +14,7 @@ class ScopedValue {
   ScopedValue(const ScopedValue&) = delete;
   ScopedValue& operator=(const ScopedValue&) = delete;
 
-  /// The value that the variable had before.
+  /// The value to be restored.
   const T& former() const { return former_; }
 
  private:

@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Fewer could be tried one after the other by whoever has seen what was made with it.
+/// Shorter secrets could be brute-forced by anyone who has seen a proof made with them.
 constexpr size_t min_secret_bytes = 32;
 constexpr size_t max_secret_bytes = 4096;
 
@@ -30,7 +30,7 @@ std::string check_secret(const std::string& where, const std::string& secret) {
   if (secret.size() >= min_secret_bytes && secret.size() <= max_secret_bytes) return secret;
   throw ConfigError(where,
                     str("a secret has ", min_secret_bytes, " to ", max_secret_bytes, " characters"),
-                    str(secret.size()), "draw one by: openssl rand -hex 32");
+                    str(secret.size()), "generate one with: openssl rand -hex 32");
 }
 
 std::string read_secret_file(const std::string& where, const std::string& path) {
@@ -40,8 +40,8 @@ std::string read_secret_file(const std::string& where, const std::string& path) 
   if (::fstat(file.get(), &facts) != 0) fail_read(path);
   const bool foreign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
   if (!S_ISREG(facts.st_mode) || foreign || (facts.st_mode & 077) != 0) {
-    throw ConfigError(where, "names a file that only its owner, who runs this, reads",
-                      in_quotes(path), "write: chmod 600 " + path);
+    throw ConfigError(where, "must name a file that only the user running this process can read",
+                      in_quotes(path), "run: chmod 600 " + path);
   }
   std::array<char, max_secret_bytes + 1> bytes{};
   const ssize_t count = ::read(file.get(), bytes.data(), bytes.size());

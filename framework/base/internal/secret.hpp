@@ -4,16 +4,16 @@
 
 namespace tessera::detail {
 
-/// What a file holds that nobody but its owner may read, without the blanks around it. Throws
-/// ConfigError naming `where`, which is what the file was given by, FileError, and as
-/// check_secret().
+/// Reads a secret from a file that only its owner may read, without surrounding white space.
+/// `where`: the variable or option that names the file. Throws FileError if it cannot be read,
+/// ConfigError naming `where` if others may read it, and whatever check_secret() throws.
 std::string read_secret_file(const std::string& where, const std::string& path);
 
-/// Throws ConfigError naming `where` for a secret that is too short, so that it could be guessed,
-/// or too long; returns it.
+/// Returns the secret. Throws ConfigError naming `where` if it is too short (guessable) or too
+/// long.
 std::string check_secret(const std::string& where, const std::string& secret);
 
-/// Whether two texts are the same, in a time that does not tell where they differ.
+/// Whether two secrets are equal, compared in constant time.
 bool same_secret(const std::string& one, const std::string& other);
 
 }  // namespace tessera::detail

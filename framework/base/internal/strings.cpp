@@ -8,12 +8,13 @@
 namespace tessera::detail {
 namespace {
 
-// Longer words come from hostile files only, and the distance costs the product of the lengths.
+// Longer words come from malicious files only; the distance costs the product of the lengths.
 constexpr size_t longest_word = 200;
 
 char lower(char c) { return 'A' <= c && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
 
-/// Insertions, deletions, replacements and swaps of neighbours that turn a into b.
+/// Returns the number of insertions, deletions, replacements and swaps of neighbours between a and
+/// b.
 size_t typing_mistakes(std::string_view a, std::string_view b) {
   std::vector<size_t> before(b.size() + 1);
   std::vector<size_t> last(b.size() + 1);

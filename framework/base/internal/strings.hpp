@@ -6,28 +6,28 @@
 
 namespace tessera::detail {
 
-/// The candidate within a few typing mistakes (Damerau-Levenshtein distance, case ignored) of
-/// `word`, the first of the closest; empty where none is close.
+/// Returns the first candidate closest to `word` (Damerau-Levenshtein distance, case ignored);
+/// empty if none is within a few typing mistakes.
 std::string nearest(std::string_view word, std::span<const std::string> candidates);
 
-/// What to do about the unknown `word`, to end an error: `write "x"` for the nearest, else
-/// `use one of "a", "b"`.
+/// Returns the fix for the unknown `word`, for the end of an error: `write "x"` with the nearest
+/// candidate, or `use one of "a", "b"`.
 std::string suggestion(std::string_view word, std::span<const std::string> candidates);
 
-/// Texts one after the other with `separator` between them.
+/// Concatenates texts with `separator` between them.
 std::string join(std::span<const std::string> texts, std::string_view separator);
 
-/// Text on one line, for names and values that come from files: control characters and bytes that
-/// are not UTF-8 as \xHH, cut with "..." after `max_bytes`.
+/// Sanitizes names and values that come from files: returns one line, with control characters and
+/// invalid UTF-8 as \xHH, truncated with "..." after `max_bytes`.
 std::string one_line(std::string_view text, size_t max_bytes = 80);
 
-/// one_line in double quotes.
+/// Returns one_line() in double quotes.
 std::string in_quotes(std::string_view text, size_t max_bytes = 80);
 
-/// `"a", "b", ...`: the texts quoted, at most `max_items` of them.
+/// Returns `"a", "b", ...`: at most `max_items` texts, quoted.
 std::string quoted_list(std::span<const std::string> texts, size_t max_items = 20);
 
-/// Length in bytes of the UTF-8 character that `text` begins with; 0 if it is not valid UTF-8.
+/// Returns the length in bytes of the first UTF-8 character of `text`; 0 if it is invalid.
 size_t utf8_length(std::string_view text);
 
 }  // namespace tessera::detail

@@ -16,15 +16,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr CrowdJudge::Seconds between_looks{0.1};
-constexpr CrowdJudge::Seconds calm_enough{2};
+constexpr CpuContentionDetector::Seconds between_looks{0.1};
+constexpr CpuContentionDetector::Seconds calm_enough{2};
 constexpr double crowded_share = 0.1;
 constexpr double share_of_others = 0.4;
 constexpr double calm_share = 0.02;
 
-/// How long this thread was ready to run and no processor was free, since it began; nothing where
-/// the kernel does not say.
-std::optional<CrowdJudge::Seconds> waited_by_thread() {
+/// Returns how long this thread has been runnable without a processor since it began; nullopt if
+/// the kernel does not tell.
+std::optional<CpuContentionDetector::Seconds> waited_by_thread() {
   std::ifstream file("/proc/thread-self/schedstat");
   int64_t ran = 0;
   int64_t waited = 0;
@@ -32,24 +32,24 @@ std::optional<CrowdJudge::Seconds> waited_by_thread() {
   return std::chrono::nanoseconds(waited);
 }
 
-/// What all programs had of the processors since the machine began.
-CrowdJudge::Seconds used_by_all() {
+/// Returns the processor time of all programs since boot.
+CpuContentionDetector::Seconds used_by_all() {
   std::ifstream file("/proc/stat");
   std::string word;
   double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0;
   file >> word >> user >> nice >> system >> idle >> waiting >> interrupts >> soft;
   static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
-  return CrowdJudge::Seconds((user + nice + system + interrupts + soft) / ticks);
+  return CpuContentionDetector::Seconds((user + nice + system + interrupts + soft) / ticks);
 }
 
-/// What this program had of them.
-CrowdJudge::Seconds used_by_us() {
+/// Returns the processor time of this program.
+CpuContentionDetector::Seconds used_by_us() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   const auto seconds = [](const timeval& time) {
     return static_cast<double>(time.tv_sec) + 1e-6 * static_cast<double>(time.tv_usec);
   };
-  return CrowdJudge::Seconds(seconds(usage.ru_utime) + seconds(usage.ru_stime));
+  return CpuContentionDetector::Seconds(seconds(usage.ru_utime) + seconds(usage.ru_stime));
 }
 
 bool is_set(const char* variable) {
@@ -61,7 +61,7 @@ bool left_to_us() {
   return !is_set("OMP_WAIT_POLICY") && !is_set("GOMP_SPINCOUNT") && omp_get_max_threads() > 1;
 }
 
-/// What the process' threads are told; one thread at a time looks.
+/// The process-wide wait policy; one thread at a time updates it.
 class WaitPolicy {
  public:
   void look(Clock::time_point now) {
@@ -69,34 +69,34 @@ class WaitPolicy {
     if (!lock) return;
     const auto waited = waited_by_thread();
     if (!waited) return;
-    const CrowdJudge::Seconds others = used_by_all() - used_by_us();
-    // Another thread's account begins elsewhere.
+    const CpuContentionDetector::Seconds others = used_by_all() - used_by_us();
+    // Counters of different threads cannot be compared.
     if (thread_ == std::this_thread::get_id()) {
-      judge_.note({now - time_, *waited - waited_, others - others_});
+      detector_.note({now - time_, *waited - waited_, others - others_});
     }
     thread_ = std::this_thread::get_id();
     time_ = now;
     waited_ = *waited;
     others_ = others;
-    if (judge_.crowded() == static_cast<bool>(threads_)) return;
-    threads_ = judge_.crowded() ? std::make_unique<SleepyThreads>() : nullptr;
+    if (detector_.crowded() == static_cast<bool>(threads_)) return;
+    threads_ = detector_.crowded() ? std::make_unique<BlockingOmpTeam>() : nullptr;
   }
   bool crowded() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return judge_.crowded();
+    return detector_.crowded();
   }
 
  private:
   mutable std::mutex mutex_;
   std::thread::id thread_;
   Clock::time_point time_;
-  CrowdJudge::Seconds waited_{0};
-  CrowdJudge::Seconds others_{0};
-  CrowdJudge judge_;
-  std::unique_ptr<SleepyThreads> threads_;
+  CpuContentionDetector::Seconds waited_{0};
+  CpuContentionDetector::Seconds others_{0};
+  CpuContentionDetector detector_;
+  std::unique_ptr<BlockingOmpTeam> threads_;
 };
 
-/// Never destroyed: at the program's end nobody waits for threads that sleep.
+/// Never destroyed, so that program exit does not wait for sleeping threads.
 WaitPolicy& wait_policy() {
   static auto* policy = new WaitPolicy;
   return *policy;
@@ -104,23 +104,24 @@ WaitPolicy& wait_policy() {
 
 }  // namespace
 
-void CrowdJudge::note(const WaitSample& sample) {
+void CpuContentionDetector::note(const WaitSample& sample) {
   const double share = sample.waited / sample.time;
   const bool waits = share >= crowded_share && sample.others / sample.time >= share_of_others;
-  // Once is what the end of another program's work costs, whose threads still look for more.
+  // A single such sample may be another program that has just finished, with threads still
+  // spinning.
   if (waits && waited_before_) crowded_ = true;
   waited_before_ = waits;
   calm_ = share < calm_share ? calm_ + sample.time : Seconds{0};
   if (calm_ >= calm_enough) crowded_ = false;
 }
 
-SleepyThreads::SleepyThreads() {
+BlockingOmpTeam::BlockingOmpTeam() {
   const int workers = omp_get_max_threads();
   const int team = std::max(2, omp_get_num_procs() - workers + 2);
   holder_ = std::thread([this, team] {
 #pragma omp parallel num_threads(team)
     {
-      // An empty region would be left out by the compiler.
+      // The compiler would remove an empty region.
       std::atomic_thread_fence(std::memory_order_seq_cst);
     }
     std::unique_lock<std::mutex> lock(mutex_);
@@ -132,7 +133,7 @@ SleepyThreads::SleepyThreads() {
   changed_.wait(lock, [&] { return ready_; });
 }
 
-SleepyThreads::~SleepyThreads() {
+BlockingOmpTeam::~BlockingOmpTeam() {
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     ends_ = true;
@@ -151,6 +152,6 @@ void adapt_wait_policy() {
   wait_policy().look(now);
 }
 
-bool machine_is_crowded() { return wait_policy().crowded(); }
+bool cpus_are_contended() { return wait_policy().crowded(); }
 
 }  // namespace tessera::detail

@@ -9,19 +9,19 @@
 
 namespace tessera::detail {
 
-/// What a stretch of time was for a thread that computes.
+/// Scheduling of a compute thread during an interval of time.
 struct WaitSample {
   using Seconds = std::chrono::duration<double>;
-  Seconds time{0};
-  Seconds waited{0};  ///< in which it was ready to run and had no processor
-  Seconds others{0};  ///< of processors that other programs had, all processors together
+  Seconds time{0};    ///< length of the interval
+  Seconds waited{0};  ///< time in which the thread was runnable without a processor
+  Seconds others{0};  ///< processor time used by other programs, over all processors
 };
 
-/// Whether other programs take the processors from a thread: when it waits for a tenth of the time
-/// twice in a row while they have two fifths of a processor, and no longer after two seconds in
-/// which it waits for less than a fiftieth. Threads of our own, such as the one that reads the next
-/// batch, may let it wait as well; they are no reason to sleep.
-class CrowdJudge {
+/// Detects that other programs compete for a thread's processors: when the thread waits at least
+/// 10 % of the time in two consecutive samples while they use at least 0.4 processors. Contention
+/// ends after two seconds of samples with less than 2 % waiting. Waiting caused by our own threads,
+/// such as the one that reads the next batch, does not count.
+class CpuContentionDetector {
  public:
   using Seconds = WaitSample::Seconds;
 
@@ -34,15 +34,15 @@ class CrowdJudge {
   Seconds calm_{0};
 };
 
-/// While alive, the threads of libgomp sleep soon after they have nothing to do, in place of some
-/// milliseconds in which they look for work: it does so while it has more threads than processors
-/// (its manual, GOMP_SPINCOUNT), and this is one team more, asleep.
-class SleepyThreads {
+/// While alive, idle libgomp threads block almost at once instead of spinning for some
+/// milliseconds. libgomp does so while it has more threads than processors (see GOMP_SPINCOUNT in
+/// its manual); this adds a sleeping team that makes it so.
+class BlockingOmpTeam {
  public:
-  SleepyThreads();
-  ~SleepyThreads();
-  SleepyThreads(const SleepyThreads&) = delete;
-  SleepyThreads& operator=(const SleepyThreads&) = delete;
+  BlockingOmpTeam();
+  ~BlockingOmpTeam();
+  BlockingOmpTeam(const BlockingOmpTeam&) = delete;
+  BlockingOmpTeam& operator=(const BlockingOmpTeam&) = delete;
 
  private:
   std::mutex mutex_;
@@ -52,15 +52,14 @@ class SleepyThreads {
   std::thread holder_;
 };
 
-/// Lets ATen's threads look for work between two loops where the machine is theirs, which saves a
-/// third of a small step, and sleep where others need it: a thread that looks for work uses up the
-/// share of the processor that the one it waits for would need. To be called at each step by the
-/// thread that computes; it costs a look at the clock, and every tenth of a second one at Linux'
-/// account of the thread. OMP_WAIT_POLICY or GOMP_SPINCOUNT in the environment decide for good,
-/// and so does a kernel without /proc/thread-self/schedstat.
+/// Chooses whether ATen's idle threads spin or block. Spinning saves a third of a small step, but
+/// on contended processors a spinning thread takes time that the thread it waits for needs. The
+/// compute thread calls this at every step; it costs a clock read, and every 0.1 s a read of the
+/// thread's schedstat. Does nothing if OMP_WAIT_POLICY or GOMP_SPINCOUNT is set, or if the kernel
+/// has no /proc/thread-self/schedstat.
 void adapt_wait_policy();
 
-/// Whether threads sleep now because the machine is crowded.
-bool machine_is_crowded();
+/// Whether idle threads block now because the processors are contended.
+bool cpus_are_contended();
 
 }  // namespace tessera::detail

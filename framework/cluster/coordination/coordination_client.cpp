@@ -11,7 +11,7 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// How long a rank that leaves waits for rank 0 to have read so.
+/// How long a leaving rank waits for rank 0's reply to its goodbye.
 constexpr auto goodbye_time = 5s;
 
 }  // namespace
@@ -19,7 +19,7 @@ constexpr auto goodbye_time = 5s;
 CoordinationClient::CoordinationClient(const CoordinationOptions& options)
     : options_(options),
       hub_(options.rank == 0 ? std::make_unique<CoordinationServer>(options) : nullptr),
-      socket_(hub_ ? introduce(options, hub_->take_own_end()) : find_hub(options)),
+      socket_(hub_ ? introduce(options, hub_->take_own_end()) : connect_to_server(options)),
       heard_(steady_clock::now()) {
   thread_ = std::thread([this] { run(); });
   std::unique_lock lock(mutex_);
@@ -45,8 +45,9 @@ CoordinationClient::~CoordinationClient() {
 
 void CoordinationClient::fail_over() const {
   if (phase_ == Phase::ended) throw CommError(reason_);
-  throw CommError("control", str("rank ", options_.rank, " exchanges texts while it is in the run"),
-                  "a call after leave()", "leave at the end");
+  throw CommError("coordination",
+                  str("rank ", options_.rank, " must not exchange texts after leave()"),
+                  "a call after leave()", "call leave() last");
 }
 
 std::vector<std::string> CoordinationClient::exchange(FrameType type, const std::string& key,
@@ -66,8 +67,9 @@ std::vector<std::string> CoordinationClient::exchange(FrameType type, const std:
 std::vector<std::string> CoordinationClient::gather(const std::string& key,
                                                     const std::string& text) {
   if (text.size() > max_text_bytes || key.size() > 4096) {
-    throw CommError("control", str("ranks exchange texts of at most ", max_text_bytes, " bytes"),
-                    str(text.size(), " bytes of ", in_quotes(key)), "exchange it in parts");
+    throw CommError("coordination",
+                    str("ranks exchange texts of at most ", max_text_bytes, " bytes"),
+                    str(text.size(), " bytes for ", in_quotes(key)), "split the text");
   }
   BodyWriter body;
   body.text(key).text(text);
@@ -90,7 +92,7 @@ void CoordinationClient::set_on_end(std::function<void(const std::string& reason
     const std::lock_guard lock(callbacks_mutex_);
     on_end_ = std::move(on_end);
   }
-  // The end may have come before.
+  // The run may have ended already.
   waker_.wake();
 }
 
@@ -127,7 +129,7 @@ void CoordinationClient::leave() {
   }
   changed_.wait(lock, is_over);
   lock.unlock();
-  // The end of this process would cut off those that have not read the end of the run.
+  // If this process exited now, ranks that have not read the end of the run would lose it.
   hub_->wait_for_end();
 }
 

@@ -15,8 +15,8 @@
 
 namespace tessera::detail {
 
-/// Every rank's side of the control plane: a connection to rank 0 and the thread that serves it.
-/// Rank 0 has the hub in it, too.
+/// Every rank's side of the control plane: a connection to rank 0 and the thread that serves it. On
+/// rank 0 it also owns the server.
 class CoordinationClient : public Coordination {
  public:
   explicit CoordinationClient(const CoordinationOptions& options);
@@ -40,10 +40,10 @@ class CoordinationClient : public Coordination {
   using Time = std::chrono::steady_clock::time_point;
   enum class Phase { joining, running, leaving, left, ended };
 
-  /// A call of gather() or check() that waits.
+  /// A blocked call of gather() or check().
   struct Waiter {
     std::vector<std::string> texts;  ///< by rank
-    size_t count = 0;                ///< that have come
+    size_t count = 0;                ///< number of texts received
     bool done = false;
   };
 
@@ -56,7 +56,7 @@ class CoordinationClient : public Coordination {
   void beat();
   void say_goodbye();
   void call_on_end();
-  /// The run is over as this rank alone finds out.
+  /// Ends the run for a reason that this rank detected by itself.
   void end_here(const std::string& reason);
   void end(const std::string& reason);
   void close(Phase phase);
@@ -71,12 +71,12 @@ class CoordinationClient : public Coordination {
   [[noreturn]] void fail_over() const;
 
   CoordinationOptions options_;
-  /// Rank 0 has the server; it ends last, as it waits for the connection to be closed.
+  /// The server, on rank 0. Destroyed last, as it waits for the connection to close.
   std::unique_ptr<CoordinationServer> hub_;
   Waker waker_;
   std::vector<Peer> peers_;  ///< constant once the run is joined
 
-  /// Guards what follows up to the next mutex; of the socket, what is written and the closing.
+  /// Guards the members down to the next mutex; for the socket only sending and closing.
   std::mutex mutex_;
   std::condition_variable changed_;
   FrameSocket socket_;
@@ -89,7 +89,7 @@ class CoordinationClient : public Coordination {
   std::function<std::vector<CallRecord>()> calls_;
   std::function<void(const std::string&)> on_end_;
 
-  Time heard_;  ///< the service thread alone uses this and what follows
+  Time heard_;  ///< last message of rank 0; this and the next member: service thread only
   bool said_goodbye_ = false;
   std::thread thread_;
 };

@@ -15,10 +15,10 @@ namespace tessera::detail {
 using std::chrono::steady_clock;
 
 void CoordinationClient::run() {
-  const auto interval = beat_interval(options_.timeout);
+  const auto interval = heartbeat_interval(options_.timeout);
   Time next_beat = steady_clock::now();
   Time woken = next_beat;
-  // What came together with the answer to the hello.
+  // Frames that arrived together with the reply to the hello.
   handle_all();
   while (true) {
     {
@@ -48,7 +48,7 @@ void CoordinationClient::wait(Time until) {
     const std::lock_guard lock(mutex_);
     if (socket_.has_unsent()) entries[1].events |= POLLOUT;
   }
-  // poll() passes over the descriptor of a connection that is closed, as it is negative.
+  // poll() skips the descriptor of a closed connection, as it is negative.
   if (::poll(entries, 2, poll_time(until)) <= 0) return;
   if (entries[0].revents != 0) waker_.clear();
   if ((entries[1].revents & POLLOUT) != 0) {
@@ -109,7 +109,7 @@ void CoordinationClient::handle_text(const Frame& frame) {
   const std::lock_guard lock(mutex_);
   const auto found = waiters_.find(key);
   if (found == waiters_.end() || rank >= peers_.size()) {
-    throw BadFrame(str("an answer that nobody asked for, ", in_quotes(key)));
+    throw BadFrame(str("an unexpected reply for ", in_quotes(key)));
   }
   Waiter& waiter = *found->second.front();
   if (!is_check) waiter.texts[rank] = body.text();
@@ -129,7 +129,7 @@ void CoordinationClient::welcome(const Frame& frame) {
   if (peers.size() != static_cast<size_t>(options_.size)) {
     throw BadFrame(str("a list of ", peers.size(), " ranks"));
   }
-  // As this rank reaches it: rank 0 does not know by which of its addresses.
+  // Rank 0 does not know by which of its addresses this rank reaches it.
   if (!hub_) peers[0].address = other_address(socket_.descriptor());
   const std::lock_guard lock(mutex_);
   peers_ = std::move(peers);
@@ -148,8 +148,8 @@ std::vector<CallRecord> CoordinationClient::last_calls() {
 }
 
 void CoordinationClient::beat() {
-  // After the goodbye rank 0 may close at any time; what it has not read by then would look like a
-  // broken connection.
+  // After the goodbye rank 0 may close at any time; a heartbeat that it has not read by then would
+  // look like a broken connection.
   if (!socket_.valid() || said_goodbye_) return;
   send(FrameType::beat, BodyWriter().last_call(last_calls()).bytes());
 }
@@ -194,7 +194,7 @@ void CoordinationClient::call_on_end() {
   try {
     std::exchange(on_end_, nullptr)(reason);
   } catch (const std::exception&) {
-    // The reason is there for all who ask; this thread has nobody to tell.
+    // reason() still returns the reason; this thread has no one to report the exception to.
   }
 }
 

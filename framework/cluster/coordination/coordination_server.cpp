@@ -21,20 +21,22 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// What a connection may take to say who it is.
-constexpr auto hello_time = 5s;
-/// Connections that have not said who they are; the oldest makes room.
-constexpr ptrdiff_t max_strangers = 128;
-/// Of the reason that a rank gives for the end of the run.
+constexpr auto line_interval = 10s;
+constexpr auto hello_time = 5s;   ///< deadline for the registration of a new connection
+constexpr auto ask_time = 500ms;  ///< deadline for the last calls of ranks when the run ends
+constexpr auto close_time = 1s;   ///< deadline for ranks to read the end of the run
+/// Maximum number of unregistered connections; the oldest is closed to make room.
+constexpr ptrdiff_t max_pending = 128;
+/// Maximum size of the reason that a rank gives for ending the run.
 constexpr size_t max_reason_bytes = 16384;
-/// Accepted at a time, so that those that are there are served too.
+/// Maximum number of connections accepted at a time, so that existing ones are served, too.
 constexpr int max_accepts = 64;
 
 }  // namespace
 
 CoordinationServer::CoordinationServer(const CoordinationOptions& options)
     : options_(options),
-      interval_(beat_interval(options.timeout)),
+      interval_(heartbeat_interval(options.timeout)),
       present_(static_cast<size_t>(options.size)),
       now_(steady_clock::now()),
       begin_(now_),
@@ -44,7 +46,8 @@ CoordinationServer::CoordinationServer(const CoordinationOptions& options)
       next_accept_(now_) {
   if (options.size > 1) {
     listener_ = listen_on(options.address, options.port);
-    const std::string open = check_access("control", "rank 0", options.address, options.access);
+    const std::string open =
+        check_access("coordination", "rank 0", options.address, options.access);
     if (!open.empty()) say(open);
   }
   auto [own_end, hub_end] = connected_pair();
@@ -72,8 +75,8 @@ void CoordinationServer::run() {
       remove_closed();
     }
   } catch (const std::exception& error) {
-    // Out of memory, say. The others see that the connection is gone.
-    say(str("[control] rank 0 can serve the other ranks. Received: ", error.what(), "."));
+    // Out of memory, for example. The other ranks notice the broken connections.
+    say(str("[coordination] rank 0 can serve the other ranks. Received: ", error.what(), "."));
   }
   connections_.clear();
   listener_.reset();
@@ -90,7 +93,7 @@ void CoordinationServer::wait() {
   }
   const int ready = ::poll(entries.data(), entries.size(), poll_time(wake_time()));
   const Time before = std::exchange(now_, steady_clock::now());
-  if (judge_ && now_ - before > 4 * interval_) judge_->discount_pause(now_ - before);
+  if (monitor_ && now_ - before > 4 * interval_) monitor_->discount_pause(now_ - before);
   if (ready <= 0) return;
   size_t at = accepts ? 1 : 0;
   for (Connection& each : connections_) {
@@ -113,15 +116,15 @@ void CoordinationServer::accept_all() {
     FileDescriptor accepted = accept_from(listener_);
     if (!accepted.valid() && (errno == EINTR || errno == ECONNABORTED)) continue;
     if (!accepted.valid()) {
-      // Most likely out of descriptors: the next try would fail at once, too.
+      // Most likely out of descriptors: retrying at once would fail, too.
       if (errno != EAGAIN) next_accept_ = now_ + 50ms;
       return;
     }
-    const auto is_stranger = [](const Connection& each) {
+    const auto is_unregistered = [](const Connection& each) {
       return each.rank < 0 && !each.own && !each.gone;
     };
-    if (std::count_if(connections_.begin(), connections_.end(), is_stranger) >= max_strangers) {
-      close(*std::find_if(connections_.begin(), connections_.end(), is_stranger));
+    if (std::count_if(connections_.begin(), connections_.end(), is_unregistered) >= max_pending) {
+      close(*std::find_if(connections_.begin(), connections_.end(), is_unregistered));
     }
     connections_.push_back({FrameSocket(std::move(accepted), max_hello_bytes)});
     connections_.back().deadline = now_ + hello_time;
@@ -152,31 +155,31 @@ void CoordinationServer::handle(Connection& connection, const Frame& frame) {
   if (phase_ == Phase::waiting && frame.type != FrameType::beat) {
     throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " before the start"));
   }
-  if (!judge_) return;
-  judge_->heard(rank, now_);
+  if (!monitor_) return;
+  monitor_->note_alive(rank, now_);
   BodyReader body(frame.body);
-  std::optional<Round> complete;
+  std::optional<PendingGather> complete;
   std::string reason;
   if (frame.type == FrameType::calls && phase_ == Phase::asking) {
     std::vector<CallRecord> calls(body.count(40));
     for (CallRecord& call : calls) call = body.call();
-    judge_->set_calls(rank, std::move(calls));
+    monitor_->set_calls(rank, std::move(calls));
     answered_.insert(rank);
     return end_if_answered();
   }
-  if (frame.type == FrameType::note) return judge_->note(rank, body.text());
+  if (frame.type == FrameType::note) return monitor_->note(rank, body.text());
   if (phase_ != Phase::running) return;
   switch (frame.type) {
     case FrameType::beat:
-      reason = judge_->beat(rank, body.last_call(), now_);
+      reason = monitor_->beat(rank, body.last_call(), now_);
       break;
     case FrameType::gather: {
       const std::string key = body.text();
-      reason = judge_->gather(rank, key, body.text(), now_, complete);
+      reason = monitor_->gather(rank, key, body.text(), now_, complete);
       break;
     }
     case FrameType::check:
-      reason = judge_->check(rank, body.call(), now_, complete);
+      reason = monitor_->check(rank, body.call(), now_, complete);
       break;
     case FrameType::abort:
       reason = body.text().substr(0, max_reason_bytes);
@@ -196,10 +199,10 @@ void CoordinationServer::close(Connection& connection) {
   connection.socket.close();
   const int rank = connection.rank;
   if (phase_ == Phase::waiting) {
-    if (rank < 0 && connection.own) end(hub_lost_text());
+    if (rank < 0 && connection.own) end(server_lost_text());
     if (rank >= 0) end(lost_early_text(*present_[static_cast<size_t>(rank)]));
-  } else if (rank >= 0 && judge_ && judge_->is_there(rank)) {
-    const std::string reason = judge_->lost(rank);
+  } else if (rank >= 0 && monitor_ && monitor_->is_there(rank)) {
+    const std::string reason = monitor_->lost(rank);
     if (phase_ == Phase::running) end(reason);
     end_if_answered();
   }
@@ -216,7 +219,7 @@ void CoordinationServer::tick() {
   if (phase_ == Phase::waiting) tick_waiting();
   if (phase_ == Phase::asking && deadline_ <= now_) {
     for (int rank = 0; rank < options_.size; ++rank) {
-      if (judge_->is_there(rank) && !answered_.contains(rank)) judge_->silent(rank);
+      if (monitor_->is_there(rank) && !answered_.contains(rank)) monitor_->silent(rank);
     }
     end_if_answered();
   }
@@ -224,24 +227,14 @@ void CoordinationServer::tick() {
   next_beat_ = now_ + interval_;
   broadcast(FrameType::beat);
   if (phase_ != Phase::running) return;
-  const std::string reason = judge_->judge(now_);
+  const std::string reason = monitor_->check_deadlines(now_);
   if (!reason.empty()) end(reason);
 }
 
-namespace {
-
-constexpr auto line_interval = 10s;
-/// What ranks may take to tell their last calls when the run ends.
-constexpr auto ask_time = 500ms;
-/// What they may take to read that it is over.
-constexpr auto close_time = 1s;
-
-}  // namespace
-
 void CoordinationServer::greet(Connection& connection, const Frame& frame) {
-  if (!connection.nonce.empty()) return judge_proof(connection, frame);
+  if (!connection.nonce.empty()) return check_proof(connection, frame);
   if (frame.type != FrameType::hello) {
-    throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " first of all"));
+    throw BadFrame(str("a first frame of type ", static_cast<int>(frame.type)));
   }
   Hello hello = decode_hello(frame.body);
   if (options_.access.secret.empty()) return admit(connection, std::move(hello), "");
@@ -250,7 +243,7 @@ void CoordinationServer::greet(Connection& connection, const Frame& frame) {
   connection.socket.send(FrameType::challenge, connection.nonce);
 }
 
-void CoordinationServer::judge_proof(Connection& connection, const Frame& frame) {
+void CoordinationServer::check_proof(Connection& connection, const Frame& frame) {
   if (frame.type != FrameType::proof) {
     throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " instead of a proof"));
   }
@@ -265,13 +258,13 @@ void CoordinationServer::judge_proof(Connection& connection, const Frame& frame)
       str(one_line(hello.peer.describe()), " at ", other_address(connection.socket.descriptor()));
   if (next_warning_ <= now_) {
     next_warning_ = now_ + line_interval;
-    say(str("[control] turned away ", who, ": it knows another secret"));
+    say(str("[coordination] refused ", who, ": it has another secret"));
   }
   refuse(connection,
-         ConfigError("control",
-                     str("all processes that meet at ",
-                         address_text(options_.address, options_.port), " know one secret"),
-                     str("another one of ", who),
+         ConfigError("coordination",
+                     str("all processes that connect to ",
+                         address_text(options_.address, options_.port), " must have one secret"),
+                     str("another one from ", who),
                      "give all of them the same TESSERA_SECRET_FILE or TESSERA_SECRET")
              .what());
 }
@@ -299,20 +292,20 @@ void CoordinationServer::tick_waiting() {
   if (now_ - begin_ >= options_.connect_timeout) {
     const double seconds = std::chrono::duration<double>(options_.connect_timeout).count();
     const std::string here = address_text(options_.address, options_.port);
-    return end(CommError("control", str("all ", options_.size, " ranks join at ", here),
+    return end(CommError("coordination", str("all ", options_.size, " ranks must join at ", here),
                          str("after ", seconds, " s no sign of ", rank_names(absent)),
-                         "start them with this address and port, or see their output")
+                         "start them with this address and port, or look at their output")
                    .what());
   }
   if (now_ < next_line_) return;
   next_line_ = now_ + line_interval;
-  say(str("[control] waiting for ", rank_names(absent)));
+  say(str("[coordination] waiting for ", rank_names(absent)));
 }
 
 void CoordinationServer::start() {
   std::vector<Peer> peers;
   for (const std::optional<Peer>& peer : present_) peers.push_back(*peer);
-  // Ranks beside rank 0 may have come over loopback, where those on other hosts do not find them.
+  // Ranks on rank 0's host may have connected over loopback, which other hosts cannot reach.
   std::string here = options_.address;
   for (const Connection& each : connections_) {
     const std::string address = own_address(each.socket.descriptor());
@@ -324,16 +317,16 @@ void CoordinationServer::start() {
   BodyWriter body;
   body.number(peers.size());
   for (const Peer& peer : peers) body.peer(peer);
-  judge_.emplace(std::move(peers), options_.timeout, now_);
+  monitor_.emplace(std::move(peers), options_.timeout, now_);
   phase_ = Phase::running;
   broadcast(FrameType::started, body.bytes());
 }
 
 void CoordinationServer::leave(int rank, const std::optional<CallRecord>& last) {
-  const std::string reason = judge_->left(rank, last, now_);
+  const std::string reason = monitor_->left(rank, last, now_);
   if (!reason.empty()) end(reason);
   bool all = true;
-  for (int each = 0; each < options_.size; ++each) all = all && !judge_->is_there(each);
+  for (int each = 0; each < options_.size; ++each) all = all && !monitor_->is_there(each);
   if (all && phase_ == Phase::running) return finish(FrameType::farewell, "");
   // Rank 0 stays until all have left.
   for (Connection& each : connections_) {
@@ -341,7 +334,7 @@ void CoordinationServer::leave(int rank, const std::optional<CallRecord>& last) 
   }
 }
 
-void CoordinationServer::answer(const std::optional<Round>& complete) {
+void CoordinationServer::answer(const std::optional<PendingGather>& complete) {
   if (!complete) return;
   if (complete->is_check) {
     return broadcast(FrameType::checked, BodyWriter().text(complete->key).bytes());
@@ -357,7 +350,7 @@ void CoordinationServer::end(const std::string& reason) {
   if (phase_ == Phase::asking || phase_ == Phase::over) return;
   listener_.reset();
   reason_ = reason;
-  if (!judge_) return finish(FrameType::end, reason);
+  if (!monitor_) return finish(FrameType::end, reason);
   phase_ = Phase::asking;
   deadline_ = now_ + ask_time;
   broadcast(FrameType::ask);
@@ -367,9 +360,9 @@ void CoordinationServer::end(const std::string& reason) {
 void CoordinationServer::end_if_answered() {
   if (phase_ != Phase::asking) return;
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (judge_->is_there(rank) && !answered_.contains(rank)) return;
+    if (monitor_->is_there(rank) && !answered_.contains(rank)) return;
   }
-  finish(FrameType::end, end_text(options_.job, reason_, judge_->reports()));
+  finish(FrameType::end, end_text(options_.job, reason_, monitor_->reports()));
 }
 
 void CoordinationServer::finish(FrameType type, const std::string& body) {
@@ -386,7 +379,7 @@ bool CoordinationServer::finished() const {
 }
 
 void CoordinationServer::broadcast(FrameType type, std::string_view body) {
-  // Backwards, as rank 0's own is the first: its process may end once it has read this.
+  // Rank 0's own connection, the first, is served last: its process may exit once it has read this.
   for (auto each = connections_.rbegin(); each != connections_.rend(); ++each) {
     if (each->rank >= 0 && !each->gone) each->socket.send(type, body);
   }

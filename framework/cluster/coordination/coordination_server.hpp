@@ -14,10 +14,9 @@
 
 namespace tessera::detail {
 
-/// Rank 0's side of the control plane: one thread that owns all connections, lets ranks in, passes
-/// their texts on and ends the run. It shares nothing with other threads: rank 0 itself talks to it
-/// over a connection, too, and it ends by itself once that connection is closed or everybody has
-/// left.
+/// Rank 0's side of the control plane: one thread that owns all connections, admits ranks, forwards
+/// their texts and ends the run. It shares no state with other threads: rank 0 itself uses a
+/// connection, too. The thread ends once that connection is closed or all ranks have left.
 class CoordinationServer {
  public:
   /// Listens unless rank 0 is alone. Throws CommError naming the port.
@@ -27,11 +26,11 @@ class CoordinationServer {
   CoordinationServer(const CoordinationServer&) = delete;
   CoordinationServer& operator=(const CoordinationServer&) = delete;
 
-  /// Waits until the others have read the end of the run: for a second at most once it is over, for
-  /// half a second more where it is the close of rank 0's end of its connection that ends it.
+  /// Waits until the others have read the end of the run: at most a second once it is over, and
+  /// half a second more if the run ends because rank 0's own connection closed.
   void wait_for_end();
 
-  /// Rank 0's end of its connection, once.
+  /// Returns rank 0's end of its own connection; to be called once.
   FileDescriptor take_own_end() { return std::move(own_end_); }
 
  private:
@@ -40,13 +39,13 @@ class CoordinationServer {
 
   struct Connection {
     FrameSocket socket;
-    bool own = false;  ///< rank 0's
-    int rank = -1;     ///< none before the hello
+    bool own = false;  ///< whether it is rank 0's own connection
+    int rank = -1;     ///< -1 before the peer is admitted
     bool refused = false;
-    /// The hello of one that has to prove itself, and by what.
+    /// hello of a peer that still has to prove the secret, and the nonce to prove it with
     std::string hello = {};
     std::string nonce = {};
-    /// By when it must say who it is and prove it or, after a refusal, the other side close.
+    /// by when the peer must be admitted or, after a refusal, close the connection
     Time deadline = {};
     bool gone = false;
   };
@@ -57,7 +56,7 @@ class CoordinationServer {
   void serve(Connection& connection);
   void handle(Connection& connection, const Frame& frame);
   void greet(Connection& connection, const Frame& frame);
-  void judge_proof(Connection& connection, const Frame& frame);
+  void check_proof(Connection& connection, const Frame& frame);
   void admit(Connection& connection, Hello hello, const std::string& proof);
   void refuse(Connection& connection, const std::string& text);
   void close(Connection& connection);
@@ -69,7 +68,7 @@ class CoordinationServer {
   Time wake_time() const;
 
   void leave(int rank, const std::optional<CallRecord>& last);
-  void answer(const std::optional<Round>& complete);
+  void answer(const std::optional<PendingGather>& complete);
   void end(const std::string& reason);
   void end_if_answered();
   void finish(FrameType type, const std::string& body);
@@ -85,7 +84,7 @@ class CoordinationServer {
   FileDescriptor listener_;
   std::list<Connection> connections_;
   std::vector<std::optional<Peer>> present_;
-  std::optional<LivenessMonitor> judge_;  ///< once all are there
+  std::optional<LivenessMonitor> monitor_;  ///< set once all ranks are present
   Phase phase_ = Phase::waiting;
   std::string reason_;
   std::set<int> answered_;
@@ -94,9 +93,9 @@ class CoordinationServer {
   Time begin_;
   Time next_beat_;
   Time next_line_;
-  Time next_warning_;  ///< when one may be said of whoever knows another secret
+  Time next_warning_;  ///< rate limit of warnings about peers with another secret
   Time next_accept_;
-  Time deadline_ = {};    ///< when the phase ends, asking or over
+  Time deadline_ = {};    ///< end of phase asking or over
   std::mutex end_mutex_;  ///< guards the thread's handle
   std::thread thread_;
 };

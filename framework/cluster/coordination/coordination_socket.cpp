@@ -24,10 +24,10 @@ namespace {
 
 using std::chrono::steady_clock;
 
-/// Read at a time, so that one busy connection does not keep the others waiting.
+/// Maximum bytes read at a time, so that one busy connection does not starve the others.
 constexpr size_t max_read_bytes = size_t{1} << 20;
 
-/// Of one try.
+/// Maximum time of one connection attempt.
 constexpr std::chrono::seconds max_connect_time{5};
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
@@ -47,7 +47,8 @@ void send_at_once(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
 }
 
-/// A listening socket on any address of a family; invalid with errno.
+/// Returns a socket listening on the loopback or any address of a family; invalid with errno set on
+/// failure.
 FileDescriptor listen_on_family(int family, bool loopback, int port) {
   FileDescriptor socket(::socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (!socket.valid()) return socket;
@@ -77,7 +78,7 @@ FileDescriptor listen_on_family(int family, bool loopback, int port) {
   return socket;
 }
 
-/// Waits until a connection under way is there; false with errno.
+/// Waits until a pending connect() has finished. Returns false with errno set if it failed.
 bool finish_connecting(int descriptor, steady_clock::time_point deadline) {
   pollfd entry{descriptor, POLLOUT, 0};
   int ready = ::poll(&entry, 1, poll_time(deadline));
@@ -90,8 +91,8 @@ bool finish_connecting(int descriptor, steady_clock::time_point deadline) {
   return error == 0;
 }
 
-/// Whether both ends of a connection are the same one: trying a port of this host where nobody
-/// listens, the system may choose that very port for this end.
+/// Whether a connection is to itself (TCP simultaneous open): when connecting to a local port on
+/// which nobody listens, the system may choose that same port for this end.
 bool is_own_end(int descriptor) {
   sockaddr_storage own{};
   sockaddr_storage other{};
@@ -117,7 +118,7 @@ std::string digits(const sockaddr_storage& name, socklen_t size) {
                     nullptr, 0, NI_NUMERICHOST) != 0) {
     return "";
   }
-  // IPv4 through a socket that serves both.
+  // IPv4-mapped IPv6 address.
   const std::string text = host.data();
   const std::string prefix = "::ffff:";
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
@@ -163,7 +164,7 @@ bool FrameSocket::receive() {
 
 Waker::Waker() : descriptor_(::eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC)) {
   if (!descriptor_.valid()) {
-    throw CommError("control", "the system can open descriptors", std::strerror(errno),
+    throw CommError("coordination", "the system can open descriptors", std::strerror(errno),
                     "close files, or raise the limit (ulimit -n)");
   }
 }
@@ -191,7 +192,7 @@ FileDescriptor listen_on(const std::string& address, int port) {
   if (!socket.valid() && first_six && no_six) socket = listen_on_family(AF_INET, loopback, port);
   if (socket.valid()) return socket;
   const bool taken = errno == EADDRINUSE;
-  throw CommError("control", str("rank 0 can listen on port ", port), std::strerror(errno),
+  throw CommError("coordination", str("rank 0 can listen on port ", port), std::strerror(errno),
                   taken ? str("end the program that holds port ", port,
                               " (a run before this one?), or give all ranks another port")
                         : std::string("give all ranks another port"));
@@ -220,7 +221,7 @@ FileDescriptor accept_from(const FileDescriptor& listener) {
 
 FileDescriptor connect_to(const std::string& address, int port, steady_clock::time_point deadline,
                           std::string& error) {
-  // An address that swallows all packets must not keep the next one from being tried.
+  // Limits one attempt, so that an address that drops all packets does not use up the deadline.
   deadline = std::min(deadline, steady_clock::now() + max_connect_time);
   const Addresses addresses = resolve(address, port, error);
   for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
@@ -242,7 +243,7 @@ FileDescriptor connect_to(const std::string& address, int port, steady_clock::ti
 std::pair<FileDescriptor, FileDescriptor> connected_pair() {
   int ends[2] = {-1, -1};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw CommError("control", "the system can open sockets", std::strerror(errno),
+    throw CommError("coordination", "the system can open sockets", std::strerror(errno),
                     "close files, or raise the limit (ulimit -n)");
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};

@@ -11,7 +11,8 @@
 
 namespace tessera::detail {
 
-/// Frames over a connection that never blocks. Writing and reading may be two threads.
+/// Sends and receives frames over a non-blocking connection. One thread may send while another one
+/// receives.
 class FrameSocket {
  public:
   explicit FrameSocket(FileDescriptor descriptor, size_t max_body = max_body_bytes);
@@ -19,23 +20,23 @@ class FrameSocket {
   int descriptor() const { return descriptor_.get(); }
   bool valid() const { return descriptor_.valid(); }
   void close() { descriptor_.reset(); }
-  /// The connection, for others to go on with.
+  /// Gives up the connection and returns it.
   FileDescriptor release() { return std::move(descriptor_); }
   void set_max_body(size_t bytes) { in_.set_max_body(bytes); }
 
-  /// Sends what fits at once and keeps the rest for flush(). A connection that is gone shows where
-  /// it is read.
+  /// Sends as much as possible without blocking and keeps the rest for flush(). A broken connection
+  /// is reported by receive().
   void send(FrameType type, std::string_view body = {});
   void flush();
   bool has_unsent() const { return sent_ < out_.size(); }
-  /// Says that nothing more will be sent.
+  /// Shuts down the sending direction.
   void finish_sending();
 
-  /// Takes what has come; false once the other side has closed.
+  /// Reads the available bytes. Returns false once the peer has closed the connection.
   bool receive();
   /// See FrameBuffer::next().
   std::optional<Frame> next() { return in_.next(); }
-  /// Forgets what has come.
+  /// Drops all received bytes.
   void discard() { in_.clear(); }
 
  private:
@@ -45,7 +46,7 @@ class FrameSocket {
   size_t sent_ = 0;
 };
 
-/// Wakes a thread that waits in poll(2).
+/// Wakes a thread that is blocked in poll(2).
 class Waker {
  public:
   Waker();
@@ -57,34 +58,34 @@ class Waker {
   FileDescriptor descriptor_;
 };
 
-/// "host:port", an IPv6 address in brackets.
+/// Returns "host:port", with an IPv6 address in brackets.
 std::string address_text(const std::string& host, int port);
 
-/// A socket that listens on a port: on loopback only if `address` names it, else on all addresses,
-/// as a host's own name often stands for another one on that host. Throws CommError naming the
-/// port.
+/// Returns a socket listening on `port`: on loopback only if `address` is a loopback address, else
+/// on all addresses, as a host's own name often resolves differently on that host. Throws CommError
+/// naming the port.
 FileDescriptor listen_on(const std::string& address, int port);
 
-/// A socket that listens at one address of this host, on a port that it tells. Invalid with the
-/// system's reason in `error`.
+/// Returns a socket listening at one address of this host and stores its port in `port`. Invalid on
+/// failure, with the system's reason in `error`.
 FileDescriptor listen_at(const std::string& address, int& port, std::string& error);
 
-/// The next connection, not blocking; invalid where there is none, errno set.
+/// Accepts the next connection, non-blocking; invalid with errno set if there is none.
 FileDescriptor accept_from(const FileDescriptor& listener);
 
-/// One try to connect until the deadline; not blocking afterwards. Invalid with the system's reason
-/// in `error`.
+/// Tries once to connect, until the deadline; the connection is non-blocking. Invalid on failure,
+/// with the system's reason in `error`.
 FileDescriptor connect_to(const std::string& address, int port,
                           std::chrono::steady_clock::time_point deadline, std::string& error);
 
-/// Two ends of a connection inside the process. Throws CommError.
+/// Returns both ends of a connection inside this process. Throws CommError.
 std::pair<FileDescriptor, FileDescriptor> connected_pair();
 
-/// Addresses in digits of a connection's other and own side; empty for one inside the process.
+/// Return the IP addresses of a connection's remote and local end; empty inside one process.
 std::string other_address(int descriptor);
 std::string own_address(int descriptor);
 
-/// Milliseconds until `time` for poll(2): at least 0, rounded up.
+/// Returns the milliseconds until `time` for poll(2): at least 0, rounded up.
 int poll_time(std::chrono::steady_clock::time_point time);
 
 }  // namespace tessera::detail

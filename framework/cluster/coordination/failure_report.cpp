@@ -20,11 +20,11 @@
 namespace tessera::detail {
 namespace {
 
-/// More groups of ranks than anybody reads in a line.
+/// Maximum number of groups of ranks listed in a line.
 constexpr size_t max_groups = 6;
 
 std::string line(const std::string& expected, const std::string& received, const std::string& fix) {
-  return CommError("control", expected, received, fix).what();
+  return CommError("coordination", expected, received, fix).what();
 }
 
 std::string seconds_text(double seconds) {
@@ -43,7 +43,7 @@ std::string noted(const std::string& note) {
   return note.empty() ? "" : str("; it said: ", one_line(note, 2000));
 }
 
-/// Ranks that are at the same place: number of the call, whether they are in it, its text.
+/// Key that groups ranks: number of the last call, whether it is done, its text, the rank's state.
 using Place = std::tuple<uint64_t, bool, std::string, std::string>;
 
 Place place_of(const RankReport& rank) {
@@ -84,7 +84,7 @@ Json rank_json(const RankReport& rank) {
   return json;
 }
 
-/// The job as part of a file name.
+/// Sanitizes the job's name for use in a file name.
 std::string file_part(const std::string& job) {
   std::string part;
   for (const char c : job.substr(0, 64)) {
@@ -140,7 +140,7 @@ std::string write_report(const std::string& job, const std::string& reason,
   if (!any) return "";
   try {
     const std::string path = report_path(job);
-    // Anybody may have made a link of this name: numbers of processes can be foreseen.
+    // Others may have planted a link with this name, as pids are predictable.
     write_file_atomically(path, to_json_text(json), Links::replaced);
     return path;
   } catch (const std::exception&) {
@@ -169,19 +169,19 @@ std::string lost_early_text(const Peer& peer) {
               str("look at the output of rank ", peer.rank, " and start the run again"));
 }
 
-std::string hub_lost_text() { return lost_early_text({0, ::getpid(), host_name(), ""}); }
+std::string server_lost_text() { return lost_early_text({0, ::getpid(), host_name(), ""}); }
 
 std::string silent_text(const Peer& peer, double seconds) {
   return line("every rank stays until the end of the run",
               str(peer.describe(), " did not answer for ", seconds_text(seconds),
                   ": stopped or unreachable"),
-              str("look after that process and its network, and start the run again"));
+              str("check that process and its network, and start the run again"));
 }
 
 std::string garbled_text(const Peer& peer, const std::string& received) {
-  return line("all processes of a run are of one build",
-              str(peer.describe(), " sent ", received, " and is given up"),
-              "start the same build everywhere, and keep others off the port");
+  return line("all processes of a run must use the same build",
+              str(peer.describe(), " sent ", received),
+              "start the same build everywhere, and let no other program use the port");
 }
 
 std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting) {
@@ -194,16 +194,16 @@ std::string late_text(const std::vector<Peer>& peers, double seconds, const std:
   std::vector<std::string> names;
   for (const Peer& peer : peers) names.push_back(peer.describe());
   return line(
-      "every rank arrives where others wait",
+      "every rank must reach the calls in which others wait",
       str(join(names, ", "), " did not come within ", seconds_text(seconds), " while ", waiting),
-      "find what keeps it, or raise the time-out if it has that much to do");
+      "find what delays it, or raise the timeout if its work takes that long");
 }
 
 std::string stuck_text(double seconds, const std::string& waiting) {
-  return line("a call ends once every rank has come",
+  return line("a call must complete once every rank has made it",
               str(waiting, " for ", seconds_text(seconds), ", and no rank is behind"),
-              "look after the network between these hosts, or raise the time-out if that call "
-              "takes so long");
+              "check the network between these hosts, or raise the timeout if that call takes "
+              "that long");
 }
 
 std::string differ_text(int first_rank, const CallRecord& first, int second_rank,
@@ -215,8 +215,8 @@ std::string differ_text(int first_rank, const CallRecord& first, int second_rank
   return line("every rank makes the same calls in the same order",
               str("call #", first.number, " of rank ", first_rank, " is ", text(first),
                   ", of rank ", second_rank, " ", text(second)),
-              "run the same program with the same arguments on every rank, and let nothing that "
-              "only some ranks do communicate");
+              "run the same program with the same arguments on every rank, without communication "
+              "in code that only some ranks run");
 }
 
 }  // namespace tessera::detail

@@ -11,18 +11,18 @@ std::string refusal_of(const Hello& hello, const CoordinationOptions& options,
                        std::span<const std::optional<Peer>> present, bool own) {
   const auto refuse = [&](const std::string& expected, const std::string& received,
                           const std::string& fix) {
-    return std::string(ConfigError("control", expected, received, fix).what());
+    return std::string(ConfigError("coordination", expected, received, fix).what());
   };
   const Peer& peer = hello.peer;
   const std::string address = address_text(options.address, options.port);
   if (!options.job.empty() && hello.job != options.job) {
     return refuse(
-        str("the processes that meet at ", address, " belong to one run"),
-        str("job ", in_quotes(hello.job), " of ", peer.describe(), ", rank 0 has another"),
+        str("processes that connect to ", address, " must belong to one run"),
+        str("job ", in_quotes(hello.job), " of ", peer.describe(), ", another one on rank 0"),
         "give each run a port of its own");
   }
   if (hello.size != options.size) {
-    return refuse("all ranks are told the same number of processes",
+    return refuse("all ranks must be started with the same number of processes",
                   str(hello.size, " of ", peer.describe(), ", ", options.size, " of rank 0"),
                   "start all ranks with the same arguments");
   }

@@ -9,8 +9,8 @@
 
 namespace tessera::detail {
 
-/// Why rank 0 refuses who says this of itself, given those who are there by their ranks; empty if
-/// it does not. `own`: it is rank 0's own process that says so.
+/// Returns why rank 0 refuses the sender of `hello`; empty if it is admitted. `present`: the ranks
+/// admitted so far; `own`: whether the hello came over rank 0's own connection.
 std::string refusal_of(const Hello& hello, const CoordinationOptions& options,
                        std::span<const std::optional<Peer>> present, bool own);
 

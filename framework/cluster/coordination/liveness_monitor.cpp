@@ -12,7 +12,7 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// Calls that are kept to compare others with; ranks are never that far apart.
+/// Number of calls kept for comparison; ranks are never that far apart.
 constexpr size_t max_seen = 1024;
 
 double seconds(std::chrono::steady_clock::duration duration) {
@@ -23,13 +23,13 @@ std::string waiting_text(std::span<const int> ranks, const std::string& where) {
   return str(rank_names(ranks), ranks.size() == 1 ? " waits in " : " wait in ", where);
 }
 
-std::string waiting_text(const Round& round) {
+std::string waiting_text(const PendingGather& round) {
   return waiting_text(round.ranks(true), round.where);
 }
 
 }  // namespace
 
-std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout) {
+std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout) {
   return std::clamp<std::chrono::milliseconds>(timeout / 4, 20ms, 500ms);
 }
 
@@ -39,13 +39,13 @@ LivenessMonitor::LivenessMonitor(std::vector<Peer> peers, std::chrono::milliseco
       timeout_(timeout),
       members_(peers_.size()),
       rounds_(static_cast<int>(peers_.size())) {
-  for (Member& it : members_) it.heard = now;
+  for (Member& it : members_) it.last_heard = now;
 }
 
 void LivenessMonitor::discount_pause(Time::duration duration) {
   rounds_.discount_pause(duration);
   for (Member& it : members_) {
-    it.heard += duration;
+    it.last_heard += duration;
     if (it.inside) *it.inside += duration;
   }
 }
@@ -61,7 +61,7 @@ std::string LivenessMonitor::compare(int rank, const CallRecord& call) {
 
 std::string LivenessMonitor::beat(int rank, const std::optional<CallRecord>& last, Time now) {
   Member& it = member(rank);
-  // A check may overtake a heartbeat that was written before it.
+  // A check() may overtake a heartbeat that was composed before it.
   if (!last || (it.last && last->number < it.last->number)) return "";
   const bool same = it.last && it.last->number == last->number;
   if (last->done) {
@@ -75,7 +75,7 @@ std::string LivenessMonitor::beat(int rank, const std::optional<CallRecord>& las
 }
 
 std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
-                                   std::optional<Round>& complete) {
+                                   std::optional<PendingGather>& complete) {
   Member& it = member(rank);
   if (!it.last || call.number >= it.last->number) {
     it.last = call;
@@ -88,7 +88,7 @@ std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
 }
 
 std::string LivenessMonitor::gather(int rank, const std::string& key, std::string text, Time now,
-                                    std::optional<Round>& complete) {
+                                    std::optional<PendingGather>& complete) {
   const std::string where = str("the exchange of ", in_quotes(key));
   complete = rounds_.add({text_key(key), where, false, {}, now}, rank, std::move(text));
   return complete ? "" : find_left();
@@ -106,7 +106,7 @@ std::string LivenessMonitor::lost(int rank) {
   return lost_text(peers_[static_cast<size_t>(rank)], member(rank).note);
 }
 
-std::string LivenessMonitor::judge(Time now) {
+std::string LivenessMonitor::check_deadlines(Time now) {
   std::string reason = find_silent(now);
   if (reason.empty()) reason = find_late(now);
   return reason.empty() ? find_stuck(now) : reason;
@@ -115,25 +115,25 @@ std::string LivenessMonitor::judge(Time now) {
 std::string LivenessMonitor::find_silent(Time now) {
   for (const Peer& peer : peers_) {
     const Member& it = member(peer.rank);
-    if (it.state.empty() && now - it.heard > timeout_) return give_up(peer.rank, now);
+    if (it.state.empty() && now - it.last_heard > timeout_) return give_up(peer.rank, now);
   }
   return "";
 }
 
 bool LivenessMonitor::misses_beats(int rank, Time now) const {
-  return now - members_[static_cast<size_t>(rank)].heard > 2 * beat_interval(timeout_);
+  return now - members_[static_cast<size_t>(rank)].last_heard > 2 * heartbeat_interval(timeout_);
 }
 
 std::string LivenessMonitor::give_up(int rank, Time now) {
   silent(rank);
-  return silent_text(peers_[static_cast<size_t>(rank)], seconds(now - member(rank).heard));
+  return silent_text(peers_[static_cast<size_t>(rank)], seconds(now - member(rank).last_heard));
 }
 
 std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time since,
                                   const std::string& waiting) {
   std::vector<Peer> late;
   for (const int rank : ranks) {
-    // It was stopped while others waited already.
+    // The rank was stopped while others were already waiting.
     if (misses_beats(rank, now)) return give_up(rank, now);
     late.push_back(peers_[static_cast<size_t>(rank)]);
   }
@@ -141,13 +141,13 @@ std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time 
 }
 
 std::string LivenessMonitor::find_late(Time now) {
-  const Round* round = rounds_.oldest();
+  const PendingGather* round = rounds_.oldest();
   if (round == nullptr || now - round->since <= timeout_) return "";
   return late(round->ranks(false), now, round->since, waiting_text(*round));
 }
 
 std::string LivenessMonitor::find_stuck(Time now) {
-  // Where the ranks that are furthest behind are; one that never made a call comes before all.
+  // Position of the ranks furthest behind; a rank that never made a call is before all others.
   const auto place = [](const Member& it) { return it.last ? it.last->number + 1 : 0; };
   uint64_t first = UINT64_MAX;
   for (const Member& it : members_) {
@@ -157,7 +157,7 @@ std::string LivenessMonitor::find_stuck(Time now) {
     if (!it.state.empty() || !it.inside || now - *it.inside <= timeout_) continue;
     const std::string waiting = waiting_in_call(it.last->number);
     if (place(it) == first) {
-      // One that has done the call and was stopped since then holds up the others, too.
+      // A rank that has completed the call and was stopped afterwards blocks the others, too.
       for (const Peer& peer : peers_) {
         if (is_there(peer.rank) && misses_beats(peer.rank, now)) return give_up(peer.rank, now);
       }
@@ -177,7 +177,7 @@ std::string LivenessMonitor::find_left() const {
   for (const Peer& peer : peers_) {
     const Member& gone = members_[static_cast<size_t>(peer.rank)];
     if (gone.state != "left") continue;
-    if (const Round* round = rounds_.waiting_for(peer.rank)) {
+    if (const PendingGather* round = rounds_.waiting_for(peer.rank)) {
       return left_text(peer, gone.note, waiting_text(*round));
     }
     for (const Member& it : members_) {

@@ -13,11 +13,11 @@
 
 namespace tessera::detail {
 
-/// How often processes show that they are alive.
-std::chrono::milliseconds beat_interval(std::chrono::milliseconds timeout);
+/// Returns the interval of heartbeats.
+std::chrono::milliseconds heartbeat_interval(std::chrono::milliseconds timeout);
 
-/// What rank 0 knows of all ranks, and the rules by which a run is over. Functions that return a
-/// text return why the run is over, empty if it goes on.
+/// Rank 0's view of all ranks, and the rules that end a run. Functions that return a text return
+/// why the run is over; empty: it continues.
 class LivenessMonitor {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -25,25 +25,26 @@ class LivenessMonitor {
   LivenessMonitor(std::vector<Peer> peers, std::chrono::milliseconds timeout, Time now);
 
   const std::vector<Peer>& peers() const { return peers_; }
-  /// The rank gave a sign of life.
-  void heard(int rank, Time now) { member(rank).heard = now; }
+  /// Records a message of the rank as a sign of life.
+  void note_alive(int rank, Time now) { member(rank).last_heard = now; }
   void note(int rank, const std::string& text) { member(rank).note = text; }
-  /// The rank's last call, none if it never made one.
+  /// Records a heartbeat with the rank's last call; nullopt: it never made one.
   std::string beat(int rank, const std::optional<CallRecord>& last, Time now);
-  /// The rank is about to make a call, or gives a text; the exchange, once complete, is in
-  /// `complete`.
-  std::string check(int rank, const CallRecord& call, Time now, std::optional<Round>& complete);
+  /// Record a call that the rank is about to make, or a text for gather(). Once all ranks have
+  /// joined, the exchange is stored in `complete`.
+  std::string check(int rank, const CallRecord& call, Time now,
+                    std::optional<PendingGather>& complete);
   std::string gather(int rank, const std::string& key, std::string text, Time now,
-                     std::optional<Round>& complete);
-  /// The rank said goodbye.
+                     std::optional<PendingGather>& complete);
+  /// Records that the rank left in an orderly way.
   std::string left(int rank, const std::optional<CallRecord>& last, Time now);
-  /// The rank's connection is gone.
+  /// Records that the rank's connection broke.
   std::string lost(int rank);
-  /// The rank did not answer.
+  /// Records that the rank did not answer.
   void silent(int rank) { member(rank).state = "silent"; }
-  /// Looks for ranks that are late or silent.
-  std::string judge(Time now);
-  /// Leaves out a time in which this process itself did not run, so that nobody could be heard.
+  /// Checks all deadlines: finds ranks that are silent, late or stuck.
+  std::string check_deadlines(Time now);
+  /// Shifts all times by a pause of this process, in which it could not receive anything.
   void discount_pause(Time::duration duration);
 
   bool is_there(int rank) const { return members_[static_cast<size_t>(rank)].state.empty(); }
@@ -52,11 +53,11 @@ class LivenessMonitor {
 
  private:
   struct Member {
-    std::string state;  ///< empty while it runs, else what RankReport says
+    std::string state;  ///< see RankReport::state
     std::string note;
-    Time heard;
+    Time last_heard;
     std::optional<CallRecord> last;
-    /// Since when it is in its last call, as its heartbeats say.
+    /// since when it is in its last call, by its heartbeats
     std::optional<Time> inside;
     std::vector<CallRecord> calls;
   };
@@ -67,20 +68,20 @@ class LivenessMonitor {
   std::string find_silent(Time now);
   std::string find_late(Time now);
   std::string find_stuck(Time now);
-  /// Why the run is over as these ranks do not come where others wait.
+  /// Returns the reason for ranks that others have waited for too long.
   std::string late(const std::vector<int>& ranks, Time now, Time since, const std::string& waiting);
-  /// It was silent for longer than a process that runs is, if not for the whole time-out yet.
+  /// Whether heartbeats of the rank are overdue, even if the timeout has not passed yet.
   bool misses_beats(int rank, Time now) const;
   std::string give_up(int rank, Time now);
-  /// Ranks that others wait for although they have left.
+  /// Finds ranks that have left although others wait for them.
   std::string find_left() const;
   std::string waiting_in_call(uint64_t number) const;
 
   std::vector<Peer> peers_;
   std::chrono::milliseconds timeout_;
   std::vector<Member> members_;
-  ControlRounds rounds_;
-  /// The first rank known to make a call, by number.
+  PendingGathers rounds_;
+  /// the first rank seen in a call and its record, by call number
   std::map<uint64_t, std::pair<int, CallRecord>> seen_;
 };
 

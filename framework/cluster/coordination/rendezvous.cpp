@@ -20,7 +20,7 @@ namespace {
 
 constexpr size_t max_refusal_bytes = 2000;
 
-/// A connection to rank 0 over which this rank says who it is.
+/// Registration of this rank over a connection to rank 0.
 class Introduction {
  public:
   Introduction(const CoordinationOptions& options, FileDescriptor connection)
@@ -30,7 +30,7 @@ class Introduction {
     socket_.send(FrameType::hello, hello_);
   }
 
-  /// Waits until rank 0 lets this rank in; false with why it does not.
+  /// Waits for admission. Returns false, with the reason in `error`, if the attempt failed.
   bool is_accepted(steady_clock::time_point deadline, std::string& error) {
     while (steady_clock::now() < deadline) {
       pollfd entry{socket_.descriptor(), POLLIN, 0};
@@ -61,7 +61,7 @@ class Introduction {
 
  private:
   void prove(const std::string& nonce) {
-    if (options_.access.secret.empty()) fail("asks for the secret of its job", "none here");
+    if (options_.access.secret.empty()) fail("requires the secret of its job", "none here");
     nonce_ = nonce;
     socket_.send(FrameType::proof,
                  proof_of(options_.access.secret, {proof_of_rank, hello_, nonce}));
@@ -72,25 +72,25 @@ class Introduction {
     if (secret.empty() || same_secret(proof, proof_of(secret, {proof_of_hub, hello_, nonce_}))) {
       return;
     }
-    fail("proves that it knows the secret of the job",
-         nonce_.empty() ? "it has none" : "it knows another one");
+    fail("must prove that it knows the secret of the job",
+         nonce_.empty() ? "it has none" : "it has another one");
   }
 
   [[noreturn]] void fail(const std::string& does, const std::string& received) const {
     throw ConfigError(
-        "control", str("rank 0 at ", address_text(options_.address, options_.port), " ", does),
+        "coordination", str("rank 0 at ", address_text(options_.address, options_.port), " ", does),
         received, "give all processes the same TESSERA_SECRET_FILE or TESSERA_SECRET");
   }
 
   const CoordinationOptions& options_;
   FrameSocket socket_;
   std::string hello_;
-  std::string nonce_;  ///< what rank 0 asked to prove the secret by
+  std::string nonce_;  ///< nonce of rank 0's challenge
 };
 
 [[noreturn]] void fail_to_join(const CoordinationOptions& options, const std::string& error) {
   const double seconds = std::chrono::duration<double>(options.connect_timeout).count();
-  throw CommError("control",
+  throw CommError("coordination",
                   str("rank ", options.rank, " reaches rank 0 at ",
                       address_text(options.address, options.port)),
                   str(error, ", for ", seconds, " s"),
@@ -107,7 +107,7 @@ FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connect
   return introduction.take_socket();
 }
 
-FrameSocket find_hub(const CoordinationOptions& options) {
+FrameSocket connect_to_server(const CoordinationOptions& options) {
   const auto deadline = steady_clock::now() + options.connect_timeout;
   std::string error = "no answer";
   for (auto pause = 10ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 250ms)) {

@@ -5,12 +5,12 @@
 
 namespace tessera::detail {
 
-/// Connects to rank 0, again and again until it is there and lets this rank in. Throws CommError
-/// naming the address after connect_timeout, ConfigError with rank 0's words where it refuses.
-FrameSocket find_hub(const CoordinationOptions& options);
+/// Connects to rank 0, retrying until it listens, and waits for admission. Throws CommError naming
+/// the address after connect_timeout, ConfigError with rank 0's text if it refuses this rank.
+FrameSocket connect_to_server(const CoordinationOptions& options);
 
-/// Says who this is over a connection to rank 0, and waits until it lets this rank in. Throws as
-/// find_hub does.
+/// Registers with rank 0 over an open connection and waits for admission. Throws like
+/// connect_to_server().
 FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection);
 
 }  // namespace tessera::detail

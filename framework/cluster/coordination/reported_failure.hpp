@@ -5,11 +5,10 @@
 
 namespace tessera::detail {
 
-/// Keeps why this process is about to end, for the others of its run to read; nothing if it is
-/// alone.
+/// Reports why this process is about to end to the other processes of its run, if there are any.
 void report_failure(const std::string& what);
 
-/// Who tells the others: called by report_failure() from now on. Null: nobody.
+/// Sets the function that report_failure() calls; null: none.
 void set_failure_reporter(std::function<void(const std::string& what)> tell);
 
 }  // namespace tessera::detail

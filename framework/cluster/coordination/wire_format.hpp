@@ -11,31 +11,31 @@
 
 namespace tessera::detail {
 
-/// What came over a connection is not what a process of this build sends. The text names it alone.
+/// Received bytes that no process of this build would send; the text describes only them.
 struct BadFrame : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// What the processes of a run tell each other, each over its one connection to rank 0.
+/// Messages between a process and rank 0, over the process' only connection.
 enum class FrameType : uint8_t {
-  hello,      ///< to rank 0, first of all: who this is
-  challenge,  ///< its answer where there is a secret: what to prove it by
-  proof,      ///< to rank 0: that this process knows the secret
-  refused,    ///< its answer: why not, before the connection is closed
-  accepted,   ///< its answer: wait until all are there; its own proof
-  started,    ///< all are there: the peers
-  beat,       ///< both ways: still here; to rank 0 with the last call
+  hello,      ///< to rank 0: registration, the first frame
+  challenge,  ///< from rank 0, if there is a secret: the nonce to prove it with
+  proof,      ///< to rank 0: proof of knowing the secret
+  refused,    ///< from rank 0: the reason, before it closes the connection
+  accepted,   ///< from rank 0: registered; with its own proof
+  started,    ///< from rank 0: all ranks are present; the peers
+  beat,       ///< both ways: heartbeat; to rank 0 with the last call
   gather,     ///< to rank 0: a key and this rank's text
-  gathered,   ///< a key and the text of one rank
+  gathered,   ///< from rank 0: a key and the text of one rank
   check,      ///< to rank 0: a call to compare
-  checked,    ///< all ranks made the call of this key
+  checked,    ///< from rank 0: all ranks have made the call with this key
   note,       ///< to rank 0: why this process is about to leave
-  abort,      ///< to rank 0: end the run, and why
-  ask,        ///< the run ends: what are your last calls?
-  calls,      ///< the answer
-  end,        ///< the run is over, and why
+  abort,      ///< to rank 0: ends the run, with the reason
+  ask,        ///< from rank 0: the run ends, send the last calls
+  calls,      ///< to rank 0: the last calls
+  end,        ///< from rank 0: the run is over, with the reason
   goodbye,    ///< to rank 0: this process leaves, with its last call
-  farewell,   ///< its answer: close the connection
+  farewell,   ///< from rank 0: reply to goodbye; close the connection
 };
 
 struct Frame {
@@ -43,37 +43,37 @@ struct Frame {
   std::string body;
 };
 
-/// The most bytes of a text that ranks exchange.
+/// maximum size of a text that ranks exchange
 inline constexpr size_t max_text_bytes = size_t{64} << 20;
-/// The most bytes of the body of a frame: a text and what stands beside it.
+/// maximum size of a frame's body: a text and its other fields
 inline constexpr size_t max_body_bytes = max_text_bytes + (size_t{64} << 10);
-/// The most bytes of the first frame of a connection, which may be anybody's.
+/// maximum size of a connection's first frame, which is untrusted
 inline constexpr size_t max_hello_bytes = 4096;
 
-/// Bytes of a frame: magic, length of the body (both 32 bits, little endian), type, body.
+/// Returns the bytes of a frame: magic and body length (both 32-bit little-endian), type, body.
 std::string encode_frame(FrameType type, std::string_view body);
 
-/// Cuts the bytes of a connection into frames. Memory is taken as bytes come, not as a length
-/// announces them.
+/// Splits the bytes of a connection into frames. Allocates as bytes arrive, never by an announced
+/// length.
 class FrameBuffer {
  public:
   explicit FrameBuffer(size_t max_body) : max_body_(max_body) {}
 
   void set_max_body(size_t bytes) { max_body_ = bytes; }
   void append(std::string_view bytes) { bytes_.append(bytes); }
-  /// The next frame, or nothing while it is incomplete. Throws BadFrame for bytes that begin no
-  /// frame, also before the frame is complete.
+  /// Returns the next frame; nullopt while it is incomplete. Throws BadFrame for invalid bytes,
+  /// even before the frame is complete.
   std::optional<Frame> next();
-  /// Forgets what has come.
+  /// Drops all received bytes.
   void clear();
 
  private:
   std::string bytes_;
-  size_t begin_ = 0;  ///< where the next frame begins
+  size_t begin_ = 0;  ///< offset of the next frame
   size_t max_body_;
 };
 
-/// Writes the fields of a body one after the other.
+/// Serializes the fields of a frame's body.
 class BodyWriter {
  public:
   BodyWriter& number(uint64_t value);
@@ -87,19 +87,20 @@ class BodyWriter {
   std::string bytes_;
 };
 
-/// Reads them back. Throws BadFrame where the body ends too early.
+/// Deserializes the fields of a frame's body. Throws BadFrame if the body is too short.
 class BodyReader {
  public:
   explicit BodyReader(std::string_view bytes) : bytes_(bytes) {}
 
   uint64_t number();
-  /// A number of things that take `bytes_each` bytes at least.
+  /// Reads an element count; throws BadFrame if that many elements of at least `bytes_each` bytes
+  /// do not fit the rest of the body.
   size_t count(size_t bytes_each);
   std::string text();
   CallRecord call();
   std::optional<CallRecord> last_call();
   Peer peer();
-  /// Throws BadFrame if there is more.
+  /// Throws BadFrame if bytes are left.
   void finish() const;
 
  private:
@@ -108,21 +109,21 @@ class BodyReader {
   std::string_view bytes_;
 };
 
-/// How a process introduces itself.
+/// Registration of a process.
 struct Hello {
   std::string job;
   int64_t size = 0;
   Peer peer;
-  /// What rank 0 is to prove by that it knows the secret, too.
+  /// nonce with which rank 0 has to prove the secret
   std::string nonce = {};
 };
 
-/// What proofs of the secret begin with, for which side makes one.
+/// Prefixes of the proofs of a rank and of rank 0, so that neither can be replayed as the other.
 inline constexpr const char* proof_of_rank = "control: rank";
 inline constexpr const char* proof_of_hub = "control: rank 0";
 
 std::string encode_hello(const Hello& hello);
-/// Throws BadFrame for a body that is no hello of this version of the protocol.
+/// Throws BadFrame unless the body is a hello of this protocol version.
 Hello decode_hello(std::string_view body);
 
 }  // namespace tessera::detail

@@ -17,7 +17,7 @@ std::vector<HostPort> read_jobs(const std::string& jobs) {
     const std::string where = str("DTENSOR_JOBS, job ", addresses.size());
     addresses.push_back(read_host_port(where, job));
     if (!seen.insert(job).second) {
-      throw ConfigError(where, "must have an address of its own", in_quotes(job) + " again",
+      throw ConfigError(where, "must have a unique address", in_quotes(job) + " again",
                         "give every job another port");
     }
     from = comma + 1;
@@ -25,7 +25,7 @@ std::vector<HostPort> read_jobs(const std::string& jobs) {
   return addresses;
 }
 
-/// Without jobs a client can only be alone.
+/// Without DTENSOR_JOBS there can be only one client.
 void check_alone(const Environment& variables) {
   const auto id = variables.find_integer("DTENSOR_CLIENT_ID", 0, max_processes - 1);
   const auto count = variables.find_integer("DTENSOR_NUM_CLIENTS", 1, max_processes);

@@ -10,7 +10,7 @@ namespace {
 constexpr int lowest_port = 15000;
 constexpr size_t port_digits = 4;
 
-/// The name of the first of two variables that is set; the second if none is.
+/// Returns the name of the step's variable if it is set, else that of the job's.
 std::string either(const Environment& variables, const std::string& step, const std::string& job) {
   return variables.find(step) ? step : job;
 }
@@ -19,7 +19,7 @@ bool is_number(const std::string& text) {
   return !text.empty() && text.find_first_not_of("0123456789") == text.npos;
 }
 
-/// "03" of "03-05,09"; empty if the text is no list of numbers and ranges.
+/// Returns "03" for "03-05,09"; empty if the text is not a list of numbers and ranges.
 std::string first_number(const std::string& ranges) {
   for (size_t from = 0; from <= ranges.size();) {
     const size_t comma = std::min(ranges.find(',', from), ranges.size());
@@ -32,7 +32,7 @@ std::string first_number(const std::string& ranges) {
   return ranges.substr(0, ranges.find_first_of("-,"));
 }
 
-/// Jobs share hosts: each gets a port from the last digits of its number.
+/// Returns a port made from the last digits of the job's number, as jobs may share hosts.
 int port_of(const std::string& job) {
   if (!is_number(job)) {
     throw ConfigError("SLURM_JOB_ID", "must be a number", in_quotes(job), "set MASTER_PORT");
@@ -66,7 +66,7 @@ std::string first_slurm_host(const std::string& where, const std::string& list) 
 
 std::optional<Cluster> cluster_from_slurm(const Environment& variables) {
   if (!variables.find("SLURM_PROCID")) return std::nullopt;
-  // A shell within an allocation is no task of a step, whatever the allocation could run.
+  // An interactive shell in an allocation is not a task of a step, whatever the allocation's size.
   const std::string name = variables.find("SLURM_JOB_NAME").value_or("");
   if (name == "bash" || name == "interactive") return std::nullopt;
   const std::string count = either(variables, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");

@@ -35,7 +35,7 @@ void check_tasks(const Tasks& tasks, const JsonPath& path) {
   for (const auto& [type, list] : tasks) {
     const JsonPath place = path.key(to_string(type));
     if (list.empty()) {
-      throw ConfigError(place.text(), "must have a task at least", "an empty list",
+      throw ConfigError(place.text(), "must have at least one task", "an empty list",
                         "leave the type out");
     }
     if (type == TaskType::chief && list.size() > 1) {
@@ -47,7 +47,7 @@ void check_tasks(const Tasks& tasks, const JsonPath& path) {
       std::transform(address.host.begin(), address.host.end(), address.host.begin(),
                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
       if (seen.emplace(address.host, address.port).second) continue;
-      throw ConfigError(place.index(i).text(), "must have an address of its own",
+      throw ConfigError(place.index(i).text(), "must have a unique address",
                         in_quotes(list[i]) + " again", "give every task another port");
     }
   }
@@ -66,26 +66,27 @@ Tasks read_tasks(const Json& json, const JsonPath& path) {
   return tasks;
 }
 
-/// Which of the tasks this process is; parameter servers and evaluators count among their like.
+/// Sets the type and rank of this process from TF_CONFIG's task. Chief and workers are ranked
+/// together; parameter servers and evaluators by their index.
 void place(Cluster& cluster, const Json& json, const JsonPath& path) {
   JsonObject task(json, path);
   cluster.type = task_type(task.take<std::string>("type"), path.key("type"));
-  const auto given = task.take_optional<int>("index");
+  const auto explicit_index = task.take_optional<int>("index");
   task.take_optional<Json>("trial");
   task.take_optional<Json>("cloud");
   task.finish();
   const std::vector<std::string>* list = find_tasks(cluster.tasks, cluster.type);
-  // TensorFlow's evaluators need not be in the cluster.
+  // As in TensorFlow, evaluators need not be listed in the cluster.
   if (list == nullptr && cluster.type != TaskType::evaluator) {
-    throw ConfigError(path.key("type").text(), "must be a type that cluster has tasks of",
+    throw ConfigError(path.key("type").text(), "must be a type listed in cluster",
                       in_quotes(to_string(cluster.type)), "add it to cluster");
   }
   const int count = list == nullptr ? max_processes : static_cast<int>(list->size());
-  if (!given && list != nullptr && count > 1) {
+  if (!explicit_index && list != nullptr && count > 1) {
     throw ConfigError(path.key("index").text(), str("must say which of ", count, " tasks it is"),
                       "nothing", str("set an integer from 0 to ", count - 1));
   }
-  const int index = given.value_or(0);
+  const int index = explicit_index.value_or(0);
   read_integer(path.key("index").text(), std::to_string(index), 0, count - 1);
   const bool after_chief =
       cluster.type == TaskType::worker && find_tasks(cluster.tasks, TaskType::chief);
@@ -104,7 +105,7 @@ std::optional<Cluster> cluster_from_tf_config(const Environment& variables) {
   Cluster cluster;
   const Json cluster_json = config.take<Json>("cluster");
   const Json task_json = config.take<Json>("task");
-  // What Google's and Kubeflow's services add.
+  // Keys that Google's and Kubeflow's services add.
   for (const char* key : {"environment", "job", "rpc_layer"}) config.take_optional<Json>(key);
   config.finish();
   cluster.tasks = read_tasks(cluster_json, path.key("cluster"));

@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-// What a text begins with.
+// First character of an exchanged text.
 constexpr char good = '+';
 constexpr char bad = '-';
 

@@ -68,7 +68,7 @@ std::optional<std::string> Environment::find(const std::string& name) const {
 
 std::string Environment::require(const std::string& name, const std::string& reason) const {
   if (auto text = find(name)) return *text;
-  throw ConfigError(name, "must be set where " + reason + " is", "nothing",
+  throw ConfigError(name, "must be set if " + reason + " is", "nothing",
                     "set " + name + ", or unset " + reason);
 }
 

@@ -8,37 +8,37 @@
 
 namespace tessera::detail {
 
-/// Where a process listens.
+/// Address on which a process listens.
 struct HostPort {
   std::string host;
   int port = 0;
 };
 
-/// Host and port from "host:port" or "[::1]:port". Throws ConfigError naming `where`.
+/// Parses "host:port" or "[::1]:port". Throws ConfigError naming `where`.
 HostPort read_host_port(const std::string& where, const std::string& text);
 
-/// Whether a host, a name or digits, is this one by its loopback address.
+/// Whether a host name or IP address is a loopback address.
 bool is_loopback(const std::string& host);
 
-/// The integer that `text` is, in [minimum, maximum]. Throws ConfigError naming `where`.
+/// Parses an integer in [minimum, maximum]. Throws ConfigError naming `where`.
 int read_integer(const std::string& where, const std::string& text, int minimum, int maximum);
 
-/// How many of the addresses before `rank` are on the host of that one.
+/// Returns how many addresses before `rank` are on the same host as `rank`.
 int local_rank_of(const std::vector<HostPort>& addresses, int rank);
 
-/// Processes that a run has at most.
+/// maximum number of processes of a run
 constexpr int max_processes = 65536;
 
-/// Reads environment variables; an empty one is none.
+/// Reads environment variables; an empty variable counts as unset.
 class Environment {
  public:
   /// Reads the variables of this process if `environment` is empty.
   explicit Environment(EnvironmentLookup environment);
 
   std::optional<std::string> find(const std::string& name) const;
-  /// Throws ConfigError saying that it has to be there because `reason` is.
+  /// Throws ConfigError if `name` is not set although the variable `reason` is.
   std::string require(const std::string& name, const std::string& reason) const;
-  /// Throws ConfigError unless it is absent or an integer in [minimum, maximum].
+  /// Throws ConfigError unless the variable is unset or an integer in [minimum, maximum].
   std::optional<int> find_integer(const std::string& name, int minimum, int maximum) const;
   int require_integer(const std::string& name, const std::string& reason, int minimum,
                       int maximum) const;
@@ -47,15 +47,15 @@ class Environment {
   EnvironmentLookup environment_;
 };
 
-/// The cluster that TF_CONFIG describes, if it does.
+/// Reads the cluster from TF_CONFIG; nullopt if that is unset or empty.
 std::optional<Cluster> cluster_from_tf_config(const Environment& variables);
-/// DTENSOR_JOBS, DTENSOR_CLIENT_ID and DTENSOR_NUM_CLIENTS.
+/// Reads the cluster from DTENSOR_JOBS, DTENSOR_CLIENT_ID and DTENSOR_NUM_CLIENTS.
 std::optional<Cluster> cluster_from_dtensor(const Environment& variables);
-/// The variables of a Slurm step of more than one task.
+/// Reads the cluster from the variables of a Slurm step with several tasks.
 std::optional<Cluster> cluster_from_slurm(const Environment& variables);
 
-/// The first host of Slurm's list: "gpu03" of "gpu[03-05,09],cpu1". Throws ConfigError naming
-/// `where`.
+/// Returns the first host of a Slurm list: "gpu03" of "gpu[03-05,09],cpu1". Throws ConfigError
+/// naming `where`.
 std::string first_slurm_host(const std::string& where, const std::string& list);
 
 }  // namespace tessera::detail

@@ -22,8 +22,8 @@ std::string find_secret(const Environment& variables) {
   const auto text = variables.find(secret_variable);
   const auto path = variables.find(secret_file_variable);
   if (text && path) {
-    throw ConfigError(secret_variable, str("is not set beside ", secret_file_variable), "both",
-                      str("unset ", secret_variable));
+    throw ConfigError(secret_variable, str("must not be set together with ", secret_file_variable),
+                      "both", str("unset ", secret_variable));
   }
   if (text) return check_secret(secret_variable, *text);
   return path ? read_secret_file(secret_file_variable, *path) : "";
@@ -57,24 +57,22 @@ std::string check_access(const std::string& where, const std::string& who, const
     return str("Warning: [", where, "] ", who, " listens beyond this host, at ", host,
                ", without a secret: whoever reaches it may take part");
   }
-  throw ConfigError(where,
-                    str(who, " listens beyond this host, at ", host,
-                        ", only for those that know the secret of the job"),
+  throw ConfigError(where, str(who, " needs a secret to listen beyond this host, at ", host),
                     "no secret",
-                    str("put one into a file by \"openssl rand -hex 32\", the same for all "
+                    str("write one to a file with \"openssl rand -hex 32\", the same for all "
                         "processes, and set ",
                         secret_file_variable,
-                        "; or, where nobody else is, pass --insecure or set TESSERA_INSECURE=1"));
+                        "; or, on a trusted network, pass --insecure or set TESSERA_INSECURE=1"));
 }
 
 std::string random_nonce() {
   std::string bytes(nonce_bytes, '\0');
   if (::getentropy(bytes.data(), bytes.size()) == 0) return bytes;
-  throw CommError("secret", "the system has random numbers", "none", "see getrandom(2)");
+  throw CommError("secret", "the system must provide random numbers", "none", "see getrandom(2)");
 }
 
 std::string proof_of(const std::string& secret, std::initializer_list<std::string_view> texts) {
-  // Each behind its length: no other texts are the same bytes.
+  // Length prefixes make the encoding of a list of texts unambiguous.
   std::string bytes;
   for (const std::string_view text : texts) bytes.append(str(text.size(), ":")).append(text);
   std::array<unsigned char, EVP_MAX_MD_SIZE> value{};

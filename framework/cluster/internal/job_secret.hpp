@@ -8,32 +8,32 @@
 
 namespace tessera::detail {
 
-/// What a process of a job needs where others connect to it.
+/// Access control of a job's listening processes.
 struct JobAccess {
-  /// What the processes of the job know and nobody else; it is proved and never sent. Empty: none.
+  /// shared secret of the job's processes; proved, never sent. Empty: none.
   std::string secret = {};
-  /// Whether without one it may listen beyond this host.
+  /// whether a process without a secret may listen beyond its host
   bool insecure = false;
 };
 
-/// The cluster's own secret, else that of TESSERA_SECRET or the file of TESSERA_SECRET_FILE, which
-/// nobody but its owner may read. TESSERA_INSECURE=1 does what Cluster::insecure does. Throws
-/// ConfigError naming the variable, FileError.
+/// Returns the job's access: the secret from `cluster`, else from TESSERA_SECRET or the file named
+/// by TESSERA_SECRET_FILE, which only its owner may read; TESSERA_INSECURE=1 has the effect of
+/// Cluster::insecure. Throws ConfigError naming the variable, or FileError.
 JobAccess job_access(const Cluster& cluster, const EnvironmentLookup& environment = {});
 
-/// A secret drawn at random: 64 hexadecimal digits.
+/// Generates a random secret of 64 hexadecimal digits.
 std::string make_secret();
 
-/// Throws ConfigError unless what listens at `host` is on loopback, has a secret or may do without
-/// one; in the last case returns the line that says so, else nothing. `who` is what listens,
-/// "rank 0", and `where` what errors name.
+/// Checks that a process may listen at `host`: it is on loopback, has a secret, or is `insecure`.
+/// Returns a warning in the last case, otherwise "". Throws ConfigError if it may not. `who` is the
+/// listener's name, such as "rank 0"; `where` is the place for errors.
 std::string check_access(const std::string& where, const std::string& who, const std::string& host,
                          const JobAccess& access);
 
-/// 32 bytes that nobody can foresee, for a challenge.
+/// Returns 32 cryptographically random bytes, for a challenge.
 std::string random_nonce();
 
-/// What only who knows the secret can say of these texts: their HMAC-SHA256.
+/// Returns the HMAC-SHA256 of the texts under the secret.
 std::string proof_of(const std::string& secret, std::initializer_list<std::string_view> texts);
 
 }  // namespace tessera::detail

@@ -37,7 +37,7 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
   return list;
 }
 
-/// What the new process needs; made before it, which may not take memory.
+/// Data for the new process, prepared before fork(), as the child must not allocate.
 struct Start {
   std::vector<char*> words;
   std::vector<char*> environment;
@@ -45,7 +45,7 @@ struct Start {
   pid_t parent;
 };
 
-/// Between fork() and exec(): only calls that a signal handler may make.
+/// Runs between fork() and exec(): async-signal-safe calls only.
 [[noreturn]] void become(const Start& start) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -114,7 +114,7 @@ void ChildProcess::signal(int number) const {
 bool ChildProcess::reap() {
   if (ended_) return false;
   siginfo_t info = {};
-  // As long as its status is not taken, nobody else can have its number.
+  // WNOWAIT: until the process is reaped, its pid cannot be reused.
   if (waitid(P_PID, static_cast<id_t>(pid_), &info, WEXITED | WNOHANG | WNOWAIT) != 0 ||
       info.si_pid == 0) {
     return false;

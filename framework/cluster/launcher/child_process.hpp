@@ -13,34 +13,34 @@
 
 namespace tessera::detail {
 
-/// A stream of a child, from which it is read without waiting.
+/// Output stream of a child, read without blocking.
 struct ChildStream {
-  int target = 1;  ///< the descriptor of this process that its lines go to
+  int target = 1;  ///< descriptor of this process to which the lines are written
   FileDescriptor pipe;
   LineCutter lines;
 };
 
-/// A process that this one started, at the head of a process group of its own; it dies when the
-/// starting thread does.
+/// A child process that leads its own process group; it is killed when the thread that started it
+/// ends.
 class ChildProcess {
  public:
-  /// Starts words[0] with nothing to read. Throws ConfigError if it cannot.
+  /// Starts words[0] with an empty standard input. Throws ConfigError if it cannot be started.
   ChildProcess(const std::vector<std::string>& words,
                const std::map<std::string, std::string>& environment);
-  /// Kills what is left of the group.
+  /// Kills the group if the process still runs.
   ~ChildProcess();
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
   bool ended() const { return ended_; }
-  /// How the process ended, as waitpid() tells it.
+  /// Returns the status of waitpid().
   int status() const { return status_; }
   std::chrono::steady_clock::time_point end() const { return end_; }
   bool failed() const { return ended_ && status_ != 0; }
 
-  /// Sends a signal to the group while the process lives.
+  /// Sends a signal to the group while the process runs.
   void signal(int number) const;
-  /// Whether the process has ended since; kills what it leaves in its group.
+  /// Returns whether the process has newly ended; if so, kills the rest of its group.
   bool reap();
   std::vector<ChildStream>& streams() { return streams_; }
 
@@ -52,9 +52,9 @@ class ChildProcess {
   std::vector<ChildStream> streams_;
 };
 
-/// "exit code 3" or "killed by signal 9 (SIGKILL)", of a status of waitpid().
+/// Formats a waitpid() status: "exit code 3" or "killed by signal 9 (SIGKILL)".
 std::string describe_status(int status);
-/// The code with which a shell would report the status.
+/// Returns the exit code that a shell would report for a waitpid() status.
 int exit_code_of(int status);
 
 }  // namespace tessera::detail

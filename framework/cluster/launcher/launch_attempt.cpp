@@ -19,12 +19,12 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr auto longest_wait = std::chrono::milliseconds(100);
-// The one that is blamed may be about to end, and everything with it.
+// How long to wait before restarting a process that blames another one, which may be about to end.
 constexpr auto wait_for_blamed = std::chrono::seconds(2);
-// Of one stream in a row, so that the others are heard.
+// Maximum number of consecutive reads of one stream, so that the others are served.
 constexpr int max_reads = 16;
 
-/// Whether it ended because of another one, whatever the order in which they end.
+/// Whether the process ended because of another one, in whatever order they were found.
 bool blames_another(const ChildProcess& child) {
   return WIFEXITED(child.status()) && WEXITSTATUS(child.status()) == exit_of_lost_run;
 }
@@ -100,7 +100,7 @@ void LaunchAttempt::stop(int signal) {
   stopped_by_ = signal;
   output_.add(2, str("launch: ", signal_name(signal),
                      ": waiting for the processes to leave; a second signal kills them"));
-  // To save, a chief needs its parameter servers.
+  // A chief needs its parameter servers to save.
   if (!signal_type("chief", signal)) return signal_all(signal);
   signal_type("evaluator", signal);
 }
@@ -144,8 +144,8 @@ void LaunchAttempt::reap() {
   for (Member& member : members_) {
     if (member.process->reap()) ended.push_back(&member);
   }
-  // Of those that were found dead together, one that the others cannot do without did not die of
-  // one that they can, nor one that a signal killed of the others.
+  // Among tasks found dead together the cause is more likely an indispensable task than an
+  // expendable one, and one killed by a signal than one that exited.
   const auto key = [](const Member* member) {
     return std::pair(member->task.expendable, !WIFSIGNALED(member->process->status()));
   };
@@ -160,7 +160,7 @@ void LaunchAttempt::reap() {
 void LaunchAttempt::note_end(Member& member) {
   const bool failed = member.process->failed();
   const bool last = member.task.type == "worker" && !others_work(member);
-  // One that was told to leave has not done all.
+  // A chief that was asked to exit has not finished the job.
   if (member.task.type == "chief" && !failed && presses_ == 0) {
     over_ = true;
     first_ = nullptr;
@@ -220,7 +220,7 @@ void LaunchAttempt::escalate() {
   const int signal = presses_ == 0 ? SIGTERM : SIGKILL;
   output_.add(2, str("launch: ", names_of(tasks), " did not leave: ", signal_name(signal)));
   signal_all(signal);
-  // A process that stands still takes no signal but these.
+  // A stopped process only handles SIGKILL and SIGCONT.
   if (presses_++ == 0) signal_all(SIGCONT);
   next_press_ = Clock::now() + options_.kill_after;
 }

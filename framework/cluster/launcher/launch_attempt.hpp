@@ -12,20 +12,20 @@
 
 namespace tessera::detail {
 
-/// One start of all processes, watched to their end.
+/// One start of all processes, watched until they end.
 class LaunchAttempt {
  public:
-  /// Starts them. `signals` is a signalfd of the signals that launch() handles.
+  /// Starts all tasks. `signals` is a signalfd for the signals that launch() handles.
   LaunchAttempt(const std::vector<std::string>& command, const LaunchOptions& options,
                 const std::vector<LaunchTask>& tasks, int signals, OutputMultiplexer& output);
 
-  /// Returns when all have ended and their output was taken.
+  /// Returns once all have ended and their output was read.
   void watch();
-  /// The signal that was to end the run; 0: none.
+  /// Returns the signal that asked to end the run; 0: none.
   int stopped_by() const { return stopped_by_; }
-  /// The status of the task that failed first; 0: none failed.
+  /// Returns the waitpid() status of the task that failed first; 0: none failed.
   int first_status() const;
-  /// "rank 2 failed first: killed by signal 9 (SIGKILL), after 12.3 s"
+  /// Returns "rank 2 failed first: killed by signal 9 (SIGKILL), after 12.3 s".
   std::string summary() const;
 
  private:
@@ -35,32 +35,33 @@ class LaunchAttempt {
     LaunchTask task;
     int number = 0;
     std::optional<ChildProcess> process = {};
-    /// When one that failed is started again or given up, unless the round ends before.
+    /// when a failed task is restarted or dropped, unless the attempt ends earlier
     std::optional<Time> settle = {};
   };
 
   void start(Member& member);
-  /// Whether nothing says that it should end.
+  /// Whether there is no reason yet to end the attempt.
   bool goes_on() const { return stopped_by_ == 0 && first_ == nullptr && !over_; }
   bool all_ended() const;
-  /// Waits for signals, output, or the time at which more is to be done.
+  /// Waits for signals or output, at most for a short time.
   void wait();
   void take_signals();
   void stop(int signal);
-  /// What it wrote so far, all of it once it has `ended`: others may hold its streams open.
+  /// Reads the task's output so far. Once it has `ended`, reads everything without waiting for the
+  /// end of the streams, which other processes may hold open.
   void take_output(Member& member, bool ended);
   void reap();
   void note_end(Member& member);
   void report_failure(const Member& member);
-  /// Whether there is a worker beside this one that has not failed.
+  /// Whether another task of the same type has not failed, or will be restarted.
   bool others_work(const Member& member) const;
   bool starts_again(const Member& member) const;
-  /// Starts those that failed again, or goes on without them.
+  /// Restarts failed tasks that are due, or drops them.
   void restart_or_drop();
-  /// Ends what does not leave.
+  /// Sends SIGTERM, later SIGKILL, to processes that do not exit after the end.
   void escalate();
   void signal_all(int signal);
-  /// False if no task of this type is left.
+  /// Returns false if no task of this type is running.
   bool signal_type(const std::string& type, int signal);
   std::string describe(const Member& member) const;
 
@@ -70,9 +71,9 @@ class LaunchAttempt {
   OutputMultiplexer& output_;
   Time start_;
   std::vector<Member> members_;
-  const Member* first_ = nullptr;   ///< that failed
-  bool over_ = false;               ///< whether the chief said that all is done
-  std::optional<Time> next_press_;  ///< when processes that do not leave are told to
+  const Member* first_ = nullptr;   ///< the task that failed first
+  bool over_ = false;               ///< whether the chief has exited with 0
+  std::optional<Time> next_press_;  ///< when escalate() sends the next signal
   int presses_ = 0;
   int stopped_by_ = 0;
 };

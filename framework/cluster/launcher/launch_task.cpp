@@ -42,10 +42,10 @@ Environment own_variables() {
   return variables;
 }
 
-/// What all processes of one start share.
+/// Returns the environment common to all processes of one attempt.
 Environment shared_variables(const LaunchOptions& options) {
   Environment variables = own_variables();
-  // They speak of another run.
+  // These describe another run.
   for (const char* name : {"TESSERA_SECRET_FILE", "TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
                            "DTENSOR_NUM_CLIENTS", "TESSERA_RESTART", "RANK", "WORLD_SIZE",
                            "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
@@ -71,7 +71,7 @@ std::vector<LaunchTask> ranks(const LaunchOptions& options) {
   return tasks;
 }
 
-/// How many tasks of each type TF_CONFIG names.
+/// Returns the number of tasks of each type in TF_CONFIG.
 std::vector<std::pair<std::string, int>> task_counts(const LaunchOptions& options) {
   if (options.servers == 0) return {{"worker", options.processes}};
   std::vector<std::pair<std::string, int>> counts = {

@@ -8,28 +8,28 @@
 
 namespace tessera::detail {
 
-/// A process that launch() starts: one of equal ranks, or a task of a parameter server job.
+/// A process that launch() starts: a rank, or a task of a parameter server job.
 struct LaunchTask {
-  /// "rank", or the type that TF_CONFIG has for it.
+  /// "rank", or its type in TF_CONFIG
   std::string type;
-  /// Among those of its type.
+  /// index among the tasks of its type
   int index = 0;
-  /// Whether it is started again alone, and the others go on without it.
+  /// whether it is restarted alone, and the others can continue without it
   bool expendable = false;
-  /// How often it was started before.
+  /// number of earlier starts
   int restarts = 0;
   std::map<std::string, std::string> environment;
 
-  /// "rank 2", "worker 0", "chief".
+  /// Returns "rank 2", "worker 0" or "chief".
   std::string name() const;
-  /// What stands before its lines: "2", "worker 0", "chief".
+  /// Returns the prefix of its output lines: "2", "worker 0" or "chief".
   std::string label() const;
 };
 
-/// The tasks of the n-th start, 0 the first, with ports and a name of the job of their own.
+/// Returns the tasks of attempt number `restart` (from 0), with new ports and a new job name.
 std::vector<LaunchTask> launch_tasks(const LaunchOptions& options, int restart);
 
-/// "ranks 0 and 1", "chief, worker 1 and ps 0".
+/// Returns "ranks 0 and 1", or "chief, worker 1 and ps 0".
 std::string names_of(const std::vector<LaunchTask>& tasks);
 
 }  // namespace tessera::detail

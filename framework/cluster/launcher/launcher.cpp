@@ -28,15 +28,15 @@ constexpr int longest_flush_ms = 1000;
 constexpr int first_port = 10000;
 constexpr int max_tries = 10000;
 
-/// While it lives, the signals that a launcher handles wait to be read, and writing to nobody is an
-/// error instead of a signal.
+/// While alive, the launcher's signals are blocked and readable from a signalfd, and SIGPIPE is
+/// ignored.
 class HeldSignals {
  public:
   HeldSignals() {
     sigset_t set;
     sigemptyset(&set);
     for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, number);
-    // Ignored, it would take the status of children away.
+    // With SIGCHLD ignored, waitpid() could not return exit statuses.
     child_before_ = ::signal(SIGCHLD, SIG_DFL);
     pipe_before_ = ::signal(SIGPIPE, SIG_IGN);
     sigprocmask(SIG_BLOCK, &set, &before_);
@@ -72,8 +72,8 @@ std::vector<std::string> programs_in(const std::string& folder) {
   return names;
 }
 
-/// Writes what is left, unless a signal says that nobody waits for it, or said so before and
-/// nobody reads.
+/// Writes the remaining output. Gives up on a signal or, if the run was `stopped` by one, when
+/// nobody reads for a while.
 void flush(OutputMultiplexer& output, int signals, bool stopped) {
   while (!output.empty()) {
     pollfd list[] = {{signals, POLLIN, 0}, {output.descriptor(), POLLOUT, 0}};
@@ -87,7 +87,7 @@ void flush(OutputMultiplexer& output, int signals, bool stopped) {
   }
 }
 
-/// Which port the socket has now; 0 if it is taken.
+/// Binds the socket to `port` (0: any) and returns its port; 0 on failure.
 int bind_port(const FileDescriptor& probe, int port) {
   sockaddr_in address = {};
   address.sin_family = AF_INET;
@@ -104,15 +104,15 @@ struct Outcome {
   bool stopped = false;
 };
 
-Outcome run_rounds(const std::vector<std::string>& command, const LaunchOptions& options,
-                   int signals, OutputMultiplexer& output) {
+Outcome run_attempts(const std::vector<std::string>& command, const LaunchOptions& options,
+                     int signals, OutputMultiplexer& output) {
   for (int restart = 0;; ++restart) {
-    LaunchAttempt round(command, options, launch_tasks(options, restart), signals, output);
-    round.watch();
-    if (round.stopped_by() != 0) return {128 + round.stopped_by(), true};
-    if (round.first_status() == 0) return {};
-    output.add(STDERR_FILENO, "launch: " + round.summary());
-    if (restart == options.max_restarts) return {exit_code_of(round.first_status())};
+    LaunchAttempt attempt(command, options, launch_tasks(options, restart), signals, output);
+    attempt.watch();
+    if (attempt.stopped_by() != 0) return {128 + attempt.stopped_by(), true};
+    if (attempt.first_status() == 0) return {};
+    output.add(STDERR_FILENO, "launch: " + attempt.summary());
+    if (restart == options.max_restarts) return {exit_code_of(attempt.first_status())};
     output.add(STDERR_FILENO, str("launch: restart ", restart + 1, " of ", options.max_restarts));
   }
 }
@@ -120,14 +120,14 @@ Outcome run_rounds(const std::vector<std::string>& command, const LaunchOptions&
 }  // namespace
 
 std::vector<int> free_ports(int count) {
-  // Beyond it the system takes ports for connections that programs open, so that one would be gone
-  // by the time at which its task is started again.
+  // Chooses ports below the ephemeral range: the system might give an ephemeral port to a
+  // connection before its task is restarted.
   int end = 0;
   std::ifstream("/proc/sys/net/ipv4/ip_local_port_range") >> end;
   std::random_device random;
   std::uniform_int_distribution<int> below(first_port, std::max(first_port, end - 1));
   std::vector<int> ports;
-  // They stay taken until all are found.
+  // Keeps the ports bound until all are found.
   std::vector<FileDescriptor> taken;
   for (int i = 0; static_cast<int>(ports.size()) < count; ++i) {
     const bool any = end <= first_port || i > max_tries;
@@ -147,7 +147,7 @@ int free_port() { return free_ports(1)[0]; }
 std::string find_program(const std::string& name, const std::string& folder) {
   if (name.find('/') != name.npos) {
     if (is_program(name)) return name;
-    throw ConfigError("launch", "the program is a file that can be run", in_quotes(name),
+    throw ConfigError("launch", "the program must be an executable file", in_quotes(name),
                       "check the path");
   }
   const std::string beside = (fs::path(folder) / name).string();
@@ -167,7 +167,7 @@ std::string find_program(const std::string& name, const std::string& folder) {
 int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
   const HeldSignals signals;
   OutputMultiplexer output;
-  const Outcome outcome = run_rounds(command, options, signals.descriptor(), output);
+  const Outcome outcome = run_attempts(command, options, signals.descriptor(), output);
   flush(output, signals.descriptor(), outcome.stopped);
   return outcome.code;
 }

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-// A program that never ends its lines must not fill the memory.
+// Limits the memory taken by a program that writes no line ends.
 constexpr size_t max_line_bytes = 1 << 20;
 
 }  // namespace
@@ -45,7 +45,7 @@ OutputMultiplexer::OutputMultiplexer() {
 void OutputMultiplexer::add(int descriptor, const std::string& label, int colour,
                             const std::string& line) {
   std::string prefix = "[" + label + "] ";
-  // Six colours from red to cyan, none of which is the terminal's own.
+  // Six colours from red to cyan, which differ from the default colours.
   if (colour_[descriptor]) {
     prefix = "\x1b[3" + std::to_string(1 + colour % 6) + "m" + prefix + "\x1b[0m";
   }
@@ -63,11 +63,11 @@ void OutputMultiplexer::add(int descriptor, const std::string& line) {
 void OutputMultiplexer::write() {
   if (queue_.empty()) return;
   Piece& piece = queue_.front();
-  // A pipe that can be written to takes as many bytes as this at once.
+  // A writable pipe accepts at least this many bytes without blocking.
   const size_t size = std::min<size_t>(piece.text.size(), PIPE_BUF);
   ssize_t written = ::write(piece.descriptor, piece.text.data(), size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
-  // Nobody reads it any more: the processes go on without.
+  // There is no reader any more: drop the output, the processes continue.
   if (written < 0) written = static_cast<ssize_t>(piece.text.size());
   bytes_ -= static_cast<size_t>(written);
   piece.text.erase(0, static_cast<size_t>(written));

@@ -7,13 +7,13 @@
 
 namespace tessera::detail {
 
-/// Cuts what a process writes into lines. A carriage return goes back to the line's beginning, as
-/// on a terminal: of a progress bar the last state is left.
+/// Splits a process' output into lines. As on a terminal, a carriage return restarts the line, so
+/// that only the last state of a progress bar remains.
 class LineCutter {
  public:
-  /// Calls `line` for each line that `bytes` end, without its end.
+  /// Calls `line` for each line completed by `bytes`, without the line end.
   void add(std::string_view bytes, const std::function<void(const std::string&)>& line);
-  /// Calls `line` for a last line that nothing ends.
+  /// Calls `line` for an unterminated last line.
   void finish(const std::function<void(const std::string&)>& line);
 
  private:
@@ -21,22 +21,22 @@ class LineCutter {
   bool returned_ = false;  ///< whether a carriage return was the last byte
 };
 
-/// Lines on their way to the standard output and error, in the order they came, written without
-/// ever waiting for a reader that is slow.
+/// Queue of lines for standard output and standard error, written in order and without ever
+/// blocking on a slow reader.
 class OutputMultiplexer {
  public:
   OutputMultiplexer();
-  /// A line behind "[label] ", which has one of six colours on a terminal.
+  /// Queues a line prefixed with "[label] ", in one of six colours on a terminal.
   void add(int descriptor, const std::string& label, int colour, const std::string& line);
-  /// A line as it is.
+  /// Queues a line without a prefix.
   void add(int descriptor, const std::string& line);
 
   bool empty() const { return queue_.empty(); }
-  /// Whether so much waits that no more should be read.
+  /// Whether the queue is full, so that no more output should be read.
   bool full() const { return bytes_ > max_bytes; }
-  /// The descriptor that the next line goes to; -1 if there is none.
+  /// Returns the descriptor of the next line; -1: the queue is empty.
   int descriptor() const { return queue_.empty() ? -1 : queue_.front().descriptor; }
-  /// Writes as much of it as fits; to be called when the descriptor can be written to.
+  /// Writes as much as fits; to be called when the descriptor is writable.
   void write();
 
  private:

@@ -26,13 +26,13 @@ class CollectiveQueue::QueuedWork final : public Work {
   EntryPtr entry_;
 };
 
-CollectiveQueue::CollectiveQueue(std::unique_ptr<Transport> channel)
-    : channel_(std::move(channel)) {}
+CollectiveQueue::CollectiveQueue(std::unique_ptr<Transport> transport)
+    : transport_(std::move(transport)) {}
 
 CollectiveQueue::~CollectiveQueue() { close(); }
 
 void CollectiveQueue::open() {
-  // Signals are for the threads of the program.
+  // The program's own threads handle signals.
   const SignalGuard guard(SignalGuard::Which::all);
   thread_ = std::thread([this] { serve(); });
 }
@@ -49,15 +49,15 @@ void CollectiveQueue::close() {
   if (thread_.joinable()) thread_.join();
 }
 
-WorkPtr CollectiveQueue::push(std::unique_ptr<CollectiveTask> op, bool brief) {
+WorkPtr CollectiveQueue::push(std::unique_ptr<CollectiveTask> task, bool brief) {
   const auto entry = std::make_shared<Entry>();
-  entry->op = std::move(op);
+  entry->task = std::move(task);
   Lock lock(mutex_);
   check_locked();
   const bool first = entries_.empty();
   entries_.push_back(entry);
   if (first) start(lock, *entry);
-  if (!first || !brief || !channel_->sends_alone()) {
+  if (!first || !brief || !transport_->sends_alone()) {
     urgent_ = true;
     wake_.notify_one();
   }
@@ -76,9 +76,9 @@ void CollectiveQueue::check_locked() const {
 void CollectiveQueue::abort(const std::string& reason) {
   {
     const Lock lock(mutex_);
-    failure_ = CommError(channel_->name(), "the communicator was aborted", reason, "").what();
+    failure_ = CommError(transport_->name(), "the communicator was aborted", reason, "").what();
   }
-  channel_->abort(reason);
+  transport_->abort(reason);
   changed_.notify_all();
 }
 
@@ -88,7 +88,7 @@ void CollectiveQueue::fail(const std::string& line) {
     if (!failure_.empty()) return;
     failure_ = line;
   }
-  channel_->abort(line);
+  transport_->abort(line);
 }
 
 void CollectiveQueue::guard(const std::function<void()>& action) {
@@ -99,10 +99,10 @@ void CollectiveQueue::guard(const std::function<void()>& action) {
   } catch (const CommError& error) {
     fail(error.what());
   } catch (const std::exception& error) {
-    fail(CommError(channel_->name(), "a collective runs to its end", error.what(), "").what());
+    fail(CommError(transport_->name(), "a collective completes", error.what(), "").what());
   } catch (...) {
-    fail(CommError(channel_->name(), "a collective runs to its end", "no known exception", "")
-             .what());
+    fail(
+        CommError(transport_->name(), "a collective completes", "an unknown exception", "").what());
   }
   check();
 }
@@ -112,9 +112,9 @@ void CollectiveQueue::start(Lock& lock, Entry& entry) {
   lock.unlock();
   std::exception_ptr error;
   try {
-    guard([&] { entry.op->start(); });
+    guard([&] { entry.task->start(); });
   } catch (const CommError&) {
-    // Told to whoever waits, as the queue has ended.
+    // The queue has ended: whoever waits gets the error from run_front().
   } catch (...) {
     error = std::current_exception();
   }
@@ -122,7 +122,7 @@ void CollectiveQueue::start(Lock& lock, Entry& entry) {
   entry.error = error;
   entry.started = true;
   running_ = false;
-  // Who came meanwhile saw that one runs.
+  // Threads that came meanwhile wait because running_ was set.
   changed_.notify_all();
   if (urgent_ || closed_) wake_.notify_one();
 }
@@ -135,15 +135,15 @@ void CollectiveQueue::run_front(Lock& lock) {
   try {
     if (!error) {
       guard([&] {
-        if (!entry->started) entry->op->start();
-        entry->op->finish();
+        if (!entry->started) entry->task->start();
+        entry->task->finish();
       });
     }
   } catch (...) {
-    // Not only CommError: there may be no memory for one. Nothing leaves the thread.
+    // Not only CommError: creating one may throw std::bad_alloc. No exception may leave the thread.
     error = std::current_exception();
   }
-  entry->op.reset();
+  entry->task.reset();
   lock.lock();
   entry->error = error;
   entry->done = true;
@@ -167,7 +167,8 @@ void CollectiveQueue::wait(const EntryPtr& entry) {
 }
 
 void CollectiveQueue::serve() {
-  // The threads of ATen are for the rank's own work; they are set up at the first question.
+  // ATen's threads are for the rank's own work: set them up (the first query does), then limit this
+  // thread to one.
   at::get_num_threads();
   omp_set_num_threads(1);
   Lock lock(mutex_);

@@ -10,15 +10,15 @@
 namespace tessera::detail {
 namespace {
 
-/// What travels at once: small enough to stay in a core's cache until it is reduced.
+/// Segments are small enough to stay in a core's cache until they are reduced.
 constexpr int64_t max_segment_bytes = int64_t{512} << 10;
-constexpr int64_t least_segment_bytes = int64_t{64} << 10;
-/// Segments of one rank that may arrive while an earlier one is reduced.
-constexpr int64_t segments_ahead = 3;
+constexpr int64_t min_segment_bytes = int64_t{64} << 10;
+/// Segments of one rank that are received ahead of the one being reduced.
+constexpr int64_t segments_in_flight = 3;
 
 enum Purpose : uint64_t { addends_purpose = 1, results_purpose = 2 };
 
-/// a reduced with b, into `out`.
+/// Reduces a and b into `out`.
 void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
   switch (kind) {
     case Reduce::sum:
@@ -33,10 +33,11 @@ void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor&
   }
 }
 
-/// Elements of all segments of a tensor but the last: two even of one of middling size.
+/// Returns the number of elements of a segment (the last may have fewer): half the tensor's, within
+/// the limits above, so that tensors of medium size have two segments.
 int64_t segment_elements(const at::Tensor& whole) {
   const int64_t bytes =
-      std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, least_segment_bytes, max_segment_bytes);
+      std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, min_segment_bytes, max_segment_bytes);
   return bytes / 64 * 64 / whole.element_size();
 }
 
@@ -52,11 +53,11 @@ at::Tensor segment(const at::Tensor& whole, int64_t index) {
 
 }  // namespace
 
-void MoveOp::send(int to, const at::Tensor& tensor) {
+void ExchangeTask::send(int to, const at::Tensor& tensor) {
   if (tensor.numel() > 0) sends_.push_back({to, tensor.contiguous(), at::Tensor()});
 }
 
-void MoveOp::recv(int from, const at::Tensor& tensor) {
+void ExchangeTask::recv(int from, const at::Tensor& tensor) {
   if (tensor.numel() == 0) return;
   if (tensor.is_contiguous()) {
     recvs_.push_back({from, tensor, at::Tensor()});
@@ -65,43 +66,43 @@ void MoveOp::recv(int from, const at::Tensor& tensor) {
   }
 }
 
-void MoveOp::start() {
-  // A peer may send at once what is awaited already.
+void ExchangeTask::start() {
+  // Receives first: a peer can send at once if the receive is posted.
   for (const Move& move : recvs_) {
     const size_t bytes = move.tensor.nbytes();
     transfers_.push_back(
-        channel_.recv(move.rank, mix(tag_, bytes), move.tensor.mutable_data_ptr(), bytes));
+        transport_.recv(move.rank, mix(tag_, bytes), move.tensor.mutable_data_ptr(), bytes));
   }
   for (const Move& move : sends_) {
     const size_t bytes = move.tensor.nbytes();
     transfers_.push_back(
-        channel_.send(move.rank, mix(tag_, bytes), move.tensor.const_data_ptr(), bytes));
+        transport_.send(move.rank, mix(tag_, bytes), move.tensor.const_data_ptr(), bytes));
   }
 }
 
-void MoveOp::finish() {
+void ExchangeTask::finish() {
   for (const TransferPtr& transfer : transfers_) transfer->wait();
   transfers_.clear();
   for (const Move& move : recvs_) {
-    if (move.place.defined()) move.place.copy_(move.tensor);
+    if (move.target.defined()) move.target.copy_(move.tensor);
   }
 }
 
-ReduceOp::ReduceOp(Transport& channel, uint64_t tag, ReduceParts parts)
-    : channel_(channel),
+ReduceOp::ReduceOp(Transport& transport, uint64_t tag, ReduceBuffers parts)
+    : transport_(transport),
       tag_(tag),
       parts_(std::move(parts)),
       arriving_(static_cast<size_t>(segments(parts_.result))) {}
 
 void ReduceOp::start() {
-  for (int64_t i = 0; i < segments_ahead; ++i) post(i);
+  for (int64_t i = 0; i < segments_in_flight; ++i) post(i);
   for (size_t r = 0; r < parts_.others.size(); ++r) {
     if (r == parts_.me) continue;
     const uint64_t tag = mix(tag_, results_purpose);
     for (int64_t i = 0; i < segments(parts_.others[r]); ++i) {
-      const at::Tensor place = segment(parts_.others[r], i);
-      transfers_.push_back(channel_.recv(parts_.ranks[r], mix(tag, place.nbytes()),
-                                         place.mutable_data_ptr(), place.nbytes()));
+      const at::Tensor target = segment(parts_.others[r], i);
+      transfers_.push_back(transport_.recv(parts_.ranks[r], mix(tag, target.nbytes()),
+                                           target.mutable_data_ptr(), target.nbytes()));
     }
   }
   for (size_t next = 1; next < parts_.ranks.size(); ++next) {
@@ -115,7 +116,7 @@ void ReduceOp::start() {
 void ReduceOp::finish() {
   for (int64_t i = 0; i < segments(parts_.result); ++i) {
     reduce(i);
-    post(i + segments_ahead);
+    post(i + segments_in_flight);
     if (parts_.others.empty()) continue;
     for (size_t r = 0; r < parts_.ranks.size(); ++r) {
       if (r != parts_.me) send(r, results_purpose, segment(parts_.result, i));
@@ -133,10 +134,10 @@ void ReduceOp::post(int64_t index) {
     list.push_back(nullptr);
     if (r == parts_.me) continue;
     list.back() =
-        channel_.recv(parts_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
-                      [this, r, index](const std::byte* data, size_t offset, size_t count) {
-                        add(r, index, data, offset, count);
-                      });
+        transport_.recv(parts_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
+                        [this, r, index](const std::byte* data, size_t offset, size_t count) {
+                          add(r, index, data, offset, count);
+                        });
   }
 }
 
@@ -161,7 +162,7 @@ void ReduceOp::add(size_t from, int64_t index, const std::byte* data, size_t off
   at::Tensor sum = piece(parts_.result);
   const at::Tensor theirs =
       at::from_blob(const_cast<std::byte*>(data), {int64_t(bytes) / size}, sum.options());
-  // The first two addends meet without a copy of the first where one of them is this rank's.
+  // The first reduction needs no copy if one of its two inputs is this rank's.
   const size_t first = parts_.me == 0 ? 1 : 0;
   if (from == first && parts_.me == 0) {
     combine(parts_.kind, sum, piece(parts_.addends[parts_.me]), theirs);
@@ -176,8 +177,8 @@ void ReduceOp::add(size_t from, int64_t index, const std::byte* data, size_t off
 
 void ReduceOp::send(size_t to, uint64_t purpose, const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes();
-  transfers_.push_back(channel_.send(parts_.ranks[to], mix(mix(tag_, purpose), bytes),
-                                     tensor.const_data_ptr(), bytes));
+  transfers_.push_back(transport_.send(parts_.ranks[to], mix(mix(tag_, purpose), bytes),
+                                       tensor.const_data_ptr(), bytes));
 }
 
 }  // namespace tessera::detail

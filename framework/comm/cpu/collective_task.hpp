@@ -11,21 +11,21 @@
 
 namespace tessera::detail {
 
-/// What one rank does of a collective, in two halves. Both run once, under InferenceMode.
+/// One rank's share of a collective, in two halves. Both run once, under InferenceMode.
 class CollectiveTask {
  public:
   virtual ~CollectiveTask() = default;
   /// Starts transfers; never blocks.
   virtual void start() = 0;
-  /// Ends the rest. Throws CommError as a channel does.
+  /// Runs the rest and waits for it. Throws CommError like a Transport.
   virtual void finish() = 0;
 };
 
-/// Tensors that go to other ranks and come from them.
-class MoveOp final : public CollectiveTask {
+/// Sends tensors to other ranks and receives tensors from them.
+class ExchangeTask final : public CollectiveTask {
  public:
-  MoveOp(Transport& channel, uint64_t tag) : channel_(channel), tag_(tag) {}
-  /// Empty tensors do not travel.
+  ExchangeTask(Transport& transport, uint64_t tag) : transport_(transport), tag_(tag) {}
+  /// Empty tensors are not sent.
   void send(int to, const at::Tensor& tensor);
   void recv(int from, const at::Tensor& tensor);
   void start() override;
@@ -35,33 +35,34 @@ class MoveOp final : public CollectiveTask {
   struct Move {
     int rank;
     at::Tensor tensor;  ///< contiguous
-    at::Tensor place;   ///< where a received tensor goes in the end, if elsewhere
+    at::Tensor target;  ///< final destination of a received tensor, if not `tensor`
   };
-  Transport& channel_;
+  Transport& transport_;
   uint64_t tag_;
   std::vector<Move> sends_, recvs_;
   std::vector<TransferPtr> transfers_;
 };
 
-/// What a ReduceOp reduces: flat contiguous tensors of one dtype, indexed by a rank's place among
-/// `ranks`.
-struct ReduceParts {
-  std::vector<int> ranks;  ///< that take part, ascending
-  size_t me = 0;           ///< place of this rank
+/// The input and output of a ReduceOp: flat contiguous tensors of one dtype, indexed by a rank's
+/// position in `ranks`.
+struct ReduceBuffers {
+  std::vector<int> ranks;  ///< participating ranks, ascending
+  size_t me = 0;           ///< position of this rank
   Reduce kind = Reduce::sum;
-  /// This rank's addends to the result of each rank.
+  /// This rank's input to the result of each rank.
   std::vector<at::Tensor> addends;
-  /// Where the result of this rank goes.
+  /// Receives the result of this rank.
   at::Tensor result;
-  /// Where the results of the others go, as they are sent to this rank; empty: they are not.
+  /// Receive the results of the other ranks; empty if those are not sent to this rank.
   std::vector<at::Tensor> others;
 };
 
-/// Reduces, for each rank, what all of them hold for it, in the order of the ranks: in segments, so
-/// that one travels while another is reduced, and each that is ready goes to the others.
+/// Reduce-scatters, or all-reduces if ReduceBuffers::others is set. Reduces in rank order, in
+/// segments, so that one is transferred while another is reduced; for an all-reduce each reduced
+/// segment is sent to the others at once.
 class ReduceOp final : public CollectiveTask {
  public:
-  ReduceOp(Transport& channel, uint64_t tag, ReduceParts parts);
+  ReduceOp(Transport& transport, uint64_t tag, ReduceBuffers parts);
   void start() override;
   void finish() override;
 
@@ -71,15 +72,16 @@ class ReduceOp final : public CollectiveTask {
   void add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes);
   void send(size_t to, uint64_t tag, const at::Tensor& tensor);
 
-  Transport& channel_;
+  Transport& transport_;
   uint64_t tag_;
-  ReduceParts parts_;
-  /// The addends to this rank's result, by segment and rank, read as they arrive.
+  ReduceBuffers parts_;
+  /// The other ranks' input to this rank's result, by segment and rank, reduced as it arrives.
   std::vector<std::vector<TransferPtr>> arriving_;
   std::vector<TransferPtr> transfers_;
 };
 
-/// Tensors of at most so many bytes are exchanged in one round, by all with all.
-constexpr size_t one_round_bytes = size_t{16} << 10;
+/// Maximum size of tensors that all ranks exchange in a single step, without a reduce-scatter
+/// first.
+constexpr size_t max_single_step_bytes = size_t{16} << 10;
 
 }  // namespace tessera::detail

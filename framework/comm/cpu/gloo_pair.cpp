@@ -17,11 +17,11 @@
 namespace tessera::detail {
 namespace {
 
-/// Of the pairs; above that of our own ends, so that it is a pair that connects.
+/// Address of the pairs; greater than our_address, so that it is the pair that connects.
 constexpr const char* pair_address = "127.0.0.2";
 constexpr const char* our_address = "127.0.0.1";
 
-/// What the system calls both ends of a connection.
+/// The socket addresses of both ends of a connection.
 struct Names {
   sockaddr_storage own{};
   sockaddr_storage other{};
@@ -40,7 +40,8 @@ bool same_name(const sockaddr_storage& a, const sockaddr_storage& b) {
   return a.ss_family == AF_INET && std::memcmp(&a, &b, sizeof(sockaddr_in)) == 0;
 }
 
-/// The descriptor of this process at the other end of a connection; negative if that is elsewhere.
+/// Returns this process's descriptor of the other end of a connection; negative if the other end is
+/// in another process.
 int other_end(const FileDescriptor& connection) {
   const Names here = names_of(connection.get());
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -51,7 +52,8 @@ int other_end(const FileDescriptor& connection) {
   return -1;
 }
 
-/// Connects a pair with this process; our end, invalid if it does not come.
+/// Connects a pair to this process. Returns our end, or an invalid descriptor if the pair did not
+/// connect.
 FileDescriptor connect_here(gloo::transport::Pair& pair) {
   int port = 0;
   std::string error;
@@ -63,7 +65,7 @@ FileDescriptor connect_here(gloo::transport::Pair& pair) {
   name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
   const auto* generic = reinterpret_cast<const sockaddr*>(&name);
   pair.connect(gloo::transport::tcp::Address(generic, sizeof name).bytes());
-  // It waits there already; whatever else has connected is none of this process.
+  // The pair has connected by now; any other connection is from another process.
   for (FileDescriptor accepted = accept_from(listener); accepted.valid();
        accepted = accept_from(listener)) {
     if (other_end(accepted) >= 0) return accepted;
@@ -85,7 +87,8 @@ void hand_over(gloo::transport::Context& context, int peer, gloo::transport::tcp
   const FileDescriptor here = connect_here(pair);
   const int descriptor = here.valid() ? other_end(here) : -1;
   auto* handler = dynamic_cast<gloo::transport::tcp::Handler*>(&pair);
-  // With the last descriptor of the pair's own connection goes that it was waited for.
+  // dup3() closes the last descriptor of the pair's own connection, which ends its registration
+  // with the device's epoll.
   if (descriptor < 0 || handler == nullptr || ::dup3(connection.get(), descriptor, O_CLOEXEC) < 0) {
     throw CommError("gloo", "its pairs take connections", "another version of Gloo",
                     "build with the libgloo-dev of Debian 12");

@@ -9,13 +9,13 @@
 
 namespace tessera::detail {
 
-/// A device of Gloo's whose pairs listen on loopback alone.
+/// Returns a Gloo device whose pairs listen on loopback only.
 std::shared_ptr<gloo::transport::tcp::Device> gloo_device();
 
-/// Makes a pair of Gloo's that goes on over a connection which is there already. By itself a pair
-/// takes the first that connects to its port for its peer, whoever that is, and ends the process by
-/// what it cannot read. So it connects with this process alone, where nobody is told of it, and its
-/// end is replaced. Throws CommError.
+/// Creates a Gloo pair that uses an existing connection. A pair by itself accepts whoever first
+/// connects to its port as its peer, and ends the process on invalid input. So the pair connects to
+/// this process, on a port that nobody else is told, and its socket is then replaced by
+/// `connection`. Throws CommError.
 void hand_over(gloo::transport::Context& context, int peer, gloo::transport::tcp::Device& device,
                const FileDescriptor& connection);
 

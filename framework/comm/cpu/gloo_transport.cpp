@@ -16,13 +16,14 @@
 namespace tessera::detail {
 namespace {
 
-/// Gloo ends a wait after a while, and all connections with it. Who is alive is not its to judge.
-constexpr std::chrono::hours gloo_patience{24 * 365};
+/// A timeout in Gloo closes all connections, so it must never expire: the coordination decides
+/// which ranks are alive.
+constexpr std::chrono::hours gloo_timeout{24 * 365};
 
 using Buffer = gloo::transport::UnboundBuffer;
 using BufferPtr = std::unique_ptr<Buffer>;
 
-/// The transfers under way, to be woken by an abort.
+/// The transfers in progress, which an abort wakes.
 class Pending {
  public:
   void add(Buffer* buffer) {
@@ -34,7 +35,7 @@ class Pending {
     const std::lock_guard<std::mutex> lock(mutex_);
     buffers_.erase(buffer);
   }
-  /// Whether this is the first reason.
+  /// Returns whether this is the first reason.
   bool abort(const std::string& reason) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!reason_.empty()) return false;
@@ -53,7 +54,7 @@ class Pending {
 
  private:
   void check() const {
-    if (!reason_.empty()) throw CommError("gloo", "the channel was aborted", reason_, "");
+    if (!reason_.empty()) throw CommError("gloo", "the transport was aborted", reason_, "");
   }
 
   std::mutex mutex_;
@@ -61,7 +62,7 @@ class Pending {
   std::string reason_;
 };
 
-/// Memory for messages that are read and dropped, used again while it is warm.
+/// Reuses memory for messages that are read once, while it is still in the cache.
 class Scratch {
  public:
   using Memory = std::unique_ptr<std::byte[]>;
@@ -99,7 +100,7 @@ class GlooTransfer : public Transfer {
     bool arrived = false;
     std::string what = "aborted";
     try {
-      arrived = sends_ ? buffer_->waitSend(gloo_patience) : buffer_->waitRecv(gloo_patience);
+      arrived = sends_ ? buffer_->waitSend(gloo_timeout) : buffer_->waitRecv(gloo_timeout);
     } catch (const std::exception& error) {
       what = error.what();
     }
@@ -158,7 +159,7 @@ class GlooTransport final : public Transport {
       if (peer == rank_) continue;
       hand_over(*context_, peer, *device_, peers[static_cast<size_t>(peer)]);
     }
-    // Nobody may leave while others still connect to it.
+    // No rank may leave while others still connect to it.
     options.gather("connected");
   }
   ~GlooTransport() override {
@@ -224,7 +225,7 @@ class GlooTransport final : public Transport {
   std::shared_ptr<gloo::transport::Context> context_;
 };
 
-/// libtorch_cpu holds a Gloo of its own, of another version: run by mistake, it crashes.
+/// libtorch_cpu contains another version of Gloo, which crashes if its symbols are used by mistake.
 void check_library() {
   Dl_info info{};
   const auto function = &gloo::transport::tcp::CreateDevice;

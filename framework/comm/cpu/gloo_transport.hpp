@@ -16,17 +16,17 @@ struct GlooOptions {
   int size = 1;
   /// The address or host name by which the other ranks reach this process.
   std::string address = "127.0.0.1";
-  /// What every process of the job proves that it knows before Gloo hears from it; empty: what the
-  /// ranks agree on by `gather`.
+  /// Secret that every process must prove to know before its connection is given to Gloo; empty: a
+  /// secret that the ranks exchange through `gather`.
   std::string secret = {};
   /// How long to wait for each connection.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
-  /// The texts of all ranks, by rank, from that of this one. Called twice.
+  /// Takes this rank's text and returns the texts of all ranks, by rank. Called twice.
   std::function<std::vector<std::string>(const std::string& text)> gather;
 };
 
-/// Connects every pair of ranks over TCP. Collective. Throws CommError where a connection cannot be
-/// made, where another library's Gloo would run instead of libgloo, and in a build without Gloo.
+/// Connects every pair of ranks over TCP. Collective. Throws CommError if a connection fails, if
+/// the Gloo in another library would run instead of libgloo, and in a build without Gloo.
 std::unique_ptr<Transport> gloo_transport(const GlooOptions& options);
 
 }  // namespace tessera::detail

@@ -13,7 +13,7 @@
 namespace tessera::detail {
 namespace {
 
-/// The ranks of a group, and which one is here.
+/// The ranks of a group, and the position of this one.
 struct Ranks {
   explicit Ranks(const Group& group, int me) : list(group.owner) {
     std::sort(list.begin(), list.end());
@@ -34,13 +34,13 @@ std::vector<int64_t> members_of(const Group& group, int rank) {
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.contiguous().view(-1); }
 
-/// The intervals `pieces` of the members, cut out of `whole` and laid one behind the other.
-at::Tensor cut(const at::Tensor& whole, int64_t axis, const std::vector<Interval>& pieces,
-               const std::vector<int64_t>& members) {
+/// Returns the members' intervals `pieces` of `tensor`, flattened and concatenated.
+at::Tensor flat_pieces(const at::Tensor& tensor, int64_t axis, const std::vector<Interval>& pieces,
+                       const std::vector<int64_t>& members) {
   std::vector<at::Tensor> list;
   for (int64_t m : members) {
     const Interval piece = pieces[static_cast<size_t>(m)];
-    list.push_back(flat(whole.narrow(axis, piece.lo, piece.size())));
+    list.push_back(flat(tensor.narrow(axis, piece.lo, piece.size())));
   }
   return list.size() == 1 ? list[0] : at::cat(list);
 }
@@ -49,16 +49,16 @@ enum class TagKind : uint64_t { reduce, gather, scatter, exchange };
 
 class P2pEngine final : public Engine {
  public:
-  explicit P2pEngine(std::unique_ptr<Transport> channel)
-      : queue_(std::make_shared<CollectiveQueue>(std::move(channel))),
+  explicit P2pEngine(std::unique_ptr<Transport> transport)
+      : queue_(std::make_shared<CollectiveQueue>(std::move(transport))),
         local_(local_communicator()) {
     queue_->open();
   }
   ~P2pEngine() override { queue_->close(); }
 
-  std::string name() const override { return channel().name(); }
-  int rank() const override { return channel().rank(); }
-  int size() const override { return channel().size(); }
+  std::string name() const override { return transport().name(); }
+  int rank() const override { return transport().rank(); }
+  int size() const override { return transport().size(); }
 
   void set_call(uint64_t call) override {
     call_ = call;
@@ -77,24 +77,24 @@ class P2pEngine final : public Engine {
   void abort(const std::string& reason) override { queue_->abort(reason); }
 
  private:
-  Transport& channel() const { return queue_->channel(); }
+  Transport& transport() const { return queue_->transport(); }
 
-  /// Another one for every collective, and the same on all ranks that take part.
+  /// Returns a tag that differs between collectives and is equal on all participating ranks.
   uint64_t next_tag(TagKind kind, const Ranks& ranks) {
-    uint64_t who = mix(call_, static_cast<uint64_t>(kind));
-    for (int r : ranks.list) who = mix(who, static_cast<uint64_t>(r));
-    return mix(who, counts_[who]++);
+    uint64_t key = mix(call_, static_cast<uint64_t>(kind));
+    for (int r : ranks.list) key = mix(key, static_cast<uint64_t>(r));
+    return mix(key, counts_[key]++);
   }
 
-  std::unique_ptr<MoveOp> make_move(TagKind kind, const Ranks& ranks) {
-    return std::make_unique<MoveOp>(channel(), next_tag(kind, ranks));
+  std::unique_ptr<ExchangeTask> make_move(TagKind kind, const Ranks& ranks) {
+    return std::make_unique<ExchangeTask>(transport(), next_tag(kind, ranks));
   }
 
-  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, ReduceParts parts, bool brief) {
+  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, ReduceBuffers parts, bool brief) {
     parts.ranks = ranks.list;
     parts.me = ranks.mine;
     const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(parts.kind));
-    return queue_->push(std::make_unique<ReduceOp>(channel(), tag, std::move(parts)), brief);
+    return queue_->push(std::make_unique<ReduceOp>(transport(), tag, std::move(parts)), brief);
   }
 
   std::shared_ptr<CollectiveQueue> queue_;
@@ -116,15 +116,15 @@ WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind, const std::vector
   }
   out = memory_.make(mine.sizes().vec(), mine.options());
   const at::Tensor from = flat(mine), to = out.view(-1);
-  ReduceParts reduce;
+  ReduceBuffers reduce;
   reduce.kind = kind;
-  const bool brief = mine.nbytes() <= one_round_bytes;
+  const bool brief = mine.nbytes() <= max_single_step_bytes;
   const int64_t count = static_cast<int64_t>(ranks.list.size());
   for (int64_t r = 0; r < count; ++r) {
-    const Interval chunk =
+    const Interval share =
         brief ? Interval{0, from.numel()} : shard_interval(from.numel(), count, r);
-    reduce.addends.push_back(from.narrow(0, chunk.lo, chunk.size()));
-    if (!brief) reduce.others.push_back(to.narrow(0, chunk.lo, chunk.size()));
+    reduce.addends.push_back(from.narrow(0, share.lo, share.size()));
+    if (!brief) reduce.others.push_back(to.narrow(0, share.lo, share.size()));
   }
   reduce.result = brief ? to : reduce.others[ranks.mine];
   return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
@@ -139,7 +139,7 @@ WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis, const std::vecto
   shape[static_cast<size_t>(axis)] = 0;
   for (int64_t count : counts) shape[static_cast<size_t>(axis)] += count;
   out = memory_.make(shape, parts[0].options());
-  std::unique_ptr<MoveOp> op = make_move(TagKind::gather, ranks);
+  std::unique_ptr<ExchangeTask> op = make_move(TagKind::gather, ranks);
   int64_t offset = 0;
   size_t local = 0;
   for (int64_t m = 0; m < group.size(); ++m) {
@@ -157,7 +157,7 @@ WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis, const std::vecto
       if (r != rank()) op->send(r, part);
     }
   }
-  return queue_->push(std::move(op), out.nbytes() <= one_round_bytes);
+  return queue_->push(std::move(op), out.nbytes() <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
@@ -168,10 +168,10 @@ WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
   if (group.is_local()) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
   const Ranks ranks(group, rank());
   const at::Tensor whole = reduce_all(kind, parts);
-  ReduceParts reduce;
+  ReduceBuffers reduce;
   reduce.kind = kind;
   for (int r : ranks.list) {
-    reduce.addends.push_back(cut(whole, axis, pieces, members_of(group, r)));
+    reduce.addends.push_back(flat_pieces(whole, axis, pieces, members_of(group, r)));
   }
   reduce.result = memory_.make(reduce.addends[ranks.mine].sizes().vec(), whole.options());
   out.clear();
@@ -182,14 +182,15 @@ WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
     out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
     offset += numel(shape);
   }
-  return push_reduce(TagKind::scatter, ranks, std::move(reduce), whole.nbytes() <= one_round_bytes);
+  return push_reduce(TagKind::scatter, ranks, std::move(reduce),
+                     whole.nbytes() <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                               std::vector<std::vector<at::Tensor>>& recv) {
   queue_->check();
   const Ranks ranks(group, rank());
-  std::unique_ptr<MoveOp> op;
+  std::unique_ptr<ExchangeTask> op;
   if (!group.is_local()) op = make_move(TagKind::exchange, ranks);
   size_t bytes = 0;
   for (size_t i = 0; i < group.local.size(); ++i) {
@@ -215,13 +216,13 @@ WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<
       }
     }
   }
-  return op ? queue_->push(std::move(op), bytes <= one_round_bytes) : nullptr;
+  return op ? queue_->push(std::move(op), bytes <= max_single_step_bytes) : nullptr;
 }
 
 }  // namespace
 
-std::shared_ptr<Engine> channel_engine(std::unique_ptr<Transport> channel) {
-  return std::make_shared<P2pEngine>(std::move(channel));
+std::shared_ptr<Engine> make_p2p_engine(std::unique_ptr<Transport> transport) {
+  return std::make_shared<P2pEngine>(std::move(transport));
 }
 
 }  // namespace tessera::detail

@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-/// An engine whose ranks exchange CPU tensors over `channel`, all with all: members of one rank are
-/// joined first. Sums are the same bits on every rank.
-std::shared_ptr<Engine> channel_engine(std::unique_ptr<Transport> channel);
+/// Returns an engine that exchanges CPU tensors over `transport`, each rank with all others, after
+/// joining the members of each rank. Sums are bitwise equal on every rank.
+std::shared_ptr<Engine> make_p2p_engine(std::unique_ptr<Transport> transport);
 
 }  // namespace tessera::detail

@@ -21,37 +21,37 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 using Time = steady_clock::time_point;
 
-/// What a connection may take to prove that it is of this run.
-constexpr auto stranger_time = 5s;
-/// Connections that have not; the oldest makes room.
-constexpr size_t max_strangers = 128;
+/// Deadline for a connection to prove that it belongs to this run.
+constexpr auto proof_timeout = 5s;
+/// Maximum number of connections without a proof; beyond it the oldest is closed.
+constexpr size_t max_unproven = 128;
 
-/// Where a rank listens, and what it drew at random.
-struct Place {
+/// The address at which a rank listens, and its nonce.
+struct Endpoint {
   std::string address;
   int port = 0;
   std::string nonce;
 };
 
-std::string place_text(const Place& place) {
+std::string endpoint_text(const Endpoint& endpoint) {
   BodyWriter body;
-  return body.text(place.address)
-      .number(static_cast<uint64_t>(place.port))
-      .text(place.nonce)
+  return body.text(endpoint.address)
+      .number(static_cast<uint64_t>(endpoint.port))
+      .text(endpoint.nonce)
       .bytes();
 }
 
-Place read_place(const std::string& text) {
+Endpoint read_endpoint(const std::string& text) {
   BodyReader body(text);
-  Place place;
-  place.address = body.text();
-  place.port = static_cast<int>(body.number());
-  place.nonce = body.text();
+  Endpoint endpoint;
+  endpoint.address = body.text();
+  endpoint.port = static_cast<int>(body.number());
+  endpoint.nonce = body.text();
   body.finish();
-  return place;
+  return endpoint;
 }
 
-/// The two ends of a connection: the lower rank listens. Each proves by the other's nonce.
+/// The two ends of a connection, of which the lower rank listens. Each proof covers both nonces.
 struct Ends {
   int low = 0;
   int high = 0;
@@ -66,8 +66,8 @@ struct Ends {
 constexpr const char* high_side = "high";
 constexpr const char* low_side = "low";
 
-/// One that has connected and may be anybody.
-struct Stranger {
+/// An untrusted connection.
+struct UnprovenPeer {
   FrameSocket socket;
   Time deadline;
   Ends ends = {};
@@ -79,24 +79,24 @@ struct Stranger {
                   "check addresses and firewall between these hosts");
 }
 
-/// The side of the lower rank: waits for all the higher ones.
-class Door {
+/// The side of the lower rank: waits for all higher ranks.
+class PeerAcceptor {
  public:
-  Door(const GlooOptions& options, FileDescriptor listener, std::string secret)
+  PeerAcceptor(const GlooOptions& options, FileDescriptor listener, std::string secret)
       : options_(options),
         listener_(std::move(listener)),
         secret_(std::move(secret)),
         peers_(static_cast<size_t>(options.size)) {}
 
-  std::vector<FileDescriptor> take_all() {
+  std::vector<FileDescriptor> accept_all() {
     const Time end = steady_clock::now() + options_.timeout;
     int missing = options_.size - 1 - options_.rank;
     while (missing > 0) {
       if (steady_clock::now() >= end) fail(options_, first_missing(), "it did not come");
       wait(end);
-      for (auto each = strangers_.begin(); each != strangers_.end();) {
+      for (auto each = unproven_.begin(); each != unproven_.end();) {
         const bool stays = serve(*each, missing);
-        each = stays ? std::next(each) : strangers_.erase(each);
+        each = stays ? std::next(each) : unproven_.erase(each);
       }
     }
     return std::move(peers_);
@@ -111,61 +111,61 @@ class Door {
 
   void wait(Time end) {
     std::vector<pollfd> entries = {{listener_.get(), POLLIN, 0}};
-    for (const Stranger& each : strangers_) {
+    for (const UnprovenPeer& each : unproven_) {
       entries.push_back({each.socket.descriptor(), POLLIN, 0});
       end = std::min(end, each.deadline);
     }
     ::poll(entries.data(), entries.size(), poll_time(end));
     for (FileDescriptor accepted = accept_from(listener_); accepted.valid();
          accepted = accept_from(listener_)) {
-      if (strangers_.size() >= max_strangers) strangers_.pop_front();
-      strangers_.push_back(
-          {FrameSocket(std::move(accepted), max_hello_bytes), steady_clock::now() + stranger_time});
+      if (unproven_.size() >= max_unproven) unproven_.pop_front();
+      unproven_.push_back(
+          {FrameSocket(std::move(accepted), max_hello_bytes), steady_clock::now() + proof_timeout});
     }
-    // Most likely out of descriptors: the next try would fail at once, too.
+    // Most likely out of file descriptors: retrying at once would fail, too.
     if (errno != EAGAIN) std::this_thread::sleep_for(50ms);
   }
 
-  /// Whether it may go on: not one that has closed, took too long or has said anything wrong, nor
-  /// one that is let in.
-  bool serve(Stranger& stranger, int& missing) {
-    const bool open = stranger.socket.receive();
+  /// Reads from a connection. Returns false if it is to be removed: closed, too slow, invalid, or
+  /// admitted.
+  bool serve(UnprovenPeer& peer, int& missing) {
+    const bool open = peer.socket.receive();
     try {
-      while (const std::optional<Frame> frame = stranger.socket.next()) {
-        if (!stranger.greeted && frame->type == FrameType::hello) {
-          greet(stranger, frame->body);
+      while (const std::optional<Frame> frame = peer.socket.next()) {
+        if (!peer.greeted && frame->type == FrameType::hello) {
+          greet(peer, frame->body);
           continue;
         }
-        if (stranger.greeted && frame->type == FrameType::proof) missing -= admit(stranger, *frame);
+        if (peer.greeted && frame->type == FrameType::proof) missing -= admit(peer, *frame);
         return false;
       }
     } catch (const BadFrame&) {
       return false;
     }
-    return open && steady_clock::now() < stranger.deadline;
+    return open && steady_clock::now() < peer.deadline;
   }
 
-  void greet(Stranger& stranger, const std::string& hello) const {
+  void greet(UnprovenPeer& peer, const std::string& hello) const {
     BodyReader body(hello);
     const uint64_t rank = body.number();
-    stranger.ends = {options_.rank, 0, body.text(), random_nonce()};
+    peer.ends = {options_.rank, 0, body.text(), random_nonce()};
     body.finish();
     if (rank <= static_cast<uint64_t>(options_.rank) ||
         rank >= static_cast<uint64_t>(options_.size)) {
       throw BadFrame("a rank that does not come here");
     }
-    stranger.ends.high = static_cast<int>(rank);
-    stranger.greeted = true;
-    stranger.socket.send(FrameType::challenge, stranger.ends.low_nonce);
+    peer.ends.high = static_cast<int>(rank);
+    peer.greeted = true;
+    peer.socket.send(FrameType::challenge, peer.ends.low_nonce);
   }
 
-  /// How many of the missing are there now.
-  int admit(Stranger& stranger, const Frame& proof) {
-    const Ends& ends = stranger.ends;
-    FileDescriptor& place = peers_[static_cast<size_t>(ends.high)];
-    if (place.valid() || !same_secret(proof.body, ends.proof(secret_, high_side))) return 0;
-    stranger.socket.send(FrameType::accepted, ends.proof(secret_, low_side));
-    place = stranger.socket.release();
+  /// Returns 1 if the proof is valid and its rank is now connected, else 0.
+  int admit(UnprovenPeer& peer, const Frame& proof) {
+    const Ends& ends = peer.ends;
+    FileDescriptor& slot = peers_[static_cast<size_t>(ends.high)];
+    if (slot.valid() || !same_secret(proof.body, ends.proof(secret_, high_side))) return 0;
+    peer.socket.send(FrameType::accepted, ends.proof(secret_, low_side));
+    slot = peer.socket.release();
     return 1;
   }
 
@@ -173,10 +173,10 @@ class Door {
   FileDescriptor listener_;
   std::string secret_;
   std::vector<FileDescriptor> peers_;
-  std::list<Stranger> strangers_;
+  std::list<UnprovenPeer> unproven_;
 };
 
-/// The next frame of this type; nothing where something else comes.
+/// Returns the body of the next frame; nothing if it has another type, or none arrives.
 std::optional<std::string> await(FrameSocket& socket, FrameType type, Time end) {
   while (steady_clock::now() < end) {
     pollfd entry{socket.descriptor(), POLLIN, 0};
@@ -191,13 +191,13 @@ std::optional<std::string> await(FrameSocket& socket, FrameType type, Time end) 
   return std::nullopt;
 }
 
-/// The side of the higher rank.
-FileDescriptor connect_down(const GlooOptions& options, int peer, const Place& place,
+/// The side of the higher rank: connects to a lower one.
+FileDescriptor connect_down(const GlooOptions& options, int peer, const Endpoint& endpoint,
                             const std::string& secret) {
   const Time end = steady_clock::now() + options.timeout;
-  const std::string address = address_text(place.address, place.port);
+  const std::string address = address_text(endpoint.address, endpoint.port);
   std::string error = "no answer";
-  FileDescriptor connection = connect_to(place.address, place.port, end, error);
+  FileDescriptor connection = connect_to(endpoint.address, endpoint.port, end, error);
   if (!connection.valid()) fail(options, peer, str(error, " at ", address));
   FrameSocket socket(std::move(connection), max_hello_bytes);
   Ends ends{peer, options.rank, random_nonce()};
@@ -212,7 +212,7 @@ FileDescriptor connect_down(const GlooOptions& options, int peer, const Place& p
       if (proof && same_secret(*proof, ends.proof(secret, low_side))) return socket.release();
     }
   } catch (const BadFrame&) {
-    // Something else listens there.
+    // Another program listens there.
   }
   fail(options, peer, str("no proof from ", address, " that it is of this run"));
 }
@@ -220,23 +220,24 @@ FileDescriptor connect_down(const GlooOptions& options, int peer, const Place& p
 }  // namespace
 
 std::vector<FileDescriptor> connect_peers(const GlooOptions& options) {
-  Place mine{options.address, 0, random_nonce()};
+  Endpoint mine{options.address, 0, random_nonce()};
   std::string error;
   FileDescriptor listener = listen_at(options.address, mine.port, error);
   if (!listener.valid()) {
     throw CommError("gloo", "this process listens at " + options.address, error,
                     "pass an address of this host that the others reach");
   }
-  std::vector<Place> places;
-  for (const std::string& text : options.gather(place_text(mine))) {
-    places.push_back(read_place(text));
+  std::vector<Endpoint> endpoints;
+  for (const std::string& text : options.gather(endpoint_text(mine))) {
+    endpoints.push_back(read_endpoint(text));
   }
-  const std::string secret = options.secret.empty() ? places.at(0).nonce : options.secret;
+  const std::string secret = options.secret.empty() ? endpoints.at(0).nonce : options.secret;
   std::vector<FileDescriptor> down;
   for (int peer = 0; peer < options.rank; ++peer) {
-    down.push_back(connect_down(options, peer, places.at(static_cast<size_t>(peer)), secret));
+    down.push_back(connect_down(options, peer, endpoints.at(static_cast<size_t>(peer)), secret));
   }
-  std::vector<FileDescriptor> peers = Door(options, std::move(listener), secret).take_all();
+  std::vector<FileDescriptor> peers =
+      PeerAcceptor(options, std::move(listener), secret).accept_all();
   std::move(down.begin(), down.end(), peers.begin());
   return peers;
 }

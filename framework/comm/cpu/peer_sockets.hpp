@@ -7,10 +7,10 @@
 
 namespace tessera::detail {
 
-/// A connection to every other rank, by rank, over which each side has proved to the other that it
-/// is of this run. Whatever else connects meanwhile is turned away, and waited for by nobody;
-/// nobody listens any more once all are there. Not blocking, and nothing was read beyond the
-/// proofs. Collective. Throws CommError naming the rank that does not come or cannot be reached.
+/// Connects to every other rank; returns the sockets, by rank, on which both sides have proved that
+/// they belong to this run. Any other connection is rejected without delaying the ranks; all
+/// listeners are closed at the end. The sockets are non-blocking, and nothing was read beyond the
+/// proofs. Collective. Throws CommError naming the rank that does not connect or cannot be reached.
 std::vector<FileDescriptor> connect_peers(const GlooOptions& options);
 
 }  // namespace tessera::detail

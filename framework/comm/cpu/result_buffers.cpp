@@ -9,9 +9,9 @@
 namespace tessera::detail {
 namespace {
 
-/// Less comes from the allocator's own store.
-constexpr size_t least_bytes = size_t{1} << 18;
-/// Of all blocks kept; a result beyond it comes from the allocator, too.
+/// Smaller results come from ATen's allocator, which keeps small blocks itself.
+constexpr size_t min_bytes = size_t{1} << 18;
+/// Maximum size of all blocks; results beyond it come from ATen's allocator, too.
 constexpr size_t max_bytes = size_t{256} << 20;
 constexpr size_t alignment = 64;
 
@@ -19,12 +19,12 @@ constexpr size_t alignment = 64;
 
 at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& options) {
   const size_t bytes = static_cast<size_t>(numel(shape)) * options.dtype().itemsize();
-  if (bytes < least_bytes) return at::empty(shape, options);
+  if (bytes < min_bytes) return at::empty(shape, options);
   const auto is_free = [](const Block& block) { return block.memory.use_count() == 1; };
-  auto place = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+  auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.bytes == bytes && is_free(block);
   });
-  if (place == blocks_.end()) {
+  if (found == blocks_.end()) {
     while (kept_bytes_ + bytes > max_bytes) {
       const auto unused = std::find_if(blocks_.begin(), blocks_.end(), is_free);
       if (unused == blocks_.end()) return at::empty(shape, options);
@@ -35,10 +35,10 @@ at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& opti
     if (!memory) throw std::bad_alloc();
     blocks_.push_back({std::shared_ptr<void>(memory, std::free), bytes});
     kept_bytes_ += bytes;
-    place = blocks_.end() - 1;
+    found = blocks_.end() - 1;
   }
   return at::from_blob(
-      place->memory.get(), shape, [held = place->memory](void*) {}, options);
+      found->memory.get(), shape, [held = found->memory](void*) {}, options);
 }
 
 }  // namespace tessera::detail

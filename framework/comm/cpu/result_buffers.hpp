@@ -9,12 +9,12 @@
 
 namespace tessera::detail {
 
-/// Memory of large results, used again once nobody holds it: a page that is touched for the first
-/// time costs more than to fill it over a network. Keeps 256 MiB at most: the oldest unused blocks
-/// go for others. For one thread.
+/// Reuses the memory of large results that nobody holds any more, since touching a page for the
+/// first time costs more than filling it over a network. Keeps at most 256 MiB, and frees the
+/// oldest unused blocks for new ones. Not thread-safe.
 class ResultBuffers {
  public:
-  /// A contiguous tensor of any content.
+  /// Returns an uninitialized contiguous tensor.
   at::Tensor make(const Shape& shape, const at::TensorOptions& options);
 
  private:

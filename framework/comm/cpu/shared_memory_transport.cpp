@@ -18,16 +18,16 @@ namespace tessera::detail {
 namespace {
 
 constexpr size_t unit = SharedRing::unit;
-/// All rings of a rank together.
+/// Size of all rings of a rank together.
 constexpr size_t segment_bytes = size_t{2} << 20;
-constexpr size_t least_ring_bytes = size_t{128} << 10;
-/// Looks for news that many times before it sleeps: the other rank may need this processor.
-constexpr int looks = 20;
-constexpr std::chrono::milliseconds nap{100};
+constexpr size_t min_ring_bytes = size_t{128} << 10;
+/// Polls before a waiting thread sleeps: the other rank may need this processor.
+constexpr int max_spins = 20;
+constexpr std::chrono::milliseconds max_sleep{100};
 
 size_t ring_bytes_for(int ranks) {
   const size_t share = segment_bytes / static_cast<size_t>(std::max(1, ranks - 1));
-  return std::max(least_ring_bytes, share / unit * unit);
+  return std::max(min_ring_bytes, share / unit * unit);
 }
 
 class SharedMemoryTransport final : public Transport {
@@ -88,7 +88,7 @@ class SharedMemoryTransport final : public Transport {
 
   int rank_;
   std::unique_ptr<ShmSegment> segment_;
-  std::vector<std::unique_ptr<ShmPeer>> neighbours_;  ///< by rank; null for others
+  std::vector<std::unique_ptr<ShmPeer>> neighbours_;  ///< by rank; null if no memory is shared
   std::unique_ptr<Transport> other_;
   mutable std::mutex mutex_;
   std::mutex reason_mutex_;
@@ -99,15 +99,15 @@ class SharedMemoryTransport final : public Transport {
 
 class SharedMemoryTransport::SharedTransfer final : public Transfer {
  public:
-  SharedTransfer(SharedMemoryTransport& channel, int peer, PostPtr post)
-      : channel_(channel), peer_(peer), post_(std::move(post)) {}
+  SharedTransfer(SharedMemoryTransport& transport, int peer, PostPtr post)
+      : transport_(transport), peer_(peer), post_(std::move(post)) {}
   ~SharedTransfer() override {
-    if (!post_->done && !channel_.drop(peer_, post_)) channel_.abort("a message was cut off");
+    if (!post_->done && !transport_.drop(peer_, post_)) transport_.abort("a message was cut off");
   }
-  void wait() override { channel_.wait(peer_, *post_); }
+  void wait() override { transport_.wait(peer_, *post_); }
 
  private:
-  SharedMemoryTransport& channel_;
+  SharedMemoryTransport& transport_;
   int peer_;
   PostPtr post_;
 };
@@ -144,7 +144,7 @@ TransferPtr SharedMemoryTransport::post(int peer, const PostPtr& post, bool send
   const std::lock_guard<std::mutex> lock(mutex_);
   if (sends) {
     neighbour(peer)->add_send(post);
-    // What it completes may be another thread's.
+    // A completed message may be one that another thread waits for.
     if (neighbour(peer)->move() && waiters_ > 0) segment_->ring_bell();
   } else {
     neighbour(peer)->add_recv(post);
@@ -157,7 +157,7 @@ void SharedMemoryTransport::move_all() {
   for (const auto& neighbour : neighbours_) {
     if (neighbour) completed = neighbour->move() || completed;
   }
-  // It may be another thread's.
+  // A completed message may be one that another thread waits for.
   if (completed && waiters_ > 1) segment_->ring_bell();
 }
 
@@ -167,7 +167,7 @@ void SharedMemoryTransport::wait(int peer, Post& post) {
     ~Waiting() { --count_; }
     std::atomic<int>& count_;
   } waiting(waiters_);
-  int look = 0;
+  int spins = 0;
   while (true) {
     const uint32_t seen = segment_->bell();
     bool gone = false;
@@ -182,20 +182,20 @@ void SharedMemoryTransport::wait(int peer, Post& post) {
     if (post.done) return;
     check();
     if (gone) fail(peer, "it left");
-    if (++look < looks) {
+    if (++spins < max_spins) {
       sched_yield();
       continue;
     }
-    segment_->sleep(seen, nap);
+    segment_->sleep(seen, max_sleep);
     if (segment_->bell() == seen && neighbour(peer)->dead()) fail(peer, "its process ended");
-    look = 0;
+    spins = 0;
   }
 }
 
 void SharedMemoryTransport::check() {
   if (!aborted_) return;
   const std::lock_guard<std::mutex> lock(reason_mutex_);
-  throw CommError("shared memory", "the channel was aborted", reason_, "");
+  throw CommError("shared memory", "the transport was aborted", reason_, "");
 }
 
 void SharedMemoryTransport::fail(int peer, const std::string& what) {
@@ -203,7 +203,7 @@ void SharedMemoryTransport::fail(int peer, const std::string& what) {
   throw CommError("shared memory", str("the connection to rank ", peer, " stays open"), what, "");
 }
 
-/// What a rank tells the others of its segment.
+/// The access to a rank's segment, as sent to the other ranks.
 struct Offer {
   pid_t process = 0;
   int descriptor = -1;
@@ -226,7 +226,7 @@ uint64_t random_cookie() {
   return uint64_t{device()} << 32 | device();
 }
 
-/// Null where the rank's memory cannot be reached.
+/// Opens a rank's segment; returns null if it cannot be opened.
 std::unique_ptr<ShmSegment> open_segment(const Offer& offer, int ranks) {
   if (offer.descriptor < 0) return nullptr;
   try {
@@ -248,7 +248,7 @@ std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& op
     segment = std::make_unique<ShmSegment>(options.size, ring_bytes_for(options.size), mine.cookie);
     mine.descriptor = segment->descriptor();
   } catch (const std::exception&) {
-    // Then all messages of this rank go the other way.
+    // All messages of this rank then use the other transport.
   }
   const std::vector<std::string> offers = options.gather(to_text(mine));
   std::vector<std::unique_ptr<ShmSegment>> theirs(size);

@@ -13,16 +13,16 @@ namespace tessera::detail {
 struct SharedMemoryOptions {
   int rank = 0;
   int size = 1;
-  /// The texts of all ranks, by rank, from that of this one. Called several times.
+  /// Takes this rank's text and returns the texts of all ranks, by rank. Called several times.
   std::function<std::vector<std::string>(const std::string& text)> gather;
-  /// Makes the channel to ranks that share no memory with this one; called on every rank if there
-  /// are any such two.
+  /// Creates the transport between ranks that share no memory; called on every rank if any two
+  /// ranks share none.
   std::function<std::unique_ptr<Transport>()> other;
 };
 
-/// Exchanges messages with ranks of this host through memory that both map, and with others through
-/// `other`. Ranks share memory where both can open each other's: on one host, in one container, of
-/// one user. Collective. A killed process leaves nothing behind.
+/// Returns a transport through shared memory between ranks of this host, and through `other`
+/// between all other ranks. Two ranks share memory if each can open the other's: on one host, in
+/// one container, of one user. Collective. A killed process leaves nothing behind.
 std::unique_ptr<Transport> shared_memory_transport(const SharedMemoryOptions& options);
 
 }  // namespace tessera::detail

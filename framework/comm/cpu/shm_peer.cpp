@@ -9,14 +9,14 @@
 namespace tessera::detail {
 namespace {
 
-/// What is copied before the other side is told, which then works beside this one.
+/// Bytes copied before the other side is notified, so that both sides work in parallel.
 constexpr size_t piece_bytes = size_t{64} << 10;
 
 size_t padded(size_t bytes) {
   return (bytes + SharedRing::unit - 1) / SharedRing::unit * SharedRing::unit;
 }
 
-/// What goes before a message in the ring.
+/// Precedes each message in the ring.
 struct Header {
   uint64_t tag;
   uint64_t bytes;
@@ -51,7 +51,7 @@ bool ShmPeer::move() {
   return completed;
 }
 
-/// Whether all of it is in the ring.
+/// Writes a message to the ring. Returns whether all of it is written.
 bool ShmPeer::push(Post& post) {
   while (!post.headed || post.moved < post.bytes) {
     const std::span<std::byte> room = out_.room();
@@ -72,8 +72,8 @@ bool ShmPeer::push(Post& post) {
   return true;
 }
 
-/// In whichever thread moves messages: what the reader throws is its owner's, and the rest of the
-/// message goes by unread, so that those behind it come.
+/// Runs the reader, on any thread that transfers messages. An exception is kept for the message's
+/// owner, and the rest of the message is skipped, so that later messages still arrive.
 void ShmPeer::read(Post& post, std::span<const std::byte> piece) {
   if (post.error) return;
   try {
@@ -83,7 +83,7 @@ void ShmPeer::read(Post& post, std::span<const std::byte> piece) {
   }
 }
 
-/// Whether the message that is next in the ring was received to its end.
+/// Reads the next message from the ring. Returns whether it was received completely.
 bool ShmPeer::pull() {
   if (!current_ && !begin_message()) return false;
   Post& post = *current_;

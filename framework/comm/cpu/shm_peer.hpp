@@ -15,40 +15,42 @@
 
 namespace tessera::detail {
 
-/// A message of a neighbour's, in the hands of its owner and of a queue.
+/// A message to or from a neighbour, shared by its owner and a queue.
 struct Post {
   uint64_t tag = 0;
   size_t bytes = 0;
   std::byte* memory = nullptr;
   Reader reader = nullptr;
-  bool read_now = false;  ///< its owner waits, so that `reader` may be called
-  bool headed = false;    ///< the header was sent
+  bool read_now = false;  ///< whether its owner waits, so that `reader` may be called
+  bool headed = false;    ///< whether the header was sent
   size_t moved = 0;
-  std::exception_ptr error = {};  ///< what `reader` threw, for its owner; written before `done`
+  std::exception_ptr error = {};  ///< exception of `reader`, for the owner; written before `done`
   std::atomic<bool> done{false};
 };
 using PostPtr = std::shared_ptr<Post>;
 
-/// Another rank of this host, which shares two rings with this one. For one thread at a time, but
-/// leave() and dead().
+/// Another rank of this host, which shares two rings with this one. Not thread-safe, except leave()
+/// and dead().
 class ShmPeer {
  public:
-  /// `segment` is that rank's, of which this one, `here`, writes a ring.
+  /// `segment` is the peer's; this rank, `here`, writes to its ring in it.
   ShmPeer(pid_t process, std::unique_ptr<ShmSegment> segment, SharedRing in, int here)
       : process_(process), segment_(std::move(segment)), in_(in), out_(segment_->ring(here)) {}
 
   void add_send(const PostPtr& post) { sends_.push_back(post); }
   void add_recv(const PostPtr& post) { recvs_.push_back(post); }
-  /// Forgets a message; false if a part of it has moved, after which nothing moves any more.
+  /// Drops a message. Returns false if it was partly transferred; nothing is transferred from then
+  /// on.
   bool drop(const PostPtr& post);
+  /// Whether messages are waiting to be sent.
   bool sends() const { return !sends_.empty(); }
-  /// Moves what can be moved; whether a message was completed.
+  /// Transfers what it can without blocking. Returns whether a message was completed.
   bool move();
-  /// Tells it that nothing more comes.
+  /// Tells the peer that this rank sends nothing more.
   void leave() const;
-  /// Whether nothing more comes from it.
+  /// Whether the peer has left and all its messages were read.
   bool gone() const { return in_.closed() && in_.content().empty(); }
-  /// Whether its process has ended; one that was not waited for has not.
+  /// Whether the peer's process has ended; a zombie has not.
   bool dead() const;
 
  private:
@@ -61,7 +63,7 @@ class ShmPeer {
   std::unique_ptr<ShmSegment> segment_;
   SharedRing in_, out_;
   std::deque<PostPtr> sends_, recvs_;
-  PostPtr current_;  ///< the one of recvs_ that is next in the ring
+  PostPtr current_;  ///< the receive whose message is next in the ring
   bool broken_ = false;
 };
 

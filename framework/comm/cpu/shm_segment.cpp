@@ -62,7 +62,7 @@ ShmSegment::ShmSegment(int rings, size_t ring_bytes, uint64_t cookie)
   check(file_.get() >= 0, "memfd_create");
   check(ftruncate(file_.get(), static_cast<off_t>(bytes_)) == 0, "ftruncate");
   map();
-  // A new file is all zeros, which is where everything else begins.
+  // A new file is all zeros, the initial value of everything else.
   head().cookie = cookie;
 }
 
@@ -104,8 +104,8 @@ void ShmSegment::ring_bell() const {
 
 uint32_t ShmSegment::bell() const { return head().bell.load(); }
 
-void ShmSegment::sleep(uint32_t seen, std::chrono::milliseconds most) const {
-  const timespec time{most.count() / 1000, most.count() % 1000 * 1000000};
+void ShmSegment::sleep(uint32_t seen, std::chrono::milliseconds timeout) const {
+  const timespec time{timeout.count() / 1000, timeout.count() % 1000 * 1000000};
   head().sleepers.fetch_add(1);
   syscall(SYS_futex, &head().bell, FUTEX_WAIT, seen, &time, nullptr, 0);
   head().sleepers.fetch_sub(1);

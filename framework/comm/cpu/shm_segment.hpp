@@ -12,8 +12,8 @@
 
 namespace tessera::detail {
 
-/// A ring of bytes from one process to another: one writes, one reads. All counts are multiples of
-/// `unit`.
+/// A ring of bytes from one process to another: one writes, one reads. All byte counts are
+/// multiples of `unit`.
 class SharedRing {
  public:
   static constexpr size_t unit = 64;
@@ -25,13 +25,13 @@ class SharedRing {
 
   SharedRing(Head* head, std::byte* memory, size_t bytes)
       : head_(head), memory_(memory), bytes_(bytes) {}
-  /// Where the writer may write next, and how much without a gap.
+  /// Returns the contiguous space that the writer may write next.
   std::span<std::byte> room() const;
   void publish(size_t bytes) const;
-  /// What the reader has not read, up to a gap.
+  /// Returns the contiguous bytes that the reader may read next.
   std::span<const std::byte> content() const;
   void release(size_t bytes) const;
-  /// Told by the writer when it leaves.
+  /// Marks the ring as closed; called by the writer when it leaves.
   void close() const { head_->closed.store(1); }
   bool closed() const { return head_->closed.load() != 0; }
 
@@ -41,28 +41,28 @@ class SharedRing {
   size_t bytes_;
 };
 
-/// The memory that the others of a host write to for one rank: a ring from each, and a bell. It has
-/// no name, so that nothing is left of it when its processes are gone.
+/// Shared memory in which the other ranks of a host write to one rank: a ring from each, and a
+/// bell. It has no name, so nothing is left of it when its processes have ended.
 class ShmSegment {
  public:
-  /// Makes memory for `rings` writers; `cookie` tells it from others. Throws std::system_error.
+  /// Creates memory for `rings` writers, identified by `cookie`. Throws std::system_error.
   ShmSegment(int rings, size_t ring_bytes, uint64_t cookie);
-  /// Opens the memory of another process. Throws std::system_error; StateError if its cookie is
-  /// another.
+  /// Opens the memory of another process. Throws std::system_error; StateError if its size or
+  /// cookie differs.
   ShmSegment(pid_t process, int descriptor, int rings, size_t ring_bytes, uint64_t cookie);
   ~ShmSegment();
   ShmSegment(const ShmSegment&) = delete;
   ShmSegment& operator=(const ShmSegment&) = delete;
 
-  /// What other processes open; of no use once they have.
+  /// The descriptor that other processes open; not needed afterwards.
   int descriptor() const { return file_.get(); }
   void close_descriptor() { file_.reset(); }
   SharedRing ring(int writer) const;
-  /// Wakes those who sleep on the bell, or are about to.
+  /// Wakes all threads in sleep(), and those about to enter it.
   void ring_bell() const;
   uint32_t bell() const;
-  /// Sleeps until the bell was rung since it was `seen`, at most so long.
-  void sleep(uint32_t seen, std::chrono::milliseconds most) const;
+  /// Sleeps until bell() differs from `seen`, at most `timeout`.
+  void sleep(uint32_t seen, std::chrono::milliseconds timeout) const;
 
  private:
   struct Head;

@@ -8,39 +8,39 @@
 
 namespace tessera::detail {
 
-/// A message on its way to or from one rank. Destroyed before it is done, it leaves its channel of
-/// no use but to be aborted.
+/// A message in transit to or from one rank. If it is destroyed before it is done, its transport is
+/// unusable and can only be aborted.
 class Transfer {
  public:
   virtual ~Transfer() = default;
-  /// Blocks until the memory was filled, or may be written again. Throws CommError when the
-  /// connection broke, naming the rank, or the channel was aborted.
+  /// Blocks until a received message is complete, or the memory of a sent one may be written again.
+  /// Throws CommError if the connection broke, naming the rank, or the transport was aborted.
   virtual void wait() = 0;
 };
 using TransferPtr = std::unique_ptr<Transfer>;
 
-/// Reads a received message: `count` bytes that lie `offset` bytes behind its beginning. Called for
-/// all of its pieces in order, each of a multiple of 64 bytes but the last, while its owner waits.
+/// Reads `count` bytes of a received message, at `offset`. Called for consecutive pieces, all but
+/// the last a multiple of 64 bytes, while the message's owner waits.
 using Reader = std::function<void(const std::byte* data, size_t offset, size_t count)>;
 
-/// Carries bytes between the ranks of a run. A message is received under the tag and with the size
-/// that it was sent with; messages of equal tag and size between two ranks keep their order. A rank
-/// posts its receives from another in the order of that rank's sends, and waits for those with a
-/// reader in that order. Sizes are not 0. May be used from several threads.
+/// Carries bytes between the ranks of a run. A receive matches a message of the same tag and size;
+/// messages of equal tag and size between two ranks keep their order. A rank must post its receives
+/// from another rank in the order of that rank's sends, and wait for those with a reader in that
+/// order. Sizes are not 0. Thread-safe.
 class Transport {
  public:
   virtual ~Transport() = default;
   virtual std::string name() const = 0;
   virtual int rank() const = 0;
   virtual int size() const = 0;
-  /// Starts to send; never blocks. The memory must stay as it is until the transfer is done.
+  /// Starts to send; never blocks. The memory must not change until the transfer is done.
   virtual TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) = 0;
   virtual TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) = 0;
   /// Receives through `reader`, which the transfer's wait() calls.
   virtual TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) = 0;
-  /// Whether what was sent arrives though no thread of this rank waits for anything.
+  /// Whether sent messages arrive even if no thread of this rank waits for a transfer.
   virtual bool sends_alone() const = 0;
-  /// Makes every wait, also those under way, throw CommError at once. From any thread.
+  /// Makes every current and future wait throw CommError at once. Callable from any thread.
   virtual void abort(const std::string& reason) = 0;
 };
 

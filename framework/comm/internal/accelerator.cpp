@@ -16,7 +16,7 @@ namespace {
 
 using c10::impl::VirtualGuardImpl;
 
-/// Another kind than CUDA's, until it is asked for.
+/// The backend that use_accelerator() set, until accelerator() takes it.
 std::unique_ptr<const Accelerator>& replacement() {
   static std::unique_ptr<const Accelerator> other;
   return other;
@@ -35,13 +35,13 @@ const Accelerator& accelerator() {
 void check_index(int index) {
   const int count = gpu_count();
   if (count == 0) {
-    throw ConfigError("device", accelerator().why_none(), str("cuda:", index),
+    throw ConfigError("device", accelerator().unavailable_reason(), str("cuda:", index),
                       "use virtual_cpus(), --device cpu of the applications");
   }
   if (index >= count) {
     throw ConfigError("device", str("this process may use ", count, count == 1 ? " GPU" : " GPUs"),
                       str("cuda:", index),
-                      "use fewer devices, lay several on each GPU (--virtual-devices of the "
+                      "use fewer devices, place several on each GPU (--virtual-devices of the "
                       "applications), or change CUDA_VISIBLE_DEVICES");
   }
 }
@@ -54,7 +54,7 @@ Gpu make_gpu(int index) {
           streams.getStreamFromGlobalPool(device, /*isHighPriority=*/false)};
 }
 
-/// Those that were asked for.
+/// The GPUs that gpu() has returned, by index.
 struct GpusInUse {
   std::mutex mutex;
   std::map<int, Gpu> gpus;
@@ -69,8 +69,8 @@ GpusInUse& gpus_in_use() {
 
 void use_accelerator(std::unique_ptr<const Accelerator> other) {
   if (is_in_use) {
-    throw StateError("use_accelerator", "it is called before GPUs are asked for",
-                     "they were asked for", "call it at the start of the program");
+    throw StateError("use_accelerator", "it is called before the first use of GPUs",
+                     "GPUs are in use", "call it at the start of the program");
   }
   replacement() = std::move(other);
 }
@@ -89,7 +89,7 @@ const Gpu& gpu(int index) {
   if (found != in_use.gpus.end()) return found->second;
   check_index(index);
   const Gpu& made = in_use.gpus.emplace(index, make_gpu(index)).first->second;
-  if (in_use.gpus.size() == 1) time_by_events(made);
+  if (in_use.gpus.size() == 1) use_event_clock(made);
   return made;
 }
 
@@ -123,8 +123,8 @@ void launch(const DeviceKernel& kernel, c10::Device gpu, uint64_t count, const v
   accelerator().launch(kernel, VirtualGuardImpl(gpu.type()).getStream(gpu), count, parameters);
 }
 
-std::unique_ptr<GpuGraph> record_graph(const c10::Stream& stream) {
-  return accelerator().record_graph(stream);
+std::unique_ptr<GpuGraph> capture_graph(const c10::Stream& stream) {
+  return accelerator().capture_graph(stream);
 }
 
 void order(const c10::Stream& before, const c10::Stream& after) {

@@ -9,97 +9,97 @@
 
 namespace tessera::detail {
 
-/// A kernel of Tessera's own, from one source for the host's compiler and for GPUs.
+/// One of Tessera's own kernels: one source for the host's compiler and for GPUs.
 struct DeviceKernel {
   const char* name;    ///< the source's extern "C" function of parameters and count, for GPUs
-  const char* source;  ///< as NVRTC takes it
-  /// One of its calls, as the host's compiler has it.
+  const char* source;  ///< source text for NVRTC
+  /// Runs call number `index` of the kernel, compiled for the host.
   void (*on_host)(const void* parameters, uint64_t index) = nullptr;
   size_t parameter_bytes = 0;
 };
 
-/// Work of a GPU that is recorded once, to be repeated at the cost of one launch: on the same
-/// addresses, with what then lies there. Memory that is asked for meanwhile is the graph's own:
-/// nobody else gets it while the graph lives. What a recorded copy reads of the host, or writes
-/// there, is pinned and lives as long.
+/// GPU work that is captured once and replayed by one launch, on the same addresses with their
+/// current contents. Memory allocated during the capture belongs to the graph: nobody else gets it
+/// while the graph is alive. Host memory that a captured copy reads or writes must be pinned and
+/// outlive the graph.
 class GpuGraph {
  public:
-  /// Gives up a recording that was not ended, and its memory.
+  /// Abandons a capture that was not ended, and frees its memory.
   virtual ~GpuGraph() = default;
-  /// Ends the recording, on the thread that began it. Throws StateError where something was done
-  /// meanwhile that cannot be recorded, and where work of another stream was not waited for.
+  /// Ends the capture, on the thread that began it. Throws StateError if an operation meanwhile
+  /// cannot be captured, or if work of another stream was not waited for.
   virtual void end() = 0;
-  /// Queues all that was recorded on a stream of the same GPU. Throws StateError before end().
+  /// Queues the captured work on a stream of the same GPU. Throws StateError before end().
   virtual void replay(const c10::Stream& stream) const = 0;
 };
 
-/// The kind of GPUs that a process computes on: CUDA's, or an imitation that tests put in its
-/// place. Kernels, streams, events and memory are ATen's, which knows them for any type of device;
-/// what only the kind itself can tell is asked of it here.
+/// The backend of a process's GPUs: CUDA, or an imitation in tests. Kernels, streams, events and
+/// memory are ATen's, which handles any device type; only what ATen cannot answer is asked here.
 class Accelerator {
  public:
   virtual ~Accelerator() = default;
-  /// ATen's name of these devices.
+  /// ATen's type of these devices.
   virtual c10::DeviceType type() const = 0;
-  /// GPUs that this process may use; asks the driver alone.
+  /// Returns the number of GPUs that this process may use; queries only the driver.
   virtual int count() const = 0;
-  /// What this build or machine lacks, where there are none.
-  virtual std::string why_none() const = 0;
-  /// Makes ATen's kernels for them known; called once, where there are GPUs. Throws ConfigError.
+  /// Returns what this build or machine lacks, if there are no GPUs.
+  virtual std::string unavailable_reason() const = 0;
+  /// Registers ATen's kernels for the GPUs. Called once, and only if there are GPUs. Throws
+  /// ConfigError.
   virtual void load() const = 0;
   /// Queues `count` calls of a kernel on a stream, with a copy of the parameters. Throws
-  /// ConfigError where the kernel cannot be compiled.
+  /// ConfigError if the kernel does not compile.
   virtual void launch(const DeviceKernel& kernel, const c10::Stream& stream, uint64_t count,
                       const void* parameters) const = 0;
-  /// As the function below.
-  virtual std::unique_ptr<GpuGraph> record_graph(const c10::Stream& stream) const = 0;
+  /// Implements the function capture_graph().
+  virtual std::unique_ptr<GpuGraph> capture_graph(const c10::Stream& stream) const = 0;
 };
 
-/// CUDA's GPUs, as CUDA_VISIBLE_DEVICES has them; none in a build without CUDA.
+/// Returns CUDA's GPUs, subject to CUDA_VISIBLE_DEVICES; none in a build without CUDA.
 std::unique_ptr<const Accelerator> make_cuda();
 
-/// Takes another kind in place of CUDA. Throws StateError once GPUs were asked for.
+/// Replaces CUDA by another backend. Throws StateError after the first use of the accelerator.
 void use_accelerator(std::unique_ptr<const Accelerator> other);
 
-/// A GPU of this process, and the streams that its work is queued on.
+/// A GPU of this process and its streams.
 struct Gpu {
   c10::Device device;
-  c10::Stream communication;  ///< has a high priority; only engines use it
-  c10::Stream upload;         ///< what comes from the host goes there beside what is computed
-  /// The stream that this thread's operations on the GPU go to.
+  c10::Stream communication;  ///< high priority; used by engines only
+  c10::Stream upload;         ///< copies from the host that overlap with computation
+  /// Returns this thread's current stream on the GPU.
   c10::Stream compute() const;
 };
 
-/// GPUs that this process may use.
+/// Returns the number of GPUs that this process may use.
 int gpu_count();
 
-/// The GPU "cuda:index". Loads ATen's kernels for GPUs with the first. Throws ConfigError in a
-/// build without CUDA, on a machine without GPUs, for an index beyond them, and for a library that
-/// cannot be loaded.
+/// Returns the GPU "cuda:index". The first call loads ATen's kernels for GPUs. Throws ConfigError
+/// in a build without CUDA, on a machine without GPUs, for an index out of range, and for a library
+/// that cannot be loaded.
 const Gpu& gpu(int index);
 
-/// Loads ATen's kernels for GPUs where there are GPUs. ATen asks once whether it has them and
-/// remembers the answer: to be called before what may ask, as convolutions on CPUs do.
+/// Loads ATen's kernels for GPUs if there are GPUs. ATen checks only once whether it has them, in
+/// convolutions even on CPUs: call this before anything that may trigger the check.
 void load_gpus();
 
-/// Queues `count` calls of a kernel behind what the GPU was given by this thread.
+/// Queues `count` calls of a kernel on this thread's current stream of the GPU.
 void launch(const DeviceKernel& kernel, c10::Device gpu, uint64_t count, const void* parameters);
 
-/// Begins to record what a stream, not a GPU's default one, is given from now on, and what streams
-/// are given that come to wait for it: it is kept and not done. Until the end this thread may not
-/// wait for a GPU or ask how far it is, copy from or to memory that is not pinned, or make the
-/// stream wait for one that is not recorded: that throws, and so does end(). What is recorded was
-/// done once before, since libraries make what they need when they are first called.
-std::unique_ptr<GpuGraph> record_graph(const c10::Stream& stream);
+/// Begins to capture the work queued on `stream`, which must not be a default stream, and on
+/// streams that wait for it; captured work does not run. Until GpuGraph::end() this thread may not
+/// synchronize with a GPU or query it, copy from or to memory that is not pinned, or make the
+/// stream wait for a stream that is not captured: that throws, and so does end(). Run the work once
+/// before capturing it, since libraries allocate resources in their first call.
+std::unique_ptr<GpuGraph> capture_graph(const c10::Stream& stream);
 
-/// The most bytes that tensors on the GPU "cuda:index" held at a time, of ATen's allocator: since
-/// reset_gpu_peaks(), if that was called. Throws as gpu().
+/// Returns the peak number of bytes that tensors on the GPU "cuda:index" held, by ATen's allocator,
+/// since the last reset_gpu_peaks(), if any. Throws like gpu().
 int64_t gpu_peak(int index);
-/// Of the GPUs that were asked for.
+/// Resets the peaks of all GPUs in use.
 void reset_gpu_peaks();
 
-/// What `after` is given from now on begins when what `before` was given is done; nothing waits.
-/// Both are of one GPU.
+/// Makes all work queued on `after` from now on wait for the work now on `before`, without blocking
+/// the thread. Both streams belong to one GPU.
 void order(const c10::Stream& before, const c10::Stream& after);
 
 }  // namespace tessera::detail

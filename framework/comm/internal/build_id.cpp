@@ -8,15 +8,15 @@
 namespace tessera::detail {
 namespace {
 
-/// The build id among the notes of a segment, in hex; empty if there is none.
+/// Returns the build id among the notes of a segment, in hex; empty if there is none.
 std::string id_in(const char* at, size_t size) {
   std::string id;
   while (size >= sizeof(ElfW(Nhdr))) {
     ElfW(Nhdr) note;
     std::memcpy(&note, at, sizeof(note));
     const size_t name = (note.n_namesz + 3U) & ~3U, text = (note.n_descsz + 3U) & ~3U;
-    const size_t whole = sizeof(note) + name + text;
-    if (whole > size) break;
+    const size_t total = sizeof(note) + name + text;
+    if (total > size) break;
     if (note.n_type == NT_GNU_BUILD_ID) {
       static constexpr char digits[] = "0123456789abcdef";
       for (size_t i = 0; i < note.n_descsz; ++i) {
@@ -24,21 +24,21 @@ std::string id_in(const char* at, size_t size) {
         id += {digits[byte >> 4], digits[byte & 15]};
       }
     }
-    at += whole;
-    size -= whole;
+    at += total;
+    size -= total;
   }
   return id;
 }
 
 int add_id(dl_phdr_info* object, size_t, void* text) {
   const std::string path = object->dlpi_name;
-  // The program itself comes without a name.
+  // The program itself has no name.
   const bool ours = path.empty() || path.find("libtessera") != std::string::npos;
   for (int i = 0; ours && i < object->dlpi_phnum; ++i) {
     const ElfW(Phdr)& segment = object->dlpi_phdr[i];
     if (segment.p_type != PT_NOTE) continue;
     const ElfW(Addr) at = object->dlpi_addr + segment.p_vaddr;
-    // The loader's table gives an address as a number.
+    // The loader's table has addresses as integers.
     const auto* notes = reinterpret_cast<const char*>(at);  // NOLINT
     const std::string id = id_in(notes, segment.p_memsz);
     if (!id.empty()) *static_cast<std::string*>(text) += id.substr(0, 12) + " ";

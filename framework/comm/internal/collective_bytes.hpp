@@ -7,18 +7,18 @@
 
 namespace tessera::detail {
 
-// What a collective handles for one member, as CommEntry counts it.
+// The bytes of a collective per member, as in CommEntry::bytes.
 
 inline int64_t tensor_bytes(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.nbytes());
 }
 
-/// What a reduction handles for one member: the member's addend.
-inline int64_t addend_bytes(const std::vector<at::Tensor>& parts) {
+/// Returns the bytes of a reduction per member: the member's input.
+inline int64_t reduced_bytes(const std::vector<at::Tensor>& parts) {
   return parts.empty() ? 0 : tensor_bytes(parts[0]);
 }
 
-/// What all_gather handles for one member: the whole.
+/// Returns the bytes of an all-gather per member: the gathered result.
 inline int64_t gathered_bytes(int64_t axis, const std::vector<int64_t>& counts,
                               const std::vector<at::Tensor>& parts) {
   if (parts.empty()) return 0;
@@ -31,7 +31,7 @@ inline int64_t gathered_bytes(int64_t axis, const std::vector<int64_t>& counts,
   return bytes * extent;
 }
 
-/// What all_to_all handles for one member: what the member has of all.
+/// Returns the bytes of an all-to-all per member: all that the member sends.
 inline int64_t sent_bytes(const std::vector<std::vector<at::Tensor>>& send) {
   int64_t bytes = 0;
   if (send.empty()) return bytes;

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-/// The rank whose shard_interval() of the devices holds this one.
+/// Returns the rank whose shard_interval() of the devices holds this one.
 int owner_of(const Mesh& mesh, int64_t device, int ranks) {
   return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
 }
@@ -18,7 +18,7 @@ int owner_of(const Mesh& mesh, int64_t device, int ranks) {
 void check_placement(const Mesh& mesh, const Communicator& communicator) {
   const int rank = communicator.rank(), ranks = communicator.size();
   const int64_t first = mesh.local_ids().front(), last = mesh.local_ids().back();
-  // A mesh without a communicator is turned away by the local one.
+  // For a mesh without a communicator (ranks == 1), the local communicator throws.
   if (ranks == 1 || mesh.is_local()) return;
   if (owner_of(mesh, first, ranks) == rank && owner_of(mesh, last, ranks) == rank) return;
   const Interval fit = shard_interval(mesh.size(), ranks, rank);

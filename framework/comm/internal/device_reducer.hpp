@@ -10,18 +10,18 @@
 
 namespace tessera::detail {
 
-/// Reduces what several GPUs of this process hold.
+/// Reduces tensors on several GPUs of this process.
 class DeviceReducer {
  public:
   virtual ~DeviceReducer() = default;
-  /// The reduction of all parts, of one shape and dtype, on the GPU of each of them. Parts are only
-  /// read. Throws CommError when it fails.
+  /// Reduces all parts, of one shape and dtype; returns the result on the GPU of each part. Parts
+  /// are only read. Throws CommError on failure.
   virtual std::vector<at::Tensor> all_reduce_each(Reduce kind,
                                                   const std::vector<at::Tensor>& parts) = 0;
 };
 
-/// A reducer by NCCL, as one group of calls, on the GPUs' communication streams; nothing waits for
-/// it here. Throws ConfigError where there is no NCCL.
+/// Returns a reducer that uses NCCL: one group of calls on the GPUs' communication streams, without
+/// blocking the thread. Throws ConfigError if NCCL is missing.
 std::shared_ptr<DeviceReducer> make_nccl_devices();
 
 }  // namespace tessera::detail

@@ -42,8 +42,8 @@ class EventClock final : public GpuClock {
 
 }  // namespace
 
-void time_by_events(const Gpu& gpu) {
-  // Never destroyed: at a program's end there may be no GPU any more.
+void use_event_clock(const Gpu& gpu) {
+  // Never destroyed: at exit the GPU runtime may be gone already.
   gpu_clock = new EventClock(gpu);
 }
 

@@ -5,7 +5,7 @@
 
 namespace tessera::detail {
 
-/// Has profiles take the times of a GPU, by events on the threads' compute streams.
-void time_by_events(const Gpu& gpu);
+/// Makes profiles measure GPU times by events on the threads' compute streams.
+void use_event_clock(const Gpu& gpu);
 
 }  // namespace tessera::detail

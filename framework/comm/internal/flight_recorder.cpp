@@ -5,7 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/hash.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera::detail {
 namespace {

@@ -10,28 +10,29 @@
 
 namespace tessera::detail {
 
-/// The last collectives of this process, for the report of a failure, and a hash over all of them.
-/// All functions may be called from any thread.
+/// The last collectives of this process, for failure reports, and a hash over all its collectives.
+/// Thread-safe.
 class FlightRecorder {
  public:
   FlightRecorder() : calls_(64) {}
 
-  /// Number of a call, counted from 1, and its hash.
+  /// The number of a call, counted from 1, and its hash.
   struct Added {
     uint64_t number = 0, hash = 0;
   };
-  /// Adds a call, with CommLabel::current() as what it is for.
+  /// Adds a call, labelled CommLabel::current().
   Added add(const CollectiveCall& call, int64_t step);
-  /// Whether this process is inside an operation of a call.
+  /// Sets whether this process is inside an operation of the call.
   void set_inside(uint64_t number, bool inside);
-  /// The call is not done until this work is.
+  /// Adds work that must finish before the call counts as done.
   void add_work(uint64_t number, const WorkPtr& work);
-  /// A call that is still remembered; the last one if it is not.
+  /// Returns the record of a call, or of the last call if that one is no longer kept.
   CallRecord record(uint64_t number) const;
-  /// What is remembered, oldest first.
+  /// Returns all records kept, oldest first.
   std::vector<CallRecord> records() const;
-  /// Number of the last call, and the hash over all.
+  /// Number of the last call.
   uint64_t count() const;
+  /// Hash over all calls.
   uint64_t hash() const;
 
  private:

@@ -17,7 +17,7 @@ std::vector<std::string> LocalCommunicator::gather(const std::string&, const std
 
 WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
                                       const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  const ProfileSpan span(SpanKind::collective, "all_reduce", addend_bytes(parts));
+  const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(parts));
   check(group);
   out = reduce_all(kind, parts);
   return nullptr;
@@ -40,7 +40,7 @@ WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind, int64
                                           const std::vector<Interval>& pieces,
                                           const std::vector<at::Tensor>& parts,
                                           std::vector<at::Tensor>& out) {
-  const ProfileSpan span(SpanKind::collective, "reduce_scatter", addend_bytes(parts));
+  const ProfileSpan span(SpanKind::collective, "reduce_scatter", reduced_bytes(parts));
   at::Tensor whole;
   wait(all_reduce(group, kind, parts, whole));
   out.clear();

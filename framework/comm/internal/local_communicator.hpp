@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-/// All members are in this process: reductions and copies between its own tensors.
+/// The communicator inside one process, by reductions and copies of the process's own tensors.
 class LocalCommunicator : public Communicator {
  public:
   std::string name() const override { return "local"; }
@@ -29,7 +29,7 @@ class LocalCommunicator : public Communicator {
  protected:
   /// Throws CommError once aborted.
   void check_alive();
-  /// The same, and for members of other processes.
+  /// Throws CommError once aborted, and for a group with members in other processes.
   void check(const Group& group);
 
  private:

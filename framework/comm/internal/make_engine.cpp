@@ -14,8 +14,9 @@
 namespace tessera::detail {
 namespace {
 
-/// All ranks are there when they connect: one that does not answer is not to come.
-constexpr std::chrono::milliseconds max_for_a_connection = std::chrono::seconds(10);
+/// All ranks have joined the coordination before they connect, so one that does not answer in this
+/// time never will.
+constexpr std::chrono::milliseconds max_peer_connect_time = std::chrono::seconds(10);
 
 }  // namespace
 
@@ -32,10 +33,10 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
                            .size = size,
                            .address = address,
                            .secret = secret,
-                           .timeout = std::min(options.connect_timeout, max_for_a_connection),
+                           .timeout = std::min(options.connect_timeout, max_peer_connect_time),
                            .gather = gather_as("gloo")});
   };
-  const std::shared_ptr<Engine> host = channel_engine(
+  const std::shared_ptr<Engine> host = make_p2p_engine(
       options.shared_memory
           ? shared_memory_transport(
                 {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo})

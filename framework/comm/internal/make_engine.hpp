@@ -8,10 +8,10 @@
 
 namespace tessera::detail {
 
-/// The engine for the devices and hosts of a run: NCCL for GPUs; for CPUs shared memory between
-/// processes of one host and Gloo between hosts, whose connections begin with a proof of `secret`.
-/// `first` is this process's first device. Collective. Throws CommError, ConfigError for what this
-/// build or machine lacks.
+/// Creates the engine for the devices and hosts of a run: NCCL for GPUs; for CPUs shared memory
+/// between processes of one host, and Gloo between hosts, whose connections begin with a proof of
+/// `secret`. `first` is this process's first device. Collective. Throws CommError, and ConfigError
+/// for what this build or machine lacks.
 std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
                                     const DistributedOptions& options, const std::string& secret,
                                     Device first);

@@ -17,23 +17,23 @@ namespace {
 
 constexpr int64_t checked_steps = 20;
 
-/// How long the news of a lost rank may take after a connection to it broke.
-constexpr std::chrono::milliseconds patience = std::chrono::seconds(2);
+/// How long to wait, after a connection broke, until the coordination reports the lost rank.
+constexpr std::chrono::milliseconds reason_timeout = std::chrono::seconds(2);
 
 constexpr const char* advice =
-    "look at what that process says; start again from the last "
-    "checkpoint (--resume)";
+    "read the error of that process; restart from the last checkpoint (--resume)";
 
-/// The control plane's line with another place in its brackets; any other text as what happened.
+/// Replaces the "[coordination]" prefix of the coordination's error by `where`; any other text
+/// becomes the "Received" of a new error.
 CommError error_at(const std::string& where, const std::string& reason) {
-  const std::string own = "[control]";
+  const std::string own = "[coordination]";
   if (reason.rfind(own, 0) == 0) return CommError("[" + where + "]" + reason.substr(own.size()));
   return {where, "every process takes part", reason, advice};
 }
 
 }  // namespace
 
-/// A collective whose failure is explained.
+/// A collective whose errors name its call.
 class ProcessCommunicator::NamedWork final : public Work {
  public:
   NamedWork(ProcessCommunicator& owner, WorkPtr work, uint64_t call, std::string_view name)
@@ -73,10 +73,10 @@ void ProcessCommunicator::leave() {
   }
   changed_.notify_all();
   control_->leave();
-  // After it no news comes that would start a watcher.
+  // From here on on_end() is not called, so no watcher can start.
   control_->set_on_end({});
   if (watcher_.joinable()) watcher_.join();
-  // The engine is left alone: what it sent last may still be on its way.
+  // The engine is not closed: its last messages may still be in transit.
 }
 
 void ProcessCommunicator::begin(const CollectiveCall& call) {
@@ -92,12 +92,12 @@ void ProcessCommunicator::begin(const CollectiveCall& call) {
   }
 }
 
-void ProcessCommunicator::begin_step(int64_t step, uint64_t form) {
+void ProcessCommunicator::begin_step(int64_t step, uint64_t signature) {
   caller_ = std::this_thread::get_id();
   check_alive();
-  checks_ = options_.always_check || step < checked_steps || form != form_;
+  checks_ = options_.always_check || step < checked_steps || signature != signature_;
   step_ = step;
-  form_ = form;
+  signature_ = signature;
 }
 
 std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
@@ -125,7 +125,7 @@ std::string ProcessCommunicator::where(uint64_t call) const {
 }
 
 void ProcessCommunicator::fail(uint64_t call, const std::string& error) {
-  std::string reason = control_->reason(patience);
+  std::string reason = control_->reason(reason_timeout);
   if (reason.empty()) {
     reason = one_line(error);
     control_->abort(str("rank ", rank(), ": ", reason));
@@ -135,7 +135,7 @@ void ProcessCommunicator::fail(uint64_t call, const std::string& error) {
 }
 
 void ProcessCommunicator::notice() {
-  // A thread that writes a checkpoint may learn of it long before the one that trains.
+  // A thread that writes a checkpoint may notice long before the training thread.
   if (std::this_thread::get_id() != caller_.load()) return;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -164,15 +164,15 @@ void ProcessCommunicator::on_end(const std::string& reason) {
   try {
     watcher_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {
-    // Without a watcher this process ends when it comes to its next collective.
+    // Without a watcher this process ends in its next collective.
   }
 }
 
 void ProcessCommunicator::watch() {
   std::unique_lock<std::mutex> lock(mutex_);
-  const bool told =
+  const bool ends_by_itself =
       changed_.wait_for(lock, options_.leave_after, [&] { return noticed_ || left_; });
-  if (told) return;
+  if (ends_by_itself) return;
   const CommError error = error_at(where(calls_->count()), reason_);
   std::fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error.what());
   std::fflush(stderr);
@@ -199,7 +199,7 @@ WorkPtr ProcessCommunicator::run(std::string_view name, int64_t bytes, const Run
 
 WorkPtr ProcessCommunicator::all_reduce(const Group& group, Reduce kind,
                                         const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  return run("all_reduce", addend_bytes(parts),
+  return run("all_reduce", reduced_bytes(parts),
              [&] { return engine_->all_reduce(group, kind, parts, out); });
 }
 
@@ -214,7 +214,7 @@ WorkPtr ProcessCommunicator::reduce_scatter(const Group& group, Reduce kind, int
                                             const std::vector<Interval>& pieces,
                                             const std::vector<at::Tensor>& parts,
                                             std::vector<at::Tensor>& out) {
-  return run("reduce_scatter", addend_bytes(parts),
+  return run("reduce_scatter", reduced_bytes(parts),
              [&] { return engine_->reduce_scatter(group, kind, axis, pieces, parts, out); });
 }
 

@@ -17,33 +17,33 @@
 namespace tessera::detail {
 
 struct ProcessCommunicatorOptions {
-  /// Whether ranks compare every collective before it, and not only in the first 20 steps and where
-  /// the global batch's shape changes.
+  /// Whether ranks compare every collective before they run it, instead of only in the first 20
+  /// steps and in steps where the global batch's shape changes.
   bool always_check = false;
-  /// How long a process that is not in a collective may go on after the run is over, before it is
-  /// ended with exit code 1; 0: as long as it likes.
+  /// How long a process may stay outside of collectives after the run is over before it is ended
+  /// with exit code 1; 0: without limit.
   std::chrono::milliseconds leave_after = std::chrono::seconds(4);
 };
 
-/// The communicator between processes: an engine carries the tensors, the control plane compares
-/// calls and knows who is alive. Whatever goes wrong, an error names the rank at fault and where
-/// this one stood: "[all_reduce #118 of hidden/kernel, … on batch, step 7]".
+/// The communicator between processes: an engine carries the tensors; the coordination compares
+/// calls and knows which ranks are alive. Every error names the rank at fault and the position of
+/// this rank: "[all_reduce #118 of hidden/kernel, … on batch, step 7]".
 class ProcessCommunicator final : public Communicator {
  public:
   ProcessCommunicator(std::shared_ptr<Coordination> control, std::shared_ptr<Engine> engine,
                       const ProcessCommunicatorOptions& options = {});
-  /// Says goodbye to the others.
+  /// Leaves the run.
   ~ProcessCommunicator() override;
 
   std::string name() const override { return engine_->name(); }
   int rank() const override { return engine_->rank(); }
   int size() const override { return engine_->size(); }
   Coordination& control() const { return *control_; }
-  /// Says goodbye; collectives after it throw.
+  /// Tells the others that this process leaves the run; later collectives throw.
   void leave();
 
   void begin(const CollectiveCall& call) override;
-  void begin_step(int64_t step, uint64_t form) override;
+  void begin_step(int64_t step, uint64_t signature) override;
   uint64_t calls_hash() const override { return calls_->hash(); }
   std::vector<std::string> gather(const std::string& key, const std::string& text) override;
   void report_failure(const std::string& what) override { control_->report_failure(what); }
@@ -62,16 +62,16 @@ class ProcessCommunicator final : public Communicator {
  private:
   class NamedWork;
 
-  /// Runs an operation of the engine for the present call; name and bytes are for the profile.
+  /// Runs an operation of the engine for the current call; name and bytes are for the profile.
   template <class Run>
   WorkPtr run(std::string_view name, int64_t bytes, const Run& run);
-  /// This thread throws why the run is over.
+  /// Records that the thread of collectives is about to throw why the run is over.
   void notice();
-  /// Throws what the control plane says happened, or else `error`.
+  /// Throws the coordination's reason for the end of the run, or `error` if it has none.
   [[noreturn]] void fail(uint64_t call, const std::string& error);
   void check_alive();
   void on_end(const std::string& reason);
-  /// Ends the process if nobody notices that the run is over.
+  /// Ends the process if notice() is not called in time after the run is over.
   void watch();
   std::string where(uint64_t call) const;
 
@@ -80,9 +80,9 @@ class ProcessCommunicator final : public Communicator {
   std::shared_ptr<FlightRecorder> calls_ = std::make_shared<FlightRecorder>();
   ProcessCommunicatorOptions options_;
   int64_t step_ = -1;
-  uint64_t form_ = 0;
+  uint64_t signature_ = 0;
   bool checks_ = true;
-  /// The thread that makes collectives.
+  /// The thread that calls collectives.
   std::atomic<std::thread::id> caller_{};
 
   std::atomic<bool> over_{false};

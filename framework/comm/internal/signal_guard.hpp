@@ -4,13 +4,13 @@
 
 namespace tessera::detail {
 
-/// Keeps signals from the calling thread, and from threads made meanwhile.
+/// While alive, blocks signals in the calling thread and in threads that it creates.
 class SignalGuard {
  public:
   enum class Which { pipe, all };
-  /// `pipe`: only the one that ends a process which writes to a closed socket.
+  /// `pipe` blocks SIGPIPE only, which a write to a closed socket raises.
   explicit SignalGuard(Which which);
-  /// What came of SIGPIPE meanwhile is dropped.
+  /// Discards pending SIGPIPEs and restores the signal mask.
   ~SignalGuard();
   SignalGuard(const SignalGuard&) = delete;
   SignalGuard& operator=(const SignalGuard&) = delete;

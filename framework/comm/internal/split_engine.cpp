@@ -41,7 +41,7 @@ class SplitEngine final : public Engine {
         }
       }
     }
-    return nullptr;  // nobody sends this process anything
+    return nullptr;  // no tensors to send or receive
   }
 
   void abort(const std::string& reason) override {

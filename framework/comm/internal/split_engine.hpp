@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// Tensors of CPUs by `host`, those of GPUs by `gpus`, each in the order of its calls: what a step
-/// says on the host, as its status word, does not wait for what the GPU still computes.
+/// Returns an engine that sends CPU tensors through `host` and GPU tensors through `gpus`, each in
+/// call order, so that host data such as a step's status does not wait for the GPU.
 std::shared_ptr<Engine> split_engine(std::shared_ptr<Engine> host, std::shared_ptr<Engine> gpus);
 
 }  // namespace tessera::detail

@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// The largest of each number over all processes.
+/// All-reduces the maximum of each number over all processes.
 std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbers) {
   static const std::string name = "status";
   const CommLabel place(name);
@@ -37,21 +37,21 @@ std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbe
 
 [[noreturn]] void fail_by_calls(Communicator& communicator, int64_t hash) {
   const std::vector<std::string> texts = communicator.gather("calls", str(hash));
-  // The hashes tell people nothing: sequences are numbered as they come.
+  // Hashes mean nothing to a reader: number the distinct sequences instead.
   std::map<std::string, size_t> numbers;
   std::vector<std::string> sequences;
   for (const std::string& text : texts) {
     sequences.push_back(str("sequence ", numbers.emplace(text, numbers.size() + 1).first->second));
   }
   throw CommError("step", "every process makes the same collectives in the same order",
-                  said_by(sequences),
-                  "look for what depends on the rank, such as full() on one process alone, with "
-                  "every call compared (always_check)");
+                  group_by_text(sequences),
+                  "look for code that depends on the rank, such as full() on one process only; "
+                  "always_check compares every call");
 }
 
 }  // namespace
 
-std::string said_by(const std::vector<std::string>& texts) {
+std::string group_by_text(const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::vector<int>>> groups;
   std::map<std::string, size_t> index;
   for (size_t rank = 0; rank < texts.size(); ++rank) {
@@ -76,9 +76,9 @@ void StepStatus::raise(StatusLevel status, const std::string& reason) {
   reason_ = reason;
 }
 
-void StepStatus::set_next_batch(int64_t rows, size_t form) {
+void StepStatus::set_next_batch(int64_t rows, size_t signature) {
   min_rows_ = max_rows_ = rows;
-  min_form_ = max_form_ = static_cast<int64_t>(form);
+  min_signature_ = max_signature_ = static_cast<int64_t>(signature);
 }
 
 void StepStatus::exchange(const Mesh& mesh) {
@@ -87,20 +87,20 @@ void StepStatus::exchange(const Mesh& mesh) {
   const ProfileSpan span(SpanKind::collective, "status");
   Communicator& communicator = communicator_of(mesh);
   const StatusLevel own = status_;
-  // Status in the high part, the lowest rank that raised it winning in the low part.
+  // The status is the high part; in the low part the lowest rank that raised it wins.
   const int64_t ranks = communicator.size();
   const int64_t mine = static_cast<int64_t>(own) * ranks + (ranks - 1 - communicator.rank());
   const auto hash = static_cast<int64_t>(communicator.calls_hash());
-  // The largest of ~n is that of the smallest n.
+  // The maximum of ~n is ~ of the minimum of n.
   const std::vector<int64_t> all =
-      largest(mesh, {mine, hash, ~hash, max_rows_, ~min_rows_, max_form_, ~min_form_});
+      largest(mesh, {mine, hash, ~hash, max_rows_, ~min_rows_, max_signature_, ~min_signature_});
   status_ = static_cast<StatusLevel>(all[0] / ranks);
   rank_ = static_cast<int>(ranks - 1 - all[0] % ranks);
   max_rows_ = all[3];
   min_rows_ = ~all[4];
-  max_form_ = all[5];
-  min_form_ = ~all[6];
-  // What failed on one rank may have kept it from a collective.
+  max_signature_ = all[5];
+  min_signature_ = ~all[6];
+  // After an error, the failed rank may have skipped collectives.
   if (status_ != StatusLevel::error && all[1] != ~all[2]) fail_by_calls(communicator, hash);
   if (own != status_) reason_.clear();
   reasons_ = {};
@@ -110,28 +110,28 @@ void StepStatus::exchange(const Mesh& mesh) {
 }
 
 StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStatus&)>& local) {
-  StepStatus word;
+  StepStatus status;
   std::exception_ptr error;
   try {
-    local(word);
+    local(status);
   } catch (const std::exception& thrown) {
     error = std::current_exception();
-    word.raise(StatusLevel::error, thrown.what());
+    status.raise(StatusLevel::error, thrown.what());
   } catch (...) {
     error = std::current_exception();
-    word.raise(StatusLevel::error, "something that is no std::exception");
+    status.raise(StatusLevel::error, "an exception that is not a std::exception");
   }
-  // Should the exchange fail, the others read what came first.
-  if (error) communicator_of(mesh).report_failure(word.reason());
+  // If the exchange fails, the others can still read the original error.
+  if (error) communicator_of(mesh).report_failure(status.reason());
   try {
-    word.exchange(mesh);
+    status.exchange(mesh);
   } catch (...) {
-    // What happened here comes first: that the others are gone may follow from it.
+    // Prefer the local error: it may be why the others are gone.
     if (error) std::rethrow_exception(error);
     throw;
   }
   if (error) std::rethrow_exception(error);
-  return word;
+  return status;
 }
 
 }  // namespace tessera::detail

@@ -9,39 +9,41 @@
 
 namespace tessera::detail {
 
-/// What a process has to tell the others at the end of a step; the gravest wins. `stop`: training
-/// has come to its end; `save`: a signal asks to save and leave.
+/// The status of a process at the end of a step; the most severe one of all processes wins. `stop`:
+/// training ends; `save`: a signal asks to save and exit.
 enum class StatusLevel : int64_t { ok = 0, stop = 1, save = 2, non_finite = 3, error = 4 };
 
-/// The status word of one step. Facts that only one process knows (a bad label, a failed read, a
-/// signal, a callback's wish to stop) go in here; exchange() makes every process see the same one,
-/// so that all act in the same step. It is one small all-reduce, which also tells whether all made
-/// the same collectives and how many rows each has next; texts follow only if something is wrong.
+/// The status of one step. Facts that only one process knows (a bad label, a failed read, a signal,
+/// a callback's request to stop) are raised here; exchange() gives every process the same status,
+/// so that all act in the same step. It is one small all-reduce, which also checks that all made
+/// the same collectives and compares their next batches; texts follow only if something is wrong.
 class StepStatus {
  public:
   StatusLevel status() const { return status_; }
-  /// The lowest rank that raised the status, and why; the same everywhere after an exchange, but
-  /// for `stop`, which takes no reason.
+  /// The lowest rank that raised the status.
   int rank() const { return rank_; }
+  /// The reason of that rank; equal on all processes after an exchange, except for `stop`, whose
+  /// reasons are not exchanged.
   const std::string& reason() const { return reason_; }
-  /// The reasons of all ranks for this status, by rank; empty texts of those that have none.
+  /// The reasons of all ranks for this status, by rank; empty for ranks that have none.
   const std::vector<std::string>& reasons() const { return reasons_; }
-  /// "an error on rank 1: [part-2] …", of a status with a reason.
+  /// "an error on rank 1: [part-2] …".
   std::string error_text() const;
-  /// Keeps the graver of the present and the given status.
+  /// Sets the status if `status` is more severe than the current one.
   void raise(StatusLevel status, const std::string& reason);
 
-  /// Says what this process has for the next step: how many rows, 0 when its data have ended, and a
-  /// hash of what else has to be equal everywhere.
-  void set_next_batch(int64_t rows, size_t form);
-  /// The rows of the process with the fewest, and with the most; whether what else has to be is
-  /// equal.
+  /// Sets this process's next batch: its number of rows (0 at the end of the data), and a hash of
+  /// its signature, which must be equal on all processes.
+  void set_next_batch(int64_t rows, size_t signature);
+  /// The minimum of the rows of all processes.
   int64_t min_rows() const { return min_rows_; }
+  /// The maximum of the rows of all processes.
   int64_t max_rows() const { return max_rows_; }
-  bool same_form() const { return min_form_ == max_form_; }
+  /// Whether the signatures of the next batches are equal.
+  bool same_signature() const { return min_signature_ == max_signature_; }
 
-  /// The gravest status of all processes of the mesh. Collective. Throws CommError, on every rank,
-  /// where they did not make the same collectives.
+  /// Sets the status to the most severe one of all processes of the mesh. Collective. Throws
+  /// CommError, on every rank, if the ranks did not make the same collectives.
   void exchange(const Mesh& mesh);
   void clear() { *this = StepStatus(); }
 
@@ -51,14 +53,15 @@ class StepStatus {
   std::string reason_;
   std::vector<std::string> reasons_;
   int64_t min_rows_ = 0, max_rows_ = 0;
-  int64_t min_form_ = 0, max_form_ = 0;
+  int64_t min_signature_ = 0, max_signature_ = 0;
 };
 
-/// The word of all processes after what may fail, or raise something, on one of them alone. What it
-/// throws here is an error for the others, and thrown on after the exchange. Collective.
+/// Runs `local`, which may throw or raise a status on a single process, and returns the exchanged
+/// status. An exception is an error status for the others, and is rethrown after the exchange.
+/// Collective.
 StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStatus&)>& local);
 
-/// What each rank said, equal texts together: "8 on ranks 0 and 2; 7 on rank 1".
-std::string said_by(const std::vector<std::string>& texts);
+/// Groups the ranks by text: "8 on ranks 0 and 2; 7 on rank 1".
+std::string group_by_text(const std::vector<std::string>& texts);
 
 }  // namespace tessera::detail

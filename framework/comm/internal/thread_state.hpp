@@ -23,30 +23,30 @@ namespace tessera::detail {
 
 class OpListener;
 class StepExecutor;
-struct AbstractNotes;
+struct PlannedTensors;
 enum class BlockPolicy : uint8_t;
 
-/// The modes that a thread computes in. Each member is set by one class of scopes, in the room that
-/// it is for, and read by that room's functions; a new thread has the defaults.
+/// The modes of a thread. Each member is set by one scope class and read by functions of the same
+/// room; a new thread has the defaults.
 struct ThreadState {
-  CommLog* comm_log = nullptr;                                ///< of the innermost CommLogScope
-  const std::string* comm_label = nullptr;                    ///< of the innermost CommLabel
+  CommLog* comm_log = nullptr;                                ///< the innermost CommLogScope's log
+  const std::string* comm_label = nullptr;                    ///< the innermost CommLabel's text
   std::optional<at::ScalarType> reduce_dtype = std::nullopt;  ///< ReduceDtypeScope
 
   Mesh default_mesh = {};                                  ///< DefaultMeshScope
   Layout default_layout = {};                              ///< DefaultLayoutScope
   std::optional<BlockPolicy> block_policy = std::nullopt;  ///< BlockPolicyScope
   Mesh abstract_mesh = {};                                 ///< AbstractScope
-  AbstractNotes* abstract_notes = nullptr;                 ///< AbstractScope, too
+  PlannedTensors* planned_tensors = nullptr;               ///< AbstractScope, too
   std::optional<int64_t> device = std::nullopt;            ///< DeviceMemory::For
 
-  /// The tapes that record operations, the last begun at the end; NoRecording hides them.
+  /// The tapes that record operations, the latest last; NoRecording hides them.
   std::vector<OpListener*> tapes = {};
   OpListener* tracer = nullptr;  ///< TracerScope
 
   bool pinned_batches = false;  ///< PinnedBatchesScope
 
-  const CallContext* call_context = nullptr;         ///< of the innermost call of a layer
+  const CallContext* call_context = nullptr;         ///< the innermost layer call's context
   std::shared_ptr<StepExecutor> step_executor = {};  ///< StepExecutorScope
   const strategy::Strategy* strategy = nullptr;      ///< StrategyScope; null: the default one
 };

@@ -18,7 +18,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Kernels of Tessera's own, each compiled when it is first launched.
+/// Tessera's own kernels, each compiled at its first launch.
 class Kernels {
  public:
   void launch(const DeviceKernel& kernel, const c10::Stream& stream, uint64_t count,
@@ -63,11 +63,11 @@ class Cuda final : public Accelerator {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::CUDA; }
   int count() const override { return c10::cuda::device_count(); }
-  std::string why_none() const override { return "this machine has no CUDA device"; }
+  std::string unavailable_reason() const override { return "this machine has no CUDA device"; }
 
-  /// Loads what is not linked, since it takes seconds and gigabytes.
+  /// Loads libtorch_cuda, which is not linked because it takes seconds and gigabytes.
   void load() const override {
-    // Global: what it registers and exports is for all of libtorch.
+    // RTLD_GLOBAL: all of libtorch needs its registrations and symbols.
     if (!dlopen((torch_folder() + "libtorch_cuda.so").c_str(), RTLD_NOW | RTLD_GLOBAL)) {
       const char* why = dlerror();
       throw ConfigError("device", "GPUs need libtorch_cuda.so and what it is linked with",
@@ -75,11 +75,11 @@ class Cuda final : public Accelerator {
                         "install torch with its nvidia packages (./run setup does), or use "
                         "virtual_cpus(), --device cpu of the applications");
     }
-    // ATen asks once for its CUDA part and remembers the answer.
+    // ATen checks only once whether its CUDA part is loaded.
     if (!at::globalContext().hasCUDA()) {
-      throw StateError("device", "the first GPU is named before anything asks ATen for GPUs",
+      throw StateError("device", "the first GPU is used before anything asks ATen for GPUs",
                        "ATen was asked before libtorch_cuda.so was loaded",
-                       "make a mesh of GPUs at the start of the program");
+                       "create a mesh of GPUs at the start of the program");
     }
   }
 
@@ -89,8 +89,8 @@ class Cuda final : public Accelerator {
     kernels.launch(kernel, stream, count, parameters);
   }
 
-  std::unique_ptr<GpuGraph> record_graph(const c10::Stream& stream) const override {
-    return record_on_cuda(stream);
+  std::unique_ptr<GpuGraph> capture_graph(const c10::Stream& stream) const override {
+    return capture_on_cuda(stream);
   }
 };
 

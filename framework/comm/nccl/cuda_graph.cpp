@@ -15,13 +15,13 @@ namespace {
 
 namespace allocator = c10::cuda::CUDACachingAllocator;
 
-/// Other than those that ATen makes: of their two numbers one is 0.
+/// Returns a pool id distinct from ATen's, in which one of the two numbers is 0.
 c10::MempoolId_t make_pool() {
   static std::atomic<c10::CaptureId_t> made = 0;
   return {++made, 1};
 }
 
-/// Memory that streams ask for while they record a graph, kept until this is destroyed.
+/// The memory that captured streams allocate, kept until this is destroyed.
 class GraphMemory {
  public:
   explicit GraphMemory(c10::DeviceIndex gpu) : gpu_(gpu) {
@@ -37,14 +37,14 @@ class GraphMemory {
   GraphMemory(const GraphMemory&) = delete;
   GraphMemory& operator=(const GraphMemory&) = delete;
 
-  /// That which the stream takes part in is the graph's.
+  /// Begins to serve the capture that the stream takes part in.
   void begin(cudaStream_t stream) { recording_ = recording_of(stream); }
   void end() {
     if (!std::exchange(ended_, true)) allocator::endAllocateToPool(gpu_, pool_);
   }
 
  private:
-  /// CUDA's number of the recording that a stream takes part in; 0 for none.
+  /// Returns CUDA's id of the capture that a stream takes part in; 0 for none.
   static unsigned long long recording_of(cudaStream_t stream) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     unsigned long long number = 0;
@@ -55,7 +55,7 @@ class GraphMemory {
 
   const c10::DeviceIndex gpu_;
   const c10::MempoolId_t pool_ = make_pool();
-  /// Other threads ask for memory too.
+  /// Atomic, since other threads allocate memory, too.
   std::atomic<unsigned long long> recording_ = 0;
   bool ended_ = false;
 };
@@ -65,8 +65,8 @@ class CudaGraph final : public GpuGraph {
   explicit CudaGraph(c10::cuda::CUDAStream stream)
       : stream_(stream), memory_(stream.device_index()) {
     const c10::DeviceGuard guard(stream_.device());
-    // What other threads do meanwhile is their own.
-    cuda_.check(cuda_.begin_capture(stream_, cudaStreamCaptureModeThreadLocal), "a graph begins");
+    // Thread-local: other threads are not restricted during the capture.
+    cuda_.check(cuda_.begin_capture(stream_, cudaStreamCaptureModeThreadLocal), "begin capture");
     memory_.begin(stream_);
   }
 
@@ -79,19 +79,19 @@ class CudaGraph final : public GpuGraph {
   void end() override {
     const c10::DeviceGuard guard(stream_.device());
     const Captured captured = end_capture();
-    cuda_.check(captured.result, "a graph ends");
+    cuda_.check(captured.result, "end capture");
     const cudaError_t result = cuda_.instantiate(&launchable_, captured.graph, 0);
     destroy(captured.graph);
-    cuda_.check(result, "a graph is made");
+    cuda_.check(result, "instantiate graph");
   }
 
   void replay(const c10::Stream& stream) const override {
     if (!launchable_) {
-      throw StateError("GpuGraph", "a graph is replayed once its recording has ended",
-                       "it has not, or it failed", "call end() before");
+      throw StateError("GpuGraph", "a graph is replayed after its capture has ended",
+                       "the capture has not ended, or it failed", "call end() first");
     }
     const c10::DeviceGuard guard(stream.device());
-    cuda_.check(cuda_.launch_graph(launchable_, c10::cuda::CUDAStream(stream)), "a graph");
+    cuda_.check(cuda_.launch_graph(launchable_, c10::cuda::CUDAStream(stream)), "launch graph");
   }
 
  private:
@@ -120,7 +120,7 @@ class CudaGraph final : public GpuGraph {
 
 }  // namespace
 
-std::unique_ptr<GpuGraph> record_on_cuda(const c10::Stream& stream) {
+std::unique_ptr<GpuGraph> capture_on_cuda(const c10::Stream& stream) {
   return std::make_unique<CudaGraph>(c10::cuda::CUDAStream(stream));
 }
 

@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-/// record_graph(), by CUDA's graphs and a pool of ATen's allocator.
-std::unique_ptr<GpuGraph> record_on_cuda(const c10::Stream& stream);
+/// Implements capture_graph() by CUDA graphs and a memory pool of ATen's allocator.
+std::unique_ptr<GpuGraph> capture_on_cuda(const c10::Stream& stream);
 
 }  // namespace tessera::detail

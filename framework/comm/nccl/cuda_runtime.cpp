@@ -26,8 +26,7 @@ CudaRuntime::CudaRuntime() {
 
 void CudaRuntime::check(cudaError_t result, const char* what) const {
   if (result == cudaSuccess) return;
-  throw StateError("device", "CUDA carries out what it is asked for",
-                   str(what, ": ", error_string(result)), "");
+  throw StateError("device", "CUDA calls succeed", str(what, ": ", error_string(result)), "");
 }
 
 const CudaRuntime& cuda_runtime() {

@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// The functions of CUDA's runtime that Tessera calls, of the copy that libc10_cuda is linked with.
+/// The functions of CUDA's runtime that Tessera calls, from the copy that libc10_cuda links to.
 struct CudaRuntime {
   decltype(&::cudaGetErrorString) error_string;
   decltype(&::cudaDeviceGetAttribute) attribute;
@@ -22,11 +22,11 @@ struct CudaRuntime {
   decltype(&::cudaGraphExecDestroy) destroy_launchable;
 
   CudaRuntime();
-  /// Throws StateError with `what` where a function failed.
+  /// Throws StateError naming `what` if `result` is an error.
   void check(cudaError_t result, const char* what) const;
 };
 
-/// Loaded with the first call. Throws ConfigError where it cannot be.
+/// Returns CUDA's runtime, loaded by the first call. Throws ConfigError if it cannot be loaded.
 const CudaRuntime& cuda_runtime();
 
 }  // namespace tessera::detail

@@ -7,12 +7,12 @@ class NoGpus final : public Accelerator {
  public:
   c10::DeviceType type() const override { return c10::DeviceType::CUDA; }
   int count() const override { return 0; }
-  std::string why_none() const override {
-    return "this build of Tessera runs on CPUs, as the libtorch that it was built with does";
+  std::string unavailable_reason() const override {
+    return "this build of Tessera has no GPU support, like the libtorch that it was built with";
   }
   void load() const override {}
   void launch(const DeviceKernel&, const c10::Stream&, uint64_t, const void*) const override {}
-  std::unique_ptr<GpuGraph> record_graph(const c10::Stream&) const override { return nullptr; }
+  std::unique_ptr<GpuGraph> capture_graph(const c10::Stream&) const override { return nullptr; }
 };
 
 }  // namespace

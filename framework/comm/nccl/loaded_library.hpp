@@ -5,27 +5,27 @@
 
 namespace tessera::detail {
 
-/// The folder of libtorch's libraries, with a slash.
+/// Returns the folder of libtorch's libraries, with a trailing slash.
 std::string torch_folder();
 
-/// A shared library that is loaded while the program runs, where there are GPUs.
+/// A shared library loaded at run time, if there are GPUs.
 class LoadedLibrary {
  public:
-  /// What is said where it, or one of its functions, is missing.
+  /// Texts of the error for a missing library or function.
   struct Texts {
     const char* component;
     const char* rule;
     const char* fix;
   };
-  /// The first of the names that can be loaded; a copy that the process has loaded goes before
-  /// another file of that name. Throws ConfigError where there is none.
+  /// Loads the first of `names` that can be loaded; a copy already in the process takes precedence
+  /// over another file of that name. Throws ConfigError if none can be loaded.
   LoadedLibrary(const std::vector<std::string>& names, const Texts& texts);
 
   template <class Function>
   void find(const char* name, Function& function) const {
     function = reinterpret_cast<Function>(address(name));
   }
-  /// Throws ConfigError with what was received.
+  /// Throws ConfigError with this text after "Received".
   [[noreturn]] void fail(const std::string& received) const;
   const std::string& name() const { return name_; }
 

@@ -2,11 +2,11 @@
 
 #include <cstddef>
 
-/// What the engine uses of NCCL's binary interface, as nccl.h of 2.14 and every later one has it:
-/// so that nothing but libtorch is needed to build.
+/// The part of NCCL's ABI that the engine uses, unchanged since nccl.h 2.14. Declared here so that
+/// building needs nothing but libtorch.
 namespace tessera::detail {
 
-struct NcclComm;  ///< ncclComm, which only NCCL knows
+struct NcclComm;  ///< ncclComm, opaque
 
 /// ncclResult_t; every other value is an error.
 enum class NcclResult : int { success = 0, in_progress = 7 };
@@ -31,7 +31,7 @@ struct NcclId {
   char internal[128];
 };
 
-/// ncclConfig_t as 2.14 has it; NCCL tells by `size` and `version` what a program does not know of.
+/// ncclConfig_t of 2.14; `size` and `version` tell NCCL which later fields are missing.
 struct NcclConfig {
   size_t size = sizeof(NcclConfig);
   unsigned int magic = 0xcafebeef;

@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera::detail {
 

@@ -11,16 +11,17 @@
 namespace tessera::detail {
 namespace {
 
-/// Polls that follow each other at once, before the thread sleeps between them.
-constexpr int eager_polls = 2000;
+/// Polls before the thread sleeps between them.
+constexpr int max_yields = 2000;
 constexpr std::chrono::microseconds poll_pause(50);
-/// NCCL frees what it shares with other processes of the host only when they abort, too.
-constexpr std::chrono::seconds abort_patience(5);
-/// How often NCCL is asked for errors by who waits for nothing else.
+/// Maximum wait for an abort: NCCL frees resources shared with other processes of the host only
+/// when they abort, too.
+constexpr std::chrono::seconds abort_timeout(5);
+/// Interval at which the watcher thread polls NCCL for errors.
 constexpr std::chrono::milliseconds watch_pause(500);
 
-/// Neither of the two says that something failed.
-NcclResult graver(NcclResult a, NcclResult b) {
+/// Returns an error if either is one, else in_progress if either is, else success.
+NcclResult more_severe(NcclResult a, NcclResult b) {
   if (a != NcclResult::success && a != NcclResult::in_progress) return a;
   return b == NcclResult::success ? a : b;
 }
@@ -51,7 +52,7 @@ NcclComm* NcclCommunicators::add(const NcclId& id, int size, int rank) {
     const std::lock_guard<std::mutex> lock(mutex_);
     check_alive();
     result = nccl_.comm_init_rank_config(&comm, size, id, rank, &config);
-    // Known before it is ready: an abort must end the wait for the other ranks.
+    // Registered before it is ready, so that an abort ends the wait for the other ranks.
     if (comm) comms_.push_back(comm);
   }
   settle(comm, result);
@@ -66,7 +67,7 @@ void NcclCommunicators::run(NcclComm* comm, const std::function<NcclResult()>& q
     result = nccl_.group_start();
     if (result == NcclResult::success) {
       const NcclResult queued = queue();
-      result = graver(queued, nccl_.group_end());
+      result = more_severe(queued, nccl_.group_end());
     }
   }
   settle(comm, result);
@@ -109,17 +110,17 @@ void NcclCommunicators::abort(const std::string& reason) {
   }
   aborted_.notify_all();
   if (comms.empty()) return;
-  // A thread of its own: whoever brings the news must not be held up with NCCL.
+  // On a separate thread: NCCL must not block the caller, such as the coordination's thread.
   const auto done = std::make_shared<std::promise<void>>();
   const std::future<void> finished = done->get_future();
   std::thread([done, comms, &nccl = nccl_] {
-    // As a group: one alone would wait for kernels of the others.
+    // As a group: an abort of one communicator alone would wait for kernels of the others.
     nccl.group_start();
     for (NcclComm* comm : comms) nccl.comm_abort(comm);
     nccl.group_end();
     done->set_value();
   }).detach();
-  finished.wait_for(abort_patience);
+  finished.wait_for(abort_timeout);
 }
 
 void NcclCommunicators::check_alive() const {
@@ -134,7 +135,7 @@ NcclResult NcclCommunicators::state(NcclComm* comm) const {
 
 void NcclCommunicators::settle(NcclComm* comm, NcclResult result) {
   for (int polls = 0; result == NcclResult::in_progress; ++polls) {
-    if (polls < eager_polls) {
+    if (polls < max_yields) {
       std::this_thread::yield();
     } else {
       std::this_thread::sleep_for(poll_pause);
@@ -152,8 +153,8 @@ void NcclCommunicators::settle(NcclComm* comm, NcclResult result) {
 void NcclCommunicators::fail(NcclComm* comm, NcclResult result) const {
   const char* last = nccl_.get_last_error(comm);
   const std::string detail = last && *last ? str(", ", one_line(last)) : "";
-  throw CommError("nccl", "NCCL carries out what it is asked for",
-                  nccl_.get_error_string(result) + detail, "set NCCL_DEBUG=WARN to see more");
+  throw CommError("nccl", "NCCL calls succeed", nccl_.get_error_string(result) + detail,
+                  "set NCCL_DEBUG=WARN to see more");
 }
 
 }  // namespace tessera::detail

@@ -13,28 +13,28 @@
 namespace tessera::detail {
 
 /// The NCCL communicators of a process. They are non-blocking: no call into NCCL waits for another
-/// process, so that abort() on another thread ends whatever this one waits for.
+/// process, so that abort() on another thread can end any wait of this one.
 class NcclCommunicators {
  public:
-  /// `on_error` is told, on a thread of its own and once, of an error met in the background; it may
-  /// be absent.
+  /// Calls `on_error`, if given, once and on a separate thread, for an asynchronous NCCL error.
   explicit NcclCommunicators(std::function<void(const std::string& error)> on_error = {});
   /// Aborts them.
   ~NcclCommunicators() { abort("the engine was destroyed"); }
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
 
-  /// What tells a new communicator apart, to be given to add() on all of its ranks.
+  /// Creates the id of a new communicator, which all of its ranks pass to add().
   NcclId make_id() const;
-  /// Makes this thread's current GPU rank `rank` of `size`; returns when all of them are there.
-  /// Throws CommError when NCCL fails or once aborted.
+  /// Creates a communicator in which this thread's current GPU is rank `rank` of `size`; returns
+  /// when all ranks have joined. Throws CommError if NCCL fails or once aborted.
   NcclComm* add(const NcclId& id, int size, int rank);
-  /// Calls `queue`, which calls NCCL for this communicator, as one group; returns when all of it is
-  /// on its stream. Throws CommError when NCCL fails or once aborted.
+  /// Calls `queue`, which calls NCCL for this communicator, as one NCCL group; returns when all its
+  /// calls are queued on the stream. Throws CommError if NCCL fails or once aborted.
   void run(NcclComm* comm, const std::function<NcclResult()>& queue);
-  /// Throws CommError once aborted, or when NCCL has met an error since.
+  /// Throws CommError once aborted, or after an asynchronous NCCL error.
   void check();
-  /// Ends what runs on the GPU, and every wait; only the first reason counts. On any thread.
+  /// Ends running collectives and every wait; only the first reason counts. Callable from any
+  /// thread.
   void abort(const std::string& reason);
 
   const NcclLibrary& nccl() const { return nccl_; }
@@ -44,7 +44,7 @@ class NcclCommunicators {
   void check_all();
   void check_alive() const;
   NcclResult state(NcclComm* comm) const;
-  /// Waits while NCCL works in the background.
+  /// Waits until an NCCL call that is in progress has finished.
   void settle(NcclComm* comm, NcclResult result);
   [[noreturn]] void fail(NcclComm* comm, NcclResult result) const;
 
@@ -53,7 +53,7 @@ class NcclCommunicators {
   std::vector<NcclComm*> comms_;
   std::string reason_;
   std::condition_variable_any aborted_;
-  /// Last, so that it is joined before what it uses goes.
+  /// Last, so that it is joined before the members that it uses are destroyed.
   std::jthread watcher_;
 };
 

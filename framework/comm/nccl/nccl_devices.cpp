@@ -16,11 +16,12 @@
 namespace tessera::detail {
 namespace {
 
-/// Communicators of GPUs that this process holds all of, made when they first meet.
+/// Reduces between GPUs of this process only; creates a communicator at the first use of each list
+/// of GPUs.
 class NcclDevices final : public DeviceReducer {
  public:
   ~NcclDevices() override {
-    // As a group: one alone would wait for the others.
+    // As a group: an abort of one communicator alone would wait for the others.
     nccl_.group_start();
     for (const auto& [devices, comms] : comms_) {
       for (NcclComm* comm : comms) nccl_.comm_abort(comm);
@@ -84,8 +85,8 @@ class NcclDevices final : public DeviceReducer {
     if (result == NcclResult::success) return;
     const char* last = nccl_.get_last_error(nullptr);
     const std::string detail = last && *last ? str(", ", one_line(last)) : "";
-    throw CommError("NcclAllReduce", "NCCL carries out what it is asked for",
-                    nccl_.get_error_string(result) + detail, "set NCCL_DEBUG=WARN to see more");
+    throw CommError("NcclAllReduce", "NCCL calls succeed", nccl_.get_error_string(result) + detail,
+                    "set NCCL_DEBUG=WARN to see more");
   }
 
   const NcclLibrary& nccl_ = nccl_library();

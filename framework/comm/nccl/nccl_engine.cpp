@@ -15,7 +15,7 @@ namespace {
 using Tensors = std::vector<at::Tensor>;
 using Matrix = std::vector<Tensors>;
 
-/// Results that are there once the communication stream has come to an event.
+/// A collective that is done when the communication stream reaches an event.
 class NcclWork final : public Work {
  public:
   NcclWork(std::shared_ptr<NcclCommunicators> comms, const Gpu& device)
@@ -47,7 +47,7 @@ class NcclEngine final : public Engine {
   std::string name() const override { return "nccl"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  /// NCCL has no tags: that calls are the same everywhere is for the control plane to compare.
+  /// Ignored: NCCL has no tags, so only the coordination can compare calls between ranks.
   void set_call(uint64_t) override {}
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
@@ -128,7 +128,7 @@ class NcclEngine final : public Engine {
           messages.push_back({group.owner[m], true, staged(send[i][m])});
         }
       }
-      // In the order in which their sender names them: NCCL matches messages of a pair by order.
+      // In the sender's order: NCCL matches the messages of a pair of ranks by order.
       std::vector<at::Tensor*> places;
       for (size_t m = 0; m < group.owner.size(); ++m) {
         for (Tensors& row : recv) {
@@ -153,11 +153,12 @@ class NcclEngine final : public Engine {
  private:
   using Message = NcclGroups::Message;
 
-  /// Nothing to exchange. An engine alone in its run uses NCCL nonetheless, to be tested.
+  /// Whether a group needs no other process. An engine of a single process uses NCCL regardless,
+  /// for tests.
   bool stays_here(const Group& group) const { return group.is_local() && size_ > 1; }
 
-  /// Runs `run` on the communication stream, behind what was computed until now; it gets the
-  /// stream that computes.
+  /// Calls `run` with the communication stream as the current one, ordered after all work queued so
+  /// far on the compute stream, which it passes to `run`.
   template <class Run>
   WorkPtr issue(const Run& run) {
     const c10::InferenceMode inference;
@@ -169,7 +170,8 @@ class NcclEngine final : public Engine {
     return std::make_shared<NcclWork>(comms_, device_);
   }
 
-  /// On the engine's GPU, dense. Memory of another stream is not given back before ours is done.
+  /// Returns the tensor on the engine's GPU, contiguous. Its memory is not reused before the
+  /// communication stream is done with it.
   at::Tensor staged(const at::Tensor& tensor) const {
     if (tensor.device() != device_.device) return tensor.to(device_.device).contiguous();
     tensor.record_stream(device_.communication);
@@ -186,7 +188,8 @@ class NcclEngine final : public Engine {
     return at::empty(tensor.sizes(), tensor.options().device(device_.device));
   }
 
-  /// A result where its parts lay. One of the CPU is complete here, or there was an abort.
+  /// Moves a result to the device of its parts. On the CPU it is complete on return, unless check()
+  /// throws because of an abort.
   at::Tensor published(const at::Tensor& result, c10::Device home, const c10::Stream& compute) {
     if (home == device_.device) {
       result.record_stream(compute);
@@ -197,7 +200,7 @@ class NcclEngine final : public Engine {
     return moved;
   }
 
-  /// All ranks' rows, of which this one's holds `mine`.
+  /// All-gathers the rows of all ranks; this rank's row holds `mine`.
   at::Tensor gathered(const Group& group, const RankRows& rows, const Tensors& mine) {
     const at::Tensor send = rows.make(1, mine[0].options())[0];
     const at::Tensor all = at::empty({rows.ranks(), rows.length()}, mine[0].options());
@@ -214,7 +217,7 @@ class NcclEngine final : public Engine {
     return all;
   }
 
-  /// This rank's row of the reduction of all ranks' rows.
+  /// Reduce-scatters `rows`; returns this rank's row of the result.
   at::Tensor scattered(const Group& group, const at::Tensor& rows, NcclOp op) {
     const at::Tensor mine = at::empty({rows.size(1)}, rows.options());
     if (rows.size(1) == 0) return mine;
@@ -226,7 +229,7 @@ class NcclEngine final : public Engine {
     return mine;
   }
 
-  /// What members of this process send each other.
+  /// Delivers tensors between members of this process.
   void deliver_here(const Group& group, const Matrix& send, Matrix& recv) const {
     for (size_t from = 0; from < send.size(); ++from) {
       for (size_t to = 0; to < recv.size(); ++to) {

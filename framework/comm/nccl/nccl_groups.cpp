@@ -13,7 +13,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Ids are gathered as text.
+/// Encodes an id as text, since ids are exchanged through `gather`.
 std::string to_hex(const NcclId& id) {
   constexpr const char* digits = "0123456789abcdef";
   std::string text;
@@ -27,7 +27,7 @@ std::string to_hex(const NcclId& id) {
 NcclId from_hex(const std::string& text) {
   NcclId id{};
   if (text.size() != 2 * sizeof id.internal) {
-    throw CommError("nccl", "rank 0 gives the id of the communicator",
+    throw CommError("nccl", "rank 0 sends the id of the communicator",
                     str("a text of ", text.size(), " bytes"),
                     "start the same program on all ranks");
   }
@@ -63,7 +63,8 @@ NcclComm* NcclGroups::of(const std::vector<int>& ranks) {
   return groups_[ranks] = comm;
 }
 
-/// From the first of these ranks to the others, by NCCL itself: only they know of the new group.
+/// Sends the id of a new communicator from the first of these ranks to the others, by NCCL: a
+/// gather would need all ranks, but only these know of the new group.
 NcclId NcclGroups::share_id(const std::vector<int>& ranks) {
   NcclId id{};
   at::Tensor bytes = at::zeros({static_cast<int64_t>(sizeof id.internal)}, at::kByte);
@@ -79,7 +80,7 @@ NcclId NcclGroups::share_id(const std::vector<int>& ranks) {
   }
   exchange(messages);
   const at::Tensor here = bytes.cpu();
-  // An aborted exchange ends, too.
+  // An aborted exchange also ends: check before using its data.
   communicators_->check();
   std::memcpy(id.internal, here.const_data_ptr(), sizeof id.internal);
   return id;
@@ -89,7 +90,7 @@ void NcclGroups::exchange(const std::vector<Message>& messages) {
   const NcclLibrary& nccl = communicators_->nccl();
   communicators_->run(world_, [&] {
     for (const Message& m : messages) {
-      // Both sides know the shape.
+      // Both sides know the shape, so both skip an empty tensor.
       if (m.tensor.numel() == 0) continue;
       const NcclResult result = m.sends ? nccl.send(m.tensor.const_data_ptr(), m.tensor.nbytes(),
                                                     NcclType::int8, m.peer, world_, stream_)

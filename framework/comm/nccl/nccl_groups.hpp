@@ -12,25 +12,25 @@
 
 namespace tessera::detail {
 
-/// The groups of ranks that exchange tensors by the GPUs of their processes, each with an NCCL
-/// communicator of its own that is made when the group first needs it.
+/// The groups of ranks that exchange tensors between GPUs. Each group has its own NCCL
+/// communicator, created at its first use.
 class NcclGroups {
  public:
-  /// A tensor on its way to or from another rank.
+  /// A tensor sent to another rank, or received from it.
   struct Message {
     int peer;
     bool sends;
     at::Tensor tensor;
   };
 
-  /// Makes the communicator of all ranks. Collective.
+  /// Creates the communicator of all ranks. Collective.
   NcclGroups(const NcclOptions& options, const Gpu& device);
 
-  /// The communicator of these ranks, ascending. Collective over them; to be called with the GPU's
-  /// communication stream in force.
+  /// Returns the communicator of these ranks, in ascending order. Collective over the ranks; call
+  /// it with the GPU's communication stream as the current one.
   NcclComm* of(const std::vector<int>& ranks);
-  /// Messages between pairs of ranks, all at a time; those of one pair in the order given, on both
-  /// sides. Dense tensors on the GPU; empty ones are not sent.
+  /// Sends and receives all messages at once; both ranks of a pair must list its messages in the
+  /// same order. Tensors are contiguous and on the GPU; empty ones are not sent.
   void exchange(const std::vector<Message>& messages);
 
   const std::shared_ptr<NcclCommunicators>& communicators() const { return communicators_; }

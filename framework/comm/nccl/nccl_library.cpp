@@ -13,7 +13,7 @@ std::string version_text(int code) {
 }
 
 NcclLibrary load() {
-  // libtorch_cuda has loaded its copy; two of them in a process would not know of each other.
+  // Uses the copy that libtorch_cuda has loaded: two copies in a process would share no state.
   const LoadedLibrary library(
       {"libnccl.so.2"}, {.component = "nccl",
                          .rule = "collectives between GPUs need NCCL, as torch installs it",
@@ -36,7 +36,7 @@ NcclLibrary load() {
   library.find("ncclRecv", nccl.recv);
   int version = 0;
   if (nccl.get_version(&version) != NcclResult::success) {
-    library.fail(str(library.name(), " does not tell its version"));
+    library.fail(str(library.name(), " does not report its version"));
   }
   constexpr unsigned int oldest = NcclConfig().version;
   if (version < static_cast<int>(oldest)) {

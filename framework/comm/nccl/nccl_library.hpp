@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-/// The functions of NCCL that the engine calls, of the copy that libtorch_cuda has loaded; their
-/// names in nccl.h are ncclGetVersion and so on.
+/// The NCCL functions that the engine calls, from the copy that libtorch_cuda has loaded
+/// (`get_version` is ncclGetVersion, and so on).
 struct NcclLibrary {
   NcclResult (*get_version)(int* version);
   const char* (*get_error_string)(NcclResult result);
@@ -30,8 +30,8 @@ struct NcclLibrary {
                      NcclStream stream);
 };
 
-/// The library; to be asked for after gpu(). Throws ConfigError where there is none, or one older
-/// than what NcclConfig is of.
+/// Returns the library; call gpu() first. Throws ConfigError if NCCL is missing, or older than the
+/// version of NcclConfig.
 const NcclLibrary& nccl_library();
 
 }  // namespace tessera::detail

@@ -36,12 +36,12 @@ std::string Nvrtc::log(Program* program) const {
 std::string Nvrtc::compile(const DeviceKernel& kernel, int capability) const {
   Program* made = nullptr;
   if (create_(&made, kernel.source, kernel.name, 0, nullptr, nullptr) != success) {
-    library_.fail(str("it takes no program for ", kernel.name));
+    library_.fail(str("it cannot create a program for ", kernel.name));
   }
   const auto destroy = [this](Program* program) { destroy_(&program); };
   const std::unique_ptr<Program, decltype(destroy)> program(made, destroy);
   const std::string target = str("--gpu-architecture=sm_", capability);
-  // Each product and sum is rounded, as on the host.
+  // No fused multiply-add: each product and sum is rounded, as on the host.
   const std::array<const char*, 3> options = {target.c_str(), "--std=c++20", "--fmad=false"};
   std::string code;
   size_t bytes = 0;
@@ -50,7 +50,7 @@ std::string Nvrtc::compile(const DeviceKernel& kernel, int capability) const {
   }
   if (code_size_(made, &bytes) == success) code.resize(bytes);
   if (code.empty() || code_(made, code.data()) != success) {
-    library_.fail(str("it gives no code of ", kernel.name, " for sm_", capability));
+    library_.fail(str("it returns no code of ", kernel.name, " for sm_", capability));
   }
   return code;
 }

@@ -8,17 +8,17 @@
 
 namespace tessera::detail {
 
-/// Where NVRTC may be: as its package is installed beside torch, or as the loader finds it.
+/// Returns the candidates for NVRTC: its package beside torch, then the loader's search path.
 std::vector<std::string> nvrtc_files();
 
-/// NVIDIA's compiler of kernels at run time.
+/// NVRTC, NVIDIA's run-time compiler of kernels.
 class Nvrtc {
  public:
-  /// The first of some files, or names that the loader finds. Throws ConfigError where there is
-  /// none.
+  /// Loads the first of `libraries` (files or names for the loader) that can be loaded. Throws
+  /// ConfigError if none can be.
   explicit Nvrtc(const std::vector<std::string>& libraries);
-  /// Machine code of a kernel for GPUs of a compute capability, 90 for 9.0. Throws ConfigError with
-  /// what the compiler says first.
+  /// Returns the machine code of a kernel for a compute capability (90 for 9.0). Throws ConfigError
+  /// with the first line of the compiler's log.
   std::string compile(const DeviceKernel& kernel, int capability) const;
 
  private:

@@ -26,7 +26,7 @@ void check_batch(const Examples& batch, int64_t rows, const std::string& name) {
   }
 }
 
-/// Rows of a stream's batch: those of its first input.
+/// Returns the number of rows in a stream's batch: that of its first input.
 int64_t stream_rows(const Examples& batch) {
   if (batch.part) return batch.part->rows.size();
   const bool has_rows = !batch.x.empty() && batch.x[0].defined() && batch.x[0].dim() > 0;

@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-/// Numbers of the rows in the batches of the epoch that `options` name, of `size` rows.
+/// Row indices of the batches of epoch `options.epoch`, for a dataset of `size` rows.
 class BatchRows {
  public:
   BatchRows(int64_t size, const BatchLoaderOptions& options);
@@ -19,17 +19,17 @@ class BatchRows {
   std::optional<Permutation> order_;
 };
 
-/// The batches of a dataset by their numbers, as a BatchLoader of these options gives them; read
-/// when they are asked for.
+/// Reads the batches of a dataset by step number, on demand; the same batches as a BatchLoader with
+/// these options.
 class BatchReader {
  public:
-  /// `options.epoch` and `options.first_step` do not count.
+  /// `options.epoch` and `options.first_step` are ignored.
   BatchReader(const DatasetHandle& data, const BatchLoaderOptions& options)
       : data_(data), options_(options) {}
 
-  /// The batch of a step, of host tensors that nobody else holds; nothing where a stream has ended.
-  /// A stream is read on from the last batch, or for an earlier one from its beginning. Throws as
-  /// BatchLoader::next().
+  /// Returns the batch of a step, in host tensors that nobody else holds; nothing if a stream has
+  /// ended. A stream continues after the last batch, and is started again for an earlier step.
+  /// Throws as BatchLoader::next().
   std::optional<Examples> read(int64_t epoch, int64_t step);
 
  private:
@@ -38,8 +38,8 @@ class BatchReader {
 
   DatasetHandle data_;
   BatchLoaderOptions options_;
-  std::optional<BatchRows> rows_;  ///< the rows of the epoch of options_
-  BatchFunction stream_;           ///< batches of epoch_, about to give that of step next_
+  std::optional<BatchRows> rows_;  ///< row indices of epoch options_.epoch
+  BatchFunction stream_;           ///< batches of epoch_; the next one is that of step next_
   int64_t epoch_ = 0, next_ = 0;
 };
 

@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-/// While alive, data sets of this thread write batches into pinned memory, from which GPUs copy
+/// While alive, datasets on this thread write batches to pinned memory, from which GPUs copy
 /// without a second copy on the host. GPUs must have been loaded.
 class PinnedBatchesScope {
  public:
@@ -18,7 +18,7 @@ class PinnedBatchesScope {
   ScopedValue<bool> value_;
 };
 
-/// Memory for a batch in the host's memory: pinned inside a PinnedBatchesScope.
+/// Allocates host memory for a batch, pinned inside a PinnedBatchesScope.
 at::Tensor empty_batch(const Shape& shape, at::ScalarType dtype);
 
 }  // namespace tessera::detail

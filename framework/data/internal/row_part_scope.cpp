@@ -11,7 +11,7 @@ thread_local std::optional<RowPart> part_in_force;
 
 RowPartScope::RowPartScope(std::optional<RowPart> part) : part_(part_in_force, std::move(part)) {}
 
-int64_t first_row_in_force(int64_t rows) {
+int64_t scoped_first_row(int64_t rows) {
   return part_in_force && part_in_force->rows.size() == rows ? part_in_force->rows.lo : 0;
 }
 

@@ -7,8 +7,8 @@
 
 namespace tessera::detail {
 
-/// While alive, what this thread calls is given these rows of a global batch: a data pipeline's
-/// function, which may call layers whose random numbers follow from the row.
+/// While alive, this thread calls a data pipeline's function on these rows of a global batch. It
+/// may call layers whose random numbers follow from the row.
 class RowPartScope {
  public:
   explicit RowPartScope(std::optional<RowPart> part);
@@ -16,8 +16,8 @@ class RowPartScope {
  private:
   ScopedValue<std::optional<RowPart>> part_;
 };
-/// Number in the global batch of the first of so many rows: 0 unless they are the rows of the
-/// innermost RowPartScope.
-int64_t first_row_in_force(int64_t rows);
+/// Returns the global index of the first of `rows` rows: the innermost RowPartScope's if it has
+/// that many, otherwise 0.
+int64_t scoped_first_row(int64_t rows);
 
 }  // namespace tessera::detail

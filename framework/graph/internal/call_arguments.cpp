@@ -42,15 +42,15 @@ void add_inputs(std::vector<TensorName>& inputs, const Json& given, const JsonPa
   }
 }
 
-Json with_places(std::vector<TensorName>& inputs, const Json& json, const JsonPath& path) {
+Json with_placeholders(std::vector<TensorName>& inputs, const Json& json, const JsonPath& path) {
   if (is_tensor(json)) {
     inputs.push_back(name_of_tensor(json, path));
-    return tensor_place(inputs.size() - 1);
+    return tensor_placeholder(inputs.size() - 1);
   }
   if (!json.is_array()) return json;
   Json list = Json::array();
   for (size_t i = 0; i < json.size(); ++i) {
-    list.push_back(with_places(inputs, json[i], path.index(i)));
+    list.push_back(with_placeholders(inputs, json[i], path.index(i)));
   }
   return list;
 }

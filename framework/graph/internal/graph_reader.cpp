@@ -13,46 +13,47 @@
 namespace tessera::detail {
 namespace {
 
-/// Whether the call tells the layer to do this. Throws ConfigError for anything but a bool.
-bool is_told(const Json& call, const std::string& option, const JsonPath& path) {
+/// Whether the call sets the option. Throws ConfigError for anything but a bool.
+bool sets_option(const Json& call, const std::string& option, const JsonPath& path) {
   if (!call.is_object() || !call.contains("kwargs")) return false;
   const Json& given = call["kwargs"];
   if (!given.is_object() || !given.contains(option) || given[option].is_null()) return false;
   return json_as<bool>(given[option], path.key("kwargs").key(option));
 }
 
-/// The layer as its calls say it, which all must say the same: options are the layer's here.
+/// Moves call options into the layer's config, since here they are options of the layer. Throws
+/// ConfigError if the layer's calls differ in them.
 Json with_call_options(Json json, const JsonPath& path) {
   if (!json.is_object() || !json.contains("inbound_nodes") || !json.contains("config")) return json;
   const Json& calls = json["inbound_nodes"];
-  // Others are refused where they are read.
+  // Invalid JSON is rejected where it is read.
   if (!calls.is_array() || !json["config"].is_object()) return json;
   for (const char* option : call_options) {
     for (size_t i = 0; i < calls.size(); ++i) {
       const JsonPath at = path.key("inbound_nodes").index(i);
-      const bool told = is_told(calls[i], option, at);
-      if (i > 0 && told != is_told(calls[0], option, at)) {
-        throw ConfigError(at.text(), str("all calls of one layer have the same ", option),
-                          str(json.value("name", Json()).dump(), " with ", told ? "true" : "false",
-                              ", and otherwise before"),
-                          "make the model with a layer for each");
+      const bool is_set = sets_option(calls[i], option, at);
+      if (i > 0 && is_set != sets_option(calls[0], option, at)) {
+        throw ConfigError(at.text(), str("all calls of one layer must have the same ", option),
+                          str(json.value("name", Json()).dump(), " with ",
+                              is_set ? "true" : "false", " in this call, but not in the first"),
+                          "make the model with one layer per value");
       }
-      if (told) json["config"][option] = true;
+      if (is_set) json["config"][option] = true;
     }
   }
   return json;
 }
 
-/// Throws ConfigError for an argument that would be left out.
+/// Throws ConfigError for an argument that would be ignored.
 void check_rest(const std::string& name, const Json& value, const JsonPath& path,
                 const std::string& layer) {
   if (value.is_null()) return;
   const bool option =
       std::find(call_options.begin(), call_options.end(), name) != call_options.end();
-  // A model's own `training` is what counts, as in Keras.
+  // The model's own `training` takes precedence, as in Keras.
   if (!option && name != "training") {
-    throw ConfigError(path.text(), "all arguments of a call are known here",
-                      str(in_quotes(name), " of ", layer), "call it without");
+    throw ConfigError(path.text(), "a call may only have supported arguments",
+                      str(in_quotes(name), " of ", layer), "call the layer without it");
   }
   if (!value.is_boolean()) json_fail(value, path, "null, true or false");
 }
@@ -61,13 +62,13 @@ void check_rest(const std::string& name, const Json& value, const JsonPath& path
 
 void GraphReader::add_name(const std::string& name, const JsonPath& path) {
   if (names_.insert(name).second) return;
-  throw ConfigError(path.text(), "layers differ in name", "two layers named " + in_quotes(name),
-                    "rename one of them");
+  throw ConfigError(path.text(), "layer names must be unique",
+                    "two layers named " + in_quotes(name), "rename one of them");
 }
 
 void GraphReader::add_layer(const Json& json, const JsonPath& path, int depth) {
   if (is_operation(json)) {
-    made_masks_.add(json, path);
+    keras_masks_.add(json, path);
     add_operation(json, path);
     return;
   }
@@ -104,9 +105,9 @@ void GraphReader::add_operation(const Json& json, const JsonPath& path) {
     if (!args.is_array()) json_fail(args, at.key("args"), "a list of arguments");
     if (!kwargs.is_object()) json_fail(kwargs, at.key("kwargs"), "an object");
     Call made{{name, int64_t(i)}, {}, {}, at};
-    made.arguments.args = with_places(made.inputs, args, at.key("args"));
+    made.arguments.args = with_placeholders(made.inputs, args, at.key("args"));
     for (const auto& [key, value] : kwargs.items()) {
-      made.arguments.kwargs[key] = with_places(made.inputs, value, at.key("kwargs").key(key));
+      made.arguments.kwargs[key] = with_placeholders(made.inputs, value, at.key("kwargs").key(key));
     }
     operation_calls_.emplace(made.name, std::move(made));
   }
@@ -140,7 +141,7 @@ void GraphReader::add_call(const CallName& name, const Json& json, const JsonPat
     if (i == 0 || i > further.size()) {
       add_inputs(made.inputs, args[i], at);
     } else if (!arguments.emplace(further[i - 1], std::pair(args[i], at)).second) {
-      json_fail(args[i], at, str("left out where ", further[i - 1], " is given by name"));
+      json_fail(args[i], at, str("absent, since ", further[i - 1], " is given by name"));
     }
   }
   add_named(made, layer, arguments);
@@ -150,14 +151,14 @@ void GraphReader::add_call(const CallName& name, const Json& json, const JsonPat
   calls_.push_back(std::move(made));
 }
 
-/// Takes the tensors that are given by name.
+/// Takes the tensors given by name from `arguments` into the call.
 void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments) {
   const auto take = [&](const std::string& key) {
     const auto found = arguments.extract(key);
     return found.empty() ? std::pair(Json(), call.path) : found.mapped();
   };
   const auto add_mask = [&](size_t input, const Json& json, const JsonPath& at) {
-    if (input >= call.inputs.size()) json_fail(json, at, "null where there is no such input");
+    if (input >= call.inputs.size()) json_fail(json, at, "null, since there is no such input");
     call.masks.push_back({input, {}, at});
     if (!json.is_null()) call.masks.back().tensor = name_of_tensor(json, at);
   };
@@ -167,7 +168,7 @@ void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments
       return arguments.contains(key) && !arguments.at(key).first.is_null();
     };
     for (const char* key : {"value", "key", "attention_mask"}) {
-      // The key is the value where it is not given.
+      // The key defaults to the value.
       const bool absent = call.inputs.size() == 2;
       if (absent && key == std::string("attention_mask") &&
           (needs_key("attention_mask") || needs_key("key_mask"))) {
@@ -209,7 +210,7 @@ bool GraphReader::need_masks() {
 }
 
 void GraphReader::schedule() {
-  // What they need is put behind them, and so is met too.
+  // need() appends calls to the queue, so the loop reaches them too.
   for (; scheduled_ < calls_.size(); ++scheduled_) {
     for (const TensorName& input : calls_[scheduled_].inputs) need(input);
     left_.insert(scheduled_);
@@ -217,15 +218,15 @@ void GraphReader::schedule() {
   }
 }
 
-/// In passes over the calls in their order, each as soon as what it reads is there.
+/// Makes passes over the calls in order, making each as soon as its inputs exist.
 void GraphReader::run(const EndNames& outputs) {
   const auto found = [this](const TensorName& name) { return find(name); };
-  std::map<CallName, std::vector<size_t>> waiting;  // for the outputs of that call
+  std::map<CallName, std::vector<size_t>> waiting;  // calls that need the outputs of the key's call
   for (const TensorName& output : outputs.names) need(output);
   schedule();
   for (bool progress = true; progress && !left_.empty();) {
     std::set<size_t> pass = std::exchange(next_, {});
-    progress = made_masks_.run(found);
+    progress = keras_masks_.run(found);
     while (!pass.empty()) {
       const size_t at = *pass.begin();
       pass.erase(pass.begin());
@@ -235,7 +236,7 @@ void GraphReader::run(const EndNames& outputs) {
         if (tried.missing) {
           waiting[*tried.missing].push_back(at);
         } else {
-          next_.insert(at);  // for a mask that operations make
+          next_.insert(at);  // waits for a mask that operations compute
         }
         continue;
       }
@@ -263,7 +264,7 @@ GraphReader::Tried GraphReader::try_call(const Call& call) {
   for (const Mask& mask : call.masks) {
     if (!try_mask(mask, inputs[mask.input])) return {false, std::nullopt};
   }
-  // Calls of one layer are made in their order, so that they are counted as written.
+  // Calls of one layer are made in order, so that they are numbered as written.
   const CallName before(layer, number - 1);
   const bool operation = operations_.contains(layer);
   if (number > 0 && !operation && !tensors_.contains(before)) return {false, before};
@@ -274,15 +275,15 @@ GraphReader::Tried GraphReader::try_call(const Call& call) {
   return {true, std::nullopt};
 }
 
-/// Puts a mask onto an input, unless it is the one that the input's layers make; false if it is not
-/// there yet.
+/// Sets an input's mask, unless the input's layers propagate that mask anyway. Returns false if the
+/// mask does not exist yet.
 bool GraphReader::try_mask(const Mask& mask, SymbolicTensor& input) {
   const MaskSources& own = masks_.sources(input);
   if (!mask.tensor) {
     if (own.empty()) return true;
-    json_fail(Json(), mask.path, "a tensor, as the input has a mask of its own");
+    json_fail(Json(), mask.path, "a tensor, since the input has its own mask");
   }
-  const MaskSources* made = made_masks_.sources(*mask.tensor);
+  const MaskSources* made = keras_masks_.sources(*mask.tensor);
   if (made != nullptr && !made->empty() && *made == own) return true;
   if (const SymbolicTensor* tensor = find(*mask.tensor)) {
     input = input.with_mask(*tensor);
@@ -302,7 +303,7 @@ std::vector<SymbolicTensor> GraphReader::call_operation(const Call& call,
   }
 }
 
-/// Makes the operation of a call; its further calls have the same arguments but for tensors.
+/// Makes the operation of a call; its later calls may differ in tensors only.
 void GraphReader::make_operation(const Call& call, const std::vector<SymbolicTensor>& inputs) {
   const auto& [json, path] = operations_.at(call.name.first);
   const auto kind = json.at("class_name").get<std::string>();
@@ -310,16 +311,17 @@ void GraphReader::make_operation(const Call& call, const std::vector<SymbolicTen
   if (known != layers_.end()) {
     const auto& made = static_cast<const OperationLayer&>(*known->second.layer());
     if (made.arguments() == call.arguments) return;
-    throw ConfigError(call.path.text(), "all calls of one operation differ in tensors alone",
+    throw ConfigError(call.path.text(),
+                      "all calls of one operation must have the same arguments, tensors aside",
                       str("other arguments of ", in_quotes(call.name.first), ", ", kind),
-                      "make the model with an operation for each");
+                      "make the model with one operation per call");
   }
   const GraphOperation* const operation = find_operation(kind);
   if (operation == nullptr) {
-    throw ConfigError(path.text(), "an operation that is known here",
+    throw ConfigError(path.text(), "the operation must be one that Tessera has",
                       str(in_quotes(kind), " of ", json.at("module").get<std::string>(), ", named ",
                           in_quotes(call.name.first)),
-                      "make the model of other operations, or of a layer of your own");
+                      "make the model with other operations, or with your own layer");
   }
   std::vector<at::ScalarType> dtypes;
   for (const SymbolicTensor& input : inputs) dtypes.push_back(input.dtype());
@@ -331,19 +333,21 @@ void GraphReader::make_operation(const Call& call, const std::vector<SymbolicTen
 }
 
 void GraphReader::fail_at(const Call& call) const {
-  throw ConfigError(call.path.text(), "a call's inputs are outputs of other layers' calls",
-                    str("a call of ", in_quotes(call.name.first), " on tensors that nothing makes"),
-                    "correct \"keras_history\"");
+  throw ConfigError(
+      call.path.text(), "a call's inputs must be outputs of other calls",
+      str("a call of ", in_quotes(call.name.first), " on tensors that no call outputs"),
+      "correct \"keras_history\"");
 }
 
-GraphEnds GraphReader::ends(const EndNames& ends) const {
-  GraphEnds made;
+SymbolicTensors GraphReader::ends(const EndNames& ends) const {
+  SymbolicTensors made;
   made.keys = ends.keys;
   for (size_t i = 0; i < ends.names.size(); ++i) {
     TensorName name = ends.names[i];
     const auto layer = layers_.find(name.layer);
     const bool graph = layer != layers_.end() && is_functional(*layer->second.layer());
-    // Here alone Keras counts the calls of a Functional model from 1, and once it was from 0 here.
+    // Only here does Keras count the calls of a Functional model from 1; older Tessera files count
+    // from 0.
     const auto from_0 = [&](const TensorName& other) {
       return other.layer == name.layer && other.call == 0;
     };

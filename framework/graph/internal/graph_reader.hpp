@@ -8,34 +8,34 @@
 #include <utility>
 #include <vector>
 
-#include <tessera/framework/graph/graph_ends.hpp>
 #include <tessera/framework/graph/internal/call_arguments.hpp>
 #include <tessera/framework/graph/internal/mask_sources.hpp>
 #include <tessera/framework/graph/operations/operation_layer.hpp>
+#include <tessera/framework/graph/symbolic_tensors.hpp>
 #include <tessera/framework/nn/layer.hpp>
 
 namespace tessera::detail {
 
-/// Makes the layers of a Functional model's configuration and calls them as soon as what they read
-/// is there. Operations are called where something else than a mask that follows by itself reads
-/// them.
+/// Makes the layers of a Functional model's configuration and calls them as soon as their inputs
+/// exist. Calls an operation only if something reads it other than a mask that layers propagate
+/// anyway.
 class GraphReader {
  public:
-  /// An entry of "layers" with its calls. Throws ConfigError.
+  /// Reads an entry of "layers" with its calls. Throws ConfigError.
   void add_layer(const Json& json, const JsonPath& path, int depth);
-  /// Makes all calls, and those of operations that these or the outputs need. Throws ConfigError if
-  /// calls are left whose inputs nothing makes.
+  /// Makes all calls of layers, and the calls of operations that these or the outputs need. Throws
+  /// ConfigError if calls are left whose inputs no call outputs.
   void run(const EndNames& outputs);
-  /// The tensors that were made. Throws ConfigError.
-  GraphEnds ends(const EndNames& names) const;
+  /// Returns the named tensors. Throws ConfigError.
+  SymbolicTensors ends(const EndNames& names) const;
 
  private:
   using CallName = std::pair<std::string, int64_t>;
 
-  /// What a call says of the mask of one of its inputs.
+  /// A mask argument of a call, for one of its inputs.
   struct Mask {
     size_t input;
-    std::optional<TensorName> tensor;  ///< empty: there is none
+    std::optional<TensorName> tensor;  ///< empty: no mask
     JsonPath path;
   };
   struct Call {
@@ -43,11 +43,11 @@ class GraphReader {
     std::vector<TensorName> inputs;
     std::vector<Mask> masks;
     JsonPath path;
-    OperationArguments arguments = {};  ///< of an operation
+    OperationArguments arguments = {};  ///< an operation's arguments
   };
-  /// Arguments of a call by their names, and where each stands.
+  /// Arguments of a call by name, each with its JSON path.
   using Arguments = std::map<std::string, std::pair<Json, JsonPath>>;
-  /// An operation as it is written.
+  /// An operation's JSON and its path.
   struct Operation {
     Json json;
     JsonPath path;
@@ -57,13 +57,14 @@ class GraphReader {
   void add_operation(const Json& json, const JsonPath& path);
   void add_call(const CallName& name, const Json& json, const JsonPath& path);
   static void add_named(Call& call, const Layer& layer, Arguments& arguments);
-  /// Has the call made that gives a tensor, if it is one of an operation that waits.
+  /// Queues the operation call that outputs a tensor, unless it is queued already.
   void need(const TensorName& name);
-  /// Has the calls made whose masks do not follow by themselves; whether there were any new ones.
+  /// Queues the operation calls that compute masks of remaining calls. Returns whether there were
+  /// any new ones.
   bool need_masks();
-  /// Lets the calls that are needed by now take part.
+  /// Adds the queued calls, and the operation calls that they need, to the next pass.
   void schedule();
-  /// Whether a call was made; else the call whose outputs are missing, if that is the reason.
+  /// Whether a call was made; if not, the call whose outputs are missing, if that is the reason.
   struct Tried {
     bool done;
     std::optional<CallName> missing;
@@ -79,13 +80,14 @@ class GraphReader {
   std::set<std::string> names_;
   std::map<std::string, LayerHandle> layers_;
   std::map<std::string, Operation> operations_;
-  KerasMasks made_masks_;
+  KerasMasks keras_masks_;
   std::map<CallName, std::vector<SymbolicTensor>> tensors_;
   MaskFlow masks_;
-  std::map<CallName, Call> operation_calls_;  ///< that nothing needs yet
+  std::map<CallName, Call> operation_calls_;  ///< calls of operations that nothing needs yet
   std::deque<Call> calls_;
-  size_t scheduled_ = 0;          ///< how many of them take part
-  std::set<size_t> left_, next_;  ///< of these: not made yet, to be tried in the next pass
+  size_t scheduled_ = 0;   ///< number of scheduled calls
+  std::set<size_t> left_;  ///< indices of scheduled calls not made yet
+  std::set<size_t> next_;  ///< indices of calls to try in the next pass
 };
 
 }  // namespace tessera::detail

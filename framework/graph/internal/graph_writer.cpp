@@ -4,7 +4,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/graph/internal/call_arguments.hpp>
 #include <tessera/framework/graph/operations/operation_layer.hpp>
 
@@ -19,7 +19,7 @@ Json shape_json(const Shape& shape) {
 
 }  // namespace
 
-/// [layer, call, output], as Keras points at a tensor.
+/// Returns [layer, call, output], Keras' reference to a tensor.
 Json GraphWriter::history_json(const SymbolicTensor& tensor) const {
   const Node& node = *tensor.node();
   return {node.layer->name(), call_index_.at(&node), tensor.index()};
@@ -33,7 +33,7 @@ Json GraphWriter::tensor_json(const SymbolicTensor& tensor) const {
             {"keras_history", history_json(tensor)}}}};
 }
 
-/// The arguments of an operation with tensors at their places.
+/// Replaces the placeholders in an operation's arguments by tensors.
 Json GraphWriter::with_tensors(const Node& node, const Json& json) const {
   if (const auto number = tensor_at(json)) return tensor_json(node.inputs[*number]);
   if (!json.is_array()) return json;
@@ -51,7 +51,7 @@ Json GraphWriter::operation_call_json(const Node& node) const {
   return {{"args", with_tensors(node, given.args)}, {"kwargs", kwargs}};
 }
 
-/// Under the keys of a model whose inputs have some, else as they are.
+/// Returns the values by the keys of the model's inputs; unchanged if there are none.
 Json GraphWriter::keyed(const Layer& layer, const Json& values) const {
   const std::vector<std::string> keys = input_keys_(layer);
   if (keys.empty()) return values;
@@ -91,14 +91,15 @@ Json GraphWriter::call(const Node& node, const MaskFlow& flow) const {
   for (size_t i = 0; i < masks.size() && !one; ++i) {
     if (!masks[i].is_null() || flow.sources(node.inputs[i]).empty()) continue;
     throw ConfigError(layer + " " + node.layer->path(),
-                      "in JSON a call has masks for all of its inputs or for none",
-                      str("input ", i, " with a mask of its own alone"), "give it one with_mask()");
+                      "in JSON a call must have masks for all of its inputs or for none",
+                      str("input ", i, " with only its own mask"),
+                      "set that mask explicitly by with_mask()");
   }
   kwargs["mask"] = one ? masks[0] : keyed(*node.layer, masks);
   return {{"args", args}, {"kwargs", kwargs}};
 }
 
-Json GraphWriter::ends(const GraphEnds& ends) const {
+Json GraphWriter::ends(const SymbolicTensors& ends) const {
   Json json = ends.keys.empty() ? Json::array() : Json::object();
   for (size_t i = 0; i < ends.tensors.size(); ++i) {
     const SymbolicTensor& tensor = ends.tensors[i];

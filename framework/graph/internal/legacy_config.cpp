@@ -12,10 +12,10 @@
 namespace tessera::detail {
 namespace {
 
-/// Models nest at most so deep; what reads them says so.
-constexpr int deepest_legacy = 32;
+/// Deepest nesting converted; any_layer_from_config() rejects deeper models.
+constexpr int max_legacy_depth = 32;
 
-/// The text under a key; empty if there is none.
+/// Returns the text under a key; empty if there is none.
 std::string text_at(const Json& json, const char* key) {
   const bool there = json.is_object() && json.contains(key) && json[key].is_string();
   return there ? json[key].get<std::string>() : "";
@@ -26,19 +26,19 @@ bool is_model_class(const Json& layer) {
   return name == "Model" || name == "Functional" || name == "Sequential";
 }
 
-/// "config", if it is an object; else null.
+/// Returns "config" if it is an object, else null.
 Json* config_of_layer(Json& layer) {
   const bool there = layer.is_object() && layer.contains("config") && layer["config"].is_object();
   return there ? &layer["config"] : nullptr;
 }
 
-/// A key of earlier versions that says nothing where it has one of these values, or always.
+/// A key of earlier versions that has no effect at these values, and is dropped.
 struct DroppedKey {
   const char* key;
-  std::vector<Json> values = {};  ///< any if empty
+  std::vector<Json> values = {};  ///< empty: any value
 };
 
-/// Of layers whose class name ends so.
+/// Returns the keys to drop, by the ending of the layer's class name.
 const std::vector<std::pair<const char*, std::vector<DroppedKey>>>& dropped_keys() {
   static const std::vector<std::pair<const char*, std::vector<DroppedKey>>> table = {
       {"", {{"batch_input_shape"}}},
@@ -71,7 +71,7 @@ class Translation {
   explicit Translation(const std::string& version)
       : keras_2_(version.starts_with("1.") || version.starts_with("2.")) {}
 
-  /// A layer or model with its "class_name" and "config".
+  /// Converts a layer or model with its "class_name" and "config".
   void object(Json& json, const JsonPath& path, int depth);
 
  private:
@@ -83,14 +83,14 @@ class Translation {
   bool keras_2_;
 };
 
-/// What a layer's arguments are that are objects themselves.
+/// Converts an argument of a layer that is an object itself.
 void translate_argument(const std::string& key, Json& value) {
   if (!value.is_object()) return;
   Json* config = config_of_layer(value);
   if (key == "dtype" && text_at(value, "class_name").starts_with("Policy") && config) {
     value = config->contains("name") ? (*config)["name"] : Json();
   } else if (text_at(value, "type") == "ndarray" && value.contains("value")) {
-    value = Json(value["value"]);  // A number, as Keras 2 wrote those of NumPy.
+    value = Json(value["value"]);  // Keras 2 wrote NumPy's numbers so.
   } else if (key.ends_with("_initializer") && config) {
     config->erase("dtype");
     Json& drawn_from = (*config)["distribution"];
@@ -99,7 +99,7 @@ void translate_argument(const std::string& key, Json& value) {
   }
 }
 
-/// Batch shapes stand in an InputLayer of their own.
+/// Returns an InputLayer with the layer's batch shape.
 Json input_before(const Json& layer, const std::string& dtype) {
   const Json& config = layer["config"];
   const std::string name = text_at(config, "name");
@@ -111,7 +111,7 @@ Json input_before(const Json& layer, const std::string& dtype) {
 }
 
 void Translation::object(Json& json, const JsonPath& path, int depth) {
-  if (depth > deepest_legacy || !json.is_object()) return;
+  if (depth > max_legacy_depth || !json.is_object()) return;
   const std::string class_name = text_at(json, "class_name");
   refuse_operation(json, path);
   if (class_name == "Model") json["class_name"] = "Functional";
@@ -125,7 +125,7 @@ void Translation::object(Json& json, const JsonPath& path, int depth) {
   }
 }
 
-/// Operations of TensorFlow stood in models as layers, and so did kernels of cuDNN.
+/// Throws ConfigError for TensorFlow operations and cuDNN kernels, which Keras 2 wrote as layers.
 void Translation::refuse_operation(const Json& json, const JsonPath& path) {
   static const std::set<std::string> operations = {"TFOpLambda", "SlicingOpLambda",
                                                    "TensorFlowOpLayer"};
@@ -133,10 +133,10 @@ void Translation::refuse_operation(const Json& json, const JsonPath& path) {
   const bool cudnn = class_name == "CuDNNLSTM" || class_name == "CuDNNGRU";
   if (!cudnn && !operations.contains(class_name)) return;
   const std::string name = json.contains("config") ? text_at(json["config"], "name") : "";
-  throw ConfigError(path.text(), "layers are those of Keras 3",
+  throw ConfigError(path.text(), "layers must be those of Keras 3",
                     str(in_quotes(name), ", a ", class_name),
                     cudnn ? "make it a " + class_name.substr(5) + " with Keras 2 first"
-                          : "write this operation of TensorFlow as a layer");
+                          : "replace this TensorFlow operation by a layer");
 }
 
 void Translation::sequential(Json& json, const JsonPath& path, int depth) {
@@ -157,13 +157,13 @@ void Translation::sequential(Json& json, const JsonPath& path, int depth) {
   for (size_t i = 0; i < layers.size(); ++i) object(layers[i], at.index(i), depth + 1);
 }
 
-/// [layer, call, output] and, in calls, the arguments given by name.
+/// Whether this is [layer, call, output]; in calls the arguments by name may follow.
 bool is_history(const Json& json) {
   return json.is_array() && (json.size() == 3 || json.size() == 4) && json[0].is_string() &&
          json[1].is_number_integer() && json[2].is_number_integer();
 }
 
-/// Keras 2 counted calls of a model inside from 1, as its own graph was the first.
+/// Counts the calls of nested models from 0; Keras 2 began at 1, since their own graph was call 0.
 void count_from_0(Json& history, const std::set<std::string>& models) {
   if (!is_history(history) || !models.contains(history[0].get<std::string>())) return;
   const auto call = history[1].get<int64_t>();
@@ -173,14 +173,14 @@ void count_from_0(Json& history, const std::set<std::string>& models) {
 Json tensor_of(Json history, const std::set<std::string>& models, const JsonPath& path) {
   if (!is_history(history)) json_fail(history, path, "[layer, call, output]");
   if (history[0] == "_CONSTANT_VALUE") {
-    json_fail(history[2], path, "a tensor: numbers in the place of one are not read");
+    json_fail(history[2], path, "a tensor: constants are not supported");
   }
   count_from_0(history, models);
   return {{"class_name", "__keras_tensor__"},
           {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
 }
 
-/// An argument given by name: a tensor, a list of some, or a plain value.
+/// Converts an argument given by name: a tensor, a list of tensors, or a plain value.
 Json named_argument(const Json& json, const std::set<std::string>& models, const JsonPath& path) {
   if (is_history(json)) return tensor_of(json, models, path);
   if (!json.is_array()) return json;
@@ -191,8 +191,8 @@ Json named_argument(const Json& json, const std::set<std::string>& models, const
   return list;
 }
 
-/// A call of Keras 2: a list of tensors, of which each has the arguments that are given by name.
-Json todays_call(Json call, const std::set<std::string>& models, const JsonPath& path) {
+/// Converts a call of Keras 2: a list of tensors, each with the call's named arguments.
+Json keras_3_call(Json call, const std::set<std::string>& models, const JsonPath& path) {
   if (!call.is_array()) return call;
   if (is_history(call)) call = Json::array({call});
   Json tensors = Json::array(), kwargs = Json::object();
@@ -227,10 +227,10 @@ void Translation::functional(Json& config, const JsonPath& path, int depth) {
     for (size_t c = 0; calls.is_array() && c < calls.size(); ++c) {
       if (!calls[c].is_array()) continue;
       lists = true;
-      calls[c] = todays_call(calls[c], models, at.key("inbound_nodes").index(c));
+      calls[c] = keras_3_call(calls[c], models, at.key("inbound_nodes").index(c));
     }
   }
-  // Here Keras counts the calls of a Functional model from 1 to this day.
+  // Here Keras still counts the calls of a Functional model from 1.
   for (const char* key : {"input_layers", "output_layers"}) {
     if (!lists || !config.contains(key) || !config[key].is_array()) continue;
     count_from_0(config[key], chains);
@@ -250,7 +250,7 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
       if (!known) {
         json_fail(value, path.key(dropped.key),
                   str(dropped.values.back().dump(), " in ", in_quotes(text_at(config, "name")),
-                      ": Keras 3 has no other"));
+                      ": Keras 3 supports no other value"));
       }
       config.erase(dropped.key);
     }
@@ -272,7 +272,7 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
   }
 }
 
-/// A loss or metric, or lists and dicts of them.
+/// Converts a loss or metric, or lists and dicts of them.
 void translate_measure(Json& json) {
   if (!json.is_object()) {
     if (!json.is_array()) return;
@@ -293,7 +293,7 @@ void translate_measure(Json& json) {
   if (text_at(*config, "reduction") == "auto") config->erase("reduction");
 }
 
-/// Class and "config" of an optimizer; a rate that decays is a schedule today.
+/// Converts an optimizer's class and "config"; its "decay" becomes a learning rate schedule.
 void translate_optimizer(Json& json, const JsonPath& path) {
   Json* config = config_of_layer(json);
   if (!config) json_fail(json, path, "an object with \"class_name\" and \"config\"");
@@ -310,7 +310,7 @@ void translate_optimizer(Json& json, const JsonPath& path) {
   config->erase("decay");
   if (decay == 0) return;
   if (text_at(json, "class_name") == "Nadam" || !config->contains("learning_rate")) {
-    json_fail(decay, path.key("config").key("decay"), "0 of this optimizer");
+    json_fail(decay, path.key("config").key("decay"), "0 for this optimizer");
   }
   (*config)["learning_rate"] = {{"class_name", "InverseTimeDecay"},
                                 {"config",
@@ -321,7 +321,7 @@ void translate_optimizer(Json& json, const JsonPath& path) {
 
 }  // namespace
 
-Json todays_config(Json serialized, const JsonPath& path) {
+Json to_keras_3_config(Json serialized, const JsonPath& path) {
   if (!serialized.is_object()) return serialized;
   Translation translation(text_at(serialized, "keras_version"));
   serialized.erase("keras_version");
@@ -330,7 +330,7 @@ Json todays_config(Json serialized, const JsonPath& path) {
   return serialized;
 }
 
-Json todays_compile_config(Json training, const JsonPath& path) {
+Json to_keras_3_compile_config(Json training, const JsonPath& path) {
   if (!training.is_object()) json_fail(training, path, "an object");
   if (training.contains("optimizer_config")) {
     Json optimizer = training["optimizer_config"];

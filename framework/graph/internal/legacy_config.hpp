@@ -4,13 +4,13 @@
 
 namespace tessera::detail {
 
-/// A model's configuration as Keras writes it today: one of Keras 2, or of Keras 3's ".h5" files,
-/// is translated, all else stays as it is. A "keras_version" beside "class_name" says which
-/// defaults its layers had. Throws ConfigError naming the layer for what has no form today.
-Json todays_config(Json serialized, const JsonPath& path);
+/// Converts a model's configuration of Keras 2, or of Keras 3's ".h5" files, to the current format;
+/// returns other JSON unchanged. A "keras_version" next to "class_name" decides the layers'
+/// defaults. Throws ConfigError naming the layer for what Keras 3 cannot express.
+Json to_keras_3_config(Json serialized, const JsonPath& path);
 
-/// "compile_config" as Keras writes it today, of the "training_config" of such a file. Throws
-/// ConfigError naming the place.
-Json todays_compile_config(Json training, const JsonPath& path);
+/// Converts the "training_config" of such a file to the current "compile_config". Throws
+/// ConfigError naming the path.
+Json to_keras_3_compile_config(Json training, const JsonPath& path);
 
 }  // namespace tessera::detail

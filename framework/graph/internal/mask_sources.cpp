@@ -7,14 +7,14 @@
 namespace tessera::detail {
 namespace {
 
-/// Layers whose outputs have no mask though they support masking.
+/// Layers whose outputs have no mask, although they support masking.
 const std::set<std::string> mask_ends = {"Dot", "GlobalAveragePooling1D"};
 
-/// Layers whose output has the masks of all inputs, if each has one.
+/// Layers whose output mask combines the masks of all inputs, if each has one.
 const std::set<std::string> mask_merges = {"Add",     "Average",  "Maximum",
                                            "Minimum", "Multiply", "Subtract"};
 
-/// What Keras' layers make masks with. OnesLike and ZerosLike take no more than a shape.
+/// Operations that Keras' layers compute masks with. OnesLike and ZerosLike use only the shape.
 const std::set<std::string> mask_operations = {"Any",        "Concatenate", "ConvertToTensor",
                                                "ExpandDims", "LogicalOr",   "NotEqual",
                                                "OnesLike",   "ZerosLike"};
@@ -29,14 +29,14 @@ MaskSources joined_sources(const std::vector<MaskSources>& inputs) {
   return all;
 }
 
-/// The tensors among the arguments of a call, in lists too.
+/// Appends the tensors among the arguments of a call, also those in lists.
 void add_tensors(std::vector<TensorName>& list, const Json& json, const JsonPath& path) {
   if (is_tensor(json)) list.push_back(name_of_tensor(json, path));
   if (!json.is_array()) return;
   for (size_t i = 0; i < json.size(); ++i) add_tensors(list, json[i], path.index(i));
 }
 
-/// What the mask of an output follows from by itself, given those of the inputs.
+/// Returns the sources of the mask that the layer gives an output, from those of its inputs.
 MaskSources sources_of_output(const Node& node, size_t output,
                               const std::vector<MaskSources>& inputs) {
   const Layer& layer = *node.layer;
@@ -53,7 +53,7 @@ MaskSources sources_of_output(const Node& node, size_t output,
                                           [](const MaskSources& one) { return one.empty(); });
     return some_without ? MaskSources() : joined_sources(inputs);
   }
-  // The last step and the states of a recurrent layer have none, nor have scores of attention.
+  // A recurrent layer's last step and states have no mask, nor have attention scores.
   if (!is_recurrent(kind)) return output == 0 ? inputs[0] : MaskSources();
   const bool steps = node.shapes[output].size() == node.inputs[0].shape().size();
   return steps ? inputs[0] : MaskSources();

@@ -14,8 +14,8 @@
 
 namespace tessera::detail {
 
-/// What a mask follows from: a tensor that is one, or a tensor whose elements are compared with a
-/// number, as Embedding and Masking do.
+/// The origin of a mask: a tensor given as mask, or a tensor whose elements are compared with the
+/// number `unlike`, as Embedding and Masking do.
 struct MaskSource {
   const Node* node;
   size_t output;
@@ -24,31 +24,32 @@ struct MaskSource {
   auto operator<=>(const MaskSource&) const = default;
 };
 
-/// All that a mask follows from; empty: there is no mask, or none that is known of.
+/// The origins that a mask is computed from; empty if there is no mask, or no known one.
 using MaskSources = std::set<MaskSource>;
 
-/// The masks that tensors of a graph have, those that calls are given and what layers make of them.
+/// Tracks masks through a graph: those given to calls, and how layers propagate them.
 class MaskFlow {
  public:
-  /// Follows masks through a call; those that made its inputs come first.
+  /// Propagates masks through a call. The calls that made its inputs must be added before.
   void add(const Node& node);
-  /// Of a tensor, without what with_mask() gave it.
+  /// Returns the sources of a tensor's own mask, ignoring with_mask().
   const MaskSources& sources(const SymbolicTensor& tensor) const;
 
  private:
   std::map<const Node*, std::vector<MaskSources>> outputs_;
 };
 
-/// The masks that operations of a Keras model make (keras.ops), as its layers have them made; here
-/// they follow by themselves.
+/// The masks that operations (keras.ops) compute in a Keras model. Keras' layers write these
+/// operations into the graph; here layers propagate masks without them.
 class KerasMasks {
  public:
-  /// An entry of a model's "layers" that is an operation. Throws ConfigError for tensors without a
-  /// name.
+  /// Reads an entry of a model's "layers" that is an operation. Throws ConfigError for tensors
+  /// without a name.
   void add(const Json& json, const JsonPath& path);
-  /// Finds the sources of masks whose inputs are there; whether there were any new ones.
+  /// Finds the sources of masks whose inputs exist. Returns whether there were any new ones.
   bool run(const std::function<const SymbolicTensor*(const TensorName&)>& find);
-  /// The sources of a mask; null if there is no such operation, or not yet.
+  /// Returns the sources of a mask; null if no operation computes it, or its inputs do not exist
+  /// yet.
   const MaskSources* sources(const TensorName& mask) const;
 
  private:
@@ -63,7 +64,7 @@ class KerasMasks {
   std::vector<Call> waiting_;
 };
 
-/// Whether an entry of a model's "layers" is an operation and no layer.
+/// Whether an entry of a model's "layers" is an operation rather than a layer.
 bool is_operation(const Json& json);
 
 }  // namespace tessera::detail

@@ -12,7 +12,7 @@ namespace {
 
 using NodePtr = std::shared_ptr<const Node>;
 
-/// Nodes so that each comes after those it reads, and when each layer was first met.
+/// Sorts nodes topologically and records the order in which layers are first visited.
 class Walk {
  public:
   explicit Walk(const std::vector<SymbolicTensor>& inputs) {
@@ -25,7 +25,7 @@ class Walk {
     const bool entry = entries_.contains(node.get());
     if (!entry && node->inputs.empty()) {
       throw ConfigError(
-          "Functional", "every Input that the outputs depend on is among the inputs",
+          "Functional", "every Input that the outputs depend on must be among the inputs",
           str("outputs that depend on another Input of shape ", to_string(node->shapes[0])),
           "add it to the inputs");
     }
@@ -50,31 +50,31 @@ class Walk {
 void check_ends(const std::vector<SymbolicTensor>& inputs,
                 const std::vector<SymbolicTensor>& outputs) {
   if (inputs.empty() || outputs.empty()) {
-    throw ConfigError("Functional", "a model has inputs and outputs",
+    throw ConfigError("Functional", "a model must have inputs and outputs",
                       str(inputs.size(), " inputs, ", outputs.size(), " outputs"),
-                      "pass Input tensors and what layers made of them");
+                      "pass Input tensors and tensors computed from them");
   }
   std::set<const Node*> seen;
   for (const SymbolicTensor& input : inputs) {
     if (!input.defined() || !input.node()->inputs.empty()) {
       throw ConfigError(
-          "Functional", "a model begins at tensors that Input() made",
+          "Functional", "a model's inputs must be tensors made by Input()",
           input.defined() ? "an output of " + input.node()->layer->class_name() : "an empty tensor",
-          "begin at Input()");
+          "pass tensors made by Input()");
     }
     if (!seen.insert(input.node().get()).second) {
-      throw ConfigError("Functional", "every input is given once", "one Input twice",
-                        "list it once");
+      throw ConfigError("Functional", "inputs must be distinct", "one Input twice", "list it once");
     }
   }
   for (const SymbolicTensor& output : outputs) {
     if (!output.defined()) {
-      throw ConfigError("Functional", "outputs are tensors", "an empty tensor",
-                        "pass what a layer returned");
+      throw ConfigError("Functional", "outputs must be tensors", "an empty tensor",
+                        "pass a tensor that a layer returned");
     }
     if (output.mask().defined()) {
-      throw ConfigError("Functional", "masks are given to calls of layers", "an output with_mask()",
-                        "give it to the layer that makes the output");
+      throw ConfigError("Functional", "only inputs of calls may have with_mask()",
+                        "an output with_mask()",
+                        "call the layer that makes the output on a masked input");
     }
   }
 }

@@ -15,8 +15,8 @@ struct ModelGraph {
   std::vector<std::shared_ptr<Layer>> layers;
 };
 
-/// Throws ConfigError if an output depends on an Input that is not among `inputs`, if an input is
-/// no Input's tensor or given twice.
+/// Collects the calls between inputs and outputs. Throws ConfigError if an output depends on an
+/// Input that is not among `inputs`, or if an input was not made by Input() or is given twice.
 ModelGraph trace_graph(const std::vector<SymbolicTensor>& inputs,
                        const std::vector<SymbolicTensor>& outputs);
 

@@ -10,21 +10,21 @@ using One = DTensor (*)(const DTensor&);
 using Two = DTensor (*)(const DTensor&, const DTensor&);
 using With = DTensor (*)(const DTensor&, double);
 
-/// A function of one tensor in its own dtype.
+/// Makes an operation of one tensor in its own dtype.
 GraphOperation unary(const std::string& name, const std::string& module, One function) {
   return {name, module, {"x"}, Json::object(), [=](const OperationCall& call) {
             return std::vector{function(call.tensor("x"))};
           }};
 }
 
-/// A function of one tensor of floating numbers.
+/// Makes an operation of one floating-point tensor.
 GraphOperation floating(const std::string& name, const std::string& module, One function) {
   return {name, module, {"x"}, Json::object(), [=](const OperationCall& call) {
             return std::vector{function(call.floating("x"))};
           }};
 }
 
-/// The same with a number as its option.
+/// Makes an operation of one floating-point tensor with a number as its option.
 GraphOperation floating(const std::string& name, const std::string& option, const Json& value,
                         With function) {
   return {name, nn, {"x"}, {{option, value}}, [=](const OperationCall& call) {
@@ -32,7 +32,7 @@ GraphOperation floating(const std::string& name, const std::string& option, cons
           }};
 }
 
-/// A function of two tensors, one of which may be a number.
+/// Makes an operation of two tensors, one of which may be a number.
 GraphOperation binary(const std::string& name, Two function) {
   return {name, numpy, {"x1", "x2"}, Json::object(), [=](const OperationCall& call) {
             const std::vector<DTensor> x = call.promoted({"x1", "x2"});
@@ -40,34 +40,34 @@ GraphOperation binary(const std::string& name, Two function) {
           }};
 }
 
-DTensor truth_of(const DTensor& x) {
+DTensor to_bool(const DTensor& x) {
   return x.dtype() == at::kBool ? x : ops::not_equal(x, scalar(0, x.mesh(), x.dtype()));
 }
 
-/// A function of truth values, which other numbers are but 0.
+/// Makes a logical operation; numbers other than 0 are true.
 GraphOperation logical(const std::string& name, Two function) {
   return {name, numpy, {"x1", "x2"}, Json::object(), [=](const OperationCall& call) {
             const std::vector<DTensor> x = call.promoted({"x1", "x2"});
-            return std::vector{function(truth_of(x[0]), truth_of(x[1]))};
+            return std::vector{function(to_bool(x[0]), to_bool(x[1]))};
           }};
 }
 
-/// The quotient, of whole numbers too.
+/// Divides; integers as float32.
 DTensor quotient(const DTensor& a, const DTensor& b) {
   if (at::isFloatingType(a.dtype())) return ops::div(a, b);
   return ops::div(ops::cast(a, at::kFloat), ops::cast(b, at::kFloat));
 }
 
-/// The dtype that an option names, the input's own for null.
+/// Returns the dtype that the option names; the input's own for null.
 at::ScalarType dtype_option(const OperationCall& call) {
   const auto name = call.option<std::optional<std::string>>("dtype");
   if (!name) return call.tensor("x").dtype();
   if (const auto dtype = dtype_of_name(*name)) return *dtype;
-  json_fail(*name, call.place("dtype"), "a dtype of tensors");
+  json_fail(*name, call.place("dtype"), "a supported dtype");
 }
 
-/// A tensor of one number with the shape and layout of the input.
-DTensor like(const OperationCall& call, double value) {
+/// Returns a tensor filled with `value`, with the input's shape and layout.
+DTensor filled_like(const OperationCall& call, double value) {
   const DTensor x = call.tensor("x");
   return filled(x.shape(), value, dtype_option(call), x.layout().resolved());
 }
@@ -81,7 +81,7 @@ std::vector<GraphOperation> elementwise_operations() {
   };
   const auto where = [](const OperationCall& call) {
     const std::vector<DTensor> x = call.promoted({"x1", "x2"});
-    return std::vector{ops::where(truth_of(call.tensor("condition")), x[0], x[1])};
+    return std::vector{ops::where(to_bool(call.tensor("condition")), x[0], x[1])};
   };
   const auto rounded = [](const OperationCall& call) {
     if (call.option<int64_t>("decimals") != 0) {
@@ -157,7 +157,7 @@ std::vector<GraphOperation> elementwise_operations() {
        {"x"},
        Json::object(),
        [](const OperationCall& call) {
-         return std::vector{ops::logical_not(truth_of(call.tensor("x")))};
+         return std::vector{ops::logical_not(to_bool(call.tensor("x")))};
        }},
       {"Gelu",
        nn,
@@ -186,12 +186,12 @@ std::vector<GraphOperation> elementwise_operations() {
        numpy,
        {"x"},
        {{"dtype", nullptr}},
-       [](const OperationCall& call) { return std::vector{like(call, 1)}; }},
+       [](const OperationCall& call) { return std::vector{filled_like(call, 1)}; }},
       {"ZerosLike",
        numpy,
        {"x"},
        {{"dtype", nullptr}},
-       [](const OperationCall& call) { return std::vector{like(call, 0)}; }},
+       [](const OperationCall& call) { return std::vector{filled_like(call, 0)}; }},
       {"Cast",
        core,
        {"x"},

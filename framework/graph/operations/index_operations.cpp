@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Positions from `begin` in steps up to `end`, as Python's slices of an axis have them.
+/// A slice of an axis, as Python resolves it: from `begin` in steps, `end` excluded.
 struct Range {
   int64_t begin, end, step;
 };
@@ -46,7 +46,7 @@ DTensor sliced(const OperationCall& call, const DTensor& x, int64_t axis, const 
   return ops::gather(x, call.constant(at::tensor(positions, at::kLong)), axis);
 }
 
-/// x[key], the key of places, slices, an ellipsis and nulls, which are new axes.
+/// Computes x[key]; the key has indices, slices, an ellipsis and nulls, which are new axes.
 DTensor item(const OperationCall& call) {
   DTensor x = call.tensor("x");
   const JsonPath path = call.place("key");
@@ -54,7 +54,7 @@ DTensor item(const OperationCall& call) {
   if (!key.is_array()) key = Json::array({key});
   int64_t taken = 0;
   for (const Json& one : key) taken += one.is_number() || is_kind(one, "__slice__");
-  if (taken > x.rank()) json_fail(key, path, str("at most ", x.rank(), " places and slices"));
+  if (taken > x.rank()) json_fail(key, path, str("at most ", x.rank(), " indices and slices"));
   int64_t axis = 0;
   for (size_t i = 0; i < key.size(); ++i) {
     const JsonPath at = path.index(i);
@@ -70,17 +70,17 @@ DTensor item(const OperationCall& call) {
       const auto place = json_as<int64_t>(key[i], at);
       const int64_t extent = x.size(axis);
       if (place < -extent || place >= extent) {
-        json_fail(key[i], at, str("a place on an axis of ", extent));
+        json_fail(key[i], at, str("an index of an axis of extent ", extent));
       }
       x = ops::squeeze(ops::slice(x, axis, place < 0 ? place + extent : place, 1), {axis});
     } else {
-      json_fail(key[i], at, "a place, a slice, an ellipsis or null");
+      json_fail(key[i], at, "an index, a slice, an ellipsis or null");
     }
   }
   return x;
 }
 
-/// Slices of an axis by number; numbers of the configuration count from the end if negative.
+/// Gathers slices of an axis by index; negative indices in the configuration count from the end.
 DTensor taken(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const Json& indices = call.argument("indices");
@@ -96,7 +96,7 @@ DTensor taken(const OperationCall& call) {
   return ops::gather(from, call.constant(one ? places[0] : places), along);
 }
 
-/// Elements of an axis, or of all, by a row of indices each.
+/// Gathers elements along an axis, or from the flattened tensor.
 DTensor taken_along(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const auto axis = call.option<std::optional<int64_t>>("axis");

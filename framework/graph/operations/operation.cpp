@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/nn/array_option.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -29,7 +29,7 @@ DTensor in_dtype(const DTensor& x, at::ScalarType dtype) {
   return x.dtype() == dtype ? x : ops::cast(x, dtype);
 }
 
-/// An array of the configuration; empty if the JSON is none.
+/// Returns a constant array in the configuration; undefined for other JSON.
 at::Tensor array_of(const Json& json, const JsonPath& path) {
   if (!json.is_object() || !json.contains("class_name")) return {};
   if (json["class_name"] != "__tensor__" && json["class_name"] != "__numpy__") return {};
@@ -37,11 +37,11 @@ at::Tensor array_of(const Json& json, const JsonPath& path) {
   JsonObject config = array.take_object("config");
   const auto value = config.take<ArrayOption>("value");
   const auto dtype = dtype_of_name(config.take<std::string>("dtype"));
-  if (!dtype || !value.defined()) json_fail(json["config"], path, "numbers of a dtype of tensors");
+  if (!dtype || !value.defined()) json_fail(json["config"], path, "an array of a supported dtype");
   return value.tensor().to(*dtype);
 }
 
-/// The dtype that a number makes of one; a truth value leaves it as it is.
+/// Returns the dtype after promotion with a number; a bool does not change it.
 at::ScalarType beside_number(at::ScalarType dtype, const Json& number) {
   if (number.is_number_float() && !at::isFloatingType(dtype)) return at::kFloat;
   if (number.is_number_integer() && dtype == at::kBool) return at::kInt;
@@ -57,11 +57,11 @@ GraphOperation numpy_operation(const std::string& name, std::vector<std::string>
 }
 
 void check_parts(int64_t count, const JsonPath& path) {
-  constexpr int64_t most_parts = 1 << 20;
-  if (count > most_parts) json_fail(count, path, str("at most ", most_parts, " parts of an axis"));
+  constexpr int64_t max_slices = 1 << 20;
+  if (count > max_slices) json_fail(count, path, str("at most ", max_slices, " slices of an axis"));
 }
 
-Json tensor_place(size_t number) { return {{"tensor", number}}; }
+Json tensor_placeholder(size_t number) { return {{"tensor", number}}; }
 
 std::optional<size_t> tensor_at(const Json& json) {
   if (!json.is_object() || json.size() != 1 || !json.contains("tensor")) return std::nullopt;
@@ -118,7 +118,9 @@ std::vector<DTensor> OperationCall::promoted_values(
     const at::ScalarType own = tensor(json, path).dtype();
     dtype = dtype ? c10::promoteTypes(*dtype, own) : own;
   }
-  if (!dtype) json_fail(values[0].first, values[0].second, "a tensor, as there is no other one");
+  if (!dtype) {
+    json_fail(values[0].first, values[0].second, "a tensor, since no other argument is one");
+  }
   for (const auto& [json, path] : values) dtype = beside_number(*dtype, json);
   std::vector<DTensor> list;
   for (const auto& [json, path] : values) {

@@ -12,20 +12,20 @@
 
 namespace tessera::detail {
 
-/// Where Keras has its operations.
+/// Keras' modules of operations.
 inline const std::string numpy = "keras.src.ops.numpy", math = "keras.src.ops.math",
                          nn = "keras.src.ops.nn", core = "keras.src.ops.core";
 
-/// The place of tensor `number` of a call among the arguments of an operation, which are JSON.
-Json tensor_place(size_t number);
-/// Which tensor stands at the place; nothing if the JSON is none.
+/// Returns the placeholder of the call's tensor `number` in an operation's JSON arguments.
+Json tensor_placeholder(size_t number);
+/// Returns the number of the tensor that a placeholder stands for; nothing for other JSON.
 std::optional<size_t> tensor_at(const Json& json);
 
-/// "float32" as a dtype; nothing for what no tensor is of.
+/// Returns the dtype of a name such as "float32"; nothing for an unsupported one.
 std::optional<at::ScalarType> dtype_of_name(const std::string& name);
 
-/// What an operation is called with: its options and its arguments by their names, with tensors at
-/// their places. Readers throw ConfigError naming the operation and what is wrong.
+/// A call of an operation: its options, its arguments by name and the tensors that placeholders
+/// stand for. Accessors throw ConfigError naming the operation and the invalid argument.
 class OperationCall {
  public:
   using Arguments = std::map<std::string, Json>;
@@ -38,21 +38,22 @@ class OperationCall {
   T option(const std::string& name) const {
     return json_as<T>(options_.at(name), path_.key(name));
   }
-  /// An axis, several or, where null stands for all, none; negative ones count from the end.
+  /// Returns the axes of an option that is one axis, a list or null; empty for null, which means
+  /// all. Negative axes count from the end.
   std::vector<int64_t> axes(const std::string& name) const;
 
   const Json& argument(const std::string& name) const;
   JsonPath place(const std::string& name) const { return path_.key(name); }
-  /// An argument that is a tensor, or an array of the configuration.
+  /// Returns an argument that is a tensor, or a constant array in the configuration.
   DTensor tensor(const std::string& name) const;
-  /// The same, in a floating dtype: whole numbers and truth values as float32.
+  /// Returns a tensor argument in a floating dtype: integers and bool as float32.
   DTensor floating(const std::string& name) const;
-  /// Tensors and numbers in the dtype that Keras computes with them in: numbers take that of the
-  /// tensors, unless these are of whole numbers and the number is not.
+  /// Returns tensors and numbers in the dtype that Keras promotes them to: numbers take the
+  /// tensors' dtype, but a fraction with integer tensors makes float32.
   std::vector<DTensor> promoted(const std::vector<std::string>& names) const;
-  /// The same for an argument that is a list.
+  /// Does so for the items of an argument that is a list.
   std::vector<DTensor> promoted_list(const std::string& name) const;
-  /// A constant beside the tensors.
+  /// Replicates a constant over the tensors' mesh.
   DTensor constant(const at::Tensor& values) const;
 
  private:
@@ -69,24 +70,25 @@ class OperationCall {
 struct GraphOperation {
   std::string class_name;              ///< "Add"
   std::string module;                  ///< "keras.src.ops.numpy"
-  std::vector<std::string> arguments;  ///< of a call, in Keras' order
-  Json options;                        ///< of the class, with Keras' default values
+  std::vector<std::string> arguments;  ///< a call's arguments, in Keras' order
+  Json options;                        ///< the class' options, with Keras' defaults
   std::function<std::vector<DTensor>(const OperationCall&)> run;
-  /// Arguments that Keras writes by their names, with the default values that it writes.
+  /// Arguments that Keras writes by name, with the defaults that it writes.
   Json named = Json::object();
 };
 
-/// An operation of Keras' NumPy with one result.
+/// Makes an operation of keras.ops.numpy with one result.
 GraphOperation numpy_operation(const std::string& name, std::vector<std::string> arguments,
                                Json options, DTensor (*function)(const OperationCall&));
 
-/// Refuses more parts or places than a model has: a configuration must not fill memory.
+/// Throws ConfigError for more slices of an axis than any model has: an untrusted configuration
+/// must not exhaust memory.
 void check_parts(int64_t count, const JsonPath& path);
 
-/// The operation of this class; null if there is none.
+/// Returns the operation of this class; null if there is none.
 const GraphOperation* find_operation(const std::string& class_name);
 
-/// The tables that find_operation() looks into.
+/// Return the tables that find_operation() searches.
 std::vector<GraphOperation> elementwise_operations();
 std::vector<GraphOperation> axis_operations();
 std::vector<GraphOperation> index_operations();

@@ -12,7 +12,8 @@
 namespace tessera::detail {
 namespace {
 
-/// What stands for extents that are not known: two numbers with many divisors, for reshapes.
+/// Stand-ins for unknown extents: output extents that differ between the two are unknown. They have
+/// many divisors, so that reshapes succeed.
 constexpr int64_t unknown_extent = 5040, other_unknown_extent = 7560;
 
 std::string name_in(const Json& config) {
@@ -20,12 +21,12 @@ std::string name_in(const Json& config) {
   return named ? config["name"].get<std::string>() : "";
 }
 
-/// The options with those that the configuration gives.
+/// Returns the operation's options, overridden by the configuration.
 Json options_from(const GraphOperation& operation, const Json& config, const JsonPath& where) {
   JsonObject given(config, where);
   Json options = operation.options;
   given.take_or<std::string>("name", "");
-  // Some versions of Keras write it, and it says nothing of what is computed.
+  // Some versions of Keras write it, but it does not affect the result.
   given.take_or<Json>("dtype_policy", {});
   for (auto& [key, value] : options.items()) {
     if (given.has(key)) value = given.take<Json>(key);
@@ -41,7 +42,7 @@ OperationCall::Arguments bind(const GraphOperation& operation, const OperationAr
   for (size_t i = 0; i < arguments.args.size(); ++i) {
     if (i >= names.size()) {
       json_fail(arguments.args[i], where.key("args").index(i),
-                str("one of ", names.size(), " arguments of ", operation.class_name));
+                str("absent: ", operation.class_name, " takes ", names.size(), " arguments"));
     }
     bound.emplace(names[i], arguments.args[i]);
   }
@@ -49,7 +50,7 @@ OperationCall::Arguments bind(const GraphOperation& operation, const OperationAr
     const bool known = std::find(names.begin(), names.end(), key) != names.end();
     if (known && bound.emplace(key, value).second) continue;
     json_fail(value, where.key("kwargs").key(key),
-              str("an argument of ", operation.class_name, ", given once"));
+              str("that of an argument of ", operation.class_name, ", given only once"));
   }
   return bound;
 }
@@ -77,7 +78,7 @@ std::vector<DTensor> OperationLayer::run(const Inputs& inputs) const {
 }
 
 std::vector<DTensor> OperationLayer::planned(Shapes inputs, int64_t unknown) const {
-  const NoRecording untaped;
+  const NoRecording no_recording;
   const AbstractScope plans_only(default_mesh());
   Inputs planned;
   for (size_t i = 0; i < inputs.size(); ++i) {
@@ -114,21 +115,21 @@ std::vector<DTensor> OperationLayer::call_all(const Inputs& inputs, const CallCo
 }
 
 std::vector<SymbolicTensor> operation_outputs(const std::string& class_name,
-                                              const std::vector<Operand>& args,
+                                              const std::vector<SymbolicOperand>& args,
                                               const Json& options) {
   std::vector<SymbolicTensor> tensors;
   std::vector<at::ScalarType> dtypes;
   OperationArguments arguments;
   const auto place_of = [&](const SymbolicTensor& tensor) {
     if (!tensor.defined()) {
-      throw StateError(class_name, "arguments are tensors of a model", "an empty SymbolicTensor",
-                       "start from Input()");
+      throw StateError(class_name, "arguments must be tensors of a model",
+                       "an empty SymbolicTensor", "start from Input()");
     }
     tensors.push_back(tensor);
     dtypes.push_back(tensor.dtype());
-    return tensor_place(tensors.size() - 1);
+    return tensor_placeholder(tensors.size() - 1);
   };
-  for (const Operand& arg : args) {
+  for (const SymbolicOperand& arg : args) {
     if (arg.is_list) {
       Json list = Json::array();
       for (const SymbolicTensor& tensor : arg.tensors) list.push_back(place_of(tensor));
@@ -140,7 +141,7 @@ std::vector<SymbolicTensor> operation_outputs(const std::string& class_name,
   const GraphOperation& operation = *find_operation(class_name);
   arguments.kwargs = operation.named;
   Json config = options;
-  // What Keras writes among the call's arguments.
+  // Moves the options that Keras writes among the call's arguments.
   for (auto& [key, value] : arguments.kwargs.items()) {
     if (!config.contains(key)) continue;
     value = config[key];

@@ -8,23 +8,23 @@
 
 namespace tessera::detail {
 
-/// The arguments of an operation's calls as Keras writes them, tensors at their places.
+/// The arguments of an operation's calls as Keras writes them, with placeholders for tensors.
 struct OperationArguments {
   Json args = Json::array();
   Json kwargs = Json::object();
   bool operator==(const OperationArguments&) const = default;
 };
 
-/// One of Keras' operations as a node of a graph. It is numbered, written and shown as layers are,
-/// but is no layer of the model, casts nothing and ends masks.
+/// One of Keras' operations as a node of a graph. It is numbered, written and shown like a layer,
+/// but is not one of the model's layers, casts nothing and does not propagate masks.
 class OperationLayer final : public Layer {
  public:
-  /// `config` may leave out options of the operation and may hold its name. Throws ConfigError
-  /// naming `where` for unknown options and arguments.
+  /// `config` may omit options of the operation and may contain its name. Throws ConfigError naming
+  /// `where` for unknown options and arguments.
   OperationLayer(const GraphOperation& operation, const Json& config, OperationArguments arguments,
                  std::vector<at::ScalarType> dtypes, const JsonPath& where);
   std::string class_name() const override { return operation_.class_name; }
-  /// Where Keras has the class: "keras.src.ops.numpy".
+  /// Returns Keras' module of the class: "keras.src.ops.numpy".
   const std::string& module() const { return operation_.module; }
   Json config() const override;
   const OperationArguments& arguments() const { return arguments_; }
@@ -38,14 +38,14 @@ class OperationLayer final : public Layer {
 
  private:
   std::vector<DTensor> run(const Inputs& inputs) const;
-  /// The outputs without numbers, of inputs whose unknown extents are `unknown`.
+  /// Returns abstract outputs, without data, with `unknown` for unknown extents of the inputs.
   std::vector<DTensor> planned(Shapes inputs, int64_t unknown) const;
 
   const GraphOperation& operation_;
   Json options_;
   OperationArguments arguments_;
-  OperationCall::Arguments bound_;      ///< the same by their names
-  std::vector<at::ScalarType> dtypes_;  ///< of the tensors in the graph
+  OperationCall::Arguments bound_;      ///< arguments_ by name
+  std::vector<at::ScalarType> dtypes_;  ///< the input tensors' dtypes
 };
 
 }  // namespace tessera::detail

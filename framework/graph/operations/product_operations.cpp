@@ -9,7 +9,7 @@
 namespace tessera::detail {
 namespace {
 
-/// The letters that the test accepts, in their order.
+/// Returns the letters that the test accepts, in order.
 template <class Test>
 std::string letters_that(const Test& test) {
   std::string letters;
@@ -19,8 +19,8 @@ std::string letters_that(const Test& test) {
   return letters;
 }
 
-/// The terms of an equation without spaces, the output last, each with letters for its "..."; an
-/// output that is not given has the axes of "..." and the letters that stand once, as in NumPy.
+/// Returns the terms of an equation without spaces, the output last, with letters in place of
+/// "...". An implicit output has the axes of "..." and the letters that occur once, as in NumPy.
 std::vector<std::string> terms_of(const std::string& equation, const std::vector<DTensor>& x) {
   const size_t arrow = std::min(equation.find("->"), equation.size());
   const auto count = [&](char c) { return std::count(equation.begin(), equation.end(), c); };
@@ -34,23 +34,23 @@ std::vector<std::string> terms_of(const std::string& equation, const std::vector
     }
   }
   const std::string dots = "...";
-  // Axes of "..." are counted from the last one.
+  // Axes of "..." are aligned at the last one.
   const auto spell = [&](std::string& term, size_t axes) {
     const size_t at = term.find(dots);
     if (at != std::string::npos) term.replace(at, dots.size(), free.substr(free.size() - axes));
   };
-  size_t most = 0;
+  size_t max_axes = 0;
   for (size_t i = 0; i < std::min(terms.size(), x.size()); ++i) {
     const auto rank = static_cast<size_t>(x[i].rank());
     const bool open = terms[i].find(dots) != std::string::npos;
     const size_t named = terms[i].size() - (open ? dots.size() : 0);
     const size_t axes = open && rank > named ? std::min(rank - named, free.size()) : 0;
     spell(terms[i], axes);
-    most = std::max(most, axes);
+    max_axes = std::max(max_axes, axes);
   }
   std::string output = dots + letters_that([&](char c) { return count(c) == 1; });
   if (arrow < equation.size()) output = equation.substr(arrow + 2);
-  spell(output, most);
+  spell(output, max_axes);
   terms.push_back(output);
   return terms;
 }

@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-/// A shape in which null or -1 is what the others leave.
+/// Returns a shape option; null and -1 stand for the inferred extent.
 Shape shape_option(const OperationCall& call, const std::string& name) {
   Shape shape;
   for (const auto& extent : call.option<std::vector<std::optional<int64_t>>>(name)) {
@@ -96,7 +96,7 @@ std::vector<DTensor> split_parts(const OperationCall& call) {
   return parts;
 }
 
-/// Each element, or each slice of an axis, several times over.
+/// Repeats each element of the flattened tensor, or each slice of an axis.
 DTensor repeated(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const auto axis = call.option<std::optional<int64_t>>("axis");
@@ -117,7 +117,7 @@ DTensor tiled(const OperationCall& call) {
   return ops::tile(x, repeats);
 }
 
-/// Its value is an argument of the call, by name.
+/// Makes Pad, whose value is a named argument of the call.
 GraphOperation numpy_pad() {
   GraphOperation pad = numpy_operation("Pad", {"x", "constant_values"},
                                        {{"pad_width", nullptr}, {"mode", "constant"}}, padded);

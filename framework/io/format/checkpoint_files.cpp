@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* damaged_fix = "restore the file, or use another checkpoint";
 
-// Of the files of a checkpoint: systems allow a process 1024 in all, or more.
-constexpr size_t most_open = 256;
+// Maximum number of open files of a checkpoint; systems allow a process 1024 in all, or more.
+constexpr size_t max_open_files = 256;
 
 std::string read_index(const std::shared_ptr<const FileDescriptor>& folder,
                        const std::string& path) {
@@ -35,13 +35,13 @@ std::string read_index(const std::shared_ptr<const FileDescriptor>& folder,
   const std::string stored =
       checksum.size() == expected.size() ? checksum.text(expected.size()) : "";
   if (stored != expected) {
-    throw FileError(index.path(), str("the checksum of ", checkpoint_checksum_file), "another one",
-                    damaged_fix);
+    throw FileError(index.path(), str("the checksum in ", checkpoint_checksum_file),
+                    "another checksum", damaged_fix);
   }
   return text;
 }
 
-/// Bytes of a shard file before its data, checked against the index's checksum.
+/// Returns a shard file's bytes before its data, verified against the index's checksum.
 std::string read_header(const StoredFile& file, const CheckpointShard& shard) {
   if (file.size() != shard.bytes) {
     throw FileError(file.path(), str(shard.bytes, " bytes"), str(file.size()), damaged_fix);
@@ -54,7 +54,8 @@ std::string read_header(const StoredFile& file, const CheckpointShard& shard) {
   if (length > limit) fail_at(file.path(), 0, str("a header of at most ", limit), str(length));
   std::string header = file.text(safetensors_length_bytes + length);
   if (xxh128(std::as_bytes(std::span(header))) != shard.header_checksum) {
-    throw FileError(file.path(), "the header's checksum of the index", "another one", damaged_fix);
+    throw FileError(file.path(), "a header with the index's checksum", "another checksum",
+                    damaged_fix);
   }
   return header;
 }
@@ -78,16 +79,16 @@ FileDescriptor StoredFile::open(struct stat& info) const {
 }
 
 void StoredFile::read(uint64_t at, std::span<std::byte> out) const {
-  FileDescriptor again;
+  FileDescriptor reopened;
   if (!descriptor_.valid()) {
     struct stat info {};
-    again = open(info);
+    reopened = open(info);
     if (info.st_ino != number_) {
-      throw FileError(path_, "the file that was there when the checkpoint was opened",
-                      "another one", "open the checkpoint again");
+      throw FileError(path_, "the same file as when the checkpoint was opened", "another file",
+                      "open the checkpoint again");
     }
   }
-  const int descriptor = descriptor_.valid() ? descriptor_.get() : again.get();
+  const int descriptor = descriptor_.valid() ? descriptor_.get() : reopened.get();
   const std::optional<size_t> got = read_at(descriptor, at, out);
   if (!got) fail_read(path_);
   if (*got == out.size()) return;
@@ -106,13 +107,13 @@ CheckpointFiles::CheckpointFiles(const std::shared_ptr<const FileDescriptor>& fo
       index_(parse_checkpoint_index(read_index(folder, path), path + "/" + checkpoint_index_file)) {
   for (size_t i = 0; i < index_.shards.size(); ++i) {
     files_.emplace_back(folder, path, checkpoint_shard_file(i));
-    if (i >= most_open) files_.back().close();
+    if (i >= max_open_files) files_.back().close();
   }
-  place_pieces();
+  locate_pieces();
 }
 
-void CheckpointFiles::place_pieces() {
-  std::vector<std::unordered_map<std::string, Place>> pieces(files_.size());
+void CheckpointFiles::locate_pieces() {
+  std::vector<std::unordered_map<std::string, PieceId>> pieces(files_.size());
   std::vector<std::string> contents(files_.size());
   for (size_t t = 0; t < index_.tensors.size(); ++t) {
     const StoredTensor& stored = index_.tensors[t];
@@ -120,8 +121,8 @@ void CheckpointFiles::place_pieces() {
     for (size_t p = 0; p < stored.pieces.size(); ++p) {
       const StoredPiece& piece = stored.pieces[p];
       const std::string name = checkpoint_piece_name(stored.tensor, piece.area);
-      if (!pieces[piece.shard].emplace(name, Place{t, p}).second) {
-        throw FileError(files_[piece.shard].path(), "every piece has a name of its own",
+      if (!pieces[piece.shard].emplace(name, PieceId{t, p}).second) {
+        throw FileError(files_[piece.shard].path(), "every piece has a unique name",
                         in_quotes(name) + " twice", damaged_fix);
       }
       for (const std::string& checksum : piece.checksums) contents[piece.shard] += checksum;
@@ -131,7 +132,7 @@ void CheckpointFiles::place_pieces() {
 }
 
 void CheckpointFiles::find_offsets(size_t shard,
-                                   const std::unordered_map<std::string, Place>& pieces,
+                                   const std::unordered_map<std::string, PieceId>& pieces,
                                    const std::string& checksums) {
   const StoredFile& file = files_[shard];
   const std::string text = read_header(file, index_.shards[shard]);
@@ -144,7 +145,7 @@ void CheckpointFiles::find_offsets(size_t shard,
                     damaged_fix);
   };
   if (header.metadata != checkpoint_metadata(checksums)) {
-    throw FileError(file.path(), "the metadata that belong to the index", "others", damaged_fix);
+    throw FileError(file.path(), "metadata that match the index", "other metadata", damaged_fix);
   }
   if (header.tensors.size() != pieces.size()) {
     throw FileError(file.path(), str("the ", pieces.size(), " tensors of the index"),

@@ -19,7 +19,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view step_prefix = "step-";
 
-/// Names of the folders in `root`, symbolic links to folders not counted.
+/// Returns the names of the folders in `root`, without symbolic links.
 std::vector<std::string> folders_in(const std::string& root) {
   std::vector<std::string> names;
   std::error_code error;
@@ -36,7 +36,7 @@ std::vector<std::string> folders_in(const std::string& root) {
   return names;
 }
 
-/// The step that a folder is named after; negative for other names.
+/// Returns the step that a folder is named after; negative for other names.
 int64_t step_of(const std::string& name) {
   if (!name.starts_with(step_prefix)) return -1;
   int64_t step = -1;
@@ -44,9 +44,9 @@ int64_t step_of(const std::string& name) {
   return step >= 0 && checkpoint_name(step) == name ? step : -1;
 }
 
-/// Removes an unfinished checkpoint that nobody works on; whether it did.
+/// Removes an unfinished checkpoint that no process works on. Returns whether it did.
 bool take_leftover(const std::string& folder, const CheckpointPath& place,
-                   const CheckpointLeftover& leftover, const std::vector<Owner>& ended) {
+                   const TemporaryFolderName& leftover, const std::vector<Owner>& ended) {
   const FileDescriptor lock = try_lock_folder(folder);
   if (!lock.valid() && errno == EWOULDBLOCK) return false;
   const bool known = leftover.owner && std::count(ended.begin(), ended.end(), *leftover.owner) > 0;
@@ -64,7 +64,7 @@ std::string checkpoint_name(int64_t step) {
 }
 
 bool is_checkpoint(const std::string& folder) {
-  const CheckpointPath place = checkpoint_place(folder);
+  const CheckpointPath place = split_checkpoint_path(folder);
   return exists(place.path() + "/" + checkpoint_index_file) ||
          (!exists(place.path()) && exists(place.former() + "/" + checkpoint_index_file));
 }
@@ -72,8 +72,8 @@ bool is_checkpoint(const std::string& folder) {
 std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {
   std::vector<CheckpointEntry> found;
   for (const std::string& entry : folders_in(root)) {
-    const std::optional<CheckpointLeftover> leftover = leftover_of(entry);
-    // A replacement that was interrupted leaves a whole checkpoint under the other name.
+    const std::optional<TemporaryFolderName> leftover = leftover_of(entry);
+    // An interrupted replacement leaves a complete checkpoint under the ".former" name.
     const bool former = leftover && leftover->former;
     const std::string name = !leftover ? entry : former ? leftover->name : "";
     const int64_t step = step_of(name);
@@ -87,10 +87,10 @@ std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {
 }
 
 void remove_checkpoint(const std::string& folder) {
-  const CheckpointPath place = checkpoint_place(folder);
+  const CheckpointPath place = split_checkpoint_path(folder);
   const bool former = exists(place.former());
   if (exists(place.path())) check_only_checkpoint(place.path());
-  // First, or it would stand for the checkpoint again.
+  // The former one first, or it would be taken for the checkpoint again.
   if (former) remove_checkpoint_files(place.former());
   if (!exists(place.path())) return;
   StagingDirectory trash(place);
@@ -102,20 +102,20 @@ int remove_leftovers(const std::string& root, const std::vector<Owner>& ended) {
   std::set<std::string> in_work;
   const std::vector<std::string> entries = folders_in(root);
   for (const std::string& entry : entries) {
-    const std::optional<CheckpointLeftover> leftover = leftover_of(entry);
+    const std::optional<TemporaryFolderName> leftover = leftover_of(entry);
     if (!leftover || leftover->former) continue;
     const bool taken = take_leftover(root + "/" + entry, {root, leftover->name}, *leftover, ended);
     count += taken;
     if (!taken) in_work.insert(leftover->name);
   }
   for (const std::string& entry : entries) {
-    const std::optional<CheckpointLeftover> leftover = leftover_of(entry);
+    const std::optional<TemporaryFolderName> leftover = leftover_of(entry);
     if (!leftover || !leftover->former) continue;
     const CheckpointPath place{root, leftover->name};
     if (exists(place.path())) {
       count += take_away(place.former(), place);
     } else if (!in_work.contains(leftover->name)) {
-      // Whoever puts one in its place has its folder beside it until it is there.
+      // A process that is replacing the checkpoint keeps its temporary folder until it is done.
       count += rename_path(place.former(), place.path());
     }
   }

@@ -18,7 +18,7 @@ std::string text_of(const std::vector<Interval>& intervals) {
   return text;
 }
 
-/// The different intervals that the rectangles have along an axis, in order.
+/// Returns the distinct intervals of the rectangles along an axis, ascending.
 std::vector<Interval> intervals_along(size_t axis, const std::vector<Rectangle>& areas) {
   std::vector<Interval> found;
   for (const Rectangle& area : areas) found.push_back({area.begin[axis], area.end[axis]});
@@ -51,7 +51,7 @@ Shape Rectangle::shape() const {
   return extents;
 }
 
-bool lies_inside(const Rectangle& area, const Shape& shape) {
+bool is_inside(const Rectangle& area, const Shape& shape) {
   if (area.begin.size() != shape.size() || area.end.size() != shape.size()) return false;
   for (size_t axis = 0; axis < shape.size(); ++axis) {
     if (area.begin[axis] < 0 || area.end[axis] < area.begin[axis]) return false;
@@ -75,14 +75,14 @@ std::string find_grid(const Shape& shape, std::vector<Rectangle> areas, Grid& gr
     cells = checked_mul(cells, grid.back().size()).value_or(UINT64_MAX);
   }
   if (cells != areas.size()) return str(areas.size(), " pieces for a grid of ", cells);
-  // Along each axis a begin now names one interval, so different begins are different cells.
+  // Along each axis a begin identifies one interval now, so different begins are different cells.
   std::sort(areas.begin(), areas.end(),
             [](const Rectangle& a, const Rectangle& b) { return a.begin < b.begin; });
   const auto twice = std::adjacent_find(areas.begin(), areas.end());
   return twice == areas.end() ? "" : str("twice the piece at ", to_string(twice->begin));
 }
 
-Grid cut_grid(Grid grid, uint64_t max_elements) {
+Grid split_grid(Grid grid, uint64_t max_elements) {
   for (size_t axis = 0; axis < grid.size(); ++axis) {
     uint64_t inner = 1;
     for (size_t i = axis + 1; i < grid.size(); ++i) inner *= static_cast<uint64_t>(widest(grid[i]));

@@ -32,7 +32,7 @@ Json to_json(const StoredTensor& stored) {
           {"pieces", std::move(pieces)}};
 }
 
-/// Turns the index's JSON value into its struct.
+/// Converts the JSON of index.json to a CheckpointIndex.
 class IndexReader {
  public:
   explicit IndexReader(const std::string& path) : path_(path) {}
@@ -68,7 +68,7 @@ class IndexReader {
       fail(str("the format is ", in_quotes(format_name)), in_quotes(format));
     }
     const auto version = object.take<int64_t>("version");
-    if (version < 1) fail("a version from 1 on", str(version));
+    if (version < 1) fail("a version of at least 1", str(version));
     if (version <= checkpoint_version) return;
     throw FileError(path_, str("a checkpoint of version ", checkpoint_version, " or older"),
                     str("version ", version, ", which needs a Tessera that reads >= ", version),
@@ -126,7 +126,7 @@ class IndexReader {
 
   void check(const StoredPiece& piece, const CheckpointTensor& tensor, size_t shards) const {
     const std::string received = to_string(piece.area.begin) + " to " + to_string(piece.area.end);
-    const bool inside = lies_inside(piece.area, tensor.shape);
+    const bool inside = is_inside(piece.area, tensor.shape);
     if (!inside || checkpoint_bytes(tensor, piece.area) == 0) {
       fail("pieces lie inside its shape " + to_string(tensor.shape), received);
     }
@@ -150,7 +150,7 @@ class IndexReader {
     std::unordered_set<std::string_view> names;
     for (const StoredTensor& stored : index.tensors) {
       if (names.insert(stored.tensor.name).second) continue;
-      fail("every tensor has a name of its own", in_quotes(stored.tensor.name) + " twice");
+      fail("every tensor has a unique name", in_quotes(stored.tensor.name) + " twice");
     }
   }
 

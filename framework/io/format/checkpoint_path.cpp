@@ -39,7 +39,7 @@ std::vector<std::string> entries_of(const std::string& folder, std::error_code& 
   return names;
 }
 
-/// Makes a folder and the parents that it lacks; false leaves errno.
+/// Creates a folder and missing parents. Returns false with errno set on failure.
 bool make_folders(const std::string& path) {
   struct stat info {};
   if (::stat(path.c_str(), &info) == 0) return true;
@@ -59,7 +59,7 @@ bool swap_folders(const std::string& a, const std::string& b) {
 
 }  // namespace
 
-CheckpointPath checkpoint_place(const std::string& folder) {
+CheckpointPath split_checkpoint_path(const std::string& folder) {
   std::error_code error;
   fs::path path = folder;
   if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
@@ -76,21 +76,21 @@ CheckpointPath checkpoint_place(const std::string& folder) {
   return {parent.empty() ? "." : parent, name};
 }
 
-std::optional<CheckpointLeftover> leftover_of(const std::string& entry) {
+std::optional<TemporaryFolderName> leftover_of(const std::string& entry) {
   constexpr std::string_view before = "tmp.";
   if (!entry.starts_with(before)) return std::nullopt;
   const std::string rest = entry.substr(before.size());
   const size_t last = rest.rfind('.');
   if (last == std::string::npos || last == 0) return std::nullopt;
   const std::string number = rest.substr(last + 1);
-  if (number == "former") return CheckpointLeftover{rest.substr(0, last), true, std::nullopt};
+  if (number == "former") return TemporaryFolderName{rest.substr(0, last), true, std::nullopt};
   if (const std::optional<Owner> owner = owner_of(number)) {
-    return CheckpointLeftover{rest.substr(0, last), false, owner};
+    return TemporaryFolderName{rest.substr(0, last), false, owner};
   }
   const size_t middle = rest.rfind('.', last - 1);
   if (middle == std::string::npos || middle == 0 || !is_number(number)) return std::nullopt;
   if (!is_number(rest.substr(middle + 1, last - middle - 1))) return std::nullopt;
-  return CheckpointLeftover{rest.substr(0, middle), false, std::nullopt};
+  return TemporaryFolderName{rest.substr(0, middle), false, std::nullopt};
 }
 
 void check_only_checkpoint(const std::string& folder) {
@@ -99,7 +99,7 @@ void check_only_checkpoint(const std::string& folder) {
     if (errno == ENOENT) return;
     fail_read(folder);
   }
-  std::string received = "no folder";
+  std::string received = "not a folder";
   if (S_ISDIR(info.st_mode)) {
     std::error_code error;
     const std::vector<std::string> names = entries_of(folder, error);
@@ -121,7 +121,7 @@ bool take_away(const std::string& folder, const CheckpointPath& place) {
   } catch (const FileError&) {
     return false;
   }
-  // No folder is made for it: on a full disk none could be.
+  // Only renamed: on a full disk no other folder could be created.
   const std::string taken = place.temporary(own_number());
   return rename_path(folder, taken) && remove_checkpoint_files(taken);
 }
@@ -130,7 +130,7 @@ bool remove_checkpoint_files(const std::string& folder) {
   std::error_code error;
   std::vector<std::string> names = entries_of(folder, error);
   if (error) return false;
-  // The index first, so that what an end in the middle leaves is no checkpoint.
+  // The index first, so that an interrupted removal leaves no valid checkpoint.
   std::stable_partition(names.begin(), names.end(),
                         [](const std::string& name) { return name == checkpoint_index_file; });
   for (const std::string& name : names) {
@@ -166,7 +166,7 @@ StagingDirectory::StagingDirectory(const CheckpointPath& place) : place_(place) 
 
 StagingDirectory::~StagingDirectory() {
   if (path_.empty()) return;
-  // Another process that has not heard of the end may still write a file between the two steps.
+  // Another process, not yet aware of the failure, may still write a file between the two steps.
   for (int tries = 0; tries < 10; ++tries) {
     if (remove_checkpoint_files(path_) || errno != ENOTEMPTY) return;
   }
@@ -185,7 +185,7 @@ bool StagingDirectory::make() {
     fail_write(path_);
   }
   while (::flock(lock_.get(), LOCK_EX) != 0) {
-    // Where there are no locks nobody takes the folder for a leftover.
+    // Without lock support no process takes the folder for a leftover.
     if (errno != EINTR) return true;
   }
   // Another process may have taken it for a leftover before it was locked.
@@ -211,7 +211,7 @@ StagingDirectory::Step StagingDirectory::put() {
   if (swap_folders(path_, place_.path())) return Step::exchanged;
   if (errno == ENOENT) {
     if (rename_path(path_, place_.path())) return Step::renamed;
-    // Another process has put a folder there since.
+    // Another process has created the folder since.
     const bool late = errno == ENOTEMPTY || errno == EEXIST;
     if (!late) return Step::none;
     if (swap_folders(path_, place_.path())) return Step::exchanged;
@@ -227,7 +227,7 @@ StagingDirectory::Step StagingDirectory::put_by_two_renames() {
   if (::lstat(target.c_str(), &info) != 0) {
     return rename_path(path_, target) ? Step::renamed : Step::none;
   }
-  // Held so that nobody takes the former checkpoint for a leftover between the two renames.
+  // Held so that no process takes the former checkpoint for a leftover between the two renames.
   const FileDescriptor lock = try_lock_folder(target);
   remove_checkpoint_files(former);
   if (!rename_path(target, former)) return Step::none;
@@ -245,7 +245,7 @@ void StagingDirectory::undo(Step step) {
   }
   rename_path(place_.path(), path_);
   if (step != Step::put_aside || rename_path(place_.former(), place_.path())) return;
-  // Another process removed the former one, as it does where a whole one is in place.
+  // Another process removed the former checkpoint because a complete one was in place.
   if (rename_path(path_, place_.path())) path_.clear();
 }
 

@@ -17,14 +17,14 @@ using Bytes = std::span<const std::byte>;
 
 constexpr uint64_t min_file_bytes = 4096;
 
-/// Fills a CheckpointPlan.
+/// Builds a CheckpointPlan.
 class Planner {
  public:
   Planner(const std::string& path, const CheckpointWriterOptions& options, size_t tensors)
       : path_(path),
         options_(options),
         open_(static_cast<size_t>(options.writers)),
-        given_(tensors) {
+        pieces_(tensors) {
     if (options.max_file_bytes >= min_file_bytes) return;
     throw ConfigError(path_, str("max_file_bytes is at least ", min_file_bytes),
                       str(options.max_file_bytes), "allow larger files");
@@ -39,13 +39,13 @@ class Planner {
   }
 
  private:
-  /// A piece that is not empty.
-  struct Given {
+  /// A non-empty piece.
+  struct InputPiece {
     Rectangle area;
     Bytes data;
     int writer = 0;
   };
-  /// The file that a writer fills.
+  /// The file that a writer is filling.
   struct Open {
     std::optional<size_t> shard;
     uint64_t filled = 0;
@@ -58,8 +58,8 @@ class Planner {
 
   void add(const CheckpointTensor& tensor) {
     if (!is_safetensors_name(tensor.name)) {
-      fail(tensor.name, "a name in UTF-8 that is not the key of the metadata",
-           in_quotes(tensor.name), "rename the tensor");
+      fail(tensor.name, "a name in UTF-8 other than the metadata key", in_quotes(tensor.name),
+           "rename the tensor");
     }
     if (!is_checkpoint_dtype(tensor.dtype)) {
       fail(tensor.name, "a safetensors dtype of whole bytes", in_quotes(tensor.dtype),
@@ -71,7 +71,7 @@ class Planner {
       fail(tensor.name, "a shape", to_string(tensor.shape), "use smaller extents, 0 or more");
     }
     if (!numbers_.emplace(tensor.name, plan_.index.tensors.size()).second) {
-      fail(tensor.name, "a name of its own", "the name twice", "rename one of the two");
+      fail(tensor.name, "a unique name", "the name twice", "rename one of the two");
     }
     plan_.index.tensors.push_back({tensor, {}});
   }
@@ -85,7 +85,7 @@ class Planner {
     const CheckpointTensor& tensor = plan_.index.tensors[found->second].tensor;
     const Rectangle area{piece.begin, piece.end};
     const std::string range = to_string(piece.begin) + " to " + to_string(piece.end);
-    if (!lies_inside(area, tensor.shape)) {
+    if (!is_inside(area, tensor.shape)) {
       fail(tensor.name, "pieces lie inside its shape " + to_string(tensor.shape), range,
            "pass global indices");
     }
@@ -100,15 +100,15 @@ class Planner {
            "pass all of its elements, and no more");
     }
     if (bytes == 0) return;
-    given_[found->second].push_back({area, mine ? piece.data : Bytes(), piece.writer});
+    pieces_[found->second].push_back({area, mine ? piece.data : Bytes(), piece.writer});
   }
 
-  /// Cuts a tensor's pieces to the size of a file and gives them their files.
+  /// Splits a tensor's pieces to the maximum file size and assigns them to files.
   void place(size_t number) {
     StoredTensor& stored = plan_.index.tensors[number];
     const CheckpointTensor& tensor = stored.tensor;
     std::vector<Rectangle> areas;
-    for (const Given& given : given_[number]) areas.push_back(given.area);
+    for (const InputPiece& piece : pieces_[number]) areas.push_back(piece.area);
     Grid grid;
     const std::string wrong = find_grid(tensor.shape, std::move(areas), grid);
     if (!wrong.empty()) {
@@ -122,25 +122,25 @@ class Planner {
       fail(tensor.name, str("a name that fits a file of ", options_.max_file_bytes, " bytes"),
            str(tensor.name.size(), " bytes"), "use a shorter name, or larger files");
     }
-    grid = cut_grid(std::move(grid), (options_.max_file_bytes - header) / element);
-    for (const Given& given : given_[number]) {
+    grid = split_grid(std::move(grid), (options_.max_file_bytes - header) / element);
+    for (const InputPiece& piece : pieces_[number]) {
       uint64_t begin = 0;
-      for (const Rectangle& cell : cells_of(grid, given.area)) {
+      for (const Rectangle& cell : cells_of(grid, piece.area)) {
         const uint64_t size = checkpoint_bytes(tensor, cell);
-        const Bytes data = given.data.empty() ? Bytes() : given.data.subspan(begin, size);
-        append(stored, {cell, data, given.writer}, size);
+        const Bytes data = piece.data.empty() ? Bytes() : piece.data.subspan(begin, size);
+        append(stored, {cell, data, piece.writer}, size);
         begin += size;
       }
     }
   }
 
-  /// An upper bound of the bytes of a file that do not belong to its one piece's data.
+  /// Returns an upper bound of the bytes of a file with a single piece, without the piece's data.
   static uint64_t header_bound(const CheckpointTensor& tensor) {
     const uint64_t name = to_json_text(Json(tensor.name), -1).size();
     return file_bound + name + 160 + 64 * tensor.shape.size();
   }
 
-  void append(StoredTensor& stored, const Given& cell, uint64_t size) {
+  void append(StoredTensor& stored, const InputPiece& cell, uint64_t size) {
     const uint64_t needed = header_bound(stored.tensor) - file_bound + size;
     Open& open = open_[static_cast<size_t>(cell.writer)];
     if (!open.shard || open.filled + needed > options_.max_file_bytes) {
@@ -154,7 +154,7 @@ class Planner {
     stored.pieces.push_back({*open.shard, cell.area, {}});
   }
 
-  // Length, braces, metadata and padding.
+  // Bound for length field, braces, metadata and padding.
   static constexpr uint64_t file_bound = 160;
 
   const std::string& path_;
@@ -162,7 +162,7 @@ class Planner {
   CheckpointPlan plan_;
   std::vector<Open> open_;  ///< by writer
   std::unordered_map<std::string, size_t> numbers_;
-  std::vector<std::vector<Given>> given_;  ///< by tensor
+  std::vector<std::vector<InputPiece>> pieces_;  ///< by tensor
 };
 
 }  // namespace

@@ -10,25 +10,25 @@
 
 namespace tessera::detail {
 
-/// A shard file of a checkpoint to be written.
+/// A shard file to be written.
 struct PlannedShard {
   int writer = 0;
-  /// What lies in it, in the order of the index; with data on its writer only.
+  /// Tensors of the file in the order of the index; with data on its writer only.
   std::vector<SafeTensor> contents;
 };
 
-/// The files that a checkpoint will have and who writes them: the same on every writer.
+/// The files of a checkpoint to be written, and their writers. Equal on every writer.
 struct CheckpointPlan {
-  /// Tensors and pieces; no shards, checksums or state yet.
+  /// Has tensors and pieces, but no shards, checksums or state yet.
   CheckpointIndex index;
   std::vector<PlannedShard> shards;
 
-  /// A checksum of all that the writers must have in common.
+  /// Returns a checksum of everything that the writers must agree on.
   std::string digits() const;
 };
 
-/// Cuts the pieces to the size of a file and gives each writer files for its own. Throws
-/// ConfigError as write_checkpoint() does; `path` names the checkpoint there.
+/// Splits the pieces to the maximum file size and assigns each writer files for its own pieces.
+/// Throws ConfigError as write_checkpoint() does; `path` names the checkpoint in errors.
 CheckpointPlan plan_checkpoint(const std::string& path,
                                const std::vector<CheckpointTensor>& tensors,
                                const std::vector<CheckpointPiece>& pieces,

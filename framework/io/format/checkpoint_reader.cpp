@@ -22,7 +22,7 @@ uint64_t chunk_size(uint64_t piece_bytes, uint64_t chunk) {
   return std::min(checkpoint_chunk_bytes, piece_bytes - chunk * checkpoint_chunk_bytes);
 }
 
-/// Opens what lies at a place, again if it was replaced meanwhile.
+/// Opens a checkpoint; retries if it is replaced meanwhile.
 std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
   constexpr int attempts = 20;
   for (int attempt = 1;; ++attempt) {
@@ -33,8 +33,8 @@ std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
     if (!opened.valid()) {
       if (errno != ENOENT) fail_read(place.path());
       if (attempt < attempts) continue;
-      throw FileError(place.path(), "a checkpoint must be there", std::strerror(ENOENT),
-                      "name a folder that save() wrote");
+      throw FileError(place.path(), "the checkpoint must exist", std::strerror(ENOENT),
+                      "pass a folder that save() wrote");
     }
     const auto folder = std::make_shared<const FileDescriptor>(std::move(opened));
     try {
@@ -45,7 +45,7 @@ std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
   }
 }
 
-/// A share of a piece's chunks read from its beginning to its end, every chunk at most once.
+/// Reads a share of a piece's chunks in ascending order, each chunk at most once.
 class PieceReader {
  public:
   PieceReader(const CheckpointFiles& files, size_t tensor, size_t piece, CheckpointShare share)
@@ -58,7 +58,7 @@ class PieceReader {
     end_ = chunks * (share.number + 1) / share.count * checkpoint_chunk_bytes;
   }
 
-  /// Copies the bytes from `begin` on that are of the share.
+  /// Copies the bytes from `begin` on that belong to the share.
   void copy(uint64_t begin, std::span<std::byte> out) {
     const uint64_t first = std::max(begin, begin_);
     const uint64_t end = std::min(begin + out.size(), end_);
@@ -81,11 +81,12 @@ class PieceReader {
     }
   }
 
-  /// Copies the elements of `wanted` that the piece has into `out`, which holds all of `wanted`.
-  void copy(const Rectangle& wanted, std::span<std::byte> out) {
+  /// Copies the elements that the piece and `requested` have in common into `out`, the buffer of
+  /// `requested`.
+  void copy(const Rectangle& requested, std::span<std::byte> out) {
     const Rectangle& area = stored().pieces[piece_].area;
     const uint64_t element = *safetensors_bits(stored().tensor.dtype) / 8;
-    for_each_run(area, wanted, element, [&](const CommonRun& run) {
+    for_each_run(area, requested, element, [&](const CommonRun& run) {
       copy(run.source, out.subspan(run.target, run.bytes));
     });
   }
@@ -120,7 +121,7 @@ struct CheckpointReader::Content {
 
 CheckpointReader::CheckpointReader(const std::string& folder)
     : content_(std::make_unique<Content>()) {
-  content_->files = open_files(checkpoint_place(folder));
+  content_->files = open_files(split_checkpoint_path(folder));
   for (const StoredTensor& stored : content_->files->index().tensors) {
     content_->tensors.push_back(stored.tensor);
   }
@@ -155,19 +156,19 @@ void CheckpointReader::read(std::string_view name, const Shape& begin, const Sha
                             std::span<std::byte> out, CheckpointShare share) const {
   const CheckpointTensor& tensor = at(name);
   const std::string where = str(folder(), ", tensor ", in_quotes(name));
-  const Rectangle wanted{begin, end};
-  if (!lies_inside(wanted, tensor.shape)) {
+  const Rectangle requested{begin, end};
+  if (!is_inside(requested, tensor.shape)) {
     throw ConfigError(where, "a range inside its shape " + to_string(tensor.shape),
                       to_string(begin) + " to " + to_string(end), "pass global indices");
   }
-  if (out.size() != checkpoint_bytes(tensor, wanted)) {
-    throw ConfigError(where, str("room for ", checkpoint_bytes(tensor, wanted), " bytes"),
+  if (out.size() != checkpoint_bytes(tensor, requested)) {
+    throw ConfigError(where, str("room for ", checkpoint_bytes(tensor, requested), " bytes"),
                       str(out.size()), "pass a buffer of that size");
   }
   const size_t number = content_->numbers.at(name);
   const size_t pieces = content_->files->index().tensors[number].pieces.size();
   for (size_t i = 0; i < pieces; ++i) {
-    PieceReader(*content_->files, number, i, share).copy(wanted, out);
+    PieceReader(*content_->files, number, i, share).copy(requested, out);
   }
 }
 

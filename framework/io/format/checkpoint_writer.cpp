@@ -20,11 +20,11 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// What a writer tells of its part of a checkpoint.
+/// The description of one writer's part of a checkpoint, sent to the others.
 struct Part {
   std::string plan;    ///< CheckpointPlan::digits()
-  std::string number;  ///< StagingDirectory::number(), of rank 0
-  /// Of each of its shards in order, and the checksums of the shards' chunks.
+  std::string number;  ///< StagingDirectory::number() on rank 0; empty on others
+  /// The writer's shards in order, and the checksums of each shard's chunks.
   std::vector<CheckpointShard> shards = {};
   std::vector<std::vector<std::string>> checksums = {};
 };
@@ -54,7 +54,7 @@ Part part_from_json(const Json& json, const JsonPath& path) {
   return part;
 }
 
-/// One checkpoint on its way to the disk.
+/// The save of one checkpoint.
 class Save {
  public:
   Save(const std::string& folder, const CheckpointWriterOptions& options)
@@ -87,12 +87,12 @@ class Save {
 
   Json prepare(const std::vector<CheckpointTensor>& tensors,
                const std::vector<CheckpointPiece>& pieces, const Json& state) {
-    place_ = checkpoint_place(folder_);
+    place_ = split_checkpoint_path(folder_);
     plan_ = plan_checkpoint(place_.path(), tensors, pieces, options_);
     Part part{.plan = plan_.digits(), .number = ""};
     describe_shards(part);
     if (is_first()) {
-      // What could not be read again, such as too deep nesting.
+      // Rejects what could not be read back, such as too deep nesting.
       parse_json(to_json_text(Json{{"state", state}}, -1), place_.path() + ", state");
       plan_.index.state = state;
       check_only_checkpoint(place_.path());
@@ -127,7 +127,7 @@ class Save {
     }
   }
 
-  /// The parts of all writers, who agree on the plan. Throws ConfigError on all.
+  /// Parses the parts of all writers. Throws ConfigError on all if their plans differ.
   std::vector<Part> read(const std::vector<std::string>& texts) const {
     std::vector<Part> parts;
     std::vector<int> others;
@@ -138,11 +138,11 @@ class Save {
     }
     if (others.empty()) return parts;
     throw ConfigError(place_.path(), "all processes save the same tensors in the same shards",
-                      "other ones than rank 0's on " + rank_names(others),
-                      "give them the same model, layouts and mesh");
+                      "they differ from rank 0's on " + rank_names(others),
+                      "use the same model, layouts and mesh on all processes");
   }
 
-  /// Fills the index in from the parts; its text.
+  /// Completes the index from the parts. Returns its text.
   std::string compose(const std::vector<Part>& parts) {
     CheckpointIndex& index = plan_.index;
     std::vector<size_t> next_shard(parts.size());
@@ -165,14 +165,14 @@ class Save {
     std::string text = checkpoint_index_text(index);
     if (text.size() <= max_checkpoint_index) return text;
     throw ConfigError(place_.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
-                      str(text.size()), "keep less in the state, or fewer tensors");
+                      str(text.size()), "reduce the state or the number of tensors");
   }
 
   void write_shards(const std::string& folder) const {
     if (!is_first() && !exists(folder)) {
       throw FileError(folder, "every process sees the folder that rank 0 made",
                       str("rank ", options_.rank, " does not see it"),
-                      "name a folder on a file system that all processes share");
+                      "pass a folder on a file system that all processes share");
     }
     for (size_t i = 0; i < plan_.shards.size(); ++i) {
       if (plan_.shards[i].writer != options_.rank) continue;
@@ -182,7 +182,8 @@ class Save {
     }
   }
 
-  /// Folders that hosts share may lack what another process wrote, whatever it was told.
+  /// Verifies the sizes of all shards: a shared file system may not show what another process
+  /// wrote, even after that process said so.
   void check_shards() const {
     for (size_t i = 0; i < plan_.index.shards.size(); ++i) {
       const std::string path = temporary_->path() + "/" + checkpoint_shard_file(i);
@@ -191,10 +192,10 @@ class Save {
       const bool there = ::lstat(path.c_str(), &info) == 0;
       if (there && S_ISREG(info.st_mode) && std::cmp_equal(info.st_size, bytes)) continue;
       throw FileError(path,
-                      str("the file that rank ", plan_.shards[i].writer, " wrote has ", bytes,
-                          " bytes before the checkpoint takes its name"),
+                      str("the file that rank ", plan_.shards[i].writer, " wrote must have ", bytes,
+                          " bytes before the checkpoint is committed"),
                       there ? str(info.st_size, " bytes") : "no such file",
-                      "let nothing else remove or write files there, and save again");
+                      "make sure that no other program changes the folder, and save again");
     }
   }
 
@@ -213,8 +214,8 @@ class Save {
   const CheckpointWriterOptions& options_;
   CheckpointPath place_;
   CheckpointPlan plan_;
-  std::vector<std::string> headers_;           ///< by shard, of its own ones
-  std::optional<StagingDirectory> temporary_;  ///< of rank 0
+  std::vector<std::string> headers_;           ///< by shard; empty for those of other writers
+  std::optional<StagingDirectory> temporary_;  ///< on rank 0 only
 };
 
 }  // namespace

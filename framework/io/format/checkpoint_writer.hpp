@@ -12,45 +12,46 @@
 
 namespace tessera::detail {
 
-/// A tensor of a checkpoint: `dtype` is a safetensors name of whole bytes ("F32"), `shape` global.
+/// A tensor of a checkpoint: `dtype` is a safetensors dtype of whole bytes ("F32"), `shape` the
+/// global shape.
 struct CheckpointTensor {
   std::string name;
   std::string dtype;
   Shape shape;
 };
 
-/// The elements [begin, end) of a tensor, one pair per axis: row-major and contiguous bytes.
+/// The elements [begin, end) of a tensor, one pair per axis, as contiguous row-major bytes.
 struct CheckpointPiece {
   std::string tensor;
   Shape begin;
   Shape end;
-  std::span<const std::byte> data;  ///< not looked at but on its writer
+  std::span<const std::byte> data;  ///< ignored except on the writer
   int writer = 0;                   ///< rank of the process that writes it
 };
 
 struct CheckpointWriterOptions {
-  /// Most bytes of one shard file, at least 4096; what is larger is cut.
+  /// Maximum bytes of one shard file, at least 4096; larger pieces are split.
   uint64_t max_file_bytes = uint64_t{1} << 31;
-  /// This process, and how many write the checkpoint together.
+  /// Rank of this process, and the number of processes that write the checkpoint together.
   int rank = 0;
   int writers = 1;
-  /// How several writers exchange short texts: 35 bytes for a MiB that they write.
+  /// Exchanges short texts between several writers: 35 bytes for each MiB written.
   GatherTexts gather = {};
 };
 
-/// Writes the checkpoint `folder` in one step: a reader, a crash or a full disk sees the former
-/// folder of that name, or none, until everything is on disk. The pieces of a tensor cover it once
-/// and form a grid, as the shards of a layout do; empty ones are skipped. Missing parents are made.
-/// `state` is any JSON value (NaN and infinities become null). Throws ConfigError naming a tensor
-/// or piece that is wrong, FileError naming a path and the system's reason; then the former folder
-/// is as it was and nothing is left beside it. A folder that holds anything but a checkpoint is not
-/// replaced: FileError.
+/// Writes the checkpoint `folder` atomically: after a crash or on a full disk, readers see the
+/// previous folder, or none, until everything is on disk. The pieces of a tensor must cover it
+/// exactly once and form a grid, as the shards of a layout do; empty ones are skipped. Creates
+/// missing parents. `state` is any JSON value (NaN and infinities become null). Throws ConfigError
+/// naming an invalid tensor or piece, FileError naming a path and the system's reason; then the
+/// previous folder is unchanged and no temporary files are left. Throws FileError rather than
+/// replace a folder that contains anything but a checkpoint.
 ///
-/// With several writers, collective: all pass the same tensors and pieces, each the data of its own
-/// ones, which it writes to files of its own; `state` is that of rank 0, which alone makes and
-/// commits the folder. Where any fails nothing is committed and all throw: the one at fault its own
-/// error, the others RankFailures. Throws ConfigError on all if they pass different things,
-/// and what `gather` throws, after which rank 0 leaves nothing behind unless it has ended.
+/// Collective with several writers: all pass the same tensors and pieces, each with the data of its
+/// own pieces only, which it writes to files of its own; `state` is rank 0's, which alone creates
+/// and commits the folder. If any writer fails, nothing is committed and all throw: the failed one
+/// its own error, the others RankFailures. Throws ConfigError on all if their arguments differ, and
+/// whatever `gather` throws; after that rank 0 leaves nothing behind unless it was killed.
 void write_checkpoint(const std::string& folder, const std::vector<CheckpointTensor>& tensors,
                       const std::vector<CheckpointPiece>& pieces, const Json& state,
                       const CheckpointWriterOptions& options = {});

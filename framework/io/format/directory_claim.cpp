@@ -29,26 +29,26 @@ namespace {
 namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
-// ".tessera-claim-NUMBER", by own_number(): each claim is a file of its own name, so that nobody
-// can remove another one than it means to.
+// ".tessera-claim-NUMBER", by own_number(): each claim has a unique file name, so that a process
+// can only remove the claim that it means to.
 constexpr std::string_view claim_prefix = ".tessera-claim-";
 
 void sleep_a_little() {
-  // Not equally long in two processes that each found the other's claim.
+  // Random, so that two processes that found each other's claims do not stay in step.
   static std::minstd_rand random(std::random_device{}());
   std::this_thread::sleep_for(std::chrono::milliseconds(20 + random() % 30));
 }
 
-/// When a file was renewed last; absent if it is gone.
+/// Returns when a file was last renewed; absent if it is gone.
 std::optional<std::pair<int64_t, int64_t>> renewed(const std::string& path) {
-  // Opened, as network file systems ask the server then.
+  // Opens the file, since network file systems ask the server then.
   const FileDescriptor file = open_descriptor(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK);
   struct stat info {};
   if (!file.valid() || ::fstat(file.get(), &info) != 0) return std::nullopt;
   return std::pair<int64_t, int64_t>(info.st_mtim.tv_sec, info.st_mtim.tv_nsec);
 }
 
-/// The claims of other processes on a directory, for as long as they are watched.
+/// Watches the claims of other processes on a directory.
 class OtherClaims {
  public:
   OtherClaims(std::string directory, const ClaimTimes& times)
@@ -56,7 +56,7 @@ class OtherClaims {
 
   enum class Found { none, unknown, living };
 
-  /// Looks again. A claim is unknown as long as it may turn out to be void.
+  /// Looks again. A claim is unknown as long as it may still turn out to be void.
   Found look(const std::string& own) {
     std::error_code error;
     Found found = Found::none;
@@ -66,7 +66,7 @@ class OtherClaims {
       if (!name.starts_with(claim_prefix) || name == own) continue;
       const std::optional<Owner> owner = owner_of(name.substr(claim_prefix.size()));
       if (!owner) continue;
-      const Found one = judge(name, *owner);
+      const Found one = classify(name, *owner);
       if (one == Found::none) continue;
       if (found != Found::living) holder_ = name;
       found = std::max(found, one);
@@ -74,7 +74,7 @@ class OtherClaims {
     return found;
   }
 
-  /// Removes the void claims and what their processes left, the claims last.
+  /// Removes what the processes of void claims left, and then these claims.
   void remove_void() {
     std::vector<Owner> owners;
     for (const auto& [name, owner] : void_) owners.push_back(owner);
@@ -82,14 +82,14 @@ class OtherClaims {
     for (const auto& [name, owner] : void_) ::unlink((directory_ + "/" + name).c_str());
   }
 
-  /// Who holds the directory, as the last look found.
+  /// Describes the process that holds the directory, as found by the last look.
   std::string holder() const {
     const std::optional<Owner> owner = owner_of(holder_.substr(claim_prefix.size()));
     std::string host;
     try {
       host = one_line(read_file(directory_ + "/" + holder_, 256));
     } catch (const FileError&) {
-      // It let go, or has not written it yet.
+      // It ended the claim, or has not written its host yet.
     }
     return str("another process that does, ", owner->pid, " on ", host.empty() ? "a host" : host);
   }
@@ -101,7 +101,7 @@ class OtherClaims {
     bool beats = false;
   };
 
-  Found judge(const std::string& name, const Owner& owner) {
+  Found classify(const std::string& name, const Owner& owner) {
     if (void_.contains(name)) return Found::none;
     const auto now = renewed(directory_ + "/" + name);
     if (!now) return Found::none;
@@ -126,8 +126,8 @@ class OtherClaims {
   std::string holder_;
 };
 
-/// A claim of this process: a lock on the directory, which those of this machine see at once, and
-/// a file in it that is renewed.
+/// A claim of this process: a lock on the directory, which processes of this machine see at once,
+/// and a file in it that is renewed.
 class OwnClaim final : public DirectoryClaim {
  public:
   OwnClaim(std::string directory, FileDescriptor lock)
@@ -142,10 +142,10 @@ class OwnClaim final : public DirectoryClaim {
     const std::lock_guard<std::mutex> lock(mutex_);
     remove();
   }
-  /// Whether its lock, if it has one, is on the directory that lies there now.
+  /// Returns whether its lock, if any, is on the directory that exists now.
   bool is_of_directory() const { return !lock_.valid() || is_at(lock_, directory_); }
 
-  /// Makes the file. Throws FileError if another process has one there.
+  /// Creates the claim's file. Throws FileError if another process holds a claim.
   void take(const ClaimTimes& times) {
     const std::lock_guard<std::mutex> lock(mutex_);
     remove();
@@ -154,7 +154,7 @@ class OwnClaim final : public DirectoryClaim {
     for (;;) {
       OtherClaims::Found found = others.look(name_);
       if (found == OtherClaims::Found::none) {
-        // Who comes at the same time looks after making its own too: at most one finds none.
+        // A concurrent process also looks after creating its own file: at most one finds no other.
         if (!make()) return;
         found = others.look(name_);
         if (found == OtherClaims::Found::none) break;
@@ -173,7 +173,7 @@ class OwnClaim final : public DirectoryClaim {
  private:
   std::string path() const { return directory_ + "/" + name_; }
 
-  /// False where nothing can be written; saving will say what is wrong.
+  /// Returns false if nothing can be written; saving will report the reason.
   bool make() {
     name_ = str(claim_prefix, own_number());
     const FileDescriptor file = open_descriptor(path(), O_WRONLY | O_CREAT | O_EXCL, 0666);
@@ -182,7 +182,7 @@ class OwnClaim final : public DirectoryClaim {
       return false;
     }
     const std::string host = host_name();
-    // For the others' error only.
+    // Used in other processes' error texts only.
     write_all(file.get(), std::as_bytes(std::span(host)));
     return true;
   }
@@ -203,7 +203,7 @@ class OwnClaim final : public DirectoryClaim {
 
   void renew(const std::string& path, std::chrono::milliseconds beat) {
     std::unique_lock<std::mutex> lock(beat_mutex_);
-    // By its name, which is gone where somebody took the directory over.
+    // By name, so that a claim that was taken over is not renewed.
     while (!wake_.wait_for(lock, beat, [&] { return stops_; })) {
       ::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
     }
@@ -212,15 +212,15 @@ class OwnClaim final : public DirectoryClaim {
   const std::string directory_;
   const FileDescriptor lock_;
   mutable std::mutex mutex_;
-  std::string name_;  ///< empty without a file
+  std::string name_;  ///< empty: no file
   std::thread beating_;
   std::mutex beat_mutex_;
   std::condition_variable wake_;
   bool stops_ = false;
 };
 
-/// The lock on a directory; absent, errno set, where it cannot be opened. Invalid where the file
-/// system has no locks. Throws FileError if another process holds it.
+/// Locks a directory; absent with errno set if it cannot be opened, invalid if the file system has
+/// no locks. Throws FileError if another process holds the lock.
 std::optional<FileDescriptor> lock_directory(const std::string& path,
                                              std::chrono::milliseconds patience) {
   const Clock::time_point end = Clock::now() + patience;
@@ -245,7 +245,7 @@ std::shared_ptr<DirectoryClaim> claim_directory(const std::string& directory,
   std::error_code error;
   fs::create_directories(directory, error);
   const std::string path = error ? directory : fs::canonical(directory, error).string();
-  // Saving will say what is wrong.
+  // Saving will report the reason.
   if (error) return nullptr;
   std::weak_ptr<OwnClaim>& known = held[path];
   std::shared_ptr<OwnClaim> claim = known.lock();

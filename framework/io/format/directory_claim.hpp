@@ -6,32 +6,34 @@
 
 namespace tessera::detail {
 
-/// How long those wait who claim a directory.
+/// Timeouts of claims on a directory.
 struct ClaimTimes {
-  /// A process that was killed takes a moment to let go, or to be found dead.
+  /// Time to retry while another process holds the claim: a killed process takes a moment to
+  /// release it, or to be found dead.
   std::chrono::milliseconds patience = std::chrono::seconds(2);
-  /// A claim is renewed so often, which processes on other machines see.
+  /// Interval at which a claim is renewed, as processes on other machines observe.
   std::chrono::milliseconds beat = std::chrono::seconds(5);
-  /// A claim of another machine is void that nobody renews while it is watched for so long.
+  /// A claim from another machine is void if it was not renewed while watched for this long.
   std::chrono::milliseconds silence = std::chrono::seconds(30);
 };
 
-/// Keeps other processes from saving into a directory, on this machine and on others that share it.
+/// Exclusive right to save into a directory, across processes of this machine and of others that
+/// share it.
 class DirectoryClaim {
  public:
   virtual ~DirectoryClaim() = default;
-  /// Whether the directory is still there and nobody took it over, as a process of another machine
-  /// may where this one was stopped for long.
+  /// Returns whether the claim is still valid: the directory exists and no process took it over, as
+  /// one on another machine may do after this process was suspended for long.
   virtual bool stands() const = 0;
-  /// Ends it for all who share it, with nothing of it left in the directory.
+  /// Ends the claim for all copies and removes its file from the directory.
   virtual void end() = 0;
 };
 
-/// Claims a directory, which is made if there is none, while the result or a copy lives and the
-/// process does. Within a process it is shared, and made again where it does not stand any more.
-/// Removes what a process of another machine left unfinished there whose claim is void. nullptr
-/// where the directory cannot be made; where nothing can be written in it the claim does not stand.
-/// Throws FileError if another process holds it.
+/// Claims a directory, which is created if missing, for as long as the result or a copy and the
+/// process live. Shared within a process, and renewed if it is no longer valid. Removes what
+/// processes of void claims on other machines left unfinished there. Returns nullptr if the
+/// directory cannot be created; if nothing can be written in it the claim does not stand. Throws
+/// FileError if another process holds the claim.
 std::shared_ptr<DirectoryClaim> claim_directory(const std::string& directory,
                                                 const ClaimTimes& times = {});
 

@@ -20,7 +20,7 @@ namespace {
 
 [[noreturn]] void fail_hdf5(const std::string& path, const std::string& expected,
                             const std::string& received) {
-  throw FileError(path, expected, received, "save the model anew with Keras or Tessera");
+  throw FileError(path, expected, received, "save the model again with Keras or Tessera");
 }
 
 std::shared_ptr<const FileDescriptor> open_hdf5(const std::string& path) {
@@ -32,7 +32,7 @@ std::shared_ptr<const FileDescriptor> open_hdf5(const std::string& path) {
 uint64_t size_of_file(const FileDescriptor& file, const std::string& path) {
   struct stat about {};
   if (::fstat(file.get(), &about) != 0) fail_read(path);
-  if (!S_ISREG(about.st_mode)) fail_hdf5(path, "an HDF5 file", "no regular file");
+  if (!S_ISREG(about.st_mode)) fail_hdf5(path, "an HDF5 file", "not a regular file");
   return static_cast<uint64_t>(about.st_size);
 }
 
@@ -45,7 +45,7 @@ uint64_t bytes_of(const Hdf5Dataset& dataset, const std::string& path) {
   };
   const std::optional<uint64_t> bits = safetensors_bits(dataset.dtype);
   if (!bits) {
-    fail_hdf5(path, str(in_quotes(dataset.path), " is a tensor"), "a dataset of another kind");
+    fail_hdf5(path, str(in_quotes(dataset.path), " is a tensor"), "a dataset of another type");
   }
   std::optional<uint64_t> bytes = *bits / 8;
   for (const int64_t extent : dataset.shape) {
@@ -71,7 +71,7 @@ Hdf5File::Hdf5File(std::shared_ptr<const FileDescriptor> file, const Hdf5Part& p
 
 Hdf5File::~Hdf5File() = default;
 
-/// What the program says is checked: it has read a file that nobody vouches for.
+/// The listing is checked, since the helper program has parsed an untrusted file.
 void Hdf5File::take_listing(const Json& listing) {
   try {
     for (const Json& group : listing.at("groups")) {
@@ -83,21 +83,23 @@ void Hdf5File::take_listing(const Json& listing) {
       dataset.dtype = entry.at("dtype").get<std::string>();
       for (const Json& extent : entry.at("shape")) {
         const auto wide = extent.get<uint64_t>();
-        if (wide > uint64_t{1} << 62) fail_hdf5(path_, "extents that can be", std::to_string(wide));
+        if (wide > uint64_t{1} << 62) {
+          fail_hdf5(path_, "extents of at most 2^62", std::to_string(wide));
+        }
         dataset.shape.push_back(static_cast<int64_t>(wide));
       }
       dataset.attributes = entry.at("attributes");
       if (!entry.at("offset").is_null()) dataset.offset = entry.at("offset").get<uint64_t>();
     }
   } catch (const nlohmann::json::exception&) {
-    fail_hdf5(path_, "a listing of an HDF5 file", "one that is not understood");
+    fail_hdf5(path_, "a listing of an HDF5 file", "an invalid one");
   }
   for (const Hdf5Dataset& dataset : datasets_) {
     if (dataset.dtype.empty() || !dataset.offset) continue;
     const std::optional<uint64_t> end = checked_add(*dataset.offset, bytes_of(dataset, path_));
     if (end && *end <= part_.size) continue;
-    fail_hdf5(path_, str(in_quotes(dataset.path), " lies in the file"),
-              str("it ends behind byte ", part_.size, ", the last"));
+    fail_hdf5(path_, str(in_quotes(dataset.path), " ends within the file's ", part_.size, " bytes"),
+              "it ends later");
   }
   for (size_t i = 0; i < groups_.size(); ++i) group_numbers_.emplace(groups_[i].path, i);
   for (size_t i = 0; i < datasets_.size(); ++i) dataset_numbers_.emplace(datasets_[i].path, i);
@@ -133,11 +135,11 @@ void Hdf5File::read_bytes(uint64_t offset, std::span<std::byte> out) const {
   const std::optional<size_t> got = read_at(file_->get(), part_.base + offset, out);
   if (!got) fail_read(path_);
   if (*got < out.size()) {
-    fail_hdf5(path_, "a file as long as when it was opened", "a shorter one");
+    fail_hdf5(path_, "a file of the size that it had when it was opened", "a shorter file");
   }
 }
 
-/// All of it comes, of which the rectangle is kept.
+/// Receives the complete dataset and keeps the rectangle.
 void Hdf5File::read_by_program(const Hdf5Dataset& dataset, const Rectangle& area,
                                std::span<std::byte> out) const {
   const std::lock_guard lock(mutex_);

@@ -23,41 +23,41 @@ namespace tessera::detail {
 /// A group of an HDF5 file.
 struct Hdf5Group {
   std::string path;                  ///< "/layers/dense/vars"; empty for the file itself
-  Json attributes = Json::object();  ///< texts, numbers and lists of either; null for all else
+  Json attributes = Json::object();  ///< texts, numbers and lists of either; null for other types
 };
 
 /// A dataset of an HDF5 file.
 struct Hdf5Dataset {
   std::string path;   ///< "/layers/dense/vars/0"
-  std::string dtype;  ///< as safetensors has it, "F32"; empty for what no tensor can be
+  std::string dtype;  ///< safetensors dtype, "F32"; empty if no tensor can have it
   Shape shape;
   Json attributes = Json::object();
-  /// Where its bytes lie in the file, one behind the other; nothing if only the library can read
-  /// them, as packed ones.
+  /// Offset of its contiguous bytes in the file; absent if only the HDF5 library can read them, for
+  /// example compressed ones.
   std::optional<uint64_t> offset = std::nullopt;
 };
 
-/// An HDF5 file that nobody vouches for, read in parts: the program tessera-hdf5 tells what it
-/// holds, and data are read from where they lie, without it where that can be. Every failure is a
-/// FileError naming the file. May be read by several threads.
+/// Reads untrusted HDF5 files in parts. The helper program tessera-hdf5 lists their content;
+/// contiguous data are read directly, without it. Every failure is a FileError naming the file.
+/// Thread-safe for reads.
 class Hdf5File {
  public:
   explicit Hdf5File(const std::string& path);
-  /// A part of an open file, as a member of an archive is; `path` is for errors.
+  /// Opens a part of an open file, such as an archive's member; `path` is for errors.
   Hdf5File(std::shared_ptr<const FileDescriptor> file, const Hdf5Part& part, std::string path);
   ~Hdf5File();
 
   const std::string& path() const { return path_; }
   const std::vector<Hdf5Group>& groups() const { return groups_; }
   const std::vector<Hdf5Dataset>& datasets() const { return datasets_; }
-  /// The one of that path, or nullptr.
+  /// Returns the group or dataset of that path, or nullptr.
   const Hdf5Group* find_group(std::string_view path) const;
   const Hdf5Dataset* find(std::string_view path) const;
 
-  /// Fills `out`, row-major, with a rectangle of a dataset, of which a contiguous one gives no
-  /// other bytes.
+  /// Fills `out`, row-major, with a rectangle of a dataset. Reads only these bytes if the dataset
+  /// is contiguous.
   void read(const Hdf5Dataset& dataset, const Rectangle& area, std::span<std::byte> out) const;
-  /// Bytes of datasets that were read so far.
+  /// Returns the bytes of datasets read so far.
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
@@ -77,12 +77,12 @@ class Hdf5File {
   mutable std::atomic<uint64_t> bytes_read_ = 0;
 };
 
-/// Bytes of a dataset. Throws FileError for more than there can be; `path` is the file's.
+/// Returns the bytes of a dataset. Throws FileError if they overflow; `path` is the file's.
 uint64_t bytes_of(const Hdf5Dataset& dataset, const std::string& path);
 
-/// Makes an HDF5 file with room for these datasets, whose offsets it sets, in an open file from
-/// `base` on; parents come before what lies in them. Returns how long it is; data and length are
-/// left to who writes the data. Throws FileError.
+/// Lays out an HDF5 file with room for these datasets in an open file from `base` on, and sets the
+/// datasets' offsets. Parents come before their children. Returns the file's length; the caller
+/// writes the data and sets the length. Throws FileError.
 uint64_t lay_out_hdf5(const FileDescriptor& file, uint64_t base, const std::string& path,
                       const std::vector<Hdf5Group>& groups, std::vector<Hdf5Dataset>& datasets);
 

@@ -20,15 +20,15 @@ namespace tessera::detail {
 namespace {
 
 constexpr const char* program_name = "tessera-hdf5";
-/// How long it may say nothing.
-constexpr int patience_ms = 120000;
-constexpr uint64_t most_json_bytes = uint64_t{1} << 30;
+/// Timeout of an answer.
+constexpr int answer_timeout_ms = 120000;
+constexpr uint64_t max_json_bytes = uint64_t{1} << 30;
 
 std::string hdf5_program() {
   const std::string path = find_program(program_name);
   if (!path.empty()) return path;
-  throw StateError("HDF5", str("the program ", program_name, " lies beside this one"), "none",
-                   "install it, or build where libhdf5-dev and libseccomp-dev are");
+  throw StateError("HDF5", str("the program ", program_name, " is installed beside this one"),
+                   "none", "install it, or build with libhdf5-dev and libseccomp-dev installed");
 }
 
 }  // namespace
@@ -36,10 +36,10 @@ std::string hdf5_program() {
 Hdf5Program::Hdf5Program(Work work, const FileDescriptor& file, const Hdf5Part& part,
                          std::string path)
     : path_(std::move(path)), work_(work) {
-  // A socket, so that writing to a program that has ended is an error and no signal.
+  // A socket, so that writing to an ended program is an error and not a signal.
   std::array<int, 2> ends;
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) {
-    throw StateError(program_name, "there is a connection to the program", strerror(errno),
+    throw StateError(program_name, "a socket to the program can be opened", strerror(errno),
                      "allow more open files");
   }
   connection_ = FileDescriptor(ends[0]);
@@ -48,27 +48,27 @@ Hdf5Program::Hdf5Program(Work work, const FileDescriptor& file, const Hdf5Part& 
       std::vector<std::string>{hdf5_program(), work == Work::read ? "read" : "write", "3",
                                std::to_string(part.base), std::to_string(part.size)},
       HelperDescriptors{.input = theirs.get(), .output = theirs.get(), .file = file.get()},
-      "install it anew");
+      "reinstall it");
 }
 
 void Hdf5Program::ask(const std::string& line) {
-  if (!connection_.valid()) fail("one that the HDF5 library has refused before");
+  if (!connection_.valid()) fail("a file that the HDF5 library has already refused");
   std::string rest = line + "\n";
   while (!rest.empty()) {
     const ssize_t count = ::send(connection_.get(), rest.data(), rest.size(), MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;  // It has ended, of which it has said why.
+    if (count <= 0) break;  // The program has ended; its last message says why.
     rest.erase(0, static_cast<size_t>(count));
   }
 }
 
 Json Hdf5Program::answer() {
-  const Message message = receive(most_json_bytes);
+  const Message message = receive(max_json_bytes);
   if (message.kind != 'J') fail("an answer of another kind");
   try {
     return Json::parse(message.bytes);
   } catch (const nlohmann::json::exception&) {
-    fail("an answer that is no JSON");
+    fail("an answer that is not JSON");
   }
 }
 
@@ -82,13 +82,13 @@ void Hdf5Program::take_data(uint64_t bytes,
   }
 }
 
-Hdf5Program::Message Hdf5Program::receive(uint64_t most_bytes) {
+Hdf5Program::Message Hdf5Program::receive(uint64_t max_bytes) {
   std::array<char, 9> head;
   read_exactly(head);
   uint64_t size = 0;
   for (size_t i = 8; i > 0; --i) size = size << 8 | static_cast<uint8_t>(head[i]);
-  if (head[0] == 'E') most_bytes = most_json_bytes;
-  if (size > most_bytes) fail(str("an answer of ", size, " bytes"));
+  if (head[0] == 'E') max_bytes = max_json_bytes;
+  if (size > max_bytes) fail(str("an answer of ", size, " bytes"));
   Message message{head[0], std::string(size, '\0')};
   read_exactly(message.bytes);
   if (message.kind == 'E') fail(one_line(message.bytes, 300));
@@ -98,35 +98,35 @@ Hdf5Program::Message Hdf5Program::receive(uint64_t most_bytes) {
 void Hdf5Program::read_exactly(std::span<char> out) {
   while (!out.empty()) {
     pollfd waiting{connection_.get(), POLLIN, 0};
-    const int ready = ::poll(&waiting, 1, patience_ms);
+    const int ready = ::poll(&waiting, 1, answer_timeout_ms);
     if (ready < 0 && errno == EINTR) continue;
-    if (ready == 0) fail("no answer of the HDF5 library within two minutes");
+    if (ready == 0) fail("no answer from the HDF5 library within two minutes");
     const ssize_t count = ::read(connection_.get(), out.data(), out.size());
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) break;
     out = out.subspan(static_cast<size_t>(count));
   }
   if (out.empty()) return;
-  // It has closed its end, and so ends.
+  // The program has closed its end and is about to exit.
   std::optional<int> status;
   for (int i = 0; i < 100 && !(status = process_->poll()); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
   fail(status && WIFSIGNALED(*status)
-           ? str("one that ends the HDF5 library by signal ", WTERMSIG(*status), " (",
+           ? str("a file that kills the HDF5 process with signal ", WTERMSIG(*status), " (",
                  ::strsignal(WTERMSIG(*status)), ")")
-           : "one that ends the HDF5 library");
+           : "a file that ends the HDF5 process");
 }
 
 void Hdf5Program::fail(const std::string& received) {
   process_->end();
   connection_.reset();
   if (work_ == Work::write) {
-    throw FileError(path_, "a file that can be written", received,
-                    "make room for it, or give another path");
+    throw FileError(path_, "the file must be writable", received,
+                    "free disk space, or pass another path");
   }
   throw FileError(path_, "an HDF5 file as Keras writes it", received,
-                  "save the model anew with Keras or Tessera");
+                  "save the model again with Keras or Tessera");
 }
 
 }  // namespace tessera::detail

@@ -13,15 +13,15 @@
 
 namespace tessera::detail {
 
-/// What of an open file the HDF5 library is to take for the whole.
+/// The part of an open file that is the HDF5 file.
 struct Hdf5Part {
   uint64_t base = 0;
   uint64_t size = 0;
 };
 
-/// The program tessera-hdf5 at work on one file: the HDF5 library in a process of its own, which a
-/// file that was made to harm can end, and no more. Every failure is a FileError naming the file;
-/// a program that is nowhere to be found is a StateError.
+/// Runs the helper program tessera-hdf5 on one file: the HDF5 library in a sandboxed process, so
+/// that a malicious file can crash that process only. Every failure is a FileError naming the file;
+/// a missing program is a StateError.
 class Hdf5Program {
  public:
   enum class Work { read, write };
@@ -30,9 +30,9 @@ class Hdf5Program {
 
   /// Sends a line.
   void ask(const std::string& line);
-  /// Its answer in JSON.
+  /// Receives an answer in JSON.
   Json answer();
-  /// Passes `bytes` bytes on as they come, in parts.
+  /// Receives `bytes` bytes of data and passes them to `take` in parts.
   void take_data(uint64_t bytes, const std::function<void(std::span<const std::byte>)>& take);
 
  private:
@@ -40,7 +40,7 @@ class Hdf5Program {
     char kind;
     std::string bytes;
   };
-  Message receive(uint64_t most_bytes);
+  Message receive(uint64_t max_bytes);
   void read_exactly(std::span<char> out);
   [[noreturn]] void fail(const std::string& received);
 

@@ -5,7 +5,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Bytes from one element to the next along each axis of a row-major rectangle.
+/// Returns the strides in bytes of a row-major rectangle.
 std::vector<uint64_t> strides_of(const Rectangle& area, uint64_t element) {
   std::vector<uint64_t> strides(area.begin.size(), element);
   for (size_t axis = strides.size(); axis-- > 1;) {
@@ -14,7 +14,8 @@ std::vector<uint64_t> strides_of(const Rectangle& area, uint64_t element) {
   return strides;
 }
 
-/// The next begin of a run, in row-major order over the axes before `run_axis`.
+/// Advances to the begin of the next run, in row-major order over the axes before `run_axis`.
+/// Returns false after the last one.
 bool advance_run(Shape& at, const std::vector<Interval>& common, size_t run_axis) {
   for (size_t axis = run_axis; axis-- > 0;) {
     if (++at[axis] < common[axis].hi) return true;

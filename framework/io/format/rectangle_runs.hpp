@@ -7,19 +7,20 @@
 
 namespace tessera::detail {
 
-/// Bytes that two rectangles of one tensor have in common and that lie together in both, each being
-/// stored by itself, row-major, in elements of so many bytes.
+/// Bytes that two rectangles of a tensor have in common and that are contiguous in both. Each
+/// rectangle is stored by itself, row-major.
 struct CommonRun {
-  uint64_t source;  ///< from the beginning of the first rectangle's bytes
-  uint64_t target;  ///< from the beginning of the second one's
+  uint64_t source;  ///< offset in the first rectangle's bytes
+  uint64_t target;  ///< offset in the second rectangle's bytes
   uint64_t bytes;
 };
 
-/// All that `from` and `to` have in common, in the order of the elements.
+/// Calls `each` for all runs that `from` and `to` have in common, in the order of their elements of
+/// `element` bytes.
 void for_each_run(const Rectangle& from, const Rectangle& to, uint64_t element,
                   const std::function<void(const CommonRun&)>& each);
 
-/// The rectangle of a whole tensor.
+/// Returns the rectangle that covers a tensor.
 Rectangle whole(const Shape& shape);
 
 }  // namespace tessera::detail

@@ -18,7 +18,7 @@ namespace {
 void check_tensor(const SafeTensor& tensor, const std::string& path) {
   const std::string where = str(path, ", tensor ", in_quotes(tensor.name));
   if (!is_safetensors_name(tensor.name)) {
-    throw ConfigError(where, "a tensor's name must be UTF-8 and not the key of the metadata",
+    throw ConfigError(where, "a tensor's name must be UTF-8 and not the metadata key",
                       in_quotes(tensor.name), "rename the tensor");
   }
   if (!safetensors_bits(tensor.dtype)) {
@@ -34,7 +34,7 @@ void check_tensor(const SafeTensor& tensor, const std::string& path) {
   }
 }
 
-/// Checks the tensors and puts them in the order of the file.
+/// Checks the tensors and sorts them into the order of the file.
 void arrange(std::vector<SafeTensor>& tensors, const std::string& path) {
   for (const SafeTensor& tensor : tensors) check_tensor(tensor, path);
   std::sort(tensors.begin(), tensors.end(), [](const SafeTensor& a, const SafeTensor& b) {
@@ -47,12 +47,12 @@ void arrange(std::vector<SafeTensor>& tensors, const std::string& path) {
   std::sort(names.begin(), names.end());
   const auto twice = std::adjacent_find(names.begin(), names.end());
   if (twice != names.end()) {
-    throw ConfigError(path, "every tensor must have a name of its own",
-                      in_quotes(*twice) + " twice", "rename one of the two");
+    throw ConfigError(path, "every tensor must have a unique name", in_quotes(*twice) + " twice",
+                      "rename one of the two");
   }
 }
 
-/// The header's length and text, padded so that the data begin at a multiple of 8.
+/// Returns the header's length and text, padded so that the data begin at a multiple of 8.
 std::string header_bytes(const std::vector<SafeTensor>& tensors,
                          const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
@@ -79,7 +79,7 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   std::array<std::byte, safetensors_length_bytes> start;
   const uint64_t length = ByteReader(std::span(start).first(file.read(start)), path)
                               .u64_little_endian("the header's length");
-  // Of a packed file the header alone tells how much follows.
+  // In a compressed file only the header tells how much follows.
   const bool packed = file.size_bound() != file.stored_size();
   const uint64_t rest =
       std::max(file.size_bound(), safetensors_length_bytes) - safetensors_length_bytes;
@@ -150,7 +150,7 @@ std::string begin_safetensors(std::vector<SafeTensor>& tensors,
   arrange(tensors, path);
   std::string header = header_bytes(tensors, metadata);
   if (header.size() > safetensors_length_bytes + max_safetensors_header) {
-    throw ConfigError(path, str("the header may take ", max_safetensors_header, " bytes"),
+    throw ConfigError(path, str("the header must take at most ", max_safetensors_header, " bytes"),
                       str(header.size()), "write fewer tensors, or shorter metadata");
   }
   return header;

@@ -24,17 +24,17 @@ struct SafeTensor {
 /// A safetensors file in memory.
 class SafetensorsFile {
  public:
-  /// Reads the whole file; its header is checked against the file's size before memory is taken.
+  /// Reads the file. The header is checked against the file's size before memory is allocated.
   /// Throws FileError.
   explicit SafetensorsFile(const std::string& path);
 
-  /// All tensors in the order of their bytes; the data live as long as this object.
+  /// Returns all tensors in the order of their bytes; their data live as long as this object.
   const std::vector<SafeTensor>& tensors() const { return tensors_; }
 
-  /// The tensor of that name, or nullptr.
+  /// Returns the tensor called `name`, or nullptr.
   const SafeTensor* find(std::string_view name) const;
 
-  /// The tensor of that name. Throws FileError naming the nearest one there is.
+  /// Returns the tensor called `name`. Throws FileError naming the most similar name.
   const SafeTensor& at(std::string_view name) const;
 
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -48,18 +48,19 @@ class SafetensorsFile {
   std::map<std::string, std::string> metadata_;
 };
 
-/// Whether a tensor may have that name: UTF-8, and not the key of the metadata.
+/// Returns whether a tensor may have that name: UTF-8, and not the metadata key.
 bool is_safetensors_name(std::string_view name);
 
-/// The bytes of a safetensors file that stand before its data: the header's length and the header.
-/// Puts the tensors into the order of their bytes. Throws ConfigError as write_safetensors.
+/// Returns the bytes before the data of a safetensors file: the header's length and the header.
+/// Sorts the tensors into the order of their bytes. Throws ConfigError as write_safetensors().
 std::string begin_safetensors(std::vector<SafeTensor>& tensors,
                               const std::map<std::string, std::string>& metadata,
                               const std::string& path);
 
-/// Writes a safetensors file in one step (see write_file_atomically), ordered as the reference
-/// implementation does: wider dtypes first, then by name. Throws ConfigError for a name twice or
-/// not UTF-8, an unknown dtype or data of the wrong size, FileError if it cannot be written.
+/// Writes a safetensors file atomically (see write_file_atomically), in the reference
+/// implementation's order: wider dtypes first, then by name. Throws ConfigError for a name that is
+/// duplicate or not UTF-8, an unknown dtype or data of the wrong size, FileError if the file cannot
+/// be written.
 void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
                        const std::map<std::string, std::string>& metadata = {});
 

@@ -17,7 +17,7 @@ struct Dtype {
   uint64_t bits;
 };
 
-// In the order of the reference implementation, whose writer puts the later ones first.
+// In the order of the reference implementation, whose writer stores later ones first.
 constexpr std::array<Dtype, 22> dtypes{{
     {"BOOL", 8},        {"F4", 4},      {"F6_E2M3", 6}, {"F6_E3M2", 6}, {"U8", 8},
     {"I8", 8},          {"F8_E5M2", 8}, {"F8_E4M3", 8}, {"F8_E8M0", 8}, {"F8_E4M3FNUZ", 8},
@@ -26,7 +26,7 @@ constexpr std::array<Dtype, 22> dtypes{{
     {"I64", 64},        {"U64", 64},
 }};
 
-/// Turns a header's JSON value into entries; knows the file and the tensor for errors.
+/// Converts a header's JSON to entries; knows the file and the tensor for errors.
 class HeaderReader {
  public:
   explicit HeaderReader(const std::string& path) : path_(path) {}
@@ -61,7 +61,7 @@ class HeaderReader {
   void check_bytes(const SafetensorsEntry& entry, uint64_t begin) {
     tensor_ = entry.name;
     if (entry.begin != begin || entry.end < begin) {
-      fail(str("its bytes must begin at ", begin, ", where those before end"),
+      fail(str("its bytes must begin at ", begin, ", after the previous tensor's"),
            str("[", entry.begin, ", ", entry.end, ")"));
     }
     const auto size = safetensors_bytes(entry.shape, entry.dtype);
@@ -84,7 +84,7 @@ class HeaderReader {
   }
 
   uint64_t natural(const Json& json, const char* what) const {
-    if (!json.is_number_unsigned()) fail(str(what, " is a natural number"), show(json));
+    if (!json.is_number_unsigned()) fail(str(what, " is a non-negative integer"), show(json));
     return json.get<uint64_t>();
   }
 

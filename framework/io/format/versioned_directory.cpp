@@ -28,7 +28,7 @@ constexpr int64_t max_version = 999'999'999'999'999'999;
 
 std::string checksum_of(std::string_view text) { return xxh128(std::as_bytes(std::span(text))); }
 
-/// Size and checksum of a file as the manifest has them.
+/// Returns the size and checksum of a file as in the manifest.
 Json file_entry(const std::string& path) {
   Xxh128 checksum;
   InputFile file(path);
@@ -37,7 +37,8 @@ Json file_entry(const std::string& path) {
   return {{"size", file.stored_size()}, {"xxh3", checksum.digits()}};
 }
 
-/// Whether a name is that of a file in its own folder, which is read as it is stored.
+/// Returns whether a name is a plain file name, without a folder, of a file that is not
+/// decompressed when read.
 bool is_plain_name(const std::string& name) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
@@ -48,7 +49,7 @@ bool is_plain_name(const std::string& name) {
          std::all_of(name.begin(), name.end(), plain);
 }
 
-/// The number in a folder's name, if it is one.
+/// Returns the number that a folder is named after, if it is one.
 std::optional<int64_t> number_of(const std::string& name) {
   int64_t number = 0;
   const char* end = name.data() + name.size();
@@ -57,7 +58,7 @@ std::optional<int64_t> number_of(const std::string& name) {
   return digits && number > 0 ? std::optional(number) : std::nullopt;
 }
 
-/// What lies in `root`; nothing if there is no such folder.
+/// Returns the entries of `root`; empty if it does not exist.
 std::vector<fs::directory_entry> entries_of(const std::string& root) {
   std::vector<fs::directory_entry> entries;
   if (!exists(root)) return entries;
@@ -72,7 +73,7 @@ std::vector<fs::directory_entry> entries_of(const std::string& root) {
   return entries;
 }
 
-/// Names and numbers of the versions in `root`, ascending.
+/// Returns the numbers and names of the versions in `root`, ascending.
 std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root) {
   std::vector<std::pair<int64_t, std::string>> versions;
   for (const fs::directory_entry& entry : entries_of(root)) {
@@ -85,7 +86,7 @@ std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root
   return versions;
 }
 
-/// The highest number in `root`, whatever has it as its name; 0 for none.
+/// Returns the highest number that any entry of `root` is named after; 0 if none.
 int64_t highest_number(const std::string& root) {
   int64_t highest = 0;
   for (const fs::directory_entry& entry : entries_of(root)) {
@@ -94,7 +95,7 @@ int64_t highest_number(const std::string& root) {
   return highest;
 }
 
-/// Whether a version that is being written may have this in its folder.
+/// Returns whether the folder of an unfinished version may have this entry.
 bool is_version_file(const fs::directory_entry& entry) {
   const std::string name = entry.path().filename().string();
   std::error_code ignored;
@@ -102,7 +103,7 @@ bool is_version_file(const fs::directory_entry& entry) {
          (is_plain_name(name) || name == version_manifest || temporary_name(name));
 }
 
-/// Removes what killed processes left in `root`; what cannot be removed stays.
+/// Removes the unfinished versions of killed processes in `root`, ignoring failures.
 void remove_unfinished(const std::string& root) {
   for (const fs::directory_entry& entry : entries_of(root)) {
     const std::string folder = entry.path().string();
@@ -115,11 +116,11 @@ void remove_unfinished(const std::string& root) {
     try {
       const std::vector<fs::directory_entry> files = entries_of(folder);
       if (!std::all_of(files.begin(), files.end(), is_version_file)) continue;
-      // In one step: who was taken for dead in error cannot give it a number any more.
+      // Renamed first, so that an owner that is alive after all cannot commit it.
       const std::string taken = (fs::path(root) / new_temporary_name()).string();
       if (rename_path(folder, taken)) fs::remove_all(taken, ignored);
     } catch (const FileError&) {
-      // Somebody else's that is not readable.
+      // An unreadable folder of another user.
     }
   }
 }
@@ -167,7 +168,7 @@ bool NewVersion::make() {
   lock_ = try_lock_folder(folder_);
   // Another process may have taken it for a leftover before it was locked.
   if (lock_.valid()) return is_at(lock_, folder_);
-  // Where there are no locks nobody takes the folder for a leftover.
+  // Without lock support no process takes the folder for a leftover.
   return errno != EWOULDBLOCK && errno != ENOENT;
 }
 
@@ -178,7 +179,7 @@ NewVersion::~NewVersion() {
 
 std::string NewVersion::file(const std::string& name) {
   if (!is_plain_name(name) || std::find(names_.begin(), names_.end(), name) != names_.end()) {
-    throw ConfigError(root_, "a file of an export has a plain name of its own", in_quotes(name),
+    throw ConfigError(root_, "a file of an export has a plain, unique name", in_quotes(name),
                       "rename the layer's asset");
   }
   names_.push_back(name);
@@ -209,10 +210,10 @@ int64_t NewVersion::take_number() {
       folder_.clear();
       return version;
     }
-    // Another process may take the number first.
+    // Another process may have taken the number first.
     if (errno != ENOTEMPTY && errno != EEXIST && errno != ENOTDIR) fail_write(root_);
   }
-  throw FileError(root_, "numbers of versions are below 10^18", str("an entry ", version),
+  throw FileError(root_, "version numbers are below 10^18", str("an entry ", version),
                   "rename it, or export to another folder");
 }
 
@@ -223,15 +224,15 @@ void check_file(const std::string& path, const Json& expected, const JsonPath& p
   const auto size = entry.take<uint64_t>("size");
   const auto checksum = entry.take<std::string>("xxh3");
   entry.finish();
-  // The size first: it costs nothing, and says more about a file that was cut short.
+  // The size first: it costs nothing, and says more about a truncated file.
   const Json found = {{"size", InputFile(path).stored_size()}};
   if (found["size"] != size) {
     throw FileError(path, str("the file has ", size, " bytes, as ", version_manifest, " says"),
                     str(found["size"].get<uint64_t>(), " bytes"), "export the model again");
   }
   if (file_entry(path)["xxh3"] == checksum) return;
-  throw FileError(path, str("the file's checksum is that of ", version_manifest),
-                  "another, so the bytes have changed", "export the model again");
+  throw FileError(path, str("the file's checksum is that in ", version_manifest),
+                  "another checksum: the bytes have changed", "export the model again");
 }
 
 VersionManifest checked_version(const std::string& folder) {
@@ -242,7 +243,7 @@ VersionManifest checked_version(const std::string& folder) {
   const Json files = object.take<Json>("files");
   manifest.erase("checksum");
   if (checksum_of(to_json_text(manifest, -1)) != checksum) {
-    throw FileError(path, "the checksum is that of the other keys", in_quotes(checksum),
+    throw FileError(path, "the checksum matches the other keys", in_quotes(checksum),
                     "export the model again");
   }
   if (!files.is_object()) json_fail(files, JsonPath(path).key("files"), "an object");

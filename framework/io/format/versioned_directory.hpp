@@ -9,40 +9,42 @@
 
 namespace tessera::detail {
 
-/// The file of a version that names the others.
+/// The file of a version that lists the others.
 inline constexpr const char* version_manifest = "export.json";
 
-/// Numbers of the versions in `root`, ascending: its folders whose name is a whole number above 0,
-/// such as "000001". Empty if there is no such folder. Throws FileError if it cannot be read.
+/// Returns the numbers of the versions in `root`, ascending: folders whose name is a positive
+/// integer, such as "000001". Empty if `root` does not exist. Throws FileError if it cannot be
+/// read.
 std::vector<int64_t> list_versions(const std::string& root);
 
-/// Where a version of `root` lies, written as it is found there; a new one as "root/000001".
+/// Returns the path of a version in `root`, spelled as it exists there; "root/000001" for a new
+/// one.
 std::string version_path(const std::string& root, int64_t version);
 
-/// A version that is being written, in a temporary folder beside the others that is named after its
-/// process (new_temporary_name()). What is not committed is removed again.
+/// A version being written, in a temporary folder beside the others (new_temporary_name()). Removed
+/// by the destructor unless committed.
 class NewVersion {
  public:
-  /// Makes `root` if need be, and removes from it the versions that killed processes left
-  /// unfinished: folders of such a name that is_abandoned(), with nothing but files of a version.
-  /// Throws FileError.
+  /// Creates `root` if needed, and removes versions that killed processes left unfinished:
+  /// temporary folders that are is_abandoned() and contain only files of a version. Throws
+  /// FileError.
   explicit NewVersion(const std::string& root);
   ~NewVersion();
   NewVersion(const NewVersion&) = delete;
   NewVersion& operator=(const NewVersion&) = delete;
 
-  /// Where a file of this name is to be written. Throws ConfigError for a name of anything but
-  /// letters, digits, '_', '-' and '.', or that of the manifest.
+  /// Returns the path to write a file of this name to. Throws ConfigError for a duplicate name, the
+  /// manifest's, or one with anything but letters, digits, '_', '-' and '.'.
   std::string file(const std::string& name);
 
-  /// Gives the folder, with all files on disk, its number in one step: one more than the highest
-  /// that a folder, a file or a link has as its name, and below 10^18. `manifest` is an object;
-  /// sizes and checksums of the files and of itself are added to it. Returns the number. Throws
-  /// FileError, leaving the former versions as they were.
+  /// Syncs all files and renames the folder atomically to the next version number: one more than
+  /// the highest number that an entry of `root` is named after, below 10^18. `manifest` is an
+  /// object; sizes and checksums of the files and of itself are added to it. Returns the number.
+  /// Throws FileError, leaving previous versions unchanged.
   int64_t commit(Json manifest);
 
  private:
-  /// Makes the folder and locks it; false if the name is taken.
+  /// Creates the folder and locks it. Returns false if the name is taken.
   bool make();
   /// Renames the folder to the next number.
   int64_t take_number();
@@ -53,14 +55,14 @@ class NewVersion {
   std::vector<std::string> names_;
 };
 
-/// The manifest of a version, with what commit() added taken out again, and the names of its files.
+/// The manifest of a version without what commit() added, and the names of its files.
 struct VersionManifest {
   Json manifest;
   std::vector<std::string> files;
 };
 
-/// Reads the manifest and verifies the size and the checksum of every file that it names. Throws
-/// FileError naming the file.
+/// Reads the manifest and verifies size and checksum of every file that it names. Throws FileError
+/// naming the file.
 VersionManifest read_version(const std::string& folder);
 
 }  // namespace tessera::detail

@@ -20,20 +20,20 @@ namespace tessera::detail {
 namespace {
 
 // The format: PKWARE's APPNOTE 6.3.10; sections in brackets.
-constexpr uint32_t local_mark = 0x04034b50;      // [4.3.7]
-constexpr uint32_t entry_mark = 0x02014b50;      // [4.3.12]
-constexpr uint32_t end_mark = 0x06054b50;        // [4.3.16]
-constexpr uint32_t wide_end_mark = 0x06064b50;   // [4.3.14], where 32 bits are too few
-constexpr uint32_t wide_link_mark = 0x07064b50;  // [4.3.15]
-constexpr uint16_t wide_field = 1;               // [4.5.3]
+constexpr uint32_t local_mark = 0x04034b50;          // [4.3.7]
+constexpr uint32_t entry_mark = 0x02014b50;          // [4.3.12]
+constexpr uint32_t end_mark = 0x06054b50;            // [4.3.16]
+constexpr uint32_t zip64_end_mark = 0x06064b50;      // [4.3.14], if 32 bits do not suffice
+constexpr uint32_t zip64_locator_mark = 0x07064b50;  // [4.3.15]
+constexpr uint16_t zip64_field = 1;                  // [4.5.3]
 constexpr size_t local_bytes = 30, entry_bytes = 46, end_bytes = 22;
-constexpr size_t wide_end_bytes = 56, wide_link_bytes = 20;
+constexpr size_t zip64_end_bytes = 56, zip64_locator_bytes = 20;
 constexpr uint32_t none32 = 0xffffffff;
 constexpr uint16_t none16 = 0xffff;
-constexpr uint64_t most_members = 100000, most_directory = uint64_t{64} << 20;
-constexpr uint64_t bomb_bytes = uint64_t{4} << 30, bomb_factor = 100;
+constexpr uint64_t max_members = 100000, max_directory = uint64_t{64} << 20;
+constexpr uint64_t bomb_bytes = uint64_t{4} << 30, bomb_ratio = 100;
 
-/// Numbers of the format, the lowest byte first, at a place that is there.
+/// Reads a little-endian number; the caller checks the bounds.
 template <class T>
 T number_at(std::string_view bytes, size_t at) {
   T value = 0;
@@ -62,18 +62,18 @@ bool stays_in_folder(std::string_view name) {
   return true;
 }
 
-/// What the wide field of an entry says instead of numbers that are too small, in their order.
-class WideNumbers {
+/// The zip64 extra field of an entry: 64-bit values for numbers of 2^32 and more, in order.
+class Zip64Numbers {
  public:
-  explicit WideNumbers(std::string_view extra) {
+  explicit Zip64Numbers(std::string_view extra) {
     while (extra.size() >= 4) {
       const size_t size = number_at<uint16_t>(extra, 2);
       if (size > extra.size() - 4) return;
-      if (number_at<uint16_t>(extra, 0) == wide_field) rest_ = extra.substr(4, size);
+      if (number_at<uint16_t>(extra, 0) == zip64_field) rest_ = extra.substr(4, size);
       extra.remove_prefix(4 + size);
     }
   }
-  /// False if it is not there.
+  /// Replaces `value` if it is marked as too large; false if the field lacks it.
   bool replace(uint64_t& value) {
     if (value != none32) return true;
     if (rest_.size() < 8) return false;
@@ -86,8 +86,8 @@ class WideNumbers {
   std::string_view rest_;
 };
 
-/// What a member takes of the archive, its header included.
-struct Place {
+/// The bytes of the archive that a member takes, including its header.
+struct MemberRange {
   uint64_t begin, end;
   std::string name;
 };
@@ -99,7 +99,7 @@ class Inflater {
   Inflater(const Inflater&) = delete;
   Inflater& operator=(const Inflater&) = delete;
 
-  /// Passes on what the bytes unpack to; false for what is not packed so.
+  /// Passes the decompressed bytes to `take`. Returns false for invalid data.
   bool add(std::string_view bytes, const std::function<void(std::string_view)>& take) {
     stream_.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(bytes.data()));
     stream_.avail_in = static_cast<uInt>(bytes.size());
@@ -130,7 +130,7 @@ ZipArchive::ZipArchive(const std::string& path, std::string fix)
   auto opened = std::make_shared<FileDescriptor>(open_descriptor(path, O_RDONLY | O_NONBLOCK));
   struct stat about {};
   if (!opened->valid() || ::fstat(opened->get(), &about) != 0) fail_read(path);
-  if (!S_ISREG(about.st_mode)) fail("a zip archive", "no regular file");
+  if (!S_ISREG(about.st_mode)) fail("a zip archive", "not a regular file");
   file_ = std::move(opened);
   size_ = static_cast<uint64_t>(about.st_size);
   read_directory();
@@ -152,7 +152,7 @@ std::string ZipArchive::bytes_at(uint64_t offset, uint64_t count) const {
 }
 
 void ZipArchive::read_directory() {
-  // The end mark, behind which there may be a comment of up to 64 KiB.
+  // The end record may be followed by a comment of up to 64 KiB.
   const uint64_t tail = std::min<uint64_t>(size_, end_bytes + none16);
   const std::string last = bytes_at(size_ - tail, tail);
   size_t end = last.size();
@@ -167,27 +167,27 @@ void ZipArchive::read_directory() {
   uint64_t offset = number_at<uint32_t>(last, end + 16);
   uint64_t behind = size_ - tail + end;
   if (number_at<uint16_t>(last, end + 4) != 0 && number_at<uint16_t>(last, end + 4) != none16) {
-    fail("an archive in one file", "one of several");
+    fail("an archive in one file", "a multi-part archive");
   }
-  if ((count == none16 || bytes == none32 || offset == none32) && behind >= wide_link_bytes) {
-    const std::string link = bytes_at(behind - wide_link_bytes, wide_link_bytes);
-    if (number_at<uint32_t>(link, 0) == wide_link_mark) {
+  if ((count == none16 || bytes == none32 || offset == none32) && behind >= zip64_locator_bytes) {
+    const std::string link = bytes_at(behind - zip64_locator_bytes, zip64_locator_bytes);
+    if (number_at<uint32_t>(link, 0) == zip64_locator_mark) {
       behind = number_at<uint64_t>(link, 8);
-      const std::string wide = bytes_at(behind, wide_end_bytes);
-      if (number_at<uint32_t>(wide, 0) != wide_end_mark) fail("the archive's end", "other bytes");
+      const std::string wide = bytes_at(behind, zip64_end_bytes);
+      if (number_at<uint32_t>(wide, 0) != zip64_end_mark) fail("the archive's end", "other bytes");
       count = number_at<uint64_t>(wide, 32);
       bytes = number_at<uint64_t>(wide, 40);
       offset = number_at<uint64_t>(wide, 48);
     }
   }
   const std::optional<uint64_t> directory_end = checked_add(offset, bytes);
-  if (count > most_members || bytes > most_directory || !directory_end || *directory_end > behind) {
-    fail("a directory of the archive that can be", str(count, " members in ", bytes, " bytes"));
+  if (count > max_members || bytes > max_directory || !directory_end || *directory_end > behind) {
+    fail("a valid central directory", str(count, " members in ", bytes, " bytes"));
   }
   const std::string directory = bytes_at(offset, bytes);
   std::string_view rest = directory;
   std::set<std::string> names;
-  std::vector<Place> places;
+  std::vector<MemberRange> ranges;
   for (uint64_t i = 0; i < count; ++i) {
     if (rest.size() < entry_bytes || number_at<uint32_t>(rest, 0) != entry_mark) {
       fail(str(count, " members"), str("a directory of ", i));
@@ -195,17 +195,17 @@ void ZipArchive::read_directory() {
     const size_t name_bytes = number_at<uint16_t>(rest, 28);
     const size_t extra_bytes = number_at<uint16_t>(rest, 30);
     const size_t all = entry_bytes + name_bytes + extra_bytes + number_at<uint16_t>(rest, 32);
-    if (rest.size() < all) fail("a directory that is whole", "one that ends too early");
+    if (rest.size() < all) fail("a complete central directory", "a truncated one");
     ZipMember member;
     member.name = rest.substr(entry_bytes, name_bytes);
     const bool folder = member.name.ends_with('/');
     const std::string name = folder ? member.name.substr(0, name_bytes - 1) : member.name;
     const std::string shown = one_line(member.name, 100);
-    if (!stays_in_folder(name)) fail("names of files in the archive's folder", in_quotes(shown));
+    if (!stays_in_folder(name)) fail("names inside the archive's folder", in_quotes(shown));
     if (!names.insert(name).second) {
-      fail("members that differ in name", in_quotes(shown) + " twice");
+      fail("members with unique names", in_quotes(shown) + " twice");
     }
-    // Made on Unix, with the kind of file in the highest bits.
+    // Archives made on Unix have the file type in the highest bits.
     const uint32_t kind = number_at<uint32_t>(rest, 38) >> 16 & S_IFMT;
     if (kind != 0 && kind != S_IFREG && !(folder && kind == S_IFDIR)) {
       fail("files", in_quotes(shown) + ", a link or device");
@@ -213,45 +213,45 @@ void ZipArchive::read_directory() {
     if ((number_at<uint16_t>(rest, 8) & 1) != 0) fail("files", in_quotes(shown) + ", encrypted");
     const uint16_t method = number_at<uint16_t>(rest, 10);
     if (method != 0 && method != Z_DEFLATED) {
-      fail("files that are stored or deflated", str(in_quotes(shown), ", by method ", method));
+      fail("stored or deflated files", str(in_quotes(shown), ", by method ", method));
     }
     member.packed = method == Z_DEFLATED;
     member.checksum = number_at<uint32_t>(rest, 16);
     member.stored = number_at<uint32_t>(rest, 20);
     member.bytes = number_at<uint32_t>(rest, 24);
     member.offset = number_at<uint32_t>(rest, 42);
-    WideNumbers wide(rest.substr(entry_bytes + name_bytes, extra_bytes));
+    Zip64Numbers wide(rest.substr(entry_bytes + name_bytes, extra_bytes));
     const bool known =
         wide.replace(member.bytes) && wide.replace(member.stored) && wide.replace(member.offset);
     if (!known || (!member.packed && member.stored != member.bytes)) {
-      fail("sizes of the members", str(in_quotes(shown), " without one that fits"));
+      fail("valid member sizes", str(in_quotes(shown), " with invalid ones"));
     }
     rest.remove_prefix(all);
     if (folder) continue;
     const uint64_t begin = member.offset;
-    check_place(member);
-    places.push_back({begin, member.offset + member.stored, member.name});
+    check_local_header(member);
+    ranges.push_back({begin, member.offset + member.stored, member.name});
     members_.push_back(std::move(member));
   }
   if (!rest.empty()) fail(str(count, " members"), "a directory of more");
-  std::sort(places.begin(), places.end(),
-            [](const Place& a, const Place& b) { return a.begin < b.begin; });
-  for (size_t i = 0; i < places.size(); ++i) {
-    const uint64_t next = i + 1 < places.size() ? places[i + 1].begin : offset;
-    if (places[i].end <= next) continue;
-    fail("members that lie one behind the other",
-         in_quotes(one_line(places[i].name, 100)) + ", which reaches into another");
+  std::sort(ranges.begin(), ranges.end(),
+            [](const MemberRange& a, const MemberRange& b) { return a.begin < b.begin; });
+  for (size_t i = 0; i < ranges.size(); ++i) {
+    const uint64_t next = i + 1 < ranges.size() ? ranges[i + 1].begin : offset;
+    if (ranges[i].end <= next) continue;
+    fail("members that do not overlap",
+         in_quotes(one_line(ranges[i].name, 100)) + ", which overlaps another");
   }
 }
 
-/// Its offset is that of the header before its bytes, which says its name again.
-void ZipArchive::check_place(ZipMember& member) const {
+/// Checks the local header, which repeats the name; moves the offset to the bytes.
+void ZipArchive::check_local_header(ZipMember& member) const {
   const std::string head = bytes_at(member.offset, local_bytes);
   const size_t name_bytes = number_at<uint16_t>(head, 26);
   const bool named = number_at<uint32_t>(head, 0) == local_mark &&
                      name_bytes == member.name.size() &&
                      bytes_at(member.offset + local_bytes, name_bytes) == member.name;
-  if (!named) fail("members where the directory says", in_quotes(one_line(member.name, 100)));
+  if (!named) fail("members at the directory's offsets", in_quotes(one_line(member.name, 100)));
   member.offset += local_bytes + name_bytes + number_at<uint16_t>(head, 28);
   const std::optional<uint64_t> end = checked_add(member.offset, member.stored);
   if (!end || *end > size_) fail("an archive that is whole", "one that ends too early");
@@ -284,7 +284,7 @@ void ZipArchive::unpack(const ZipMember& member,
     if (!member.packed) {
       check(part);
     } else if (!inflater.add(part, check)) {
-      fail(shown + " packed by deflate", "other bytes");
+      fail(shown + " compressed by deflate", "other bytes");
     }
   }
   if (made != member.bytes || (member.packed && !inflater.ended())) {
@@ -293,9 +293,9 @@ void ZipArchive::unpack(const ZipMember& member,
   if (checksum != member.checksum) fail(shown + " as it was written", "another checksum");
 }
 
-std::string ZipArchive::read(const ZipMember& member, uint64_t most_bytes) const {
-  if (member.bytes > most_bytes) {
-    fail(str("at most ", most_bytes, " bytes of ", in_quotes(one_line(member.name, 100))),
+std::string ZipArchive::read(const ZipMember& member, uint64_t max_bytes) const {
+  if (member.bytes > max_bytes) {
+    fail(str("at most ", max_bytes, " bytes of ", in_quotes(one_line(member.name, 100))),
          std::to_string(member.bytes));
   }
   std::string bytes;
@@ -304,7 +304,7 @@ std::string ZipArchive::read(const ZipMember& member, uint64_t most_bytes) const
 }
 
 std::shared_ptr<const FileDescriptor> ZipArchive::unpack(const ZipMember& member) const {
-  if (member.bytes > bomb_bytes && member.bytes / bomb_factor > member.stored) {
+  if (member.bytes > bomb_bytes && member.bytes / bomb_ratio > member.stored) {
     fail(str("at most 100 times the ", member.stored, " bytes that are stored"),
          str(member.bytes, " bytes of ", in_quotes(one_line(member.name, 100))));
   }
@@ -325,14 +325,14 @@ std::string zip_header(const ZipMember& member) {
   put<uint16_t>(bytes, wide ? 45 : 20);
   put<uint16_t>(bytes, 0x800);  // the name is UTF-8
   put<uint16_t>(bytes, 0);
-  put<uint32_t>(bytes, 0x210000);  // midnight of 1980-01-01: equal models are equal archives
+  put<uint32_t>(bytes, 0x210000);  // midnight of 1980-01-01: equal models make equal archives
   put<uint32_t>(bytes, member.checksum);
   for (int i = 0; i < 2; ++i) put(bytes, wide ? none32 : static_cast<uint32_t>(member.bytes));
   put(bytes, static_cast<uint16_t>(member.name.size()));
   put<uint16_t>(bytes, wide ? 20 : 0);
   bytes += member.name;
   if (!wide) return bytes;
-  put(bytes, wide_field);
+  put(bytes, zip64_field);
   put<uint16_t>(bytes, 16);
   for (int i = 0; i < 2; ++i) put(bytes, member.bytes);
   return bytes;
@@ -363,22 +363,22 @@ std::string zip_directory(const std::vector<ZipMember>& members, uint64_t offset
     put(bytes, low(begin));
     bytes += member.name;
     if (extra.empty()) continue;
-    put(bytes, wide_field);
+    put(bytes, zip64_field);
     put(bytes, static_cast<uint16_t>(extra.size()));
     bytes += extra;
   }
   const uint64_t size = bytes.size(), end = offset + size;
   const bool wide = members.size() >= none16 || size >= none32 || offset >= none32;
   if (wide) {
-    put(bytes, wide_end_mark);
-    put<uint64_t>(bytes, wide_end_bytes - 12);
+    put(bytes, zip64_end_mark);
+    put<uint64_t>(bytes, zip64_end_bytes - 12);
     put<uint16_t>(bytes, 3 << 8 | 45);
     put<uint16_t>(bytes, 45);
     put<uint64_t>(bytes, 0);
     for (int i = 0; i < 2; ++i) put<uint64_t>(bytes, members.size());
     put(bytes, size);
     put(bytes, offset);
-    put(bytes, wide_link_mark);
+    put(bytes, zip64_locator_mark);
     put<uint32_t>(bytes, 0);
     put(bytes, end);
     put<uint32_t>(bytes, 1);

@@ -9,8 +9,8 @@
 namespace tessera::detail::hdf5 {
 namespace {
 
-constexpr hssize_t most_elements = 1 << 20;  // of an attribute
-constexpr size_t most_attributes = 10000;    // of an object
+constexpr hssize_t max_elements = 1 << 20;  // per attribute
+constexpr size_t max_attributes = 10000;    // per object
 
 Json with_count(std::vector<Json> list, bool scalar) {
   if (scalar) return list.empty() ? Json() : list.front();
@@ -25,7 +25,7 @@ std::vector<Json> read_texts(hid_t attribute, hid_t space, hid_t type, size_t co
     std::vector<char*> found(count, nullptr);
     checked(H5Aread(attribute, here, found.data()), "an attribute cannot be read");
     for (const char* text : found) texts.emplace_back(text ? text : "");
-    checked(H5Dvlen_reclaim(here, space, H5P_DEFAULT, found.data()), "memory is not given back");
+    checked(H5Dvlen_reclaim(here, space, H5P_DEFAULT, found.data()), "memory cannot be released");
     return texts;
   }
   const size_t size = H5Tget_size(type);
@@ -50,7 +50,7 @@ Json value_of(hid_t attribute) {
   const Handle space{H5Aget_space(attribute), H5Sclose, "an attribute has no extent"};
   const Handle type{H5Aget_type(attribute), H5Tclose, "an attribute has no type"};
   const hssize_t count = H5Sget_simple_extent_npoints(space);
-  if (count < 0 || count > most_elements) throw Refusal("an attribute has too many elements");
+  if (count < 0 || count > max_elements) throw Refusal("an attribute has too many elements");
   const bool scalar = H5Sget_simple_extent_type(space) != H5S_SIMPLE;
   const auto elements = static_cast<size_t>(count);
   switch (H5Tget_class(type)) {
@@ -74,9 +74,9 @@ Json attributes_of(hid_t object) {
       const Handle one{H5Aopen(owner, name, H5P_DEFAULT), H5Aclose, "an attribute does not open"};
       Json& known = *static_cast<Json*>(into);
       known[name] = value_of(one);
-      return known.size() <= most_attributes ? 0 : -1;
+      return known.size() <= max_attributes ? 0 : -1;
     } catch (const std::exception&) {
-      return -1;  // The library is C, through which nothing may be thrown.
+      return -1;  // Exceptions must not pass through the C library.
     }
   };
   hsize_t position = 0;

@@ -8,20 +8,20 @@
 
 namespace tessera::detail::hdf5 {
 
-/// What the elements of a dataset are.
+/// The element type of a dataset.
 struct Elements {
-  std::string dtype;    ///< as safetensors has it, "F32"; empty: none of those
-  bool as_here = true;  ///< whether they lie in the file as they do in memory here
+  std::string dtype;    ///< safetensors dtype, "F32"; empty: another type
+  bool as_here = true;  ///< whether the file has this host's byte order and representation
 };
 
-/// Elements of a dataset's type. bfloat16 is two bytes of an unknown kind with an attribute that
-/// says so, as Keras writes it.
+/// Returns the element type for a dataset's HDF5 type. Keras writes bfloat16 as two opaque bytes
+/// with an attribute that says so.
 Elements elements_of(hid_t dataset, hid_t type);
 
-/// The type of a dtype in files and in memory. Throws Refusal for an unknown one.
+/// Returns the HDF5 type of a dtype, in files and in memory. Throws Refusal for an unknown dtype.
 Handle type_of(const std::string& dtype);
 
-/// Text of variable length, UTF-8.
+/// Returns the type of variable-length UTF-8 text.
 Handle text_type();
 
 }  // namespace tessera::detail::hdf5

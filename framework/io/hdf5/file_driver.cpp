@@ -10,11 +10,11 @@
 namespace tessera::detail::hdf5 {
 namespace {
 
-// The library hands no argument of ours on to open().
+// Global, since the library passes no user argument to open().
 FilePart* the_part = nullptr;
 
 struct PartFile {
-  H5FD_t common;  ///< the library's own, which comes first
+  H5FD_t common;  ///< the library's part, which must come first
   haddr_t end_of_addresses;
 };
 
@@ -80,7 +80,7 @@ herr_t write_part(H5FD_t*, H5FD_mem_t, hid_t, haddr_t address, size_t size, cons
   return 0;
 }
 
-/// The file ends where the last address does; the process that has it makes it so long.
+/// Truncates to the last address; the parent process sets the file's actual length.
 herr_t truncate_part(H5FD_t* file, hid_t, hbool_t) {
   the_part->size = end_of(file);
   return 0;

@@ -8,22 +8,22 @@
 
 namespace tessera::detail::hdf5 {
 
-/// What is wrong with a file, in a few words for who reads it.
+/// A short description of why a file is refused, for the user.
 class Refusal : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// The innermost error that the library tells of, after what failed.
+/// Throws Refusal with what failed and the library's innermost error.
 [[noreturn]] void fail(const std::string& what);
 
-/// A result of the library, or Refusal for a negative one.
+/// Returns a result of the library. Throws Refusal if it is negative.
 template <class T>
 T checked(T result, const std::string& what) {
   if (result < 0) fail(what);
   return result;
 }
 
-/// Owns an object of the library.
+/// Owns an HDF5 object.
 class Handle {
  public:
   using Close = herr_t (*)(hid_t);

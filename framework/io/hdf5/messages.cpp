@@ -12,7 +12,7 @@ void write_all(const char* bytes, size_t size) {
   while (size > 0) {
     const ssize_t count = ::write(STDOUT_FILENO, bytes, size);
     if (count < 0 && errno == EINTR) continue;
-    // Nobody listens any more.
+    // The parent process has closed the connection.
     if (count <= 0) ::_exit(EXIT_FAILURE);
     bytes += count;
     size -= static_cast<size_t>(count);

@@ -11,11 +11,11 @@ namespace tessera::detail::hdf5 {
 
 using Json = nlohmann::ordered_json;
 
-/// Messages over the standard output: a letter, eight bytes of length with the lowest first, and so
-/// many bytes. 'J': JSON; 'D': a part of the data asked for; 'E': a refusal, the last message.
+/// Sends a message on standard output: a letter, the length as eight bytes in little-endian order,
+/// and the bytes. 'J': JSON; 'D': a part of the requested data; 'E': a refusal, the last message.
 void send(char kind, const void* bytes, size_t size);
 void send(char kind, const std::string& text);
-/// Over the standard input, a line; false at the end.
+/// Receives a line from standard input. Returns false at its end.
 bool receive(std::string& line);
 
 }  // namespace tessera::detail::hdf5

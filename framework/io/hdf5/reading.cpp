@@ -14,20 +14,20 @@
 namespace tessera::detail::hdf5 {
 namespace {
 
-constexpr size_t most_objects = 1000000;
-constexpr int most_levels = 64;
-/// What is sent at once, if a row is not longer.
+constexpr size_t max_objects = 1000000;
+constexpr int max_levels = 64;
+/// Size of a message of data, unless a row is longer.
 constexpr uint64_t part_bytes = uint64_t{4} << 20;
-/// A dataset that is larger and a thousand times what is stored of it is none.
-constexpr uint64_t most_unstored = uint64_t{4} << 30;
-/// What is told of a file is at most so many times its bytes, though objects may share texts.
-constexpr uint64_t most_told = 64;
+/// A larger dataset is refused if it also has more than 1000 times its stored bytes.
+constexpr uint64_t max_unstored_bytes = uint64_t{4} << 30;
+/// Maximum size of a file's listing relative to the file: objects may share texts.
+constexpr uint64_t max_listing_factor = 64;
 
 Handle open_dataset(hid_t file, const std::string& path) {
   return {H5Dopen2(file, path.c_str(), H5P_DEFAULT), H5Dclose, path};
 }
 
-/// The rows of a dataset's chunk; 1 without chunks.
+/// Returns the rows of a dataset's chunk; 1 without chunks.
 hsize_t rows_of_chunk(hid_t properties) {
   if (H5Pget_layout(properties) != H5D_CHUNKED) return 1;
   hsize_t extents[H5S_MAX_RANK] = {1};
@@ -46,18 +46,18 @@ class Lister {
 
  private:
   void add_group(const std::string& path, int level) {
-    if (level > most_levels) throw Refusal(path + ": groups nest deeper than 64");
+    if (level > max_levels) throw Refusal(path + ": groups nest deeper than 64");
     const Handle group{H5Gopen2(file_, path.empty() ? "/" : path.c_str(), H5P_DEFAULT), H5Gclose,
                        path};
     H5O_info_t about;
     checked(H5Oget_info2(group, &about, H5O_INFO_BASIC), path);
-    if (!seen_.insert(about.addr).second) throw Refusal(path + ": a group lies in two places");
+    if (!seen_.insert(about.addr).second) throw Refusal(path + ": a group with two paths");
     groups_.push_back({{"path", path}, {"attributes", attributes_of(group)}});
     std::vector<std::string> names;
     const auto keep = [](hid_t, const char* name, const H5L_info_t* link, void* into) -> herr_t {
       auto& list = *static_cast<std::vector<std::string>*>(into);
-      // Nothing may be thrown through the library.
-      if (link->type != H5L_TYPE_HARD || list.size() >= most_objects) return -1;
+      // Exceptions must not pass through the C library.
+      if (link->type != H5L_TYPE_HARD || list.size() >= max_objects) return -1;
       list.emplace_back(name);
       return 0;
     };
@@ -65,8 +65,8 @@ class Lister {
     checked(H5Literate(group, H5_INDEX_NAME, H5_ITER_INC, &position, keep, &names),
             path + "/: links to other places or files, or what cannot be read");
     for (const std::string& name : names) {
-      if (++objects_ > most_objects) throw Refusal("more than a million objects");
-      // The library would take it for a path, and follow what lies on that.
+      if (++objects_ > max_objects) throw Refusal("more than a million objects");
+      // The library would take the name for a path and follow it.
       if (name.find('/') != std::string::npos) {
         throw Refusal(path + "/" + name + ": a name with a \"/\"");
       }
@@ -90,10 +90,10 @@ class Lister {
     const Handle type{H5Dget_type(dataset), H5Tclose, path};
     const Handle properties{H5Dget_create_plist(dataset), H5Pclose, path};
     const H5D_layout_t layout = H5Pget_layout(properties);
-    // The extent of such a one may be that of other files.
-    if (layout == H5D_VIRTUAL) throw Refusal(path + ": its data lie in other datasets");
+    // A virtual dataset's extent may depend on other files.
+    if (layout == H5D_VIRTUAL) throw Refusal(path + ": its data are in other datasets");
     const bool elsewhere = layout == H5D_CONTIGUOUS && H5Pget_external_count(properties) > 0;
-    if (elsewhere) throw Refusal(path + ": its data lie in other files");
+    if (elsewhere) throw Refusal(path + ": its data are in other files");
     const Handle space{H5Dget_space(dataset), H5Sclose, path};
     hsize_t extents[H5S_MAX_RANK];
     const int rank = checked(H5Sget_simple_extent_dims(space, extents, nullptr), path);
@@ -116,7 +116,7 @@ class Lister {
   Json datasets_ = Json::array();
 };
 
-/// Sends a dataset's data, some of its rows at a time.
+/// Sends a dataset's data, several rows at a time.
 void send_data(hid_t file, const Json& entry) {
   const std::string path = entry["path"].get<std::string>();
   const Handle dataset = open_dataset(file, path);
@@ -128,22 +128,24 @@ void send_data(hid_t file, const Json& entry) {
   if (scalar) extents = {1};
   uint64_t row_bytes = H5Tget_size(type), bytes = 0;
   for (size_t axis = 1; axis < extents.size(); ++axis) {
-    if (__builtin_mul_overflow(row_bytes, extents[axis], &row_bytes)) bytes = most_unstored + 1;
+    if (__builtin_mul_overflow(row_bytes, extents[axis], &row_bytes)) {
+      bytes = max_unstored_bytes + 1;
+    }
   }
   if (bytes > 0 || __builtin_mul_overflow(row_bytes, extents[0], &bytes)) {
-    throw Refusal(path + ": its shape has more elements than there can be");
+    throw Refusal(path + ": the number of its elements overflows");
   }
   if (bytes == 0) return;
-  if (bytes > most_unstored && bytes / 1000 > H5Dget_storage_size(dataset)) {
-    throw Refusal(path + ": more than a thousand times the bytes that are stored of it");
+  if (bytes > max_unstored_bytes && bytes / 1000 > H5Dget_storage_size(dataset)) {
+    throw Refusal(path + ": more than a thousand times its stored bytes");
   }
   const hsize_t chunk = rows_of_chunk(properties);
-  const hsize_t most = std::max<hsize_t>(1, part_bytes / row_bytes / chunk) * chunk;
+  const hsize_t rows_per_message = std::max<hsize_t>(1, part_bytes / row_bytes / chunk) * chunk;
   std::vector<char> part;
-  for (hsize_t row = 0; row < extents[0]; row += most) {
+  for (hsize_t row = 0; row < extents[0]; row += rows_per_message) {
     std::vector<hsize_t> begin(extents.size(), 0), count = extents;
     begin[0] = row;
-    count[0] = std::min(most, extents[0] - row);
+    count[0] = std::min(rows_per_message, extents[0] - row);
     part.resize(count[0] * row_bytes);
     const int rank = static_cast<int>(extents.size());
     const Handle here{
@@ -163,11 +165,13 @@ void send_data(hid_t file, const Json& entry) {
 
 void serve_file(hid_t file) {
   const Json listing = Lister(file).list();
-  // Names may be of other bytes than UTF-8.
+  // Names may not be valid UTF-8.
   const std::string text = listing.dump(-1, ' ', false, Json::error_handler_t::replace);
   hsize_t bytes = 0;
-  checked(H5Fget_filesize(file, &bytes), "its size is not known");
-  if (text.size() / most_told > bytes) throw Refusal("names and attributes longer than the file");
+  checked(H5Fget_filesize(file, &bytes), "its size is unknown");
+  if (text.size() / max_listing_factor > bytes) {
+    throw Refusal("names and attributes longer than the file");
+  }
   send('J', text);
   std::string line;
   while (receive(line)) send_data(file, listing["datasets"].at(std::stoul(line)));

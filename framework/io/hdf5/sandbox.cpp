@@ -10,21 +10,21 @@
 namespace tessera::detail::hdf5 {
 namespace {
 
-constexpr rlim_t most_memory = rlim_t{4} << 30;
-/// Time of the processor: so much for any file, and a second more for each of these bytes.
-constexpr rlim_t least_seconds = 10;
-constexpr rlim_t most_writing = 600;
-constexpr uint64_t bytes_of_second = uint64_t{256} << 10;
+constexpr rlim_t max_memory_bytes = rlim_t{4} << 30;
+/// Limit of CPU time: a constant, plus a second for each of these bytes.
+constexpr rlim_t min_seconds = 10;
+constexpr rlim_t max_writing_seconds = 600;
+constexpr uint64_t bytes_per_second = uint64_t{256} << 10;
 
-/// Beyond `most` the system says so by a signal; at `end` it does not ask.
-bool limit(int resource, rlim_t most, rlim_t end) {
-  const rlimit both{most, end};
+/// Sets a resource limit. Beyond `soft` the system sends a signal; at `hard` it kills the process.
+bool limit(int resource, rlim_t soft, rlim_t hard) {
+  const rlimit both{soft, hard};
   return ::setrlimit(static_cast<__rlimit_resource>(resource), &both) == 0;
 }
 
-bool limit(int resource, rlim_t most) { return limit(resource, most, most); }
+bool limit(int resource, rlim_t soft) { return limit(resource, soft, soft); }
 
-/// Without the sanitizers, whose shadow memory has no bounds.
+/// Whether to limit memory: not with sanitizers, whose shadow memory is unbounded.
 constexpr bool bounds_memory =
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
     false;
@@ -35,11 +35,11 @@ constexpr bool bounds_memory =
 }  // namespace
 
 const char* enter_sandbox(bool writes, uint64_t bytes) {
-  if (bounds_memory && !limit(RLIMIT_AS, most_memory)) return "a bound of its memory";
-  const rlim_t seconds = writes ? most_writing : least_seconds + bytes / bytes_of_second;
-  if (!limit(RLIMIT_CPU, seconds, seconds + 1)) return "a bound of its time";
-  if (!limit(RLIMIT_CORE, 0)) return "a bound of its traces";
-  if (!writes && !limit(RLIMIT_FSIZE, 0)) return "a bound of its files";
+  if (bounds_memory && !limit(RLIMIT_AS, max_memory_bytes)) return "a memory limit";
+  const rlim_t seconds = writes ? max_writing_seconds : min_seconds + bytes / bytes_per_second;
+  if (!limit(RLIMIT_CPU, seconds, seconds + 1)) return "a CPU time limit";
+  if (!limit(RLIMIT_CORE, 0)) return "disabling core dumps";
+  if (!writes && !limit(RLIMIT_FSIZE, 0)) return "a file size limit";
   if (::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0) return "no new privileges";
   const scmp_filter_ctx filter = ::seccomp_init(SCMP_ACT_KILL_PROCESS);
   if (!filter) return "a filter of system calls";
@@ -62,7 +62,7 @@ const char* enter_sandbox(bool writes, uint64_t bytes) {
     allow(SCMP_SYS(pwrite64));
     allow(SCMP_SYS(ftruncate));
   }
-  // Memory, but none that could hold a program.
+  // Memory may be mapped, but not as executable.
   const auto no_program = SCMP_A2(SCMP_CMP_MASKED_EQ, PROT_EXEC, 0);
   for (const int call : {SCMP_SYS(mmap), SCMP_SYS(mprotect)}) {
     made = made && ::seccomp_rule_add(filter, SCMP_ACT_ALLOW, call, 1, no_program) == 0;

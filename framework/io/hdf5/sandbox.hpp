@@ -4,10 +4,10 @@
 
 namespace tessera::detail::hdf5 {
 
-/// From here on this process can read, write what it has open and take memory, and nothing else: it
-/// opens no file, starts no process and reaches no network. Its memory is bounded, and its time by
-/// what a file of so many bytes needs. A system call beyond that ends it by SIGSYS. Returns null,
-/// or what the system refused.
+/// Restricts this process to reading and writing open files and allocating memory: from now on it
+/// cannot open files, start processes or reach the network. Limits its memory, and its CPU time by
+/// what a file of `bytes` bytes needs. Any other system call kills it with SIGSYS. Returns null, or
+/// a description of the restriction that the system refused.
 const char* enter_sandbox(bool writes, uint64_t bytes);
 
 }  // namespace tessera::detail::hdf5

@@ -6,9 +6,9 @@
 
 namespace tessera::detail::hdf5 {
 
-/// Makes the groups and datasets of a file, without their data, and says where those belong: of
-/// {"groups": [{"path", "attributes"}], "datasets": [{"path", "dtype", "shape", "attributes"}]} the
-/// list of offsets. Parents come before what lies in them.
+/// Creates the groups and datasets of {"groups": [{"path", "attributes"}], "datasets": [{"path",
+/// "dtype", "shape", "attributes"}]} in a file, without their data. Returns the list of the data's
+/// offsets. Parents come before their children.
 Json lay_out(hid_t file, const Json& tree);
 
 }  // namespace tessera::detail::hdf5

@@ -28,13 +28,13 @@ std::string optimizer_prefix(size_t number) {
 
 namespace {
 
-/// Slots of an optimizer, or of those inside.
+/// Adds the slots of an optimizer, or of its inner optimizers.
 void add_slots(std::vector<CheckpointItem>& items, const std::string& prefix,
                const Optimizer& optimizer) {
   const std::vector<OptimizerHandle> inner = optimizer.inner();
   for (const OptimizerHandle& each : inner) add_slots(items, prefix, *each);
   if (!inner.empty()) return;
-  // Their paths begin with the optimizer's name, which may change.
+  // Slot paths begin with the optimizer's name, which is not stable across runs.
   const size_t own = optimizer.name().size();
   for (const Variable& kept : optimizer.variables()) {
     items.push_back({prefix + kept.path().substr(own), kept, false});
@@ -53,7 +53,7 @@ std::vector<CheckpointItem> items_of(const CheckpointParts& parts) {
   std::set<std::string> names;
   for (const CheckpointItem& item : items) {
     if (names.insert(item.name).second) continue;
-    throw ConfigError("Checkpoint", "every variable has a path of its own",
+    throw ConfigError("Checkpoint", "every variable has a unique path",
                       in_quotes(item.name) + " twice", "name the layers or variables differently");
   }
   return items;

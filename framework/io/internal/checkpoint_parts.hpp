@@ -11,14 +11,14 @@
 
 namespace tessera::detail {
 
-/// What a checkpoint is of.
+/// The objects that a checkpoint saves and restores.
 struct CheckpointParts {
   std::optional<ModelHandle> owner = std::nullopt;  ///< keeps `model` alive
   Model* model = nullptr;
-  std::vector<Variable> variables = {};  ///< what a training loop of the user's own saves
+  std::vector<Variable> variables = {};  ///< variables of a custom training loop
   std::vector<OptimizerHandle> optimizers = {};
   std::vector<Callback*> callbacks = {};
-  /// Metric totals of an epoch that has stopped early, where the model's are of its validation.
+  /// Metric totals of an epoch, saved instead of the model's while its validation runs.
   Json totals = nullptr;
   Json extra = nullptr;
 };
@@ -30,23 +30,24 @@ struct CheckpointItem {
   bool is_weight = true;
 };
 
-/// The model's weights, or the variables. Throws StateError for a model that is not built.
+/// Returns the model's weights, or the variables. Throws StateError for a model that is not built.
 std::vector<Variable> weights_of(const CheckpointParts& parts);
 
-/// The compiled optimizer, or those given; none that is null.
+/// Returns the compiled optimizer, or the given ones; null ones are left out.
 std::vector<OptimizerHandle> optimizers_of(const CheckpointParts& parts);
 
-/// Weights by their paths, then what optimizers keep of them: "optimizer/hidden/kernel/momentum",
-/// of a second one "optimizer_1/…". Throws ConfigError for a name twice.
+/// Returns the weights by their paths, then the optimizers' slots:
+/// "optimizer/hidden/kernel/momentum", and "optimizer_1/…" for a second optimizer. Throws
+/// ConfigError for a duplicate name.
 std::vector<CheckpointItem> items_of(const CheckpointParts& parts);
 
-/// Where the first weight lies; the default mesh if there is none.
+/// Returns the mesh of the first weight; the default mesh if there is none.
 Mesh mesh_of(const CheckpointParts& parts);
 
-/// "optimizer", "optimizer_1".
+/// Returns "optimizer", "optimizer_1" and so on.
 std::string optimizer_prefix(size_t number);
 
-/// The callbacks by class name and number among those of the class: "EarlyStopping/0".
+/// Returns the callbacks by class name and index among those of the class: "EarlyStopping/0".
 std::vector<std::pair<std::string, Callback*>> named_callbacks(const CheckpointParts& parts);
 
 }  // namespace tessera::detail

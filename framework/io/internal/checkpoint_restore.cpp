@@ -18,7 +18,7 @@
 namespace tessera::detail {
 namespace {
 
-/// A checkpoint as far as it is read before anything is changed.
+/// An opened checkpoint with its state, read before anything is changed.
 struct Opened {
   explicit Opened(const std::string& folder)
       : reader(folder), state(state_from_json(reader.state(), folder)) {
@@ -28,11 +28,11 @@ struct Opened {
   CheckpointState state;
 };
 
-/// A tensor to be read, and where it will lie.
-struct Wanted {
+/// A tensor to be read, and its target sharding.
+struct TargetTensor {
   std::string name;
-  ShardingPtr form;
-  bool begins = false;  ///< not in the checkpoint: its first value
+  ShardingPtr sharding;
+  bool is_initial = false;  ///< not in the checkpoint: takes its initial value
   DTensor value = {};
 };
 
@@ -42,7 +42,7 @@ std::vector<std::string> names_in(const CheckpointReader& reader) {
   return names;
 }
 
-/// Slots to restore to: those of the variables that the checkpoint has slots of.
+/// Builds unbuilt optimizers with slots for the variables that have slots in the checkpoint.
 void build_optimizers(const CheckpointParts& parts, const CheckpointReader& reader) {
   const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < optimizers.size(); ++i) {
@@ -65,16 +65,16 @@ void check_class(const Optimizer& optimizer, const OptimizerState& state,
                  const std::string& folder) {
   if (optimizer.class_name() != state.class_name) {
     throw CheckpointMismatch(
-        folder, "the optimizer is of the checkpoint's class " + in_quotes(state.class_name),
+        folder, "the optimizer has the checkpoint's class " + in_quotes(state.class_name),
         optimizer.class_name(), "compile with that optimizer, or restore with weights_only");
   }
   const std::vector<OptimizerHandle> inner = optimizer.inner();
   if (inner.size() != state.inner.size()) {
-    throw CheckpointMismatch(folder,
-                             str("as many optimizers inside ", state.class_name,
-                                 " as the checkpoint has, ", state.inner.size()),
-                             str(inner.size()),
-                             "make it of those optimizers, or restore with weights_only");
+    throw CheckpointMismatch(
+        folder,
+        str(state.class_name, " has as many inner optimizers as in the checkpoint, ",
+            state.inner.size()),
+        str(inner.size()), "pass the same inner optimizers, or restore with weights_only");
   }
   for (size_t i = 0; i < inner.size(); ++i) check_class(*inner[i], state.inner[i], folder);
 }
@@ -86,7 +86,7 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
   const std::string& folder = opened.reader.folder();
   if (optimizers.size() != states.size() && !options.expect_partial) {
     throw CheckpointMismatch(
-        folder, str("as many optimizers as the checkpoint has, ", states.size()),
+        folder, str("there are as many optimizers as in the checkpoint, ", states.size()),
         str(optimizers.size()), "compile or pass them, or restore with weights_only");
   }
   for (size_t i = 0; i < std::min(optimizers.size(), states.size()); ++i) {
@@ -94,9 +94,9 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
   }
 }
 
-/// Nothing if the checkpoint lacks the tensor, where that is allowed.
-std::optional<Wanted> matched(const CheckpointReader& reader, const CheckpointItem& item,
-                              const CheckpointRestoreOptions& options) {
+/// Returns the tensor to read; nothing if the checkpoint lacks it and expect_partial allows that.
+std::optional<TargetTensor> match_tensor(const CheckpointReader& reader, const CheckpointItem& item,
+                                         const CheckpointRestoreOptions& options) {
   const Variable& variable = item.variable;
   const CheckpointTensor* found = reader.find(item.name);
   if (!found) {
@@ -117,11 +117,12 @@ std::optional<Wanted> matched(const CheckpointReader& reader, const CheckpointIt
                                  ? dtype_fix(found->dtype)
                                  : "restore a checkpoint of the same model");
   }
-  return Wanted{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
+  return TargetTensor{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
 }
 
-/// Whether it is a slot of an optimizer that, before its first step, had made none yet.
-bool begins(const Opened& opened, const CheckpointItem& item) {
+/// Returns whether the item is a slot of an optimizer that was saved before its first step, without
+/// slots.
+bool has_no_slots(const Opened& opened, const CheckpointItem& item) {
   if (item.is_weight) return false;
   for (size_t i = 0; i < opened.state.optimizers.size(); ++i) {
     const std::string prefix = optimizer_prefix(i) + "/";
@@ -141,7 +142,7 @@ DTensor first_value(const Variable& variable) {
   return fresh.value();
 }
 
-/// Every tensor belongs to something in the program.
+/// Throws CheckpointMismatch if the checkpoint has tensors that the program lacks.
 void check_all_used(const CheckpointReader& reader, const std::vector<CheckpointItem>& items) {
   std::set<std::string> known;
   for (const CheckpointItem& item : items) known.insert(item.name);
@@ -152,26 +153,26 @@ void check_all_used(const CheckpointReader& reader, const std::vector<Checkpoint
   }
   if (others.empty()) return;
   throw CheckpointMismatch(reader.folder(), "the model has every tensor of the checkpoint",
-                           str("none called ", quoted_list(others, 3)),
+                           str("no ", quoted_list(others, 3)),
                            "restore with weights_only or expect_partial");
 }
 
-/// Tensors of a callback, each like the weight of its path.
-std::vector<Wanted> callback_tensors(const CheckpointParts& parts, const CheckpointReader& reader,
-                                     const std::string& key) {
-  std::vector<Wanted> wanted;
+/// Returns the tensors of a callback, each with the sharding of the weight of its path.
+std::vector<TargetTensor> callback_tensors(const CheckpointParts& parts,
+                                           const CheckpointReader& reader, const std::string& key) {
+  std::vector<TargetTensor> targets;
   for (const Variable& weight : weights_of(parts)) {
     const CheckpointItem item{"callbacks/" + key + "/" + weight.path(), weight, false};
-    auto match = matched(reader, item, {.expect_partial = true});
-    if (match) wanted.push_back(std::move(*match));
+    auto match = match_tensor(reader, item, {.expect_partial = true});
+    if (match) targets.push_back(std::move(*match));
   }
-  return wanted;
+  return targets;
 }
 
-at::Tensor read_block(const CheckpointReader& reader, const Wanted& wanted,
+at::Tensor read_block(const CheckpointReader& reader, const TargetTensor& target,
                       const std::vector<Interval>& intervals) {
   const at::Tensor block =
-      at::empty(tile_shape(intervals), at::TensorOptions().dtype(wanted.form->dtype));
+      at::empty(tile_shape(intervals), at::TensorOptions().dtype(target.sharding->dtype));
   if (block.numel() == 0) return block;
   const std::span<std::byte> bytes(static_cast<std::byte*>(block.data_ptr()), block.nbytes());
   const Shape begin = tile_begin(intervals);
@@ -181,22 +182,22 @@ at::Tensor read_block(const CheckpointReader& reader, const Wanted& wanted,
       std::clamp<size_t>(bytes.size() / share_bytes, 1, static_cast<size_t>(at::get_num_threads()));
   at::parallel_for(0, static_cast<int64_t>(shares), 1, [&](int64_t first, int64_t last) {
     for (int64_t i = first; i < last; ++i) {
-      reader.read(wanted.name, begin, end, bytes, {static_cast<uint64_t>(i), shares});
+      reader.read(target.name, begin, end, bytes, {static_cast<uint64_t>(i), shares});
     }
   });
   return block;
 }
 
-DTensor read_tensor(const CheckpointReader& reader, const Wanted& wanted) {
-  return read_blocks(wanted.form, [&](const std::vector<Interval>& intervals) {
-    return read_block(reader, wanted, intervals);
+DTensor read_tensor(const CheckpointReader& reader, const TargetTensor& target) {
+  return read_blocks(target.sharding, [&](const std::vector<Interval>& intervals) {
+    return read_block(reader, target, intervals);
   });
 }
 
-/// What restoring will change, with the values that are there by now.
+/// The items that restoring will change, with their new values once read.
 struct Plan {
-  std::vector<std::pair<CheckpointItem, Wanted>> items;
-  std::vector<std::pair<std::string, std::vector<Wanted>>> callbacks;
+  std::vector<std::pair<CheckpointItem, TargetTensor>> items;
+  std::vector<std::pair<std::string, std::vector<TargetTensor>>> callbacks;
 };
 
 Plan make_plan(const CheckpointParts& parts, const Opened& opened,
@@ -209,11 +210,12 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
   const std::vector<CheckpointItem> items = items_of(parts);
   for (const CheckpointItem& item : items) {
     if (options.weights_only && !item.is_weight) continue;
-    if (begins(opened, item)) {
-      plan.items.emplace_back(item, Wanted{.name = item.name, .form = {}, .begins = true});
+    if (has_no_slots(opened, item)) {
+      plan.items.emplace_back(item,
+                              TargetTensor{.name = item.name, .sharding = {}, .is_initial = true});
       continue;
     }
-    auto match = matched(opened.reader, item, options);
+    auto match = match_tensor(opened.reader, item, options);
     if (match) plan.items.emplace_back(item, std::move(*match));
   }
   if (options.weights_only) return plan;
@@ -226,21 +228,23 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
 }
 
 void read_values(const CheckpointReader& reader, Plan& plan) {
-  for (auto& [item, wanted] : plan.items) {
-    wanted.value = wanted.begins ? first_value(item.variable) : read_tensor(reader, wanted);
+  for (auto& [item, target] : plan.items) {
+    target.value = target.is_initial ? first_value(item.variable) : read_tensor(reader, target);
   }
   for (auto& [key, tensors] : plan.callbacks) {
-    for (Wanted& wanted : tensors) wanted.value = read_tensor(reader, wanted);
+    for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);
   }
 }
 
 void apply_callbacks(const CheckpointParts& parts, const CheckpointState& state, Plan& plan) {
   std::map<std::string, Callback*> known;
   for (const auto& [key, callback] : named_callbacks(parts)) known[key] = callback;
-  for (const auto& [key, wanted] : plan.callbacks) {
+  for (const auto& [key, targets] : plan.callbacks) {
     NamedTensors tensors;
     const size_t prefix = std::string("callbacks/" + key + "/").size();
-    for (const Wanted& one : wanted) tensors.emplace_back(one.name.substr(prefix), one.value);
+    for (const TargetTensor& one : targets) {
+      tensors.emplace_back(one.name.substr(prefix), one.value);
+    }
     known.at(key)->restore(state.callbacks.at(key), tensors);
   }
 }
@@ -265,17 +269,17 @@ Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::strin
   const Mesh mesh = mesh_of(parts);
   std::optional<Opened> opened;
   collectively(mesh, folder, [&] { opened.emplace(folder); });
-  // The same on every process, as what they have opened is.
+  // Equal on every process, as all opened the same checkpoint.
   Plan plan = make_plan(parts, *opened, options);
   collectively(mesh, folder, [&] { read_values(opened->reader, plan); });
   Checkpoint::Restored restored{.bytes_read = opened->reader.bytes_read()};
-  // What may throw comes before what may not.
+  // Steps that may throw come before those that cannot.
   if (!options.weights_only) {
     apply_callbacks(parts, opened->state, plan);
     apply_state(parts, opened->state);
   }
-  for (auto& [item, wanted] : plan.items) {
-    item.variable.assign(std::exchange(wanted.value, {}));
+  for (auto& [item, target] : plan.items) {
+    item.variable.assign(std::exchange(target.value, {}));
     ++restored.tensors;
   }
   return restored;

@@ -5,7 +5,7 @@
 
 namespace tessera::detail {
 
-/// What Checkpoint::restore() does.
+/// Implements Checkpoint::restore().
 Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
                                         const CheckpointRestoreOptions& options);
 

@@ -16,8 +16,8 @@
 namespace tessera::detail {
 namespace {
 
-/// Of the snapshots that the processes of a mesh make together, the next one's number: the same on
-/// all of them, as they are made in one order on the thread that makes collectives.
+/// Returns the sequence number of the mesh' next snapshot. Equal on all processes, since snapshots
+/// are made in the same order on the thread that runs collectives.
 int64_t next_number(const Mesh& mesh) {
   static thread_local int64_t count = 0;
   return mesh.is_local() ? 0 : ++count;
@@ -80,7 +80,8 @@ void CheckpointSnapshot::write(const std::string& folder) const {
   }
   CheckpointWriterOptions options{.rank = rank_, .writers = static_cast<int>(writers_.size())};
   if (!mesh_.is_local()) {
-    // Not the folder, which processes may know by different paths, and another save by a like one.
+    // The key is not the folder: processes may know it by different paths, and another save may use
+    // the same path.
     const std::string key = str("checkpoint ", number_);
     options.gather = [this, key](const std::string& text) {
       return communicator_of(mesh_).gather(key, text);

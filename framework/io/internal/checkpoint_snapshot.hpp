@@ -9,14 +9,15 @@
 
 namespace tessera::detail {
 
-/// What a checkpoint will hold, as it was when this was made: values are kept by their memory,
-/// which variables leave alone while somebody holds it. Each process keeps what it will write: of
-/// those that hold a part of a tensor the one that has least to write so far.
+/// A snapshot of everything that a checkpoint will hold. It shares the variables' memory, which
+/// variables do not overwrite while it is shared. Each process keeps what it will write: each
+/// distinct shard goes to the process with the fewest bytes to write so far among those that hold
+/// it.
 class CheckpointSnapshot {
  public:
   /// Collective. Sends no tensors.
   CheckpointSnapshot(const CheckpointParts& parts, const Json& about);
-  /// May be called on another thread, by every process. Throws as write_checkpoint() does.
+  /// Writes the checkpoint. Collective, on any thread. Throws as write_checkpoint() does.
   void write(const std::string& folder) const;
 
  private:
@@ -24,13 +25,13 @@ class CheckpointSnapshot {
     std::string tensor;
     Shape begin, end;
     int writer = 0;
-    at::Tensor data = {};  ///< on its writer
+    at::Tensor data = {};  ///< defined on its writer only
   };
   void add(const std::string& name, const DTensor& value);
   void add_step_losses(const std::vector<double>& losses);
 
   Mesh mesh_;
-  int64_t number_ = 0;  ///< in the order of making, by which writers of several know each other
+  int64_t number_ = 0;  ///< sequence number, by which the processes match concurrent snapshots
   int rank_ = 0;
   Writers writers_;
   std::vector<CheckpointTensor> tensors_;

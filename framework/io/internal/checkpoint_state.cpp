@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Puts objects in the place of numbers that JSON lacks.
+/// Replaces non-finite numbers, which JSON lacks, by objects.
 void put_names(Json& json) {
   if (json.is_number_float() && !std::isfinite(json.get<double>())) {
     json = {{"float", python_repr(json.get<double>())}};
@@ -38,7 +38,7 @@ OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
   state.learning_rate = object.take_optional<double>("learning_rate");
   const double rate = state.learning_rate.value_or(0);
   if (state.steps < 0) json_fail(json, path.key("steps"), "a number of steps");
-  if (!(rate >= 0)) json_fail(json, path.key("learning_rate"), "a rate of 0 or more");
+  if (!(rate >= 0)) json_fail(json, path.key("learning_rate"), "a rate of at least 0");
   state.own = object.take_or<Json>("own", nullptr);
   const auto inner = object.take_or<std::vector<Json>>("inner", {});
   for (size_t i = 0; i < inner.size(); ++i) {
@@ -55,7 +55,7 @@ OptimizerState state_of(const Optimizer& optimizer) {
   return kept;
 }
 
-/// Keys that most optimizers have no use for are left out.
+/// Converts an optimizer's state to JSON, without keys that are empty.
 Json optimizer_json(const OptimizerState& state) {
   const auto& rate = state.learning_rate;
   Json json = {{"class_name", state.class_name},
@@ -69,7 +69,7 @@ Json optimizer_json(const OptimizerState& state) {
 FitPosition read_position(const Json& json, const JsonPath& path) {
   JsonObject object(json, path);
   const FitPosition position{object.take<int64_t>("epoch"), object.take<int64_t>("step")};
-  if (position.epoch < 0 || position.step < 0) json_fail(json, path, "numbers of 0 or more");
+  if (position.epoch < 0 || position.step < 0) json_fail(json, path, "numbers of at least 0");
   return position;
 }
 
@@ -98,7 +98,7 @@ std::vector<double> read_step_losses(const CheckpointReader& reader) {
   const CheckpointTensor& tensor = reader.at(step_losses_name);
   if (tensor.dtype != "F64" || tensor.shape.size() != 1) {
     throw FileError(
-        reader.folder(), str("tensor ", in_quotes(step_losses_name), " is a list of float64"),
+        reader.folder(), str("tensor ", in_quotes(step_losses_name), " is float64 of rank 1"),
         tensor.dtype + to_string(tensor.shape), "restore a checkpoint that save() wrote");
   }
   std::vector<double> losses(static_cast<size_t>(tensor.shape[0]));
@@ -113,7 +113,7 @@ CheckpointState present_state(const CheckpointParts& parts) {
   if (parts.model && parts.model->compiled()) {
     state.position = parts.model->fit_position();
     state.history = parts.model->history();
-    // Between epochs they are of no use.
+    // Not needed between epochs.
     if (state.position.step > 0) {
       state.metrics = parts.totals.is_null() ? parts.model->metric_totals() : parts.totals;
     }

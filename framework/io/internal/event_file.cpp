@@ -34,9 +34,9 @@ enum Value : uint32_t { value_tag = 1, value_tensor = 8, value_metadata = 9 };
 enum Tensor : uint32_t { dtype = 1, tensor_shape = 2, tensor_content = 4, string_value = 8 };
 enum DataType : int32_t { dt_float = 1, dt_double = 2, dt_string = 7 };
 
-// Records wait in memory up to this size.
+// Records are buffered up to this size.
 constexpr size_t buffer_bytes = size_t{1} << 20;
-// On a full disk they wait up to this size.
+// Records are buffered up to this size while the disk is full.
 constexpr size_t max_pending_bytes = size_t{64} << 20;
 
 constexpr std::array<uint32_t, 256> crc_table = [] {
@@ -50,7 +50,8 @@ constexpr std::array<uint32_t, 256> crc_table = [] {
   return table;
 }();
 
-/// The checksum as TFRecord stores it, so that records within records do not look whole.
+/// Returns the checksum as TFRecord stores it: masked, so that a record within a record does not
+/// look valid.
 uint32_t masked_crc(std::string_view bytes) {
   const uint32_t crc = crc32c(bytes);
   return ((crc >> 15) | (crc << 17)) + 0xA282EAD8u;
@@ -70,7 +71,7 @@ double system_seconds() {
   return duration<double>(system_clock::now().time_since_epoch()).count();
 }
 
-/// A Summary with one value, for the plug-in of TensorBoard that shows it.
+/// Returns a Summary with one value for a TensorBoard plug-in.
 std::string summary_of(const std::string& tag, const std::string& tensor, const char* plugin) {
   std::string plugin_data, metadata, value, summary;
   protozero::pbf_writer(plugin_data).add_string(1, plugin);
@@ -83,7 +84,7 @@ std::string summary_of(const std::string& tag, const std::string& tensor, const 
   return summary;
 }
 
-/// A TensorShape with these extents.
+/// Returns a TensorShape with these extents.
 std::string tensor_shape_of(std::initializer_list<int64_t> extents) {
   std::string shape;
   for (const int64_t extent : extents) {
@@ -94,7 +95,7 @@ std::string tensor_shape_of(std::initializer_list<int64_t> extents) {
   return shape;
 }
 
-/// A TensorProto with its elements in `field`.
+/// Returns a TensorProto with its elements in `field`.
 std::string tensor_of(DataType type, const std::string& shape, uint32_t field,
                       const std::string& bytes) {
   std::string tensor;
@@ -105,7 +106,8 @@ std::string tensor_of(DataType type, const std::string& shape, uint32_t field,
   return tensor;
 }
 
-/// Rows (left edge, right edge, count), one for each bucket; all equal values lie in the last one.
+/// Returns a row (left edge, right edge, count) for each bucket. If all values are equal they are
+/// in the last one.
 std::string bucket_rows(std::span<const double> values, int buckets) {
   const auto [least, greatest] = std::minmax_element(values.begin(), values.end());
   const double lo = values.empty() ? 0 : *least, hi = values.empty() ? 0 : *greatest;
@@ -210,12 +212,12 @@ void EventFileWriter::write_event(int64_t step, const std::string& summary) {
   std::string event;
   protozero::pbf_writer writer(event);
   writer.add_double(wall_time, options_.clock());
-  // Like every default, step 0 is left out.
+  // Step 0 is left out, like every default value in protocol buffers.
   if (step != 0) writer.add_int64(event_step, step);
   writer.add_message(summary_field, summary);
   const std::string record = tf_record(event);
   if (pending_.size() + record.size() <= max_pending_bytes) pending_ += record;
-  // Where it fails, flush() tries again and says so.
+  // If it fails, flush() tries again and throws.
   if (pending_.size() > buffer_bytes && !failed_) write_pending();
 }
 

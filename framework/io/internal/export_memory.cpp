@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr double least_limit = 256 << 20;
+constexpr double min_limit = 256 << 20;
 
 bool on_this_host(const Mesh& mesh) {
   const std::vector<Device>& devices = mesh.local_devices();
@@ -20,7 +20,7 @@ bool on_this_host(const Mesh& mesh) {
          });
 }
 
-/// What a text layer makes of a text.
+/// Returns the dtype of a text layer's outputs.
 at::ScalarType text_dtype(const TextLayer& text) {
   const std::string_view empty;
   return text.transform(std::span(&empty, 1)).scalar_type();
@@ -33,20 +33,20 @@ double max_activation_bytes(const std::optional<int64_t>& option, const LayoutMa
   if (layouts.defined() && !on_this_host(layouts.mesh())) {
     return std::numeric_limits<double>::infinity();
   }
-  return std::max(least_limit, static_cast<double>(available_memory()) / 2);
+  return std::max(min_limit, static_cast<double>(available_memory()) / 2);
 }
 
-ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double enough) {
+ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double limit) {
   Shape rows = input;
   rows.front() = std::min(rows.front(), export_batch_rows);
   const auto dtype = exported.text ? text_dtype(*exported.text) : exported.input_dtype;
   const Layout layout = exported.layouts.data_layout("x", static_cast<int64_t>(rows.size()));
   const c10::InferenceMode inference;
-  return activation_peak(exported.model.model(), rows, dtype, layout, enough);
+  return activation_peak(exported.model.model(), rows, dtype, layout, limit);
 }
 
 std::string peak_text(const ActivationPeak& peak) {
-  return str(to_string(peak.shape), " of layer ", peak.layer, ", with which there would be ",
+  return str(to_string(peak.shape), " of layer ", peak.layer, ", a total of ",
              readable_bytes(peak.bytes));
 }
 

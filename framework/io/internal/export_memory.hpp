@@ -7,16 +7,16 @@
 
 namespace tessera::detail {
 
-/// Bytes that the values of a call may hold: `option`, or without one half of the memory that is
-/// available now, 256 MiB at least. On GPUs, and on a mesh of several processes, which would have
-/// to agree, without an option any number.
+/// Returns the maximum activation memory of a call in bytes: `option`, or by default half of the
+/// memory that is available now, at least 256 MiB. Without an option it is unlimited on GPUs and on
+/// meshes of several processes, which would have to agree on it.
 double max_activation_bytes(const std::optional<int64_t>& option, const LayoutMap& layouts);
 
-/// What ExportedModel::predict() of an input of this shape holds at one time, looking no further
-/// once it is more than `enough`. Throws ShapeError for one that does not fit.
-ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double enough);
+/// Returns the peak activation memory of ExportedModel::predict() for an input of this shape. Stops
+/// counting once it exceeds `limit`. Throws ShapeError for a shape that does not fit.
+ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double limit);
 
-/// "(2, 3) of layer hidden, with which there would be 16.00 GB": what is received.
+/// Formats a peak for errors: "(2, 3) of layer hidden, a total of 16.00 GB".
 std::string peak_text(const ActivationPeak& peak);
 
 }  // namespace tessera::detail

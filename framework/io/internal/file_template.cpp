@@ -12,13 +12,13 @@
 namespace tessera::detail {
 namespace {
 
-/// A value to fill in.
+/// The value of a field.
 struct Field {
   double value = 0;
-  bool whole = false;
+  bool is_integer = false;
 };
 
-/// What follows a colon: "02d", ".2f".
+/// A parsed format such as "02d" or ".2f".
 struct Format {
   bool zeros = false;
   int width = 0;
@@ -66,7 +66,7 @@ class Filler {
         ++i;
       } else {
         const size_t end = c == '{' ? text_.find('}', i) : std::string::npos;
-        if (end == std::string::npos) fail("every brace has its partner", "one without");
+        if (end == std::string::npos) fail("braces are balanced", "an unbalanced brace");
         out += filled(text_.substr(i + 1, end - i - 1));
         i = end;
       }
@@ -85,14 +85,14 @@ class Filler {
     const Field field = field_of(inside.substr(0, colon));
     const std::string spec = colon == std::string::npos ? "" : inside.substr(colon + 1);
     const Format format = format_of(spec);
-    const std::string whole = str(static_cast<int64_t>(field.value));
-    if (format.type == 'd' && !field.whole) fail("format d is for whole numbers", inside);
-    if (format.type == 'd' || (format.type == 0 && field.whole)) {
-      if (format.has_precision) fail("whole numbers have no precision", inside);
-      return padded(whole, format);
+    const std::string integer = str(static_cast<int64_t>(field.value));
+    if (format.type == 'd' && !field.is_integer) fail("format d requires an integer", inside);
+    if (format.type == 'd' || (format.type == 0 && field.is_integer)) {
+      if (format.has_precision) fail("integers have no precision", inside);
+      return padded(integer, format);
     }
     if (format.type != 0) return padded(printed(field.value, format), format);
-    if (format.has_precision) fail("a precision comes with e, f, g or %", inside);
+    if (format.has_precision) fail("a precision requires e, f, g or %", inside);
     return padded(python_repr(field.value), format);
   }
 
@@ -102,14 +102,14 @@ class Filler {
       if (known == name) return field;
       names.push_back(known);
     }
-    fail("names are of these values: " + quoted_list(names), in_quotes(name));
+    fail("names are among these values: " + quoted_list(names), in_quotes(name));
   }
 
   Format format_of(const std::string& spec) const {
     static const re2::RE2 pattern(R"((0?)(\d{0,2})(?:\.(\d{1,2}))?([defgEG%]?))");
     std::string zeros, width, precision, type;
     if (!re2::RE2::FullMatch(spec, pattern, &zeros, &width, &precision, &type)) {
-      fail("a format has width, precision, type", spec);
+      fail("a format consists of width, precision and type", spec);
     }
     Format format;
     format.zeros = !zeros.empty();

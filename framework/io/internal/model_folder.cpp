@@ -18,8 +18,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// What a model's folder may have: Keras' files and those of its layers.
-bool is_of_model(const fs::path& name) {
+/// Returns whether a model's folder may have this entry: Keras' files and the layers' assets.
+bool is_model_entry(const fs::path& name) {
   return name == "config.json" || name == "metadata.json" || name == "model.weights.h5" ||
          name == "assets";
 }
@@ -28,12 +28,12 @@ void check_replaceable(const std::string& path) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(path, error))) return;
   if (!fs::is_directory(path, error)) {
-    throw FileError(path, "a folder may take its place", "a file", "give another path");
+    throw FileError(path, "a folder or no file", "a file", "pass another path");
   }
   for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (is_of_model(entry.path().filename())) continue;
-    throw FileError(path, "a folder of a model, and nothing else in it",
-                    in_quotes(entry.path().filename().string()), "give another path");
+    if (is_model_entry(entry.path().filename())) continue;
+    throw FileError(path, "a folder with a model and no other files",
+                    in_quotes(entry.path().filename().string()), "pass another path");
   }
   if (error) fail_read(path);
 }
@@ -43,7 +43,7 @@ void remove_abandoned_folders(const std::string& parent) {
   for (const std::string& path : abandoned_in(parent)) {
     std::error_code ignored;
     if (!fs::is_directory(fs::symlink_status(path, ignored))) continue;
-    // If its owner lives after all, it finds no folder to commit.
+    // If its owner is alive after all, it finds no folder to commit.
     const std::string own = parent + new_temporary_name();
     if (rename_path(path, own)) fs::remove_all(own, ignored);
   }
@@ -72,7 +72,7 @@ ModelFolder::~ModelFolder() {
 void ModelFolder::commit() {
   if (!sync_folder(temporary_path_)) fail_write(path_);
   check_replaceable(path_);
-  // What lay there has the other name then, under which it is removed at the end.
+  // The exchange leaves the previous folder under the temporary name; the destructor removes it.
   const bool exchanged =
       ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged) {

@@ -4,9 +4,9 @@
 
 namespace tessera::detail {
 
-/// A folder that takes the place of the one at `path` in one step, of the files of a model: until
-/// then it lies beside it under another name, and is removed if it is not committed. Throws
-/// FileError naming `path`, above all if something lies there that is no folder of a model.
+/// A model's folder that is written under a temporary name beside `path` and replaces `path`
+/// atomically; removed if it is not committed. Throws FileError naming `path`, for example if
+/// `path` exists and is not a model's folder.
 class ModelFolder {
  public:
   explicit ModelFolder(const std::string& path);
@@ -14,10 +14,10 @@ class ModelFolder {
   ModelFolder(const ModelFolder&) = delete;
   ModelFolder& operator=(const ModelFolder&) = delete;
 
-  /// Where it lies now.
+  /// Returns the path of the folder until commit().
   const std::string& temporary_path() const { return temporary_path_; }
-  /// Puts it in place, with the names in it on disk; what lay there is removed, and what killed
-  /// processes left of such folders beside it.
+  /// Renames the folder to `path`, with its directory entries on disk. Removes the previous folder,
+  /// and temporary folders that killed processes left beside it.
   void commit();
 
  private:

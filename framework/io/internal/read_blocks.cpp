@@ -9,9 +9,9 @@
 
 namespace tessera::detail {
 
-DTensor read_blocks(const ShardingPtr& form,
+DTensor read_blocks(const ShardingPtr& sharding,
                     const std::function<at::Tensor(const std::vector<Interval>&)>& read) {
-  const std::vector<BlockInfo>& infos = form->blocks;
+  const std::vector<BlockInfo>& infos = sharding->blocks;
   Blocks blocks;
   for (size_t b = 0; b < infos.size(); ++b) {
     const std::vector<Interval>& intervals = infos[b].intervals;
@@ -22,9 +22,9 @@ DTensor read_blocks(const ShardingPtr& form,
       blocks.push_back(blocks[replica].clone());
       continue;
     }
-    blocks.push_back(moved_to(read(intervals), block_device(form->mesh(), infos[b])));
+    blocks.push_back(moved_to(read(intervals), block_device(sharding->mesh(), infos[b])));
   }
-  return DTensor(form, std::move(blocks));
+  return DTensor(sharding, std::move(blocks));
 }
 
 }  // namespace tessera::detail

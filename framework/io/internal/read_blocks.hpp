@@ -9,9 +9,9 @@
 
 namespace tessera::detail {
 
-/// A tensor of this form whose blocks come from a file: `read` gives the elements of an interval
-/// for each axis, on the host, once for what lies here several times.
-DTensor read_blocks(const ShardingPtr& form,
+/// Returns a tensor of this sharding with blocks read from a file. `read` returns the elements of
+/// one interval for each axis, on the host; it is called once for replicas on this process.
+DTensor read_blocks(const ShardingPtr& sharding,
                     const std::function<at::Tensor(const std::vector<Interval>&)>& read);
 
 }  // namespace tessera::detail

@@ -11,7 +11,8 @@
 namespace tessera::detail {
 namespace {
 
-/// The coordinates of a group along every mesh dimension. Where a dimension holds replicas: all.
+/// Returns the coordinates of a group along each mesh dimension; all coordinates where the
+/// dimension replicates.
 std::vector<Interval> covered(const Sharding& sharding, const std::vector<int64_t>& group) {
   const Mesh& mesh = sharding.mesh();
   std::vector<Interval> ranges;
@@ -24,7 +25,7 @@ std::vector<Interval> covered(const Sharding& sharding, const std::vector<int64_
   return ranges;
 }
 
-/// Steps to the next group, the last dimension fastest; false after the last one.
+/// Advances to the next group, last dimension fastest. Returns false after the last one.
 bool advance(const Sharding& sharding, std::vector<int64_t>& group) {
   for (size_t d = group.size(); d-- > 0;) {
     const bool shards = (sharding.layout.sharded_dims() >> d & 1U) != 0;
@@ -40,7 +41,8 @@ std::vector<int64_t> corner(const std::vector<Interval>& ranges) {
   return lowest;
 }
 
-/// The processes that hold devices of `ranges`; along the dimensions that shard, one holds all.
+/// Returns the processes that hold devices in `ranges`. Along sharding dimensions the first
+/// coordinate stands for all.
 std::vector<int> holders(const Mesh& mesh, const std::vector<Interval>& ranges, DimMask shards) {
   if (mesh.is_local()) return {0};
   const int64_t count = communicator_of(mesh).size();
@@ -67,7 +69,7 @@ Tile tile_of(const Sharding& sharding, const std::vector<int64_t>& group) {
   }
   tile.ranks = holders(mesh, ranges, sharding.layout.sharded_dims());
   std::vector<int64_t> lowest = corner(ranges);
-  // Replicas of other coordinates may be the ones that are here.
+  // The local replica may have other coordinates.
   const std::vector<Interval>& box = mesh.local_box();
   for (size_t d = 0; d < ranges.size() && !mesh.local_ids().empty(); ++d) {
     lowest[d] = std::clamp(lowest[d], box[d].lo, box[d].hi - 1);

@@ -7,36 +7,36 @@
 
 namespace tessera::detail {
 
-/// The mesh that variables lie on; the default one of none.
+/// Returns the mesh of the variables; the default mesh if there are none.
 Mesh mesh_of(const std::vector<Variable>& variables);
 
-/// A part of a tensor that lies in one piece: a shard, or neighbours that share memory.
+/// A distinct block of a tensor: a shard, or adjacent shards that share memory.
 struct Tile {
   std::vector<Interval> intervals;  ///< global, per axis
   std::vector<int> ranks;           ///< processes that hold the shard, ascending
   int block = -1;                   ///< position in Sharding::blocks; -1 if not held here
 };
 
-/// The distinct parts of a tensor that are not empty. Together they are the tensor, once, and form
-/// a grid; every process gets the same list but for `block`.
+/// Returns the distinct, non-empty blocks of a tensor. They cover it once and form a grid. Every
+/// process gets the same list except for `block`.
 std::vector<Tile> tiles_of(const Sharding& sharding);
 
-/// Who writes what several processes hold: the one that has least to write so far. The same on
-/// every process that asks the same.
+/// Chooses which process writes a block that several hold: the one with the fewest bytes to write
+/// so far. Deterministic across processes for the same calls.
 class Writers {
  public:
   Writers() = default;
-  /// The processes of a mesh.
+  /// Starts with nothing to write on each process of a mesh.
   explicit Writers(const Mesh& mesh);
   size_t size() const { return bytes_.size(); }
-  /// The one of the processes `ranks` that is to write so many bytes more.
+  /// Chooses one of `ranks` to write `bytes` more bytes.
   int choose(const std::vector<int>& ranks, uint64_t bytes);
 
  private:
-  std::vector<uint64_t> bytes_;  ///< of each process
+  std::vector<uint64_t> bytes_;  ///< bytes to write, by rank
 };
 
-/// A tile's first element and the one behind its last, per axis.
+/// Returns a tile's begin, end (exclusive) and extents, per axis.
 Shape tile_begin(const std::vector<Interval>& intervals);
 Shape tile_end(const std::vector<Interval>& intervals);
 Shape tile_shape(const std::vector<Interval>& intervals);

@@ -8,7 +8,7 @@ namespace {
 
 constexpr const char* vocabulary_file = "vocabulary.txt";
 
-/// The folder of a layer's files.
+/// Returns the folder of a layer's assets.
 std::string folder_of(const KerasGroup& group) { return "assets" + group.path + "/"; }
 
 }  // namespace
@@ -19,9 +19,9 @@ std::map<std::string, std::string> asset_files(const Layer& model, const std::st
     if (!group.layer) continue;
     for (const auto& [name, bytes] : group.layer->assets()) {
       if (name != vocabulary_file) {
-        throw ConfigError(path, "a vocabulary as Keras keeps it, without weights",
+        throw ConfigError(path, "a vocabulary without weights, as Keras stores it",
                           str(name, " of ", group.layer->class_name(), " ", group.name),
-                          "give the layer `vocabulary` and `idf_weights` as options");
+                          "pass `vocabulary` and `idf_weights` as options of the layer");
       }
       files[folder_of(group) + name] = bytes;
     }

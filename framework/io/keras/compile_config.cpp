@@ -34,7 +34,7 @@ Json metric_json(const MetricHandle& metric) {
 
 bool is_serialized(const Json& json) { return json.is_object() && json.contains("class_name"); }
 
-/// The name of a loss or metric that was given by its name or as one of Keras' functions.
+/// Returns the name of a loss or metric that is configured by name or as one of Keras' functions.
 std::optional<std::string> name_in(const Json& json) {
   if (json.is_string()) return json.get<std::string>();
   const bool function = is_serialized(json) && json["class_name"] == "function" &&
@@ -58,7 +58,7 @@ MetricHandle metric_from(const Json& json, const JsonPath& path) {
   return name ? MetricHandle(name->c_str()) : MetricHandle(metric_from_config(json, path.text()));
 }
 
-/// A value for all outputs, a list of one for each, or an object of values by the outputs' names.
+/// Reads a value for all outputs, a list with one per output, or an object by output name.
 template <class T, class One>
 PerOutput<T> per_output_from(const Json& json, const JsonPath& path, const One& one) {
   if (json.is_null()) return {};
@@ -73,7 +73,7 @@ PerOutput<T> per_output_from(const Json& json, const JsonPath& path, const One& 
   return named;
 }
 
-/// A metric, a list of them, or null for none.
+/// Reads a metric, a list of metrics, or null for none.
 std::vector<MetricHandle> metric_list_from(const Json& json, const JsonPath& path) {
   if (json.is_null()) return {};
   if (!json.is_array()) return {metric_from(json, path)};
@@ -104,22 +104,23 @@ MetricsChoice metrics_from(const Json& json, const JsonPath& path) {
 CompileOptions options_from(const Json& config, const JsonPath& path) {
   JsonObject object(config, path);
   CompileOptions options;
-  const auto given = [&](const std::string& key) { return object.take_or<Json>(key, nullptr); };
+  const auto take_json = [&](const std::string& key) { return object.take_or<Json>(key, nullptr); };
   const auto number = [](const Json& json, const JsonPath& at) {
     return json_as<double>(json, at);
   };
-  if (const Json optimizer = given("optimizer"); !optimizer.is_null()) {
+  if (const Json optimizer = take_json("optimizer"); !optimizer.is_null()) {
     options.optimizer = optimizer_from_config(optimizer, path.key("optimizer").text());
   }
-  options.loss = per_output_from<LossChoice>(given("loss"), path.key("loss"), loss_from);
+  options.loss = per_output_from<LossChoice>(take_json("loss"), path.key("loss"), loss_from);
   options.loss_weights =
-      per_output_from<double>(given("loss_weights"), path.key("loss_weights"), number);
-  options.metrics = metrics_from(given("metrics"), path.key("metrics"));
-  options.weighted_metrics = metrics_from(given("weighted_metrics"), path.key("weighted_metrics"));
+      per_output_from<double>(take_json("loss_weights"), path.key("loss_weights"), number);
+  options.metrics = metrics_from(take_json("metrics"), path.key("metrics"));
+  options.weighted_metrics =
+      metrics_from(take_json("weighted_metrics"), path.key("weighted_metrics"));
   options.run_eagerly = object.take_or("run_eagerly", false);
   options.auto_scale_loss = object.take_or("auto_scale_loss", true);
-  given("steps_per_execution");
-  given("jit_compile");
+  take_json("steps_per_execution");
+  take_json("jit_compile");
   object.finish();
   return options;
 }
@@ -137,7 +138,7 @@ Json compile_config(const Model& model, const std::string& where) {
                  {"run_eagerly", options.run_eagerly},
                  {"steps_per_execution", 1},
                  {"jit_compile", !options.run_eagerly}};
-  // Keras' compile() takes it, though Keras writes it never.
+  // Keras' compile() accepts it, although Keras never writes it.
   if (!options.auto_scale_loss) config["auto_scale_loss"] = false;
   try {
     options_from(config, JsonPath("compile_config"));
@@ -145,8 +146,8 @@ Json compile_config(const Model& model, const std::string& where) {
     const Mesh mesh = options.layouts.defined() ? options.layouts.mesh() : options.mesh;
     warn_once(mesh.defined() ? mesh : default_mesh(),
               str(where,
-                  " does not say how the model is compiled, which load_model() then leaves "
-                  "to the program: ",
+                  " is saved without the compile configuration, so load_model() will not compile "
+                  "the model: ",
                   error.what()));
     return nullptr;
   }

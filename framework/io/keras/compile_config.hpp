@@ -7,14 +7,14 @@
 
 namespace tessera::detail {
 
-/// "compile_config" as Keras writes it; null for a model that is not compiled with an optimizer. So
-/// it is, with a warning that names `where`, for one that a configuration cannot say, such as by
-/// losses or metrics of a program's own.
+/// Returns the model's "compile_config" as Keras writes it; null for a model that is not compiled
+/// with an optimizer, and, with a warning that names `where`, for one that a configuration cannot
+/// express, for example with custom losses or metrics.
 Json compile_config(const Model& model, const std::string& where);
 
-/// Compiles a model as "compile_config" says; undefined layouts: on the default mesh. Keras'
-/// steps_per_execution and jit_compile, which change no figures, are passed over. Throws
-/// ConfigError naming the place.
+/// Compiles a model according to "compile_config"; undefined layouts: on the default mesh. Ignores
+/// Keras' steps_per_execution and jit_compile, which do not affect results. Throws ConfigError
+/// naming the position.
 void compile_from_config(const ModelHandle& model, const Json& config, const JsonPath& path,
                          const LayoutMap& layouts);
 

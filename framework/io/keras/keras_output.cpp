@@ -23,7 +23,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Adds groups with what is above each.
+/// Builds an output, adding the parents of each group.
 class OutputBuilder {
  public:
   void add(const std::string& path, const std::string& name,
@@ -55,7 +55,7 @@ std::span<const std::byte> bytes_of_tensor(const at::Tensor& tensor) {
           static_cast<size_t>(tensor.nbytes())};
 }
 
-/// Writes what this process is to write of a dataset.
+/// Writes this process' part of a dataset.
 void write_value(const FileDescriptor& file, uint64_t offset, const std::string& path, int rank,
                  const Hdf5Dataset& dataset, const KerasValue& value, Writers& writers) {
   if (!value.variable.defined()) {

@@ -9,20 +9,20 @@
 
 namespace tessera::detail {
 
-/// Groups and datasets of Keras' file of weights, and the value of each dataset.
+/// Groups and datasets of Keras' weights file, and the value of each dataset.
 struct KerasOutput {
   std::vector<Hdf5Group> groups;
   std::vector<Hdf5Dataset> datasets;
   std::vector<KerasValue> values;
 };
 
-/// What Keras keeps of a model: its weights and, if asked for, the variables of its optimizer.
+/// Returns what Keras stores of a model: its weights and optionally its optimizer's variables.
 KerasOutput keras_output(const Layer& model, bool with_optimizer);
 
-/// Writes the HDF5 file of an output into an open file from `base` on: the first process of the
-/// mesh makes its groups, and every process writes its own rows, of which none are sent. `path` is
-/// the file's that is replaced, for errors, `temporary` where it is written; both are the first
-/// process's. Collective. Returns how long the HDF5 file is, on every process.
+/// Writes an output as an HDF5 file at offset `base` of the file `temporary`: the first process of
+/// the mesh creates the groups, and every process writes its own rows; nothing is sent. `path` is
+/// the file that will be replaced, for errors. Both paths are the first process's. Collective.
+/// Returns the length of the HDF5 file on every process.
 uint64_t write_output(const Mesh& mesh, KerasOutput& output, const std::string& path,
                       const std::string& temporary, uint64_t base);
 

@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A group's name where Keras of TensorFlow 2.13 wrote it.
+/// Returns a group's name as Keras of TensorFlow 2.13 wrote it.
 std::string earlier_name(std::string group) {
   const std::string now = "/layers", before = "/_layer_checkpoint_dependencies";
   for (size_t at = 0; (at = group.find(now + "/", at)) != std::string::npos; at += before.size()) {

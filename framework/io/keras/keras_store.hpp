@@ -10,32 +10,32 @@
 
 namespace tessera::detail {
 
-/// A dataset and the file that it is in.
+/// A dataset and its file.
 struct KerasData {
   const Hdf5File* file;
   const Hdf5Dataset* dataset;
 };
 
-/// Keras' weights in one HDF5 file, of today's form or an earlier one, or in several that a ".json"
-/// names. Every failure is a FileError naming the file.
+/// Keras' weights in one HDF5 file, of the current or an earlier format, or in several files listed
+/// in a ".json". Every failure is a FileError naming the file.
 class KerasStore {
  public:
-  /// "x.weights.h5", "x.h5" or "x.weights.json".
+  /// Opens "x.weights.h5", "x.h5" or "x.weights.json".
   explicit KerasStore(const std::string& path);
-  /// A model's file of weights in its archive.
+  /// Opens the weights file in a model's archive.
   KerasStore(const ZipArchive& archive, const ZipMember& member);
 
   const std::string& path() const { return path_; }
-  /// Whether it is one file of Keras 2's form, see legacy_file.hpp.
+  /// Returns whether it is one file of Keras 2's format, see legacy_file.hpp.
   bool is_legacy() const;
-  /// The one file of that form.
+  /// Returns the file of Keras 2's format.
   const Hdf5File& legacy_file() const { return *files_.front(); }
-  /// What lies under "GROUP/vars", in its order; `group` as keras_tree() has it, or as earlier
-  /// versions of Keras called it. Of a legacy file the optimizer's alone.
+  /// Returns the datasets under "GROUP/vars" in their order; `group` is named as by keras_tree(),
+  /// or as by earlier versions of Keras. In a legacy file only the optimizer's are found.
   std::vector<KerasData> variables(const std::string& group) const;
-  /// Groups with variables, as the files have them.
+  /// Returns the groups with variables as named in the files.
   std::vector<std::string> groups() const;
-  /// The name of the object that a group is of; empty if it does not say.
+  /// Returns the name of the object that a group belongs to; empty if the file does not store it.
   std::string name_of(const std::string& group) const;
   uint64_t bytes_read() const;
 

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Layers of Keras that are recurrent keep their weights in a cell.
+/// Returns whether the layer is recurrent: Keras stores such a layer's weights in a cell.
 bool has_cell(const Layer& layer) {
   const std::string kind = layer.class_name();
   return kind == "LSTM" || kind == "GRU" || kind == "SimpleRNN";
@@ -39,8 +39,8 @@ class TreeWalk {
     visit_attributes(layer, path);
   }
 
-  /// In the order of Python's names, where those with an underscore come last. A model's own list
-  /// of layers is one of the attributes.
+  /// Visits the attributes in Python's order, where names with an underscore come last. A model's
+  /// list of layers is one of the attributes.
   void visit_attributes(const Layer& layer, const std::string& path) {
     std::map<std::pair<bool, std::string>, const Layer*> attributes;
     const auto add = [&](const std::string& name, const Layer* child) {
@@ -80,8 +80,8 @@ class TreeWalk {
     }
   }
 
-  /// A layer's own weights, without those of layers inside: whether they train is as they were
-  /// made, whatever was frozen since.
+  /// Returns a layer's own weights, without its sublayers': trainable ones first, by whether they
+  /// were created trainable, whatever was frozen since.
   static std::vector<Variable> own_variables(const Layer& layer) {
     std::vector<Variable> list = layer.own_weights();
     std::stable_partition(list.begin(), list.end(),
@@ -91,7 +91,7 @@ class TreeWalk {
 
   std::vector<KerasGroup> groups_;
   std::set<const Layer*> seen_;
-  /// Layers that Keras makes without a name, which numbers them as they are made.
+  /// Counts of layers that Keras creates without a name and numbers in order of creation.
   std::map<std::string, int64_t> unnamed_;
 };
 

@@ -15,18 +15,18 @@
 namespace tessera::detail {
 namespace {
 
-at::Tensor read_area(const KerasData& data, const Rectangle& area, at::ScalarType wanted) {
+at::Tensor read_area(const KerasData& data, const Rectangle& area, at::ScalarType target) {
   const at::ScalarType stored = *safetensors_scalar_type(data.dataset->dtype);
   const at::Tensor block = at::empty(area.shape(), at::TensorOptions().dtype(stored));
   data.file->read(*data.dataset, area,
                   {static_cast<std::byte*>(block.data_ptr()), static_cast<size_t>(block.nbytes())});
-  return block.to(wanted);
+  return block.to(target);
 }
 
 DTensor read_variable(const KerasMatch& match) {
   const Variable& variable = match.value.variable;
-  const ShardingPtr form = intern(variable.shape(), variable.dtype(), variable.layout());
-  return read_blocks(form, [&](const std::vector<Interval>& intervals) {
+  const ShardingPtr sharding = intern(variable.shape(), variable.dtype(), variable.layout());
+  return read_blocks(sharding, [&](const std::vector<Interval>& intervals) {
     const Rectangle area{tile_begin(intervals), tile_end(intervals)};
     return read_area(match.data, area, variable.dtype());
   });
@@ -39,23 +39,23 @@ double read_number(const std::string& path, const KerasMatch& match) {
   throw FileError(path,
                   str(in_quotes(match.data.dataset->path), " is ", in_quotes(value.what),
                       ", a number of at least ", value.least),
-                  str(number), "save the model anew");
+                  str(number), "save the model again");
 }
 
 }  // namespace
 
-std::string misfit(const KerasMatch& match) {
+std::string describe_mismatch(const KerasMatch& match) {
   const Hdf5Dataset& dataset = *match.data.dataset;
   const auto stored = safetensors_scalar_type(dataset.dtype);
   const std::string there =
-      str(to_string(dataset.shape), " of ", dataset.dtype.empty() ? "another kind" : dataset.dtype);
+      str(to_string(dataset.shape), " of ", dataset.dtype.empty() ? "another type" : dataset.dtype);
   const bool fits = stored && dataset.shape == match.value.shape() &&
                     at::isFloatingType(*stored) == at::isFloatingType(match.value.type());
   return fits ? "" : there;
 }
 
-void take_values(const Mesh& mesh, const std::string& path,
-                 const std::vector<KerasMatch>& matches) {
+void restore_values(const Mesh& mesh, const std::string& path,
+                    const std::vector<KerasMatch>& matches) {
   const c10::InferenceMode inference;
   std::vector<DTensor> values(matches.size());
   std::vector<double> numbers(matches.size());

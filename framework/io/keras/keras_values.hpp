@@ -10,34 +10,35 @@
 
 namespace tessera::detail {
 
-/// What Keras keeps as a variable: a variable here, or a number that is kept otherwise.
+/// A value that Keras stores as a variable: a variable here, or a number with a getter and setter.
 struct KerasValue {
   std::string what;  ///< for errors: the path of a weight
   Variable variable = {};
-  /// Of a number, 0-d: its dtype, what it is, and what takes another one.
+  /// Dtype, getter and setter of a 0-d number.
   at::ScalarType dtype = at::kFloat;
   std::function<double()> number = {};
   std::function<void(double)> set_number = {};
-  /// The least and the largest finite number that it takes.
+  /// Range of valid numbers.
   double least = 0, most = std::numeric_limits<double>::max();
 
   Shape shape() const { return variable.defined() ? variable.shape() : Shape{}; }
   at::ScalarType type() const { return variable.defined() ? variable.dtype() : dtype; }
 };
 
-/// A value, and the data in a file that it is to take.
+/// A value, and the dataset to restore it from.
 struct KerasMatch {
   KerasValue value;
   KerasData data;
 };
 
-/// What does not fit between a value and data in shape or dtype; empty if they fit. Floating dtypes
-/// fit each other, and whole numbers do.
-std::string misfit(const KerasMatch& match);
+/// Describes how a value and its data differ in shape or dtype; empty if they fit. Floating dtypes
+/// fit each other, and so do integer dtypes.
+std::string describe_mismatch(const KerasMatch& match);
 
-/// Reads all of them, each process its own part, and then changes what is theirs; if that fails on
-/// any process, nothing is changed on all. Collective. Throws FileError, also for a number that
-/// cannot be.
-void take_values(const Mesh& mesh, const std::string& path, const std::vector<KerasMatch>& matches);
+/// Reads all data, each process only its own blocks, and then assigns them; if reading fails on any
+/// process, nothing is changed on any. Collective. Throws FileError, also for a number out of
+/// range.
+void restore_values(const Mesh& mesh, const std::string& path,
+                    const std::vector<KerasMatch>& matches);
 
 }  // namespace tessera::detail

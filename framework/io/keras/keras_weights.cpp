@@ -16,17 +16,18 @@
 namespace tessera::detail {
 namespace {
 
-/// "layers/dense", as Keras' users know groups.
+/// Returns a group as Keras' users know it: "layers/dense".
 std::string shown(const std::string& group) {
   return in_quotes(group.empty() ? "vars" : group.substr(1));
 }
 
-/// For layers by their names the group of each in the file: the first whose name is theirs.
+/// The file's group of each layer, found by the layer's name: the first group that stores this
+/// name.
 class GroupsByName {
  public:
   GroupsByName(const std::vector<KerasGroup>& tree, const KerasStore& store) {
     std::map<std::string, std::string> groups;
-    // A layer's own group has no variables where they are those of a cell inside.
+    // A recurrent layer's own group has no variables: they are in its cell's group.
     for (const std::string& group : store.groups()) {
       for (size_t end = group.size(); end != std::string::npos && end > 0;
            end = group.rfind('/', end - 1)) {
@@ -42,7 +43,7 @@ class GroupsByName {
     }
   }
 
-  /// Where the file has a group of the tree; empty for nowhere.
+  /// Returns the file's name of a group of the tree; empty if the file lacks it.
   std::string find(const std::string& path) const {
     for (size_t end = path.size(); end != std::string::npos && end > 0;
          end = path.rfind('/', end - 1)) {
@@ -57,7 +58,7 @@ class GroupsByName {
   std::map<std::string, std::string> found_;
 };
 
-/// The data that a model's weights take.
+/// Matches a model's weights with a store's data.
 std::vector<KerasMatch> match_weights(const Layer& model, const KerasStore& store,
                                       const LoadWeightsOptions& options,
                                       std::vector<std::string>& skipped) {
@@ -84,8 +85,8 @@ std::vector<KerasMatch> match_weights(const Layer& model, const KerasStore& stor
 void warn_of_skipped(const Mesh& mesh, const std::string& path,
                      const std::vector<std::string>& skipped) {
   if (skipped.empty()) return;
-  warn_once(mesh, str(path, " has other weights for ", quoted_list(skipped, 5),
-                      ", which stay as they are"));
+  warn_once(mesh, str(path, " has different weights for ", quoted_list(skipped, 5),
+                      ", which are not loaded"));
 }
 
 void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
@@ -105,7 +106,7 @@ void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
   for (size_t i = 0; fits && i < data.size(); ++i) {
     const Variable& variable = weights[i];
     own.push_back({{.what = variable.path(), .variable = variable}, data[i]});
-    const std::string received = misfit(own.back());
+    const std::string received = describe_mismatch(own.back());
     if (received.empty()) continue;
     fits = false;
     if (skip_mismatch) continue;
@@ -122,13 +123,14 @@ void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
   }
 }
 
-void take_weights(const Layer& model, const KerasStore& store, const LoadWeightsOptions& options) {
+void load_keras_weights(const Layer& model, const KerasStore& store,
+                        const LoadWeightsOptions& options) {
   const Mesh mesh = mesh_of(model.weights());
   std::vector<std::string> skipped;
   std::vector<KerasMatch> matches = match_weights(model, store, options, skipped);
   const std::vector<KerasMatch> slots = match_optimizer(model, store);
   matches.insert(matches.end(), slots.begin(), slots.end());
-  take_values(mesh, store.path(), matches);
+  restore_values(mesh, store.path(), matches);
   warn_of_skipped(mesh, store.path(), skipped);
 }
 

@@ -10,29 +10,30 @@
 
 namespace tessera::detail {
 
-/// Reads a model's weights from Keras' file, of today or earlier, which has the model's layers in
-/// their order or, by_name, others too, and the variables of its optimizer; each process its own
-/// part. What skip_mismatch leaves out is named in a warning. Collective. Throws FileError naming
-/// the layer; then nothing is changed.
-void take_weights(const Layer& model, const KerasStore& store, const LoadWeightsOptions& options);
+/// Reads a model's weights and its optimizer's variables from Keras' file, of the current or an
+/// earlier format; each process reads only its own blocks. The file has the model's layers in their
+/// order or, with by_name, in any order and with others. Layers left out by skip_mismatch are named
+/// in a warning. Collective. Throws FileError naming the layer; then nothing is changed.
+void load_keras_weights(const Layer& model, const KerasStore& store,
+                        const LoadWeightsOptions& options);
 
-/// What to do where a file's weights are not the model's.
+/// The advice in errors if a file's weights do not fit the model.
 inline constexpr const char* other_keras_model =
     "load a file of the same model, or pass skip_mismatch or by_name";
 
-/// Tells, once, which layers of a file's weights were passed over; nothing if none were.
+/// Warns once of the layers whose weights were skipped, if any.
 void warn_of_skipped(const Mesh& mesh, const std::string& path,
                      const std::vector<std::string>& skipped);
 
-/// Where a layer's weights are looked for.
+/// The group in which a layer's weights are looked for.
 struct KerasPlace {
-  std::string file;   ///< its path, for errors
+  std::string file;   ///< path of the file, for errors
   std::string group;  ///< "/layers/dense"
   std::string layer;  ///< the layer's name
 };
 
-/// Adds the matches of one layer's weights, or its name to `skipped` if they do not fit and that is
-/// to be passed over. Throws FileError naming the layer and, if it is given, the nearest group.
+/// Adds the matches of one layer's weights, or adds its name to `skipped` if they do not fit and
+/// `skip_mismatch` is set. Throws FileError naming the layer and, if not empty, the nearest group.
 void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
                  const std::vector<KerasData>& data, bool skip_mismatch,
                  std::vector<KerasMatch>& matches, std::vector<std::string>& skipped,

@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-/// An attribute that is a text; empty if there is none.
+/// Returns a text attribute; empty if there is none.
 std::string text_of(const Hdf5Group& group, const char* name) {
   const bool there = group.attributes.contains(name) && group.attributes[name].is_string();
   return there ? group.attributes[name].get<std::string>() : "";
@@ -21,8 +21,8 @@ bool has_list(const Hdf5Group& group, const std::string& name) {
   return group.attributes.contains(name) || group.attributes.contains(name + "0");
 }
 
-/// The texts of an attribute, which is cut into "name0", "name1" and so on where it is long. An
-/// empty list has another type.
+/// Returns the texts of a list attribute, which is split into "name0", "name1" and so on if it is
+/// long. An empty list has another type.
 std::vector<std::string> texts_of(const Hdf5Group& group, const std::string& name) {
   std::vector<std::string> texts;
   const auto append = [&](const Json& list) {
@@ -37,14 +37,14 @@ std::vector<std::string> texts_of(const Hdf5Group& group, const std::string& nam
   return texts;
 }
 
-/// A layer's weights as these files order them: those that train, then the others.
+/// Returns a layer's weights in these files' order: trainable ones first.
 std::vector<Variable> legacy_order(std::vector<Variable> list) {
   std::stable_partition(list.begin(), list.end(),
                         [](const Variable& weight) { return weight.trainable(); });
   return list;
 }
 
-/// A layer of the file that has weights.
+/// A layer with weights in the file.
 struct LegacyLayer {
   std::string name;
   std::vector<KerasData> data;
@@ -72,15 +72,15 @@ std::optional<std::string> legacy_weights(const Hdf5File& file) {
 std::vector<KerasData> listed_data(const Hdf5File& file, const std::string& group) {
   const Hdf5Group* found = file.find_group(group);
   if (!found) {
-    throw FileError(file.path(), "a group for each layer that it lists", "no " + in_quotes(group),
-                    "save the model anew");
+    throw FileError(file.path(), "a group for each listed layer", "no " + in_quotes(group),
+                    "save the model again");
   }
   std::vector<KerasData> list;
   for (const std::string& name : texts_of(*found, "weight_names")) {
     const Hdf5Dataset* dataset = file.find(str(group, "/", name));
     if (!dataset) {
-      throw FileError(file.path(), "the data of each weight that it lists",
-                      "none of " + in_quotes(str(group, "/", name)), "save the model anew");
+      throw FileError(file.path(), "the data of each listed weight",
+                      "no " + in_quotes(str(group, "/", name)), "save the model again");
     }
     list.push_back({&file, dataset});
   }
@@ -91,8 +91,9 @@ Json legacy_model_config(const Hdf5File& file) {
   const Hdf5Group* root = file.find_group("");
   const std::string text = root ? text_of(*root, "model_config") : "";
   if (text.empty()) {
-    throw FileError(file.path(), "a whole model, with its model_config", "none",
-                    "make the model and load the file by load_weights(), or save it by save()");
+    throw FileError(
+        file.path(), "a complete model, with its model_config", "none",
+        "build the model and load the file with load_weights(), or save it with save()");
   }
   Json config = parse_json(text, file.path() + ", model_config");
   if (config.is_object()) config["keras_version"] = text_of(*root, "keras_version");
@@ -103,7 +104,7 @@ Json legacy_compile_config(const Hdf5File& file, const std::string& where) {
   const Hdf5Group* root = file.find_group("");
   const std::string text = root ? text_of(*root, "training_config") : "";
   if (text.empty()) return nullptr;
-  return todays_compile_config(parse_json(text, where), JsonPath(where));
+  return to_keras_3_compile_config(parse_json(text, where), JsonPath(where));
 }
 
 std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File& file,
@@ -126,8 +127,9 @@ std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File&
     const auto& [name, weights] = layers[i];
     auto found = saved.begin() + int64_t(i);
     if (options.by_name) {
-      found = std::find_if(saved.begin(), saved.end(),
-                           [&, &wanted = name](const LegacyLayer& l) { return l.name == wanted; });
+      found = std::find_if(saved.begin(), saved.end(), [&, &expected = name](const LegacyLayer& l) {
+        return l.name == expected;
+      });
       if (found == saved.end()) continue;
     }
     add_matches({file.path(), str(root, "/", found->name), name}, weights, found->data,

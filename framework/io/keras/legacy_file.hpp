@@ -11,24 +11,24 @@
 
 namespace tessera::detail {
 
-/// The group of an HDF5 file that has a group for each layer by its name, as Keras 2 writes it and
-/// Keras 3 into ".h5"; nothing in files of another form.
+/// Returns the group of an HDF5 file that contains a group for each layer by name, as Keras 2
+/// writes it and Keras 3 into ".h5"; nothing for other files.
 std::optional<std::string> legacy_weights(const Hdf5File& file);
 
-/// The data that a group of such a file lists in its "weight_names", in their order. Throws
-/// FileError for one that is not there.
+/// Returns the data that a group of such a file lists in "weight_names", in their order. Throws
+/// FileError for missing data.
 std::vector<KerasData> listed_data(const Hdf5File& file, const std::string& group);
 
-/// A whole model's configuration in such a file, with the "keras_version" that wrote it. Throws
-/// FileError if it has weights alone.
+/// Returns the configuration of a complete model in such a file, with the "keras_version" that
+/// wrote it. Throws FileError if the file has weights only.
 Json legacy_model_config(const Hdf5File& file);
 
-/// How the model was compiled, as Keras writes it today; null if the file does not say. Throws
-/// ConfigError naming the place in `where`.
+/// Returns the model's "compile_config" in Keras' current format; null if the file has none. Throws
+/// ConfigError naming the position in `where`.
 Json legacy_compile_config(const Hdf5File& file, const std::string& where);
 
-/// The data that a model's weights take of such a file: layer by layer in their order or, by_name,
-/// of the layers with the same names. What skip_mismatch leaves out is named in `skipped`. Throws
+/// Matches a model's weights with such a file's data: layer by layer in their order or, with
+/// by_name, by the layers' names. Adds layers left out by skip_mismatch to `skipped`. Throws
 /// FileError naming the layer.
 std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File& file,
                                              const LoadWeightsOptions& options,

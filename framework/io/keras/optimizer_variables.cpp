@@ -18,15 +18,16 @@
 namespace tessera::detail {
 namespace {
 
-/// Up to here float64 has all whole numbers.
-constexpr double most_whole = 9007199254740992;
+/// Limit up to which float64 represents every integer.
+constexpr double max_exact_integer = 9007199254740992;
 
 OptimizerHandle optimizer_in(const Layer& layer) {
   const auto* model = dynamic_cast<const Model*>(&layer);
   return model && model->compiled() ? model->optimizer() : OptimizerHandle();
 }
 
-/// Whether there was a step: before the first one Keras has no variables but numbers.
+/// Returns whether the optimizer has done a step: before the first one Keras has no variables but
+/// numbers.
 bool has_begun(const Optimizer& optimizer) {
   const std::vector<OptimizerHandle> inner = optimizer.inner();
   return optimizer.steps() > 0 ||
@@ -34,7 +35,7 @@ bool has_begun(const Optimizer& optimizer) {
                      [](const OptimizerHandle& each) { return has_begun(*each); });
 }
 
-/// A number that Keras keeps, and that nothing here hangs on.
+/// Returns a number that Keras stores but that is unused here.
 KerasValue fixed_number(const std::string& what, at::ScalarType dtype, double number) {
   return {
       .what = what, .dtype = dtype, .number = [=] { return number; }, .set_number = [](double) {}};
@@ -45,10 +46,11 @@ KerasValue steps_number(const OptimizerHandle& optimizer) {
           .dtype = at::kInt,
           .number = [=] { return static_cast<double>(optimizer->steps()); },
           .set_number = [=](double steps) { optimizer->set_steps(static_cast<int64_t>(steps)); },
-          .most = most_whole};
+          .most = max_exact_integer};
 }
 
-/// A rate that is the same in float32 stays as it was given.
+/// Returns the learning rate. A stored rate that is equal in float32 keeps the float64 value set by
+/// the program.
 KerasValue rate_number(const OptimizerHandle& optimizer) {
   const auto set = [=](double rate) {
     const double now = optimizer->learning_rate();
@@ -59,7 +61,7 @@ KerasValue rate_number(const OptimizerHandle& optimizer) {
           .set_number = set};
 }
 
-/// A number of what Optimizer::state() gives.
+/// Returns a number of Optimizer::state().
 KerasValue state_number(const OptimizerHandle& optimizer, const std::string& key) {
   return {.what = str(optimizer->name(), "/", key),
           .number = [=] { return optimizer->state().at(key).get<double>(); },
@@ -72,7 +74,7 @@ KerasValue state_number(const OptimizerHandle& optimizer, const std::string& key
               }};
 }
 
-/// Nadam's product of the momenta of all updates so far.
+/// Returns Nadam's product of the momenta of all updates so far.
 double momenta_product(const Optimizer& nadam) {
   const auto beta_1 = nadam.config().at("beta_1").get<double>();
   double product = 1;
@@ -82,7 +84,7 @@ double momenta_product(const Optimizer& nadam) {
   return product;
 }
 
-/// In which of its passes over the variables Keras makes what is kept of each under a name.
+/// Returns in which of its passes over the variables Keras creates a slot.
 int64_t pass_of(const std::string& class_name, const std::string& name) {
   if (name == "average") return 0;
   if (name == "gradient_accumulator") return 1;
@@ -92,7 +94,8 @@ int64_t pass_of(const std::string& class_name, const std::string& name) {
   return 2;
 }
 
-/// What an ordinary optimizer keeps of those variables that it was built for.
+/// Adds the slots that an optimizer without inner optimizers keeps of the variables that it was
+/// built for.
 void add_kept(const OptimizerHandle& optimizer, const std::vector<Variable>& variables,
               std::vector<KerasValue>& values) {
   const std::string& kind = optimizer->class_name();
@@ -106,7 +109,7 @@ void add_kept(const OptimizerHandle& optimizer, const std::vector<Variable>& var
     const auto found = kept_of.find(str(optimizer->name(), "/", variable.path()));
     if (found == kept_of.end()) continue;
     if (!first) first = &variable;
-    // Adafactor has two numbers in the place of means that a vector has none of.
+    // For a vector, Adafactor has two numbers in place of the row and column means.
     if (kind == "Adafactor" && variable.shape().size() < 2) {
       std::vector<KerasValue>& pass = passes[pass_of(kind, "r")];
       pass.insert(pass.end(), 2, fixed_number(variable.path(), at::kInt, 0));
@@ -124,14 +127,14 @@ void add_kept(const OptimizerHandle& optimizer, const std::vector<Variable>& var
   }
 }
 
-/// Everything that Keras keeps of an optimizer and of those inside it, in its order; or, without
-/// slots, what it keeps before the first step.
+/// Adds everything that Keras stores of an optimizer and its inner optimizers, in Keras' order;
+/// without slots, what it stores before the first step.
 void add_values(const OptimizerHandle& optimizer, const std::vector<Variable>& variables,
                 bool with_slots, std::vector<KerasValue>& values) {
   const std::vector<OptimizerHandle> inner = optimizer->inner();
   values.push_back(steps_number(optimizer));
   if (!inner.empty()) {
-    // Of a rate of its own, which it has in Keras, it makes nothing.
+    // In Keras it has a learning rate, which it does not use.
     values.push_back(fixed_number(optimizer->name() + "/learning_rate", at::kFloat, 0));
   } else if (!optimizer->has_schedule()) {
     values.push_back(rate_number(optimizer));
@@ -139,7 +142,7 @@ void add_values(const OptimizerHandle& optimizer, const std::vector<Variable>& v
   if (with_slots && optimizer->class_name() == "LossScaleOptimizer") {
     values.push_back(state_number(optimizer, "step_counter"));
     values.back().dtype = at::kInt;
-    values.back().most = most_whole;
+    values.back().most = max_exact_integer;
     values.push_back(state_number(optimizer, "dynamic_scale"));
     values.back().least = std::numeric_limits<float>::denorm_min();
   }
@@ -147,7 +150,8 @@ void add_values(const OptimizerHandle& optimizer, const std::vector<Variable>& v
   for (const OptimizerHandle& each : inner) add_values(each, variables, with_slots, values);
 }
 
-/// The groups of an optimizer and, below it, of those inside, whose variables it has too.
+/// Adds the group of an optimizer and those of its inner optimizers, whose variables it contains
+/// too.
 void add_groups(const std::string& path, const OptimizerHandle& optimizer,
                 const std::vector<Variable>& variables, bool with_slots,
                 std::vector<OptimizerGroup>& groups) {
@@ -182,7 +186,7 @@ std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& st
   const auto leave = [&](const std::string& why) {
     warn_once(mesh_of(trainable),
               str(store.path(), ": the variables of the optimizer ", in_quotes(optimizer->name()),
-                  " are left ", begun ? "as they are: " : "new: ", why));
+                  " keep their ", begun ? "values: " : "initial values: ", why));
     return std::vector<KerasMatch>();
   };
   if (data.size() != values.size()) {
@@ -191,7 +195,7 @@ std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& st
   std::vector<KerasMatch> matches;
   for (size_t i = 0; i < data.size(); ++i) {
     matches.push_back({values[i], data[i]});
-    const std::string received = misfit(matches.back());
+    const std::string received = describe_mismatch(matches.back());
     if (received.empty()) continue;
     return leave(str(in_quotes(values[i].what), " has shape ", to_string(values[i].shape()),
                      ", the file ", received));

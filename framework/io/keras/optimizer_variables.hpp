@@ -8,19 +8,19 @@
 
 namespace tessera::detail {
 
-/// The variables of an optimizer as Keras orders them, under "path/vars".
+/// The variables of an optimizer in Keras' order, under "path/vars".
 struct OptimizerGroup {
   std::string path;  ///< "/optimizer"
-  std::string name;  ///< the optimizer's own
+  std::string name;  ///< name of the optimizer
   std::vector<KerasValue> values;
 };
 
-/// The data that a compiled model's optimizer, which is built for the trainable weights, takes of
-/// Keras' file; none if the file has none, or a warning if it is of another optimizer.
+/// Builds a compiled model's optimizer for the trainable weights and matches its variables with
+/// Keras' file. Empty if the file has none, or, with a warning, if they are another optimizer's.
 std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& store);
 
-/// The groups of a compiled model's optimizer, as in Keras without slots before its first step;
-/// none without one.
+/// Returns the groups of a compiled model's optimizer; as in Keras, without slots before the first
+/// step. Empty without an optimizer.
 std::vector<OptimizerGroup> optimizer_groups(const Layer& model);
 
 }  // namespace tessera::detail

@@ -24,25 +24,25 @@ namespace fs = std::filesystem;
 constexpr const char* map_ending = ".weights.json";
 constexpr const char* shard_ending = ".weights.h5";
 
-/// "/layers/dense/vars" of "/layers/dense/vars/0".
+/// Returns "/layers/dense/vars" for "/layers/dense/vars/0".
 std::string group_of_dataset(const std::string& path) { return path.substr(0, path.rfind('/')); }
 
-/// The datasets of an output in runs of at most so many bytes, each with all groups that it needs;
-/// the first has those without datasets too.
-std::vector<KerasOutput> cut_output(const KerasOutput& output, const std::string& path,
-                                    double most_bytes) {
+/// Splits an output into runs of datasets of at most `max_bytes` bytes each, with the groups that
+/// they need; the first also gets the groups without datasets.
+std::vector<KerasOutput> split_output(const KerasOutput& output, const std::string& path,
+                                      double max_bytes) {
   std::vector<KerasOutput> shards(1);
   double bytes = 0;
   for (size_t i = 0; i < output.datasets.size(); ++i) {
     const Hdf5Dataset& dataset = output.datasets[i];
     const auto own = static_cast<double>(bytes_of(dataset, path));
-    if (own > most_bytes) {
-      throw FileError(
-          path, str("files have room for each tensor: ", own, " bytes of ", output.values[i].what),
-          str(most_bytes), "raise max_shard_size");
+    if (own > max_bytes) {
+      throw FileError(path,
+                      str("each tensor fits one file: ", own, " bytes of ", output.values[i].what),
+                      str(max_bytes), "raise max_shard_size");
     }
     bytes += own;
-    if (bytes > most_bytes) {
+    if (bytes > max_bytes) {
       shards.emplace_back();
       bytes = own;
     }
@@ -69,12 +69,12 @@ std::string shard_name(const std::string& base, size_t number) {
   return base + digits + shard_ending;
 }
 
-/// Files that the map of weights names that lies there, if one does.
+/// Returns the files that an existing weight map at `path` names.
 std::vector<std::string> former_files(const std::string& path) {
   try {
     return exists(path) ? files_in_weight_map(path) : std::vector<std::string>();
   } catch (const Error&) {
-    return {};  // Whatever it is, it names no files of ours.
+    return {};  // Not a weight map, so it names no files to remove.
   }
 }
 
@@ -134,14 +134,14 @@ void write_one_file(const Mesh& mesh, KerasOutput output, const std::string& pat
 }
 
 void write_shards(const Mesh& mesh, const KerasOutput& output, const std::string& path,
-                  double most_bytes) {
+                  double max_bytes) {
   const std::string base = path.substr(0, path.size() - std::string(map_ending).size());
   std::vector<KerasOutput> shards;
   std::vector<std::string> former;
   const std::string first = broadcast_text(mesh, path, [&] {
-    shards = cut_output(output, path, most_bytes);
+    shards = split_output(output, path, max_bytes);
     former = former_files(path);
-    // What the former map names stays until the new one is there.
+    // Avoids the names in the previous map, whose files stay until the new map is in place.
     const auto taken = [&](size_t begin) {
       for (size_t i = 0; i < shards.size(); ++i) {
         const std::string name = fs::path(shard_name(base, begin + i)).filename();

@@ -14,9 +14,9 @@ const WeightPlacement* weight_placement_of(const Mesh& mesh) {
   return mesh.state_->weight_placement.get();
 }
 
-Placement resting(const Placement& wanted) {
-  const WeightPlacement* elsewhere = weight_placement_of(wanted.layout.mesh());
-  return elsewhere ? elsewhere->rest(wanted) : wanted;
+Placement resting(const Placement& requested) {
+  const WeightPlacement* elsewhere = weight_placement_of(requested.layout.mesh());
+  return elsewhere ? elsewhere->rest(requested) : requested;
 }
 
 }  // namespace tessera::detail

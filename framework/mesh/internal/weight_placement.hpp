@@ -7,24 +7,25 @@
 
 namespace tessera::detail {
 
-/// Says where weights rest that are placed on a mesh: the seam at which a strategy keeps them on
-/// other devices than those which compute.
+/// Decides where the weights of a mesh are stored. A strategy implements it to keep them on other
+/// devices than those that compute.
 class WeightPlacement {
  public:
   virtual ~WeightPlacement() = default;
-  /// Where a weight rests whose layouts put it on the mesh.
-  virtual Placement rest(const Placement& wanted) const = 0;
+  /// Returns the layouts in which a weight with these layouts on the mesh is stored.
+  virtual Placement rest(const Placement& requested) const = 0;
   /// "weights rest on mesh storage=1", for LayoutMap::describe().
   virtual std::string describe() const = 0;
 };
 
-/// The mesh, with weights that rest where `placement` says: another mesh than the one without.
+/// Returns the mesh with its weights stored as `placement` decides. It is not equal to `mesh`.
 Mesh with_weight_placement(const Mesh& mesh, std::shared_ptr<const WeightPlacement> placement);
 
-/// What says where weights placed on a mesh rest; null: on the mesh itself.
+/// Returns the placement of the mesh's weights; null if they are stored on the mesh itself.
 const WeightPlacement* weight_placement_of(const Mesh& mesh);
 
-/// Where a weight rests: what the WeightPlacement of its mesh says, else where it is wanted.
-Placement resting(const Placement& wanted);
+/// Returns the layouts in which a weight is stored: those of its mesh's WeightPlacement, or the
+/// requested ones if the mesh has none.
+Placement resting(const Placement& requested);
 
 }  // namespace tessera::detail

@@ -17,10 +17,10 @@ double bytes_of(const DTensor& value) {
   return bytes;
 }
 
-/// Ends the call.
+/// Thrown to end the call.
 struct Enough {};
 
-/// Hears what a call makes, and counts what of it is held at one time.
+/// Counts the bytes of the values of a call that are alive at the same time.
 class LiveValues final : public OpListener {
  public:
   explicit LiveValues(double enough) : enough_(enough) {}
@@ -36,7 +36,7 @@ class LiveValues final : public OpListener {
   const ActivationPeak& peak() const { return peak_; }
 
  private:
-  /// Forgets what nobody else holds any more.
+  /// Drops values that nobody else holds any more.
   void drop() {
     std::erase_if(live_, [this](const DTensor& value) {
       const bool dead = value.owns_memory();
@@ -64,16 +64,16 @@ class LiveValues final : public OpListener {
 
 ActivationPeak activation_peak(Model& model, const Shape& input, at::ScalarType dtype,
                                const Layout& layout, double enough) {
-  const NoRecording untaped;
+  const NoRecording no_recording;
   LiveValues live(enough);
   try {
     const AbstractScope plans_only(layout.mesh());
-    const TracerScope hears(&live);
+    const TracerScope tracer_scope(&live);
     const DTensor x(intern(input, dtype, layout), {});
     model.outputs({x}, CallContext());
   } catch (const Enough&) {
   } catch (const StateError&) {
-    // A layer reads numbers, which this call does not have.
+    // A layer reads numbers, which abstract values do not have.
   }
   model.clear_losses();
   return live.peak();

@@ -6,18 +6,18 @@
 
 namespace tessera::detail {
 
-/// The most bytes that the values of a call of a model hold at one time, without its weights, and
-/// the layer and the shape of the value that makes them so many.
+/// The peak bytes of the values of a model's call, weights excluded, and the layer and shape of the
+/// value that reaches the peak.
 struct ActivationPeak {
   double bytes = 0;
   std::string layer = "";
   Shape shape = {};
 };
 
-/// Found by a call without numbers: for an input of this shape and dtype, in a layout of the mesh
-/// it is called on, taking each device's values as this machine's and views for values of their
-/// own. Looks no further once there are more than `enough` bytes. What a layer that reads numbers
-/// makes after that is left out, and so are buffers that an operation uses inside.
+/// Finds the peak by an abstract call, without data, on an input of this shape, dtype and layout.
+/// Counts the values of all devices of the mesh as on this machine, and views as values of their
+/// own. Stops once there are more than `enough` bytes. Ignores values made after a layer reads
+/// numbers, and temporary buffers inside operations.
 ActivationPeak activation_peak(Model& model, const Shape& input, at::ScalarType dtype,
                                const Layout& layout, double enough);
 

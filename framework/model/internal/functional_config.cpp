@@ -11,13 +11,13 @@
 namespace tessera::detail {
 namespace {
 
-/// Keys of a Functional model's inputs; empty for another layer.
+/// Returns the keys of a Functional model's inputs; empty for other layers.
 std::vector<std::string> keys_of_inputs(const Layer& layer) {
   const auto* const model = dynamic_cast<const FunctionalModel*>(&layer);
   return model ? model->inputs().keys : std::vector<std::string>();
 }
 
-/// From the layer to its calls.
+/// Moves call options from the layer's config to its calls.
 void move_call_options(Json& json) {
   for (const char* option : call_options) {
     if (!json["config"].erase(option)) continue;

@@ -30,7 +30,7 @@ StyledText layouts_text(const Layer& layer) {
       add(weight.path().substr(weight.path().rfind('/') + 1) + " " + weight.layout().describe());
     }
   }
-  // Of a composite layer also the values of the layers inside, by their paths within it.
+  // A composite layer also shows the values of its sublayers, by their paths within it.
   const std::function<void(const Layer&, const std::string&)> values =
       [&](const Layer& one, const std::string& inside) {
         for (const std::string& placed : one.placed_values()) add(inside + placed);
@@ -141,7 +141,7 @@ void SummaryRows::add(const Layer& layer, int level,
   rows.push_back(std::move(row));
   if (!options_.expand_nested || !layer.is_model()) return;
   for (const auto& inner : layer.sublayers()) {
-    // Operations are shown in a graph of their own alone.
+    // Operations are shown only for the model itself, not for nested models.
     if (!inner->is_operation()) add(*inner, level + 1, rows);
   }
 }

@@ -9,12 +9,12 @@
 
 namespace tessera::detail {
 
-/// "(None, 10)".
+/// Formats a shape like "(None, 10)".
 StyledText keras_shape(const Shape& shape);
-/// "101,770".
+/// Formats a number like "101,770".
 std::string with_commas(int64_t count);
 
-/// Whether a model's calls follow each other one by one, each layer called once.
+/// Whether a model is a plain chain of calls, each layer called once.
 bool is_chain(const FunctionalModel& model);
 
 /// Makes the rows of a summary.
@@ -22,7 +22,7 @@ class SummaryRows {
  public:
   /// `graph` is the model whose connections are shown; null to show none.
   SummaryRows(const Model& model, const SummaryOptions& options, const FunctionalModel* graph);
-  /// Appends the row of a layer, and those of its layers if nested ones are to be shown.
+  /// Appends the row of a layer and, with expand_nested, the rows of its layers.
   void add(const Layer& layer, int level, std::vector<std::vector<StyledText>>& rows) const;
 
  private:

@@ -6,9 +6,9 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 
-/// Keras' activation functions with their arguments (keras.activations), for a layer as in
-/// `Dense(8, {.activation = [](const DTensor& x) { return activations::elu(x, 0.5); }})`. Shape,
-/// dtype and layout stay, except of glu. All throw ConfigError unless x is floating.
+/// Keras' activation functions with their arguments (keras.activations), for use as in
+/// `Dense(8, {.activation = [](const DTensor& x) { return activations::elu(x, 0.5); }})`. All but
+/// glu preserve shape, dtype and layout. All throw ConfigError unless x is floating.
 namespace tessera::activations {
 
 using ops::hard_shrink;
@@ -38,23 +38,23 @@ using ops::threshold;
 DTensor celu(const DTensor& x, double alpha = 1);
 /// x for x > 0, else alpha (exp(x) - 1).
 DTensor elu(const DTensor& x, double alpha = 1);
-/// exp(x).
+/// Returns exp(x).
 DTensor exponential(const DTensor& x);
 /// x Φ(x) (Hendrycks and Gimpel, 2016), or its approximation with tanh.
 DTensor gelu(const DTensor& x, bool approximate = false);
-/// The first half of an axis times the sigmoid of the second; that axis becomes half as long. A
-/// sharded axis is fetched into new shards. Throws ShapeError for an odd extent.
+/// The first half of an axis times the sigmoid of the second; halves the axis' extent. A sharded
+/// axis is resharded by communication. Throws ShapeError for an odd extent.
 DTensor glu(const DTensor& x, int64_t axis = -1);
-/// hard_silu.
+/// Alias of hard_silu.
 DTensor hard_swish(const DTensor& x);
 /// min(max(x, -1), 1).
 DTensor hard_tanh(const DTensor& x);
-/// x.
+/// Returns x.
 DTensor linear(const DTensor& x);
-/// x from `threshold` on, at most `max_value`; below, negative_slope (x - threshold).
+/// min(x, max_value) for x >= threshold, else negative_slope (x - threshold).
 DTensor relu(const DTensor& x, double negative_slope = 0,
              std::optional<double> max_value = std::nullopt, double threshold = 0);
-/// silu.
+/// Alias of silu.
 DTensor swish(const DTensor& x);
 
 }  // namespace tessera::activations

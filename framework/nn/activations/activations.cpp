@@ -54,7 +54,8 @@ constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> ac
 DTensor ActivationHandle::operator()(const DTensor& x) const {
   if (layer_) return (*layer_)(x);
   if (!function_) return x;
-  if (OpListener* const hears = tracer(); hears && own_) hears->user_code("an activation function");
+  if (OpListener* const listener = tracer(); listener && own_)
+    listener->user_code("an activation function");
   return function_(x);
 }
 
@@ -73,10 +74,10 @@ ActivationHandle::ActivationHandle(const std::string& name) : name_(name) {
     return;
   }
   if (name == "threshold") {
-    throw ConfigError("activation", "an activation by its name alone needs no arguments",
+    throw ConfigError("activation", "an activation given by name must have default arguments",
                       in_quotes(name), "give a function that calls activations::threshold");
   }
-  throw ConfigError("activation", "an activation is known by its Keras name", in_quotes(name),
+  throw ConfigError("activation", "the name must be that of a Keras activation", in_quotes(name),
                     suggestion(name, activation_names()));
 }
 

@@ -15,7 +15,7 @@ class Layer;
 
 namespace detail {
 
-/// A handle to a layer.
+/// A type that holds a layer, such as LayerHandle.
 template <class F>
 concept HoldsLayer = requires(const F& handle) {
   { handle.layer() } -> std::convertible_to<std::shared_ptr<Layer>>;
@@ -23,45 +23,46 @@ concept HoldsLayer = requires(const F& handle) {
 
 }  // namespace detail
 
-/// An activation function: by Keras' name, any function of one tensor, or a layer.
+/// An activation: a Keras name, a function of one tensor, or a layer.
 class ActivationHandle {
  public:
   using Function = std::function<DTensor(const DTensor&)>;
-  /// linear: the input itself.
+  /// Linear: returns its input.
   ActivationHandle() = default;
   ActivationHandle(const char* name)
       : ActivationHandle(std::string(name)) {}  // NOLINT: reads as data
-  /// The activation of this name with Keras' default arguments. Throws ConfigError naming the
-  /// nearest one, and for "threshold", which has no defaults.
+  /// Looks up the activation with this Keras name, with default arguments. Throws ConfigError
+  /// naming the nearest one, and for "threshold", whose arguments have no defaults.
   ActivationHandle(const std::string& name);  // NOLINT
-  /// A function of the user's own; its name is "custom".
+  /// Wraps a user-defined function; its name is "custom".
   template <class F>
   requires(std::is_invocable_r_v<DTensor, F, const DTensor&> && !detail::HoldsLayer<F>)
       ActivationHandle(F function)
       : name_("custom"), own_(true), function_(std::move(function)) {}  // NOLINT
-  /// The same, chosen by its arguments among functions of one name: `ops::relu`.
+  /// Wraps a function pointer; selects the right overload of an overloaded name such as ops::relu.
   ActivationHandle(DTensor (*function)(const DTensor&))
       : name_("custom"), own_(true), function_(function) {}  // NOLINT
-  /// A layer, such as PReLU(), which becomes a part of the layer that it is the activation of.
+  /// Wraps a layer, such as PReLU(), which becomes a sublayer of the layer that it is passed to.
   template <detail::HoldsLayer F>
   ActivationHandle(const F& handle) : name_("layer"), layer_(handle.layer()) {}  // NOLINT
   DTensor operator()(const DTensor& x) const;
   const std::string& name() const { return name_; }
-  /// The layer that it is; null for a function.
+  /// The layer; null for a function.
   const std::shared_ptr<Layer>& layer() const { return layer_; }
-  /// Shape of the output for an input's, whose -1 are not known yet; "glu" halves the last axis.
+  /// Returns the output shape for an input shape, in which -1 is unknown; "glu" halves the last
+  /// axis.
   Shape output_shape(const Shape& input) const;
 
  private:
   std::string name_ = "linear";
-  bool own_ = false;  ///< a function of the user's
+  bool own_ = false;  ///< whether the function is user-defined
   Function function_ = nullptr;
   std::shared_ptr<Layer> layer_;
 };
 
 namespace detail {
 
-/// Names that ActivationHandle takes, sorted.
+/// Returns the names that ActivationHandle takes, sorted.
 std::vector<std::string> activation_names();
 
 }  // namespace detail

@@ -46,7 +46,7 @@ Json activation_json(const ActivationHandle& activation) {
 void take_nulls(JsonObject& config, const std::vector<std::string>& keys) {
   for (const std::string& key : keys) {
     if (const auto value = config.take_optional<Json>(key)) {
-      json_fail(*value, config.path().key(key), "null: this option does not exist here");
+      json_fail(*value, config.path().key(key), "null: this option is not supported");
     }
   }
 }
@@ -54,7 +54,7 @@ void take_nulls(JsonObject& config, const std::vector<std::string>& keys) {
 int64_t take_extent(JsonObject& config, const std::string& key) {
   const auto value = config.take<int64_t>(key);
   if (value >= 1 && value <= std::numeric_limits<int32_t>::max()) return value;
-  json_fail(value, config.path().key(key), "a whole number from 1 to 2147483647");
+  json_fail(value, config.path().key(key), "an integer from 1 to 2147483647");
 }
 
 std::vector<int64_t> take_axes(JsonObject& config, const std::string& key) {

@@ -15,23 +15,23 @@
 
 namespace tessera::detail {
 
-/// An object as Keras writes it, {"class_name", "config"}; null for none.
+/// Serializes an object as Keras does, {"class_name", "config"}; an empty handle becomes null.
 template <class Ref>
 Json serialized(const Ref& object) {
   if (!object) return nullptr;
   return {{"class_name", object->class_name()}, {"config", object->config()}};
 }
 
-/// An activation as Keras writes it: a function's name, or a layer as layer_json() has it.
+/// Serializes an activation as Keras does: a function's name, or a layer by layer_json().
 Json activation_json(const ActivationHandle& activation);
 
-/// Class name and "config" of an object as Keras writes it; what else Keras puts there ("module",
-/// "registered_name", "build_config", "compile_config", a model's "name" and "inbound_nodes") is
-/// skipped. Throws ConfigError naming the place.
+/// Reads class name and "config" of an object that Keras serialized. Skips Keras' other keys
+/// ("module", "registered_name", "build_config", "compile_config", a model's "name" and
+/// "inbound_nodes"). Throws ConfigError naming the JSON path.
 std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonPath& path);
 
-/// Runs the factory of an object's class on its "config"; errors name the place. `kind` is what to
-/// call it in the error for a name that is not in the table.
+/// Creates an object by running the factory `name` on its "config"; errors name the JSON path.
+/// `kind` is the noun for the object in errors: "loss".
 template <class Made>
 Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
                const std::string& name, JsonObject config, const JsonPath& path) {
@@ -49,25 +49,25 @@ Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
   }
 }
 
-/// Takes keys that must be absent or null: arguments of Keras that there are none of here. Throws
-/// ConfigError naming one that is not.
+/// Takes Keras options that are not supported and so must be absent or null. Throws ConfigError
+/// naming one that is not.
 void take_nulls(JsonObject& config, const std::vector<std::string>& keys);
-/// A length: from 1 to 2^31 - 1, so that a product of two cannot overflow.
+/// Takes an extent: 1 to 2^31 - 1, so that a product of two cannot overflow.
 int64_t take_extent(JsonObject& config, const std::string& key);
-/// A list of whole numbers, or a single one for a list of one.
+/// Takes a list of integers; a single integer is a list of one.
 std::vector<int64_t> take_axes(JsonObject& config, const std::string& key);
-/// The list as Keras writes it: a list of one as a single number.
+/// Serializes the list as Keras does: a list of one as a single integer.
 Json axes_json(const std::vector<int64_t>& axes);
 
-/// An object from a Keras name or {"class_name", "config"}, all but an initializer also from null;
-/// for JsonObject::take and json_as. Throw ConfigError naming the place.
+/// Reads an object from a Keras name or {"class_name", "config"}; all but initializers also from
+/// null. For JsonObject::take and json_as. Throws ConfigError naming the JSON path.
 void json_get(const Json& json, const JsonPath& path, InitializerHandle& out);
 void json_get(const Json& json, const JsonPath& path, RegularizerHandle& out);
 void json_get(const Json& json, const JsonPath& path, ConstraintHandle& out);
 void json_get(const Json& json, const JsonPath& path, ActivationHandle& out);
 
-/// What the factory of this name makes with Keras' defaults; the class name finds it too. Throws
-/// ConfigError naming the nearest one.
+/// Creates the object with this Keras name or class name, with Keras' defaults. Throws ConfigError
+/// naming the nearest one.
 template <class Made>
 Made make_default(const std::string& kind, const ConfigFactories<Made>& factories,
                   const std::string& name) {

@@ -11,17 +11,17 @@
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
 
-/// Options as Keras' configurations, and back. A struct of options takes part by a function
-/// fields(options, visit) beside it, which calls visit(key, member) for each of them.
+/// Converts option structs to Keras configurations and back. An option struct provides a function
+/// fields(options, visit), which calls visit(key, member) for each member.
 namespace tessera::detail {
 
-/// An enumeration with names_of(E): Keras' texts, in the order of the enumerators.
+/// An enum with a function names_of(E) that returns Keras' names in the order of the enumerators.
 template <class E>
 concept NamedEnum = std::is_enum_v<E> && requires(E value) {
   names_of(value)[0];
 };
 
-/// The option as Keras writes it: an activation as activation_json() has it, another object as
+/// Serializes an option as Keras does: an activation by activation_json(), another object as
 /// {"class_name", "config"}, an empty list as None.
 template <class T>
 Json option_json(const T& value) {
@@ -46,7 +46,7 @@ Json option_json(const std::vector<T>& values) {
   return values.empty() ? Json(nullptr) : Json(values);
 }
 
-/// One of Keras' texts in large or small letters; None is the text "none".
+/// Reads an enumerator by Keras' name, ignoring case; None stands for "none".
 template <NamedEnum E>
 void json_get(const Json& json, const JsonPath& path, E& out) {
   const std::string text = json.is_null() ? "none" : json_as<std::string>(json, path);
@@ -62,24 +62,24 @@ void json_get(const Json& json, const JsonPath& path, E& out) {
                     suggestion(text, known));
 }
 
-/// Sets `out` if the key is there and not None. Throws ConfigError naming the key.
+/// Sets `out` if the key is present and not None. Throws ConfigError naming the key.
 template <class T>
-void read_option(JsonObject& given, const std::string& key, T& out) {
-  if (const auto value = given.take_optional<T>(key)) out = *value;
+void read_option(JsonObject& config, const std::string& key, T& out) {
+  if (const auto value = config.take_optional<T>(key)) out = *value;
 }
-/// None is a value too.
+/// Sets `out` if the key is present; None becomes std::nullopt.
 template <class T>
-void read_option(JsonObject& given, const std::string& key, std::optional<T>& out) {
-  const auto value = given.take_optional<T>(key);
-  if (given.has(key)) out = value;
+void read_option(JsonObject& config, const std::string& key, std::optional<T>& out) {
+  const auto value = config.take_optional<T>(key);
+  if (config.has(key)) out = value;
 }
-/// A list, or one number.
+/// Reads a list; a single number is a list of one.
 template <class T>
 requires std::is_arithmetic_v<T>
-void read_option(JsonObject& given, const std::string& key, std::vector<T>& out) {
-  const auto value = given.take_optional<Json>(key);
+void read_option(JsonObject& config, const std::string& key, std::vector<T>& out) {
+  const auto value = config.take_optional<Json>(key);
   if (!value) return;
-  const JsonPath path = given.path().key(key);
+  const JsonPath path = config.path().key(key);
   if (value->is_number()) {
     out = {json_as<T>(*value, path)};
   } else {
@@ -87,16 +87,16 @@ void read_option(JsonObject& given, const std::string& key, std::vector<T>& out)
   }
 }
 template <NamedEnum E>
-void read_option(JsonObject& given, const std::string& key, E& out) {
-  const bool there = given.take_optional<Json>(key) || given.has(key);
-  if (there) out = given.take<E>(key);
+void read_option(JsonObject& config, const std::string& key, E& out) {
+  const bool present = config.take_optional<Json>(key) || config.has(key);
+  if (present) out = config.take<E>(key);
 }
-/// An option of Keras' that there is none of here.
-inline void read_option(JsonObject& given, const std::string& key, std::nullptr_t&) {
-  take_nulls(given, {key});
+/// Takes a Keras option that is not supported.
+inline void read_option(JsonObject& config, const std::string& key, std::nullptr_t&) {
+  take_nulls(config, {key});
 }
 
-/// Keras' configuration of options.
+/// Serializes options as a Keras configuration.
 template <class Options>
 Json config_of(Options options) {
   Json config = Json::object();
@@ -104,30 +104,31 @@ Json config_of(Options options) {
   return config;
 }
 
-/// config_of, an empty name replaced by that of the class in snake_case.
+/// Like config_of(), with an empty name replaced by the class name in snake_case.
 template <class Options>
 Json named_config(const char* class_name, Options options) {
   if (options.name.empty()) options.name = snake_case(class_name);
   return config_of(std::move(options));
 }
 
-/// Takes options from a configuration; what is absent stays, and what is null where null is no
-/// value. Throws ConfigError for a value of another type.
+/// Reads options from a configuration. Options whose key is absent keep their value. Null sets a
+/// std::optional to nullopt and an enumerator to "none"; other options keep their value. Throws
+/// ConfigError for a value of another type.
 template <class Options>
-void read_fields(JsonObject& given, Options& options) {
-  fields(options, [&](const char* key, auto& value) { read_option(given, key, value); });
+void read_fields(JsonObject& config, Options& options) {
+  fields(options, [&](const char* key, auto& value) { read_option(config, key, value); });
 }
 
-/// The options of a configuration, defaults where it lacks a key. Throws ConfigError for a value of
-/// another type.
+/// Reads options from a configuration, with defaults for absent keys. Throws ConfigError for a
+/// value of another type.
 template <class Options>
-Options options_from(JsonObject& given) {
+Options options_from(JsonObject& config) {
   Options options;
-  read_fields(given, options);
+  read_fields(config, options);
   return options;
 }
 
-/// What makes an object that takes nothing but options of its "config", for Registered.
+/// Creates an object whose constructor takes its options only; a factory for Registered.
 template <class Made, class Options>
 Made made_of(JsonObject& config) {
   return Made(options_from<Options>(config));

@@ -5,7 +5,7 @@
 namespace tessera::detail {
 
 std::string snake_case(const std::string& name) {
-  // Keras exports the class under another name than it has, after which it names layers.
+  // Keras exports the class as GroupQueryAttention, but names layers after its original name.
   if (name == "GroupQueryAttention") return "grouped_query_attention";
   const auto upper = [&](size_t i) {
     return i < name.size() && std::isupper(static_cast<unsigned char>(name[i]));
@@ -15,7 +15,7 @@ std::string snake_case(const std::string& name) {
   };
   std::string text;
   for (size_t i = 0; i < name.size(); ++i) {
-    // A word begins at a capital after a small letter, or before one: Conv2DTranspose.
+    // A word begins at a capital after or before a lower-case letter: Conv2DTranspose.
     const bool begins = i > 0 && upper(i) && (lower(i - 1) || lower(i + 1));
     if (begins) text += '_';
     text += static_cast<char>(std::tolower(static_cast<unsigned char>(name[i])));

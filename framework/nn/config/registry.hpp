@@ -13,18 +13,18 @@
 
 namespace tessera::detail {
 
-/// "GlorotUniform" as Keras' other spelling, "glorot_uniform"; other texts stay as they are.
+/// Converts a class name to Keras' other spelling: "GlorotUniform" to "glorot_uniform".
 std::string snake_case(const std::string& name);
 
-/// The text with small ASCII letters.
+/// Converts ASCII letters to lower case.
 std::string lower_case(std::string text);
 
-/// What makes an object from its "config", by name. It takes the keys it knows; a key that it
-/// leaves is an error.
+/// Factories of objects from their "config", by name. A factory takes the keys it knows; any key
+/// left over is an error.
 template <class Made>
 using ConfigFactories = std::map<std::string, std::function<Made(JsonObject&)>>;
 
-/// Makes a class known by its names; one for each class, in its source:
+/// Registers a class under its names; one for each class, in its source:
 ///
 ///     const Registered registered_dice(loss_factories(), {"dice"}, made_of<Dice, DiceOptions>);
 template <class Made>
@@ -35,7 +35,7 @@ struct Registered {
   }
 };
 
-/// The names, sorted.
+/// Returns the registered names, sorted.
 template <class Made>
 std::vector<std::string> names_in(const ConfigFactories<Made>& factories) {
   std::vector<std::string> names;
@@ -43,8 +43,8 @@ std::vector<std::string> names_in(const ConfigFactories<Made>& factories) {
   return names;
 }
 
-/// What the factory of this name, in snake_case or of the class, makes of `config`. Throws
-/// ConfigError naming the nearest one; `where` is the kind of thing: "loss".
+/// Creates an object from `config` by the factory with this name, in snake_case or the class'.
+/// Throws ConfigError naming the nearest one; `where` is the kind of object: "loss".
 template <class Made>
 Made make_by_name(const std::string& where, const ConfigFactories<Made>& factories,
                   const std::string& name, JsonObject config) {
@@ -52,7 +52,7 @@ Made make_by_name(const std::string& where, const ConfigFactories<Made>& factori
   // "R2Score" is "r2_score".
   if (found == factories.end()) found = factories.find(lower_case(name));
   if (found == factories.end()) {
-    throw ConfigError(where, "a name that Keras knows", in_quotes(name),
+    throw ConfigError(where, "the name must be one that Keras knows", in_quotes(name),
                       suggestion(name, names_in(factories)));
   }
   Made made = found->second(config);

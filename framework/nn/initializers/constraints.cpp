@@ -28,7 +28,7 @@ void fields(MinMaxNormOptions& o, const Visit& visit) {
 
 namespace {
 
-/// The options and "axis", one number or several.
+/// Returns the options' configuration and "axis", an integer or a list.
 template <class Options>
 Json norm_config(const Options& options) {
   Json config = config_of(options);
@@ -53,8 +53,7 @@ const Registered registered_min_max_norm(constraint_factories(), {"min_max_norm"
 
 void check(const char* where, const char* name, double bound) {
   if (std::isfinite(bound) && bound >= 0) return;
-  throw ConfigError(where, str(name, " is finite and not negative"), str(bound),
-                    "give the length of a vector");
+  throw ConfigError(where, str(name, " is finite and not negative"), str(bound), "give a norm");
 }
 
 DTensor norms(const DTensor& weight, const ops::Axes& axis) {

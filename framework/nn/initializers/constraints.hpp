@@ -13,14 +13,14 @@ class NonNeg : public ConstraintHandle {
 
 /// The options of MaxNorm.
 struct MaxNormOptions {
-  double max_value = 2;  ///< largest norm that a vector keeps
-  ops::Axes axis = {0};  ///< axes along which the vectors lie; {0, 1, 2} for a kernel of Conv2D
+  double max_value = 2;  ///< maximum norm
+  ops::Axes axis = {0};  ///< axes of the norm; {0, 1, 2} for a Conv2D kernel
 };
 
 /// w · min(‖w‖, max_value) / (‖w‖ + 1e-7), the norm over `axis` (keras.constraints.MaxNorm;
-/// Srivastava et al., 2014). The norm costs one all-reduce if a mesh dimension cuts its axes.
-/// Throws ConfigError for a bound that is negative or not finite; applying it throws ShapeError for
-/// an axis that the weight lacks.
+/// Srivastava et al., 2014). Communication: one all-reduce if `axis` is sharded. Throws ConfigError
+/// for a bound that is negative or not finite; applying it throws ShapeError if an axis is out of
+/// range.
 ///
 ///     Dense(10, {.kernel_constraint = MaxNorm({.max_value = 1})})
 class MaxNorm : public ConstraintHandle {
@@ -30,12 +30,11 @@ class MaxNorm : public ConstraintHandle {
 
 /// The options of UnitNorm.
 struct UnitNormOptions {
-  ops::Axes axis = {0};  ///< axes along which the vectors lie; {0, 1, 2} for a kernel of Conv2D
+  ops::Axes axis = {0};  ///< axes of the norm; {0, 1, 2} for a Conv2D kernel
 };
 
-/// w / (‖w‖ + 1e-7), the norm over `axis` (keras.constraints.UnitNorm). The norm costs one
-/// all-reduce if a mesh dimension cuts its axes. Applying it throws ShapeError for an axis that the
-/// weight lacks.
+/// w / (‖w‖ + 1e-7), the norm over `axis` (keras.constraints.UnitNorm). Communication: one
+/// all-reduce if `axis` is sharded. Applying it throws ShapeError if an axis is out of range.
 class UnitNorm : public ConstraintHandle {
  public:
   explicit UnitNorm(const UnitNormOptions& options = {});
@@ -43,16 +42,16 @@ class UnitNorm : public ConstraintHandle {
 
 /// The options of MinMaxNorm.
 struct MinMaxNormOptions {
-  double min_value = 0;  ///< least norm that a vector is brought to
-  double max_value = 1;  ///< largest norm that a vector is brought to
-  double rate = 1;       ///< how far each update goes: 1 all the way, 0 not at all
-  ops::Axes axis = {0};  ///< axes along which the vectors lie; {0, 1, 2} for a kernel of Conv2D
+  double min_value = 0;  ///< minimum norm
+  double max_value = 1;  ///< maximum norm
+  double rate = 1;       ///< strength of the constraint: 1 enforces it, 0 has no effect
+  ops::Axes axis = {0};  ///< axes of the norm; {0, 1, 2} for a Conv2D kernel
 };
 
 /// w · (rate · clip(‖w‖, min_value, max_value) + (1 - rate) · ‖w‖) / (‖w‖ + 1e-7), the norm over
-/// `axis` (keras.constraints.MinMaxNorm). The norm costs one all-reduce if a mesh dimension cuts
-/// its axes. Throws ConfigError for a number that is negative or not finite; applying it throws
-/// ShapeError for an axis that the weight lacks.
+/// `axis` (keras.constraints.MinMaxNorm). Communication: one all-reduce if `axis` is sharded.
+/// Throws ConfigError for a number that is negative or not finite; applying it throws ShapeError if
+/// an axis is out of range.
 class MinMaxNorm : public ConstraintHandle {
  public:
   explicit MinMaxNorm(const MinMaxNormOptions& options = {});

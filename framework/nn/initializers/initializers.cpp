@@ -180,7 +180,7 @@ void detail::json_get(const Json& json, const JsonPath& path, SeedOption& out) {
     return;
   }
   const auto pair = json_as<std::vector<int64_t>>(json, path);
-  if (pair.size() != 2) json_fail(json, path, "a whole number or a list of two");
+  if (pair.size() != 2) json_fail(json, path, "an integer or a list of two");
   out = Seed{pair[0], pair[1]};
 }
 

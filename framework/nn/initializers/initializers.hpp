@@ -7,8 +7,8 @@
 
 namespace tessera {
 
-/// Seed of an initializer: a number s, which stands for the pair (s, 0) as in Keras on TensorFlow,
-/// or the pair itself, as tf.random.stateless_uniform takes it.
+/// The seed of an initializer: an integer s, short for the pair (s, 0) as in Keras on TensorFlow,
+/// or a pair, as tf.random.stateless_uniform takes it.
 class SeedOption {
  public:
   /// The pair (0, 0).
@@ -16,7 +16,7 @@ class SeedOption {
   SeedOption(int64_t seed) : pair_{seed, 0} {}  // NOLINT: reads as data
   SeedOption(Seed pair) : pair_(pair) {}        // NOLINT
   Seed pair() const { return pair_; }
-  /// A number, or for a pair (s, t) with t other than 0 a list of two.
+  /// Returns s for a pair (s, 0), else a list of two integers.
   Json json() const;
 
  private:
@@ -24,33 +24,33 @@ class SeedOption {
 };
 namespace detail {
 
-/// A seed from a whole number or a list of two. Throws ConfigError naming the place.
+/// Reads a seed from an integer or a list of two. Throws ConfigError naming the JSON path.
 void json_get(const Json& json, const JsonPath& path, SeedOption& out);
 
-/// Elements that meet in one output and one input of a weight: of a matrix (in, out); of a
-/// convolution kernel (…, in, out), each times the window's size; of a vector, its length twice.
+/// Fan-in and fan-out: (in, out) for a matrix; each times the window size for a convolution kernel
+/// (…, in, out); (n, n) for a vector of n elements; (1, 1) for a scalar.
 struct Fans {
-  int64_t in = 1;   ///< elements that meet in one output
-  int64_t out = 1;  ///< elements that meet in one input
+  int64_t in = 1;   ///< weight elements that contribute to one output
+  int64_t out = 1;  ///< weight elements that multiply one input
 };
-/// The fans of a weight of this shape, as Keras counts them.
+/// Returns the fans of a weight of this shape, as Keras counts them.
 Fans compute_fans(const Shape& shape);
 
 }  // namespace detail
 
-/// All 0 (keras.initializers.Zeros).
+/// All zeros (keras.initializers.Zeros).
 class Zeros : public InitializerHandle {
  public:
   Zeros();
 };
 
-/// All 1 (keras.initializers.Ones).
+/// All ones (keras.initializers.Ones).
 class Ones : public InitializerHandle {
  public:
   Ones();
 };
 
-/// All one value (keras.initializers.Constant).
+/// A constant value (keras.initializers.Constant).
 class Constant : public InitializerHandle {
  public:
   explicit Constant(double value = 0);
@@ -58,9 +58,9 @@ class Constant : public InitializerHandle {
 
 /// The options of RandomUniform.
 struct RandomUniformOptions {
-  double minval = -0.05;                          ///< least value
-  double maxval = 0.05;                           ///< bound of the values, which they stay below
-  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
+  double minval = -0.05;                          ///< lower bound, inclusive
+  double maxval = 0.05;                           ///< upper bound, exclusive
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed (default: the weight's own)
 };
 
 /// Uniform in [minval, maxval) (keras.initializers.RandomUniform). Throws ConfigError unless
@@ -74,7 +74,7 @@ class RandomUniform : public InitializerHandle {
 struct RandomNormalOptions {
   double mean = 0;                                ///< mean of the values
   double stddev = 0.05;                           ///< standard deviation, at least 0
-  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed (default: the weight's own)
 };
 
 /// Normal (keras.initializers.RandomNormal). Throws ConfigError for a negative stddev.
@@ -83,14 +83,14 @@ class RandomNormal : public InitializerHandle {
   explicit RandomNormal(RandomNormalOptions options = {});
 };
 
-/// Normal, values beyond two standard deviations drawn again (keras.initializers.TruncatedNormal).
+/// Normal, with values beyond two standard deviations redrawn (keras.initializers.TruncatedNormal).
 /// Throws ConfigError for a negative stddev.
 class TruncatedNormal : public InitializerHandle {
  public:
   explicit TruncatedNormal(RandomNormalOptions options = {});
 };
 
-/// The count by which VarianceScaling divides its scale.
+/// The fan by which VarianceScaling divides its scale.
 enum class FanMode : uint8_t { fan_in, fan_out, fan_avg };
 /// The distribution that VarianceScaling draws from.
 enum class Distribution : uint8_t { truncated_normal, untruncated_normal, uniform };
@@ -105,21 +105,21 @@ inline std::array<const char*, 3> names_of(Distribution) {
 struct VarianceScalingOptions {
   double scale = 1;                ///< variance times the fan; positive
   FanMode mode = FanMode::fan_in;  ///< which fan divides the scale: in, out or their mean
-  Distribution distribution = Distribution::truncated_normal;  ///< what is drawn from
-  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
+  Distribution distribution = Distribution::truncated_normal;  ///< distribution of the draw
+  std::optional<SeedOption> seed = std::nullopt;               ///< seed (default: the weight's own)
 };
 
 /// Draws of variance v = scale / max(1, fan) (keras.initializers.VarianceScaling): uniform in
 /// ±sqrt(3 v), normal of standard deviation sqrt(v), or truncated normal of sqrt(v) / 0.8796…,
-/// which has standard deviation sqrt(v) once cut off. Throws ConfigError unless scale > 0.
+/// which has standard deviation sqrt(v) after truncation. Throws ConfigError unless scale > 0.
 class VarianceScaling : public InitializerHandle {
  public:
   explicit VarianceScaling(VarianceScalingOptions options = {});
 };
 
-/// Options of the initializers that have a seed only.
+/// The options of initializers that have a seed only.
 struct SeedOptions {
-  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed (default: the weight's own)
 };
 
 /// VarianceScaling(1, fan_avg, uniform): uniform in ±sqrt(6 / (fan_in + fan_out))
@@ -168,20 +168,20 @@ class LecunNormal : public InitializerHandle {
 
 /// The options of Orthogonal.
 struct OrthogonalOptions {
-  double gain = 1;                                ///< what the matrix is multiplied by
-  std::optional<SeedOption> seed = std::nullopt;  ///< seed of the draw; none: the weight's
+  double gain = 1;                                ///< factor of the matrix
+  std::optional<SeedOption> seed = std::nullopt;  ///< seed (default: the weight's own)
 };
 
-/// gain times a matrix of orthonormal rows or columns, from the QR decomposition of a normal draw;
-/// leading axes count as rows (keras.initializers.Orthogonal; Saxe et al., 2014). Every process
-/// computes the whole matrix. Drawing throws ShapeError below rank 2.
+/// gain times a matrix with orthonormal rows or columns, from the QR decomposition of a normal draw
+/// (keras.initializers.Orthogonal; Saxe et al., 2014). All axes but the last count as rows. Every
+/// process computes the full matrix. Drawing throws ShapeError for a rank below 2.
 class Orthogonal : public InitializerHandle {
  public:
   explicit Orthogonal(OrthogonalOptions options = {});
 };
 
-/// gain on the main diagonal of a matrix, else 0 (keras.initializers.Identity, which Keras calls
-/// IdentityInitializer too). Drawing throws ShapeError unless the rank is 2.
+/// gain times the identity matrix (keras.initializers.Identity, alias IdentityInitializer). Drawing
+/// throws ShapeError unless the rank is 2.
 class IdentityInitializer : public InitializerHandle {
  public:
   explicit IdentityInitializer(double gain = 1);

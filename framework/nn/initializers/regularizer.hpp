@@ -15,31 +15,32 @@ class Regularizer {
   virtual ~Regularizer() = default;
   /// Keras' class name, "L2".
   virtual std::string class_name() const = 0;
-  /// The regularizer's arguments by Keras' keys.
+  /// Returns the regularizer's arguments by Keras' keys.
   virtual Json config() const = 0;
-  /// The penalty, 0-d; often pending over the dimensions that cut `x`.
+  /// Returns the penalty, 0-d; usually a partial sum over the mesh dimensions that shard `x`.
   virtual DTensor operator()(const DTensor& x) const = 0;
-  /// Whether a training step may be recorded and replayed operation by operation, without calling
-  /// the regularizer again. A program's own one overrides it where a call does nothing but
-  /// operations.
+  /// Whether a training step may be captured and replayed operation by operation, without calling
+  /// the regularizer again. Override it in your own regularizer if a call consists of operations
+  /// only.
   virtual bool can_be_replayed() const { return false; }
 };
 
-/// A handle to a regularizer, also by Keras' name: "l2". None by default.
-class RegularizerHandle : public detail::Handle<const Regularizer> {
+/// A handle to a regularizer, also by Keras' name: "l2". Empty by default.
+class RegularizerHandle : public Handle<const Regularizer> {
  public:
   RegularizerHandle() = default;
   using Handle::Handle;
-  /// The regularizer of this name with its defaults. Throws ConfigError naming the nearest one.
+  /// Creates the regularizer with this name, with defaults. Throws ConfigError naming the nearest
+  /// one.
   RegularizerHandle(const char* name);  // NOLINT: reads as data
 };
 
 namespace detail {
 
-/// The regularizer of a Keras name, "l1", "l2", "l1_l2", or class name, with its defaults. Throws
-/// ConfigError naming the nearest one.
+/// Creates the regularizer with this Keras name, "l1", "l2", "l1_l2", or class name, with defaults.
+/// Throws ConfigError naming the nearest one.
 RegularizerHandle make_regularizer(const std::string& name);
-/// The table of regularizers by name, to which each class adds itself by a Registered.
+/// The table of regularizers by name, to which each class adds itself with a Registered.
 ConfigFactories<RegularizerHandle>& regularizer_factories();
 
 }  // namespace detail

@@ -108,7 +108,7 @@ class RowsOrColumns : public Regularizer {
   bool can_be_replayed() const override { return true; }
   DTensor operator()(const DTensor& x) const override {
     if (x.rank() != 2) {
-      throw ShapeError(class_name(), "it is of a matrix", to_string(x.shape()),
+      throw ShapeError(class_name(), "the weight must be a matrix", to_string(x.shape()),
                        "use another regularizer");
     }
     const int64_t count = x.size(by_rows() ? 0 : 1);

@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// l1 · Σ|x| (keras.regularizers.L1). The sum of a sharded x stays pending. Throws ConfigError for
-/// a factor that is negative or not finite.
+/// l1 · Σ|x| (keras.regularizers.L1). A sharded x gives a partial sum, without communication.
+/// Throws ConfigError for a factor that is negative or not finite.
 ///
 ///     Dense(10, {.kernel_regularizer = L1(1e-4)})
 class L1 : public RegularizerHandle {
@@ -15,8 +15,8 @@ class L1 : public RegularizerHandle {
   explicit L1(double l1 = 0.01);
 };
 
-/// l2 · Σx² (keras.regularizers.L2). The sum of a sharded x stays pending. Throws ConfigError for a
-/// factor that is negative or not finite.
+/// l2 · Σx² (keras.regularizers.L2). A sharded x gives a partial sum, without communication. Throws
+/// ConfigError for a factor that is negative or not finite.
 class L2 : public RegularizerHandle {
  public:
   explicit L2(double l2 = 0.01);
@@ -28,14 +28,14 @@ struct L1L2Options {
   double l2 = 0;  ///< factor of Σx², at least 0
 };
 
-/// l1 · Σ|x| + l2 · Σx² (keras.regularizers.L1L2). The sums of a sharded x stay pending. Throws
-/// ConfigError for a factor that is negative or not finite.
+/// l1 · Σ|x| + l2 · Σx² (keras.regularizers.L1L2). A sharded x gives a partial sum, without
+/// communication. Throws ConfigError for a factor that is negative or not finite.
 class L1L2 : public RegularizerHandle {
  public:
   explicit L1L2(L1L2Options options = {});
 };
 
-/// Which vectors of a matrix OrthogonalRegularizer compares.
+/// The vectors of a matrix that OrthogonalRegularizer compares.
 enum class OrthogonalMode : uint8_t { rows, columns };
 /// Keras' names of the modes, in the order of the enumerators.
 inline std::array<const char*, 2> names_of(OrthogonalMode) { return {"rows", "columns"}; }
@@ -46,9 +46,9 @@ struct OrthogonalRegularizerOptions {
   OrthogonalMode mode = OrthogonalMode::rows;  ///< whether rows or columns become orthogonal
 };
 
-/// factor / 2 · Σ|cosines of different rows or columns| / pairs of them, of a matrix
-/// (keras.regularizers.OrthogonalRegularizer). Rows cut over a mesh meet by gathering them.
-/// Throws ConfigError for a factor that is negative or not finite, ShapeError for another rank.
+/// factor / 2 · Σ|cosine of two different rows or columns| / number of pairs, for a matrix
+/// (keras.regularizers.OrthogonalRegularizer). Communication: all-gathers sharded rows. Throws
+/// ConfigError for a factor that is negative or not finite, ShapeError unless the rank is 2.
 class OrthogonalRegularizer : public RegularizerHandle {
  public:
   explicit OrthogonalRegularizer(OrthogonalRegularizerOptions options = {});

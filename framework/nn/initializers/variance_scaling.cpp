@@ -10,7 +10,7 @@ namespace tessera {
 
 using namespace detail;
 
-/// One of the names as Keras writes it; what is absent or null stays.
+/// Reads an enumerator by Keras' exact name; keeps `out` if the key is absent or null.
 template <class E>
 void read_name(JsonObject& config, const std::string& key, E& out) {
   const auto known = names_of(out);
@@ -44,7 +44,8 @@ void fields(SeedOptions& o, const Visit& visit) {
 
 namespace {
 
-/// What makes one of its "config"; the axes that Keras lets one choose are the last two here.
+/// Creates an initializer from its "config". Keras' "input_axes" and "output_axes" are not
+/// supported: the last two axes are used.
 template <class Made, class Options>
 InitializerHandle scaled(JsonObject& config) {
   take_nulls(config, {"input_axes", "output_axes"});
@@ -66,7 +67,7 @@ const Registered registered_lecun_uniform(initializer_factories(), {"lecun_unifo
 const Registered registered_lecun_normal(initializer_factories(), {"lecun_normal"},
                                          scaled<LecunNormal, SeedOptions>);
 
-/// VarianceScaling, and its special cases, whose configuration is the seed alone.
+/// VarianceScaling and its special cases, which have a seed as their only option.
 class VarianceScalingInitializer : public Initializer {
  public:
   VarianceScalingInitializer(std::string class_name, VarianceScalingOptions options)
@@ -80,7 +81,7 @@ class VarianceScalingInitializer : public Initializer {
     return config_of(SeedOptions{options_.seed});
   }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
-    // The standard deviation of a standard normal cut off at two.
+    // The standard deviation of a standard normal truncated to [-2, 2].
     constexpr double truncated_stddev = 0.87962566103423978;
     const Seed from = options_.seed ? options_.seed->pair() : seed;
     const double variance = options_.scale / std::max(1.0, fan(shape));

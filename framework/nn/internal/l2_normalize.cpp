@@ -8,7 +8,7 @@
 namespace tessera::detail {
 
 DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double epsilon) {
-  // Cut off before the root, whose gradient at 0 is infinite.
+  // Clip before the square root, whose gradient at 0 is infinite.
   const DTensor squares = ops::sum(ops::square(x), axes, true);
   constexpr double infinity = std::numeric_limits<double>::infinity();
   return x * ops::rsqrt(ops::clip(squares, epsilon * epsilon, infinity));

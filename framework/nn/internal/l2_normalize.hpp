@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// x / max(‖x‖, epsilon), the norm over these axes (keras.ops.normalize). One all-reduce of a
-/// number for each vector if a mesh dimension cuts one of them.
+/// Returns x / max(‖x‖, epsilon), the norm over these axes (keras.ops.normalize).
+/// Communication: one all-reduce, of one element per vector, if one of the axes is sharded.
 DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double epsilon = 1e-7);
 inline DTensor l2_normalize(const DTensor& x, int64_t axis) {
   return l2_normalize(x, std::vector<int64_t>{axis});

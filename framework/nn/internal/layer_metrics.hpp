@@ -10,19 +10,19 @@
 
 namespace tessera::detail {
 
-/// What a layer is besides, whose call() adds to metrics of its own (keras.layers.Layer.metrics).
-/// Training and evaluation begin them anew and show them as they do those of compile().
+/// Mixin for layers that own metrics and update them in call() (keras.layers.Layer.metrics).
+/// Training and evaluation reset and report them like the metrics of compile().
 class HasMetrics {
  public:
   virtual ~HasMetrics() = default;
-  /// Always the same, in the order of logs.
+  /// Returns the metrics, in the order of logs; the same ones on every call.
   virtual std::vector<std::shared_ptr<Metric>> metrics() const = 0;
 };
 
-/// Metrics by their names in logs.
+/// Metrics with their names in logs.
 using NamedMetrics = std::vector<std::pair<std::string, std::shared_ptr<Metric>>>;
 
-/// The metrics of a layer and of those inside, each once, as "path/name".
+/// Returns the metrics of a layer and its sublayers, each once, named "path/name".
 NamedMetrics layer_metrics(const Layer& layer);
 
 }  // namespace tessera::detail

@@ -9,17 +9,17 @@
 namespace tessera::detail {
 namespace {
 
-/// Makes `shorter`, of one axis less, and `longer` alike if the last extent of `longer` is 1.
-void drop_or_add_axis(DTensor& shorter, DTensor& longer) {
-  if (longer.rank() != shorter.rank() + 1 || longer.size(-1) != 1) return;
-  if (shorter.rank() == 1) {
-    shorter = ops::expand_dims(shorter, -1);
+/// Gives both the same rank if `higher` has one axis more, last and of extent 1.
+void drop_or_add_axis(DTensor& lower, DTensor& higher) {
+  if (higher.rank() != lower.rank() + 1 || higher.size(-1) != 1) return;
+  if (lower.rank() == 1) {
+    lower = ops::expand_dims(lower, -1);
   } else {
-    longer = ops::squeeze(longer, {-1});
+    higher = ops::squeeze(higher, {-1});
   }
 }
 
-/// NumPy's broadcast needs no more than one of two extents to be 1 where they differ.
+/// Whether two shapes broadcast as in NumPy: extents that differ include a 1.
 bool broadcast_together(const Shape& a, const Shape& b) {
   for (size_t back = 1; back <= std::min(a.size(), b.size()); ++back) {
     const int64_t x = a[a.size() - back], y = b[b.size() - back];
@@ -58,13 +58,13 @@ void check_weights(const char* where, const Shape& values, const Shape& weights)
   }
   if (fits) return;
   throw ShapeError(where, "sample weights broadcast to the values, " + to_string(values),
-                   to_string(weights), "give one weight a sample");
+                   to_string(weights), "give one weight per sample");
 }
 
 void check_mask(const char* where, const Shape& values, const Shape& mask) {
   if (broadcast_together(values, mask)) return;
   throw ShapeError(where, "the predictions' mask fits the values, " + to_string(values),
-                   to_string(mask), "mask the axes that are left");
+                   to_string(mask), "mask the axes that the values have");
 }
 
 void check_labels(const std::string& where, const Shape& labels, const Shape& predictions) {

@@ -7,14 +7,15 @@
 
 namespace tessera::detail {
 
-/// Two tensors whose ranks differ by one, made alike: a last axis of extent 1 is dropped from the
-/// longer one, or added to a vector (Keras' squeeze_or_expand_to_same_rank). Others stay.
+/// Gives two tensors the same rank if they differ by one last axis of extent 1: squeezes it, or
+/// adds it if the other tensor is a vector (Keras' squeeze_or_expand_to_same_rank). Returns other
+/// pairs unchanged.
 std::pair<DTensor, DTensor> match_ranks(DTensor a, DTensor b);
 
-/// What losses of these predictions are computed in: float64 of float64 ones, else float32.
+/// Returns the dtype in which losses are computed: float64 for float64 predictions, else float32.
 at::ScalarType loss_dtype(const DTensor& predictions);
 
-/// Sample weights times a mask, in `dtype`; either may be undefined, and is the other then (Keras'
+/// Returns sample weights times a mask, in `dtype`; if one is undefined, the other (Keras'
 /// apply_mask). Throws ShapeError naming `where` unless the weights broadcast to the mask.
 DTensor masked_weights(const std::string& where, const DTensor& sample_weight, const DTensor& mask,
                        at::ScalarType dtype);
@@ -22,8 +23,8 @@ DTensor masked_weights(const std::string& where, const DTensor& sample_weight, c
 /// Throws ShapeError naming `where` unless sample weights of this shape broadcast to values.
 void check_weights(const char* where, const Shape& values, const Shape& weights);
 
-/// Throws ShapeError naming `where` unless a mask of this shape, in which sample weights may be,
-/// and values broadcast together.
+/// Throws ShapeError naming `where` unless the mask, possibly multiplied by sample weights, and the
+/// values broadcast together.
 void check_mask(const char* where, const Shape& values, const Shape& mask);
 
 /// Throws ShapeError naming `where` unless predictions have an axis and labels broadcast with them.

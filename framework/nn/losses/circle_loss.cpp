@@ -32,13 +32,13 @@ DTensor at_least_zero(const DTensor& x) {
   return ops::clip(x, 0, std::numeric_limits<double>::infinity());
 }
 
-/// The labels as a vector.
+/// Returns the labels as a vector.
 DTensor labels_of(const DTensor& y_true, const DTensor& y_pred, const std::string& name) {
   const bool fits = y_pred.rank() == 2 && y_true.rank() <= 2 && y_true.numel() == y_pred.size(0);
   if (fits) return ops::cast(ops::reshape(y_true, {y_pred.size(0)}), at::kLong);
-  throw ShapeError(name, "labels (n,) go with embeddings (n, d)",
+  throw ShapeError(name, "labels must be (n,) for embeddings (n, d)",
                    to_string(y_true.shape()) + " and " + to_string(y_pred.shape()),
-                   "give one class number an embedding");
+                   "give one class index per embedding");
 }
 
 DTensor circle(const DTensor& y_true, const DTensor& y_pred, const CircleOptions& options) {
@@ -52,15 +52,15 @@ DTensor circle(const DTensor& y_true, const DTensor& y_pred, const CircleOptions
     const at::Tensor off = at::eye(y_pred.size(0), at::kBool).logical_not_();
     matches = ops::logical_and(matches, pack(off, Layout::replicated(y_pred.mesh(), 2)));
   }
-  // -1e30 in place of minus infinity, whose gradients would be NaN where a row has nothing else.
-  const auto gathered = [&](const DTensor& mask, const DTensor& terms) {
+  // -1e30 rather than minus infinity, whose gradient is NaN if a row has no other term.
+  const auto masked_lse = [&](const DTensor& mask, const DTensor& terms) {
     return ops::logsumexp(ops::where(mask, terms * options.gamma, constant(-1e30)), {1});
   };
   const double m = options.margin;
   const DTensor near = at_least_zero(distances + m) * (distances - m);
   const DTensor far =
       at_least_zero(ops::neg(distances) + (1 + m)) * (ops::neg(distances) + (1 - m));
-  const DTensor values = ops::softplus(gathered(matches, near) + gathered(others, far));
+  const DTensor values = ops::softplus(masked_lse(matches, near) + masked_lse(others, far));
   return values.with_mask(ops::greater(values, constant(0)));
 }
 

@@ -97,7 +97,7 @@ class SparseCategoricalCrossentropyLoss : public Loss {
   int64_t class_axis(const DTensor& y_pred) const {
     return normalize_axis(options_.axis, y_pred.rank(), name());
   }
-  /// int64, of the predictions' shape without the class axis.
+  /// Returns the labels as int64, with the predictions' shape without the class axis.
   DTensor labels_of(const DTensor& y_true, const DTensor& y_pred) const {
     const int64_t axis = class_axis(y_pred);
     Shape shape = y_pred.shape();
@@ -106,12 +106,12 @@ class SparseCategoricalCrossentropyLoss : public Loss {
     shape.erase(shape.begin() + axis);
     if (!column && y_true.shape() != shape) {
       throw ShapeError(name(),
-                       str("labels of shape ", to_string(shape), " go with predictions ",
+                       str("labels must have shape ", to_string(shape), " for predictions ",
                            to_string(y_pred.shape())),
                        to_string(y_true.shape()),
                        y_true.shape() == y_pred.shape()
                            ? "for one-hot labels use categorical_crossentropy"
-                           : "give one class number a prediction");
+                           : "give one class index per prediction");
     }
     return ops::cast(column ? ops::squeeze(y_true, {axis}) : y_true, at::kLong);
   }
@@ -123,7 +123,7 @@ DTensor categorical(const DTensor& y_true, const DTensor& y_pred,
                     const CategoricalCrossentropyOptions& options) {
   check_same_shape(options.name, y_true, y_pred);
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  // Keras counts the classes along the last axis, whatever `axis` is.
+  // Keras takes the number of classes from the last axis, whatever `axis` is.
   const DTensor labels =
       axis_last(smoothed(y_true, options.label_smoothing, y_true.size(-1)), axis);
   const DTensor predictions = axis_last(y_pred, axis);

@@ -9,20 +9,22 @@ namespace tessera {
 
 /// The options of SparseCategoricalCrossentropy.
 struct SparseCategoricalCrossentropyOptions {
-  bool from_logits = false;  ///< predictions are logits, which softmax makes probabilities
-  /// The label of samples whose loss is 0 and which no mean counts; none: all count.
+  bool from_logits = false;  ///< whether predictions are logits (softmax is applied)
+  /// Label whose samples have loss 0 and do not count in means; none: all samples count.
   std::optional<int64_t> ignore_class = std::nullopt;
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
   int64_t axis = -1;                                     ///< axis of the classes in predictions
-  std::string name = "sparse_categorical_crossentropy";  ///< what errors call the loss
+  std::string name = "sparse_categorical_crossentropy";  ///< name in error messages
 };
 
-/// -log p[label] of whole-number labels (keras.losses.SparseCategoricalCrossentropy).
-/// Probabilities are cut to [1e-7, 1 - 1e-7] and scaled to sum to 1, as Keras on TensorFlow does.
+/// -log p[label] for integer labels (keras.losses.SparseCategoricalCrossentropy).
+/// Probabilities are clipped to [1e-7, 1 - 1e-7] and scaled to sum to 1, as Keras on TensorFlow
+/// does.
 ///
 /// Shape: labels (batch, …) or (batch, …, 1), predictions (batch, …, classes) -> (batch, …).
-/// Communication: none if the class axis is whole; sharded, reductions of a number for each sample.
-/// Throws ShapeError for labels of other shapes, ConfigError for a label that is no class.
+/// Communication: none unless the class axis is sharded, then all-reduces of one element per
+/// sample. Throws ShapeError for labels of other shapes, ConfigError for a label that is out of
+/// range.
 ///
 ///     SparseCategoricalCrossentropy({.from_logits = true})
 class SparseCategoricalCrossentropy : public LossHandle {
@@ -32,19 +34,19 @@ class SparseCategoricalCrossentropy : public LossHandle {
 
 /// The options of CategoricalCrossentropy.
 struct CategoricalCrossentropyOptions {
-  bool from_logits = false;    ///< predictions are logits, which softmax makes probabilities
+  bool from_logits = false;    ///< whether predictions are logits (softmax is applied)
   double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / classes
   int64_t axis = -1;           ///< axis of the classes
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
-  std::string name = "categorical_crossentropy";         ///< what errors call the loss
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
+  std::string name = "categorical_crossentropy";         ///< name in error messages
 };
 
 /// -sum(y log p) over the class axis, y a distribution such as one-hot labels
-/// (keras.losses.CategoricalCrossentropy). Probabilities are scaled to sum to 1, then cut to
+/// (keras.losses.CategoricalCrossentropy). Probabilities are scaled to sum to 1, then clipped to
 /// [1e-7, 1 - 1e-7].
 ///
 /// Shape: labels and predictions (batch, …, classes) -> (batch, …).
-/// Throws ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
+/// Throws ConfigError unless 0 <= label_smoothing <= 1, ShapeError if the shapes differ.
 class CategoricalCrossentropy : public LossHandle {
  public:
   explicit CategoricalCrossentropy(CategoricalCrossentropyOptions options = {});
@@ -52,25 +54,25 @@ class CategoricalCrossentropy : public LossHandle {
 
 /// The options of BinaryCrossentropy.
 struct BinaryCrossentropyOptions {
-  bool from_logits = false;    ///< predictions are logits, which sigmoid makes probabilities
+  bool from_logits = false;    ///< whether predictions are logits (sigmoid is applied)
   double label_smoothing = 0;  ///< s in [0, 1]: labels become y (1 - s) + s / 2
-  int64_t axis = -1;           ///< axis over which the mean is taken
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
-  std::string name = "binary_crossentropy";              ///< what errors call the loss
+  int64_t axis = -1;           ///< axis of the mean
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
+  std::string name = "binary_crossentropy";              ///< name in error messages
 };
 
 /// Mean over `axis` of -y log p - (1 - y) log(1 - p), labels y from 0 to 1
-/// (keras.losses.BinaryCrossentropy). Probabilities are cut to [1e-7, 1 - 1e-7].
+/// (keras.losses.BinaryCrossentropy). Probabilities are clipped to [1e-7, 1 - 1e-7].
 ///
 /// Shape: labels and predictions (batch, …, n) -> (batch, …).
-/// Throws ConfigError unless 0 <= label_smoothing <= 1, ShapeError for two shapes.
+/// Throws ConfigError unless 0 <= label_smoothing <= 1, ShapeError if the shapes differ.
 class BinaryCrossentropy : public LossHandle {
  public:
   explicit BinaryCrossentropy(BinaryCrossentropyOptions options = {});
 };
 
-/// sum(y log(y / p)) over the last axis, both cut to [1e-7, 1] (keras.losses.KLDivergence; Kullback
-/// and Leibler, 1951).
+/// sum(y log(y / p)) over the last axis, y and p clipped to [1e-7, 1] (keras.losses.KLDivergence;
+/// Kullback and Leibler, 1951).
 ///
 /// Shape: labels and predictions (batch, …, classes) -> (batch, …).
 class KLDivergence : public LossHandle {

@@ -73,14 +73,14 @@ DTensor binary_focal(const DTensor& y_true, const DTensor& y_pred,
   return ops::mean(values, {axis});
 }
 
-/// x times alpha, of each class where there are several.
+/// Multiplies x by alpha, a scalar or one factor per class.
 DTensor balanced(const DTensor& x, const CategoricalFocalCrossentropyOptions& options) {
   const std::vector<double>& alpha = options.alpha;
   if (alpha.size() == 1) return x * alpha[0];
   if (static_cast<int64_t>(alpha.size()) != x.size(-1)) {
     throw ShapeError(options.name,
-                     str("alpha is one number or one for each class of ", to_string(x.shape())),
-                     str(alpha.size(), " numbers"), "give one a class");
+                     str("alpha must be one number or one per class of ", to_string(x.shape())),
+                     str(alpha.size(), " numbers"), "give one per class");
   }
   const at::Tensor factors = at::tensor(alpha, at::kDouble).to(x.dtype());
   return x * pack(factors, Layout::replicated(x.mesh(), 1));
@@ -90,7 +90,7 @@ DTensor categorical_focal(const DTensor& y_true, const DTensor& y_pred,
                           const CategoricalFocalCrossentropyOptions& options) {
   check_same_shape(options.name, y_true, y_pred);
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  // Keras counts the classes along the last axis, whatever `axis` is.
+  // Keras takes the number of classes from the last axis, whatever `axis` is.
   const DTensor y = smoothed(y_true, options.label_smoothing, y_true.size(-1));
   const DTensor scores = options.from_logits ? ops::softmax(y_pred, axis) : y_pred;
   const DTensor p = clip_probabilities(scores / ops::sum(scores, {axis}, true));
@@ -106,9 +106,9 @@ DTensor generalized(const DTensor& y_true, const DTensor& y_pred,
   column.push_back(1);
   if (y_pred.rank() == 0 || (y_true.shape() != expected && y_true.shape() != column)) {
     throw ShapeError(options.name,
-                     str("labels of shape ", to_string(expected), " go with predictions ",
+                     str("labels must have shape ", to_string(expected), " for predictions ",
                          to_string(y_pred.shape())),
-                     to_string(y_true.shape()), "give one class number a prediction");
+                     to_string(y_true.shape()), "give one class index per prediction");
   }
   DTensor labels = ops::cast(y_true, at::kLong);
   if (labels.rank() == y_pred.rank()) labels = ops::squeeze(labels, {-1});

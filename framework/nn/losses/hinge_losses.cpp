@@ -16,7 +16,7 @@ const Registered registered_squared_hinge(loss_factories(), {"squared_hinge"},
 const Registered registered_categorical_hinge(loss_factories(), {"categorical_hinge"},
                                               made_of<CategoricalHinge, LossOptions>);
 
-/// 1 - y p, less than 0 cut off, labels 0 and 1 read as -1 and 1.
+/// Returns max(1 - y p, 0). If all labels are 0 or 1, they are converted to -1 and 1.
 DTensor shortfall(const DTensor& y_true, const DTensor& y_pred) {
   const auto equals = [&](double value) {
     return ops::equal(y_true, scalar(value, y_true.mesh(), y_true.dtype()));

@@ -4,21 +4,21 @@
 
 namespace tessera {
 
-/// Mean over the last axis of max(1 - y p, 0), labels y -1 and 1 (keras.losses.Hinge). If all
+/// Mean over the last axis of max(1 - y p, 0), labels y -1 or 1 (keras.losses.Hinge). If all
 /// labels of the batch are 0 or 1, 0 means -1.
 ///
 /// Shape: labels and predictions (batch, …, n) -> (batch, …).
-/// Communication: an all-reduce of one truth value, to see whether all labels are 0 or 1.
+/// Communication: an all-reduce of one bool, to find whether all labels are 0 or 1.
 class Hinge : public LossHandle {
  public:
   explicit Hinge(LossOptions options = {});
 };
 
-/// Mean over the last axis of max(1 - y p, 0)², labels y -1 and 1 (keras.losses.SquaredHinge). If
+/// Mean over the last axis of max(1 - y p, 0)², labels y -1 or 1 (keras.losses.SquaredHinge). If
 /// all labels of the batch are 0 or 1, 0 means -1.
 ///
 /// Shape: labels and predictions (batch, …, n) -> (batch, …).
-/// Communication: an all-reduce of one truth value, to see whether all labels are 0 or 1.
+/// Communication: an all-reduce of one bool, to find whether all labels are 0 or 1.
 class SquaredHinge : public LossHandle {
  public:
   explicit SquaredHinge(LossOptions options = {});

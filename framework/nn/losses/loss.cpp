@@ -12,7 +12,7 @@ using namespace detail;
 
 namespace {
 
-/// 1 / sum(weights); 0 if they sum to 0, as Keras' divide_no_nan.
+/// Returns 1 / sum(weights), or 0 if the sum is 0, like Keras' divide_no_nan.
 DTensor reciprocal_sum(const DTensor& weights) {
   const DTensor total = ops::sum(weights);
   const DTensor zero = scalar(0, total.mesh(), total.dtype());
@@ -49,7 +49,8 @@ DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
   DTensor weights = masked_weights(name_, sample_weight, counted, dtype);
   if (weights.defined()) {
     std::tie(values, weights) = match_ranks(values, weights);
-    // One loss of the whole batch takes the weights' shape, and one of all steps the mask's.
+    // A scalar loss of the batch takes the weights' shape; with a mask, a loss of all time steps
+    // takes the mask's.
     if (values.rank() > 0) {
       const auto check = counted.defined() ? check_mask : check_weights;
       check(name_.c_str(), values.shape(), weights.shape());

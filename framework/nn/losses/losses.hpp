@@ -18,24 +18,25 @@ namespace tessera {
 
 namespace detail {
 
-/// The loss of a Keras name, "sparse_categorical_crossentropy", "mse", or class name, with its
-/// defaults. Throws ConfigError naming the nearest one.
+/// Creates the loss with this Keras name, "sparse_categorical_crossentropy", "mse", or class name,
+/// with defaults. Throws ConfigError naming the nearest one.
 LossHandle make_loss(const std::string& name);
-/// The loss of a name with these options by Keras' keys, as config() gives them. Throws
-/// ConfigError, for an unknown key naming the nearest one.
+/// Creates the loss with this name and the options of config(), by Keras' keys. Throws ConfigError;
+/// for an unknown key, naming the nearest.
 LossHandle make_loss(const std::string& name, const JsonObject& options);
 
 }  // namespace detail
 
-/// {"class_name": "Huber", "config": {"delta": 2}}, as serialized() gives it, or a name alone, as a
-/// loss (keras.losses.deserialize). Throws ConfigError naming the place, which begins with `where`.
+/// Creates a loss from {"class_name": "Huber", "config": {"delta": 2}}, as serialized() returns, or
+/// from a name (keras.losses.deserialize). Throws ConfigError naming the JSON path, which begins
+/// with `where`.
 LossHandle loss_from_config(const Json& json, const std::string& where = "loss");
 namespace detail {
 
-/// Every name that make_loss knows, sorted.
+/// Returns all names that make_loss() knows, sorted.
 std::vector<std::string> loss_names();
 
-/// The table of losses by name, to which each class adds itself by a Registered.
+/// The table of losses by name, to which each class adds itself with a Registered.
 ConfigFactories<LossHandle>& loss_factories();
 
 }  // namespace detail

@@ -9,15 +9,15 @@ namespace tessera {
 
 /// The options of Dice.
 struct DiceOptions {
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
-  std::string name = "dice";                             ///< what errors call the loss
-  std::vector<int64_t> axis = {};  ///< axes that are summed over; empty: all, the batch's too
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
+  std::string name = "dice";                             ///< name in error messages
+  std::vector<int64_t> axis = {};  ///< axes of the sums (default: all, including the batch)
 };
 
-/// 1 - 2 sum(y p) / (sum(y) + sum(p) + 1e-7), for segments of images (keras.losses.Dice; Milletari
+/// 1 - 2 sum(y p) / (sum(y) + sum(p) + 1e-7), for image segmentation (keras.losses.Dice; Milletari
 /// et al., 2016).
 ///
-/// Shape: labels and predictions of one shape -> that without `axis`, () for all axes.
+/// Shape: labels and predictions of the same shape -> that shape without `axis`; () for all axes.
 class Dice : public LossHandle {
  public:
   explicit Dice(DiceOptions options = {});
@@ -25,17 +25,17 @@ class Dice : public LossHandle {
 
 /// The options of Tversky.
 struct TverskyOptions {
-  double alpha = 0.5;  ///< weight of what is missed, y (1 - p)
-  double beta = 0.5;   ///< weight of what is found in excess, p (1 - y)
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
-  std::string name = "tversky";                          ///< what errors call the loss
-  std::vector<int64_t> axis = {};  ///< axes that are summed over; empty: all, the batch's too
+  double alpha = 0.5;                                    ///< weight of false negatives, y (1 - p)
+  double beta = 0.5;                                     ///< weight of false positives, p (1 - y)
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
+  std::string name = "tversky";                          ///< name in error messages
+  std::vector<int64_t> axis = {};  ///< axes of the sums (default: all, including the batch)
 };
 
-/// 1 - s / (s + alpha sum(y (1 - p)) + beta sum(p (1 - y)) + 1e-7) with s = sum(y p), for segments
-/// of images (keras.losses.Tversky; Salehi et al., 2017).
+/// 1 - s / (s + alpha sum(y (1 - p)) + beta sum(p (1 - y)) + 1e-7) with s = sum(y p), for image
+/// segmentation (keras.losses.Tversky; Salehi et al., 2017).
 ///
-/// Shape: labels and predictions of one shape -> that without `axis`, () for all axes.
+/// Shape: labels and predictions of the same shape -> that shape without `axis`; () for all axes.
 class Tversky : public LossHandle {
  public:
   explicit Tversky(TverskyOptions options = {});

@@ -72,7 +72,7 @@ DTensor log_cosh(const DTensor& y_true, const DTensor& y_pred, const LossOptions
 
 DTensor huber(const DTensor& y_true, const DTensor& y_pred, const HuberOptions& options) {
   const DTensor error = ops::abs(y_pred - y_true);
-  // With c = min(|e|, delta), c (|e| - c / 2) is both branches.
+  // With c = min(|e|, delta), c (|e| - c / 2) covers both branches.
   const DTensor cut = ops::clip(error, -infinity, options.delta);
   return ops::mean(cut * (error - cut * 0.5), {-1});
 }

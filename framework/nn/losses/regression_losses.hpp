@@ -31,8 +31,8 @@ class MeanAbsolutePercentageError : public LossHandle {
   explicit MeanAbsolutePercentageError(LossOptions options = {});
 };
 
-/// Mean over the last axis of (log(y_true + 1) - log(y_pred + 1))², both first raised to at least
-/// 1e-7 (keras.losses.MeanSquaredLogarithmicError).
+/// Mean over the last axis of (log(y_true + 1) - log(y_pred + 1))², both clipped to at least 1e-7
+/// (keras.losses.MeanSquaredLogarithmicError).
 ///
 /// Shape: labels and predictions (batch, …, n) -> (batch, …).
 class MeanSquaredLogarithmicError : public LossHandle {
@@ -50,9 +50,9 @@ class LogCosh : public LossHandle {
 
 /// The options of Huber.
 struct HuberOptions {
-  double delta = 1;  ///< where the loss of an error turns from quadratic to linear
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
-  std::string name = "huber_loss";                       ///< what errors call the loss
+  double delta = 1;  ///< error at which the loss turns from quadratic to linear
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
+  std::string name = "huber_loss";                       ///< name in error messages
 };
 
 /// Mean over the last axis of e² / 2 for an error |e| <= delta, else delta |e| - delta² / 2
@@ -66,13 +66,13 @@ class Huber : public LossHandle {
 
 /// The options of CosineSimilarity.
 struct CosineSimilarityOptions {
-  int64_t axis = -1;                                     ///< axis along which the vectors lie
-  Reduction reduction = Reduction::sum_over_batch_size;  ///< how losses become one number
-  std::string name = "cosine_similarity";                ///< what errors call the loss
+  int64_t axis = -1;                                     ///< axis of the vectors
+  Reduction reduction = Reduction::sum_over_batch_size;  ///< reduction of the per-sample losses
+  std::string name = "cosine_similarity";                ///< name in error messages
 };
 
-/// Minus the cosine of the angle between labels and predictions as vectors along `axis`, -1 for one
-/// direction (keras.losses.CosineSimilarity). A vector shorter than 1e-7 is scaled by 1e7 only.
+/// Minus the cosine of the angle between labels and predictions, vectors along `axis`; -1 for the
+/// same direction (keras.losses.CosineSimilarity). Norms are clipped to at least 1e-7.
 ///
 /// Shape: labels and predictions (batch, …, n) -> (batch, …).
 class CosineSimilarity : public LossHandle {

@@ -14,16 +14,16 @@ using namespace detail;
 
 namespace {
 
-/// Gradients of query, key and value from these, the result, the logarithms of sums, dy and the
-/// masks; those of key and value for each head of the query. Linear in shards of T, S and the
-/// width, so that they leave addends.
+/// Gradients of query, key and value from these, the output, the log-sum-exp, dy and the masks;
+/// those of key and value are per query head. Linear in shards of T, S and the width, which
+/// therefore leave partial sums.
 struct AttentionGradOp : AttentionTerms {
   static constexpr std::string_view name = "attention_grad";
   Specs infer(const Specs& in) const { return infer_gradients(in); }
   Rule rule(const Specs& in) const {
-    // All that a step attends to decides what is masked.
-    const bool whole = causal || reach || in.size() > gradients_masks;
-    const std::string query = term(in, "t", "!d"), keys = term(in, whole ? "!s" : "s", "!d"),
+    // Masking depends on all keys of a step.
+    const bool all_keys = causal || reach || in.size() > gradients_masks;
+    const std::string query = term(in, "t", "!d"), keys = term(in, all_keys ? "!s" : "s", "!d"),
                       values = term(in, "s", "e"), result = term(in, "t", "e");
     Rule rule = Rule::parse(query + " , " + keys + " , " + values + " , " + result + " , " +
                             sums(in) + " , " + result + masks(in, gradients_masks) + " -> " +
@@ -48,7 +48,7 @@ struct AttentionOp : AttentionTerms {
                        " , " + sums(in));
   }
   Tensors forward(const LocalArgs& in) const { return values(in); }
-  // As many masks as there are.
+  // All inputs, however many masks there are.
   static constexpr Saves saves{0xffff, 0b11};
   Grads gradient(const Saved& saved, const Cotangents& dys, Needs needs) const {
     return attention_gradient(*this, saved, dys, needs, [this](const std::vector<DTensor>& in) {
@@ -118,7 +118,7 @@ namespace ops {
 
 std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const DTensor& key,
                                                     const DTensor& value, const DTensor& mask,
-                                                    const AttentionForm& form) {
+                                                    const SdpaOptions& form) {
   const AttentionTerms terms{form.scale, form.causal, form.zeros, form.window};
   std::vector<DTensor> in = {query, key, value}, masks = form.masks;
   if (mask.defined()) masks.insert(masks.begin(), mask);
@@ -127,7 +127,7 @@ std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const 
     while (int64_t(shape.size()) < query.rank()) shape.insert(shape.begin(), 1);
     in.push_back(reshape(each, shape));
   }
-  if (form.lengths.defined()) in.push_back(as_indices(form.lengths));
+  if (form.lengths.defined()) in.push_back(to_int64_indices(form.lengths));
   if (is_ring(query, key, value)) {
     return ring_attention(terms, form.zigzag.value_or(form.causal && !form.window), in);
   }
@@ -137,7 +137,7 @@ std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const 
 }
 
 DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
-                  const DTensor& mask, const AttentionForm& form) {
+                  const DTensor& mask, const SdpaOptions& form) {
   return attention_and_logsumexp(query, key, value, mask, form).first;
 }
 

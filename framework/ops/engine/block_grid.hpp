@@ -9,15 +9,15 @@
 
 namespace tessera::detail {
 
-/// All blocks of an operation that this process computes, and where they lie among those of others.
+/// This process's blocks of an operation, and their positions in the global grid.
 struct BlockGrid {
-  const Specs& specs;                             ///< of the inputs
-  const std::vector<Layout>& layouts;             ///< of the inputs, as they have been brought
-  const Groups& groups;                           ///< of all blocks
-  std::vector<LocalArgs> blocks = {};             ///< of this process; some may be empty
-  std::vector<std::vector<int64_t>> places = {};  ///< group of each along every mesh dimension
-  std::vector<c10::Device> devices = {};          ///< where each is computed
-  bool parallel = false;                          ///< as run_blocks() is told
+  const Specs& specs;                             ///< inputs' global shapes and dtypes
+  const std::vector<Layout>& layouts;             ///< inputs' layouts, after relayout
+  const Groups& groups;                           ///< number of groups along each mesh dimension
+  std::vector<LocalArgs> blocks = {};             ///< local blocks; some may be empty
+  std::vector<std::vector<int64_t>> places = {};  ///< each block's group along every mesh dimension
+  std::vector<c10::Device> devices = {};          ///< each block's device
+  bool parallel = false;                          ///< argument of run_blocks()
 };
 
 }  // namespace tessera::detail

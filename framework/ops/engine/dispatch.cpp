@@ -12,7 +12,7 @@
 namespace tessera::detail {
 namespace {
 
-/// More plans than any model needs; a program whose shapes never repeat must not fill memory.
+/// Bounds the cache of a program whose shapes never repeat; no model needs as many plans.
 constexpr size_t max_plans = 16384;
 
 struct PlanCache {
@@ -82,7 +82,7 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
   std::shared_ptr<OpPlan> plan;
   if (info.whole) {
     {
-      const TracerScope unheard(nullptr);
+      const TracerScope no_tracer(nullptr);
       out.push_back(info.run(op, std::vector<DTensor>(in.begin(), in.end())));
     }
     if (!state.tapes.empty() || state.tracer) kept = info.copy(op);

@@ -12,7 +12,7 @@ namespace tessera::detail {
 /// Adds or removes a tape of this thread; the last added is called first.
 void push_tape(OpListener* tape);
 void remove_tape(OpListener* tape);
-/// While alive, no tape records operations of this thread.
+/// Scope in which no tape records operations of this thread.
 class NoRecording {
  public:
   NoRecording();
@@ -21,19 +21,19 @@ class NoRecording {
   ScopedValue<std::vector<OpListener*>> tapes_;
 };
 
-/// Runs an operation: propagates layouts, brings inputs to them, runs forward on every local block.
-/// Plans are cached by operation, attributes, shardings and policy, per thread.
+/// Runs an operation: propagates layouts, reshards inputs, runs forward on every local block. Plans
+/// are cached per thread, by operation, attributes, shardings and policy.
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in);
 
-/// Whether a tape records this thread's operations.
+/// Returns whether a tape records this thread's operations.
 bool recording();
 
-/// The layouts that dispatch would choose, without running anything.
+/// Returns the layouts that dispatch() would choose, without running anything.
 Propagation plan_op(const OpInfo& info, const void* op, const std::vector<ShardingPtr>& in,
                     uint32_t parameters = 0);
 
-/// Plans made and plans found again, in this thread.
+/// Numbers of plans made and reused by this thread.
 struct PlanStats {
   int64_t made = 0;
   int64_t reused = 0;

@@ -3,7 +3,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/internal/index_kernel.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -15,27 +15,27 @@ namespace tessera::detail {
 
 namespace {
 
-void check_on_host(const void* parameters, uint64_t place) {
-  kernels::check_index(*static_cast<const kernels::IndexParameters*>(parameters), place);
+void check_on_host(const void* parameters, uint64_t position) {
+  kernels::check_index(*static_cast<const kernels::IndexParameters*>(parameters), position);
 }
 
-/// Throws the error of an index that lies outside, `place` elements from the first.
+/// Throws the error for the out-of-range index at flat position `position` of the block.
 [[noreturn]] void fail_index(std::string_view op, std::string_view what, const at::Tensor& indices,
                              int64_t least, int64_t count, std::span<const Interval> ranges,
-                             int64_t place) {
-  const auto value = indices.reshape({-1})[place].item<int64_t>();
+                             int64_t position) {
+  const auto value = indices.reshape({-1})[position].item<int64_t>();
   Shape at(static_cast<size_t>(indices.dim()));
   for (size_t axis = at.size(); axis-- > 0;) {
     const int64_t extent = indices.size(static_cast<int64_t>(axis));
-    at[axis] = place % extent + (ranges.empty() ? 0 : ranges[axis].lo);
-    place /= extent;
+    at[axis] = position % extent + (ranges.empty() ? 0 : ranges[axis].lo);
+    position /= extent;
   }
   const std::string where = at.empty()       ? ""
                             : at.size() == 1 ? str(" in row ", at[0])
                                              : " at " + to_string(at);
   throw ConfigError(std::string(op), str(what, " lie in [", least, ", ", count, ")"),
                     str(value, where),
-                    str("correct the data, or size the axis for ", what, " as large as that"));
+                    str("correct the data, or make the axis for ", what, " larger"));
 }
 
 }  // namespace
@@ -59,8 +59,8 @@ at::Tensor checked_indices(std::string_view op, std::string_view what, const at:
                outside.reshape({-1}).to(at::kByte).argmax().item<int64_t>());
   }
   const auto fail = [op = std::string(op), what = std::string(what), indices, least, count,
-                     of = std::vector<Interval>(ranges.begin(), ranges.end())](int64_t place) {
-    fail_index(op, what, indices, least, count, of, place);
+                     of = std::vector<Interval>(ranges.begin(), ranges.end())](int64_t position) {
+    fail_index(op, what, indices, least, count, of, position);
   };
   const at::Tensor dense = indices.contiguous();
   const at::Tensor inside = at::empty_like(dense);
@@ -86,9 +86,9 @@ void check_index_dtype(std::string_view op, std::string_view what, const Spec& i
                     "cast them to int64");
 }
 
-DTensor as_indices(const DTensor& indices) {
-  const bool whole = at::isIntegralType(indices.dtype(), /*includeBool=*/false);
-  return whole ? ops::cast(indices, at::kLong) : indices;
+DTensor to_int64_indices(const DTensor& indices) {
+  const bool integral = at::isIntegralType(indices.dtype(), /*includeBool=*/false);
+  return integral ? ops::cast(indices, at::kLong) : indices;
 }
 
 DTensor axis_marker(int64_t extent, const std::vector<int>& dims,

@@ -17,7 +17,7 @@
 
 namespace tessera::detail {
 
-/// Results of one block, one for each output.
+/// Results of one block, one per output.
 using Tensors = c10::SmallVector<at::Tensor, 1>;
 
 /// One block's view of an operation's inputs.
@@ -29,11 +29,11 @@ class LocalArgs {
   const at::Tensor& operator[](size_t input) const { return tensors_[input]; }
   size_t size() const { return tensors_.size(); }
   std::span<const at::Tensor> all() const { return tensors_; }
-  /// Global interval that this block of an input covers along an axis.
+  /// Returns the global interval that this block of an input covers along an axis.
   Interval range(size_t input, int64_t axis) const { return ranges_[input][size_t(axis)]; }
   const std::vector<Interval>& ranges(size_t input) const { return ranges_[input]; }
   size_t out_rank() const { return out_ranges_[0].size(); }
-  /// Global interval of the first output's block along an axis.
+  /// Returns the global interval of the first output's block along an axis.
   Interval out_range(int64_t axis) const { return out_ranges_[0][size_t(axis)]; }
   /// Global shape and dtype of an input.
   const Spec& spec(size_t input) const { return specs_[input]; }
@@ -45,7 +45,7 @@ class LocalArgs {
   const Specs& specs_;
 };
 
-/// Which inputs and outputs a gradient reads: bit i for number i.
+/// Bit masks of the inputs and outputs that a gradient reads.
 struct Saves {
   uint32_t in = 0;
   uint32_t out = 0;
@@ -57,51 +57,51 @@ constexpr Saves inputs(I... i) {
 constexpr Saves outputs(uint32_t o) { return {0, 1u << o}; }
 constexpr Saves nothing_saved{};
 
-/// What the forward pass left for a gradient.
+/// The inputs and outputs that the forward pass saved for a gradient.
 class Saved {
  public:
-  /// `make` fills in `in[i]` when it is read and undefined, if it can be made again; it has to
-  /// live as long.
+  /// `rematerialize(i)` computes `in[i]`, if possible, when an undefined input is read; it must
+  /// outlive this object.
   Saved(const std::vector<DTensor>& in, const std::vector<DTensor>& out,
-        const std::vector<ShardingPtr>& forms, c10::function_ref<void(size_t)> make)
-      : in_(in), out_(out), forms_(forms), make_(make) {}
-  size_t size() const { return forms_.size(); }
+        const std::vector<ShardingPtr>& shardings, c10::function_ref<void(size_t)> rematerialize)
+      : in_(in), out_(out), shardings_(shardings), rematerialize_(rematerialize) {}
+  size_t size() const { return shardings_.size(); }
   const DTensor& in(size_t i) const {
-    if (!in_[i].defined()) make_(i);
+    if (!in_[i].defined()) rematerialize_(i);
     return in_[i];
   }
   const DTensor& out(size_t o = 0) const { return out_[o]; }
   /// Shape, dtype and layout of an input, saved or not.
-  const Sharding& form(size_t i) const { return *forms_[i]; }
-  const Shape& shape(size_t i) const { return forms_[i]->shape; }
+  const Sharding& form(size_t i) const { return *shardings_[i]; }
+  const Shape& shape(size_t i) const { return shardings_[i]->shape; }
 
  private:
   const std::vector<DTensor>& in_;
   const std::vector<DTensor>& out_;
-  const std::vector<ShardingPtr>& forms_;
-  c10::function_ref<void(size_t)> make_;
+  const std::vector<ShardingPtr>& shardings_;
+  c10::function_ref<void(size_t)> rematerialize_;
 };
 
-/// Gradients of the outputs; undefined for one that nothing depends on.
+/// Gradients of the outputs; undefined for an output that the target does not depend on.
 using Cotangents = std::vector<DTensor>;
-/// Gradients of the inputs; undefined for one not wanted.
+/// Gradients of the inputs; undefined where none is needed.
 using Grads = std::vector<DTensor>;
 
-/// Which inputs want a gradient.
+/// The inputs that need a gradient.
 struct Needs {
   uint32_t mask = 0;
   bool operator[](size_t i) const { return mask >> i & 1; }
 };
 
-/// An input of a sample: random numbers in [lo, hi), whole ones for an integer dtype. Values of a
-/// `distinct` input differ by a hundredth of the range at least, so that maxima do not tie.
+/// An input of a sample: random numbers in [lo, hi), integers for an integer dtype. Values of a
+/// `distinct` input differ by at least a hundredth of the range, so that maxima do not tie.
 struct SampleInput {
   Shape shape;
   at::ScalarType dtype = at::kDouble;
   double lo = -1;
   double hi = 1;
   bool distinct = false;
-  bool differentiable = true;  ///< false: the gradient leaves this floating input out
+  bool differentiable = true;  ///< whether this floating input has a gradient
 };
 
 /// One case that the oracle and the benchmark run an operation on.
@@ -119,7 +119,7 @@ concept HasGradient = requires(const Op& op, const Saved& saved, const Cotangent
   { op.gradient(saved, dy, n) } -> std::same_as<Grads>;
 };
 
-/// An operation on blocks: attributes are its members, listed by attributes(); rule and infer see
+/// An operation on blocks. Its attributes are members, listed by attributes(); rule and infer see
 /// global shapes only; forward is plain ATen on one block, which is never empty.
 template <class Op>
 concept BlockOp = requires(const Op& op, const Specs& in, const LocalArgs& args) {
@@ -128,30 +128,32 @@ concept BlockOp = requires(const Op& op, const Specs& in, const LocalArgs& args)
   { op.forward(args) } -> std::same_as<Tensors>;
 };
 
-/// All blocks of an operation that this process computes; see block_grid.hpp.
+/// This process's blocks of an operation; see block_grid.hpp.
 struct BlockGrid;
 
-/// An operation on blocks that communicates on its way: it is given all blocks of this process at
-/// once, and called where there is none, too. `forward` is what a single device computes.
+/// An operation on blocks that communicates while it computes: forward_all() gets all blocks of
+/// this process at once, and is called on processes without blocks, too. `forward` is the
+/// single-device computation.
 template <class Op>
 concept CommunicatingOp = requires(const Op& op, const BlockGrid& grid) {
   { op.forward_all(grid) } -> std::same_as<std::vector<Tensors>>;
 };
 
-/// An operation that moves blocks itself: relayout, reshape.
+/// An operation that moves blocks itself, instead of by rule and forward: relayout, reshape.
 template <class Op>
-concept WholeOp = requires(const Op& op, const std::vector<DTensor>& in) {
+concept MovingOp = requires(const Op& op, const std::vector<DTensor>& in) {
   { op.run(in) } -> std::same_as<DTensor>;
 };
 
 template <class Op>
-concept Operation = (BlockOp<Op> || WholeOp<Op>)&&requires(const Op& op) {
+concept Operation = (BlockOp<Op> || MovingOp<Op>)&&requires(const Op& op) {
   { Op::name } -> std::convertible_to<std::string_view>;
   op.attributes();
   { Op::samples() } -> std::same_as<Samples<Op>>;
 };
 
-/// The global interval of an input that an output interval reads, along a window axis.
+/// An operation with window axes: window() returns the global interval of an input that an output
+/// interval reads.
 template <class Op>
 concept HasWindow = requires(const Op& op, const Specs& in, Interval out) {
   { op.window(size_t{}, int64_t{}, out, in) } -> std::same_as<Interval>;
@@ -162,19 +164,19 @@ struct AnySample {
   std::shared_ptr<const void> op;
 };
 
-/// An operation without its type: what dispatch, tape, oracle, benchmark and docs work from.
+/// A type-erased operation, as dispatch, tape, oracle, benchmark and docs use it.
 struct OpInfo {
   std::string_view name;
   bool differentiable = false;
-  bool whole = false;  ///< run() instead of rule and forward
+  bool whole = false;  ///< a MovingOp: has run() instead of rule and forward
   bool windowed = false;
-  bool stops_gradient = false;   ///< its derivative is zero wherever it has one
-  bool keeps_parameter = false;  ///< a Variable stays one through it: cast, transpose, reshape
-  bool only_moves = false;       ///< its result is its input, elsewhere: so is the gradient
+  bool stops_gradient = false;   ///< its derivative is zero wherever it exists
+  bool keeps_parameter = false;  ///< a parameter's result is a parameter: cast, transpose, reshape
+  bool only_moves = false;       ///< changes the layout only, of the gradient as well
   Saves saves;
-  /// Whether a tape keeps the input in place of the result, and runs it again for the gradients
-  /// that read the result. Null: never.
-  bool (*made_again)(const void*) = nullptr;
+  /// Whether a tape saves the input instead of the result and rematerializes the result for the
+  /// gradients that read it. Null: never.
+  bool (*rematerialized)(const void*) = nullptr;
   Rule (*rule)(const void*, const Specs&) = nullptr;
   Specs (*infer)(const void*, const Specs&) = nullptr;
   Tensors (*forward)(const void*, const LocalArgs&) = nullptr;
@@ -188,11 +190,11 @@ struct OpInfo {
   std::vector<AnySample> (*samples)() = nullptr;
 };
 
-/// Every registered operation, by name.
+/// Returns all registered operations, sorted by name.
 std::vector<const OpInfo*> op_registry();
-/// The registered operation of a name, or null.
+/// Returns the registered operation of this name, or null.
 const OpInfo* find_op(std::string_view name);
-/// Adds an operation; called by TESSERA_REGISTER_OP.
+/// Registers an operation; called by TESSERA_REGISTER_OP. Throws StateError for a name in use.
 bool register_op(const OpInfo& info);
 
 inline void combine(size_t& seed, size_t value) {
@@ -219,14 +221,16 @@ template <class Op>
 OpInfo make_info() {
   OpInfo info;
   info.name = Op::name;
-  info.whole = WholeOp<Op>;
+  info.whole = MovingOp<Op>;
   info.differentiable = HasGradient<Op>;
   info.windowed = HasWindow<Op>;
   if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;
   if constexpr (requires { Op::keeps_parameter; }) info.keeps_parameter = Op::keeps_parameter;
   if constexpr (requires { Op::only_moves; }) info.only_moves = Op::only_moves;
-  if constexpr (requires(const Op& op) { op.made_again(); }) {
-    info.made_again = [](const void* op) { return static_cast<const Op*>(op)->made_again(); };
+  if constexpr (requires(const Op& op) { op.rematerialized(); }) {
+    info.rematerialized = [](const void* op) {
+      return static_cast<const Op*>(op)->rematerialized();
+    };
   }
   if constexpr (BlockOp<Op>) {
     info.rule = [](const void* op, const Specs& in) {
@@ -297,7 +301,7 @@ size_t attribute_hash(const Op& op) {
 
 }  // namespace tessera::detail
 
-/// Makes an operation known to the registry. Once per operation, in a .cpp file.
+/// Registers an operation. Use it once per operation, in a .cpp file.
 #define TESSERA_REGISTER_OP(Op)                        \
   [[maybe_unused]] static const bool registered_##Op = \
       ::tessera::detail::register_op(::tessera::detail::op_info<Op>())

@@ -43,9 +43,9 @@ OpPlan::OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, 
     specs_.push_back({sharding->shape, sharding->dtype});
     layouts.push_back(sharding->layout);
     if (!(sharding->mesh() == in_[0]->mesh())) {
-      throw MeshError(std::string(info.name), "all operands lie on one mesh",
+      throw MeshError(std::string(info.name), "all operands must be on one mesh",
                       in_[0]->mesh().describe() + " and " + sharding->mesh().describe(),
-                      "bring one over with copy_to_mesh");
+                      "copy one to the other mesh with copy_to_mesh");
     }
   }
   out_specs_ = info.infer(op, specs_);
@@ -70,19 +70,20 @@ bool OpPlan::is_window(size_t input, size_t axis) const {
          rule_.factors[size_t(factor)] == FactorKind::window;
 }
 
-/// Whole in this input, though others are cut along it: every point takes an interval of it.
-bool OpPlan::is_whole_window(size_t input, size_t axis) const {
+/// Whether a window axis is replicated in this input but sharded in another tensor: every point
+/// then slices its interval locally.
+bool OpPlan::is_replicated_window(size_t input, size_t axis) const {
   if (!is_window(input, axis)) return false;
-  const auto cut = [&](const std::vector<int>& factors, const Layout& layout) {
+  const auto is_sharded = [&](const std::vector<int>& factors, const Layout& layout) {
     for (size_t a = 0; a < factors.size(); ++a) {
       if (factors[a] == rule_.in[input][axis] && !layout.axis(int64_t(a)).empty()) return true;
     }
     return false;
   };
   if (!propagation_.inputs[input].axis(int64_t(axis)).empty()) return false;
-  bool any = cut(rule_.out[0], propagation_.outputs[0]);
+  bool any = is_sharded(rule_.out[0], propagation_.outputs[0]);
   for (size_t i = 0; i < rule_.in.size(); ++i) {
-    any = any || cut(rule_.in[i], propagation_.inputs[i]);
+    any = any || is_sharded(rule_.in[i], propagation_.inputs[i]);
   }
   return any;
 }
@@ -101,7 +102,7 @@ void OpPlan::prepare(std::vector<ShardingPtr> ready) {
   prepared_ = true;
 }
 
-/// The grid of the operation: as fine as its finest operand.
+/// Makes the operation's grid as fine as its finest operand.
 void OpPlan::choose_groups() {
   groups_ = Groups(ready_[0]->groups.size(), 1);
   for (const ShardingPtr& sharding : ready_) {
@@ -116,7 +117,7 @@ void OpPlan::choose_groups() {
   }
 }
 
-/// The interval of the axis that drives a window factor: the output's, else the last input's.
+/// Returns the interval of the axis that determines a window: the output's, else the last input's.
 Interval OpPlan::reference(int factor, const std::vector<Interval>& coordinates) const {
   for (size_t a = 0; a < rule_.out[0].size(); ++a) {
     if (rule_.out[0][a] == factor) {
@@ -138,11 +139,11 @@ void OpPlan::plan_windows() {
   windows_.clear();
   for (size_t i = 0; i < rule_.in.size(); ++i) {
     for (size_t a = 0; a < rule_.in[i].size(); ++a) {
-      if (!is_window(i, a) || is_whole_window(i, a)) continue;
+      if (!is_window(i, a) || is_replicated_window(i, a)) continue;
       const Layout& layout = ready_[i]->layout;
-      // A window's members are those of the grid.
+      // A windowed input is grouped as the grid is.
       ready_[i] = intern(specs_[i].shape, specs_[i].dtype, layout, used_groups(layout, groups_));
-      // By shards, not blocks: what is logged must not depend on how blocks merge.
+      // By shard, not by block: logs must not depend on how shards are merged into blocks.
       Window window{i, layout_shards(*ready_[i], int64_t(a)), {}};
       std::vector<Interval> range(groups_.size(), {0, 1});
       const std::vector<int>& dims = layout.axis(int64_t(a));
@@ -154,10 +155,10 @@ void OpPlan::plan_windows() {
           range[size_t(dims[k])] = {coordinate, coordinate + 1};
         }
         const Interval out = reference(rule_.in[i][a], range);
-        window.wanted.push_back(out.empty() ? Interval{}
-                                            : info_.window(op_.get(), i, int64_t(a), out, specs_));
+        window.targets.push_back(out.empty() ? Interval{}
+                                             : info_.window(op_.get(), i, int64_t(a), out, specs_));
       }
-      if (window.wanted != window.shards.have) windows_.push_back(std::move(window));
+      if (window.targets != window.shards.have) windows_.push_back(std::move(window));
     }
   }
 }
@@ -178,52 +179,52 @@ void OpPlan::add_points() {
   }
   for (int64_t p = 0; p < total; ++p) {
     std::vector<Interval> coordinates(rank);
-    std::vector<int64_t> place(rank);
+    std::vector<int64_t> grid_index(rank);
     int64_t rest = p;
     for (size_t d = rank; d-- > 0;) {
-      place[d] = first[d] + rest % count[d];
-      coordinates[d] = group_range(mesh.dim_size(int(d)), groups_[d], place[d]);
+      grid_index[d] = first[d] + rest % count[d];
+      coordinates[d] = group_range(mesh.dim_size(int(d)), groups_[d], grid_index[d]);
       rest /= count[d];
     }
     points_.push_back(make_point(coordinates));
-    points_.back().place = std::move(place);
+    points_.back().grid_index = std::move(grid_index);
     devices_.push_back(points_.back().device);
   }
 }
 
-std::vector<Interval> OpPlan::want_ranges(size_t input,
-                                          const std::vector<Interval>& coordinates) const {
-  std::vector<Interval> want;
+std::vector<Interval> OpPlan::needed_ranges(size_t input,
+                                            const std::vector<Interval>& coordinates) const {
+  std::vector<Interval> needed;
   for (size_t a = 0; a < specs_[input].shape.size(); ++a) {
     if (is_window(input, a)) {
-      want.push_back(info_.window(op_.get(), input, int64_t(a),
-                                  reference(rule_.in[input][a], coordinates), specs_));
+      needed.push_back(info_.window(op_.get(), input, int64_t(a),
+                                    reference(rule_.in[input][a], coordinates), specs_));
     } else {
-      want.push_back(
+      needed.push_back(
           axis_interval(ready_[input]->layout, int64_t(a), specs_[input].shape[a], coordinates));
     }
   }
-  return want;
+  return needed;
 }
 
 OpPlan::Operand OpPlan::make_operand(size_t input, const std::vector<Interval>& coordinates,
                                      const std::vector<int64_t>& at,
-                                     const std::vector<Interval>& want) const {
+                                     const std::vector<Interval>& needed) const {
   const Sharding& sharding = *ready_[input];
   Operand operand;
   operand.block = sharding.block_of(at);
   const BlockInfo& block = sharding.blocks[size_t(operand.block)];
-  for (size_t a = 0; a < want.size(); ++a) {
+  for (size_t a = 0; a < needed.size(); ++a) {
     const Interval have = block.intervals[a];
-    const bool fetched = is_window(input, a) && !is_whole_window(input, a);
-    if (fetched || want[a] == have) continue;
-    // An interval of nothing may lie anywhere.
-    const int64_t lo = want[a].empty() ? 0 : want[a].lo - have.lo;
-    operand.cuts.push_back({int64_t(a), {lo, lo + std::max<int64_t>(want[a].size(), 0)}});
+    const bool fetched = is_window(input, a) && !is_replicated_window(input, a);
+    if (fetched || needed[a] == have) continue;
+    // An empty interval may be out of range.
+    const int64_t lo = needed[a].empty() ? 0 : needed[a].lo - have.lo;
+    operand.slices.push_back({int64_t(a), {lo, lo + std::max<int64_t>(needed[a].size(), 0)}});
   }
   for (size_t d = 0; d < groups_.size(); ++d) {
-    // An addend that stands for several points goes to the first of them.
-    if (!(sharding.layout.pending_dims() >> d & 1)) continue;
+    // A partial sum that covers several points is used by the first of them only.
+    if (!(sharding.layout.partial_dims() >> d & 1)) continue;
     const int64_t size = sharding.mesh().dim_size(int(d));
     const int64_t owner = group_range(size, sharding.groups[d], block.group[d]).lo;
     operand.absent = operand.absent || owner != coordinates[d].lo;
@@ -240,14 +241,14 @@ OpPlan::Point OpPlan::make_point(const std::vector<Interval>& coordinates) const
   Point point;
   bool input_empty = false;
   for (size_t i = 0; i < ready_.size(); ++i) {
-    const std::vector<Interval> want = want_ranges(i, coordinates);
-    for (size_t a = 0; a < want.size(); ++a) {
+    const std::vector<Interval> needed = needed_ranges(i, coordinates);
+    for (size_t a = 0; a < needed.size(); ++a) {
       const bool nothing =
-          is_window(i, a) ? reference(rule_.in[i][a], coordinates).empty() : want[a].empty();
+          is_window(i, a) ? reference(rule_.in[i][a], coordinates).empty() : needed[a].empty();
       input_empty = input_empty || nothing;
     }
-    point.operands.push_back(make_operand(i, coordinates, at, want));
-    point.ranges.push_back(want);
+    point.operands.push_back(make_operand(i, coordinates, at, needed));
+    point.ranges.push_back(needed);
   }
   for (const ShardingPtr& sharding : out_) {
     const int block = sharding->block_of(at);
@@ -262,13 +263,13 @@ OpPlan::Point OpPlan::make_point(const std::vector<Interval>& coordinates) const
 
 namespace {
 
-/// Blocks of which none is absent: a window reads parts of several.
+/// Fills absent blocks with the reduction's identity, as a window may read several blocks.
 Blocks complete(const Sharding& sharding, Blocks blocks) {
   for (size_t b = 0; b < blocks.size(); ++b) {
     if (blocks[b].defined()) continue;
     const DeviceMemory::For memory(sharding.blocks[b].devices.front());
     blocks[b] =
-        reduce_identity(sharding.layout.pending_kind(), extents(sharding.blocks[b].intervals),
+        reduce_identity(sharding.layout.partial_kind(), extents(sharding.blocks[b].intervals),
                         block_options(sharding, sharding.blocks[b]));
   }
   return blocks;
@@ -297,7 +298,7 @@ std::vector<DTensor> OpPlan::run(std::span<const DTensor> in) {
     const Sharding& sharding = *ready_[window.input];
     Blocks& input = blocks[window.input];
     input = gather_intervals(sharding, complete(sharding, std::move(input)), window.shards,
-                             window.wanted, info_.fill(op_.get()));
+                             window.targets, info_.fill(op_.get()));
   }
   std::vector<Blocks> out;
   for (const ShardingPtr& sharding : out_) out.emplace_back(sharding->blocks.size());
@@ -320,15 +321,15 @@ at::Tensor OpPlan::identity(const Point& point, size_t output) const {
   return reduce_identity(rule_.reduce, extents(point.out_ranges[output]), options);
 }
 
-/// Collects forward's inputs; false if every addend is absent, so that the result is, too.
+/// Collects forward()'s inputs. Returns false if every partial sum is absent, and so is the result.
 bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
                             Tensors& tensors) const {
   bool any_absent = false, any_present = rule_.through.empty();
   for (size_t i = 0; i < point.operands.size(); ++i) {
     const Operand& operand = point.operands[i];
     at::Tensor tensor = operand.absent ? at::Tensor() : in[i][size_t(operand.block)];
-    for (const auto& [axis, cut] : operand.cuts) {
-      if (tensor.defined()) tensor = tensor.narrow(axis, cut.lo, cut.size());
+    for (const auto& [axis, slice] : operand.slices) {
+      if (tensor.defined()) tensor = tensor.narrow(axis, slice.lo, slice.size());
     }
     const bool joins =
         std::find(rule_.through.begin(), rule_.through.end(), int(i)) != rule_.through.end();
@@ -339,23 +340,23 @@ bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
   if (!any_present) return false;
   for (size_t i = 0; any_absent && i < tensors.size(); ++i) {
     if (tensors[i].defined()) continue;
-    tensors[i] = reduce_identity(ready_[i]->layout.pending_kind(), extents(point.ranges[i]),
+    tensors[i] = reduce_identity(ready_[i]->layout.partial_kind(), extents(point.ranges[i]),
                                  at::TensorOptions().dtype(specs_[i].dtype).device(point.device));
   }
   return true;
 }
 
-/// Makes the outputs of a point where there is nothing to compute.
-bool OpPlan::gives_nothing(const Point& point, std::vector<Blocks>& out) const {
+/// Returns whether a point has nothing to compute; fills its outputs, but for absent partial sums.
+bool OpPlan::fill_if_empty(const Point& point, std::vector<Blocks>& out) const {
   if (!point.empty && !point.absent) return false;
   for (size_t o = 0; o < out.size(); ++o) {
-    const bool addend = point.absent && out_[o]->layout.is_pending();
-    if (!addend) out[o][size_t(point.out_blocks[o])] = identity(point, o);
+    const bool partial = point.absent && out_[o]->layout.is_partial();
+    if (!partial) out[o][size_t(point.out_blocks[o])] = identity(point, o);
   }
   return true;
 }
 
-/// Also where there is nothing to compute: what others need may pass through here.
+/// Calls forward_all() even if there is nothing to compute here: others' data may pass through.
 void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) const {
   const c10::InferenceMode inference;
   std::vector<Tensors> tensors(points_.size());
@@ -367,11 +368,11 @@ void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) co
     gather_tensors(point, in, tensors[p]);
     grid.blocks.emplace_back(std::span(tensors[p].data(), tensors[p].size()), point.ranges,
                              point.out_ranges, specs_);
-    grid.places.push_back(point.place);
+    grid.places.push_back(point.grid_index);
   }
   std::vector<Tensors> results = info_.forward_all(op_.get(), grid);
   for (size_t p = 0; p < points_.size(); ++p) {
-    if (gives_nothing(points_[p], out)) continue;
+    if (fill_if_empty(points_[p], out)) continue;
     for (size_t o = 0; o < out.size(); ++o) {
       out[o][size_t(points_[p].out_blocks[o])] = std::move(results[p][o]);
     }
@@ -380,7 +381,7 @@ void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) co
 
 void OpPlan::run_point(const Point& point, const std::vector<Blocks>& in,
                        std::vector<Blocks>& out) const {
-  if (gives_nothing(point, out)) return;
+  if (fill_if_empty(point, out)) return;
   Tensors tensors;
   if (!gather_tensors(point, in, tensors)) return;
   const LocalArgs args({tensors.data(), tensors.size()}, point.ranges, point.out_ranges, specs_);

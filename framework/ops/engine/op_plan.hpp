@@ -7,11 +7,11 @@
 
 namespace tessera::detail {
 
-/// How one operation runs on inputs of given shardings: layouts first, then which block of each
-/// input every local point of the op's grid reads and which block it writes.
+/// The plan of one operation on inputs of given shardings: the layouts, then the blocks that each
+/// local point of the operation's grid reads and writes.
 class OpPlan {
  public:
-  /// Infers, propagates. Throws the operation's ShapeError, or MeshError.
+  /// Infers the outputs and propagates layouts. Throws the operation's errors, or MeshError.
   OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters);
 
   const Propagation& propagation() const { return propagation_; }
@@ -19,30 +19,30 @@ class OpPlan {
   bool matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
                uint32_t parameters) const;
 
-  /// Runs on values of the planned shardings.
+  /// Runs the operation on values of the planned shardings.
   std::vector<DTensor> run(std::span<const DTensor> in);
 
  private:
-  /// What one input's block needs before forward sees it.
+  /// The block of one input that a point reads, and how it is sliced for forward().
   struct Operand {
     int block = 0;
-    bool absent = false;
-    std::vector<std::pair<int64_t, Interval>> cuts;  ///< axis, interval within the block
+    bool absent = false;                               ///< a partial sum that another point uses
+    std::vector<std::pair<int64_t, Interval>> slices;  ///< axis, interval within the block
   };
   struct Point {
-    std::vector<int64_t> place;  ///< its group along every mesh dimension
+    std::vector<int64_t> grid_index;  ///< group along every mesh dimension
     std::vector<Operand> operands;
     std::vector<std::vector<Interval>> ranges;
     std::vector<std::vector<Interval>> out_ranges;
     std::vector<int> out_blocks;
     c10::Device device{c10::kCPU};
     bool empty = false;   ///< an output block has no elements
-    bool absent = false;  ///< nothing to reduce here
+    bool absent = false;  ///< a reduced factor is empty here
   };
   struct Window {
     size_t input;
     AxisShards shards;
-    std::vector<Interval> wanted;
+    std::vector<Interval> targets;
   };
 
   void prepare(std::vector<ShardingPtr> ready);
@@ -51,14 +51,14 @@ class OpPlan {
   void add_points();
   Point make_point(const std::vector<Interval>& coordinates) const;
   Operand make_operand(size_t input, const std::vector<Interval>& coordinates,
-                       const std::vector<int64_t>& at, const std::vector<Interval>& want) const;
-  std::vector<Interval> want_ranges(size_t input, const std::vector<Interval>& at) const;
+                       const std::vector<int64_t>& at, const std::vector<Interval>& needed) const;
+  std::vector<Interval> needed_ranges(size_t input, const std::vector<Interval>& at) const;
   bool is_window(size_t input, size_t axis) const;
-  bool is_whole_window(size_t input, size_t axis) const;
+  bool is_replicated_window(size_t input, size_t axis) const;
   Interval reference(int factor, const std::vector<Interval>& coordinates) const;
   void run_point(const Point& point, const std::vector<Blocks>& in, std::vector<Blocks>& out) const;
   void run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) const;
-  bool gives_nothing(const Point& point, std::vector<Blocks>& out) const;
+  bool fill_if_empty(const Point& point, std::vector<Blocks>& out) const;
   bool gather_tensors(const Point& point, const std::vector<Blocks>& in, Tensors& tensors) const;
   at::Tensor identity(const Point& point, size_t output) const;
 
@@ -79,7 +79,7 @@ class OpPlan {
   std::vector<ShardingPtr> out_;
   std::vector<Window> windows_;
   std::vector<Point> points_;
-  std::vector<c10::Device> devices_;  ///< where each point is computed
+  std::vector<c10::Device> devices_;  ///< the device of each point
 };
 
 }  // namespace tessera::detail

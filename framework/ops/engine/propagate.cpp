@@ -6,7 +6,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr int gather = -1;  // nothing stays cut over the dimension
+constexpr int gather = -1;  // nothing stays sharded over the dimension
 constexpr int keep = -2;    // a pending reduction passes through
 
 bool passes(Passes kinds, Reduce kind) {
@@ -54,7 +54,8 @@ class Search {
                        [&](const Layout& l) { return l.used_dims() >> dim & 1; });
   }
 
-  /// The factor that a dimension cuts on an input; gather if none that may be cut.
+  /// Returns the factor that a dimension shards in an input; `gather` if there is none, or it may
+  /// not be sharded.
   int factor_of(size_t input, int dim) const {
     const Layout& layout = layouts_[input];
     for (int64_t a = 0; a < layout.rank(); ++a) {
@@ -62,15 +63,15 @@ class Search {
       if (std::find(dims.begin(), dims.end(), dim) == dims.end()) continue;
       const int factor = rule_.in[input][size_t(a)];
       const bool cuttable =
-          factor != Rule::none && rule_.factors[size_t(factor)] != FactorKind::whole &&
+          factor != Rule::none && rule_.factors[size_t(factor)] != FactorKind::replicated &&
           (in_[input].shape[size_t(a)] >= layout.num_shards(a) || !needs_all(factor));
       return cuttable ? factor : gather;
     }
     return gather;
   }
 
-  /// Whether an output lacks the factor and leaves no addends: every shard makes all of it, and can
-  /// do so of something only.
+  /// Whether an output lacks a `pass` factor: every shard computes that output in full, which an
+  /// empty shard cannot do.
   bool needs_all(int factor) const {
     return rule_.factors[size_t(factor)] == FactorKind::pass &&
            std::any_of(rule_.out.begin(), rule_.out.end(), [&](const std::vector<int>& axes) {
@@ -90,10 +91,10 @@ class Search {
         if (layout.used_dims() >> dim & 1) return false;
         continue;
       }
-      if (!(layout.pending_dims() >> dim & 1)) return false;
-      if (!passes(rule_.passes, layout.pending_kind())) return false;
-      if (!first && layout.pending_kind() != kind) return false;
-      kind = layout.pending_kind();
+      if (!(layout.partial_dims() >> dim & 1)) return false;
+      if (!passes(rule_.passes, layout.partial_kind())) return false;
+      if (!first && layout.partial_kind() != kind) return false;
+      kind = layout.partial_kind();
       first = false;
     }
     return true;
@@ -115,7 +116,7 @@ class Search {
     if (can_keep(dim)) all.push_back(keep);
     const int first = factor_of(0, dim);
     std::vector<int> factors = activation;
-    // An activation keeps its layout: a parameter's other cut does not compete with it.
+    // An activation keeps its layout: a parameter's other sharding does not compete with it.
     if (activation.empty() || !active) {
       factors.insert(factors.end(), parameter.begin(), parameter.end());
     }
@@ -139,7 +140,7 @@ class Search {
     }
   }
 
-  /// The dimensions that cut a factor, in the order in which inputs list them.
+  /// Returns the mesh dimensions that shard a factor, in the order in which inputs list them.
   std::vector<int> dims_of(int factor) const {
     std::vector<int> dims;
     if (factor == Rule::none) return dims;
@@ -154,7 +155,7 @@ class Search {
     return dims;
   }
 
-  /// Pending over what the axes themselves do not use.
+  /// Returns a layout that is pending over the dimensions of `pending` that no axis uses.
   Layout layout_for(const std::vector<int>& factors, DimMask pending, Reduce kind) const {
     std::vector<std::vector<int>> axes;
     for (int factor : factors) {
@@ -164,24 +165,24 @@ class Search {
     return Layout::from_axes(mesh_, std::move(axes), pending, kind);
   }
 
-  /// An input that is whole along a window's axis stays so, and shards take their intervals of it,
-  /// unless it is the one that says what their part is.
+  /// Keeps an input replicated along a window axis if it is so already, as shards slice their
+  /// intervals of it locally; except the input that determines the windows.
   Layout input_layout(size_t input, DimMask pending) const {
     std::vector<std::vector<int>> axes;
     for (int factor : rule_.in[input]) {
       axes.push_back(dims_of(factor));
       const bool window =
           factor != Rule::none && rule_.factors[size_t(factor)] == FactorKind::window;
-      // Addends are summed into shards: cheaper than a whole sum.
-      const bool cut = std::any_of(axes.back().begin(), axes.back().end(), [&](int dim) {
-        return factor_of(input, dim) == factor || (layouts_[input].pending_dims() >> dim & 1);
+      // Reduce-scatters partial sums: cheaper than an all-reduce.
+      const bool sharded = std::any_of(axes.back().begin(), axes.back().end(), [&](int dim) {
+        return factor_of(input, dim) == factor || (layouts_[input].partial_dims() >> dim & 1);
       });
-      if (window && !cut && !drives(input, factor)) axes.back().clear();
+      if (window && !sharded && !drives(input, factor)) axes.back().clear();
     }
-    return Layout::from_axes(mesh_, std::move(axes), pending, layouts_[input].pending_kind());
+    return Layout::from_axes(mesh_, std::move(axes), pending, layouts_[input].partial_kind());
   }
 
-  /// Shards of it leave addends: no output has it, be it read through a window or not.
+  /// Whether shards of a factor leave partial sums: no output has it, windowed or not.
   bool reduces(int factor) const {
     const FactorKind kind = rule_.factors[size_t(factor)];
     if (kind == FactorKind::reduce) return true;
@@ -191,7 +192,7 @@ class Search {
            });
   }
 
-  /// The last input that has a factor which no output has.
+  /// Whether this is the last input to have a factor that no output has.
   bool drives(size_t input, int factor) const {
     if (!reduces(factor)) return false;
     for (size_t i = input + 1; i < rule_.in.size(); ++i) {
@@ -200,7 +201,7 @@ class Search {
     return true;
   }
 
-  /// Pending dimensions of the outputs; false if reductions of two kinds would meet.
+  /// Finds the pending dimensions of the outputs; false if reductions of two kinds would meet.
   bool output_pending(DimMask& pending, Reduce& kind) const {
     pending = 0;
     bool known = false;
@@ -208,7 +209,7 @@ class Search {
       const int option = choice_[size_t(dim)];
       Reduce own = rule_.reduce;
       if (option == keep) {
-        own = layouts_[size_t(rule_.through[0])].pending_kind();
+        own = layouts_[size_t(rule_.through[0])].partial_kind();
       } else if (option == gather || !reduces(option)) {
         continue;
       }
@@ -230,7 +231,7 @@ class Search {
     Propagation plan;
     int relayouts = 0;
     for (size_t i = 0; i < layouts_.size(); ++i) {
-      const DimMask own = kept & layouts_[i].pending_dims();
+      const DimMask own = kept & layouts_[i].partial_dims();
       plan.inputs.push_back(input_layout(i, own));
       if (plan.inputs[i] == layouts_[i]) continue;
       ++relayouts;

@@ -15,8 +15,8 @@ std::vector<const OpInfo*>& entries() {
 
 bool register_op(const OpInfo& info) {
   if (find_op(info.name)) {
-    throw StateError("op " + std::string(info.name), "operation names differ", "registered twice",
-                     "rename one of them");
+    throw StateError("op " + std::string(info.name), "operation names must be unique",
+                     "registered twice", "rename one of them");
   }
   entries().push_back(&info);
   return true;

@@ -48,7 +48,7 @@ class Parser {
   int factor(std::string word, bool output) {
     if (word == ".") return Rule::none;
     FactorKind kind = FactorKind::pass;
-    if (word[0] == '!') kind = FactorKind::whole;
+    if (word[0] == '!') kind = FactorKind::replicated;
     if (word[0] == '~') kind = FactorKind::window;
     if (kind != FactorKind::pass) word.erase(0, 1);
     const auto [found, fresh] = names_.emplace(word, static_cast<int>(rule_.factors.size()));

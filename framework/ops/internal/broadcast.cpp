@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -51,14 +51,14 @@ Rule broadcast_rule(const Specs& in) {
   return rule;
 }
 
-Rule whole_axis_rule(const Specs& in, int64_t axis) {
+Rule unsharded_axis_rule(const Specs& in, int64_t axis) {
   Rule rule = broadcast_rule(in);
-  rule.factors[size_t(axis)] = FactorKind::whole;
+  rule.factors[size_t(axis)] = FactorKind::replicated;
   return rule;
 }
 
 std::pair<DTensor, DTensor> in_floating_dtype(const DTensor& a, const DTensor& b) {
-  // Empty ones are the operation's to refuse.
+  // The operation itself rejects empty operands.
   if (!a.defined() || !b.defined()) return {a, b};
   const bool first = at::isFloatingType(a.dtype()), second = at::isFloatingType(b.dtype());
   if (first == second) return {a, b};
@@ -81,9 +81,9 @@ void check_floating(std::string_view op, const Spec& in) {
                     "cast it to float32 first");
 }
 
-void check_number(std::string_view op, const Spec& in) {
+void check_not_bool(std::string_view op, const Spec& in) {
   if (in.dtype != at::kBool) return;
-  throw ConfigError(std::string(op), "the operand is of numbers", "bool",
+  throw ConfigError(std::string(op), "the operand must be numeric", "bool",
                     "cast it, or use the logical functions");
 }
 

@@ -1,10 +1,10 @@
-// What makes one source of a kernel code for g++, for tests and imitated GPUs, and for NVRTC, which
-// gets it as a text. In the source is nothing but what both know.
+// Lets g++ (for tests and the fake GPU) and NVRTC (which gets the source as text) compile the same
+// kernel source. Kernel sources use only what both compilers know.
 #pragma once
 
 #ifdef __CUDACC_RTC__
 #define TESSERA_DEVICE __device__ inline
-/// The function `name` of GPUs: function(parameters, index) for each index below a count.
+/// Defines the GPU kernel `name`, which calls function(parameters, index) for each index < count.
 #define TESSERA_KERNEL(name, function, Parameters)                                   \
   extern "C" __global__ void name(Parameters parameters, unsigned long long count) { \
     const unsigned long long index =                                                 \

@@ -1,5 +1,5 @@
-// Random numbers on a GPU: TensorFlow's stateless draws, as base/random.cpp has them for the host,
-// with which tests compare them bit for bit.
+// Random numbers on a GPU: TensorFlow's stateless draws. Tests compare them bit for bit with those
+// of base/random.cpp on the host.
 #pragma once
 
 #ifndef __CUDACC_RTC__
@@ -11,27 +11,27 @@
 
 namespace tessera::detail::kernels {
 
-/// What is drawn, and what is made of it.
+/// The distribution that is drawn, or dropout.
 enum DrawKind : int { uniform_draw, normal_draw, truncated_normal_draw, dropout_draw };
 
-/// Of a draw of a whole shape the slice that lies on this GPU: runs of neighbouring elements, whose
-/// places are counted by the axes before them.
+/// The slice of a draw that is stored on this GPU: runs of consecutive elements, indexed by the
+/// axes before them. A global element is one of the unsliced draw.
 struct DrawParameters {
   static constexpr int max_axes = 12;
-  unsigned int key[2];                ///< of the stream
-  unsigned long long upper;           ///< half of its block counter
+  unsigned int key[2];                ///< the stream's key
+  unsigned long long upper;           ///< upper half of the stream's block counter
   int kind;                           ///< a DrawKind
-  int axes;                           ///< before the runs
-  long long extent[max_axes];         ///< of the slice along each
-  long long first[max_axes];          ///< where the slice begins
-  unsigned long long step[max_axes];  ///< elements of the whole from one index to the next
-  unsigned long long start;           ///< element of the whole with which a run of index 0 begins
-  unsigned long long run;             ///< elements in a run
-  float a, b;       ///< lowest and range, mean and standard deviation, or rate and scale of dropout
-  const float* in;  ///< what dropout drops
+  int axes;                           ///< number of axes before the runs
+  long long extent[max_axes];         ///< extent of the slice along each axis
+  long long first[max_axes];          ///< first index of the slice along each axis
+  unsigned long long step[max_axes];  ///< global elements per index of each axis
+  unsigned long long start;           ///< global element at which a run of index 0 begins
+  unsigned long long run;             ///< elements per run
+  float a, b;       ///< low and range, mean and standard deviation, or dropout's rate and scale
+  const float* in;  ///< input of dropout
   float* out;       ///< the slice, dense
 
-  /// Calls that cover a run, one for each group of four elements of the whole.
+  /// Returns the number of calls that cover a run, one per group of four global elements.
   TESSERA_DEVICE unsigned long long groups() const { return (run + 6) / 4; }
 };
 
@@ -39,7 +39,7 @@ struct DrawWords {
   unsigned int w[4];
 };
 
-/// Philox4x32-10, as base/internal/philox.hpp.
+/// Computes Philox4x32-10, as base/internal/philox.hpp does.
 TESSERA_DEVICE DrawWords philox_words(DrawWords c, unsigned int k0, unsigned int k1) {
   for (int round = 0; round < 10; ++round) {
     const unsigned long long p0 = 0xD2511F53ULL * c.w[0], p1 = 0xCD9E8D57ULL * c.w[2];
@@ -59,7 +59,7 @@ TESSERA_DEVICE DrawWords block_of_words(const DrawParameters& p, unsigned long l
                       p.key[0], p.key[1]);
 }
 
-/// In [0, 1), of the low 23 bits.
+/// Returns a float in [0, 1) made of the low 23 bits.
 TESSERA_DEVICE float unit_of(unsigned int word) {
   const unsigned int bits = (word & 0x7fffffU) | 0x3f800000U;
 #ifdef __CUDACC_RTC__
@@ -71,7 +71,7 @@ TESSERA_DEVICE float unit_of(unsigned int word) {
 #endif
 }
 
-/// Two normal values of two words.
+/// Computes two normal values from two words.
 TESSERA_DEVICE void normals_of(unsigned int a, unsigned int b, float& first, float& second) {
   const float unit = unit_of(a);
   const float u = unit < 1e-7f ? 1e-7f : unit;
@@ -81,10 +81,10 @@ TESSERA_DEVICE void normals_of(unsigned int a, unsigned int b, float& first, flo
   second = cosf(angle) * radius;
 }
 
-/// Group `g` of four truncated normal values: pairs are drawn until four lie within 2.
+/// Draws group `g` of four truncated normal values: pairs are drawn until four are within 2.
 TESSERA_DEVICE void truncated_normals_of(const DrawParameters& p, unsigned long long g,
                                          float* values) {
-  // An array of its own: one that is indexed by a variable lies in memory, not in registers.
+  // A separate array: one that is indexed by a variable is kept in memory, not in registers.
   float drawn[4];
   int filled = 0;
   for (unsigned long long block = 0; filled < 4; ++block) {
@@ -101,7 +101,7 @@ TESSERA_DEVICE void truncated_normals_of(const DrawParameters& p, unsigned long 
   for (int i = 0; i < 4; ++i) values[i] = drawn[i];
 }
 
-/// Group `g` of four values of the other kinds.
+/// Draws group `g` of four values of the other kinds.
 TESSERA_DEVICE void values_of(const DrawParameters& p, unsigned long long g, float* values) {
   const DrawWords words = block_of_words(p, g, 0);
   if (p.kind == normal_draw) {
@@ -112,7 +112,7 @@ TESSERA_DEVICE void values_of(const DrawParameters& p, unsigned long long g, flo
   }
 }
 
-/// Four floats, in one access of a GPU.
+/// Four floats that a GPU loads or stores in one access.
 struct Four {
   float v[4];
 };
@@ -140,17 +140,17 @@ TESSERA_DEVICE void store(float* to, const Four& all) {
 #endif
 }
 
-/// What a draw makes of a value, and of the element `in` where dropout drops some.
+/// Returns the result for a drawn value; `in` is the input element of dropout.
 TESSERA_DEVICE float finished(const DrawParameters& p, float value, float in) {
-  // Not a product with the mask: a dropped infinity is 0.
+  // No multiplication by the mask: a dropped infinity must give 0.
   if (p.kind == dropout_draw) return value >= p.a ? in * p.b : 0.0f;
   return value * p.b + p.a;
 }
 
-/// Call `index` of as many as there are runs times groups().
+/// Runs call `index`; a draw takes groups() calls for each run.
 TESSERA_DEVICE void draw_group(const DrawParameters& p, unsigned long long index) {
   unsigned long long begin = p.start, row = 0, group = index;
-  // Divisions of 64 bits cost as much as a draw: one run, as most draws are, does without.
+  // 64-bit divisions cost as much as a draw; most draws are a single run, which needs none.
   if (p.axes > 0) {
     row = index / p.groups();
     group = index - row * p.groups();

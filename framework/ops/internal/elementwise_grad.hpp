@@ -2,7 +2,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-/// Fused gradients of elementwise functions; operations like the others, made for their gradients.
+/// Fused gradients of elementwise functions, which are operations themselves.
 namespace tessera::detail {
 
 /// dy where y > 0, else 0.

@@ -6,7 +6,7 @@
 
 namespace tessera::detail {
 
-/// One elementwise function of a tensor. A null gradient: not differentiable.
+/// One elementwise function of a tensor; not differentiable if its gradient is null.
 struct UnaryRow {
   std::string_view name;
   at::Tensor (*forward)(const at::Tensor& x);
@@ -32,7 +32,7 @@ struct BinaryRow {
   bool floating = false;
 };
 
-/// Position of a row by its name; a name that is not there does not compile.
+/// Returns the position of the row of this name; an unknown name does not compile.
 template <class Row, size_t N>
 constexpr size_t find_row(const Row (&rows)[N], std::string_view name) {
   for (size_t i = 0; i < N; ++i) {

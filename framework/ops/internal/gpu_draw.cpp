@@ -48,10 +48,10 @@ kernels::DrawParameters draw_parameters(kernels::DrawKind kind, const DrawSlice&
   p.kind = kind;
   size_t axes = slice.global.size();
   p.run = 1;
-  for (bool whole = true; axes > 0 && whole;) {
+  for (bool full = true; axes > 0 && full;) {
     --axes;
     p.run *= static_cast<uint64_t>(slice.slice[axes].size());
-    whole = slice.slice[axes].size() == slice.global[axes];
+    full = slice.slice[axes].size() == slice.global[axes];
   }
   if (axes > size_t{kernels::DrawParameters::max_axes}) {
     throw ShapeError(

@@ -11,8 +11,8 @@
 namespace tessera::detail {
 namespace {
 
-/// A program whose shapes never repeat must not fill memory.
-constexpr size_t most_bytes = size_t{64} << 20;
+/// Bounds the tables of a program whose shapes never repeat.
+constexpr size_t max_bytes = size_t{64} << 20;
 
 struct Tables {
   using Key = std::tuple<std::string, std::vector<int64_t>, at::ScalarType, c10::DeviceIndex>;
@@ -22,8 +22,8 @@ struct Tables {
 
 }  // namespace
 
-at::Tensor shape_table(std::string_view op, const std::vector<int64_t>& asked,
-                       const at::TensorOptions& options, const std::function<at::Tensor()>& make) {
+at::Tensor cached_table(std::string_view op, const std::vector<int64_t>& asked,
+                        const at::TensorOptions& options, const std::function<at::Tensor()>& make) {
   const c10::Device device = options.device();
   const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
   if (device.is_cpu()) return make().to(dtype);
@@ -31,7 +31,7 @@ at::Tensor shape_table(std::string_view op, const std::vector<int64_t>& asked,
   const Tables::Key key(op, asked, dtype, device.index());
   if (const auto found = tables.kept.find(key); found != tables.kept.end()) return found->second;
   const at::Tensor table = moved_to(make().to(dtype), device);
-  if (tables.bytes + table.nbytes() > most_bytes) tables = {};
+  if (tables.bytes + table.nbytes() > max_bytes) tables = {};
   tables.bytes += table.nbytes();
   tables.kept.emplace(key, table);
   return table;

@@ -1,5 +1,5 @@
-// Indices on a GPU, checked without a wait: those outside are told by the place of the first, and
-// brought inside, so that what reads them reads memory of its own.
+// Checks indices on a GPU without waiting: records the position of the first index out of range,
+// and clamps all of them, so that kernels that read them stay within their memory.
 #pragma once
 
 #include <tessera/framework/ops/internal/device_code.hpp>
@@ -9,9 +9,9 @@ namespace tessera::detail::kernels {
 struct IndexParameters {
   const long long* in;
   long long* out;
-  long long least;  ///< indices lie in [least, count)
+  long long least;  ///< indices must be in [least, count)
   long long count;
-  long long* found;  ///< the least place of one that does not
+  long long* found;  ///< lowest position of an index out of range
 };
 
 TESSERA_DEVICE void check_index(const IndexParameters& p, unsigned long long place) {

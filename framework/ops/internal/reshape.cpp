@@ -14,7 +14,7 @@ namespace {
 
 using AxisGroups = std::vector<std::vector<int>>;
 
-/// The first axis of a group that can be cut: the first with more than one index.
+/// Returns the axis of a group that can be sharded: the first of extent > 1.
 int64_t major_axis(const Shape& shape, int64_t begin, int64_t end) {
   for (int64_t a = begin; a < end; ++a) {
     if (shape[size_t(a)] > 1) return a;
@@ -65,7 +65,7 @@ class Reshaper {
   }
 
  private:
-  /// Each group's mesh dimensions gather on its major axis, before and after.
+  /// Moves all mesh dimensions of a group to its major axis, in the input and in the output.
   void choose_layouts() {
     const Layout& layout = x_.layout();
     AxisGroups before(x_.shape().size()), after(shape_.size()), flat(groups_.size());
@@ -83,15 +83,15 @@ class Reshaper {
       flat[g] = dims;
     }
     const auto make = [&](AxisGroups axes) {
-      return Layout::from_axes(layout.mesh(), std::move(axes), layout.pending_dims(),
-                               layout.pending_kind());
+      return Layout::from_axes(layout.mesh(), std::move(axes), layout.partial_dims(),
+                               layout.partial_kind());
     };
     before_ = make(std::move(before));
     after_ = make(std::move(after));
     flat_ = make(std::move(flat));
   }
 
-  /// One axis for each group; once.
+  /// Reshapes the blocks to one axis per group, on the first call only.
   void flatten(const Sharding& in, Blocks& blocks) {
     if (flattened_) return;
     flattened_ = true;
@@ -101,7 +101,7 @@ class Reshaper {
       for (const ReshapeGroup& g : groups_) shape.push_back(product(block, g.in_begin, g.in_end));
       if (!blocks[i].defined()) {
         blocks[i] =
-            reduce_identity(in.layout.pending_kind(), shape, block_options(in, in.blocks[i]));
+            reduce_identity(in.layout.partial_kind(), shape, block_options(in, in.blocks[i]));
       }
       blocks[i] = blocks[i].reshape(shape);
     }
@@ -119,7 +119,7 @@ class Reshaper {
 
 std::vector<ReshapeGroup> reshape_groups(const Shape& in, const Shape& out) {
   if (numel(in) != numel(out)) {
-    throw ShapeError("reshape", "the shapes hold equally many elements",
+    throw ShapeError("reshape", "both shapes must have the same number of elements",
                      to_string(in) + " to " + to_string(out), "correct the new shape");
   }
   std::vector<ReshapeGroup> groups;
@@ -147,7 +147,7 @@ std::vector<ReshapeGroup> reshape_groups(const Shape& in, const Shape& out) {
 DTensor reshape_value(const DTensor& x, const Shape& shape) {
   const c10::InferenceMode inference;
   if (numel(x.shape()) == 0) {
-    // Nothing to move; a cut of no elements need not survive.
+    // Nothing to move; the sharding of an empty tensor need not be kept.
     reshape_groups({0}, {numel(shape)});
     return filled(shape, 0, x.dtype(), Layout::replicated(x.mesh(), int64_t(shape.size())));
   }

@@ -7,28 +7,6 @@
 #include <tessera/framework/base/error.hpp>
 
 namespace tessera::detail {
-namespace {
-
-int64_t floor_div(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
-
-}  // namespace
-
-int64_t WindowAxis::outputs(int64_t input) const {
-  const int64_t room = input + before + after - reach();
-  return room < 0 ? 0 : room / stride + 1;
-}
-
-Interval WindowAxis::reads(Interval out) const {
-  if (out.empty()) return {};
-  return {out.lo * stride - before, (out.hi - 1) * stride - before + reach()};
-}
-
-Interval WindowAxis::readers(Interval in, int64_t outputs) const {
-  if (in.empty()) return {};
-  const int64_t lo = floor_div(in.lo + before - reach(), stride) + 1;
-  const int64_t hi = floor_div(in.hi - 1 + before, stride) + 1;
-  return intersect({lo, std::max(lo, hi)}, {0, outputs});
-}
 
 Windows::Windows(const std::vector<WindowAxis>& list) : rank(static_cast<int64_t>(list.size())) {
   std::copy_n(list.begin(), std::min(list.size(), axes.size()), axes.begin());
@@ -78,7 +56,7 @@ void check_windows(std::string_view op, const Windows& windows, const Spec& x, i
   }
 }
 
-std::pair<int64_t, int64_t> padding_cells(Interval have, Interval reads) {
+std::pair<int64_t, int64_t> padding_counts(Interval have, Interval reads) {
   if (have.empty()) return {reads.size(), 0};
   return {have.lo - reads.lo, std::max<int64_t>(0, reads.hi - have.hi)};
 }
@@ -89,8 +67,8 @@ at::Tensor channels_first(const at::Tensor& x, int64_t spatial) {
 
 at::Tensor channels_last(const at::Tensor& x) { return x.movedim(1, -1).contiguous(); }
 
-at::Tensor fit_axes(const at::Tensor& x, int64_t first,
-                    const std::vector<std::pair<int64_t, int64_t>>& counts, double value) {
+at::Tensor crop_or_pad(const at::Tensor& x, int64_t first,
+                       const std::vector<std::pair<int64_t, int64_t>>& counts, double value) {
   std::vector<int64_t> pads;  // ATen's order: the last axis first
   bool any = false;
   const int64_t behind = x.dim() - first - static_cast<int64_t>(counts.size());

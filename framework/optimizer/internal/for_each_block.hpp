@@ -17,8 +17,9 @@
 
 namespace tessera::detail {
 
-/// Calls run(b) for every block, given one tensor of each: small ones of the CPU in parallel. What
-/// it allocates counts for `owners`, where they are given: the device of each block.
+/// Calls run(b) for every block; small blocks on the CPU run in parallel. `blocks` holds one tensor
+/// of each block. If `owners`, the device of each block, is not empty, allocations in run(b) are
+/// accounted to owners[b].
 template <class Run>
 void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run,
                     const std::vector<int64_t>& owners = {}) {
@@ -30,7 +31,7 @@ void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run,
     total += block.numel();
     devices.push_back(block.device());
   }
-  // ATen shares the elements of a large block among threads better than blocks can be shared out.
+  // If one block dominates, ATen's parallelism inside it balances better than one thread per block.
   const bool parallel = total >= inline_elements && largest * worker_count() <= total;
   run_blocks(devices, parallel, [&](int64_t b) {
     std::optional<DeviceMemory::For> memory;
@@ -39,9 +40,10 @@ void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run,
   });
 }
 
-/// Places of blocks that ATen's functions on lists (_foreach_…) take at once, for one launch on a
-/// GPU: of one device and dtype.
-inline std::vector<std::vector<size_t>> alike(const std::vector<at::Tensor>& blocks) {
+/// Groups block indices by device and dtype, so that each group can be passed to one of ATen's list
+/// functions (_foreach_…), which launch once on a GPU.
+inline std::vector<std::vector<size_t>> group_by_device_and_dtype(
+    const std::vector<at::Tensor>& blocks) {
   std::map<std::pair<c10::DeviceIndex, at::ScalarType>, std::vector<size_t>> kinds;
   for (size_t b = 0; b < blocks.size(); ++b) {
     kinds[{blocks[b].device().index(), blocks[b].scalar_type()}].push_back(b);
@@ -51,22 +53,22 @@ inline std::vector<std::vector<size_t>> alike(const std::vector<at::Tensor>& blo
   return lists;
 }
 
-inline std::vector<at::Tensor> chosen(const std::vector<at::Tensor>& blocks,
+inline std::vector<at::Tensor> select(const std::vector<at::Tensor>& blocks,
                                       const std::vector<size_t>& places) {
   std::vector<at::Tensor> list;
   for (size_t place : places) list.push_back(blocks[place]);
   return list;
 }
 
-/// Calls run(b) for every block of the CPU, as for_each_block(), and together(places) for lists of
-/// those of GPUs that are alike.
+/// Calls run(b) for every block on the CPU, like for_each_block(), and together(indices) for the
+/// blocks on GPUs, grouped by device and dtype.
 template <class Run, class Together>
 void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run, const Together& together,
                    const std::vector<int64_t>& owners = {}) {
   const bool on_host = std::all_of(blocks.begin(), blocks.end(),
                                    [](const at::Tensor& block) { return block.is_cpu(); });
   if (on_host) return for_each_block(blocks, run, owners);
-  for (const std::vector<size_t>& places : alike(blocks)) {
+  for (const std::vector<size_t>& places : group_by_device_and_dtype(blocks)) {
     if (blocks[places[0]].is_cpu()) {
       for (size_t place : places) run(place);
     } else {
@@ -76,7 +78,7 @@ void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run, const 
   }
 }
 
-/// The blocks of values, one value after the other.
+/// Returns the blocks of all values, in order.
 inline std::vector<at::Tensor> blocks_of(const std::vector<DTensor>& values) {
   std::vector<at::Tensor> blocks;
   for (const DTensor& value : values) {
@@ -85,8 +87,8 @@ inline std::vector<at::Tensor> blocks_of(const std::vector<DTensor>& values) {
   return blocks;
 }
 
-/// The device that the memory of each of blocks_of(values) counts for.
-inline std::vector<int64_t> owners_of_memory(const std::vector<DTensor>& values) {
+/// Returns the device to which the memory of each of blocks_of(values) is accounted.
+inline std::vector<int64_t> memory_devices_of(const std::vector<DTensor>& values) {
   std::vector<int64_t> devices;
   for (const DTensor& value : values) {
     for (const BlockInfo& block : value.sharding()->blocks) {
@@ -96,7 +98,7 @@ inline std::vector<int64_t> owners_of_memory(const std::vector<DTensor>& values)
   return devices;
 }
 
-/// Values that lie where others do, of what blocks_of() gives of them.
+/// Inverts blocks_of(): returns values with the shardings of `like` and these blocks.
 inline std::vector<DTensor> values_of(const std::vector<DTensor>& like,
                                       const std::vector<at::Tensor>& blocks) {
   std::vector<DTensor> values;

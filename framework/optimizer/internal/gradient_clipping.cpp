@@ -14,13 +14,13 @@
 namespace tessera::detail {
 namespace {
 
-/// Values cut over the same mesh dimensions.
-struct CutSet {
-  Layout layout;  ///< of the vector of their sums: pending over these dimensions
+/// Values that are sharded over the same mesh dimensions.
+struct ShardedSet {
+  Layout layout;  ///< layout of the vector of their sums: a partial sum over these dimensions
   std::vector<size_t> members;
 };
 
-/// The value of each of blocks_of(values).
+/// Returns the index of the value that each of blocks_of(values) belongs to.
 std::vector<size_t> owners_of(const std::vector<DTensor>& values) {
   std::vector<size_t> owners;
   for (size_t v = 0; v < values.size(); ++v) {
@@ -29,18 +29,19 @@ std::vector<size_t> owners_of(const std::vector<DTensor>& values) {
   return owners;
 }
 
-/// Every block f(value, block), in new values.
+/// Returns new values whose blocks are f(value index, block).
 template <class F>
 std::vector<DTensor> map_blocks(const std::vector<DTensor>& values, const F& f) {
   const std::vector<at::Tensor> blocks = blocks_of(values);
   const std::vector<size_t> owners = owners_of(values);
   std::vector<at::Tensor> made(blocks.size());
   for_each_block(
-      blocks, [&](size_t b) { made[b] = f(owners[b], blocks[b]); }, owners_of_memory(values));
+      blocks, [&](size_t b) { made[b] = f(owners[b], blocks[b]); }, memory_devices_of(values));
   return values_of(values, made);
 }
 
-/// Every block f(block), in new values; those of GPUs that are alike are together(list).
+/// Returns new values whose blocks are f(block); blocks on GPUs are mapped by together(list),
+/// grouped by device and dtype.
 template <class F, class Together>
 std::vector<DTensor> map_lists(const std::vector<DTensor>& values, const F& f,
                                const Together& together) {
@@ -49,48 +50,49 @@ std::vector<DTensor> map_lists(const std::vector<DTensor>& values, const F& f,
   for_each_list(
       blocks, [&](size_t b) { made[b] = f(blocks[b]); },
       [&](const std::vector<size_t>& places) {
-        const std::vector<at::Tensor> list = together(chosen(blocks, places));
+        const std::vector<at::Tensor> list = together(select(blocks, places));
         for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list[i];
       },
-      owners_of_memory(values));
+      memory_devices_of(values));
   return values_of(values, made);
 }
 
-/// What is summed over whole values, block by block.
+/// The quantity that is summed over each value, block by block.
 enum class Sum { squares, not_finite };
 
 double sum_on_host(Sum sum, const at::Tensor& block) {
   if (sum == Sum::not_finite) {
     return static_cast<double>(block.numel() - at::isfinite(block).sum().item<int64_t>());
   }
-  // Squares of half types overflow.
+  // Squares in float16 overflow.
   const bool half = block.element_size() < 4;
   return at::sum(at::square(half ? block.to(at::kFloat) : block)).item<double>();
 }
 
-/// What blocks add to a sum: those of the CPU numbers, those of GPUs norms, which lie there.
-struct Addends {
+/// The contribution of each block to a sum: a number for CPU blocks, a norm on its GPU for the
+/// others.
+struct BlockSums {
   std::vector<double> numbers;
   std::vector<at::Tensor> norms;
 };
 
-Addends addends_of(Sum sum, const std::vector<DTensor>& values) {
+BlockSums block_sums(Sum sum, const std::vector<DTensor>& values) {
   const std::vector<at::Tensor> blocks = blocks_of(values);
   const double order = sum == Sum::squares ? 2 : std::numeric_limits<double>::infinity();
-  Addends made{std::vector<double>(blocks.size()), std::vector<at::Tensor>(blocks.size())};
+  BlockSums made{std::vector<double>(blocks.size()), std::vector<at::Tensor>(blocks.size())};
   for_each_list(
       blocks, [&](size_t b) { made.numbers[b] = sum_on_host(sum, blocks[b]); },
       [&](const std::vector<size_t>& places) {
-        const std::vector<at::Tensor> list = chosen(blocks, places);
+        const std::vector<at::Tensor> list = select(blocks, places);
         const at::ScalarType wide = at::toOpMathType(list[0].scalar_type());
         const std::vector<at::Tensor> norms = at::_foreach_norm(list, order, wide);
         for (size_t i = 0; i < places.size(); ++i) made.norms[places[i]] = norms[i];
       },
-      owners_of_memory(values));
+      memory_devices_of(values));
   return made;
 }
 
-/// Sums of some blocks' addends each, float64.
+/// Returns one float64 sum for each list of blocks.
 at::Tensor sums_of_numbers(const std::vector<double>& numbers,
                            const std::vector<std::vector<size_t>>& parts,
                            const at::TensorOptions& options) {
@@ -102,7 +104,7 @@ at::Tensor sums_of_numbers(const std::vector<double>& numbers,
   return sums;
 }
 
-/// The same of norms, on a GPU. What is not finite makes a sum NaN, as many as there may be.
+/// Like sums_of_numbers(), from norms, on a GPU. Sum::not_finite gives NaN instead of a count.
 at::Tensor sums_of_norms(Sum sum, const std::vector<at::Tensor>& norms,
                          const std::vector<std::vector<size_t>>& parts,
                          const at::TensorOptions& options) {
@@ -121,8 +123,8 @@ at::Tensor sums_of_norms(Sum sum, const std::vector<at::Tensor>& norms,
   return sum == Sum::squares ? vector.square() : vector.mul(0);
 }
 
-/// The dimensions of more than one device that cut a value.
-DimMask cutting_dims(const Layout& layout) {
+/// Returns the mesh dimensions of more than one device over which a value is sharded.
+DimMask split_dims(const Layout& layout) {
   DimMask dims = layout.sharded_dims();
   for (int d = 0; d < layout.mesh().rank(); ++d) {
     if (layout.mesh().dim_size(d) == 1) dims &= ~(DimMask{1} << d);
@@ -130,14 +132,14 @@ DimMask cutting_dims(const Layout& layout) {
   return dims;
 }
 
-std::vector<CutSet> cut_sets(const std::vector<DTensor>& values) {
-  std::vector<CutSet> sets;
+std::vector<ShardedSet> sharded_sets(const std::vector<DTensor>& values) {
+  std::vector<ShardedSet> sets;
   for (size_t v = 0; v < values.size(); ++v) {
     Layout layout = Layout::replicated(values[v].mesh(), 1);
-    const DimMask dims = cutting_dims(values[v].layout());
-    if (dims) layout = layout.with_pending(dims, Reduce::sum);
+    const DimMask dims = split_dims(values[v].layout());
+    if (dims) layout = layout.with_partial(dims, Reduce::sum);
     const auto found = std::find_if(sets.begin(), sets.end(),
-                                    [&](const CutSet& set) { return set.layout == layout; });
+                                    [&](const ShardedSet& set) { return set.layout == layout; });
     if (found == sets.end()) {
       sets.push_back({layout, {v}});
     } else {
@@ -147,78 +149,78 @@ std::vector<CutSet> cut_sets(const std::vector<DTensor>& values) {
   return sets;
 }
 
-/// Coordinates along a mesh dimension that a block stands for in this process.
+/// Returns this process's coordinates along mesh dimension `d` that hold the block.
 Interval coordinates(const Sharding& sharding, const BlockInfo& block, size_t d) {
   const int64_t size = sharding.mesh().dim_size(static_cast<int>(d));
   return intersect(group_range(size, sharding.groups[d], block.group[d]),
                    sharding.mesh().local_box()[d]);
 }
 
-/// Whether a value's block belongs to a block of its set's sums: to exactly one of them along the
-/// dimensions that cut the value; along the others each sum takes one replica.
+/// Whether a value's block contributes to a block of its set's sums. Along dimensions over which
+/// the value is sharded, a block contributes to exactly one block of sums; along the others, each
+/// block of sums takes one replica.
 bool adds_to(const Sharding& from, const BlockInfo& block, const Sharding& sums,
              const BlockInfo& sum) {
   for (size_t d = 0; d < block.group.size(); ++d) {
     const Interval have = coordinates(from, block, d), want = coordinates(sums, sum, d);
-    const bool cut = sums.layout.pending_dims() >> d & 1;
-    const Interval range = cut ? want : have;
-    const int64_t first = cut ? have.lo : want.lo;
+    const bool sharded = sums.layout.partial_dims() >> d & 1;
+    const Interval range = sharded ? want : have;
+    const int64_t first = sharded ? have.lo : want.lo;
     if (first < range.lo || first >= range.hi) return false;
   }
   return true;
 }
 
-/// What each sum of a set is made of: the blocks of each member that add to it, as blocks_of()
-/// counts them; `first` are those that each value begins with.
-std::vector<std::vector<size_t>> parts_of(const CutSet& set, const std::vector<DTensor>& values,
-                                          const std::vector<size_t>& first, const Sharding& form,
+/// Returns, for each member of a set, the indices in blocks_of(values) of the blocks that
+/// contribute to block `sum` of the sums. `first` holds the index of each value's first block.
+std::vector<std::vector<size_t>> parts_of(const ShardedSet& set, const std::vector<DTensor>& values,
+                                          const std::vector<size_t>& first, const Sharding& sums,
                                           const BlockInfo& sum) {
   std::vector<std::vector<size_t>> parts;
   for (size_t v : set.members) {
     const Sharding& from = *values[v].sharding();
     parts.emplace_back();
     for (size_t b = 0; b < from.blocks.size(); ++b) {
-      if (adds_to(from, from.blocks[b], form, sum)) parts.back().push_back(first[v] + b);
+      if (adds_to(from, from.blocks[b], sums, sum)) parts.back().push_back(first[v] + b);
     }
   }
   return parts;
 }
 
-/// Sums over whole values. Collective; nothing is read from GPUs.
+/// Returns one sum per value. Collective; reads nothing from GPUs.
 std::vector<ValueSet> sums_of(const std::vector<DTensor>& values, Sum sum) {
-  const Addends addends = addends_of(sum, values);
+  const BlockSums terms = block_sums(sum, values);
   std::vector<size_t> first = {0};
   for (const DTensor& value : values) first.push_back(first.back() + value.blocks().size());
   std::vector<ValueSet> results;
-  for (const CutSet& set : cut_sets(values)) {
+  for (const ShardedSet& set : sharded_sets(values)) {
     const auto count = static_cast<int64_t>(set.members.size());
-    const ShardingPtr form = intern({count}, at::kDouble, set.layout);
+    const ShardingPtr sharding = intern({count}, at::kDouble, set.layout);
     Blocks totals;
-    for (const BlockInfo& info : form->blocks) {
-      const auto parts = parts_of(set, values, first, *form, info);
-      const at::TensorOptions options = block_options(*form, info);
-      totals.push_back(options.device().is_cpu()
-                           ? sums_of_numbers(addends.numbers, parts, options)
-                           : sums_of_norms(sum, addends.norms, parts, options));
+    for (const BlockInfo& info : sharding->blocks) {
+      const auto parts = parts_of(set, values, first, *sharding, info);
+      const at::TensorOptions options = block_options(*sharding, info);
+      totals.push_back(options.device().is_cpu() ? sums_of_numbers(terms.numbers, parts, options)
+                                                 : sums_of_norms(sum, terms.norms, parts, options));
     }
     results.push_back(
-        {set.members, relayout_value(DTensor(form, std::move(totals)), set.layout.resolved())});
+        {set.members, relayout_value(DTensor(sharding, std::move(totals)), set.layout.resolved())});
   }
   return results;
 }
 
-/// What brings a norm below a bound, of sums of squares: 1 for one that is below, NaN for NaN.
+/// Returns the factors min(1, bound / norm) for sums of squares; NaN for NaN.
 at::Tensor factors_of(const at::Tensor& squares, double bound) {
   return at::scalar_tensor(bound, at::kDouble).div(squares.sqrt()).clamp_max_(1);
 }
 
-/// A number for each of several values, on every device that has some of its blocks.
+/// One number per value, on every device that has blocks of it.
 class ValueNumbers {
  public:
   explicit ValueNumbers(size_t values) : places_(values) {}
 
-  /// Those of some values: a vector of float64 for each device.
-  void add(const std::vector<size_t>& members, NumberOnDevices vectors) {
+  /// Adds the numbers of some values: a float64 vector on each device.
+  void add(const std::vector<size_t>& members, ScalarOnDevices vectors) {
     for (size_t i = 0; i < members.size(); ++i) {
       places_[members[i]] = {vectors_.size(), static_cast<int64_t>(i)};
     }
@@ -243,13 +245,13 @@ class ValueNumbers {
   }
 
   std::vector<Place> places_;
-  std::vector<NumberOnDevices> vectors_;
+  std::vector<ScalarOnDevices> vectors_;
 };
 
-/// f(numbers) on each device that has numbers of a set.
+/// Returns f(numbers) on each device that holds the numbers of a set.
 template <class F>
-NumberOnDevices on_each_device(const ValueSet& set, const F& f) {
-  NumberOnDevices made;
+ScalarOnDevices on_each_device(const ValueSet& set, const F& f) {
+  ScalarOnDevices made;
   for (const at::Tensor& block : set.numbers.blocks()) {
     at::Tensor& here = made[block.device()];
     if (!here.defined()) here = f(block);
@@ -257,7 +259,7 @@ NumberOnDevices on_each_device(const ValueSet& set, const F& f) {
   return made;
 }
 
-/// The sum of all sets' sums, on a device.
+/// Returns the sum over all sets, on `device`.
 at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device) {
   at::Tensor total;
   for (const ValueSet& set : sets) {
@@ -271,7 +273,7 @@ at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device) {
   return total;
 }
 
-/// Gradients whose norms are each below a bound.
+/// Clips the norm of each gradient.
 std::vector<DTensor> clip_each(const std::vector<DTensor>& gradients, double bound) {
   ValueNumbers factors(gradients.size());
   for (const ValueSet& set : squared_norms(gradients)) {
@@ -286,15 +288,15 @@ std::vector<DTensor> clip_each(const std::vector<DTensor>& gradients, double bou
   });
 }
 
-/// Gradients whose norm together is below a bound.
+/// Clips the global norm of all gradients.
 std::vector<DTensor> clip_together(const std::vector<DTensor>& gradients, double bound) {
   const std::vector<ValueSet> sets = squared_norms(gradients);
-  NumberOnDevices factors;
+  ScalarOnDevices factors;
   for (const at::Tensor& block : blocks_of(gradients)) {
     at::Tensor& factor = factors[block.device()];
     if (factor.defined()) continue;
     const at::Tensor total = total_of(sets, block.device());
-    // Zero times what is not finite is NaN.
+    // Adds NaN if the total is not finite, else 0.
     factor = factors_of(total, bound).add_(total.mul(0));
   }
   return scaled(gradients, factors);
@@ -312,7 +314,7 @@ void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTens
   both.insert(both.end(), steps.begin(), steps.end());
   ValueNumbers numbers(values.size());
   for (const ValueSet& set : squared_norms(both)) {
-    // A value and its step are cut alike, and values come first.
+    // A value and its step are in the same set, since their shardings are equal; values come first.
     const size_t count = set.members.size() / 2;
     const std::vector<size_t> members(set.members.begin(), set.members.begin() + count);
     numbers.add(members, on_each_device(set, [&](const at::Tensor& squares) {
@@ -340,9 +342,9 @@ bool all_finite(const std::vector<DTensor>& values) {
   });
 }
 
-NumberOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places) {
+ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places) {
   const std::vector<ValueSet> sets = sums_of(values, Sum::not_finite);
-  NumberOnDevices found;
+  ScalarOnDevices found;
   for (const at::Tensor& place : places) {
     at::Tensor& here = found[place.device()];
     if (!here.defined()) here = total_of(sets, place.device()).ne(0).to(at::kFloat);
@@ -350,7 +352,7 @@ NumberOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blo
   return found;
 }
 
-std::vector<DTensor> scaled(const std::vector<DTensor>& values, const NumberOnDevices& factors) {
+std::vector<DTensor> scaled(const std::vector<DTensor>& values, const ScalarOnDevices& factors) {
   return map_lists(
       values,
       [&](const at::Tensor& block) {

@@ -9,47 +9,49 @@
 
 namespace tessera::detail {
 
-/// Numbers of whole values that are cut over the same mesh dimensions.
+/// One number for each of several values that are sharded over the same mesh dimensions.
 struct ValueSet {
-  std::vector<size_t> members;  ///< which values
-  DTensor numbers;              ///< one for each, float64, whole
+  std::vector<size_t> members;  ///< indices of the values
+  DTensor numbers;              ///< one element per value, float64, replicated
 };
 
-/// Sums of squares of whole values, none of which is pending. Collective: one all-reduce for each
-/// mesh and set of its dimensions that cut some of them. Nothing waits for GPUs.
+/// Returns the sums of squares of values, none of which is a partial sum. Collective: one
+/// all-reduce for each set of mesh dimensions over which some values are sharded. Does not wait for
+/// GPUs.
 std::vector<ValueSet> squared_norms(const std::vector<DTensor>& values);
 
-/// Sums of squares of some values and of their steps: vectors of float64 on one device.
+/// Sums of squares of some values and of their steps: float64 vectors on one device.
 struct StepNorms {
-  std::vector<size_t> members;  ///< which values
+  std::vector<size_t> members;  ///< indices of the values
   at::Tensor values, steps;
 };
 
-/// Subtracts from each value its step times a factor, in place; a step lies in its value's blocks.
-/// factors(norms) gives those of norms.members, on their device. Collective as squared_norms().
+/// Subtracts from each value, in place, its step times a factor; a step has the blocks of its
+/// value. factors(norms) returns the factors of norms.members, on the norms' device. Collective
+/// like squared_norms().
 void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTensor>& steps,
                      const std::function<at::Tensor(const StepNorms& norms)>& factors);
 
-/// Whether every element of whole values of CPUs, none of which is pending, is finite. Collective
-/// as squared_norms().
+/// Whether all elements of values on CPUs, none of which is a partial sum, are finite. Collective
+/// like squared_norms().
 bool all_finite(const std::vector<DTensor>& values);
 
-/// On each GPU that has one of `places`, whether an element of the values is not finite: 1, else 0,
-/// of float32. Collective as squared_norms(); nothing waits.
-NumberOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places);
+/// Returns, on the GPU of each of `places`, a float32 1 if any element of the values is not finite,
+/// else 0. Collective like squared_norms(); does not wait for GPUs.
+ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places);
 
-/// Every value times the number on each block's device.
-std::vector<DTensor> scaled(const std::vector<DTensor>& values, const NumberOnDevices& factors);
-/// Every value times a factor; as they are if it is 1.
+/// Multiplies each block by the factor on its device.
+std::vector<DTensor> scaled(const std::vector<DTensor>& values, const ScalarOnDevices& factors);
+/// Multiplies the values by a factor; returns them unchanged if it is 1.
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, double factor);
 
-/// Whether options ask for clipping.
+/// Whether any clipping option is set.
 inline bool clips(const BaseOptions& options) {
   return options.clipnorm || options.global_clipnorm || options.clipvalue;
 }
-/// Gradients after the options' clipping: clipnorm bounds the norm of each, global_clipnorm that of
-/// all together, clipvalue every element. A global norm that is not finite makes them NaN, as in
-/// Keras. Collective as squared_norms() for the norms; no work without clipping.
+/// Clips gradients: clipnorm bounds the norm of each, global_clipnorm the norm of all together,
+/// clipvalue every element. If the global norm is not finite, the results are NaN, as in Keras.
+/// Collective like squared_norms() for the norms. Returns the gradients if no clipping is set.
 std::vector<DTensor> clip_gradients(const std::vector<DTensor>& gradients,
                                     const BaseOptions& options);
 

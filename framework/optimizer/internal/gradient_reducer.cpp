@@ -20,16 +20,16 @@ namespace {
 
 constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
 
-/// Whether nothing but an all-reduce is between the gradient and its form.
-bool needs_all_reduce(const DTensor& gradient, const ShardingPtr& form) {
+/// Whether the gradient needs only an all-reduce to have the target sharding.
+bool needs_all_reduce(const DTensor& gradient, const ShardingPtr& target) {
   const Layout& layout = gradient.layout();
-  return layout.is_pending() && layout.resolved() == form->layout &&
-         gradient.dtype() == form->dtype;
+  return layout.is_partial() && layout.resolved() == target->layout &&
+         gradient.dtype() == target->dtype;
 }
 
 CommEntry entry_of(const DTensor& gradient) {
   const Layout& layout = gradient.layout();
-  const RelayoutStep step{RelayoutStep::Kind::all_reduce, dims_of(layout.pending_dims()), 0, 0,
+  const RelayoutStep step{RelayoutStep::Kind::all_reduce, dims_of(layout.partial_dims()), 0, 0,
                           layout.resolved()};
   return step_entry(gradient.shape(), gradient.dtype(), layout, step);
 }
@@ -38,8 +38,8 @@ CommEntry entry_of(const DTensor& gradient) {
 
 void GradientReducer::set_bucket_cap_mb(double megabytes) {
   if (!(megabytes >= 0)) {
-    throw ConfigError("bucket_cap_mb", "gradients travel in buckets of 0 megabytes or more",
-                      str(megabytes), "leave it at 25, or give 0 for one gradient at a time");
+    throw ConfigError("bucket_cap_mb", "bucket_cap_mb must be at least 0", str(megabytes),
+                      "use 25, or 0 to reduce each gradient by itself");
   }
   cap_bytes_ = megabytes * bytes_per_megabyte;
 }
@@ -49,44 +49,44 @@ bool GradientReducer::concerns(const DTensor& gradient) {
 }
 
 void GradientReducer::ready(const std::string& path, const DTensor& gradient,
-                            const ShardingPtr& form) {
+                            const ShardingPtr& target) {
   if (!concerns(gradient)) return;
   note_done();
   const auto [seen, fresh] = seen_.try_emplace(gradient.id());
   if (!fresh) return;
-  if (!needs_all_reduce(gradient, form) || !Bucket(pool_).fits(gradient)) {
-    std::vector<at::Tensor> late;
-    for (const at::Tensor& addend : gradient.blocks()) {
-      if (!addend.defined()) continue;
-      if (!addend.is_cpu()) {
-        late.push_back(addend);
-      } else if (!all_finite(addend)) {
+  if (!needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
+    std::vector<at::Tensor> on_gpu;
+    for (const at::Tensor& block : gradient.blocks()) {
+      if (!block.defined()) continue;
+      if (!block.is_cpu()) {
+        on_gpu.push_back(block);
+      } else if (!all_finite(block)) {
         note_non_finite(path);
       }
     }
-    check_on_gpus(std::vector(late.size(), path), late);
+    check_on_gpus(std::vector(on_gpu.size(), path), on_gpu);
     return;
   }
   seen->second = std::make_unique<CommEntry>(entry_of(gradient));
-  auto place = std::find_if(filling_.begin(), filling_.end(),
+  auto found = std::find_if(filling_.begin(), filling_.end(),
                             [&](const OpenPtr& open) { return open->bucket.fits(gradient); });
-  if (place == filling_.end()) {
-    place = filling_.insert(place, std::make_unique<Open>(pool_));
+  if (found == filling_.end()) {
+    found = filling_.insert(found, std::make_unique<Open>(pool_));
   }
-  (*place)->bucket.add(gradient);
-  (*place)->paths.push_back(path);
+  (*found)->bucket.add(gradient);
+  (*found)->paths.push_back(path);
   const double first = started_.empty() ? first_bucket_bytes : cap_bytes_;
-  if ((*place)->bucket.bytes() < std::min(first, cap_bytes_)) return;
-  OpenPtr full = std::move(*place);
-  filling_.erase(place);
+  if ((*found)->bucket.bytes() < std::min(first, cap_bytes_)) return;
+  OpenPtr full = std::move(*found);
+  filling_.erase(found);
   start(std::move(full));
 }
 
 void GradientReducer::start(OpenPtr open) {
   const std::vector<std::string>& paths = open->paths;
-  // What an error names: the gradients come in the order of the backward pass.
-  const std::string what = paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
-  const CommLabel place(what);
+  // Errors name the range of gradients, which are in the order of the backward pass.
+  const std::string range = paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
+  const CommLabel label(range);
   open->started = Clock::now();
   started_.push_back(std::move(open));
   Open& added = *started_.back();
@@ -95,7 +95,8 @@ void GradientReducer::start(OpenPtr open) {
   added.bucket.start();
 }
 
-/// Reductions run one after the other, so that looking now and then tells what each took.
+/// Records the end times of finished reductions. They run one after the other, so polling in order
+/// suffices.
 void GradientReducer::note_done() {
   for (const OpenPtr& open : started_) {
     if (open->over) continue;
@@ -118,18 +119,18 @@ std::string GradientReducer::take_non_finite(bool all) {
   return std::exchange(non_finite_, {});
 }
 
-/// Of each addend its largest number, which is NaN if one is; read later.
+/// Starts copying the maximum norm of each block, NaN if it contains NaN, to the host; read later.
 void GradientReducer::check_on_gpus(const std::vector<std::string>& paths,
-                                    const std::vector<at::Tensor>& addends) {
+                                    const std::vector<at::Tensor>& blocks) {
   const c10::InferenceMode inference;
-  for (const std::vector<size_t>& places : alike(addends)) {
-    const std::vector<at::Tensor> list = chosen(addends, places);
+  for (const std::vector<size_t>& places : group_by_device_and_dtype(blocks)) {
+    const std::vector<at::Tensor> list = select(blocks, places);
     const c10::DeviceGuard guard(list[0].device());
     const std::vector<at::Tensor> largest =
         at::_foreach_norm(list, std::numeric_limits<double>::infinity());
-    std::vector<std::string> of;
-    for (size_t place : places) of.push_back(paths[place]);
-    late_.push_back({steps_, std::move(of), Download(at::stack(largest).to(at::kDouble))});
+    std::vector<std::string> names;
+    for (size_t place : places) names.push_back(paths[place]);
+    late_.push_back({steps_, std::move(names), Download(at::stack(largest).to(at::kDouble))});
   }
 }
 
@@ -140,12 +141,12 @@ void GradientReducer::note_non_finite(const std::string& path) {
 void GradientReducer::check_finite(const Open& open) {
   if (on_gpus(open.bucket.values()[0].mesh())) {
     std::vector<std::string> paths;
-    std::vector<at::Tensor> addends;
-    for (const auto& [value, addend] : open.bucket.addends()) {
+    std::vector<at::Tensor> blocks;
+    for (const auto& [value, block] : open.bucket.addends()) {
       paths.push_back(open.paths[value]);
-      addends.push_back(addend);
+      blocks.push_back(block);
     }
-    return check_on_gpus(paths, addends);
+    return check_on_gpus(paths, blocks);
   }
   const std::optional<size_t> bad = open.bucket.find_non_finite();
   if (bad) note_non_finite(open.paths[*bad]);
@@ -188,7 +189,7 @@ void GradientReducer::log(const DTensor& gradient) const {
 void GradientReducer::reset() noexcept {
   for (const OpenPtr& open : started_) {
     try {
-      // Nothing may still write, or be told of an error, when the next step begins.
+      // No reduction may still write memory or report an error when the next step begins.
       open->bucket.wait();
     } catch (const std::exception&) {
       continue;

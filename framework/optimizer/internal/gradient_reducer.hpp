@@ -13,28 +13,27 @@
 
 namespace tessera::detail {
 
-/// Megabytes of gradients that travel together unless it is said otherwise, as
-/// DistributedDataParallel's bucket_cap_mb has it.
+/// The default bucket size in megabytes, that of DistributedDataParallel's bucket_cap_mb.
 inline constexpr double default_bucket_cap_mb = 25;
-/// A megabyte of these is 2^20 bytes, as it is there.
+/// Bytes of a megabyte in bucket sizes, 2^20 as in PyTorch.
 inline constexpr double bytes_per_megabyte = 1 << 20;
 
-/// What the reductions of one step took, in seconds.
+/// Statistics of the reductions of one step; times in seconds.
 struct ReductionTimes {
-  double total = 0;      ///< from where they could begin to where they were found done
-  double blocked = 0;    ///< the part of the total that the step waited for them
-  int64_t messages = 0;  ///< all-reduces of several gradients together
-  double bytes = 0;      ///< size of each device's gradients
-  /// The share that the backward pass hid.
+  double total = 0;      ///< summed time of the reductions, until they were found done
+  double blocked = 0;    ///< the part of the total during which the step waited
+  int64_t messages = 0;  ///< number of all-reduces, one per bucket
+  double bytes = 0;      ///< bytes of gradients per device
+  /// Returns the fraction of the time that overlapped with the backward pass.
   double hidden() const { return total > 0 ? 1 - blocked / total : 0; }
 };
 
-/// Sums gradients over the processes of their meshes while the backward pass goes on
-/// (DistributedDataParallel's Reducer): those that need nothing but an all-reduce are collected,
-/// in the order in which they get ready, into buckets, each of which begins as soon as it is full;
-/// the first of a step is full at a megabyte, so that something travels early. Buckets follow from
-/// shapes, layouts and the order of ready() alone, which every process of a mesh shares. Gradients
-/// on meshes that one process holds, and those that go straight into shards, are left as they are.
+/// All-reduces gradients over the processes of their meshes during the backward pass
+/// (DistributedDataParallel's Reducer). Gradients that need only an all-reduce are collected into
+/// buckets in the order of ready(); the reduction of a bucket starts when it is full. The first
+/// bucket of a step is full at one megabyte, so that communication starts early. Buckets depend
+/// only on shapes, layouts and the order of ready(), which are the same on all processes of a mesh.
+/// Gradients on meshes within one process, and those that are reduce-scattered, are left unchanged.
 class GradientReducer {
  public:
   GradientReducer() = default;
@@ -42,32 +41,32 @@ class GradientReducer {
   GradientReducer(const GradientReducer&) = delete;
   GradientReducer& operator=(const GradientReducer&) = delete;
 
-  /// Sets the size of a bucket in megabytes of 2^20 bytes; 0: every gradient travels by itself.
-  /// Throws ConfigError for a negative number.
+  /// Sets the bucket size in megabytes of 2^20 bytes; 0: each gradient is reduced by itself. Throws
+  /// ConfigError for a negative number.
   void set_bucket_cap_mb(double megabytes);
 
-  /// Whether a gradient lies on a mesh of several processes: others are not looked at.
+  /// Whether the gradient is on a mesh of several processes; the reducer ignores others.
   static bool concerns(const DTensor& gradient);
-  /// Takes the gradient of the variable `path`, which is to be brought to `form`, and begins the
-  /// reduction of a bucket that it fills. A gradient already seen in this step is ignored.
+  /// Takes the gradient of the variable `path`, to be resharded to `target`, and starts the
+  /// reduction of its bucket if that is full. Ignores a gradient already seen in this step.
   /// Collective.
-  void ready(const std::string& path, const DTensor& gradient, const ShardingPtr& form);
-  /// Begins what is left and waits for everything: the gradients taken are resolved, in all their
-  /// handles. Collective. Throws CommError.
+  void ready(const std::string& path, const DTensor& gradient, const ShardingPtr& target);
+  /// Starts the remaining buckets and waits for all: afterwards the gradients taken are resolved,
+  /// in all their handles. Collective. Throws CommError.
   void finish();
-  /// Adds to the log of this thread, if there is one, what the gradient's reduction would be by
-  /// itself. Nothing for a gradient that was not taken.
+  /// Adds to this thread's comm log, if any, the gradient's reduction as if it ran by itself. Does
+  /// nothing for a gradient that was not taken.
   void log(const DTensor& gradient) const;
-  /// Ends the step: forgets the gradients, having waited for reductions under way.
+  /// Ends the step: waits for running reductions and forgets the gradients.
   void reset() noexcept;
 
-  /// The path of a variable whose gradient was infinite or no number in this process's own addends,
-  /// before any reduction: the first that was found since the last call, in whatever steps; empty
-  /// if none was. Of the gradients that travel together it is the one nearest to the loss. Those on
-  /// GPUs are known two steps later, or at once where `all` are to be waited for.
+  /// Returns the path of the first variable found since the last call whose gradient was infinite
+  /// or NaN in this process's own partial sums, before any reduction; empty if there was none.
+  /// Within a bucket it is the gradient nearest to the loss. Gradients on GPUs are reported two
+  /// steps later, or, if `all`, at once after waiting for them.
   std::string take_non_finite(bool all = false);
 
-  /// What the reductions of the last step took that finish() ended.
+  /// The times of the last step's reductions that finish() ended.
   const ReductionTimes& last_times() const { return last_; }
 
  private:
@@ -85,17 +84,17 @@ class GradientReducer {
   void note_done();
   void end(Open& open);
   void check_finite(const Open& open);
-  void check_on_gpus(const std::vector<std::string>& paths, const std::vector<at::Tensor>& addends);
+  void check_on_gpus(const std::vector<std::string>& paths, const std::vector<at::Tensor>& blocks);
   void note_non_finite(const std::string& path);
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
   BufferPool pool_;
-  /// Gradients of this step by identity, and what a log has of them; null if not taken.
+  /// The log entries of this step's gradients by id; null for a gradient that was not taken.
   std::unordered_map<uint64_t, std::unique_ptr<CommEntry>> seen_;
   std::vector<OpenPtr> filling_, started_;
   ReductionTimes times_, last_;
-  std::string non_finite_;  ///< path of a variable; empty for none
-  /// The largest numbers of addends on GPUs, on their way to the host.
+  std::string non_finite_;  ///< path of a variable with a non-finite gradient; empty if none
+  /// Maximum norms of partial sums on GPUs, being copied to the host.
   struct Late {
     int64_t step;
     std::vector<std::string> paths;

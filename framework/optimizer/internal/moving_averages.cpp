@@ -22,7 +22,7 @@ bool MovingAverages::kept(const Optimizer& optimizer) {
 void MovingAverages::swap(Optimizer& optimizer) {
   stop_tracing("weights were exchanged for their moving averages");
   for (const OptimizerHandle& each : optimizer.inner()) swap(*each);
-  // Without a step there are no means yet.
+  // There are no averages before the first step.
   if (optimizer.averages_ && optimizer.steps() > 0) optimizer.averages_->exchange();
 }
 
@@ -40,8 +40,8 @@ void MovingAverages::add(const Variable& variable, const Variable& average) {
 void MovingAverages::update(double momentum) {
   std::vector<at::Tensor> averages, values;
   for (Pair& pair : pairs_) {
-    const ShardingPtr& form = pair.average.value().sharding();
-    const DTensor value = relayout_to(pair.variable.value(), form);
+    const ShardingPtr& sharding = pair.average.value().sharding();
+    const DTensor value = relayout_to(pair.variable.value(), sharding);
     for (const at::Tensor& block : pair.average.writable()) averages.push_back(block);
     for (const at::Tensor& block : value.blocks()) values.push_back(block);
   }
@@ -52,8 +52,8 @@ void MovingAverages::update(double momentum) {
         averages[b].lerp_(values[b], 1 - momentum);
       },
       [&](const std::vector<size_t>& places) {
-        std::vector<at::Tensor> list = chosen(averages, places);
-        at::_foreach_lerp_(list, chosen(values, places), 1 - momentum);
+        std::vector<at::Tensor> list = select(averages, places);
+        at::_foreach_lerp_(list, select(values, places), 1 - momentum);
       });
 }
 
@@ -63,10 +63,10 @@ void MovingAverages::overwrite() {
 
 void MovingAverages::finalize(const std::vector<Variable>& variables) {
   for (Pair& pair : pairs_) {
-    const bool chosen =
+    const bool select =
         std::any_of(variables.begin(), variables.end(),
                     [&](const Variable& variable) { return variable.is(pair.variable); });
-    if (!chosen) continue;
+    if (!select) continue;
     if (swapped_) {
       pair.average.assign(pair.variable.value());
     } else {

@@ -13,22 +13,22 @@ namespace tessera::detail {
 /// The moving averages of the variables that an optimizer updates (use_ema).
 class MovingAverages {
  public:
-  /// Whether an optimizer keeps moving averages, or one of those inside it does.
+  /// Whether an optimizer or one of its inner optimizers keeps moving averages.
   static bool kept(const Optimizer& optimizer);
-  /// Exchanges the variables of an optimizer, and of those inside it, with their moving averages,
-  /// if there was a step; a second time: back.
+  /// Exchanges the variables of an optimizer and its inner ones with their moving averages, if
+  /// there was a step; a second call exchanges them back.
   static void swap(Optimizer& optimizer);
-  /// Whether the variables of an optimizer, or of one inside it, are their moving averages.
-  /// Optimizer::finalize_variable_values() leaves them so.
+  /// Whether the variables of an optimizer or an inner one are exchanged with their moving
+  /// averages. Optimizer::finalize_variable_values() ends the exchange.
   static bool swapped(const Optimizer& optimizer);
 
   /// Adds a variable and its average, which is a variable too.
   void add(const Variable& variable, const Variable& average);
-  /// Brings every average nearer to its variable; `momentum` is the share of what it was.
+  /// Updates every average: momentum · average + (1 - momentum) · variable.
   void update(double momentum);
-  /// Makes every variable its average.
+  /// Overwrites every variable with its average.
   void overwrite();
-  /// Makes these variables their averages for good, also where the two are exchanged.
+  /// Overwrites these variables with their averages permanently, also while the two are exchanged.
   void finalize(const std::vector<Variable>& variables);
 
  private:

@@ -9,21 +9,22 @@ namespace tessera::detail {
 void PartUpdater::build(const Variable& part, const Variable& whole) {
   Optimizer& optimizer = *optimizer_;
   if (optimizer.knows(part)) {
-    throw StateError(part.path(), "a part that is new to the optimizer", "one that has slots",
-                     "make its slots once");
+    throw StateError(part.path(), "a part's slots are created once", "a part that has slots",
+                     "build it once");
   }
   const std::vector<SlotSpec> specs = optimizer.slot_specs(whole);
-  // Who keeps parts gives them values later, and knows of slots of their shape.
+  // Parts get their values after their slots are created, and their owner expects slots of the
+  // part's shape.
   const bool odd = std::any_of(specs.begin(), specs.end(), [](const SlotSpec& spec) {
-    return spec.begins_as_variable || spec.without_axis;
+    return spec.starts_as_variable || spec.without_axis;
   });
   const bool cut = part.shape() != whole.shape();
-  if (!optimizer.inner().empty() || odd || (optimizer.updates_whole() && cut)) {
+  if (!optimizer.inner().empty() || odd || (optimizer.needs_whole_variable() && cut)) {
     throw ConfigError(optimizer.class_name(),
-                      "an optimizer that updates parts of variables by themselves",
+                      "the optimizer must be able to update parts of variables separately",
                       str("a part ", to_string(part.shape()), " of ", whole.path(), " ",
                           to_string(whole.shape())),
-                      "use an optimizer such as Adam, or one that keeps variables whole");
+                      "use an optimizer such as Adam, or do not partition variables");
   }
   optimizer.build_as(part, whole);
 }

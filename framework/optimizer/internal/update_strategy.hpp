@@ -6,14 +6,15 @@
 
 namespace tessera::detail {
 
-/// What becomes of the gradients of a step: the seam at which parameter servers enter an
-/// optimizer. Without one (Optimizer::set_update_strategy) the optimizer updates weights and slots
-/// itself, here; one of them sends gradients to where weights and slots rest instead.
+/// Applies the gradients of a step in place of an optimizer (Optimizer::set_update_strategy): the
+/// interface for parameter servers. An implementation sends the gradients to where weights and
+/// slots are stored, instead of updating them in this process.
 class UpdateStrategy {
  public:
   virtual ~UpdateStrategy() = default;
-  /// Makes the update of a step. Gets the variables that have a gradient and these: divided by the
-  /// loss scale, averaged over accumulated steps and clipped, each in its variable's layout.
+  /// Applies the update of a step, given the variables that have a gradient and their gradients:
+  /// divided by the loss scale, averaged over accumulated steps and clipped, each in its variable's
+  /// layout.
   virtual void update(const std::vector<Variable>& variables,
                       const std::vector<DTensor>& gradients) = 0;
 };

@@ -20,9 +20,9 @@ namespace tessera::detail {
 
 namespace {
 
-/// Handlers that wait: streams of the coordinator, pulls and pushes, and some for strangers.
+/// Threads for blocked handlers: the coordinator's streams, pulls, pushes and unknown peers.
 constexpr int spare_threads = 60;
-/// How long whoever connects may take to prove that it knows the secret.
+/// Deadline for a new connection's TLS handshake.
 constexpr int handshake_milliseconds = 10'000;
 
 std::string listen_address(const HostPort& at) {
@@ -52,7 +52,7 @@ std::shared_ptr<grpc::ServerCredentials> server_credentials(const std::string& s
   return grpc::SslServerCredentials(options);
 }
 
-/// gRPC would write what strangers send to standard error, byte by byte as they send it.
+/// Silences gRPC's log, which would copy bytes sent by unknown peers to standard error.
 void silence_log() {
   static const bool asked_for = std::getenv("GRPC_VERBOSITY") != nullptr;
   if (!asked_for) gpr_set_log_function([](gpr_log_func_args*) {});

@@ -14,25 +14,25 @@
 
 namespace tessera::detail {
 
-/// Largest message on the wire: a closure's values and what is around them.
+/// Maximum size of a message on the wire: a closure's values and their envelope.
 inline constexpr int max_wire_bytes = static_cast<int>(max_message_bytes) + (1 << 20);
 
-/// A connection of its own to "host:port", which begins with the first call and is made again
-/// whenever it breaks. With a secret it is encrypted, and made with who knows the secret, too.
+/// Returns a channel with its own connection to "host:port", opened by the first call and reopened
+/// whenever it breaks. With a secret it uses mutual TLS.
 std::shared_ptr<grpc::Channel> make_channel(const std::string& address,
                                             const std::string& secret = {});
 
-/// Whether a call failed because the other side does not know the secret, or has none.
+/// Whether a call failed because the peer has another secret or none.
 bool is_other_secret(const grpc::Status& status);
 
-/// Listens on the port of `address`: on loopback alone if that is the host, else on all interfaces,
-/// which without a secret it says. `clients`: how many call at the same time. Throws CommError
-/// naming `where` if the port is taken.
+/// Starts a server on the port of `address`: on loopback only if its host is a loopback address,
+/// else on all interfaces, with a warning if there is no secret. `clients`: number of concurrent
+/// callers. Throws CommError naming `where` if the port is taken.
 std::unique_ptr<grpc::Server> open_server(const std::string& where, const std::string& address,
                                           const JobAccess& access, int clients,
                                           const std::vector<grpc::Service*>& services);
 
-/// Ends all calls and waits for their handlers.
+/// Cancels all calls and waits for their handlers.
 void close_server(grpc::Server& server);
 
 }  // namespace tessera::detail

@@ -25,12 +25,12 @@ using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Memory = std::unique_ptr<BIO, Freed<BIO_free>>;
 
-/// Nothing here fails but for want of memory.
+/// The calls checked here can only fail for lack of memory.
 void check(bool ok) {
   if (!ok) throw std::bad_alloc();
 }
 
-/// Ed25519, as its keys are any 32 bytes and its signatures always the same.
+/// Derives an Ed25519 key: any 32 bytes are a valid key, and signatures are deterministic.
 Key key_of(const std::string& secret) {
   const std::string seed = proof_of(secret, {"parameter server: key"});
   Key key(EVP_PKEY_new_raw_private_key(
@@ -39,7 +39,7 @@ Key key_of(const std::string& secret) {
   return key;
 }
 
-/// Signed by itself, and with nothing in it that two processes could make differently.
+/// Returns a self-signed certificate without anything that could differ between processes.
 Certificate certificate_of(EVP_PKEY& key) {
   Certificate certificate(X509_new());
   check(certificate != nullptr);

@@ -10,11 +10,11 @@ struct RpcIdentity {
   std::string certificate;
 };
 
-/// What whoever knows the secret makes alike, and nobody else: with it tasks prove to each other,
-/// in TLS, that they are of one job.
+/// Derives the key and certificate from the secret. All tasks of a job get the same ones, with
+/// which they authenticate each other in TLS.
 RpcIdentity identity_of(const std::string& secret);
 
-/// The name that all these certificates are made out to.
+/// Subject name of all these certificates.
 inline constexpr const char* identity_name = "tessera";
 
 }  // namespace tessera::detail

@@ -23,10 +23,10 @@ at::ScalarType dtype_of(const std::string& name, const std::string& where) {
   for (at::ScalarType dtype : sent_dtypes) {
     if (safetensors_dtype(dtype, where) == name) return dtype;
   }
-  throw ConfigError(where, "a tensor has a dtype of safetensors", in_quotes(name), "");
+  throw ConfigError(where, "a tensor must have a safetensors dtype", in_quotes(name), "");
 }
 
-/// Bytes of such a tensor; -1 if that is no size or more than a message holds.
+/// Returns the size of a tensor in bytes; -1 if its shape is invalid or exceeds a message.
 int64_t bytes_of(const rpc::Tensor& tensor, at::ScalarType dtype) {
   if (tensor.shape_size() > max_axes) return -1;
   int64_t bytes = static_cast<int64_t>(c10::elementSize(dtype));
@@ -41,7 +41,7 @@ at::Tensor from_message(const rpc::Tensor& message, const std::string& where) {
   const at::ScalarType dtype = dtype_of(message.dtype(), where);
   const int64_t bytes = bytes_of(message, dtype);
   if (bytes < 0 || bytes != static_cast<int64_t>(message.data().size())) {
-    throw ConfigError(where, "a tensor's data are as long as its shape says",
+    throw ConfigError(where, "the size of a tensor's data must match its shape",
                       str(message.data().size(), " bytes"), "");
   }
   const std::vector<int64_t> shape(message.shape().begin(), message.shape().end());
@@ -56,7 +56,8 @@ rpc::Value to_message(const ClosureValue& value, const std::string& where) {
   rpc::Value message;
   message.set_json(to_json_text(value.json, -1));
   for (const at::Tensor& tensor : value.tensors) {
-    if (!tensor.defined()) throw ConfigError(where, "tensors are defined", "one that is not", "");
+    if (!tensor.defined())
+      throw ConfigError(where, "tensors must be defined", "an undefined one", "");
     const at::Tensor host = tensor.cpu().contiguous();
     rpc::Tensor& sent = *message.add_tensors();
     sent.set_dtype(safetensors_dtype(host.scalar_type(), where));

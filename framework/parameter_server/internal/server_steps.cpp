@@ -21,12 +21,12 @@ using namespace strategy;
 
 namespace {
 
-/// Closures of a worker that wait while it runs one, so that it never waits for the coordinator.
+/// Closures queued per worker beyond the running one, so that it never waits for the coordinator.
 constexpr int64_t waiting_per_worker = 3;
 
 const char* function_name(Phase phase) { return phase == Phase::train ? "fit/train" : "fit/test"; }
 
-/// What tells whether weights, or what the optimizer keeps, have been changed.
+/// Versions by which changes of weights and of the optimizer's state are detected.
 struct Versions {
   std::vector<uint64_t> values;
   double learning_rate = 0;
@@ -50,7 +50,7 @@ void check_weights(const Model& model, const Mesh& mesh) {
     const Layout& layout = weight.layout();
     const bool whole = layout.mesh() == mesh && layout.is_fully_replicated();
     if (whole && !weight.placement().use) continue;
-    throw ConfigError("fit", "with parameter servers the layouts are the strategy's",
+    throw ConfigError("fit", "with parameter servers weights must have the strategy's layouts",
                       str(weight.path(), " in ", layout.describe()),
                       "leave layouts and mesh out of compile(), and call it in the scope");
   }
@@ -80,10 +80,10 @@ class ServerSteps final : public StepExecutor {
   void fail(const std::string& what) noexcept override { job_->fail(what); }
 
  private:
-  /// The variables of one model, whether each is trained, and its optimizer.
+  /// Key of a placed model: its optimizer, and the id and trainability of each variable.
   using Placed = std::pair<const Optimizer*, std::vector<uint64_t>>;
 
-  /// On every task alike.
+  /// Registers functions and variables; to be called in the same order on every task.
   void prepare(const Model& model);
   void add_functions();
   const VariableGroup& group() const { return job_->groups().at(static_cast<size_t>(group_)); }
@@ -95,15 +95,15 @@ class ServerSteps final : public StepExecutor {
   LayoutMap layouts_;
   std::map<Placed, int> groups_;
   int group_ = 0;
-  /// What makes the steps of the present fit; shared with the program's functions.
+  /// Runs the steps of the present fit; shared with the registered functions.
   const std::shared_ptr<std::unique_ptr<StepMaker>> maker_ =
       std::make_shared<std::unique_ptr<StepMaker>>();
 
-  // Of the coordinator.
+  // Coordinator only.
   std::unique_ptr<ClusterCoordinator> coordinator_;
   Model* model_ = nullptr;
   Versions sent_;
-  std::map<int64_t, int64_t> steps_;  ///< by the closures that make them, if not done
+  std::map<int64_t, int64_t> steps_;  ///< unfinished steps by closure number
 };
 
 void ServerSteps::prepare(const Model& model) {
@@ -125,7 +125,7 @@ void ServerSteps::add_functions() {
   for (const Phase phase : {Phase::train, Phase::test}) {
     const auto make = [phase, maker = maker_](WorkerContext& context) -> ClosureValue {
       if (*maker) return (*maker)->make(phase, context.arguments());
-      throw StateError("fit", "a worker makes steps while its fit runs", "one that is over",
+      throw StateError("fit", "a worker runs steps only during its fit", "a fit that is over",
                        "start all tasks with the same program");
     };
     job_->add_function(function_name(phase), make);
@@ -146,7 +146,7 @@ void ServerSteps::begin(Model& model, const FitData&, const FitOptions&) {
   model_ = &model;
   steps_.clear();
   prepare(model);
-  // Throws if the strategy is gone.
+  // Throws if the strategy no longer exists.
   job_->connect();
   if (!coordinator_) coordinator_ = std::make_unique<ClusterCoordinator>(strategy_);
   job_->begin_phase();
@@ -155,7 +155,7 @@ void ServerSteps::begin(Model& model, const FitData&, const FitOptions&) {
   send_changes();
 }
 
-/// Callbacks may set weights or the learning rate between two runs.
+/// Sends weights or the learning rate if callbacks changed them between two runs.
 void ServerSteps::send_changes() {
   const Versions present = versions_of(*model_);
   if (present == sent_) return;
@@ -172,10 +172,10 @@ int64_t ServerSteps::run(const StepRange& range,
                          const std::function<bool(int64_t, const StepTotals&)>& done) {
   send_changes();
   const int64_t before = optimizer_of(*model_).steps() - range.first;
-  const auto most = static_cast<size_t>((1 + waiting_per_worker) * job_->workers());
+  const auto max_scheduled = static_cast<size_t>((1 + waiting_per_worker) * job_->workers());
   int64_t next = range.first;
   for (bool more = true;;) {
-    while (more && next < range.last && steps_.size() < most) {
+    while (more && next < range.last && steps_.size() < max_scheduled) {
       const RemoteValue value = coordinator_->schedule(
           function_name(range.phase), to_closure(StepNumber{range.epoch, next, before + next}));
       steps_[value.closure()] = next++;
@@ -183,8 +183,8 @@ int64_t ServerSteps::run(const StepRange& range,
     if (steps_.empty()) return next - range.first;
     const std::optional<RemoteValue> value = coordinator_->next_done();
     if (!value) {
-      throw StateError("fit", "the coordinator's closures are those of fit while it runs",
-                       "closures that somebody else has taken", "use one ClusterCoordinator");
+      throw StateError("fit", "only fit may take closures while it runs",
+                       "closures that were taken elsewhere", "use one ClusterCoordinator");
     }
     const auto ended = steps_.extract(value->closure());
     if (ended.empty() || done(ended.mapped(), totals_of(value->fetch())) || !more) continue;
@@ -193,7 +193,8 @@ int64_t ServerSteps::run(const StepRange& range,
   }
 }
 
-/// Takes back the steps that have not begun, the last ones before `next`.
+/// Cancels the steps that have not started, which are the last before `next`; returns the new
+/// `next`.
 int64_t ServerSteps::cancel(int64_t next) {
   for (int64_t left = coordinator_->cancel_waiting(); left > 0; --left, --next) {
     steps_.erase(std::prev(steps_.end()));

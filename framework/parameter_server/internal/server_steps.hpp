@@ -7,13 +7,13 @@
 
 namespace tessera::detail {
 
-/// Makes the steps of fit on the workers of a strategy, whose tasks all call fit alike and get the
-/// coordinator's history. Every step has the rows that ordinary fit gives it, whoever makes it; of
-/// a stream each worker reads all batches up to its own. Only the coordinator calls callbacks and
-/// has the trained weights afterwards: those on workers are of some step before, those on parameter
-/// servers as they were made. What a callback sets of weights and learning rate is sent before the
-/// next step. fit throws ConfigError for layouts other than the strategy's and for
-/// gradient_accumulation_steps. The strategy must outlive fit.
+/// Returns the executor that runs the steps of fit on a strategy's workers. All tasks call fit with
+/// the same arguments and return the coordinator's history. A step has the same rows as in ordinary
+/// fit, whichever worker runs it; of a stream every worker reads all batches up to its own. Only
+/// the coordinator calls callbacks and has the trained weights afterwards: workers keep those of an
+/// earlier step, parameter servers the initial ones. Weights and learning rates set by callbacks
+/// are sent before the next step. fit throws ConfigError for layouts other than the strategy's and
+/// for gradient_accumulation_steps. The strategy must outlive fit.
 std::shared_ptr<StepExecutor> make_server_steps(const std::shared_ptr<ServerJob>& job,
                                                 const strategy::ParameterServerStrategy& strategy);
 

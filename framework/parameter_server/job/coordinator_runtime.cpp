@@ -18,9 +18,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto first_word = 5s;  ///< of whom connect() waits for
+constexpr auto first_word = 5s;  ///< when connect() first reports which tasks it waits for
 constexpr auto next_word = 30s;
-constexpr auto tell_limit = 2s;  ///< the longest that tasks are waited for at the end
+constexpr auto tell_limit = 2s;  ///< maximum time to notify tasks of the end
 constexpr auto tick = 100ms;
 
 double seconds(std::chrono::milliseconds time) {
@@ -59,7 +59,7 @@ CoordinatorRuntime::CoordinatorRuntime(const ServerCluster& cluster,
 CoordinatorRuntime::~CoordinatorRuntime() {
   finish("");
   tell_end();
-  // They look at each other: all stop before any goes.
+  // Connections refer to each other: all stop before any is destroyed.
   for (const auto& link : workers_) link->stop();
   for (const auto& link : servers_) link->stop();
   for (const auto& link : evaluators_) link->stop();
@@ -72,7 +72,7 @@ void CoordinatorRuntime::finish(const std::string& failure) {
   failure_ = failure;
   ++version_;
   changed_.notify_all();
-  const StateError ended("ClusterCoordinator", "its strategy is alive", "one that is over", "");
+  const StateError ended("ClusterCoordinator", "its strategy must be alive", "a destroyed one", "");
   closures_->end(error_ ? error_ : std::make_exception_ptr(ended));
 }
 
@@ -84,7 +84,8 @@ bool CoordinatorRuntime::all_told() const {
                      [](const auto& link) { return link->task().told_over(); });
 }
 
-/// Also to those that are only just coming: they would wait for long.
+/// Waits until all tasks are notified of the end, including those that connect only now, which
+/// would otherwise wait for long.
 void CoordinatorRuntime::tell_end() {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, tell_limit, [&] { return all_told(); });
@@ -105,12 +106,12 @@ void CoordinatorRuntime::fail_in_thread(const std::string& name) noexcept {
     try {
       std::rethrow_exception(caught);
     } catch (const std::exception& error) {
-      const CommError line(name, "its coordinator attends it", error.what(), "");
+      const CommError line(name, "the coordinator must serve its connection", error.what(), "");
       std::cerr << str(line.what(), '\n') << std::flush;
       fail(std::make_exception_ptr(line), line.what());
     }
   } catch (...) {
-    // Where there is no memory for a line, whoever waits is thrown what there is.
+    // Without memory for a line, waiting calls throw the original exception.
     closures_->end(caught);
   }
 }
@@ -141,8 +142,8 @@ std::vector<std::string> CoordinatorRuntime::missing() const {
 
 void CoordinatorRuntime::throw_missing(const std::vector<std::string>& tasks) const {
   throw CommError(
-      "ClusterCoordinator", "all parameter servers and a worker come",
-      str("nothing of ", join(tasks, ", "), " for ", seconds(options_.connect_timeout), " s"),
+      "ClusterCoordinator", "all parameter servers and a worker must connect",
+      str("no sign of ", join(tasks, ", "), " for ", seconds(options_.connect_timeout), " s"),
       "start them with the same secret, and check addresses and firewall");
 }
 
@@ -207,7 +208,7 @@ using namespace std::chrono_literals;
 using std::chrono::steady_clock;
 
 namespace {
-/// The longest until the loss of a task is seen everywhere.
+/// Maximum time until the loss of a task is noticed by all threads.
 constexpr auto lost_limit = 2s;
 }  // namespace
 
@@ -244,7 +245,7 @@ void CoordinatorRuntime::lost(const TaskConnection& task, const std::string& rea
   if (task.type() == TaskType::worker) {
     ++workers_lost_;
     if (!closures_->idle()) {
-      std::cerr << str(task.name(), " is lost: ", reason, "; what it ran begins anew\n")
+      std::cerr << str(task.name(), " is lost: ", reason, "; its closure will be restarted\n")
                 << std::flush;
     }
     const std::lock_guard lock(mutex_);
@@ -289,7 +290,7 @@ void CoordinatorRuntime::check_workers() {
     last_worker_ = steady_clock::now();
     return;
   }
-  // With a worker the program sees the signal when a closure ends.
+  // With a worker the program handles the signal when a closure ends.
   const int signal = closures_->idle() ? 0 : stop_signal();
   {
     const std::lock_guard lock(mutex_);
@@ -298,7 +299,7 @@ void CoordinatorRuntime::check_workers() {
   }
   const double limit = std::chrono::duration<double>(options_.connect_timeout).count();
   const CommError error(
-      "ClusterCoordinator", "lost workers come back",
+      "ClusterCoordinator", "lost workers must come back",
       signal != 0 ? signal_name(signal) + " while there was none" : str("none for ", limit, " s"),
       "start workers again");
   fail(std::make_exception_ptr(error), error.what());

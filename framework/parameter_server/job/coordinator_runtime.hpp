@@ -20,38 +20,38 @@
 
 namespace tessera::detail {
 
-/// What the coordinator does in a job: it attends all tasks, tells them how far the program is, and
-/// ends the job when a parameter server is lost. Safe to call from any thread.
+/// The coordinator's side of a job: exchanges heartbeats with all tasks, sends them the program's
+/// progress, and ends the job when a parameter server is lost. Thread-safe.
 class CoordinatorRuntime {
  public:
-  /// Begins to attend tasks. Both must outlive it.
+  /// Starts connecting to the tasks. Both arguments must outlive this object.
   CoordinatorRuntime(const ServerCluster& cluster, const strategy::ParameterServerOptions& options);
-  /// Tells the tasks that the job is over.
+  /// Notifies the tasks that the job is over.
   ~CoordinatorRuntime();
 
   // For the program.
 
-  /// Waits for all parameter servers and one worker that agree with the program. Throws ConfigError
-  /// for a task with another program, CommError if somebody does not come, Interrupted on a signal.
+  /// Waits for all parameter servers and one worker with the same program. Throws ConfigError for a
+  /// task with another program, CommError if a task does not connect, Interrupted on a signal.
   void connect(const JobProgram& program);
   void set_program(const JobProgram& program);
   int begin_phase();
   void end_phase(const std::string& result);
-  /// Ends the job with an error, which all further calls throw, and its line, which tasks show.
+  /// Ends the job with an error, which all later calls throw, and a line, which the tasks show.
   void fail(std::exception_ptr error, const std::string& line);
   void throw_if_failed() const;
   const std::shared_ptr<ClosureQueue>& closures() const { return closures_; }
   StoreClient& store();
   const std::string& job() const { return job_; }
   int phase() const { return phase_; }
-  /// How many groups of variables the servers have.
+  /// Returns the number of groups of variables on the servers.
   int groups() const { return groups_; }
   void set_groups(int groups) { groups_ = groups; }
   int64_t workers_lost() const { return workers_lost_; }
 
-  // For the threads that attend.
+  // For the connections' threads.
 
-  /// What a task has been told.
+  /// State that a task has already received.
   struct Sent {
     int64_t version = -1;
     std::string program = {};
@@ -61,22 +61,22 @@ class CoordinatorRuntime {
   void wait_for_news(const Sent& sent, std::chrono::milliseconds time, const std::stop_token& stop);
   Watchdog& watch() { return watch_; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
-  /// Whether a worker can take closures of the present fit.
+  /// Whether a worker can run closures of the present fit.
   bool is_ready(const TaskState& worker) const;
   void state_changed();
-  /// In a catch clause at the top of a thread for the task `name`: ends the job with the exception.
+  /// Ends the job with the caught exception; for the catch clause of the thread of task `name`.
   void fail_in_thread(const std::string& name) noexcept;
-  /// A task that was attended is gone.
+  /// Handles the loss of a connected task.
   void lost(const TaskConnection& task, const std::string& reason);
-  /// A task works for another coordinator.
+  /// Handles a task that works for another coordinator.
   void refused(const TaskConnection& task, const std::string& reason);
   void other_program(const TaskConnection& task, const std::string& line);
-  /// A worker does not reach a parameter server.
+  /// Handles a parameter server that a worker cannot reach.
   void unreachable(int server, const std::string& line);
-  /// Ends the job if there has been no worker for long, or is none for closures when a signal asks
-  /// this process to stop.
+  /// Ends the job if there has been no worker for connect_timeout, or if there is none for pending
+  /// closures when a signal asks this process to stop.
   void check_workers();
-  /// Waits until the task is known to be lost, a moment at most.
+  /// Waits briefly until the task is known to be lost.
   void wait_until_lost(const TaskConnection& task, const std::stop_token& stop);
 
  private:
@@ -97,7 +97,7 @@ class CoordinatorRuntime {
 
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  int64_t version_ = 0;  ///< counts what tasks are told
+  int64_t version_ = 0;  ///< incremented with every change that tasks have to receive
   std::string program_;
   std::vector<std::string> results_;
   bool over_ = false;

@@ -13,11 +13,11 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How long a stranger may take to say which job it is of.
+/// Deadline for the first heartbeat of a new call.
 constexpr auto first_beat_limit = 10s;
-/// How many may be silent at a time; the oldest makes room.
+/// Maximum number of calls without a first heartbeat; the oldest is cancelled to make room.
 constexpr size_t max_silent = 32;
-/// The coordinator's next beat comes within a second.
+/// How long leave() waits for the coordinator's next heartbeat, which is sent every second.
 constexpr auto leave_limit = 2s;
 
 }  // namespace
@@ -30,7 +30,7 @@ grpc::Status HeartbeatService::Attend(grpc::ServerContext* context, Stream* stre
     Watchdog::Call call(watch_, first_beat_limit, [context] { context->TryCancel(); });
     rpc::CoordinatorBeat beat;
     if (!read_first(*context, *stream, beat)) {
-      return {grpc::StatusCode::CANCELLED, "no beat came"};
+      return {grpc::StatusCode::CANCELLED, "no heartbeat arrived"};
     }
     if (const grpc::Status refused = begin(beat); !refused.ok()) return refused;
     call.set_limit(timeout_);
@@ -78,8 +78,8 @@ grpc::Status HeartbeatService::talk(rpc::CoordinatorBeat& beat, Stream& stream,
   do {
     call.heard();
     if (!hear(beat)) {
-      end("it sent a beat that makes no sense");
-      return {grpc::StatusCode::INVALID_ARGUMENT, "a beat that makes no sense"};
+      end("it sent an invalid heartbeat");
+      return {grpc::StatusCode::INVALID_ARGUMENT, "an invalid heartbeat"};
     }
     const rpc::TaskBeat answered = answer();
     if (!stream.Write(answered)) break;
@@ -129,7 +129,7 @@ rpc::TaskBeat HeartbeatService::answer() const {
   return beat;
 }
 
-/// The coordinator is gone.
+/// Records that the coordinator is lost.
 void HeartbeatService::end(const std::string& failure) {
   {
     const std::lock_guard lock(mutex_);
@@ -149,7 +149,7 @@ void HeartbeatService::publish() {
   on_news_();
 }
 
-JobNews HeartbeatService::news() const {
+JobStatus HeartbeatService::news() const {
   const std::lock_guard lock(mutex_);
   return news_;
 }

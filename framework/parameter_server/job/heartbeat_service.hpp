@@ -16,42 +16,44 @@
 
 namespace tessera::detail {
 
-/// What a task has heard of the job.
-struct JobNews {
-  std::string job;      ///< empty: no coordinator has come yet
-  std::string program;  ///< what coordinator and task must have alike; empty: not known yet
-  int phase = 0;        ///< fits that have begun
-  std::vector<std::string> results = {};  ///< what fits that are over gave
-  bool over = false;                      ///< the coordinator has said so
-  bool lost = false;                      ///< or is gone without
-  std::string failure = {};               ///< why, of either
+/// State of the job as received by a task.
+struct JobStatus {
+  std::string job;      ///< empty: no coordinator has connected yet
+  std::string program;  ///< the coordinator's JobProgram as text; empty: not known yet
+  int phase = 0;        ///< number of fits that have begun
+  std::vector<std::string> results = {};  ///< results of the fits that are over
+  bool over = false;                      ///< whether the coordinator has ended the job
+  bool lost = false;                      ///< whether the coordinator was lost before that
+  std::string failure = {};               ///< reason for `over` or `lost`
 };
 
-/// A task's side of the call by which the coordinator attends it: there is one for the whole job.
+/// A task's side of the heartbeat call Task.Attend, of which there is one for the whole job.
 class HeartbeatService final : public rpc::Task::Service {
  public:
-  /// `timeout`: silence after which the coordinator is lost. `on_news` is called on other threads.
+  /// `timeout`: deadline for the coordinator's next heartbeat. `on_news` is called on other
+  /// threads.
   HeartbeatService(std::chrono::milliseconds timeout, std::function<void()> on_news);
 
   grpc::Status Attend(
       grpc::ServerContext* context,
       grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>* stream) override;
 
-  /// Grows with all news.
+  /// Returns a number that grows with every change of news().
   int64_t version() const { return version_; }
-  JobNews news() const;
+  JobStatus news() const;
   bool is_job(const std::string& job) const;
   /// Whether the job is over or its coordinator lost.
   bool ended() const { return ended_; }
 
-  /// The program works for fit number `phase` (0: all) from now on; nothing: it does not.
+  /// Sets the fit that the program works for (0: all); nullopt: none.
   void set_serving(std::optional<int> phase);
-  /// Tells the coordinator why this task leaves, if it is attended, and attends it no more.
+  /// Tells a connected coordinator why this task leaves, and ends the connection.
   void leave(const std::string& failure, bool other_program);
 
  private:
   using Stream = grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>;
-  /// Reads the first beat; false if none comes soon, or if others make it give its thread back.
+  /// Reads the first heartbeat. Returns false if it misses its deadline, or if the call was
+  /// cancelled because too many others wait as well.
   bool read_first(grpc::ServerContext& context, Stream& stream, rpc::CoordinatorBeat& beat);
   grpc::Status begin(const rpc::CoordinatorBeat& beat);
   grpc::Status talk(rpc::CoordinatorBeat& beat, Stream& stream, Watchdog::Call& call);
@@ -65,19 +67,19 @@ class HeartbeatService final : public rpc::Task::Service {
   std::atomic<int64_t> version_{0};
   std::atomic<bool> ended_{false};
 
-  /// Calls that have said nothing yet, the oldest first: each holds a thread.
+  /// Calls without a first heartbeat, oldest first; each holds a thread.
   std::mutex silent_mutex_;
   std::list<grpc::ServerContext*> silent_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  JobNews news_;
+  JobStatus news_;
   std::optional<int> serving_;
   bool attended_ = false;
   bool leaving_ = false;
   bool other_program_ = false;
   std::string leave_reason_;
-  /// Last: its thread ends first.
+  /// Last member, so that its thread ends first.
   Watchdog watch_;
 };
 

@@ -4,7 +4,7 @@
 
 namespace tessera::detail {
 
-/// A job's name, drawn at random: 16 hexadecimal digits.
+/// Generates a random job name of 16 hexadecimal digits.
 std::string make_job_name();
 bool is_job_name(const std::string& text);
 

@@ -11,16 +11,16 @@ namespace {
 
 constexpr size_t shown_bytes = 200;
 
-std::optional<std::string> missing(const char* what, const std::vector<std::string>& wanted,
+std::optional<std::string> missing(const char* what, const std::vector<std::string>& expected,
                                    const std::vector<std::string>& have) {
-  for (const std::string& name : wanted) {
+  for (const std::string& name : expected) {
     if (std::find(have.begin(), have.end(), name) != have.end()) continue;
-    return str("no ", what, " ", in_quotes(name), " here, but there");
+    return str("no ", what, " ", in_quotes(name), " here, but on the coordinator");
   }
   return std::nullopt;
 }
 
-/// What follows the texts' common part, from the beginning of a word.
+/// Returns `text` from the beginning of the first word that differs from `other`, in quotes.
 std::string from_difference(const std::string& text, const std::string& other) {
   const auto [at, unused] = std::mismatch(text.begin(), text.end(), other.begin(), other.end());
   size_t from = static_cast<size_t>(at - text.begin());

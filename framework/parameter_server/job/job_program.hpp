@@ -9,20 +9,20 @@
 
 namespace tessera::detail {
 
-/// What of a program coordinator and tasks must have alike.
+/// The registrations of a program, which must be equal on all tasks.
 struct JobProgram {
   std::vector<std::string> functions, datasets;  ///< names
-  std::vector<std::string> groups;               ///< groups of variables and their optimizer
+  std::vector<std::string> groups;               ///< descriptions of variables and their optimizer
 };
 
 std::string describe_group(const VariableGroup& group);
 std::string to_text(const JobProgram& program);
-/// Throws ConfigError for another text than that.
+/// Parses a text of to_text(). Throws ConfigError if it is invalid.
 JobProgram program_from_text(const std::string& text);
 
-/// The first thing that the coordinator has and a task lacks, or that differs, one line; nothing if
-/// they agree. `same_place`: both are in the same fit; else one may have registered more so far,
-/// and what both have is compared.
+/// Describes, in one line, the first registration that the task lacks or that differs; nullopt if
+/// there is none. `same_place`: both are in the same fit; otherwise one may have registered more so
+/// far, and only the common groups are compared.
 std::optional<std::string> difference(const JobProgram& coordinator, const JobProgram& task,
                                       bool same_place);
 

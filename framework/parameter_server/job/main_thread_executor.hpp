@@ -8,24 +8,23 @@
 
 namespace tessera::detail {
 
-/// Work that gRPC's threads have for the main thread of a task, which does it one piece after the
-/// other while it serves: tensors are computed there alone.
+/// Queue of work from gRPC's threads for a task's main thread, the only one that computes tensors.
 class MainThreadExecutor {
  public:
   using Work = std::function<void()>;
   using Asked = std::function<bool()>;
 
-  /// Has the main thread do the work and waits for it, on a thread of gRPC's: true once it is done;
-  /// false if `cancelled` says so before it has begun, or the main thread has left for good.
-  /// `phase`: of which fit it is; 0: of any.
+  /// Runs `work` on the main thread and waits for it; called on a gRPC thread. Returns false if
+  /// `cancelled` returned true before the work began, or if the main thread has left. `phase`: the
+  /// fit that the work belongs to (0: any).
   bool run(const Work& work, const Asked& cancelled, int phase = 0);
 
-  /// Does, on the main thread, the next piece of fit number `phase` (0: of any), and returns
-  /// whether there was one within `patience`. Work of fits that are over is refused.
+  /// Runs the next work of fit number `phase` (0: any); called on the main thread. Returns whether
+  /// there was any within `patience`. Work of earlier fits is refused.
   bool serve_one(int phase, std::chrono::milliseconds patience);
-  /// Nothing will be done any more.
+  /// Refuses all pending and future work.
   void leave();
-  /// Ends the wait in serve_one().
+  /// Interrupts the wait in serve_one().
   void wake();
 
  private:

@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-/// What a task tells another of an error is one line of at most so many bytes: it travels as a
-/// field of the answer's head, which is limited.
+/// Maximum length of an error line sent to another task: it is sent in the reply's metadata, whose
+/// size is limited.
 constexpr size_t max_line_bytes = 1000;
 
 }  // namespace tessera::detail

@@ -31,7 +31,7 @@ std::vector<std::string> required(const Cluster& cluster, TaskType type, const c
   std::vector<std::string> tasks = tasks_of(cluster, type);
   if (!tasks.empty()) return tasks;
   throw ConfigError(str(cluster.source, ": cluster.", to_string(type)),
-                    str(strategy_name, " has ", what), "none",
+                    str(strategy_name, " needs ", what), "none",
                     str("add \"", to_string(type), "\" to the cluster"));
 }
 
@@ -64,17 +64,17 @@ ServerCluster server_cluster(const Cluster& given) {
   const Cluster cluster = found_cluster(given);
   ServerCluster result;
   result.type = cluster.type;
-  // Ranks of workers count the coordinator.
+  // Workers' ranks count the coordinator, too.
   result.index = cluster.type == TaskType::worker ? cluster.rank - 1 : cluster.rank;
   result.source = cluster.source;
   result.coordinator = required(cluster, TaskType::chief, "a coordinator, the task \"chief\"")[0];
-  result.workers = required(cluster, TaskType::worker, "a worker at least");
-  result.servers = required(cluster, TaskType::ps, "a parameter server at least");
+  result.workers = required(cluster, TaskType::worker, "at least one worker");
+  result.servers = required(cluster, TaskType::ps, "at least one parameter server");
   result.evaluators = tasks_of(cluster, TaskType::evaluator);
   result.access = job_access(cluster);
   for (const auto& [type, addresses] : cluster.tasks) {
     for (const std::string& address : addresses) {
-      // Nobody listens for a coordinator.
+      // The coordinator does not listen.
       if (type == TaskType::chief) continue;
       check_access(strategy_name, str("a task \"", to_string(type), "\""),
                    read_host_port(cluster.source, address).host, result.access);

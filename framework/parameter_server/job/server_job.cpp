@@ -23,7 +23,7 @@ struct ServerJob::State {
   std::map<std::string, ClosureFunction> functions = {};
   std::map<std::string, RegisteredDataset> datasets = {};
   int phase = 0;
-  int next_server = 0;  ///< of the first part of the next group
+  int next_server = 0;  ///< server of the next group's first part
   int unwinding = std::uncaught_exceptions();
   std::string error = "its program ended with an error";
   std::unique_ptr<CoordinatorRuntime> lead = {};
@@ -63,7 +63,7 @@ int ServerJob::place(const std::vector<Variable>& variables, const OptimizerHand
       plan_parts(variables, state_->options.variable_partitioner, servers(), state_->next_server)};
   const int number = static_cast<int>(state_->groups.size());
   if (state_->member) state_->member->add_group(number, group);
-  // Parts are dealt out one after the other over all groups.
+  // Parts are assigned round-robin across all groups.
   state_->next_server =
       static_cast<int>((static_cast<size_t>(state_->next_server) + group.plan.parts.size()) %
                        static_cast<size_t>(servers()));
@@ -84,7 +84,7 @@ void ServerJob::use(int group) {
 
 void ServerJob::add_function(const std::string& name, ClosureFunction function) {
   if (state_->functions.try_emplace(name, std::move(function)).second) return;
-  throw ConfigError("add_function", "every function has a name of its own", in_quotes(name),
+  throw ConfigError("add_function", "every function must have a unique name", in_quotes(name),
                     "choose another name");
 }
 
@@ -95,7 +95,7 @@ const ClosureFunction* ServerJob::find_function(const std::string& name) const {
 
 void ServerJob::add_dataset(const std::string& name, RegisteredDataset data) {
   if (state_->datasets.try_emplace(name, std::move(data)).second) return;
-  throw ConfigError("add_dataset", "every dataset has a name of its own", in_quotes(name),
+  throw ConfigError("add_dataset", "every dataset must have a unique name", in_quotes(name),
                     "choose another name");
 }
 
@@ -115,7 +115,7 @@ JobProgram ServerJob::program() const {
 CoordinatorRuntime& ServerJob::lead() const {
   if (state_->lead) return *state_->lead;
   if (task_type() == TaskType::chief) {
-    throw StateError("ClusterCoordinator", "its strategy is alive", "one that is over", "");
+    throw StateError("ClusterCoordinator", "its strategy must be alive", "a destroyed one", "");
   }
   throw ConfigError("ClusterCoordinator", "it runs on the task \"chief\"", task_name(),
                     "call join() on this task");
@@ -145,11 +145,11 @@ void ServerJob::note_error(const std::string& line) { state_->error = line; }
 void ServerJob::fail(const std::string& what) noexcept {
   if (!state_->lead) return;
   try {
-    // What names no place yet is of this task.
+    // An error without a place gets this task's name.
     const std::string line = what.starts_with('[') ? what : str("[", task_name(), "] ", what);
     state_->lead->fail(std::make_exception_ptr(CommError(line)), line);
   } catch (const std::exception&) {
-    // Without memory for a line the tasks hear of it all the same: the connections break.
+    // Without memory for a line the tasks still notice, as their connections break.
   }
 }
 

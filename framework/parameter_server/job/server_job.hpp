@@ -16,14 +16,14 @@ namespace tessera::detail {
 class CoordinatorRuntime;
 struct JobProgram;
 
-/// The part of one task in a parameter server job: its connections, what the program registered,
-/// and the calls of fit ("phases", counted from 1) that it has come to.
+/// A task's state in a parameter server job: its connections, the program's registrations, and the
+/// number of fit calls ("phases", counted from 1) so far.
 class ServerJob {
  public:
   /// `strategy` must live until close().
   ServerJob(strategy::ParameterServerOptions options, const strategy::Strategy& strategy);
   ~ServerJob();
-  /// Has this task leave; a coordinator ends the job.
+  /// Leaves the job; on the coordinator ends it.
   void close();
 
   const strategy::ParameterServerOptions& options() const;
@@ -31,15 +31,15 @@ class ServerJob {
   int task_index() const;
   int workers() const;
   int servers() const;
-  /// "worker 1 (127.0.0.1:4001)".
+  /// Returns "worker 1 (127.0.0.1:4001)".
   std::string task_name() const;
-  /// What tells the job from others, on the coordinator.
+  /// Returns the job's random name; coordinator only.
   const std::string& job_name() const;
 
-  /// Number of the group.
+  /// Adds a group of variables; returns its number.
   int place(const std::vector<Variable>& variables, const OptimizerHandle& optimizer);
   const std::vector<VariableGroup>& groups() const;
-  /// Makes this group the one that is used from now on, of all that share variables with it.
+  /// Marks a group as used, and all others that share variables with it as unused.
   void use(int group);
   void add_function(const std::string& name, ClosureFunction function);
   const ClosureFunction* find_function(const std::string& name) const;
@@ -48,31 +48,30 @@ class ServerJob {
 
   // On the coordinator.
 
-  /// Reaches all parameter servers and a worker, once. Throws as ClusterCoordinator.
+  /// Waits once for all parameter servers and a worker. Throws like ClusterCoordinator.
   void connect();
   /// Defines and assigns groups that the servers do not have yet.
   void send_new_groups();
-  /// A fit begins: tasks in an earlier one leave it. Returns its number.
+  /// Begins a fit, so that tasks still in an earlier one leave it. Returns its number.
   int begin_phase();
-  /// The present fit is over and gave this text.
+  /// Ends the present fit with its result, as text.
   void end_phase(const std::string& result);
-  /// The job ends for all tasks with this line.
+  /// Ends the job for all tasks with this line.
   void fail(const std::string& what) noexcept;
   StoreClient& store();
-  /// Closures, and what else ClusterCoordinator tells of. Throws ConfigError on another task.
+  /// Returns the coordinator's runtime. Throws ConfigError on another task.
   CoordinatorRuntime& lead() const;
-  /// What the program has been thrown: the job ends with it if the program does.
+  /// Records an error thrown to the program: if that ends the program, the job ends with it.
   void note_error(const std::string& line);
 
   // On the other tasks.
 
-  /// Works on this thread until the coordinator is past fit number `phase`, and returns what that
-  /// gave; of phase 0, until the job is over. Throws CommError if the job fails or somebody whom
-  /// it needs is lost.
+  /// Works on this thread until fit number `phase` is over and returns its result; phase 0: until
+  /// the job is over. Throws CommError if the job fails or the coordinator is lost.
   std::string serve(int phase);
-  /// Fits that this program has begun so far; counts one more.
+  /// Increments the number of fits that this program has begun, and returns it.
   int next_phase();
-  /// The coordinator has ended the job, or is lost.
+  /// Whether the coordinator has ended the job or is lost.
   bool over() const;
 
  private:

@@ -17,7 +17,7 @@ using namespace std::chrono_literals;
 namespace {
 
 constexpr auto beat_every = 1s;
-/// Until a task has come to where it works, so that it begins soon.
+/// Heartbeat interval until a worker is ready, so that it gets closures soon.
 constexpr auto ask_every = 50ms;
 constexpr auto retry_after = 100ms;
 
@@ -109,7 +109,8 @@ void TaskConnection::attend(const std::stop_token& stop) {
 
 void TaskConnection::say_other_secret() {
   if (std::exchange(said_other_secret_, true)) return;
-  const CommError error(name_, "all tasks of a job know one secret", "another one there, or none",
+  const CommError error(name_, "all tasks of a job must have one secret",
+                        "another one there, or none",
                         "give all of them the same TESSERA_SECRET_FILE or TESSERA_SECRET");
   std::cerr << str(error.what(), "\n") << std::flush;
 }

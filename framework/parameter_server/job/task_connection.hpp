@@ -19,31 +19,31 @@ namespace tessera::detail {
 
 class CoordinatorRuntime;
 
-/// How a task stands, as its coordinator sees it.
+/// State of a task as seen by its coordinator.
 struct TaskState {
-  bool attended = false;  ///< it answers beats
-  bool serving = false;   ///< it works for the coordinator
-  int phase = 0;          ///< for which fit; 0: all
+  bool attended = false;  ///< whether it answers heartbeats
+  bool serving = false;   ///< whether it works for the coordinator
+  int phase = 0;          ///< the fit that it works for; 0: all
 };
 
-/// The coordinator's side of the call by which it attends a task: a thread that makes it, and again
-/// after the task was lost, as long as the job lasts.
+/// The coordinator's side of the heartbeat call Task.Attend to one task: a thread that makes the
+/// call, again whenever the task was lost, until the job ends.
 class TaskConnection {
  public:
-  /// `on_change` is called on the thread whenever state() has changed.
+  /// `on_change` is called on that thread whenever state() has changed.
   TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
                  const std::string& address, const std::string& secret,
                  std::function<void()> on_change = {});
   void start();
-  /// Ends the call and the thread.
+  /// Cancels the call and joins the thread.
   void stop();
   TaskType type() const { return type_; }
   int index() const { return index_; }
-  /// "worker 1 (127.0.0.1:4001)".
+  /// Returns "worker 1 (127.0.0.1:4001)".
   const std::string& name() const { return name_; }
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   TaskState state() const;
-  /// The task has heard that the job is over.
+  /// Whether the task was notified that the job is over.
   bool told_over() const { return told_over_; }
 
  private:

@@ -12,10 +12,10 @@ using namespace std::chrono_literals;
 
 namespace {
 
-/// How often a main thread without work looks for signals.
+/// How often an idle main thread checks for signals.
 constexpr auto idle_tick = 100ms;
 
-/// That the coordinator runs another program.
+/// Thrown if the coordinator runs another program.
 class OtherProgram : public ConfigError {
   using ConfigError::ConfigError;
 };
@@ -106,7 +106,7 @@ void TaskRuntime::throw_if_over() const {
   if (attendance_.ended()) throw CommError(cluster_.name(), "", "the job is over", "");
 }
 
-void TaskRuntime::check_program(const JobNews& news, int phase, const JobProgram& own) const {
+void TaskRuntime::check_program(const JobStatus& news, int phase, const JobProgram& own) const {
   const auto differs = difference(program_from_text(news.program), own, news.phase == phase);
   if (!differs) return;
   throw OtherProgram(cluster_.name(), "all tasks run the same program as the coordinator", *differs,
@@ -115,11 +115,12 @@ void TaskRuntime::check_program(const JobNews& news, int phase, const JobProgram
 
 std::string TaskRuntime::serve(int phase, const std::function<JobProgram()>& program) {
   if (!server_) {
-    throw ConfigError(cluster_.source, "the tasks of a job are in its cluster",
-                      cluster_.name() + ", which is not", "add it, or look at checkpoints only");
+    throw ConfigError(cluster_.source, "a task that joins a job must be listed in its cluster",
+                      cluster_.name() + ", which is not", "add it, or only watch checkpoints");
   }
   if (left_) {
-    throw StateError(cluster_.name(), "a task works in its job", "it has left", "end the program");
+    throw StateError(cluster_.name(), "a task can work only until it leaves its job", "it has left",
+                     "end the program");
   }
   const StopSignals signals;
   const auto leave = [&](const std::string& why, bool other_program) {
@@ -143,7 +144,7 @@ std::string TaskRuntime::serve(int phase, const std::function<JobProgram()>& pro
 std::string TaskRuntime::work(int phase, const std::function<JobProgram()>& program) {
   const auto deadline = std::chrono::steady_clock::now() + options_.connect_timeout;
   const auto place = static_cast<size_t>(phase);
-  JobNews news;
+  JobStatus news;
   for (int64_t seen = -1;;) {
     if (const int signal = stop_signal()) {
       throw Interrupted(signal, cluster_.name(), signal_name(signal), "start it again to go on");

@@ -17,19 +17,20 @@
 
 namespace tessera::detail {
 
-/// What a task other than the coordinator does in a job: listens, and works on the main thread.
+/// The side of a job of tasks other than the coordinator: serves calls and works on the main
+/// thread.
 class TaskRuntime {
  public:
-  /// Opens the task's port, if the cluster has one for it. All must outlive it.
+  /// Listens on the task's port, if the cluster lists one. All arguments must outlive this object.
   TaskRuntime(const ServerJob& job, const ServerCluster& cluster,
               const strategy::Strategy& strategy, const strategy::ParameterServerOptions& options);
   ~TaskRuntime();
 
-  /// On a parameter server: holds its parts of the group from now on.
+  /// Adds this server's parts of the group; does nothing on other tasks.
   void add_group(int number, const VariableGroup& group);
-  /// ServerJob::serve().
+  /// Implements ServerJob::serve().
   std::string serve(int phase, const std::function<JobProgram()>& program);
-  /// The coordinator has ended the job, or is lost.
+  /// Whether the coordinator has ended the job or is lost.
   bool over() const { return attendance_.ended(); }
 
  private:
@@ -38,7 +39,7 @@ class TaskRuntime {
   std::unique_ptr<StoreClient> make_store() const;
   void work_on_main(const std::function<void()>& work);
   std::string work(int phase, const std::function<JobProgram()>& program);
-  void check_program(const JobNews& news, int phase, const JobProgram& own) const;
+  void check_program(const JobStatus& news, int phase, const JobProgram& own) const;
   [[noreturn]] void throw_lost(const std::string& reason) const;
   void throw_if_over() const;
 
@@ -52,7 +53,7 @@ class TaskRuntime {
   std::unique_ptr<ClosureRunner> runner_;
   std::unique_ptr<WorkerService> worker_;
   bool left_ = false;
-  /// Last: it ends before what its handlers use.
+  /// Last member, so that it ends before the members that its handlers use.
   std::unique_ptr<grpc::Server> server_;
 };
 

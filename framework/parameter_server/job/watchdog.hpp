@@ -8,25 +8,25 @@
 
 namespace tessera::detail {
 
-/// Ends calls of gRPC that wait for somebody who is silent: one thread that looks at them now and
-/// then.
+/// Cancels gRPC calls whose peer has sent nothing for too long; one thread polls all deadlines.
 class Watchdog {
  public:
   Watchdog();
   ~Watchdog();
 
-  /// While alive, `end` is called, from another thread and once, when the last heard() is longer
-  /// ago than the limit.
+  /// A monitored call: `end` is called once, on another thread, if heard() was not called for
+  /// longer than the limit.
   class Call {
    public:
     Call(Watchdog& watch, std::chrono::milliseconds limit, std::function<void()> end);
     ~Call();
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
+    /// Restarts the deadline.
     void heard();
-    /// Sets another limit from now on.
+    /// Changes the limit.
     void set_limit(std::chrono::milliseconds limit);
-    /// Whether it was ended so.
+    /// Whether the deadline was missed, so that `end` was called.
     bool ended() const;
 
    private:
@@ -43,7 +43,7 @@ class Watchdog {
 
   mutable std::mutex mutex_;
   std::list<Call*> calls_;
-  /// Last, so that it is joined before what it uses goes.
+  /// Last member, so that it is joined before the members it uses are destroyed.
   std::jthread thread_;
 };
 

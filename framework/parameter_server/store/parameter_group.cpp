@@ -5,7 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/optimizer/internal/part_updater.hpp>
 
@@ -15,7 +15,7 @@ namespace {
 
 std::string part_name(int number) { return str("part ", number); }
 
-/// Shares the tensor's memory, which is only read.
+/// Wraps a gradient in a DTensor without copying; it is only read.
 DTensor as_gradient(const at::Tensor& tensor, const Variable& of) {
   return DTensor(of.value().sharding(), {tensor.contiguous()});
 }
@@ -35,7 +35,7 @@ std::vector<Variable> ParameterStore::Group::train(const Variable& part,
                                                    const Variable& whole) const {
   PartUpdater(optimizer).build(part, whole);
   const std::vector<Variable> kept = optimizer->variables_of(part);
-  // Drawn now: pulls only read.
+  // Initialize slots now, as pulls must not change anything.
   for (const Variable& slot : kept) slot.value();
   return kept;
 }
@@ -89,7 +89,7 @@ void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int le
     }
     if (tensor.sizes() == own.shape()) continue;
     throw ShapeError(own.path(), str(part_name(number), " has shape ", to_string(own.shape())),
-                     to_string(tensor.sizes().vec()), "cut variables as the server's plan does");
+                     to_string(tensor.sizes().vec()), "partition variables by the server's plan");
   }
 }
 

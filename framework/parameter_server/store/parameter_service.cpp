@@ -14,12 +14,12 @@ namespace tessera::detail {
 
 namespace {
 
-/// A call that is right elsewhere.
+/// Thrown for calls of another job or program.
 struct Refusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-/// A client that went away, or said nothing for too long.
+/// Thrown if the client disconnected or timed out.
 struct Gone : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -28,7 +28,7 @@ grpc::Status status_of(grpc::StatusCode code, const std::exception& error) {
   return {code, one_line(error.what(), max_line_bytes)};
 }
 
-/// The status of a call that does this: no exception leaves a handler.
+/// Runs a call and converts exceptions to a status, as none may leave a handler.
 template <class Work>
 grpc::Status answer(const Work& work) {
   try {
@@ -49,7 +49,7 @@ grpc::Status answer(const Work& work) {
   }
 }
 
-/// The first of the texts' entries that differ, to show them.
+/// Returns the first entries in which two texts differ, quoted.
 std::pair<std::string, std::string> difference(const std::string& here, const std::string& there) {
   const auto [h, t] = std::mismatch(here.begin(), here.end(), there.begin(), there.end());
   const auto entry = [](const std::string& text, std::string::const_iterator at) {
@@ -64,13 +64,13 @@ std::pair<std::string, std::string> difference(const std::string& here, const st
 void check_same(const char* what, const std::string& here, const std::string& there) {
   if (here == there) return;
   const auto [own, other] = difference(here, there);
-  throw Refusal(ConfigError(what, str("the same on all tasks, ", own, " as on this server"), other,
-                            "run the same program with the same options on all tasks")
+  throw Refusal(ConfigError(what, str("must be equal on all tasks, ", own, " as on this server"),
+                            other, "run the same program with the same options on all tasks")
                     .what());
 }
 
 [[noreturn]] void fail_head(const char* received) {
-  throw ConfigError("head", "in the first message of a stream, and no other", received,
+  throw ConfigError("head", "must be in the first message of a stream and no other", received,
                     "send it first");
 }
 
@@ -83,7 +83,7 @@ ParameterService::ParameterService(ParameterStore& store, ParameterServiceOption
 
 void ParameterService::add_group(int group, const VariableGroup& of) {
   {
-    // Before the group, which Define waits for.
+    // Stored before the group is added, which Define() waits for.
     const std::lock_guard lock(mutex_);
     texts_.try_emplace(group, Texts{of.plan.describe(), describe_optimizer(of.optimizer)});
   }
@@ -120,7 +120,7 @@ at::Tensor ParameterService::empty_tensor(int group, int part, int kind) const {
   return at::empty(shape, at::TensorOptions().dtype(dtype));
 }
 
-/// All that a client streams; throws unless it is complete.
+/// Reads a client's stream; throws unless it is complete.
 ParameterService::Received ParameterService::receive(grpc::ServerContext& context,
                                                      grpc::ServerReader<rpc::Pieces>& reader) {
   const c10::InferenceMode inference;
@@ -134,7 +134,7 @@ ParameterService::Received ParameterService::receive(grpc::ServerContext& contex
   bool first = true;
   for (; reader.Read(&message); first = false) {
     call.heard();
-    if (message.has_head() != first) fail_head(first ? "none there" : "one in another");
+    if (message.has_head() != first) fail_head(first ? "none there" : "one in a later message");
     if (first) {
       check(message.head().job());
       received.head = message.head();
@@ -191,7 +191,7 @@ grpc::Status ParameterService::Pull(grpc::ServerContext* context, const rpc::Pul
     });
     for (PartTensor& tensor : tensors) {
       if (!pieces.add(tensor.part, tensor.kind, bytes_of(tensor.tensor))) break;
-      // What nobody holds is updated in place.
+      // Released early: the store updates unshared tensors in place.
       tensor.tensor = at::Tensor();
     }
     if (!pieces.finish()) throw Gone("the client is gone");

@@ -17,22 +17,22 @@
 namespace tessera::detail {
 
 struct ParameterServiceOptions {
-  /// Index of this server.
+  /// index of this server
   int server = 0;
-  /// What is wrong with the name of a job, one line; empty: nothing.
+  /// returns why calls of a job are rejected, in one line; empty: accepted
   std::function<std::string(const std::string& job)> check_job = {};
-  /// How long a client may be silent, and waits for a group that the program has not added yet.
+  /// timeout for a silent client, and for a group that the program has not added yet
   std::chrono::milliseconds patience = std::chrono::seconds(30);
 };
 
-/// A ParameterStore on gRPC. What a client sends wrongly it is told in one line, and nothing is
-/// changed by it: FAILED_PRECONDITION for another job or another program, INVALID_ARGUMENT for what
-/// makes no sense, UNAVAILABLE for a CommError of the store's executor.
+/// gRPC service of a ParameterStore. Invalid calls change nothing and return a one-line error:
+/// FAILED_PRECONDITION for another job or program, INVALID_ARGUMENT for an invalid message,
+/// UNAVAILABLE for a CommError of the store's executor.
 class ParameterService final : public rpc::Parameters::Service {
  public:
   ParameterService(ParameterStore& store, ParameterServiceOptions options);
 
-  /// Adds the parts of a group that this server holds. Throws as ParameterStore::add_group().
+  /// Adds this server's parts of a group. Throws like ParameterStore::add_group().
   void add_group(int group, const VariableGroup& of);
 
   grpc::Status Define(grpc::ServerContext* context, const rpc::DefineRequest* request,

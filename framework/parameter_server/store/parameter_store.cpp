@@ -112,7 +112,7 @@ std::pair<StoreState, bool> ParameterStore::push(int group, const PushId& id, bo
   change([&] {
     result.second = !of.is_new(id);
     if (!result.second) {
-      // Before the changes: one that fails midway is not tried again.
+      // Counted before the changes: an update that fails midway is not retried.
       ++of.state.version;
       ++of.state.updates;
       if (step) of.step(tensors);

@@ -15,15 +15,15 @@ namespace {
 int64_t count_parts(const Variable& variable, const Partitioner& partitioner) {
   if (!partitioner || variable.shape().empty()) return 1;
   const int64_t count = partitioner(variable.shape(), variable.dtype());
-  const int64_t most = std::max<int64_t>(1, variable.shape()[0]);
-  if (count < 1 || count > most) {
-    throw ConfigError(variable.path(), str("a partitioner gives from 1 to ", most, " parts"),
-                      str(count), "one part for each row at most");
+  const int64_t rows = std::max<int64_t>(1, variable.shape()[0]);
+  if (count < 1 || count > rows) {
+    throw ConfigError(variable.path(), str("a partitioner must return from 1 to ", rows, " parts"),
+                      str(count), "return at most one part per row");
   }
   if (count > 1 && variable.spec().constraint) {
-    throw ConfigError(variable.path(), "a variable with a constraint rests on one server",
+    throw ConfigError(variable.path(), "a variable with a constraint must be on one server",
                       str(count, " parts"),
-                      "let variable_partitioner give 1 for its shape, or drop the constraint");
+                      "let variable_partitioner return 1 for its shape, or drop the constraint");
   }
   return count;
 }

@@ -8,31 +8,32 @@
 
 namespace tessera::detail {
 
-/// A piece of a variable that rests on one server: some of its rows, or all of a scalar.
+/// A part of a variable stored on one server: an interval of its rows, or a scalar.
 struct Part {
-  size_t variable = 0;  ///< number in its group
+  size_t variable = 0;  ///< index in its group
   int server = 0;
-  int number = 0;      ///< among the parts of its group on that server
+  int number = 0;      ///< index among the group's parts on that server
   Interval rows = {};  ///< interval of axis 0; {0, 1} for a scalar
   Shape shape = {};
 };
 
-/// Where the variables of a group rest: the parts of one after those of the other.
+/// Assignment of a group's variables to servers.
 struct PartPlan {
-  std::vector<Part> parts;
+  std::vector<Part> parts;         ///< ordered by variable
   std::vector<std::string> paths;  ///< paths of the variables
   std::vector<at::ScalarType> dtypes;
-  std::vector<bool> trained;  ///< by gradients
+  std::vector<bool> trained;  ///< whether each variable is trained by gradients
   int servers = 1;
-  /// Parts that lie on a server, in order of their numbers.
+  /// Returns the parts stored on a server, ordered by number.
   std::vector<Part> of_server(int server) const;
-  /// What all tasks must have alike, one line; variables are set apart by "; ".
+  /// Describes the plan, which must be equal on all tasks, in one line; variables are separated by
+  /// "; ".
   std::string describe() const;
 };
 
-/// Cuts variables and deals the parts out, the first one to `first_server`. Row intervals are
-/// shard_interval()s. Throws ConfigError for a variable with a constraint that would be cut, and
-/// where the partitioner gives fewer than 1 part or more than there are rows.
+/// Partitions variables and assigns the parts to servers round-robin, starting with `first_server`.
+/// Row intervals are those of shard_interval(). Throws ConfigError if a variable with a constraint
+/// would be split, or if the partitioner returns less than 1 part or more parts than rows.
 PartPlan plan_parts(const std::vector<Variable>& variables,
                     const strategy::Partitioner& partitioner, int servers, int first_server = 0);
 

@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-std::vector<Variable> tensors_of(const VariableGroup& group, size_t variable) {
+std::vector<Variable> variable_and_slots(const VariableGroup& group, size_t variable) {
   std::vector<Variable> tensors{group.variables[variable]};
   if (!group.optimizer || !group.plan.trained[variable]) return tensors;
   group.optimizer->build(tensors);
@@ -25,7 +25,7 @@ PullTargets::PullTargets(const VariableGroup& group, bool slots) {
       of.push_back({group.variables[v]});
       continue;
     }
-    for (const Variable& tensor : tensors_of(group, v)) of.push_back({tensor});
+    for (const Variable& tensor : variable_and_slots(group, v)) of.push_back({tensor});
   }
 }
 

@@ -9,18 +9,18 @@
 
 namespace tessera::detail {
 
-/// A variable of a group, then what the optimizer keeps for it, which is made if it is not there.
-std::vector<Variable> tensors_of(const VariableGroup& group, size_t variable);
+/// Returns a variable of a group followed by its slot variables, which are created if needed.
+std::vector<Variable> variable_and_slots(const VariableGroup& group, size_t variable);
 
-/// The memory on this task that values from the servers go to: a variable's own where it lies whole
-/// on the host, else a tensor that is assigned in the end.
+/// Local memory that pulled values are written to: the variable's own if it is replicated on the
+/// host, otherwise a temporary tensor that finish() assigns.
 class PullTargets {
  public:
   PullTargets(const VariableGroup& group, bool slots);
-  /// Memory of a tensor of a part, which begins to come. Safe to call from several threads. Throws
-  /// ConfigError for a kind that there is not.
+  /// Returns the memory for a part's tensor that is about to be received. Thread-safe. Throws
+  /// ConfigError for an unknown kind.
   std::span<std::byte> begin(const Part& part, int kind);
-  /// All that has begun is there.
+  /// Assigns all tensors that were begun, once they are complete.
   void finish();
 
  private:

@@ -14,7 +14,7 @@ void check_count(const char* what, size_t count, const VariableGroup& of) {
                     "pass an undefined one for none");
 }
 
-/// Adds what is there of `tensors`, which are in the variables' order.
+/// Adds the defined `tensors`, which are in the variables' order.
 void add_sources(std::vector<Source>& sources, const VariableGroup& of,
                  const std::vector<at::Tensor>& tensors, int kind) {
   for (size_t v = 0; v < tensors.size(); ++v) {

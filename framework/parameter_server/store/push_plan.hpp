@@ -6,14 +6,14 @@
 
 namespace tessera::detail {
 
-/// What a push sends.
+/// The tensors that a push sends, and their servers.
 struct PushPlan {
-  std::vector<Source> sources;  ///< by variable
-  std::vector<int> servers;     ///< servers that something is for, and all that count the step
-  std::vector<bool> steps;      ///< by server: whether its optimizer makes a step
+  std::vector<Source> sources;  ///< sorted by variable
+  std::vector<int> servers;     ///< servers that receive a tensor or count the step
+  std::vector<bool> steps;      ///< by server: whether its optimizer runs a step
 };
 
-/// Throws as StoreClient::push().
+/// Plans a push; see StoreClient::push() for arguments and errors.
 PushPlan plan_push(const VariableGroup& of, const std::vector<at::Tensor>& gradients,
                    const std::vector<at::Tensor>& added);
 

@@ -15,17 +15,17 @@ using std::chrono::steady_clock;
 
 namespace {
 
-/// What even a slow network does in a second.
+/// Throughput that even a slow network reaches.
 constexpr int64_t bytes_per_second = 10 << 20;
 
-/// Whether the server answered, and will say the same next time.
+/// Whether a status is the server's permanent answer, so that a retry is useless.
 bool is_refusal(grpc::StatusCode code) {
   return code == grpc::StatusCode::INVALID_ARGUMENT ||
          code == grpc::StatusCode::FAILED_PRECONDITION ||
          code == grpc::StatusCode::RESOURCE_EXHAUSTED || code == grpc::StatusCode::UNIMPLEMENTED;
 }
 
-/// Calls visit(tensor's bytes, part, kind) for all that goes to the parts.
+/// Calls visit(bytes of the rows, part, kind) for every source of every part.
 template <class Visit>
 void each_part(const std::vector<Part>& parts, const std::vector<Source>& sources,
                const Visit& visit) {
@@ -92,8 +92,8 @@ void StoreCalls::fail(int server, const char* what, const grpc::Status& status) 
                                           static_cast<double>(patience_.count()) / 1000, " s")
                                     : str(what, " ended with: ", message);
   throw LostServer(server, CommError(name, "parameter servers answer", received,
-                                     "start all tasks of the job again: what the last checkpoint "
-                                     "has stays")
+                                     "start all tasks of the job again; the last checkpoint "
+                                     "stays")
                                .what());
 }
 

@@ -15,36 +15,37 @@
 
 namespace tessera::detail {
 
-/// A whole tensor that is sent to the servers: of a variable by number, of one kind.
+/// A full tensor to send to the servers; `kind` as in PartTensor.
 struct Source {
   size_t variable = 0;
   int kind = 0;
   at::Tensor whole = {};  ///< contiguous, on the host
 };
 
-/// Calls of parameter servers, several at once.
+/// Makes concurrent calls to parameter servers.
 class StoreCalls {
  public:
   StoreCalls(const std::vector<std::shared_ptr<grpc::Channel>>& servers,
              std::vector<std::string> names, std::chrono::milliseconds patience);
   int size() const { return static_cast<int>(stubs_.size()); }
 
-  /// Calls work(server) for each, in threads, and throws the error of the first of them.
+  /// Calls work(server) for each server on its own thread; throws the error of the first server in
+  /// the list that failed.
   static void each(const std::vector<int>& servers, const std::function<void(int)>& work);
 
   using Once = std::function<grpc::Status(rpc::Parameters::Stub& stub, grpc::ClientContext&)>;
-  /// One call, made again while the server has no thread for it. `bytes`: of what is transferred,
-  /// which takes its time. Throws LostServer, ConfigError naming the server.
+  /// Makes one call, retrying while the server has no thread for it. `bytes`: size of the transfer,
+  /// which extends the deadline. Throws LostServer, or ConfigError naming the server.
   void call(int server, const char* what, int64_t bytes, const Once& once) const;
 
-  /// Streams what the server with these parts holds of the sources.
+  /// Streams the rows of the sources that belong to a server's `parts`.
   template <class Writer>
   static void send(Writer& writer, rpc::Head head, const std::vector<Part>& parts,
                    const std::vector<Source>& sources) {
     head.set_bytes(bytes_to_send(parts, sources));
     PieceWriter pieces(head, [&](const rpc::Pieces& message) { return writer.Write(message); });
     add_all(pieces, parts, sources);
-    // Where the stream breaks, its status says why.
+    // If the stream breaks, its status tells why.
     if (pieces.finish()) writer.WritesDone();
   }
   static int64_t bytes_to_send(const std::vector<Part>& parts, const std::vector<Source>& sources);

@@ -22,7 +22,7 @@ std::vector<int> all_servers(int count) {
   return all;
 }
 
-/// How often each variable was assigned.
+/// Returns the assignment count of each variable.
 std::vector<uint64_t> assignments(const VariableGroup& of) {
   std::vector<uint64_t> counts;
   for (const Variable& variable : of.variables) {
@@ -46,7 +46,7 @@ std::string describe_optimizer(const OptimizerHandle& optimizer) {
 }
 
 struct StoreClient::State {
-  /// What was last pulled.
+  /// Versions at the last pull.
   struct Known {
     std::vector<int64_t> versions;   ///< by server
     std::vector<uint64_t> assigned;  ///< by variable
@@ -84,7 +84,7 @@ void StoreClient::define(int group, const VariableGroup& of) {
   request.set_optimizer(describe_optimizer(of.optimizer));
   StoreCalls::each(all_servers(state_->calls.size()), [&](int server) {
     rpc::DefineReply reply;
-    state_->calls.call(server, "the variables' names", 0, [&](auto& stub, auto& context) {
+    state_->calls.call(server, "the variables' definition", 0, [&](auto& stub, auto& context) {
       return stub.Define(&context, request, &reply);
     });
   });
@@ -95,7 +95,7 @@ void StoreClient::assign(int group, const VariableGroup& of, bool slots) {
   std::vector<Source> sources;
   for (size_t v = 0; v < of.variables.size(); ++v) {
     const std::vector<Variable> tensors =
-        slots ? tensors_of(of, v) : std::vector<Variable>{of.variables[v]};
+        slots ? variable_and_slots(of, v) : std::vector<Variable>{of.variables[v]};
     for (size_t k = 0; k < tensors.size(); ++k) {
       sources.push_back({v, static_cast<int>(k), tensors[k].value().full().contiguous()});
     }
@@ -124,7 +124,7 @@ void StoreClient::State::assign(int group, const VariableGroup& of,
   });
 }
 
-/// Versions of which the variables here have the values still; 0: none.
+/// Returns, by server, the version that the local variables still hold; 0: none.
 std::vector<int64_t> StoreClient::State::known_versions(int group, const VariableGroup& of) const {
   const auto found = known.find(group);
   if (found == known.end()) return std::vector<int64_t>(static_cast<size_t>(calls.size()));
@@ -236,7 +236,7 @@ std::vector<StoreState> StoreClient::states(int group) {
   std::vector<StoreState> states(servers.size());
   StoreCalls::each(servers, [&](int server) {
     rpc::StoreState reply;
-    state_->calls.call(server, "a question", 0, [&](auto& stub, auto& context) {
+    state_->calls.call(server, "a query of its state", 0, [&](auto& stub, auto& context) {
       return stub.State(&context, request, &reply);
     });
     states[static_cast<size_t>(server)] = from_message(reply);

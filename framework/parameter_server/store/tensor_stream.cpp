@@ -52,7 +52,7 @@ PieceWriter::PieceWriter(const rpc::Head& head, Write write) : write_(std::move(
 
 bool PieceWriter::add(int part, int kind, std::span<const std::byte> bytes) {
   size_t offset = 0;
-  // A tensor without elements is one piece, too.
+  // An empty tensor is sent as one piece, too.
   do {
     const size_t size = std::min(bytes.size() - offset, static_cast<size_t>(piece_bytes - filled_));
     rpc::Piece& piece = *message_.add_pieces();
@@ -112,7 +112,7 @@ void PieceReader::finish(int64_t bytes) const {
   if (filled_ != current_.size()) {
     fail(str("all ", current_.size(), " bytes of part ", part_), str(filled_));
   }
-  if (total_ != bytes) fail(str("the ", bytes, " bytes that the head tells"), str(total_));
+  if (total_ != bytes) fail(str("the ", bytes, " bytes announced in the head"), str(total_));
 }
 
 }  // namespace tessera::detail

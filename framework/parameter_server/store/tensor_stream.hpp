@@ -14,27 +14,27 @@
 
 namespace tessera::detail {
 
-/// Bytes of tensors in one message, at most.
+/// Maximum number of tensor bytes in one message.
 inline constexpr int64_t piece_bytes = 1 << 20;
 
-/// The bytes of a contiguous host tensor; of its rows that are a part of it.
+/// Return the bytes of a contiguous host tensor, or of the rows of a part.
 std::span<std::byte> bytes_of(const at::Tensor& tensor);
 std::span<std::byte> bytes_of(const at::Tensor& whole, const Part& part);
 
 rpc::StoreState to_message(const StoreState& state);
 StoreState from_message(const rpc::StoreState& state);
 
-/// Cuts tensors into the messages of a stream.
+/// Splits tensors into the messages of a stream.
 class PieceWriter {
  public:
-  /// Sends a message; false if the stream is broken.
+  /// Sends a message; returns false if the stream is broken.
   using Write = std::function<bool(const rpc::Pieces& message)>;
 
-  /// `head` goes with the first message; its `bytes` are those of all tensors that will follow.
+  /// `head` is sent in the first message; its `bytes` is the total size of all tensors.
   PieceWriter(const rpc::Head& head, Write write);
-  /// The next tensor. False once the stream is broken.
+  /// Adds the next tensor. Returns false once the stream is broken.
   bool add(int part, int kind, std::span<const std::byte> bytes);
-  /// Sends what is left; the first message in any case.
+  /// Sends the rest, and the first message even if it holds no tensor.
   bool finish();
 
  private:
@@ -46,18 +46,18 @@ class PieceWriter {
   bool whole_ = true;
 };
 
-/// Puts the tensors of a stream together. Nothing that a message says is believed.
+/// Reassembles the tensors of a stream from untrusted messages.
 class PieceReader {
  public:
-  /// The memory of a tensor that begins, which is exactly as long as its bytes. Throws ConfigError
-  /// for a part or kind that there is not.
+  /// Returns the memory for the next tensor, of exactly its size. Throws ConfigError for an unknown
+  /// part or kind.
   using Begin = std::function<std::span<std::byte>(int part, int kind)>;
 
   explicit PieceReader(Begin begin) : begin_(std::move(begin)) {}
-  /// The next message. Throws ConfigError unless its pieces follow those before: tensors one after
-  /// the other, each once, from its first byte to its last.
+  /// Reads the next message. Throws ConfigError unless pieces arrive in order: one tensor after the
+  /// other, each once, from its first byte to its last.
   void take(const rpc::Pieces& message);
-  /// Throws ConfigError unless all tensors are whole and have this many bytes together.
+  /// Throws ConfigError unless all tensors are complete and have `bytes` bytes in total.
   void finish(int64_t bytes) const;
 
  private:

@@ -130,7 +130,7 @@ void ClosureQueue::put_back(const ClosurePtr& closure) {
   running_.erase(closure->number());
   ++counts_.rescheduled;
   if (closure->number() <= cancelled_) {
-    // Its like were cancelled when the error came, which may have been thrown since.
+    // Waiting closures were cancelled by an error, which may have been thrown since.
     const auto cancelled = std::make_exception_ptr(
         StateError("ClusterCoordinator", "a closure runs before it is fetched",
                    "another one failed, and the worker of this one is lost", ""));

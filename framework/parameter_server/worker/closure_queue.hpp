@@ -17,36 +17,36 @@
 
 namespace tessera::detail {
 
-/// A call of a registered function that the coordinator wants made.
+/// A scheduled call of a registered function.
 struct Closure {
   enum class Stage { waiting, running, done };
   rpc::RunRequest request;  ///< without its `done_below`
   Stage stage = Stage::waiting;
-  bool begun = false;                  ///< on some worker, once
-  strategy::ClosureValue result = {};  ///< what came of it, in stage `done`
+  bool begun = false;                  ///< whether it was ever started on a worker
+  strategy::ClosureValue result = {};  ///< valid in stage `done` without an error
   std::exception_ptr error = {};       ///< why there is no result
   int64_t number() const { return request.closure(); }
 };
 using ClosurePtr = std::shared_ptr<Closure>;
 
-/// The coordinator's closures, first in, first out: the program puts them in and waits for them,
-/// one thread for each worker takes them. Safe to call from any thread.
+/// The coordinator's FIFO queue of closures: the program adds them and waits for them, and one
+/// thread per worker takes them. Thread-safe.
 class ClosureQueue {
  public:
   explicit ClosureQueue(int workers);
 
-  // For the program. All throw what ended the job.
+  // For the program. All throw the error that ended the job.
 
-  /// Numbers it and puts it at the end. Throws the error of an earlier one.
+  /// Numbers a closure and queues it. Throws the error of an earlier closure.
   ClosurePtr add(rpc::RunRequest request);
-  /// Waits for all. Throws the first error since the last call that threw one.
+  /// Waits for all closures. Throws the first error since the last call that threw one.
   void join();
   bool done();
-  /// The next of those that have ended; null if none is left. Throws as join().
+  /// Waits for the next closure to end; null if none is left. Throws like join().
   ClosurePtr next_done();
-  /// Takes back those that have not begun; returns how many.
+  /// Cancels the closures that have not started; returns how many.
   int64_t cancel_waiting();
-  /// Waits for one; throws its error.
+  /// Waits for one closure; throws its error.
   const strategy::ClosureValue& wait(const ClosurePtr& closure);
   bool ready(const ClosurePtr& closure) const;
   struct Counts {
@@ -57,20 +57,20 @@ class ClosureQueue {
 
   // For workers' threads.
 
-  /// Waits for the next one, while `may` says that the worker can take it; null on `stop`.
+  /// Takes the next closure; waits until there is one and `may` returns true. Null on `stop`.
   ClosurePtr take(const std::function<bool()>& may, const std::stop_token& stop);
-  /// `may` has changed.
+  /// Makes take() evaluate `may` again.
   void wake();
-  /// All closures of lower numbers have ended.
+  /// Returns the number below which all closures have ended.
   int64_t done_below() const;
-  /// Puts a closure whose worker is lost to the front.
+  /// Returns a closure whose worker is lost to the queue, by its number.
   void put_back(const ClosurePtr& closure);
   void finish(const ClosurePtr& closure, int worker, strategy::ClosureValue result);
   void fail(const ClosurePtr& closure, std::exception_ptr error);
 
-  /// Whether no closure waits or runs.
+  /// Whether no closure is waiting or running.
   bool idle() const;
-  /// The job is over: nothing begins any more, and whoever waits is thrown `error`.
+  /// Ends the job: no closure starts any more, and all waiting calls throw `error`.
   void end(std::exception_ptr error);
 
  private:
@@ -82,10 +82,10 @@ class ClosureQueue {
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<ClosurePtr> waiting_;
-  std::deque<ClosurePtr> ended_;  ///< not given by next_done() yet
-  std::set<int64_t> open_;        ///< numbers of those that wait or run
+  std::deque<ClosurePtr> ended_;  ///< not yet returned by next_done()
+  std::set<int64_t> open_;        ///< numbers of waiting and running closures
   std::set<int64_t> running_;
-  int64_t cancelled_ = 0;  ///< up to this number none begins again, as another one failed
+  int64_t cancelled_ = 0;  ///< closures up to this number are not restarted, as another one failed
   std::exception_ptr error_, over_;
   Counts counts_;
 };

@@ -27,7 +27,7 @@ StepNumber number_of(const ClosureValue& value) {
   return number;
 }
 
-/// Gives the numbers of a tensor, one after the other.
+/// Sequential reader of the numbers in a tensor.
 class Numbers {
  public:
   explicit Numbers(const std::vector<at::Tensor>& tensors) {
@@ -108,8 +108,8 @@ Batch StepMaker::batch_of(Phase phase, const StepNumber& number) {
     return pack_batch(std::move(*examples), layouts_);
   }
   const char* option = phase == Phase::train ? "steps_per_epoch" : "validation_steps";
-  throw ConfigError("fit", str("a stream has as many batches as ", option, " says"),
-                    str("no batch for step ", number.step + 1), "set it lower");
+  throw ConfigError("fit", str("a stream must have at least ", option, " batches"),
+                    str("no batch for step ", number.step + 1), str("set ", option, " lower"));
 }
 
 ClosureValue StepMaker::make(Phase phase, const ClosureValue& given) {

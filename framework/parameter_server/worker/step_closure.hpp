@@ -9,28 +9,28 @@
 
 namespace tessera::detail {
 
-/// Which step of fit a closure makes.
+/// The step of fit that a closure runs.
 struct StepNumber {
   int64_t epoch = 0;
   int64_t step = 0;
-  /// Steps of the optimizer before it, which dropout and the like follow.
+  /// number of earlier optimizer steps, which seeds dropout and other random operations
   int64_t optimizer_steps = 0;
 };
 strategy::ClosureValue to_closure(const StepNumber& number);
 
-/// What a step adds, as a closure gives it: numbers keep every bit, those that are not finite, too.
+/// Converts a step's totals to a closure's result. Bit-exact, also for non-finite numbers.
 strategy::ClosureValue to_closure(const StepTotals& totals);
-/// Throws ConfigError for anything else than that.
+/// Reads the result of to_closure(const StepTotals&). Throws ConfigError if it is invalid.
 StepTotals totals_of(const strategy::ClosureValue& value);
 
-/// A worker's side of fit: makes steps by their numbers.
+/// A worker's side of fit: runs steps by number.
 class StepMaker {
  public:
-  /// `layouts`: where batches lie. The model must outlive it.
+  /// `layouts`: layouts of batches. The model must outlive this object.
   StepMaker(Model& model, const FitData& data, const FitOptions& options, const LayoutMap& layouts);
 
-  /// Reads the step's rows and trains or tests on them. Throws ConfigError for anything that
-  /// to_closure() does not give, or where a stream ends before the step.
+  /// Reads the step's rows and trains or tests on them. Throws ConfigError for an invalid `number`,
+  /// or if a stream ends before the step.
   strategy::ClosureValue make(Phase phase, const strategy::ClosureValue& number);
 
  private:

@@ -14,13 +14,13 @@ namespace tessera::detail {
 /// Runs closures on a worker, on its main thread.
 class ClosureRunner {
  public:
-  /// `make_store`: connects to the parameter servers, when the first closure comes; `check`: throws
-  /// if the job is over. Both must outlive it.
+  /// `make_store` connects to the parameter servers, at the first closure; `check` throws if the
+  /// job is over. `job` and `strategy` must outlive this object.
   ClosureRunner(const ServerJob& job, const strategy::Strategy& strategy,
                 std::function<std::unique_ptr<StoreClient>()> make_store,
                 std::function<void()> check);
 
-  /// What the function gave or threw. Throws Interrupted if the function does.
+  /// Runs the function; returns its result or error. Throws Interrupted if the function does.
   rpc::RunReply run(const rpc::RunRequest& request);
 
  private:

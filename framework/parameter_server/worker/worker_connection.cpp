@@ -13,8 +13,8 @@ namespace {
 
 constexpr size_t longest_error = 4000;
 
-/// Whether such an answer says that the worker is gone, or about to be; else it has refused the
-/// closure, and another one would, too.
+/// Whether a status means that the worker is lost or leaving. Otherwise it refused the closure, and
+/// other workers would, too.
 bool is_loss(grpc::StatusCode code) {
   return code == grpc::StatusCode::UNAVAILABLE || code == grpc::StatusCode::CANCELLED ||
          code == grpc::StatusCode::FAILED_PRECONDITION;
@@ -80,7 +80,7 @@ void WorkerConnection::run_closure(const ClosurePtr& closure, const std::stop_to
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
     closure->request.set_done_below(lead_.closures()->done_below());
     closure->request.set_groups(lead_.groups());
-    // It may have been lost before the context was known.
+    // The worker may have been lost before `running_` was set.
     if (task_.state().attended) status = stub_->Run(&context, closure->request, &reply);
   }
   {
@@ -92,7 +92,7 @@ void WorkerConnection::run_closure(const ClosurePtr& closure, const std::stop_to
     throw CommError(one_line(status.error_message(), longest_error));
   }
   lead_.closures()->put_back(closure);
-  // The other thread hears of it, too.
+  // The connection's thread will notice the loss, too.
   lead_.wait_until_lost(task_, stop);
 }
 

@@ -12,7 +12,7 @@
 
 namespace tessera::detail {
 
-/// Hands closures to a worker, one at a time: a thread beside the one that attends it.
+/// Dispatches closures to a worker, one at a time, on a thread apart from that of its heartbeats.
 class WorkerConnection {
  public:
   WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
@@ -31,7 +31,7 @@ class WorkerConnection {
 
   CoordinatorRuntime& lead_;
   std::mutex mutex_;
-  grpc::ClientContext* running_ = nullptr;  ///< the call of the closure that the worker runs
+  grpc::ClientContext* running_ = nullptr;  ///< the call of the running closure
   TaskConnection task_;
   std::unique_ptr<rpc::Worker::Stub> stub_;
   std::jthread thread_;

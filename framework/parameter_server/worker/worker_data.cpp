@@ -34,9 +34,9 @@ std::optional<Batch> WorkerData::next(const PerWorkerDataset& of,
   std::unique_ptr<Reading>& reading = reading_[of.name];
   if (reading && reading->iteration > of.iteration) {
     throw StateError(str("dataset ", in_quotes(of.name)),
-                     "closures use the one that create_per_worker_dataset made last",
+                     "closures must use the latest one from create_per_worker_dataset",
                      str("iteration ", of.iteration, " after ", reading->iteration),
-                     "register the data under two names to read them twice at a time");
+                     "to read the data twice at the same time, register them under two names");
   }
   if (!reading || reading->iteration < of.iteration) {
     reading.reset();

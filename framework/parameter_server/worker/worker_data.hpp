@@ -9,20 +9,20 @@
 
 namespace tessera::detail {
 
-/// A per-worker dataset as the program registered it.
+/// A per-worker dataset registered by the program.
 struct RegisteredDataset {
   strategy::DatasetFunction function;
   strategy::PerWorkerOptions options;
 };
 
-/// The batches that a worker has begun to read, of every dataset the last iteration.
+/// A worker's readers: for every dataset the one of its latest iteration.
 class WorkerData {
  public:
   WorkerData(const strategy::InputContext& context, const LayoutMap& layouts);
   ~WorkerData();
 
-  /// The next batch, cut over the worker's mesh; nothing after the last. Throws StateError for an
-  /// iteration that a later one has replaced.
+  /// Returns the next batch, sharded over the worker's mesh; nullopt after the last. Throws
+  /// StateError for an iteration that a later one has replaced.
   std::optional<Batch> next(const strategy::PerWorkerDataset& of,
                             const RegisteredDataset& registered);
 

@@ -17,7 +17,7 @@ grpc::Status WorkerService::check(const rpc::RunRequest& request) const {
   }
   if (request.closure() < 1 || request.done_below() < 1 ||
       request.done_below() > request.closure() || request.phase() < 0 || request.groups() < 0) {
-    return {grpc::StatusCode::INVALID_ARGUMENT, "a closure's numbers make no sense"};
+    return {grpc::StatusCode::INVALID_ARGUMENT, "a closure has invalid numbers"};
   }
   return grpc::Status::OK;
 }

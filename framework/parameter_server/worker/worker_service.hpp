@@ -9,11 +9,11 @@
 
 namespace tessera::detail {
 
-/// Takes closures for a worker's main thread.
+/// gRPC service that runs closures on a worker's main thread.
 class WorkerService final : public rpc::Worker::Service {
  public:
   using Runner = std::function<rpc::RunReply(const rpc::RunRequest&)>;
-  /// `runner` is called on the main thread. All must outlive it.
+  /// `runner` is called on the main thread. The references must outlive this object.
   WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main, Runner runner);
 
   grpc::Status Run(grpc::ServerContext* context, const rpc::RunRequest* request,

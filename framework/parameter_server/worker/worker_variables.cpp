@@ -7,7 +7,7 @@
 
 namespace tessera::detail {
 
-/// Sends the gradients of an optimizer's steps to the servers.
+/// Update strategy that sends an optimizer's gradients to the servers.
 class WorkerVariables::GradientSender final : public UpdateStrategy {
  public:
   GradientSender(WorkerVariables& to, const Optimizer& of) : to_(to), of_(of) {}
@@ -78,7 +78,7 @@ void WorkerVariables::push_gradients(const Optimizer& optimizer,
   }
   for (size_t v = 0; v < variables.size(); ++v) {
     if (sent[v]) continue;
-    throw StateError(variables[v].path(), "a variable that is trained rests on parameter servers",
+    throw StateError(variables[v].path(), "a trained variable must be on the parameter servers",
                      "one that was not placed with its optimizer", "pass it to place()");
   }
 }
@@ -90,8 +90,8 @@ at::Tensor WorkerVariables::assigned(size_t group, size_t variable) {
   const at::Tensor whole = now.full();
   if (whole.scalar_type() == at::kBool) {
     throw ConfigError(groups_[group].variables[variable].path(),
-                      "what closures assign is sent as a difference, of numbers", "bool",
-                      "use an integer dtype");
+                      "a variable that closures assign must be numeric, as its difference is sent",
+                      "bool", "use an integer dtype");
   }
   return at::sub(whole, before.value.full());
 }

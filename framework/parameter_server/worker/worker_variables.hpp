@@ -7,21 +7,22 @@
 
 namespace tessera::detail {
 
-/// The variables of a worker while it runs a closure: they come from the servers, gradients and
-/// what the closure assigns go there.
+/// Synchronizes a worker's variables with the servers while a closure runs: pulls values, pushes
+/// gradients and the values that the closure assigns.
 class WorkerVariables {
  public:
-  /// `id`: of the closure's first push. All must outlive it.
+  /// Uses the first `count` groups and makes their optimizers push gradients. `id`: id of the
+  /// closure's first push. The references must outlive this object.
   WorkerVariables(const std::vector<VariableGroup>& groups, size_t count, StoreClient& store,
                   const PushId& id);
-  /// Optimizers update variables here again.
+  /// Makes the optimizers update local variables again.
   ~WorkerVariables();
   WorkerVariables(const WorkerVariables&) = delete;
   WorkerVariables& operator=(const WorkerVariables&) = delete;
 
-  /// The servers' present values; what was assigned before is sent first.
+  /// Calls push_assigned(), then pulls the servers' present values.
   void pull();
-  /// Sends what was assigned since the last pull, as differences.
+  /// Pushes, as differences, the values assigned since the last pull.
   void push_assigned();
 
  private:

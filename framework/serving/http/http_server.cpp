@@ -37,7 +37,7 @@ class HttpServer::Core {
     if (options.signals) watch_signals();
   }
   ~Core() {
-    // Ended sessions take themselves out of the table.
+    // close() erases a session from sessions_: iterate over a moved-out table.
     for (const auto& [session, held] : std::exchange(sessions_, {})) held->close();
   }
   Core(const Core&) = delete;
@@ -59,18 +59,18 @@ class HttpServer::Core {
     const bool open = beyond && options.token.empty();
     if (beyond && !open && options.certificate.empty()) {
       std::cerr << str("Warning: [serve] listens beyond this host, at ", options.host,
-                       ", without TLS: whoever hears the network reads the token. Give a "
-                       "certificate and its key, or let a proxy in front do so\n")
+                       ", without TLS: the network can read the token. Set a certificate and its "
+                       "key, or let a proxy in front encrypt\n")
                 << std::flush;
     }
     if (open && !options.insecure) {
-      throw ConfigError("serve", "a server beyond this host asks clients for a token",
+      throw ConfigError("serve", "a server that listens beyond this host needs a token",
                         options.host + " without one",
-                        "give a token, or say that anybody may ask (--insecure)");
+                        "set a token, or pass --insecure to serve any client");
     }
     if (open) {
       std::cerr << str("Warning: [serve] listens beyond this host, at ", options.host,
-                       ", without a token: whoever reaches it may ask\n")
+                       ", without a token: anyone who can reach it may send requests\n")
                 << std::flush;
     }
   }
@@ -100,7 +100,7 @@ class HttpServer::Core {
         begin(std::move(socket));
         return accept();
       }
-      // Most likely out of file descriptors: the next try would fail at once too.
+      // Probably out of file descriptors: an immediate retry would fail too.
       pause_.expires_after(50ms);
       pause_.async_wait([this](error_code cancelled) {
         if (!cancelled && acceptor_.is_open()) accept();
@@ -110,28 +110,29 @@ class HttpServer::Core {
 
   void begin(tcp::socket&& socket) {
     const auto count = static_cast<int64_t>(sessions_.size());
-    const int64_t most = shared_.options.max_connections;
+    const int64_t limit = shared_.options.max_connections;
     const auto session = std::make_shared<HttpSession>(std::move(socket), shared_);
-    const bool served = count < most || make_room(session->client());
-    if (!served && count >= 2 * most) return;
+    const bool served = count < limit || make_room(session->client());
+    if (!served && count >= 2 * limit) return;
     sessions_.emplace(session.get(), session);
     if (served) return session->start();
-    session->reject(503, str("at most ", most, " connections are served. To fix: try again."));
+    session->reject(503, str("at most ", limit, " connections are served. To fix: try again."));
   }
 
-  /// Whether a place is free for one more connection of this client: of the client that has most,
-  /// and more than this one would have, the connection that waits for longest is closed.
+  /// Makes room for one more connection of this client; returns whether there is. Closes the
+  /// longest-waiting connection of the client with the most connections, if that client has more
+  /// than this one would have.
   bool make_room(const std::string& client) {
     std::unordered_map<std::string, int64_t> counts;
     for (const auto& entry : sessions_) counts[entry.first->client()] += entry.first->served();
     const int64_t own = counts[client] + 1;
-    const auto most = std::max_element(counts.begin(), counts.end(),
-                                       [](auto& a, auto& b) { return a.second < b.second; });
-    if (most->second <= own) return false;
+    const auto largest = std::max_element(counts.begin(), counts.end(),
+                                          [](auto& a, auto& b) { return a.second < b.second; });
+    if (largest->second <= own) return false;
     HttpSession* oldest = nullptr;
     for (const auto& entry : sessions_) {
       const auto since = entry.first->waiting_since();
-      if (!since || entry.first->client() != most->first) continue;
+      if (!since || entry.first->client() != largest->first) continue;
       if (oldest == nullptr || *since < *oldest->waiting_since()) oldest = entry.first;
     }
     if (oldest != nullptr) oldest->close();
@@ -157,7 +158,7 @@ class HttpServer::Core {
   void drain() {
     if (std::exchange(shared_.draining, true)) return;
     shared_.handler->drain();
-    // Clients that are connected, but not accepted yet, count on an answer too.
+    // Also serve clients that are connected but not accepted yet.
     for (error_code error; !error;) {
       tcp::socket socket(context_);
       acceptor_.accept(socket, error);

@@ -18,17 +18,17 @@ using namespace std::chrono_literals;
 constexpr auto write_timeout = 10s;
 constexpr auto linger_timeout = 1s;
 constexpr auto drain_grace = 300ms;
-// The deadline is looked at this often, which is cheaper than a timer for each phase.
+// Maximum interval of deadline checks; polling is cheaper than a timer per phase.
 constexpr auto longest_tick = 1000ms;
 constexpr size_t read_bytes = 16384;
-// Room for a chunk's header after a full request header.
+// Buffer space beyond a full request header, for a chunk header.
 constexpr size_t buffer_slack = 65536;
-// A body in more pieces than this is made to cost time.
+// Only a malicious client sends a body in more chunks than this.
 constexpr int64_t max_chunks = 16384;
-// What a client may still send after it was refused.
+// Maximum bytes that a client may still send after a refusal.
 constexpr int64_t max_discarded = int64_t{8} << 20;
 
-/// The status for what Beast found wrong; 0 if the connection is gone.
+/// Returns the HTTP status for an error from Beast; 0 if the connection is gone.
 int status_of(error_code error, bool in_header) {
   if (error == http::error::header_limit) return 431;
   if (error == http::error::body_limit) return 413;
@@ -38,7 +38,7 @@ int status_of(error_code error, bool in_header) {
   return http_error ? 400 : 0;
 }
 
-/// Whether a body of this type may be JSON.
+/// Returns whether a body of this Content-Type may be JSON.
 bool is_json_type(std::string type) {
   type = type.substr(0, type.find(';'));
   while (type.ends_with(' ')) type.pop_back();
@@ -53,7 +53,7 @@ std::string field(const Message& message, http::field name) {
   return {value.data(), value.size()};
 }
 
-/// Status and text for the fields of a request whose body would not be understood.
+/// Returns status and text of the error if the header fields announce an unsupported body.
 std::optional<std::pair<int, std::string>> wrong_fields(
     const http::request_parser<http::string_body>& parser) {
   const auto& request = parser.get();
@@ -124,7 +124,7 @@ void HttpSession::reject(int status, const std::string& text) {
   tick();
 }
 
-/// Goes on once the connection is encrypted, if it is to be. Who speaks no TLS gets no answer.
+/// Calls `next`, with TLS after the handshake. A client that does not speak TLS gets no answer.
 void HttpSession::secure(const std::function<void()>& next) {
   if (!stream_.is_encrypted()) return next();
   waits_ = Clock::now();
@@ -168,7 +168,7 @@ void HttpSession::expire() {
   error_code error;
   if (phase_ == Phase::idle && stream_.socket().available(error) > 0) return;
   if (phase_ != Phase::header && phase_ != Phase::body) return close();
-  // The read that this ends answers.
+  // The read that this cancels sends the response.
   timed_out_ = true;
   stream_.socket().cancel(error);
 }
@@ -200,9 +200,9 @@ void HttpSession::read_header() {
   enter(Phase::header, shared_.options.read_timeout);
   http::async_read_header(stream_, buffer_, *parser_,
                           [self = shared_from_this()](error_code error, size_t count) {
-                            // Beast's own limit leaves out the last line.
-                            const auto most = static_cast<size_t>(self->shared_.options.max_header);
-                            if (!error && count > most) error = http::error::header_limit;
+                            // Beast's own limit does not count the last line.
+                            const auto max = static_cast<size_t>(self->shared_.options.max_header);
+                            if (!error && count > max) error = http::error::header_limit;
                             if (error) return self->on_read(error);
                             self->on_header();
                           });
@@ -225,12 +225,13 @@ void HttpSession::on_header() {
   line_ = method + " " + target;
   head_ = request.method() == http::verb::head;
   if (!has_token()) {
-    return refuse(401,
-                  "the token that this server asks for. Received: another one, or none. To fix: "
-                  "send Authorization: Bearer TOKEN.");
+    return refuse(
+        401,
+        "a request must carry the server's token. Received: another one, or none. To fix: send "
+        "Authorization: Bearer TOKEN.");
   }
   if (std::optional<HttpResponse> refusal = shared_.handler->refuse(method, target)) {
-    // What the body holds is not read, unless there is none.
+    // The connection closes unless there is no body, as the body is not read.
     return answer(std::move(*refusal), !parser_->is_done() || !request.keep_alive());
   }
   if (const auto wrong = wrong_fields(*parser_)) return refuse(wrong->first, wrong->second);
@@ -264,10 +265,10 @@ void HttpSession::on_read(error_code error) {
   const int status = status_of(error, phase_ == Phase::header);
   if (status == 0) return close();
   if (status == 431) {
-    refuse(431, str("the header may have ", options.max_header, " bytes. Received: more."));
+    refuse(431, str("the header may have at most ", options.max_header, " bytes. Received: more."));
   } else if (status == 413) {
-    refuse(413, str("the body may have ", options.max_body, " bytes, in at most ", max_chunks,
-                    " chunks. Received: more. To fix: send several requests."));
+    refuse(413, str("the body may have at most ", options.max_body, " bytes, in at most ",
+                    max_chunks, " chunks. Received: more. To fix: send several requests."));
   } else {
     refuse(400, "the request must be HTTP/1.1. Received: " + error.message() + ".");
   }
@@ -307,11 +308,11 @@ void HttpSession::answer(HttpResponse response, bool close_after) {
   if (response.status == 401) response_->set(http::field::www_authenticate, "Bearer");
   if (!response.allow.empty()) response_->set(http::field::allow, response.allow);
   response_->keep_alive(!close_after);
-  // What an older client asks for it must be told.
+  // HTTP/1.0 needs explicit confirmation of keep-alive.
   if (!close_after && parser_->get().version() < 11) {
     response_->set(http::field::connection, "keep-alive");
   }
-  // The answer to HEAD has the length of the body, but not the body.
+  // The response to HEAD states the length of the body but omits the body.
   response_->content_length(response.body.size());
   if (!head_) response_->body() = std::move(response.body);
   write(close_after);
@@ -328,12 +329,13 @@ void HttpSession::write(bool close_after) {
                     });
 }
 
-/// Closing with bytes unread would take the answer back: the client would see a reset.
+/// Reads what the client still sends before closing: closing with unread bytes would reset the
+/// connection, and the client might lose the response.
 void HttpSession::linger() {
   enter(Phase::lingering, linger_timeout);
   buffer_.clear();
   if (!stream_.is_encrypted()) return half_close();
-  // Fails where the client still sends, but has told it by then.
+  // Fails if the client is still sending, but close_notify has been sent by then.
   stream_.async_shutdown([self = shared_from_this()](error_code) {
     if (self->phase_ != Phase::closed) self->half_close();
   });
@@ -345,7 +347,7 @@ void HttpSession::half_close() {
   discard();
 }
 
-/// Below TLS: nobody decrypts what is thrown away.
+/// Reads from the socket below TLS, as discarded bytes need no decryption.
 void HttpSession::discard() {
   stream_.socket().async_read_some(buffer_.prepare(read_bytes),
                                    [self = shared_from_this()](error_code error, size_t count) {

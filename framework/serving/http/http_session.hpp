@@ -25,7 +25,7 @@ using boost::system::error_code;
 
 class HttpSession;
 
-/// What sessions share with their server.
+/// State that sessions share with their server.
 struct HttpShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
@@ -34,25 +34,26 @@ struct HttpShared {
   std::function<void(HttpSession*)> ended = {};
 };
 
-/// One connection: requests one after the other. For http_server.cpp alone; on the server's thread.
+/// One connection, which handles its requests one after the other. Used by http_server.cpp only, on
+/// the server's thread.
 class HttpSession : public std::enable_shared_from_this<HttpSession> {
  public:
   HttpSession(tcp::socket&& socket, HttpShared& shared);
 
-  /// Begins to read.
+  /// Starts to read requests.
   void start();
   /// Answers with an error at once, without reading.
   void reject(int status, const std::string& text);
-  /// Ends an idle connection soon, others after their answer.
+  /// Closes an idle connection soon, a busy one after its response.
   void drain();
-  /// Closes now.
+  /// Closes the connection now.
   void close();
-  /// Whether it was not rejected.
+  /// Returns whether the connection was accepted, not rejected.
   bool served() const { return served_; }
-  /// Who is at the other side: an IPv4 address, or the network of an IPv6 one, which has more
-  /// addresses than there are places.
+  /// Identifies the client: an IPv4 address, or the /64 network of an IPv6 one, since a single IPv6
+  /// client has more addresses than there are connections.
   const std::string& client() const { return client_; }
-  /// Since when it waits for a request or the rest of one; nothing while it answers.
+  /// Returns since when it has been waiting for (the rest of) a request; nothing while it responds.
   std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
 
  private:
@@ -75,7 +76,7 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   void wait_for_request();
   void read_header();
   void on_header();
-  /// Whether the request has the token, if one is asked for.
+  /// Returns whether the request has the token, or none is needed.
   bool has_token() const;
   void read_body();
   void on_read(error_code error);
@@ -96,9 +97,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   std::function<void(uint64_t, boost::beast::string_view, error_code&)> on_chunk_;
   Phase phase_ = Phase::idle;
   Clock::time_point deadline_;
-  Clock::time_point waits_;  ///< since when, for a request
+  Clock::time_point waits_;  ///< since when it has been waiting for a request
   std::string client_;
-  std::string line_;  ///< method and target of the request, for the log
+  std::string line_;  ///< the request's method and target, for the log
   bool served_ = false;
   bool head_ = false;
   bool timed_out_ = false;

@@ -9,29 +9,29 @@
 
 namespace tessera::detail {
 
-/// A connection, plain or under TLS, as the composed operations of Asio and Beast take it. For
-/// http_session alone.
+/// A connection, plain or under TLS, as a stream for the composed operations of Asio and Beast.
+/// Used by http_session only.
 class HttpStream {
  public:
   using Socket = boost::asio::ip::tcp::socket;
   using executor_type = Socket::executor_type;
 
-  /// Without a context: plain.
+  /// Makes a TLS stream, or a plain one if `context` is null.
   HttpStream(Socket&& socket, boost::asio::ssl::context* context) : socket_(std::move(socket)) {
     if (context != nullptr) tls_.emplace(socket_, *context);
   }
 
   executor_type get_executor() { return socket_.get_executor(); }
-  /// What lies below.
+  /// Returns the socket below TLS.
   Socket& socket() { return socket_; }
   bool is_encrypted() const { return tls_.has_value(); }
 
-  /// Of an encrypted one.
+  /// Performs the TLS handshake. Requires is_encrypted().
   template <class Handler>
   void async_handshake(Handler&& handler) {
     tls_->async_handshake(boost::asio::ssl::stream_base::server, std::forward<Handler>(handler));
   }
-  /// Of an encrypted one: tells that no more will come, and waits for the same.
+  /// Sends close_notify and waits for the client's. Requires is_encrypted().
   template <class Handler>
   void async_shutdown(Handler&& handler) {
     tls_->async_shutdown(std::forward<Handler>(handler));

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Takes `word` off the beginning of `text`, if it is there.
+/// Removes `word` from the front of `text`; returns whether it was there.
 bool take(std::string_view& text, std::string_view word) {
   if (!text.starts_with(word)) return false;
   text.remove_prefix(word.size());
@@ -51,14 +51,14 @@ std::optional<HttpResponse> refuse_route(const std::string& method, const std::s
   const std::optional<ModelRoute> route = parse_model_route(target, name);
   if (!route) {
     return HttpResponse{
-        404, error_reply("[request] there is no such path. Received: " + in_quotes(target) +
+        404, error_reply("[request] the path must be known. Received: " + in_quotes(target) +
                          ". To fix: use /v1/models/" + name + ":predict.")};
   }
   const bool posts = route->action == ModelAction::predict;
   const char* expected = posts ? "POST" : "GET";
   if (method == expected || (!posts && method == "HEAD")) return std::nullopt;
   return HttpResponse{405,
-                      error_reply(str("[request] the method is ", expected,
+                      error_reply(str("[request] the method must be ", expected,
                                       ". Received: ", in_quotes(method), ".")),
                       posts ? "POST" : "GET, HEAD"};
 }

@@ -8,20 +8,20 @@
 
 namespace tessera::detail {
 
-/// What a request to a model server asks for.
+/// The action that a request to a model server asks for.
 enum class ModelAction : uint8_t { predict, status, metadata, health };
 
 struct ModelRoute {
   ModelAction action = ModelAction::health;
-  std::optional<int64_t> version = std::nullopt;  ///< the one asked for by number
+  std::optional<int64_t> version = std::nullopt;  ///< the requested version, if any
 };
 
-/// Reads a target of TensorFlow Serving's REST interface, for the model of this name:
-/// /v1/models/NAME[/versions/N][:predict|/metadata], and /healthz. What follows a '?' is ignored.
-/// Nothing for any other.
+/// Parses a target of TensorFlow Serving's REST API for the model of this name:
+/// /v1/models/NAME[/versions/N][:predict|/metadata], or /healthz. Ignores a query ('?' and after).
+/// Returns nothing for any other target.
 std::optional<ModelRoute> parse_model_route(const std::string& target, const std::string& name);
 
-/// The refusal of a target that is none (404) or of a method that it does not take (405).
+/// Returns the error response for an unknown target (404) or a method it does not support (405).
 std::optional<HttpResponse> refuse_route(const std::string& method, const std::string& target,
                                          const std::string& name);
 

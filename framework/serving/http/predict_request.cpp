@@ -15,7 +15,7 @@ namespace {
 const std::vector<std::string> root_keys{"instances", "inputs", "signature_name"};
 const std::vector<std::string> input_keys{"text", "input"};
 
-/// Fills a request from the parser's events; what does not fit throws at once.
+/// Builds a request from the JSON parser's events. Throws at the first invalid one.
 class Reader : public nlohmann::json_sax<Json> {
  public:
   explicit Reader(const PredictLimits& limits) : limits_(limits) {}
@@ -72,7 +72,7 @@ class Reader : public nlohmann::json_sax<Json> {
       fail("every key must be known", in_quotes(name), suggestion(name, known));
     }
     if (root ? std::find(keys_.begin(), keys_.end(), name) != keys_.end() : named_) {
-      fail("an object names a thing once", in_quotes(name) + " again", "remove one of the two");
+      fail("every key must occur once", in_quotes(name) + " again", "remove one of the two");
     }
     if (root) keys_.push_back(name);
     named_ = true;
@@ -106,7 +106,7 @@ class Reader : public nlohmann::json_sax<Json> {
   bool end_array() override {
     const size_t level = depth() - 1;
     const int64_t count = counts_.back();
-    if (count == 0) fail("a list has an element", "an empty list", "leave it out");
+    if (count == 0) fail("a list must not be empty", "an empty list", "leave it out");
     if (extents_.size() <= level) extents_.resize(level + 1, unknown);
     if (extents_[level] == unknown) extents_[level] = count;
     if (extents_[level] != count) {
@@ -138,7 +138,7 @@ class Reader : public nlohmann::json_sax<Json> {
     std::string text = "request";
     if (scope_ == Scope::list) text += request_.columnar ? ", inputs" : ", instances";
     for (size_t i = 0; i < depth(); ++i) {
-      // What an inner list or an object belongs to is counted already.
+      // An element that is a list or object is counted when it begins.
       const bool begun = i + 1 < depth() || (i == 0 && instance_);
       text += str("[", counts_[i] - (begun ? 1 : 0), "]");
     }
@@ -170,7 +170,7 @@ class Reader : public nlohmann::json_sax<Json> {
     fail("the signature is \"serving_default\"", in_quotes(name), "leave \"signature_name\" out");
   }
 
-  /// An element of the innermost list. One that an object holds was counted with the object.
+  /// Counts an element of the innermost list. An element in an object was counted with the object.
   void count_instance() {
     if (instance_ && depth() == 1) return;
     if (depth() == 1 && counts_.back() == limits_.instances) {
@@ -184,11 +184,12 @@ class Reader : public nlohmann::json_sax<Json> {
   bool open_list() {
     if (!request_.texts.empty()) fail_value("a list among texts");
     if (depth() == limits_.depth) {
-      fail(str("lists lie at most ", limits_.depth, " deep"), "one more", "send a flatter input");
+      fail(str("lists are nested at most ", limits_.depth, " deep"), "one more",
+           "send a flatter input");
     }
     count_instance();
     counts_.push_back(0);
-    // A number has stood where this list does.
+    // A number has occurred at this depth.
     if (leaf_depth_ != 0 && depth() > leaf_depth_) fail_value("a list among numbers");
     return true;
   }
@@ -198,7 +199,7 @@ class Reader : public nlohmann::json_sax<Json> {
     if (leaf_depth_ == 0) leaf_depth_ = depth();
     if (leaf_depth_ != depth()) fail_value("a number among lists");
     if (std::abs(value) > std::numeric_limits<float>::max()) {
-      fail("a number fits float32", str(value), "scale the input");
+      fail("a number must be in the range of float32", str(value), "scale the input");
     }
     count_instance();
     request_.values.push_back(static_cast<float>(value));
@@ -210,13 +211,13 @@ class Reader : public nlohmann::json_sax<Json> {
   Scope scope_ = Scope::start;
   bool has_list_ = false;
   bool named_inputs_ = false;
-  bool instance_ = false;  ///< in the object that holds an instance
-  bool named_ = false;     ///< whether an inner object has had its key
+  bool instance_ = false;  ///< whether inside the object that holds an instance
+  bool named_ = false;     ///< whether the inner object has its key
   std::string key_;
-  std::vector<std::string> keys_;  ///< of the root
-  std::vector<int64_t> counts_;    ///< elements so far of the lists that are open
-  std::vector<int64_t> extents_;   ///< of the lists closed so far, by their depth
-  size_t leaf_depth_ = 0;          ///< lists around a number; 0 before the first
+  std::vector<std::string> keys_;  ///< keys of the root object
+  std::vector<int64_t> counts_;    ///< elements so far of each open list
+  std::vector<int64_t> extents_;   ///< extents of the closed lists, by depth
+  size_t leaf_depth_ = 0;          ///< depth of the numbers; 0 before the first
 };
 
 void append_number(std::string& text, float value) {
@@ -225,7 +226,7 @@ void append_number(std::string& text, float value) {
   text.append(digits.data(), end);
 }
 
-/// Appends the values of axis `axis` and what lies below it; returns those that follow.
+/// Appends the values of one index of the axes before `axis` as nested lists; returns the rest.
 std::span<const float> append_values(std::string& text, std::span<const float> values,
                                      const Shape& shape, size_t axis) {
   if (axis == shape.size()) {
@@ -244,7 +245,7 @@ std::span<const float> append_values(std::string& text, std::span<const float> v
 }  // namespace
 
 PredictRequest parse_predict_request(std::string_view body, const PredictLimits& limits) {
-  // The library takes a NUL for the end of the text.
+  // The JSON library treats NUL as the end of the text.
   const size_t nul = body.find('\0');
   if (nul != std::string_view::npos) {
     throw RequestError(400, str("request, byte ", nul), "the body must be valid JSON", "a NUL byte",

@@ -36,7 +36,7 @@ void use_key(ssl::context& context, const std::string& path) {
     throw ConfigError("serve, key", "the file holds a private key in PEM, without a password",
                       in_quotes(path), "name the key, such as privkey.pem");
   }
-  // A key of another kind than the certificate's is found only now.
+  // A key of another type than the certificate's is detected only here.
   if (!error && SSL_CTX_check_private_key(context.native_handle()) == 1) return;
   throw ConfigError("serve, key", "the key is that of the certificate",
                     "another one, in " + in_quotes(path), "name the key that belongs to it");
@@ -57,9 +57,9 @@ std::shared_ptr<ssl::context> make_tls_context(const std::string& certificate,
   SSL_CTX_set_min_proto_version(native, TLS1_2_VERSION);
   SSL_CTX_set_options(
       native, SSL_OP_NO_COMPRESSION | SSL_OP_NO_RENEGOTIATION | SSL_OP_CIPHER_SERVER_PREFERENCE);
-  // Tickets do, and nothing of a client stays here.
+  // Session tickets suffice; the server keeps no session state.
   SSL_CTX_set_session_cache_mode(native, SSL_SESS_CACHE_OFF);
-  // Asked by nobody at the terminal.
+  // An encrypted key must not prompt on the terminal.
   context->set_password_callback([](size_t, ssl::context::password_purpose) { return ""; });
   use_certificate(*context, certificate);
   use_key(*context, key);

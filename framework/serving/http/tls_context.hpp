@@ -7,10 +7,9 @@
 
 namespace tessera::detail {
 
-/// What connections of a server are encrypted with, by TLS 1.2 or newer: the chain of certificates
-/// and the key of two PEM files; null for two empty paths. Throws FileError for a file that cannot
-/// be read, ConfigError for what is none of that, a key of another certificate, or one of both
-/// alone.
+/// Makes a server's context for TLS 1.2 or newer from two PEM files, the certificate chain and the
+/// key; null if both paths are empty. Throws FileError for a file that cannot be read, ConfigError
+/// for an invalid file, a key that does not match the certificate, or only one of the two.
 std::shared_ptr<boost::asio::ssl::context> make_tls_context(const std::string& certificate,
                                                             const std::string& key);
 

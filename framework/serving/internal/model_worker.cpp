@@ -16,15 +16,15 @@
 namespace tessera::detail {
 namespace {
 
-/// Of rows whose memory is known.
+/// Maximum number of row shapes whose memory is remembered.
 constexpr size_t max_shapes = 1024;
 
 HttpResponse error_response(int status, const std::string& text) {
   return {.status = status, .body = error_reply(one_line(text, 1000))};
 }
 
-/// Whether two requests can be rows of one batch.
-bool alike(const PredictRequest& a, const PredictRequest& b) {
+/// Returns whether two requests can share a batch.
+bool compatible(const PredictRequest& a, const PredictRequest& b) {
   return a.is_text() == b.is_text() &&
          std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1, b.shape.end());
 }
@@ -33,7 +33,7 @@ bool alike(const PredictRequest& a, const PredictRequest& b) {
 
 ModelWorker::ModelWorker(const std::string& folder, ModelWorkerOptions options)
     : options_(std::move(options)),
-      most_bytes_(max_activation_bytes(options_.max_activation_bytes, options_.layouts)),
+      max_bytes_(max_activation_bytes(options_.max_activation_bytes, options_.layouts)),
       loader_(folder, loader_options()),
       thread_([this] { run(); }) {
   std::unique_lock lock(mutex_);
@@ -46,8 +46,8 @@ ModelWorker::ModelWorker(const std::string& folder, ModelWorkerOptions options)
 
 VersionLoaderOptions ModelWorker::loader_options() const {
   return {.layouts = options_.layouts,
-          .most_bytes = most_bytes_,
-          .try_apart = options_.try_apart,
+          .max_bytes = max_bytes_,
+          .isolate_trials = options_.isolate_trials,
           .trial_timeout = options_.trial_timeout,
           .warn = [this](const std::string& text) { warn(text); },
           .stopped =
@@ -65,7 +65,8 @@ ModelWorker::~ModelWorker() {
     left.swap(waiting_);
   }
   changed_.notify_all();
-  for (const Job& job : left) job.respond(error_response(503, "[request] the server ends."));
+  for (const Job& job : left)
+    job.respond(error_response(503, "[request] the server is shutting down."));
   thread_.join();
 }
 
@@ -120,7 +121,8 @@ void ModelWorker::run() {
   }
 }
 
-/// In a catch clause: answers what is not answered, so that nobody waits and the thread goes on.
+/// Answers the requests that have no answer yet with the current exception, so that no client waits
+/// and the thread continues. Called in a catch clause.
 void ModelWorker::give_up(std::vector<Job>& jobs) noexcept {
   try {
     std::string text = "an unknown exception";
@@ -136,7 +138,7 @@ void ModelWorker::give_up(std::vector<Job>& jobs) noexcept {
     }
     warn(text);
   } catch (...) {
-    // Where there is no memory for a line a request's own time limit ends it.
+    // Without memory for a line, the request's own timeout ends it.
   }
 }
 
@@ -188,16 +190,16 @@ void ModelWorker::take_batch(std::vector<Job>& jobs) {
     const bool hurried = stopping_ || options_.batch_window.count() == 0;
     return hurried || rows_waiting() >= options_.max_batch;
   });
-  take_alike(jobs);
+  take_compatible(jobs);
 }
 
-void ModelWorker::take_alike(std::vector<Job>& jobs) {
+void ModelWorker::take_compatible(std::vector<Job>& jobs) {
   int64_t rows = 0;
   while (!waiting_.empty()) {
     Job& next = waiting_.front();
     rows += next.request.instances();
     const bool fits =
-        jobs.empty() || (rows <= options_.max_batch && alike(jobs[0].request, next.request));
+        jobs.empty() || (rows <= options_.max_batch && compatible(jobs[0].request, next.request));
     if (!fits) break;
     jobs.push_back(std::move(next));
     waiting_.pop_front();
@@ -219,11 +221,12 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
   if (!whole) return std::nullopt;
   for (const float value : request.values) {
     const bool fraction = value != std::floor(value);
-    // Of larger ones float32 leaves some out.
+    // float32 does not represent all larger integers.
     if (!fraction && std::abs(value) < float{1 << 24}) continue;
-    return error_response(400, str("[request] the model takes whole numbers of less than 2^24 in "
-                                   "size. Received: ",
-                                   fraction ? "a fraction." : "a larger one."));
+    return error_response(400,
+                          str("[request] the model takes integers of magnitude less than 2^24. "
+                              "Received: ",
+                              fraction ? "a fraction." : "a larger one."));
   }
   return std::nullopt;
 }
@@ -243,7 +246,7 @@ void ModelWorker::answer(std::vector<Job>& jobs) {
   }
 }
 
-/// After a batch has failed: so that no request fails for another's sake.
+/// Predicts each request of a failed batch on its own, so that only the faulty ones fail.
 void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   for (Job& job : jobs) {
     try {
@@ -251,7 +254,7 @@ void ModelWorker::answer_alone(std::vector<Job>& jobs) {
     } catch (const RequestError& error) {
       respond(job, error_response(error.status(), error.what()));
     } catch (const StateError& error) {
-      // The model's fault and not the request's.
+      // The model is at fault, not the request.
       respond(job, error_response(500, error.what()));
       if (std::exchange(faulty_version_, model_->version) != model_->version) {
         warn(str("version ", model_->version, " cannot answer: ", error.what()));
@@ -265,31 +268,32 @@ void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   }
 }
 
-/// Throws StateError if not all weights of the model are finite, as after a training that diverged.
+/// Throws StateError if a weight of the model is not finite, as after a diverged training.
 void ModelWorker::check_weights() const {
   for (const Variable& weight : model_->model.weights()) {
     const at::Tensor values = weight.value().full();
     if (!values.is_floating_point() || at::isfinite(values).all().item<bool>()) continue;
-    throw StateError(weight.path(), "the weights of a model are finite numbers", "others",
-                     "export a version that was trained without them");
+    throw StateError(weight.path(), "the weights of a model are finite numbers",
+                     "NaN or infinite ones", "export a version whose weights are finite");
   }
 }
 
-/// Rows may be as wide as the longest text: a long one beside many short ones is a lot of padding.
+/// Predicts texts. Limits the padded batch, since the longest text may set the width of all rows.
 at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) {
   const Shape shape = model_->text->batch_shape(texts);
-  if (numel(shape) <= options_.max_cells) {
+  if (numel(shape) <= options_.max_elements) {
     check_memory(shape);
     return model_->predict(texts);
   }
-  throw RequestError(413, "request", str("texts become at most ", options_.max_cells, " numbers"),
+  throw RequestError(413, "request",
+                     str("a batch of texts becomes at most ", options_.max_elements, " numbers"),
                      to_string(shape), "send shorter texts, or fewer at a time");
 }
 
-/// Throws RequestError for an input of which a call would hold more than there is to give. Most
-/// often a full batch is affordable, so that this is found out once.
+/// Throws RequestError if a call on this input would exceed the memory limit. Checks a full batch
+/// first: if it fits, which is usual, a row shape is checked only once.
 void ModelWorker::check_memory(const Shape& input) {
-  if (std::isinf(most_bytes_)) return;
+  if (std::isinf(max_bytes_)) return;
   const Shape row(input.begin() + 1, input.end());
   const auto known = affordable_.find(row);
   if (known != affordable_.end() && input[0] <= known->second) return;
@@ -297,16 +301,16 @@ void ModelWorker::check_memory(const Shape& input) {
   ActivationPeak peak;
   for (const int64_t count : {std::min(options_.max_batch, export_batch_rows), input[0]}) {
     rows[0] = std::max(count, input[0]);
-    peak = predict_peak(*model_, rows, most_bytes_);
-    if (peak.bytes > most_bytes_) continue;
-    // Clients choose the shapes of rows where the model leaves them open.
+    peak = predict_peak(*model_, rows, max_bytes_);
+    if (peak.bytes > max_bytes_) continue;
+    // Clients choose row shapes if the model has unknown extents: bound the table.
     if (affordable_.size() >= max_shapes) affordable_.clear();
     affordable_[row] = rows[0];
     return;
   }
   throw RequestError(413, "request",
-                     str("values of a call of the model hold at most ", readable_bytes(most_bytes_),
-                         " at one time"),
+                     str("a call of the model needs at most ", readable_bytes(max_bytes_),
+                         " of activation memory"),
                      peak_text(peak), "send fewer instances at a time, or smaller ones");
 }
 
@@ -330,7 +334,7 @@ void ModelWorker::predict(std::span<Job> jobs) {
   outputs = outputs.to(at::kFloat).contiguous();
   if (!at::isfinite(outputs).all().item<bool>()) {
     check_weights();
-    throw ConfigError("request", "the model gives finite numbers", "an overflow",
+    throw ConfigError("request", "the model's outputs are finite", "an overflow",
                       "send smaller numbers");
   }
   const std::vector<std::pair<std::string, double>> decided = model_->decide(outputs);
@@ -340,7 +344,7 @@ void ModelWorker::predict(std::span<Job> jobs) {
   const int64_t width = outputs.numel() / outputs.size(0);
   Shape shape = outputs.sizes().vec();
   std::span<const std::string> names(labels);
-  // All answers are made before the first is given: a failure leaves none of them answered.
+  // Format all answers before sending the first, so that after a failure none has been sent.
   std::vector<std::string> replies;
   for (const Job& job : jobs) {
     const auto rows = static_cast<size_t>(job.request.instances());

@@ -18,57 +18,27 @@
 #include <tessera/framework/serving/http/http_server.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 #include <tessera/framework/serving/internal/version_loader.hpp>
+#include <tessera/framework/serving/model_worker_options.hpp>
 
 namespace tessera::detail {
 
-struct ModelWorkerOptions {
-  int64_t max_batch = 256;  ///< rows of one call of the model
-  /// Numbers that the texts of one call may become; status 413 for texts that become more.
-  int64_t max_cells = 1 << 20;
-  /// Bytes that the values of one call may hold at one time; status 413 for a request that needs
-  /// more, and a version whose sample does is refused. Absent: half of what is available at the
-  /// start.
-  std::optional<int64_t> max_activation_bytes = std::nullopt;
-  std::chrono::microseconds batch_window{0};  ///< how long a request waits for others
-  std::chrono::milliseconds poll{1000};       ///< between two looks for a newer version
-  int64_t max_waiting = 1024;                 ///< requests; more are answered with status 503
-  LayoutMap layouts = {};                     ///< undefined: whole on one device
-  /// Whether a newer version is first tried in a process of its own, tessera-check-export, which is
-  /// the one that fails if the version takes more memory or time than there is.
-  bool try_apart = true;
-  std::chrono::milliseconds trial_timeout{600000};  ///< for that process
-  /// Takes a line about an export that is refused; the standard error if absent.
-  std::function<void(const std::string&)> warn = {};
-};
-
-/// What is served at the moment.
-struct ServedModel {
-  int64_t version = 0;
-  bool takes_text = false;
-  Shape input_shape;  ///< rows unknown: -1
-  Shape output_shape;
-  at::ScalarType input_dtype = at::kFloat;
-  std::vector<std::string> labels;
-};
-
-/// A thread that owns a model: answers requests, several in one call of the model where they wait
-/// together, and takes over the newest version of its export that can be loaded; it is loaded on
-/// another thread meanwhile, and tried in another process before. The answers to one request come
-/// from one version. A version that is damaged is refused with one warning, and looked at again
-/// when its files change.
+/// A thread that owns a model and answers requests; those that wait together share one call of the
+/// model. It switches to the newest version of its export that can be loaded: another process
+/// tries a version, another thread loads it. All answers to one request come from one version. A
+/// damaged version is refused with one warning, and tried again when its files change.
 class ModelWorker {
  public:
   /// Loads the newest version that can be loaded. Throws FileError if there is none.
   ModelWorker(const std::string& folder, ModelWorkerOptions options);
-  /// Ends after the batch under way; what waits is answered with status 503.
+  /// Ends after the current batch; waiting requests are answered with status 503.
   ~ModelWorker();
   ModelWorker(const ModelWorker&) = delete;
   ModelWorker& operator=(const ModelWorker&) = delete;
 
-  /// Answers a request of at most max_batch instances, from `version` or the one that is served.
-  /// From any thread.
+  /// Queues a request of at most max_batch instances. If `version` is not the one in service, the
+  /// answer is status 404. Thread-safe.
   void submit(PredictRequest&& request, std::optional<int64_t> version, HttpRespond respond);
-  /// Makes the batch window 0, for the requests that wait too. From any thread.
+  /// Sets the batch window to 0, for requests that already wait too. Thread-safe.
   void hurry();
 
   std::shared_ptr<const ServedModel> served() const;
@@ -84,7 +54,7 @@ class ModelWorker {
   void run();
   void watch();
   void take_batch(std::vector<Job>& jobs);
-  void take_alike(std::vector<Job>& jobs);
+  void take_compatible(std::vector<Job>& jobs);
   int64_t rows_waiting() const;
   void answer(std::vector<Job>& jobs);
   void answer_alone(std::vector<Job>& jobs);
@@ -93,7 +63,7 @@ class ModelWorker {
   void check_memory(const Shape& input);
   void check_weights() const;
   void give_up(std::vector<Job>& jobs) noexcept;
-  /// Answers a request, once.
+  /// Sends the answer to a request and clears its callback.
   static void respond(Job& job, const HttpResponse& response);
   std::optional<HttpResponse> misfit(const Job& job) const;
   void take_next();
@@ -101,17 +71,17 @@ class ModelWorker {
   void warn(const std::string& text) const;
 
   ModelWorkerOptions options_;
-  double most_bytes_;  ///< that the values of a call may hold
-  // Of the thread alone.
+  double max_bytes_;  ///< maximum activation memory of a call
+  // Accessed by the model's thread only.
   std::optional<ExportedModel> model_;
-  int64_t faulty_version_ = -1;          ///< of which was warned that it cannot answer
-  std::map<Shape, int64_t> affordable_;  ///< by the shape of a row, rows there is memory for
-  VersionLoader loader_;  ///< of the thread that loads, which is the same until there is a model
+  int64_t faulty_version_ = -1;          ///< last version warned about, because it cannot answer
+  std::map<Shape, int64_t> affordable_;  ///< by row shape: the number of rows there is memory for
+  VersionLoader loader_;  ///< accessed by the loading thread only, once there is a model
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
   std::deque<Job> waiting_;
-  std::optional<ExportedModel> next_;  ///< to be taken over
+  std::optional<ExportedModel> next_;  ///< the loaded version to switch to
   std::shared_ptr<const ServedModel> served_;
   std::exception_ptr failure_;
   bool stopping_ = false;

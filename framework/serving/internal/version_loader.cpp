@@ -14,7 +14,8 @@
 namespace tessera::detail {
 namespace {
 
-/// Names, sizes and times of a folder's files: another text when one of them changed.
+/// Returns names, sizes and modification times of a folder's files, as a text that differs once one
+/// of them changes.
 std::string look_of(const std::string& folder) {
   std::vector<std::string> lines;
   std::error_code error;
@@ -35,7 +36,7 @@ VersionLoader::VersionLoader(std::string folder, VersionLoaderOptions options)
 
 ExportedModel VersionLoader::first() {
   if (std::optional<ExportedModel> newest = next()) return std::move(*newest);
-  // Of one version's own folder, or the reason why there is none.
+  // The folder may be that of a single version; otherwise this throws the reason.
   ExportedModel model = load(std::nullopt);
   loaded_ = model.version;
   return model;
@@ -59,14 +60,14 @@ std::optional<ExportedModel> VersionLoader::next() {
   return std::nullopt;
 }
 
-/// Nothing for a version that cannot be loaded.
+/// Returns the loaded version, or nothing if it cannot be loaded.
 std::optional<ExportedModel> VersionLoader::try_version(int64_t version) {
   const std::string look = look_of(version_path(folder_, version));
   const auto known = refused_.find(version);
   if (known != refused_.end() && known->second == look) return std::nullopt;
   try {
-    // While nothing is served there is nothing to lose.
-    if (options_.try_apart && loaded_ >= 0) try_apart(version);
+    // The first version needs no trial: nothing is in service yet.
+    if (options_.isolate_trials && loaded_ >= 0) isolate_trials(version);
     if (options_.stopped()) return std::nullopt;
     ExportedModel model = load(version);
     refused_.erase(version);
@@ -81,31 +82,31 @@ std::optional<ExportedModel> VersionLoader::try_version(int64_t version) {
   }
 }
 
-/// Throws FileError for a version that another process could not load.
-void VersionLoader::try_apart(int64_t version) {
+/// Throws FileError if another process could not load the version.
+void VersionLoader::isolate_trials(int64_t version) {
   if (!trial_program_) {
     trial_program_ = find_trial_program();
     if (trial_program_->empty()) {
       options_.warn(
-          "there is no tessera-check-export beside this program: newer versions are "
-          "tried within it");
+          "tessera-check-export was not found beside this program: newer versions are loaded "
+          "without a trial");
     }
   }
   if (trial_program_->empty()) return;
-  const bool limited = std::isfinite(options_.most_bytes);
-  try_version_apart(
+  const bool limited = std::isfinite(options_.max_bytes);
+  try_version_in_process(
       {.program = *trial_program_,
        .folder = folder_,
        .version = version,
-       .max_activation_bytes = limited ? static_cast<int64_t>(options_.most_bytes) : 0,
+       .max_activation_bytes = limited ? static_cast<int64_t>(options_.max_bytes) : 0,
        .timeout = options_.trial_timeout},
       options_.stopped);
 }
 
 ExportedModel VersionLoader::load(std::optional<int64_t> version) const {
   LoadExportOptions options{.layouts = options_.layouts, .version = version};
-  if (std::isfinite(options_.most_bytes)) {
-    options.max_activation_bytes = static_cast<int64_t>(options_.most_bytes);
+  if (std::isfinite(options_.max_bytes)) {
+    options.max_activation_bytes = static_cast<int64_t>(options_.max_bytes);
   }
   return load_export(folder_, options);
 }

@@ -7,22 +7,22 @@
 
 namespace tessera::detail {
 
-/// Where tessera-check-export lies: beside this program, else in the bin folder beside the
-/// library's; empty if nowhere.
+/// Returns the path of tessera-check-export, searched beside this program, then in the bin folder
+/// next to the library's; empty if not found.
 std::string find_trial_program();
 
-/// What a version is tried with.
+/// A version and the limits that it is tried with.
 struct VersionTrial {
   std::string program;  ///< tessera-check-export
-  std::string folder;   ///< of the versions
+  std::string folder;   ///< the export, which holds the versions
   int64_t version = 0;
-  int64_t max_activation_bytes = 0;  ///< 0: any number
+  int64_t max_activation_bytes = 0;  ///< 0: unlimited
   std::chrono::milliseconds timeout{0};
 };
 
-/// Loads the version and computes its sample in a process of its own, which is the one that fails
-/// if the version takes more memory or time than there is. Returns once it ended, or `stopped` says
-/// so. Throws FileError for a version that is to be refused.
-void try_version_apart(const VersionTrial& trial, const std::function<bool()>& stopped);
+/// Loads the version and computes its sample in a separate process, so that only that process fails
+/// if the version takes too much memory or time. Returns when the process has ended or `stopped`
+/// returns true. Throws FileError if the version must be refused.
+void try_version_in_process(const VersionTrial& trial, const std::function<bool()>& stopped);
 
 }  // namespace tessera::detail

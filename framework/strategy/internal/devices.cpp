@@ -12,14 +12,14 @@ namespace tessera::detail {
 
 namespace {
 
-/// Drops `prefix` from the front of a text; false if it does not begin so.
+/// Removes `prefix` from the front of a text; returns whether it was there.
 bool drop(std::string& text, const std::string& prefix) {
   if (text.rfind(prefix, 0) != 0) return false;
   text.erase(0, prefix.size());
   return true;
 }
 
-/// "gpu:0" of any of the forms, in small letters.
+/// Parses a device name in any of the formats, case-insensitively; nothing if it is invalid.
 std::optional<Device> parsed(std::string text) {
   for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
   if (drop(text, "/job:localhost") && !(drop(text, "/replica:0") && drop(text, "/task:0"))) {
@@ -38,11 +38,11 @@ std::optional<Device> parsed(std::string text) {
 
 }  // namespace
 
-Device device_named(const std::string& where, const std::string& name) {
+Device parse_device(const std::string& where, const std::string& name) {
   const std::optional<Device> device = parsed(name);
   if (!device) {
-    throw MeshError(where, "a device of this process is named as \"cpu:0\" or \"/gpu:0\"",
-                    in_quotes(name), "name one so");
+    throw MeshError(where, "a device of this process has a name such as \"cpu:0\" or \"/gpu:0\"",
+                    in_quotes(name), "use such a name");
   }
   const int gpus = gpu_count();
   if (device->type == Device::Type::cuda && device->index >= gpus) {
@@ -52,12 +52,12 @@ Device device_named(const std::string& where, const std::string& name) {
   return *device;
 }
 
-std::vector<Device> devices_named(const std::string& where, const std::vector<std::string>& names) {
+std::vector<Device> parse_devices(const std::string& where, const std::vector<std::string>& names) {
   const int gpus = gpu_count();
   if (names.empty()) return gpus > 0 ? cuda_devices(gpus) : virtual_cpus(1);
   std::vector<Device> devices;
   for (const std::string& name : names) {
-    const Device device = device_named(where, name);
+    const Device device = parse_device(where, name);
     if (std::find(devices.begin(), devices.end(), device) != devices.end()) {
       throw MeshError(where, "each device is named once", in_quotes(name) + " again",
                       "leave it out the second time");

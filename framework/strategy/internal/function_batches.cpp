@@ -9,9 +9,9 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/cluster/internal/collective_error.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
 #include <tessera/framework/tensor/internal/halo_exchange.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -25,63 +25,64 @@ namespace {
 
 constexpr const char* from_function = "distribute_datasets_from_function";
 
-std::string form_of(const std::string& name, const at::Tensor& tensor) {
+std::string signature_of(const std::string& name, const at::Tensor& tensor) {
   const Shape shape = tensor.sizes().vec();
   return str(name, " ", dtype_name(tensor.scalar_type()), " ",
              to_string(Shape(shape.begin() + 1, shape.end())));
 }
 
-/// "x Float (28, 28), y Long ()": all but the rows.
-std::string form_of(const Examples& batch) {
-  std::vector<std::string> forms;
-  for (const at::Tensor& x : batch.x) forms.push_back(form_of("x", x));
-  for (const at::Tensor& y : batch.y) forms.push_back(form_of("y", y));
+/// Returns names, dtypes and shapes without rows: "x Float (28, 28), y Long ()".
+std::string signature_of(const Examples& batch) {
+  std::vector<std::string> signatures;
+  for (const at::Tensor& x : batch.x) signatures.push_back(signature_of("x", x));
+  for (const at::Tensor& y : batch.y) signatures.push_back(signature_of("y", y));
   for (const at::Tensor& weight : batch.sample_weight) {
-    forms.push_back(form_of("sample_weight", weight));
+    signatures.push_back(signature_of("sample_weight", weight));
   }
-  return join(forms, ", ");
+  return join(signatures, ", ");
 }
 
-[[noreturn]] void throw_different_forms(const std::string& received) {
-  throw ShapeError(from_function, "all batches of a step differ in their rows alone", received,
-                   "make the same tensors for every replica");
+[[noreturn]] void throw_different_signatures(const std::string& received) {
+  throw ShapeError(from_function, "all batches of a step may differ in their number of rows only",
+                   received, "make the same tensors for every replica");
 }
 
 std::vector<at::Tensor> joined(const std::vector<Examples>& parts,
                                std::vector<at::Tensor> Examples::*member) {
-  std::vector<at::Tensor> whole;
+  std::vector<at::Tensor> result;
   for (size_t i = 0; i < (parts[0].*member).size(); ++i) {
     std::vector<at::Tensor> tensors;
     for (const Examples& part : parts) tensors.push_back((part.*member)[i]);
-    whole.push_back(at::cat(tensors, 0));
+    result.push_back(at::cat(tensors, 0));
   }
-  return whole;
+  return result;
 }
 
-/// Batches one after the other.
+/// Concatenates batches. Throws ShapeError if their signatures differ.
 Examples joined(std::vector<Examples>&& parts) {
   if (parts.empty()) return {};
   if (parts.size() == 1) return std::move(parts[0]);
-  const std::string form = form_of(parts[0]);
+  const std::string signature = signature_of(parts[0]);
   for (const Examples& part : parts) {
-    if (form_of(part) != form) throw_different_forms(form + "; " + form_of(part));
+    if (signature_of(part) != signature)
+      throw_different_signatures(signature + "; " + signature_of(part));
   }
   return {.x = joined(parts, &Examples::x),
           .y = joined(parts, &Examples::y),
           .sample_weight = joined(parts, &Examples::sample_weight)};
 }
 
-/// Coordinates along "batch" that a process holds of a mesh of `size` processes.
+/// Returns the coordinates along "batch" of a rank's devices, on a mesh over `size` processes.
 Interval replicas_of(const Mesh& mesh, int size, int rank) {
   const Interval ids = shard_interval(mesh.size(), size, rank);
   const auto batch = static_cast<size_t>(mesh.index("batch"));
   return {mesh.coordinates(ids.lo)[batch], mesh.coordinates(ids.hi - 1)[batch] + 1};
 }
 
-/// What a process has for a step.
+/// The rows that a process contributes to a step.
 struct Share {
   int64_t rows = 0;  ///< 0: its data have ended
-  std::string form;
+  std::string signature;
 };
 
 class FunctionBatches final : public DistributedDataset::Batches {
@@ -104,7 +105,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     Examples mine;
     const std::vector<Share> shares = exchange(mine);
     if (has_ended(shares)) return std::nullopt;
-    check_forms(shares);
+    check_signatures(shares);
     ++steps_;
     const Rows rows = place(shares);
     mine.part = rows.part;
@@ -112,7 +113,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
   }
 
  private:
-  /// A batch for each replica of this process, as long as there are some.
+  /// Reads and joins a batch for each replica of this process, or fewer at the end of the data.
   Examples take() {
     std::vector<Examples> parts;
     const int64_t replicas = replicas_of(layouts_.mesh(), processes_, rank_).size();
@@ -131,7 +132,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     }
     const auto texts = collectively(gather, from_function, "every process has a batch", [&] {
       mine = take();
-      return to_json_text(Json::array({mine.rows(), form_of(mine)}), -1);
+      return to_json_text(Json::array({mine.rows(), signature_of(mine)}), -1);
     });
     std::vector<Share> shares;
     for (size_t rank = 0; rank < texts.size(); ++rank) {
@@ -143,29 +144,30 @@ class FunctionBatches final : public DistributedDataset::Batches {
 
   bool has_ended(const std::vector<Share>& shares) {
     std::vector<std::string> said;
-    for (const Share& share : shares) said.push_back(share.rows == 0 ? "ended" : "go on");
+    for (const Share& share : shares) said.push_back(share.rows == 0 ? "ended" : "continue");
     const auto over = std::count(said.begin(), said.end(), "ended");
     ended_ = over > 0;
     if (ended_ && over < std::ssize(said)) {
       warn_once(layouts_.mesh(), str(from_function, ": after ", steps_, " steps the data ",
-                                     said_by(said), "; all processes end the epoch here"));
+                                     group_by_text(said), "; all processes end the epoch here"));
     }
     return ended_;
   }
 
-  static void check_forms(const std::vector<Share>& shares) {
-    std::vector<std::string> forms;
-    for (const Share& share : shares) forms.push_back(share.form);
-    if (std::count(forms.begin(), forms.end(), forms[0]) == std::ssize(forms)) return;
-    throw_different_forms(said_by(forms));
+  static void check_signatures(const std::vector<Share>& shares) {
+    std::vector<std::string> signatures;
+    for (const Share& share : shares) signatures.push_back(share.signature);
+    if (std::count(signatures.begin(), signatures.end(), signatures[0]) == std::ssize(signatures))
+      return;
+    throw_different_signatures(group_by_text(signatures));
   }
 
-  /// Where the rows that processes have lie in the global batch.
+  /// Intervals of rows in the global batch.
   struct Rows {
-    RowPart part;                ///< this process's
-    std::vector<Interval> have;  ///< those of each replica, from_function nothing is moved
-    std::vector<Interval> want;  ///< those that each replica is to hold
-    bool fit = true;             ///< whether every process has what its replicas are to hold
+    RowPart part;                ///< rows that this process has
+    std::vector<Interval> have;  ///< rows that each replica has before any are moved
+    std::vector<Interval> want;  ///< rows that each replica needs
+    bool fit = true;             ///< whether every process has the rows that its replicas need
   };
 
   Rows place(const std::vector<Share>& shares) const {
@@ -190,7 +192,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     return all;
   }
 
-  /// As pack_batch(), with the rows that replicas lack fetched from from_function they are.
+  /// Like pack_batch(), but fetches the rows that replicas lack from other processes.
   Batch moved_batch(const Examples& mine, const Rows& rows) const {
     Batch batch;
     batch.rows = rows.part.of;
@@ -227,7 +229,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
   int processes_, rank_;
   int64_t steps_ = 0;
   bool ended_ = false;
-  /// Last, as its thread reads the data.
+  /// Declared last, so that its thread, which reads data_, ends first.
   BatchLoader loader_;
 };
 

@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// The batches of an epoch of data of this process, one for each of its replicas, joined with those
-/// of the other processes. Collective.
+/// Returns the global batches of an epoch: each joins one batch of `data` per replica of this
+/// process with those of the other processes. Collective.
 std::shared_ptr<strategy::DistributedDataset::Batches> function_batches(
     const DatasetHandle& data, const LayoutMap& layouts, const strategy::DistributeOptions& options,
     int64_t epoch);

@@ -9,39 +9,40 @@
 
 namespace tessera::detail {
 
-/// A tensor that a planned step holds, and the layer or weight it is for.
+/// A tensor that a planned step keeps in memory, and the layer or weight it belongs to.
 struct PlannedTensor {
   std::string place;
   ShardingPtr form;
 };
 
-/// What a planned step tells beside the comm log.
-struct AbstractNotes {
-  std::vector<PlannedTensor> kept;       ///< what the backward pass needs, without Variables
-  std::vector<PlannedTensor> gradients;  ///< in the layouts in which the optimizer gets them
+/// The tensors that a planned step keeps in memory.
+struct PlannedTensors {
+  std::vector<PlannedTensor> kept;       ///< saved for the backward pass, Variables excluded
+  std::vector<PlannedTensor> gradients;  ///< in the layouts that the optimizer receives
 };
 
-/// While alive, this thread plans and computes nothing: values lie on a mesh with the dimensions of
-/// `mesh` of which no device is here, so that operations infer shapes, choose layouts and log what
-/// they would communicate, but have no blocks. Variables give such values in their own layouts and
-/// ignore assignments. Layouts on `mesh` mean the planning mesh. What is to be held is noted.
+/// While alive, this thread plans and computes nothing: values are placed on a planning mesh, which
+/// has the dimensions of `mesh` but no device in this process. Operations infer shapes, choose
+/// layouts and log what they would communicate, but have no blocks. Variables return such values in
+/// their own layouts and ignore assignments. Layouts on `mesh` are taken as layouts on the planning
+/// mesh. `notes` receives the tensors that the step would keep.
 class AbstractScope {
  public:
-  explicit AbstractScope(const Mesh& mesh, AbstractNotes* notes = nullptr);
+  explicit AbstractScope(const Mesh& mesh, PlannedTensors* notes = nullptr);
 
  private:
   ScopedValue<Mesh> mesh_;
-  ScopedValue<AbstractNotes*> notes_;
+  ScopedValue<PlannedTensors*> notes_;
 };
 
 /// Whether an AbstractScope is alive in this thread.
 bool is_abstract();
-/// The mesh that this thread plans on; undefined outside an AbstractScope.
+/// Returns the planning mesh of this thread; undefined outside an AbstractScope.
 const Mesh& abstract_mesh();
-/// Notes of the innermost AbstractScope, null for none.
-AbstractNotes* abstract_notes();
-/// The layout with the same entries on the planning mesh; replicated if that lacks a dimension.
-/// Outside an AbstractScope: the layout itself.
+/// Returns the notes of the innermost AbstractScope; null if it has none.
+PlannedTensors* planned_tensors();
+/// Returns the layout with the same entries on the planning mesh, or a replicated one if the meshes
+/// have different dimensions. Outside an AbstractScope: the layout itself.
 Layout abstract_layout(const Layout& layout);
 
 }  // namespace tessera::detail

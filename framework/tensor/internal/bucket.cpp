@@ -13,7 +13,7 @@
 
 namespace tessera::detail {
 bool all_finite(const at::Tensor& tensor) {
-  // A sum is one cheap pass, but that of finite numbers may be infinite.
+  // A sum is one cheap pass, but the sum of finite numbers may overflow.
   return std::isfinite(at::sum(tensor).item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
 
@@ -32,32 +32,33 @@ at::Tensor BufferPool::take(int64_t numel, at::TensorOptions options) {
 }
 
 Bucket::Key Bucket::key_of(const DTensor& value) {
-  const Sharding& form = *value.sharding();
-  const Layout& layout = form.layout;
-  // As a relayout cuts it: the value may have been made under another block policy.
-  Groups groups = used_groups(layout, form.groups);
+  const Sharding& sharding = *value.sharding();
+  const Layout& layout = sharding.layout;
+  // The groups that a relayout would use: the value may have been made under another block policy.
+  Groups groups = used_groups(layout, sharding.groups);
   refine(layout, groups);
   return {layout.mesh(),
-          layout.pending_dims(),
-          layout.pending_kind(),
-          form.dtype,
-          reduction_dtype(form.dtype, layout.pending_kind()),
+          layout.partial_dims(),
+          layout.partial_kind(),
+          sharding.dtype,
+          reduction_dtype(sharding.dtype, layout.partial_kind()),
           std::move(groups)};
 }
 
 bool Bucket::fits(const DTensor& value) const {
-  if (value.mesh().size_of(value.layout().pending_dims()) == 1) return false;
+  if (value.mesh().size_of(value.layout().partial_dims()) == 1) return false;
   return values_.empty() || key_of(value) == key_;
 }
 
 void Bucket::add(const DTensor& value) {
   if (values_.empty()) key_ = key_of(value);
-  const ShardingPtr& form = value.sharding();
-  const bool cut = form->groups == key_.groups;
+  const ShardingPtr& sharding = value.sharding();
+  const bool fine = sharding->groups == key_.groups;
   values_.push_back(value);
-  cut_.push_back(cut ? value
-                     : rechunk(value, intern(form->shape, form->dtype, form->layout, key_.groups)));
-  bytes_ += shard_bytes(form->shape, key_.wide, form->layout);
+  split_.push_back(fine ? value
+                        : split_blocks(value, intern(sharding->shape, sharding->dtype,
+                                                     sharding->layout, key_.groups)));
+  bytes_ += shard_bytes(sharding->shape, key_.wide, sharding->layout);
 }
 
 Bucket::Coordinates Bucket::coordinates_of(const BlockInfo& block) const {
@@ -68,9 +69,10 @@ Bucket::Coordinates Bucket::coordinates_of(const BlockInfo& block) const {
   return coordinates;
 }
 
-/// Blocks are in row-major order of their groups, hence in that of the pending dimensions.
-void Bucket::find_places() {
-  const std::vector<BlockInfo>& blocks = cut_[0].sharding()->blocks;
+/// Assigns each block to its flat. Blocks are in row-major order of their groups, so the members
+/// are in order along the pending dimensions.
+void Bucket::find_members() {
+  const std::vector<BlockInfo>& blocks = split_[0].sharding()->blocks;
   for (size_t b = 0; b < blocks.size(); ++b) {
     flats_[coordinates_of(blocks[b])].members.push_back(static_cast<int>(b));
   }
@@ -90,21 +92,21 @@ void Bucket::announce_collective() const {
 
 void Bucket::fill(Flat& flat) const {
   int64_t total = 0;
-  const auto block = [&](const DTensor& cut) -> const BlockInfo& {
-    return cut.sharding()->blocks[static_cast<size_t>(flat.members.front())];
+  const auto block = [&](const DTensor& value) -> const BlockInfo& {
+    return value.sharding()->blocks[static_cast<size_t>(flat.members.front())];
   };
-  for (const DTensor& cut : cut_) total += numel(extents(block(cut).intervals));
+  for (const DTensor& value : split_) total += numel(extents(block(value).intervals));
   const at::TensorOptions options =
-      at::TensorOptions().dtype(key_.wide).device(block_device(key_.mesh, block(cut_[0])));
+      at::TensorOptions().dtype(key_.wide).device(block_device(key_.mesh, block(split_[0])));
   flat.addends = pool_->take(total, options);
   int64_t offset = 0;
-  for (const DTensor& cut : cut_) {
-    const Shape shape = extents(block(cut).intervals);
+  for (const DTensor& value : split_) {
+    const Shape shape = extents(block(value).intervals);
     at::Tensor piece = flat.addends.narrow(0, offset, numel(shape)).view(shape);
     offset += numel(shape);
     bool any = false;
     for (int member : flat.members) {
-      const at::Tensor& addend = cut.blocks()[static_cast<size_t>(member)];
+      const at::Tensor& addend = value.blocks()[static_cast<size_t>(member)];
       if (!addend.defined()) continue;
       if (any) {
         reduce_into(key_.kind, piece, moved_to(addend, piece.device()));
@@ -120,14 +122,14 @@ void Bucket::fill(Flat& flat) const {
 
 void Bucket::start() {
   const c10::InferenceMode inference;
-  find_places();
+  find_members();
   announce_collective();
   if (flats_.empty()) return;
   Communicator& communicator = communicator_of(key_.mesh);
   const Group group = make_group(key_.mesh, dims_of(key_.dims), key_.groups);
   for (auto& [place, flat] : flats_) {
     const auto first = static_cast<size_t>(flat.members.front());
-    const DeviceMemory::For memory(cut_[0].sharding()->blocks[first].devices.front());
+    const DeviceMemory::For memory(split_[0].sharding()->blocks[first].devices.front());
     fill(flat);
     flat.work = communicator.all_reduce(group, key_.kind, {flat.addends}, flat.result);
   }
@@ -139,27 +141,28 @@ bool Bucket::done() const {
   });
 }
 
-DTensor Bucket::resolved(const DTensor& cut) {
-  const Sharding& from = *cut.sharding();
+DTensor Bucket::resolved(const DTensor& split) {
+  const Sharding& from = *split.sharding();
   const Layout layout = from.layout.resolved();
-  const ShardingPtr form = intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
+  const ShardingPtr sharding =
+      intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
   Blocks blocks;
-  std::map<Coordinates, at::Tensor> given;
-  for (const BlockInfo& block : form->blocks) {
+  std::map<Coordinates, at::Tensor> taken;
+  for (const BlockInfo& block : sharding->blocks) {
     const DeviceMemory::For memory(block.devices.front());
-    at::Tensor& value = given[coordinates_of(block)];
+    at::Tensor& value = taken[coordinates_of(block)];
     if (value.defined()) {
-      // Every device has memory of its own under per_device.
+      // Under per_device every device has its own memory.
       blocks.push_back(moved_to(value.clone(), block_device(key_.mesh, block)));
       continue;
     }
     Flat& flat = flats_.at(coordinates_of(block));
     const Shape shape = extents(block.intervals);
-    value = flat.result.narrow(0, flat.given, numel(shape)).view(shape).to(from.dtype);
-    flat.given += numel(shape);
+    value = flat.result.narrow(0, flat.taken, numel(shape)).view(shape).to(from.dtype);
+    flat.taken += numel(shape);
     blocks.push_back(moved_to(value, block_device(key_.mesh, block)));
   }
-  return DTensor(form, std::move(blocks));
+  return DTensor(sharding, std::move(blocks));
 }
 
 void Bucket::wait() {
@@ -169,17 +172,17 @@ void Bucket::wait() {
 void Bucket::finish() {
   const c10::InferenceMode inference;
   wait();
-  for (size_t v = 0; v < values_.size(); ++v) values_[v].replace(resolved(cut_[v]));
+  for (size_t v = 0; v < values_.size(); ++v) values_[v].replace(resolved(split_[v]));
   values_.clear();
-  cut_.clear();
+  split_.clear();
   flats_.clear();
   bytes_ = 0;
 }
 
 std::vector<std::pair<size_t, at::Tensor>> Bucket::addends() const {
   std::vector<std::pair<size_t, at::Tensor>> all;
-  for (size_t v = 0; v < cut_.size(); ++v) {
-    for (const at::Tensor& addend : cut_[v].blocks()) {
+  for (size_t v = 0; v < split_.size(); ++v) {
+    for (const at::Tensor& addend : split_[v].blocks()) {
       if (addend.defined()) all.emplace_back(v, addend);
     }
   }

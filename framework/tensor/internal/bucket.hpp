@@ -10,10 +10,10 @@
 
 namespace tessera::detail {
 
-/// Whether a tensor has nothing infinite and only numbers.
+/// Whether all elements are finite: no infinity and no NaN.
 bool all_finite(const at::Tensor& tensor);
 
-/// Flat memory that is taken again once nobody else holds it.
+/// Flat tensors that are reused once nobody else holds them.
 class BufferPool {
  public:
   at::Tensor take(int64_t numel, at::TensorOptions options);
@@ -22,38 +22,40 @@ class BufferPool {
   std::vector<at::Tensor> kept_;
 };
 
-/// Several pending values of one mesh finished by one asynchronous all-reduce in each group, with
-/// the bits and blocks that relayout_value() to their resolved layouts gives. Values fit together
-/// if dtype, pending dimensions and block structure are the same; that, and the order of calls, are
-/// the same on every process. Adds nothing to a CommLog: a bucket is not what is logged.
+/// Resolves several partial sums of one mesh by one asynchronous all-reduce per group; blocks and
+/// bits are those of relayout_value() to their resolved layouts. Values fit together if they have
+/// the same dtype, pending dimensions and block structure; these, and the order of calls, are the
+/// same on every process. Adds nothing to a CommLog.
 class Bucket {
  public:
   explicit Bucket(BufferPool& pool) : pool_(&pool) {}
 
-  /// Whether the value is pending over more than one device and fits those that are here.
+  /// Whether the value is a partial sum over more than one device and fits the bucket's values.
   bool fits(const DTensor& value) const;
   /// Keeps the value, which must fit, until finish().
   void add(const DTensor& value);
   const std::vector<DTensor>& values() const { return values_; }
-  /// Bytes each device has to have reduced.
+  /// Returns the bytes that each device all-reduces.
   double bytes() const { return bytes_; }
 
-  /// Adds up the addends of this process and begins to reduce them with the others'. Collective.
+  /// Reduces this process's partial sums and starts the all-reduce across processes. Collective.
   void start();
   /// Whether wait() would not block.
   bool done() const;
-  /// Blocks until what was started is done. Throws CommError.
+  /// Blocks until the all-reduce is done. Throws CommError.
   void wait();
-  /// Waits; afterwards every value added is resolved, in all its handles, and the bucket empty.
+  /// Waits, resolves every value in all its handles and empties the bucket.
   void finish();
-  /// This process's addends, each with the number of its value, between start() and finish().
+  /// Returns this process's partial sums, each with the index of its value. To be called between
+  /// start() and finish().
   std::vector<std::pair<size_t, at::Tensor>> addends() const;
-  /// The first value with an addend of this process that is infinite or no number, between start()
-  /// and finish(); of CPUs. One pass over the bucket's memory, made by start(), if there is none.
+  /// Returns the index of the first value that is infinite or NaN in this process, if any. To be
+  /// called between start() and finish(); CPUs only. Free if all are finite: start() sums the
+  /// bucket's memory once.
   std::optional<size_t> find_non_finite() const;
 
  private:
-  /// What the values of one bucket share.
+  /// The properties that the values of one bucket share.
   struct Key {
     Mesh mesh;
     DimMask dims = 0;
@@ -62,28 +64,28 @@ class Bucket {
     Groups groups;
     bool operator==(const Key&) const = default;
   };
-  /// The values at one coordinate of the other dimensions, side by side.
+  /// The values' blocks at one coordinate of the other dimensions, concatenated.
   struct Flat {
     std::vector<int> members = {};  ///< blocks, in their order along the pending dimensions
-    at::Tensor addends = {};        ///< this process's, added up
-    at::Tensor check = {};          ///< their sum, on CPUs: finite if all of them are
+    at::Tensor addends = {};        ///< this process's partial sums, reduced
+    at::Tensor check = {};          ///< on CPUs: their sum, not finite if any of them is not
     at::Tensor result = {};
     WorkPtr work = {};
-    int64_t given = 0;  ///< elements of the result that have their place
+    int64_t taken = 0;  ///< elements of the result already handed out
   };
   using Coordinates = std::vector<int64_t>;
 
   static Key key_of(const DTensor& value);
   Coordinates coordinates_of(const BlockInfo& block) const;
-  void find_places();
+  void find_members();
   void announce_collective() const;
   void fill(Flat& flat) const;
-  DTensor resolved(const DTensor& cut);
+  DTensor resolved(const DTensor& split);
 
   BufferPool* pool_;
   Key key_;
   std::vector<DTensor> values_;
-  std::vector<DTensor> cut_;  ///< the values in blocks that the key names
+  std::vector<DTensor> split_;  ///< the values in the key's blocks
   double bytes_ = 0;
   std::map<Coordinates, Flat> flats_;
 };

@@ -11,7 +11,7 @@
 namespace tessera::detail {
 namespace {
 
-/// What kernels like the memory of a tensor to begin at.
+/// Alignment in bytes that kernels prefer.
 constexpr int64_t packed_alignment = 64;
 
 int64_t part_bytes(const PackedPart& part) {
@@ -81,7 +81,7 @@ PermuteGroup::PermuteGroup(const Mesh& mesh, const std::vector<int>& dims, const
   }
 }
 
-/// Tells the communicator what every rank of the mesh does now.
+/// Announces the collective to the communicator, which checks that all ranks run the same one.
 void PermuteGroup::announce() const {
   if (mesh_.is_local()) return;
   communicator_of(mesh_).begin({.op = CommOp::collective_permute,
@@ -134,7 +134,7 @@ std::vector<at::Tensor> PermuteGroup::Transfer::wait() {
       const at::Tensor& theirs = row->recv[i][row->from[i]];
       const at::Tensor moved =
           theirs.defined() ? moved_to(theirs, mine.device()) : at::empty({0}, mine.options());
-      // As a device of its own would have it: beside what the sender holds.
+      // A real device would have its own copy besides the sender's.
       const bool copied =
           block_policy() == BlockPolicy::per_device && row->shares[i] && moved.is_same(theirs);
       mine = copied ? moved.clone() : moved;

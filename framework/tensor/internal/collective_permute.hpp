@@ -10,37 +10,37 @@
 
 namespace tessera::detail {
 
-/// Shape and dtype of a tensor that travels with others.
+/// Shape and dtype of a tensor packed into a message.
 struct PackedPart {
   Shape shape;
   at::ScalarType dtype = at::kFloat;
 };
 
-/// Bytes that hold such tensors one behind the other, each aligned.
+/// Returns the bytes of such tensors packed one after the other, each aligned.
 int64_t packed_bytes(const std::vector<PackedPart>& parts);
-/// Tensors as one of bytes, so that they travel together.
+/// Packs tensors into one tensor of bytes, to be sent as one message.
 at::Tensor packed(const std::vector<at::Tensor>& tensors);
-/// Views of what packed() made of such tensors.
+/// Returns the tensors that packed() packed, as views.
 std::vector<at::Tensor> unpacked(const at::Tensor& bytes, const std::vector<PackedPart>& parts);
 
-/// The members along some mesh dimensions and the blocks of theirs that are here. What a member
-/// holds goes to another one as a whole (XLA's collective-permute, ppermute in JAX), in bytes.
+/// A group of members along some mesh dimensions, with their blocks in this process. Each member
+/// sends all that it holds to one other member (XLA's collective-permute, JAX' ppermute), as bytes.
 class PermuteGroup {
  public:
-  /// `places` are, of each block of this process, its group along every mesh dimension, of which
-  /// there are `groups`. `shape` and `dtype` are of what all of this is done for.
+  /// `places`: for each block of this process, its group index along every mesh dimension;
+  /// `groups`: the number of groups along each. `shape` and `dtype`: the tensor to be permuted.
   PermuteGroup(const Mesh& mesh, const std::vector<int>& dims, const Groups& groups,
                const std::vector<std::vector<int64_t>>& places, const Shape& shape,
                at::ScalarType dtype);
 
   int64_t size() const { return size_; }
-  /// The member that a block belongs to.
+  /// Returns the member that a block belongs to.
   int64_t member(size_t block) const { return members_[block]; }
 
-  /// What is under way.
+  /// A permute in flight.
   class Transfer {
    public:
-    /// For each block what it was sent.
+    /// Waits and returns what each block received.
     std::vector<at::Tensor> wait();
 
    private:
@@ -49,17 +49,17 @@ class PermuteGroup {
     struct Row {
       std::vector<size_t> blocks;
       std::vector<size_t> from;  ///< member that each of the blocks receives from
-      std::vector<bool> shares;  ///< whether it then has the sender's memory
+      std::vector<bool> shares;  ///< whether what it receives is the sender's own memory
       Matrix send, recv;
       WorkPtr work;
     };
     std::vector<at::Tensor> tensors_;
-    std::vector<std::unique_ptr<Row>> rows_;  ///< where engines write is not moved
+    std::vector<std::unique_ptr<Row>> rows_;  ///< pointers: engines write to stable addresses
   };
 
-  /// Begins to give member m what the blocks of member `from[m]` hold, a permutation: `tensors` and
-  /// the bytes that it receives for each block here. Collective: called without blocks, too. What
-  /// a member has from itself stays where it is.
+  /// Starts sending the tensors of member `from[m]`, a permutation, to member m. `tensors` and
+  /// `bytes`: what each block here sends, and the bytes it receives. Collective: also called
+  /// without blocks. A member that receives from itself keeps its tensor.
   Transfer start(const std::vector<int64_t>& from, std::vector<at::Tensor> tensors,
                  const std::vector<int64_t>& bytes) const;
 
@@ -76,7 +76,7 @@ class PermuteGroup {
   std::vector<std::vector<size_t>> rows_;  ///< blocks that differ along `dims` alone, by member
 };
 
-/// Adds what such a transfer is to this thread's log: bytes that a device receives, if any.
+/// Logs such a transfer in this thread's CommLog: `bytes` received per device, unless 0.
 void log_permute(const Mesh& mesh, const std::vector<int>& dims, double bytes);
 
 }  // namespace tessera::detail

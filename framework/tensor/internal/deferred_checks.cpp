@@ -12,12 +12,13 @@
 namespace tessera::detail {
 namespace {
 
-/// More are checked at once: operations outside of steps may go on for long before a read.
-constexpr size_t most_checks = 64;
+/// Limit of deferred checks; one more makes them checked at once, since operations outside of steps
+/// may run for long before a read.
+constexpr size_t max_checks = 64;
 
-/// Checks of this thread on one GPU that nobody has taken.
+/// This thread's checks on one GPU that have not been taken yet.
 struct Open {
-  at::Tensor found;  ///< one number for each of most_checks, the same from step to step
+  at::Tensor found;  ///< one outcome for each of max_checks; the same tensor in every step
   std::vector<std::function<void(int64_t)>> checks;
 };
 
@@ -30,11 +31,11 @@ OpenChecks& open_checks() {
 
 }  // namespace
 
-at::Tensor deferred_check(c10::Device device, std::function<void(int64_t place)> raise) {
+at::Tensor deferred_check(c10::Device device, std::function<void(int64_t position)> raise) {
   Open& open = open_checks()[device];
-  if (open.checks.size() == most_checks) raise_deferred_checks();
+  if (open.checks.size() == max_checks) raise_deferred_checks();
   if (!open.found.defined()) {
-    open.found = at::full({int64_t{most_checks}}, nothing_wrong,
+    open.found = at::full({int64_t{max_checks}}, check_passed,
                           at::TensorOptions().dtype(at::kLong).device(device));
   }
   open.checks.push_back(std::move(raise));
@@ -53,11 +54,11 @@ DeferredChecks DeferredChecks::take() {
 }
 
 void DeferredChecks::raise() {
-  for (OfGpu& gpu : gpus_) {
+  for (GpuChecks& gpu : gpus_) {
     const int64_t* const found = gpu.found.get().const_data_ptr<int64_t>();
     for (size_t i = 0; i < gpu.checks.size(); ++i) {
-      if (found[i] == nothing_wrong) continue;
-      // What comes after the error begins anew.
+      if (found[i] == check_passed) continue;
+      // Checks deferred before the error do not concern what follows it.
       open_checks().clear();
       gpu.checks[i](found[i]);
     }

@@ -11,12 +11,12 @@
 
 namespace tessera::detail {
 
-/// A copy of a GPU's tensor in pinned memory of the host, on its way there behind what this thread
-/// has given the GPU; of a tensor of the host, the tensor.
+/// An asynchronous copy of a GPU tensor to pinned host memory, queued after this thread's work on
+/// that GPU. A host tensor is kept without a copy.
 class Download {
  public:
   explicit Download(const at::Tensor& tensor);
-  /// Waits for it, where it is not there yet.
+  /// Returns the host tensor; waits until it has arrived.
   const at::Tensor& get();
   bool is_late() const { return arrived_.has_value(); }
 
@@ -25,32 +25,32 @@ class Download {
   std::optional<c10::Event> arrived_;
 };
 
-/// What a check on a GPU leaves where nothing is wrong.
-constexpr int64_t nothing_wrong = std::numeric_limits<int64_t>::max();
+/// The outcome of a passed check on a GPU.
+constexpr int64_t check_passed = std::numeric_limits<int64_t>::max();
 
-/// A number of int64 on a GPU, `nothing_wrong`, which a kernel lowers to the place of what is
-/// wrong. A step does not wait for it: `raise` gets the place, and throws, when this thread next
-/// reads from a GPU.
-at::Tensor deferred_check(c10::Device gpu, std::function<void(int64_t place)> raise);
+/// Returns an int64 on a GPU, initially `check_passed`, that a kernel lowers (atomic min) to the
+/// position of an invalid element. No step waits for it: when this thread next reads from a GPU,
+/// `raise` is called with the position and throws.
+at::Tensor deferred_check(c10::Device gpu, std::function<void(int64_t position)> raise);
 
-/// The checks that this thread has deferred, and what they found on its way to the host.
+/// This thread's deferred checks, with their outcomes on the way to the host.
 class DeferredChecks {
  public:
-  /// All since the last call. Queues copies behind what this thread has given its GPUs.
+  /// Takes the checks deferred since the last call. Queues the copies of their outcomes after this
+  /// thread's work on its GPUs.
   static DeferredChecks take();
-  /// Waits for the copies, where they are not there yet, and throws what the first failed check
-  /// does.
+  /// Waits for the copies and throws the error of the first failed check.
   void raise();
 
  private:
-  struct OfGpu {
+  struct GpuChecks {
     Download found;
     std::vector<std::function<void(int64_t)>> checks;
   };
-  std::vector<OfGpu> gpus_;
+  std::vector<GpuChecks> gpus_;
 };
 
-/// Waits for what this thread has deferred and throws what the first failed check does.
+/// Waits for this thread's deferred checks and throws the error of the first failed one.
 void raise_deferred_checks();
 
 }  // namespace tessera::detail

@@ -28,14 +28,15 @@ const ExecutionContext& ExecutionContext::of(Device device) {
 
 namespace {
 
-/// Without OpenMP at compile time, at::parallel_for runs on one thread and says nothing.
+/// Throws StateError unless at::parallel_for is parallel: compiled without OpenMP, it silently runs
+/// on one thread.
 bool check_parallel_for() {
   std::atomic<int> chunks{0};
   at::parallel_for(0, at::get_num_threads(), 1, [&](int64_t, int64_t) { ++chunks; });
   if (chunks < at::get_num_threads() && !at::in_parallel_region()) {
     throw StateError(
-        "start", "parallel loops have " + std::to_string(at::get_num_threads()) + " threads",
-        "they run on one thread", "compile Tessera and what includes it with -fopenmp");
+        "start", "parallel loops must run on " + std::to_string(at::get_num_threads()) + " threads",
+        "fewer threads", "compile Tessera and all code that includes it with -fopenmp");
   }
   return true;
 }

@@ -15,11 +15,11 @@
 
 namespace tessera::detail {
 
-/// Where a device's work runs: its ATen device, on whose own stream a GPU computes. Only
+/// The ATen device that runs a device's work; a GPU computes on that device's current stream. Only
 /// run_blocks() and engines enter one; communication has a stream of its own (Gpu).
 class ExecutionContext {
  public:
-  /// The context of a device of this process. Throws ConfigError for a GPU that cannot be used, as
+  /// Returns the context of a device of this process. Throws ConfigError for an unusable GPU, like
   /// gpu().
   static const ExecutionContext& of(Device device);
   c10::Device torch_device() const { return torch_device_; }
@@ -29,18 +29,18 @@ class ExecutionContext {
   c10::Device torch_device_;
 };
 
-/// Worker threads that blocks of virtual CPUs are shared among: ATen's intra-op threads.
+/// Returns the number of worker threads that run blocks of virtual CPUs: ATen's intra-op threads.
 int64_t worker_count();
 
-/// What a task calls that runs blocks in one of many threads. ATen's kernels are serial there;
-/// oneDNN's would be made for threads that there are none of, and wait for them.
+/// Restricts OpenMP to one thread in this thread. Called by a task that runs blocks in one of many
+/// threads: ATen's kernels are serial there, but oneDNN's would wait for threads that do not exist.
 void use_one_thread();
 
-/// Elements below which handing blocks to other threads costs more than it saves.
+/// Number of elements below which handing blocks to other threads costs more than it saves.
 inline constexpr int64_t inline_elements = 16384;
 
-/// Calls run(b) for b in [0, blocks), under InferenceMode: inline when there is one block or little
-/// work, else in fixed contiguous ranges on ATen's threads, inside which ATen is serial. Rethrows
+/// Calls run(b) for b in [0, blocks), under InferenceMode: inline for one block or if not
+/// `parallel`, else in fixed contiguous ranges on ATen's threads, in which ATen is serial. Rethrows
 /// the exception of the lowest block.
 template <class Run>
 void run_blocks(int64_t blocks, bool parallel, const Run& run) {
@@ -74,9 +74,8 @@ void run_blocks(int64_t blocks, bool parallel, const Run& run) {
   }
 }
 
-/// Calls run(b) for blocks that lie on these devices, either all on the CPU or all on GPUs. GPUs
-/// are given their work one after the other by this thread, each as the current one, and not waited
-/// for.
+/// Calls run(b) for blocks that are stored on these devices, all CPUs or all GPUs. This thread
+/// queues the GPUs' work one GPU after the other, each as the current device, and does not wait.
 template <class Run>
 void run_blocks(const std::vector<c10::Device>& devices, bool parallel, const Run& run) {
   const auto blocks = static_cast<int64_t>(devices.size());

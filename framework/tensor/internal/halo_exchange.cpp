@@ -15,7 +15,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Local blocks that differ only along the axis' dimensions, in member order.
+/// Returns groups of local blocks that differ only along the axis' dimensions, in member order.
 std::vector<std::vector<int>> rows(const Sharding& sharding, int64_t axis) {
   const std::vector<int64_t> members = block_members(sharding, axis);
   std::map<std::vector<int64_t>, std::map<int64_t, int>> places;
@@ -39,7 +39,8 @@ at::Tensor part(const at::Tensor& tensor, int64_t axis, Interval have, Interval 
 
 using Matrix = std::vector<std::vector<at::Tensor>>;
 
-/// Sends each member of `to` what of its interval lies in the local members' intervals `from`.
+/// Sends each member the part of its interval in `to` that local members hold (their intervals in
+/// `from`).
 Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
                 const std::vector<int>& row, const Blocks& blocks,
                 const std::vector<Interval>& from, const std::vector<Interval>& to) {
@@ -53,10 +54,10 @@ Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
     for (size_t m = 0; m < to.size(); ++m) {
       const Interval piece = intersect(from[me], to[m]);
       if (!piece.empty()) out[m] = part(mine, axis, from[me], piece);
-      const Interval wanted = intersect(from[m], to[me]);
-      if (wanted.empty() || group.owner[m] == communicator.rank()) continue;
+      const Interval requested = intersect(from[m], to[me]);
+      if (requested.empty() || group.owner[m] == communicator.rank()) continue;
       Shape shape = mine.sizes().vec();
-      shape[size_t(axis)] = wanted.size();
+      shape[size_t(axis)] = requested.size();
       in[m] = at::empty(shape, mine.options());
     }
     send.push_back(std::move(out));
@@ -73,7 +74,7 @@ at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double f
   return at::full(shape, fill, tensor.options().dtype(dtype));
 }
 
-/// The interval `want` of the axis from what each member gave of it.
+/// Assembles the interval `want` of the axis from the pieces that each member sent.
 at::Tensor joined(const std::vector<at::Tensor>& got, int64_t axis,
                   const std::vector<Interval>& from, Interval want, const at::Tensor& mine,
                   double fill) {
@@ -97,9 +98,9 @@ at::Tensor joined(const std::vector<at::Tensor>& got, int64_t axis,
   return like(mine, axis, std::max<int64_t>(0, want.size()), fill, mine.scalar_type());
 }
 
-/// The sum, over the interval `have`, of what each member gave of it.
-at::Tensor add_up(const std::vector<at::Tensor>& got, int64_t axis,
-                  const std::vector<Interval>& from, Interval have, const at::Tensor& mine) {
+/// Sums the pieces of the interval `have` that each member sent.
+at::Tensor sum_pieces(const std::vector<at::Tensor>& got, int64_t axis,
+                      const std::vector<Interval>& from, Interval have, const at::Tensor& mine) {
   const at::ScalarType wide = reduction_dtype(mine.scalar_type(), Reduce::sum);
   const at::Tensor sum = like(mine, axis, have.size(), 0, wide);
   for (size_t m = 0; m < from.size(); ++m) {
@@ -109,7 +110,7 @@ at::Tensor add_up(const std::vector<at::Tensor>& got, int64_t axis,
   return sum.to(mine.scalar_type());
 }
 
-/// Most bytes that one of the receivers of `to` lacks of what the others hold in `from`.
+/// Returns the maximum, over the receivers of `to`, of the bytes that others in `from` send it.
 double missing_bytes(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
                      const std::vector<Interval>& to) {
   int64_t most = 0;
@@ -137,7 +138,7 @@ void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Inte
   log->add({CommOp::exchange, mesh.names(dims), mesh.size_of(dims), int64_t(bytes), bytes});
 }
 
-/// Tells the communicator what every rank of the mesh does now.
+/// Announces the collective to the communicator, which checks that all ranks run the same one.
 void announce_collective(const Sharding& sharding, int64_t axis) {
   const Mesh& mesh = sharding.mesh();
   DimMask dims = 0;
@@ -151,7 +152,8 @@ void announce_collective(const Sharding& sharding, int64_t axis) {
                                .axis = axis});
 }
 
-/// Intervals by member, from those by member or by shard: a member's shards lie side by side.
+/// Returns one interval per member. `intervals` are per member already, or per shard; a member's
+/// shards are contiguous.
 std::vector<Interval> by_member(const Sharding& sharding, int64_t axis,
                                 const std::vector<Interval>& intervals) {
   const std::vector<int>& dims = sharding.layout.axis(axis);
@@ -225,14 +227,14 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
 }
 
 Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
-                        const std::vector<Interval>& wanted, double fill) {
+                        const std::vector<Interval>& requested, double fill) {
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
-  log_exchange(sharding, axis, shards.have, wanted);
+  log_exchange(sharding, axis, shards.have, requested);
   announce_collective(sharding, axis);
   if (blocks.empty()) return {};
   const std::vector<Interval> from = by_member(sharding, axis, shards.have);
-  const std::vector<Interval> to = by_member(sharding, axis, wanted);
+  const std::vector<Interval> to = by_member(sharding, axis, requested);
   const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
   Blocks out(blocks.size());
   for (const std::vector<int>& row : rows(sharding, axis)) {
@@ -246,25 +248,25 @@ Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const Ax
   return out;
 }
 
-Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
+Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& requested,
                         double fill) {
   resolve(value);
   const Sharding& sharding = *value.sharding();
   const int64_t a = normalize_axis(axis, value.rank(), "fetch");
-  const AxisShards shards = int64_t(wanted.size()) == value.layout().num_shards(a)
+  const AxisShards shards = int64_t(requested.size()) == value.layout().num_shards(a)
                                 ? layout_shards(sharding, a)
                                 : axis_shards(sharding, a);
-  return gather_intervals(sharding, value.blocks(), shards, wanted, fill);
+  return gather_intervals(sharding, value.blocks(), shards, requested, fill);
 }
 
 Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
-                             const AxisShards& shards, const std::vector<Interval>& wanted) {
+                             const AxisShards& shards, const std::vector<Interval>& requested) {
   const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
-  log_exchange(sharding, axis, wanted, shards.have);
+  log_exchange(sharding, axis, requested, shards.have);
   announce_collective(sharding, axis);
   if (pieces.empty()) return {};
-  const std::vector<Interval> from = by_member(sharding, axis, wanted);
+  const std::vector<Interval> from = by_member(sharding, axis, requested);
   const std::vector<Interval> to = by_member(sharding, axis, shards.have);
   const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
   Blocks out(pieces.size());
@@ -273,7 +275,7 @@ Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
     for (size_t i = 0; i < row.size(); ++i) {
       const DeviceMemory::For device(row[i]);
       const at::Tensor& mine = pieces[size_t(row[i])];
-      out[size_t(row[i])] = add_up(got[i], axis, from, to[size_t(group.local[i])], mine);
+      out[size_t(row[i])] = sum_pieces(got[i], axis, from, to[size_t(group.local[i])], mine);
     }
   }
   return out;

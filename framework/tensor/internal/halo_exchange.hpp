@@ -6,41 +6,42 @@
 
 namespace tessera::detail {
 
-/// Intervals along one axis that the members of the group of its mesh dimensions hold; or, one for
-/// each shard of the layout, that the single shards hold.
+/// The intervals of one axis that are held: one per member of the group along the axis' mesh
+/// dimensions, or one per shard of the layout.
 struct AxisShards {
   int64_t axis = 0;
   std::vector<Interval> have;
 };
-/// The intervals into which this process's blocks cut the axis.
+/// Returns the intervals of the sharding's blocks along the axis, one per member.
 AxisShards axis_shards(const Sharding& sharding, int64_t axis);
-/// The intervals into which blocks of these groups cut an axis.
+/// Returns the intervals of blocks of these groups along an axis, one per member.
 std::vector<Interval> group_intervals(const Layout& layout, int64_t axis, int64_t extent,
                                       const Groups& groups);
-/// The intervals into which the layout cuts the axis, one for each of its shards.
+/// Returns the intervals of the layout's shards along the axis.
 AxisShards layout_shards(const Sharding& sharding, int64_t axis);
 
-/// Member of each local block of the sharding, along an axis.
+/// Returns the member that each local block of the sharding belongs to along an axis.
 std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis);
 
-/// Gives member m along an axis the global interval `wanted[m]`, wherever it lies: overlapping,
+/// Gives member m along an axis the global interval `requested[m]`, which may be any: overlapping,
 /// beyond neighbours, past the ends (filled with `fill`), or empty. `blocks` belong to `sharding`
-/// and cover `shards.have` along the axis (which need not be the sharding's own intervals). A view
-/// where one block covers it. Collective; moves only what is missing.
+/// and cover `shards.have` along the axis (not necessarily the sharding's own intervals). Returns a
+/// view where one block covers the interval. Collective; sends only what is missing.
 ///
-/// `shards.have` and `wanted` may both be given for each shard of the layout; a block of several
-/// shards then covers all that they want. Only so does a log not depend on how shards are merged.
+/// `shards.have` and `requested` may both be given per shard of the layout; a block of several
+/// shards then receives the hull of their intervals. Only then is the log independent of block
+/// merging.
 Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
-                        const std::vector<Interval>& wanted, double fill);
-/// Gives the members along a DTensor's axis the intervals `wanted`. Resolves a pending reduction
+                        const std::vector<Interval>& requested, double fill);
+/// Gives the members along a DTensor's axis the intervals `requested`. Resolves a partial sum
 /// first.
-Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& wanted,
+Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<Interval>& requested,
                         double fill = 0);
 
-/// The adjoint: `pieces` cover `wanted` as gather_intervals() gave them; every element is added to
-/// the shard that owns it, and what lies past the ends is dropped. Half types are added up in
-/// float32.
+/// Computes the adjoint of gather_intervals(): `pieces` cover `requested`; each element is added to
+/// the shard that owns it, and elements past the ends are dropped. float16 and bfloat16 are summed
+/// in float32.
 Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
-                             const AxisShards& shards, const std::vector<Interval>& wanted);
+                             const AxisShards& shards, const std::vector<Interval>& requested);
 
 }  // namespace tessera::detail

@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Of smaller tensors the usual allocator keeps lists that are as quick.
+/// Requests below this size go straight to the usual allocator, whose free lists are as fast.
 constexpr size_t smallest = 1024;
 
 struct Watch {
@@ -41,18 +41,19 @@ struct Watches {
   }
 };
 
-/// Never destroyed: what lives until the end of the program may ask it.
+/// Never destroyed: objects that live until the program ends may still free memory.
 Watches& watches() {
   static auto* const all = new Watches;
   return *all;
 }
 
-void give_back_watched(void* data) {
+void free_watched(void* data) {
   const std::optional<Watch> watch = watches().take(data);
   if (watch) watch->done(watch->context);
 }
 
-/// The usual allocator for all that does not belong to a run.
+/// Allocator that serves memory of a MemoryPlanner run and counts it for DeviceMemory; all other
+/// requests go to the usual allocator.
 class HookedAllocator final : public c10::Allocator {
  public:
   explicit HookedAllocator(c10::Allocator& usual) { usual_ = &usual; }
@@ -61,16 +62,16 @@ class HookedAllocator final : public c10::Allocator {
     return DeviceMemory::counted(MemoryPlanner::allocate(bytes, *usual_), bytes);
   }
   bool is_simple_data_ptr(const c10::DataPtr& data) const override {
-    return data.get_deleter() != &give_back_watched && usual_->is_simple_data_ptr(data);
+    return data.get_deleter() != &free_watched && usual_->is_simple_data_ptr(data);
   }
-  c10::DeleterFnPtr raw_deleter() const override { return &give_back_raw; }
+  c10::DeleterFnPtr raw_deleter() const override { return &free_raw; }
   void copy_data(void* to, const void* from, size_t bytes) const override {
     usual_->copy_data(to, from, bytes);
   }
 
  private:
-  /// Of memory of which nothing is known but the address.
-  static void give_back_raw(void* data) {
+  /// Frees memory of which only the address is known.
+  static void free_raw(void* data) {
     const std::optional<Watch> watch = watches().take(data);
     if (watch) return watch->done(watch->context);
     usual_->raw_deleter()(data);
@@ -79,7 +80,7 @@ class HookedAllocator final : public c10::Allocator {
   inline static c10::Allocator* usual_ = nullptr;
 };
 
-/// ATen's allocators are set while a program starts, before there are threads that ask.
+/// Installs the allocator during static initialization, before any thread allocates.
 [[maybe_unused]] const bool hooked = [] {
   static auto* const allocator = new HookedAllocator(*c10::GetCPUAllocator());
   c10::SetCPUAllocator(allocator);
@@ -95,7 +96,7 @@ c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*)) {
   Watch watch{context, done};
   if (!fresh) watch.before = std::make_unique<Watch>(std::move(found->second));
   found->second = std::move(watch);
-  return {data, data, &give_back_watched, c10::Device(c10::DeviceType::CPU)};
+  return {data, data, &free_watched, c10::Device(c10::DeviceType::CPU)};
 }
 
 }  // namespace tessera::detail

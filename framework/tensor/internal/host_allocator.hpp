@@ -6,12 +6,13 @@
 
 namespace tessera::detail {
 
-/// Memory at `data` that calls `done(context)` when it is given back. By its address: ATen's
-/// libraries ask for raw memory, which has no other context. Memory may be watched once more while
-/// it is; the last watcher hears first, and gives it back to the one before.
+/// Wraps memory at `data` so that freeing it calls `done(context)`. Watches are found by address,
+/// since ATen's libraries request raw memory, which carries no context. Watched memory may be
+/// watched again; the last watcher is called first and frees the memory to the one before.
 c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*));
 
-/// Memory that calls `done` with a context of its own, which is freed if it cannot be watched.
+/// Wraps memory so that freeing it calls `done` with a context that it owns; the context is freed
+/// if watching throws.
 template <class Context>
 c10::DataPtr watched_memory(void* data, std::unique_ptr<Context> context, void (*done)(void*)) {
   c10::DataPtr watched = watched_memory(data, static_cast<void*>(context.get()), done);

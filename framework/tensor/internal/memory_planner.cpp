@@ -13,13 +13,14 @@
 namespace tessera::detail {
 namespace {
 
-/// What ATen aligns to.
+/// ATen's alignment in bytes.
 constexpr size_t alignment = 64;
 
 size_t aligned(size_t bytes) { return (bytes + alignment - 1) / alignment * alignment; }
 
-/// $TESSERA_STEP_MEMORY=off: runs get memory as usual, for tools that look for errors in it.
-bool wanted() {
+/// Whether runs are planned. $TESSERA_STEP_MEMORY=off makes them use the usual allocator, for tools
+/// that look for memory errors.
+bool planning_enabled() {
   static const char* const text = std::getenv("TESSERA_STEP_MEMORY");
   static const bool off = text && std::string_view(text) == "off";
   return !off;
@@ -29,9 +30,9 @@ bool wanted() {
 
 class Arena {
  public:
-  /// Whether nobody holds a part of it, so that it may be another plan's.
+  /// Whether no planned block of it is in use, so that another plan may use it.
   bool idle() const { return live_.load(std::memory_order_acquire) == 0; }
-  /// At least that many bytes; only while idle.
+  /// Grows to at least that many bytes. To be called only while idle.
   void reserve(size_t bytes) {
     if (bytes <= size_) return;
     memory_ = {};
@@ -49,15 +50,15 @@ class Arena {
   std::atomic<int64_t> live_ = 0;
 };
 
-std::shared_ptr<Arena> make_step_buffer() { return std::make_shared<Arena>(); }
+std::shared_ptr<Arena> make_arena() { return std::make_shared<Arena>(); }
 
-/// What the first run asked for.
+/// The requests of the measured first run.
 struct MemoryPlanner::Measured {
   struct Request {
     size_t bytes = 0;
-    uint64_t number = 0;  ///< in its instruction
+    uint64_t number = 0;  ///< identifies it in its instruction: loop, block, number there
     int64_t from = 0;
-    int64_t to = -1;  ///< the instruction during which it was given back; -1: not in this run
+    int64_t to = -1;  ///< the instruction during which it was freed; -1: not in this run
   };
   std::mutex mutex;
   std::vector<Request> requests;
@@ -67,7 +68,7 @@ struct MemoryPlanner::Measured {
 
 namespace {
 
-/// Memory of the run that is measured; tells when it is given back.
+/// Memory allocated in the measured run; records when it is freed.
 template <class Measured>
 struct Note {
   std::shared_ptr<Measured> measured;
@@ -83,28 +84,30 @@ struct Note {
 
 }  // namespace
 
-/// A planned place in the buffer.
+/// A planned block of the arena.
 struct MemoryPlanner::PlannedBlock {
   size_t bytes = 0;
   uint64_t number = 0;
   int64_t from = 0, to = 0;
   size_t offset = 0;
-  std::vector<const PlannedBlock*> sharing = {};  ///< those that have some of its addresses
+  std::vector<const PlannedBlock*> overlapping = {};  ///< blocks that overlap its addresses
   std::atomic<bool> used = false;
-  /// Held while used: a tensor may outlive the plan.
+  /// Set while used, since a tensor may outlive the plan.
   std::shared_ptr<Plan> plan = {};
-  std::shared_ptr<Arena> buffer = {};
+  std::shared_ptr<Arena> arena = {};
 
   static void give_back(void* context) {
-    auto* const chunk = static_cast<PlannedBlock*>(context);
-    const std::shared_ptr<Plan> kept = std::move(chunk->plan);
-    const std::shared_ptr<Arena> buffer = std::move(chunk->buffer);
-    chunk->used.store(false, std::memory_order_release);
-    buffer->give();
+    auto* const planned = static_cast<PlannedBlock*>(context);
+    const std::shared_ptr<Plan> kept = std::move(planned->plan);
+    const std::shared_ptr<Arena> arena = std::move(planned->arena);
+    planned->used.store(false, std::memory_order_release);
+    arena->give();
   }
 
-  bool lives_with(const PlannedBlock& other) const { return from <= other.to && other.from <= to; }
-  bool meets(const PlannedBlock& other) const {
+  bool overlaps_in_time(const PlannedBlock& other) const {
+    return from <= other.to && other.from <= to;
+  }
+  bool overlaps_in_memory(const PlannedBlock& other) const {
     return offset < other.offset + aligned(other.bytes) && other.offset < offset + aligned(bytes);
   }
 };
@@ -112,65 +115,66 @@ struct MemoryPlanner::PlannedBlock {
 struct MemoryPlanner::Plan {
   explicit Plan(const std::vector<Measured::Request>& requests);
 
-  /// At the lowest addresses that no chunk placed before it, living at the same time, has.
-  static size_t place(const PlannedBlock& chunk, std::vector<const PlannedBlock*>& placed);
+  /// Returns the lowest offset that avoids all placed blocks with an overlapping lifetime (first
+  /// fit).
+  static size_t place(const PlannedBlock& planned, std::vector<const PlannedBlock*>& placed);
 
-  std::vector<std::unique_ptr<PlannedBlock>> chunks;
-  std::vector<std::vector<PlannedBlock*>> at;  ///< by instruction, in the order of their numbers
+  std::vector<std::unique_ptr<PlannedBlock>> blocks;
+  std::vector<std::vector<PlannedBlock*>> at;  ///< by instruction, ordered by number
   size_t bytes = 0, asked = 0;
 };
 
 MemoryPlanner::Plan::Plan(const std::vector<Measured::Request>& requests) {
   for (const Measured::Request& request : requests) {
     if (request.to < 0) continue;
-    auto chunk = std::make_unique<PlannedBlock>();
-    chunk->bytes = request.bytes;
-    chunk->number = request.number;
-    chunk->from = request.from;
-    chunk->to = request.to;
+    auto planned = std::make_unique<PlannedBlock>();
+    planned->bytes = request.bytes;
+    planned->number = request.number;
+    planned->from = request.from;
+    planned->to = request.to;
     at.resize(std::max(at.size(), static_cast<size_t>(request.from) + 1));
-    at[static_cast<size_t>(request.from)].push_back(chunk.get());
+    at[static_cast<size_t>(request.from)].push_back(planned.get());
     asked += aligned(request.bytes);
-    chunks.push_back(std::move(chunk));
+    blocks.push_back(std::move(planned));
   }
   for (std::vector<PlannedBlock*>& list : at) {
     std::sort(list.begin(), list.end(),
               [](const PlannedBlock* a, const PlannedBlock* b) { return a->number < b->number; });
   }
   std::vector<PlannedBlock*> order;
-  for (const auto& chunk : chunks) order.push_back(chunk.get());
+  for (const auto& planned : blocks) order.push_back(planned.get());
   std::stable_sort(order.begin(), order.end(), [](const PlannedBlock* a, const PlannedBlock* b) {
     return a->bytes > b->bytes;
   });
   std::vector<const PlannedBlock*> placed;
-  for (PlannedBlock* chunk : order) {
-    chunk->offset = place(*chunk, placed);
-    bytes = std::max(bytes, chunk->offset + aligned(chunk->bytes));
+  for (PlannedBlock* planned : order) {
+    planned->offset = place(*planned, placed);
+    bytes = std::max(bytes, planned->offset + aligned(planned->bytes));
   }
   for (PlannedBlock* a : order) {
     for (const PlannedBlock* b : order) {
-      if (a != b && a->meets(*b)) a->sharing.push_back(b);
+      if (a != b && a->overlaps_in_memory(*b)) a->overlapping.push_back(b);
     }
   }
 }
 
-/// `placed` is kept in the order of addresses.
-size_t MemoryPlanner::Plan::place(const PlannedBlock& chunk,
+/// Keeps `placed` sorted by offset.
+size_t MemoryPlanner::Plan::place(const PlannedBlock& planned,
                                   std::vector<const PlannedBlock*>& placed) {
   size_t offset = 0;
   for (const PlannedBlock* other : placed) {
-    if (!chunk.lives_with(*other)) continue;
-    if (offset + aligned(chunk.bytes) <= other->offset) break;
+    if (!planned.overlaps_in_time(*other)) continue;
+    if (offset + aligned(planned.bytes) <= other->offset) break;
     offset = std::max(offset, other->offset + aligned(other->bytes));
   }
   const auto behind = std::find_if(placed.begin(), placed.end(), [&](const PlannedBlock* other) {
     return other->offset > offset;
   });
-  placed.insert(behind, &chunk);
+  placed.insert(behind, &planned);
   return offset;
 }
 
-MemoryPlanner::MemoryPlanner(std::shared_ptr<Arena> buffer) : buffer_(std::move(buffer)) {}
+MemoryPlanner::MemoryPlanner(std::shared_ptr<Arena> arena) : arena_(std::move(arena)) {}
 MemoryPlanner::~MemoryPlanner() = default;
 
 MemoryPlanner::Blocks::Worker::Cursor& MemoryPlanner::Blocks::Worker::cursor() {
@@ -193,7 +197,7 @@ void MemoryPlanner::Blocks::Worker::at(int64_t block) {
 
 MemoryPlanner::Run::Run(MemoryPlanner& memory) : memory_(memory) {
   memory_.begin();
-  if (wanted()) cursor() = {&memory_, 0, 0, 0};
+  if (planning_enabled()) cursor() = {&memory_, 0, 0, 0};
 }
 
 MemoryPlanner::Run::~Run() {
@@ -216,8 +220,8 @@ void MemoryPlanner::begin() {
     measured_ = std::make_shared<Measured>();
     return;
   }
-  usable_ = buffer_->idle();
-  if (usable_) buffer_->reserve(plan_->bytes);
+  usable_ = arena_->idle();
+  if (usable_) arena_->reserve(plan_->bytes);
 }
 
 void MemoryPlanner::end(bool complete) {
@@ -241,21 +245,22 @@ c10::DataPtr MemoryPlanner::measure(size_t bytes, uint64_t request, c10::Allocat
   return watched_memory(data, std::move(note), &Note<Measured>::remove);
 }
 
-/// What was planned for the request, if nobody holds any of it; taken.
+/// Takes and returns the block planned for the request; null if there is none, or if it or an
+/// overlapping one is in use.
 MemoryPlanner::PlannedBlock* MemoryPlanner::find(size_t bytes, uint64_t request) {
   if (!usable_ || static_cast<size_t>(now_) >= plan_->at.size()) return nullptr;
   const std::vector<PlannedBlock*>& list = plan_->at[static_cast<size_t>(now_)];
   const auto found = std::lower_bound(
       list.begin(), list.end(), request,
-      [](const PlannedBlock* chunk, uint64_t number) { return chunk->number < number; });
+      [](const PlannedBlock* planned, uint64_t number) { return planned->number < number; });
   if (found == list.end() || (*found)->number != request || (*found)->bytes != bytes) {
     return nullptr;
   }
-  const auto used = [](const PlannedBlock* chunk) {
-    return chunk->used.load(std::memory_order_acquire);
+  const auto used = [](const PlannedBlock* planned) {
+    return planned->used.load(std::memory_order_acquire);
   };
-  const std::vector<const PlannedBlock*>& sharing = (*found)->sharing;
-  if (std::any_of(sharing.begin(), sharing.end(), used)) return nullptr;
+  const std::vector<const PlannedBlock*>& overlapping = (*found)->overlapping;
+  if (std::any_of(overlapping.begin(), overlapping.end(), used)) return nullptr;
   return (*found)->used.exchange(true, std::memory_order_acq_rel) ? nullptr : *found;
 }
 
@@ -265,20 +270,20 @@ c10::DataPtr MemoryPlanner::allocate(size_t bytes, c10::Allocator& usual) {
   if (!own) return usual.allocate(bytes);
   const uint64_t request = here.loop << 48 | here.block << 24 | here.requests++;
   if (own->measured_) return own->measure(bytes, request, usual);
-  PlannedBlock* const chunk = own->find(bytes, request);
-  if (!chunk) {
+  PlannedBlock* const planned = own->find(bytes, request);
+  if (!planned) {
     own->misses_.fetch_add(1, std::memory_order_relaxed);
     return usual.allocate(bytes);
   }
   own->hits_.fetch_add(1, std::memory_order_relaxed);
-  chunk->plan = own->plan_;
-  chunk->buffer = own->buffer_;
-  chunk->buffer->take();
-  void* const data = chunk->buffer->start() + chunk->offset;
+  planned->plan = own->plan_;
+  planned->arena = own->arena_;
+  planned->arena->take();
+  void* const data = planned->arena->start() + planned->offset;
   try {
-    return watched_memory(data, static_cast<void*>(chunk), &PlannedBlock::give_back);
+    return watched_memory(data, static_cast<void*>(planned), &PlannedBlock::give_back);
   } catch (...) {
-    PlannedBlock::give_back(chunk);
+    PlannedBlock::give_back(planned);
     throw;
   }
 }

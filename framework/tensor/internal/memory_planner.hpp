@@ -7,38 +7,39 @@
 
 #include <c10/core/Allocator.h>
 
+#include <tessera/framework/tensor/device_memory.hpp>
+
 namespace tessera::detail {
 
-/// One piece of host memory that the steps of several plans take turns in.
+/// One contiguous allocation of host memory that several plans use in turn.
 class Arena;
-std::shared_ptr<Arena> make_step_buffer();
+std::shared_ptr<Arena> make_arena();
 
-/// The memory of a sequence of instructions that runs again and again, as one piece: the first run
-/// is measured, which tensor lives from which instruction to which; tensors that do not live at
-/// the same time then share addresses. So a step asks nobody for memory and touches the same pages
-/// each time. A request is known by its place: the instruction, the loop over blocks, the block and
-/// the requests there before it. What outlives the run it was made in, and what was not there when
-/// it was measured, gets memory as usual; before an address is used it is checked that nobody holds
-/// it.
+/// Static memory plan of an instruction sequence that runs repeatedly. The first run measures each
+/// tensor's lifetime in instructions; tensors whose lifetimes do not overlap then share addresses
+/// in one arena. So a step allocates nothing and touches the same pages each time. A request is
+/// identified by its instruction, loop over blocks, block and its number there. Tensors that
+/// outlive their run, and requests that were not measured, use the usual allocator, as does a
+/// request whose planned addresses are still in use.
 ///
 /// It plans host memory only: GPUs have a caching allocator.
 class MemoryPlanner {
  public:
-  explicit MemoryPlanner(std::shared_ptr<Arena> buffer);
+  explicit MemoryPlanner(std::shared_ptr<Arena> arena);
   ~MemoryPlanner();
   MemoryPlanner(const MemoryPlanner&) = delete;
   MemoryPlanner& operator=(const MemoryPlanner&) = delete;
 
-  /// A run of the instructions in this thread; blocks that it hands to other threads belong to it.
+  /// A run of the instructions in this thread and in the threads that it hands blocks to.
   class Run {
    public:
     explicit Run(MemoryPlanner& memory);
     ~Run();
     Run(const Run&) = delete;
     Run& operator=(const Run&) = delete;
-    /// What is asked for from now on is for this instruction.
+    /// Attributes the requests that follow to this instruction.
     void at(int64_t instruction);
-    /// The last instruction is done: what was measured may be planned.
+    /// Marks the last instruction as done: a measured run may be planned.
     void complete() { complete_ = true; }
 
    private:
@@ -46,21 +47,16 @@ class MemoryPlanner {
     bool complete_ = false;
   };
 
-  struct Stats {
-    int64_t planned = 0;  ///< bytes that the plan needs
-    int64_t asked = 0;    ///< bytes of all that is planned, one after the other
-    int64_t hits = 0;     ///< times that memory was where it was planned
-    int64_t misses = 0;   ///< times that it was not, of more than a few bytes
-  };
+  using Stats = StepMemory;
   Stats stats() const;
 
-  /// Which run a thread works for, on which block of which loop over blocks; for execution.hpp.
+  /// The run, loop over blocks and block that a thread works for. Used by execution.hpp.
   class Blocks {
    public:
-    /// Is made in the thread that hands blocks out, before it does. Blocks of a block, of which
-    /// several threads may hand some out, get memory as usual.
+    /// Is constructed by the thread that hands out blocks, before it does. Nested loops over blocks
+    /// use the usual allocator, since several threads may run them at once.
     Blocks();
-    /// Lives in a thread that works on some of the blocks.
+    /// Is constructed by each thread that works on some of the blocks.
     class Worker {
      public:
       explicit Worker(const Blocks& blocks);
@@ -84,7 +80,7 @@ class MemoryPlanner {
     uint64_t loop_ = 0;
   };
 
-  /// Memory for a tensor of this thread, by the usual allocator if no run is its own.
+  /// Allocates memory for a tensor of this thread; by `usual` if the thread works for no run.
   static c10::DataPtr allocate(size_t bytes, c10::Allocator& usual);
 
  private:
@@ -98,12 +94,12 @@ class MemoryPlanner {
   c10::DataPtr measure(size_t bytes, uint64_t request, c10::Allocator& usual);
   PlannedBlock* find(size_t bytes, uint64_t request);
 
-  std::shared_ptr<Arena> buffer_;
+  std::shared_ptr<Arena> arena_;
   std::shared_ptr<Measured> measured_;
   std::shared_ptr<Plan> plan_;
   int64_t now_ = 0;
   uint64_t loops_ = 0;   ///< loops of this instruction so far
-  bool usable_ = false;  ///< whether the buffer is free for this run
+  bool usable_ = false;  ///< whether the arena is free for this run
   std::atomic<int64_t> hits_ = 0, misses_ = 0;
 };
 

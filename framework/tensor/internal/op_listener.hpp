@@ -12,31 +12,32 @@ namespace tessera::detail {
 struct OpInfo;
 class OpPlan;
 
-/// Something done with values for what it changes elsewhere: a Variable, a metric.
-using TracedAction = std::function<void(std::span<const DTensor>)>;
+/// A side effect of values on something else: a Variable, a metric.
+using SideEffect = std::function<void(std::span<const DTensor>)>;
 
-/// Hears the operations of a thread as they run. A tape does, to differentiate through them, and
-/// nothing else; a tracer hears the rest, too, so that all can be done again without the code that
-/// asked for it.
+/// Is notified of a thread's operations as they run. A tape overrides ran() only, to differentiate
+/// through operations; a tracer records the rest too, so that all can be replayed without the
+/// calling code.
 class OpListener {
  public:
   virtual ~OpListener() = default;
-  /// An operation; `plan` is null for one that moves blocks itself.
+  /// Called after an operation ran; `plan` is null for one that moves blocks itself.
   virtual void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
                    const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
                    std::span<const DTensor> out) = 0;
-  /// A value made of nothing that changes: the same in every step.
+  /// Called for a new constant, which is the same in every step.
   virtual void constant(const DTensor& /*made*/) {}
-  /// A value that is another one with another mask.
+  /// Called for a value that with_mask() made of another one.
   virtual void masked(const DTensor& /*made*/) {}
-  /// A small host value that is another one in each step; made for this one.
+  /// Called for a small host value made for this step; `host` computes it for any step.
   virtual void input(const DTensor& /*made*/, int64_t /*step*/,
                      std::function<at::Tensor(int64_t step)> /*host*/) {}
-  /// Something that was done for what it changes elsewhere.
-  virtual void action(std::span<const DTensor> /*in*/, const TracedAction& /*run*/) {}
-  /// Code that is not Tessera's takes part; what it does beside operations is not heard.
+  /// Called for a side effect.
+  virtual void action(std::span<const DTensor> /*in*/, const SideEffect& /*run*/) {}
+  /// Called where user code takes part; only its operations are recorded.
   virtual void user_code(const std::string& /*what*/) {}
-  /// Something that cannot be done again without that code, such as reading a number.
+  /// Called for something that cannot be replayed without the calling code, such as reading a
+  /// number on the host.
   virtual void stop(const std::string& /*why*/) {}
 };
 

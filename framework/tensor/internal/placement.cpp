@@ -22,7 +22,7 @@ int64_t gpus_of(const Mesh& mesh) {
   return static_cast<int64_t>(gpus.size());
 }
 
-std::string describe_place(const Mesh& mesh) {
+std::string describe_mesh(const Mesh& mesh) {
   if (!on_gpus(mesh)) return mesh.describe();
   const int64_t gpus = gpus_of(mesh);
   return str(mesh.describe(), " on ", gpus, gpus == 1 ? " GPU" : " GPUs",
@@ -48,11 +48,11 @@ at::TensorOptions block_options(const Sharding& sharding, const BlockInfo& block
 at::Tensor moved_to(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined() || tensor.device() == device) return tensor;
   if (!tensor.is_cpu() || tensor.numel() == 0) return tensor.to(device);
-  return uploaded(tensor, device, /*kept=*/false);
+  return upload(tensor, device, /*kept=*/false);
 }
 
-at::Tensor uploaded(const at::Tensor& tensor, c10::Device device, bool kept) {
-  // Only from pinned memory are copies not waited for; the allocator keeps it until they are done.
+at::Tensor upload(const at::Tensor& tensor, c10::Device device, bool kept) {
+  // Only copies from pinned memory are asynchronous; the allocator keeps it until they are done.
   const at::Tensor pinned = tensor.contiguous().pin_memory();
   const bool is_copy = !pinned.is_same(tensor);
   const Gpu& to = gpu(device.index());
@@ -71,8 +71,8 @@ DTensor host_input(at::Tensor value, const Mesh& mesh) {
   const Layout layout = Layout::replicated(mesh, value.dim());
   if (!on_gpus(mesh)) return pack(std::move(value), layout);
   const c10::InferenceMode inference;
-  const ShardingPtr form = intern(value.sizes().vec(), value.scalar_type(), layout);
-  return DTensor(form, Blocks(form->blocks.size(), value));
+  const ShardingPtr sharding = intern(value.sizes().vec(), value.scalar_type(), layout);
+  return DTensor(sharding, Blocks(sharding->blocks.size(), value));
 }
 
 }  // namespace tessera::detail

@@ -11,8 +11,8 @@
 namespace tessera::detail {
 namespace {
 
-/// One block of another cut of the same layout: a view where one block covers it, else a copy; on
-/// its device.
+/// Assembles a block of another sharding of the same layout, on that block's device: a view if one
+/// block of `value` covers it, else a copy.
 at::Tensor assemble(const DTensor& value, const BlockInfo& want) {
   const DeviceMemory::For memory(want.devices.front());
   Shape shape;
@@ -35,18 +35,18 @@ at::Tensor assemble(const DTensor& value, const BlockInfo& want) {
     if (covers) return moved_to(piece, options.device());
     if (!meets) continue;
     if (!out.defined()) out = at::empty(shape, options);
-    at::Tensor place = out;
+    at::Tensor slot = out;
     for (size_t a = 0; a < common.size(); ++a) {
-      place = place.narrow(int64_t(a), common[a].lo - want.intervals[a].lo, common[a].size());
+      slot = slot.narrow(int64_t(a), common[a].lo - want.intervals[a].lo, common[a].size());
     }
-    place.copy_(piece);
+    slot.copy_(piece);
   }
   return out;
 }
 
 void check_target(const DTensor& value, const Layout& layout) {
   if (!layout.defined() || !(layout.mesh() == value.mesh())) {
-    throw MeshError("relayout", "the layout lies on the value's mesh " + value.mesh().describe(),
+    throw MeshError("relayout", "the layout must be on the value's mesh " + value.mesh().describe(),
                     layout.defined() ? "mesh " + layout.mesh().describe() : "no layout",
                     "use copy_to_mesh to move a value to another mesh");
   }
@@ -67,7 +67,7 @@ DTensor relayout_value(const DTensor& value, const Layout& layout) {
   DTensor now = value;
   for (const RelayoutStep& step : plan_relayout(value.layout(), layout)) {
     now = run_step(now, step);
-    if (!value.layout().is_pending() || now.layout().is_pending()) continue;
+    if (!value.layout().is_partial() || now.layout().is_partial()) continue;
     if (now.layout() == value.layout().resolved()) value.replace(now);
   }
   return now;
@@ -78,14 +78,14 @@ DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
   if (moved.sharding() == target) return moved;
   const ProfileSpan span(SpanKind::op, "recut");
   const c10::InferenceMode inference;
-  if (target->layout.is_pending()) return rechunk(moved, target);
+  if (target->layout.is_partial()) return split_blocks(moved, target);
   Blocks out;
   for (const BlockInfo& block : target->blocks) out.push_back(assemble(moved, block));
   return DTensor(target, std::move(out));
 }
 
 void resolve(const DTensor& value) {
-  if (value.layout().is_pending()) relayout_value(value, value.layout().resolved());
+  if (value.layout().is_partial()) relayout_value(value, value.layout().resolved());
 }
 
 }  // namespace tessera::detail

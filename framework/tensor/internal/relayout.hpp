@@ -7,42 +7,43 @@
 
 namespace tessera::detail {
 
-/// One step on the way from one layout to another.
+/// One step of a relayout.
 struct RelayoutStep {
   enum class Kind : uint8_t { slice, all_gather, all_reduce, reduce_scatter, all_to_all };
   Kind kind;
   std::vector<int> dims;  ///< mesh dimensions it works over, most significant first
   int64_t axis = 0;       ///< axis gathered, scattered, sliced, or left by all_to_all
-  int64_t to_axis = 0;    ///< axis that all_to_all cuts instead
+  int64_t to_axis = 0;    ///< axis that all_to_all shards instead
   Layout after;
 };
 
-/// The steps that bring a layout to another, fewest bytes first: free slices, pending sums straight
-/// into shards, shards from one axis to another by all-to-all, the rest by all-gather. A pure
-/// function. Throws LayoutError when the target is pending and the source is not so.
+/// Plans the steps from one layout to another, those with the fewest bytes first: free slices,
+/// reduce-scatter of partial sums into shards, all-to-all from one axis to another, and all-gather
+/// of the rest. A pure function. Throws LayoutError when the target is a partial sum that the
+/// source is not.
 std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to);
 
-/// What a step other than a slice is called.
+/// Returns the collective of a step other than a slice.
 CommOp comm_op(RelayoutStep::Kind kind);
 
-/// What a step on a value of layout `before` adds to a communication log; no bytes for a slice.
+/// Returns the CommLog entry of a step on a value of layout `before`; no bytes for a slice.
 CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& before,
                      const RelayoutStep& step);
 
-/// Bytes that each device receives on the way.
+/// Returns the bytes that each device receives in a relayout.
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
                       const Layout& to);
 
-/// A value under another layout of its mesh (tf.experimental.dtensor.relayout).
-/// Collective; free where it only slices. Throws MeshError for a layout of another mesh,
-/// LayoutError for one of another rank. Not recorded on a tape: ops::relayout is.
+/// Moves a value to another layout on its mesh (tf.experimental.dtensor.relayout). Collective; free
+/// where it only slices. Throws MeshError for a layout on another mesh, LayoutError for one of
+/// another rank. Not recorded on a tape: ops::relayout is.
 DTensor relayout_value(const DTensor& value, const Layout& layout);
 
-/// A value under another layout, as relayout_value() gives it, and cut into the blocks that
-/// `target` names. Where a reduction stays pending, each of these lies inside a block of the value.
+/// Moves a value to the layout and blocks of `target`. If it stays a partial sum, each of these
+/// blocks is contained in a block of the value.
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target);
 
-/// Finishes a pending reduction, in this handle and its copies: replicated over those dimensions.
+/// All-reduces a partial sum, in this handle and its copies; then replicated over those dimensions.
 void resolve(const DTensor& value);
 
 }  // namespace tessera::detail

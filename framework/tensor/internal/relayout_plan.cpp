@@ -30,7 +30,7 @@ class Planner {
   Planner(const Layout& from, const Layout& to) : now_(from), goal_(to) {}
 
   std::vector<RelayoutStep> plan() {
-    // What slices first has fewer bytes to reduce.
+    // Slicing first leaves fewer bytes to reduce.
     while (slice() || reduce_scatter()) {
     }
     all_reduce();
@@ -44,7 +44,7 @@ class Planner {
     now_ = after;
     if (kind == Kind::all_gather && !steps_.empty() && steps_.back().kind == kind &&
         steps_.back().axis == axis) {
-      // The dimension gathered before lay inside this one.
+      // The dimension gathered before is less significant than this one.
       Dims& inner = steps_.back().dims;
       inner.insert(inner.begin(), dims.begin(), dims.end());
       steps_.back().after = std::move(after);
@@ -56,12 +56,13 @@ class Planner {
   Layout with_axis(int64_t axis, Dims dims, DimMask pending) const {
     std::vector<Dims> axes = now_.axes();
     axes[static_cast<size_t>(axis)] = std::move(dims);
-    return Layout::from_axes(now_.mesh(), std::move(axes), pending, now_.pending_kind());
+    return Layout::from_axes(now_.mesh(), std::move(axes), pending, now_.partial_kind());
   }
 
-  DimMask open() const { return now_.pending_dims() & ~goal_.pending_dims(); }
+  DimMask open() const { return now_.partial_dims() & ~goal_.partial_dims(); }
 
-  /// The dimensions that the goal cuts `axis` by next, as long as `fits` allows.
+  /// Returns the next dimensions over which the goal shards `axis`, up to the first that `fits`
+  /// rejects.
   template <class Fits>
   Dims next_dims(int64_t axis, const Fits& fits) const {
     const Dims& have = now_.axis(axis);
@@ -75,38 +76,38 @@ class Planner {
     return next;
   }
 
-  /// Cuts one axis further by dimensions that `fits` allows; these are pending no longer.
+  /// Shards one axis over further dimensions that `fits` allows; these are pending no longer.
   template <class Fits>
-  bool cut(Kind kind, const Fits& fits) {
+  bool shard(Kind kind, const Fits& fits) {
     for (int64_t a = 0; a < now_.rank(); ++a) {
       const Dims next = next_dims(a, fits);
       if (next.empty()) continue;
       Dims joined = now_.axis(a);
       joined.insert(joined.end(), next.begin(), next.end());
-      push(kind, next, a, a, with_axis(a, joined, now_.pending_dims() & ~mask_of(next)));
+      push(kind, next, a, a, with_axis(a, joined, now_.partial_dims() & ~mask_of(next)));
       return true;
     }
     return false;
   }
 
   bool slice() {
-    return cut(Kind::slice, [this](DimMask dim) { return !(now_.used_dims() & dim); });
+    return shard(Kind::slice, [this](DimMask dim) { return !(now_.used_dims() & dim); });
   }
 
-  /// Pending dimensions that the goal has on an axis go there at once.
+  /// Reduce-scatters over pending dimensions that shard an axis in the goal.
   bool reduce_scatter() {
-    return cut(Kind::reduce_scatter, [this](DimMask dim) { return (open() & dim) != 0; });
+    return shard(Kind::reduce_scatter, [this](DimMask dim) { return (open() & dim) != 0; });
   }
 
-  /// The other pending dimensions become replicas.
+  /// All-reduces over the remaining pending dimensions, which become replicated.
   void all_reduce() {
     if (const DimMask rest = open()) {
       push(Kind::all_reduce, dims_of(rest), 0, 0,
-           now_.with_pending(now_.pending_dims() & ~rest, now_.pending_kind()));
+           now_.with_partial(now_.partial_dims() & ~rest, now_.partial_kind()));
     }
   }
 
-  /// Dimensions that leave the end of one axis for the end of another.
+  /// Moves dimensions from the end of one axis to the end of another by all-to-all.
   bool move() {
     for (int64_t a = 0; a < now_.rank(); ++a) {
       const Dims leaving = surplus(a);
@@ -128,18 +129,18 @@ class Planner {
     Dims& target = axes[static_cast<size_t>(to)];
     target.insert(target.end(), dims.begin(), dims.end());
     push(Kind::all_to_all, dims, from, to,
-         Layout::from_axes(now_.mesh(), std::move(axes), now_.pending_dims(), now_.pending_kind()));
+         Layout::from_axes(now_.mesh(), std::move(axes), now_.partial_dims(), now_.partial_kind()));
     return true;
   }
 
-  /// One dimension at a time: what remains may then move, which costs less.
+  /// All-gathers over one dimension only: the others may then move by all-to-all, which costs less.
   bool gather() {
     for (int64_t a = 0; a < now_.rank(); ++a) {
       if (surplus(a).empty()) continue;
       Dims kept = now_.axis(a);
       const int last = kept.back();
       kept.pop_back();
-      push(Kind::all_gather, {last}, a, a, with_axis(a, kept, now_.pending_dims()));
+      push(Kind::all_gather, {last}, a, a, with_axis(a, kept, now_.partial_dims()));
       return true;
     }
     return false;
@@ -162,11 +163,11 @@ class Planner {
 
 std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
   if (from == to) return {};
-  const DimMask kept = to.pending_dims();
-  if ((kept & ~from.pending_dims()) || (kept && to.pending_kind() != from.pending_kind())) {
-    throw LayoutError("relayout", "a value becomes pending only inside an operation",
+  const DimMask kept = to.partial_dims();
+  if ((kept & ~from.partial_dims()) || (kept && to.partial_kind() != from.partial_kind())) {
+    throw LayoutError("relayout", "only operations make partial sums, not a relayout",
                       from.describe() + " to " + to.describe(),
-                      "relayout to a layout without a pending reduction");
+                      "relayout to a layout that is not a partial sum");
   }
   return Planner(from, to).plan();
 }
@@ -199,7 +200,7 @@ CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& bef
                      const RelayoutStep& step) {
   const DimMask mask = mask_of(step.dims);
   const int64_t members = before.mesh().size_of(mask);
-  const at::ScalarType wide = reduction_dtype(dtype, before.pending_kind());
+  const at::ScalarType wide = reduction_dtype(dtype, before.partial_kind());
   double bytes = 0;
   switch (step.kind) {
     case Kind::slice:

@@ -59,7 +59,7 @@ class Executor {
     const Mesh& mesh = from_.mesh();
     if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
     const CommOp op = comm_op(step_.kind);
-    const Reduce kind = from_.layout.pending_kind();
+    const Reduce kind = from_.layout.partial_kind();
     const bool reduces = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
     communicator().begin({.op = op,
                           .mesh = mesh,
@@ -71,7 +71,8 @@ class Executor {
                           .to_axis = step_.to_axis});
   }
 
-  /// Local blocks that differ only in their coordinates along the step's dimensions, in order.
+  /// Returns groups of local blocks that differ only in their coordinates along the step's
+  /// dimensions, in order.
   std::map<Place, std::vector<int>> members_by_place() const {
     std::map<Place, std::vector<int>> places;
     for (size_t b = 0; b < from_.blocks.size(); ++b) {
@@ -100,7 +101,7 @@ class Executor {
     return block_options(from_, from_.blocks[static_cast<size_t>(block)]);
   }
 
-  /// The device that a block's memory counts for.
+  /// Returns the device that DeviceMemory counts a block for.
   int64_t device_of(int block) const {
     return from_.blocks[static_cast<size_t>(block)].devices.front();
   }
@@ -109,11 +110,11 @@ class Executor {
     const at::Tensor& tensor = in_[static_cast<size_t>(block)];
     if (tensor.defined()) return tensor;
     const DeviceMemory::For memory(device_of(block));
-    return reduce_identity(from_.layout.pending_kind(),
+    return reduce_identity(from_.layout.partial_kind(),
                            extents(from_.blocks[size_t(block)].intervals), options(block));
   }
 
-  /// The members' blocks, on the first one's device.
+  /// Returns the members' blocks, on the first member's device.
   std::vector<at::Tensor> parts(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
     const c10::Device device = options(members.front()).device();
@@ -121,11 +122,11 @@ class Executor {
     return list;
   }
 
-  /// Addends that exist; at least one, so that every process takes part. On the first member's
-  /// device.
+  /// Returns the members' defined partial sums, on the first member's device; at least one, so that
+  /// every process takes part.
   std::vector<at::Tensor> addends(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
-    const at::ScalarType wide = reduction_dtype(from_.dtype, from_.layout.pending_kind());
+    const at::ScalarType wide = reduction_dtype(from_.dtype, from_.layout.partial_kind());
     const c10::Device device = options(members.front()).device();
     const auto add = [&](int block) {
       const DeviceMemory::For memory(device_of(block));
@@ -138,7 +139,8 @@ class Executor {
     return list;
   }
 
-  /// The interval along `axis` of each member, local or not, where `like` is one of them.
+  /// Returns the interval along `axis` of each member, local or not, of the group that `like` is
+  /// in.
   std::vector<Interval> pieces(const Sharding& sharding, const BlockInfo& like,
                                int64_t axis) const {
     std::vector<Interval> range;
@@ -160,7 +162,7 @@ class Executor {
     return list;
   }
 
-  /// Hands `value` to the blocks of the result that stand where these members stood.
+  /// Stores `value` in the result's blocks for these members.
   void store(const std::vector<int>& members, const at::Tensor& value) {
     const Place here = place(from_.blocks[size_t(members.front())].group);
     bool given = false;
@@ -171,16 +173,16 @@ class Executor {
         out_[b] = moved_to(value, device);
         continue;
       }
-      // Every device has memory of its own under per_device.
+      // Under per_device every device has its own memory.
       const DeviceMemory::For memory(to_.blocks[b].devices.front());
       out_[b] = given ? value.clone() : value;
       given = true;
     }
   }
 
-  /// On GPUs, where every device has a block, also of the result.
+  /// All-reduces on GPUs, where every device has its own block, of the result too.
   void all_reduce_each(const std::vector<int>& members, DeviceReducer& reducer) {
-    const Reduce kind = from_.layout.pending_kind();
+    const Reduce kind = from_.layout.partial_kind();
     std::vector<at::Tensor> each;
     for (int block : members) each.push_back(part(block).to(reduction_dtype(from_.dtype, kind)));
     each = reducer.all_reduce_each(kind, each);
@@ -192,10 +194,10 @@ class Executor {
   void all_reduce(const std::vector<int>& members) {
     DeviceReducer* reducer = device_reducer(communicator());
     if (reducer && on_gpus(from_.mesh())) return all_reduce_each(members, *reducer);
-    // What is made once is for the first; store() has copies made for the others.
+    // The result counts for the first member; store() clones it for the others.
     const DeviceMemory::For memory(device_of(members.front()));
     at::Tensor out;
-    wait(communicator().all_reduce(group_, from_.layout.pending_kind(), addends(members), out));
+    wait(communicator().all_reduce(group_, from_.layout.partial_kind(), addends(members), out));
     store(members, out.to(from_.dtype));
   }
 
@@ -217,21 +219,21 @@ class Executor {
     for (Interval& piece : mine) piece = {piece.lo - base, piece.hi - base};
     const bool per_device = block_policy() == BlockPolicy::per_device;
     if (per_device && group_.is_local() && !on_gpus(from_.mesh())) {
-      return add_up_parts(members, mine);
+      return reduce_own_shards(members, mine);
     }
     const DeviceMemory::For memory(device_of(members.front()));
     std::vector<at::Tensor> out;
-    wait(communicator().reduce_scatter(group_, from_.layout.pending_kind(), step_.axis, mine,
+    wait(communicator().reduce_scatter(group_, from_.layout.partial_kind(), step_.axis, mine,
                                        addends(members), out));
     for (size_t m = 0; m < members.size(); ++m) {
       give_member(members[m], out[m].to(from_.dtype));
     }
   }
 
-  /// A reduce-scatter of which no device holds the whole sum: each adds up what it keeps.
-  void add_up_parts(const std::vector<int>& members, const std::vector<Interval>& mine) {
+  /// Reduce-scatters without a full sum on any device: each device reduces its own shard only.
+  void reduce_own_shards(const std::vector<int>& members, const std::vector<Interval>& mine) {
     const std::vector<at::Tensor> all = addends(members);
-    const ProfileSpan span(SpanKind::collective, "reduce_scatter", addend_bytes(all));
+    const ProfileSpan span(SpanKind::collective, "reduce_scatter", reduced_bytes(all));
     for (size_t m = 0; m < members.size(); ++m) {
       const DeviceMemory::For memory(device_of(members[m]));
       const Interval piece = mine[size_t(group_.local[m])];
@@ -240,8 +242,8 @@ class Executor {
         here.push_back(addend.narrow(step_.axis, piece.lo, piece.size()));
       }
       at::Tensor out;
-      wait(communicator().all_reduce(group_, from_.layout.pending_kind(), here, out));
-      // The sum of one addend is that addend, of which nobody is to keep more than this.
+      wait(communicator().all_reduce(group_, from_.layout.partial_kind(), here, out));
+      // The sum of one tensor is a view of that tensor; the view would keep all of it alive.
       if (all.size() == 1) out = out.clone();
       give_member(members[m], out.to(from_.dtype));
     }
@@ -297,8 +299,8 @@ class Executor {
   Group group_;
 };
 
-/// Groups that the policy allows and that suit both sides of the step; a value may have been made
-/// under another policy.
+/// Returns groups that the policy allows and that suit both sides of the step; a value may have
+/// been made under another policy.
 Groups groups_of_step(const Sharding& from, const RelayoutStep& step) {
   Groups groups = used_groups(from.layout, from.groups);
   if (step.kind == Kind::slice) {
@@ -322,7 +324,7 @@ std::vector<int> dims_of(DimMask mask) {
   return dims;
 }
 
-DTensor rechunk(const DTensor& value, const ShardingPtr& finer) {
+DTensor split_blocks(const DTensor& value, const ShardingPtr& finer) {
   return DTensor(finer, slice_blocks(*value.sharding(), value.blocks(), *finer));
 }
 
@@ -332,7 +334,7 @@ DTensor run_step(const DTensor& value, const RelayoutStep& step) {
   const Groups groups = groups_of_step(*from, step);
   if (step.kind != Kind::slice && groups != from->groups) {
     from = intern(from->shape, from->dtype, from->layout, groups);
-    blocks = rechunk(value, from).blocks();
+    blocks = split_blocks(value, from).blocks();
   }
   const ShardingPtr to =
       intern(from->shape, from->dtype, step.after, used_groups(step.after, groups));
@@ -347,18 +349,18 @@ std::vector<int64_t> first_coordinates(const Sharding& sharding, const BlockInfo
   const Mesh& mesh = sharding.mesh();
   for (size_t d = 0; d < block.group.size(); ++d) {
     const int64_t size = mesh.dim_size(static_cast<int>(d));
-    // An unused dimension's single group may begin in another process.
+    // A dimension that is unused has one group, which may begin in another process.
     at.push_back(
         std::max(mesh.local_box()[d].lo, group_range(size, sharding.groups[d], block.group[d]).lo));
   }
   return at;
 }
 
-/// Whether this block of the result is the one that a block's addend goes to.
+/// Whether this block of the result receives the source block's partial sum.
 bool keeps_addend(const Sharding& from, const BlockInfo& whole, const Sharding& to,
                   const BlockInfo& block) {
   for (size_t d = 0; d < block.group.size(); ++d) {
-    if (!(from.layout.pending_dims() >> d & 1)) continue;
+    if (!(from.layout.partial_dims() >> d & 1)) continue;
     const int64_t size = from.mesh().dim_size(static_cast<int>(d));
     if (group_range(size, from.groups[d], whole.group[d]).lo !=
         group_range(size, to.groups[d], block.group[d]).lo) {
@@ -376,7 +378,7 @@ Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& 
     const auto source = static_cast<size_t>(from.block_of(first_coordinates(to, block)));
     const BlockInfo& whole = from.blocks[source];
     at::Tensor piece = blocks[source];
-    // An addend that stood for several devices stays with the first.
+    // A partial sum that stood for several devices stays with the first.
     if (!keeps_addend(from, whole, to, block)) piece = at::Tensor();
     for (size_t a = 0; piece.defined() && a < block.intervals.size(); ++a) {
       const Interval want = block.intervals[a], have = whole.intervals[a];

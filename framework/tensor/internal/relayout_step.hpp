@@ -4,19 +4,19 @@
 
 namespace tessera::detail {
 
-/// The mesh dimensions of a mask, ascending.
+/// Returns the mesh dimensions of a mask, ascending.
 std::vector<int> dims_of(DimMask mask);
 
-/// Carries out one step of a relayout on a value whose layout is the one before it. Collective,
-/// except for a slice.
+/// Runs one step of a relayout on a value that is in the step's source layout. Collective, except
+/// for a slice.
 DTensor run_step(const DTensor& value, const RelayoutStep& step);
 
-/// Each block of `to` as the part of the block of `from` that covers it: what a step that only
-/// slices, or rechunk(), does. Views.
+/// Returns the blocks of `to` as views of the blocks of `from` that cover them. Used by
+/// split_blocks() and by steps that only slice.
 Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& to);
 
-/// The value in the blocks of a sharding of the same layout, each of which lies inside one of its
-/// own. An addend that stood for several of them goes to the first.
-DTensor rechunk(const DTensor& value, const ShardingPtr& finer);
+/// Splits a value into the finer blocks of a sharding of the same layout. A partial sum of several
+/// of these blocks goes to the first; the others are undefined.
+DTensor split_blocks(const DTensor& value, const ShardingPtr& finer);
 
 }  // namespace tessera::detail

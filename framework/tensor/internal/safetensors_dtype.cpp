@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -19,7 +19,8 @@ std::string safetensors_dtype(at::ScalarType dtype, const std::string& where) {
   for (const auto& [type, name] : dtypes) {
     if (type == dtype) return name;
   }
-  throw ConfigError(where, "safetensors has the dtype", dtype_name(dtype), "cast it");
+  throw ConfigError(where, "the dtype must be one that safetensors has", dtype_name(dtype),
+                    "cast it");
 }
 
 std::optional<at::ScalarType> safetensors_scalar_type(const std::string& name) {

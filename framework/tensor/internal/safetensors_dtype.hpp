@@ -7,14 +7,15 @@
 
 namespace tessera::detail {
 
-/// What safetensors calls a dtype, "F32". Throws ConfigError naming `where` for one that it lacks.
+/// Returns safetensors' name of a dtype ("F32"). Throws ConfigError naming `where` for a dtype that
+/// safetensors lacks.
 std::string safetensors_dtype(at::ScalarType dtype, const std::string& where);
 
-/// The dtype that safetensors calls so; nothing for one that tensors here do not have.
+/// Returns the dtype that safetensors calls `name`; nothing for one that DTensors do not support.
 std::optional<at::ScalarType> safetensors_scalar_type(const std::string& name);
 
-/// What to do where weights are to be of the dtype that safetensors calls so: "make the model with
-/// dtype "float32"".
+/// Returns the fix for a model whose weights need the dtype that safetensors calls `stored`: "make
+/// the model with dtype "float32"".
 std::string dtype_fix(const std::string& stored);
 
 }  // namespace tessera::detail

@@ -23,7 +23,7 @@ BlockPolicy environment_policy() {
   if (text == "per_device") return BlockPolicy::per_device;
   if (text == "per_shard") return BlockPolicy::per_shard;
   if (text == "per_worker") return BlockPolicy::per_worker;
-  throw ConfigError("TESSERA_BLOCKS", "it is per_device, per_shard or per_worker",
+  throw ConfigError("TESSERA_BLOCKS", "must be per_device, per_shard or per_worker",
                     "\"" + text + "\"", "set one of them or unset it");
 }
 
@@ -33,7 +33,7 @@ Groups finest(const Mesh& mesh) {
   return groups;
 }
 
-/// Whether devices of a group of this process lie on several GPUs.
+/// Whether a group has devices of this process on several GPUs.
 bool splits_a_group(const Mesh& mesh, const Groups& groups) {
   std::map<std::vector<int64_t>, int> gpu_of;
   for (size_t i = 0; i < mesh.local_ids().size(); ++i) {
@@ -47,8 +47,9 @@ bool splits_a_group(const Mesh& mesh, const Groups& groups) {
   return false;
 }
 
-/// One group for each worker, taken from the first dimensions: their shards are the longest runs of
-/// memory. A GPU is one worker. Processes hold equal boxes, or shards are not merged.
+/// Returns one group per worker, splitting the first dimensions first: their shards are the longest
+/// contiguous runs of memory. A GPU is one worker. Does not merge shards unless all processes have
+/// the same number of devices.
 Groups worker_groups(const Mesh& mesh) {
   Groups groups = finest(mesh);
   const int64_t devices = static_cast<int64_t>(mesh.local_ids().size());
@@ -125,7 +126,7 @@ void refine(const Layout& layout, Groups& groups) {
   const Mesh& mesh = layout.mesh();
   for (const std::vector<int>& dims : layout.axes()) {
     // A block is one interval if at most one of the axis' dimensions is partly merged and the less
-    // significant ones after it are merged whole.
+    // significant ones after it are fully merged.
     for (size_t i = 0; i < dims.size(); ++i) {
       const size_t d = static_cast<size_t>(dims[i]);
       if (groups[d] == mesh.dim_size(dims[i])) continue;

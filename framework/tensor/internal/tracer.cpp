@@ -8,14 +8,14 @@ OpListener* tracer() { return thread_state().tracer; }
 
 TracerScope::TracerScope(OpListener* tracer) : scoped_(thread_state().tracer, tracer) {}
 
-void traced(std::span<const DTensor> in, const TracedAction& run) {
-  if (OpListener* const hears = tracer()) hears->action(in, run);
-  const TracerScope unheard(nullptr);
+void traced(std::span<const DTensor> in, const SideEffect& run) {
+  if (OpListener* const listener = tracer()) listener->action(in, run);
+  const TracerScope untraced(nullptr);
   run(in);
 }
 
 void stop_tracing(const char* why) {
-  if (OpListener* const hears = tracer()) hears->stop(why);
+  if (OpListener* const listener = tracer()) listener->stop(why);
 }
 
 }  // namespace tessera::detail

@@ -7,24 +7,23 @@
 
 namespace tessera::detail {
 
-/// The listener that hears everything this thread computes, so that it can be done again; null for
-/// none.
+/// Returns the listener that records everything this thread computes for replay; null if none.
 OpListener* tracer();
 
-/// Makes a listener this thread's tracer while alive; null: nobody hears it.
+/// Makes a listener this thread's tracer while alive; null: nothing is recorded.
 class TracerScope {
  public:
   explicit TracerScope(OpListener* tracer);
-  /// The tracer before.
+  /// Returns the previous tracer.
   OpListener* former() const { return scoped_.former(); }
 
  private:
   ScopedValue<OpListener*> scoped_;
 };
 
-/// Runs the action, telling the tracer about it and not about what it does inside.
-void traced(std::span<const DTensor> in, const TracedAction& run);
-/// Tells the tracer that this cannot be done again.
+/// Runs the action; the tracer records the action, not the operations inside.
+void traced(std::span<const DTensor> in, const SideEffect& run);
+/// Tells the tracer that the computation cannot be replayed.
 void stop_tracing(const char* why);
 
 }  // namespace tessera::detail

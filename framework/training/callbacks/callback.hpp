@@ -19,11 +19,11 @@ namespace tessera {
 class Model;
 class Trainer;
 
-/// Values by the paths of the weights that they are like.
+/// Values by weight path, each with the shape and dtype of that weight.
 using NamedTensors = std::vector<std::pair<std::string, DTensor>>;
 
-/// What fit, evaluate and predict tell while they run (keras.callbacks.Callback). Every process of
-/// the mesh calls its own callbacks with the same values. Epochs and batches count from 0.
+/// Hooks that fit, evaluate and predict call (keras.callbacks.Callback). Every process of the mesh
+/// calls its own callbacks with the same values. Epochs and batches count from 0.
 ///
 ///     class Patience : public Callback {
 ///       void on_epoch_end(int64_t epoch, Logs& logs) override {
@@ -33,27 +33,27 @@ using NamedTensors = std::vector<std::pair<std::string, DTensor>>;
 ///     model.fit(data, {.callbacks = {std::make_shared<Patience>()}});
 class Callback {
  public:
-  /// What a run is.
+  /// Parameters of a run.
   struct Params {
     int64_t epochs = 1;
     std::optional<int64_t> steps = std::nullopt;  ///< batches of an epoch, if known
     int verbose = 1;
-    /// Whether this process is the one that prints and writes files.
+    /// Whether this process prints and writes files; one of the mesh does.
     bool is_first_rank = true;
-    /// All callbacks of the run, in the order in which they are told; valid while it lasts.
+    /// All callbacks of the run, in the order in which they are called; valid during the run.
     std::vector<Callback*> callbacks = {};
   };
 
   virtual ~Callback() = default;
   virtual void on_train_begin() {}
-  /// `logs` are those of the last epoch.
+  /// Called with the last epoch's logs.
   virtual void on_train_end(const Logs& /*logs*/) {}
   virtual void on_epoch_begin(int64_t /*epoch*/) {}
-  /// What is added to `logs` goes to later callbacks, the history and the bar.
+  /// Values added to `logs` reach later callbacks, the history and the progress bar.
   virtual void on_epoch_end(int64_t /*epoch*/, Logs& /*logs*/) {}
   virtual void on_train_batch_begin(int64_t /*batch*/) {}
-  /// `logs` hold the loss of the epoch so far, and the metrics if a callback that overrides this
-  /// wants them.
+  /// `logs` hold the epoch's loss so far, and its metrics if a callback that overrides this hook
+  /// wants_batch_logs().
   virtual void on_train_batch_end(int64_t /*batch*/, const Logs& /*logs*/) {}
   virtual void on_test_begin() {}
   virtual void on_test_end(const Logs& /*logs*/) {}
@@ -64,39 +64,38 @@ class Callback {
   virtual void on_predict_batch_begin(int64_t /*batch*/) {}
   virtual void on_predict_batch_end(int64_t /*batch*/) {}
 
-  /// A signal asks the run to end within seconds: save what a run that goes on needs. Called
-  /// between two steps, on every process after the same one; fit throws Interrupted after it.
+  /// Called when a signal asks the run to end within seconds: save what a resumed run needs. Called
+  /// between two steps, on every process after the same step; fit then throws Interrupted.
   virtual void on_interrupt() {}
 
-  /// Whether to read the metrics, which is a reduction over the mesh, for the end of this batch.
-  /// Asked only of a callback that overrides on_train_batch_end or on_test_batch_end; the same
-  /// answer on every process.
+  /// Whether to read the metrics at the end of this batch, which takes a reduction over the mesh.
+  /// Called only if the class overrides on_train_batch_end or on_test_batch_end. Must return the
+  /// same on every process.
   virtual bool wants_batch_logs(int64_t /*batch*/) { return true; }
-  /// Whether fit is to go on where it would throw because the loss is not finite.
+  /// Whether fit continues instead of throwing when the loss is not finite.
   virtual bool accepts_non_finite_loss() const { return false; }
 
-  /// Whether the run's other callbacks hear of everything before this one does: for one that saves
-  /// what they have come to.
-  virtual bool is_told_last() const { return false; }
+  /// Whether this callback is called after the run's other callbacks, to save their state.
+  virtual bool is_called_last() const { return false; }
 
-  /// What a checkpoint calls it; by default its C++ class.
+  /// Returns the callback's name in a checkpoint (default: its C++ class).
   virtual std::string class_name() const;
-  /// What a run that goes on from a checkpoint needs of this callback; null: nothing.
+  /// Returns the state that a run resumed from a checkpoint needs of this callback; null: none.
   virtual Json state() const { return nullptr; }
-  /// The values that a run that goes on needs of this callback, each of the shape and dtype of the
-  /// weight whose path it has.
+  /// Returns the tensors that a resumed run needs of this callback, each with the path, shape and
+  /// dtype of a weight.
   virtual NamedTensors tensors() const { return {}; }
-  /// Takes what state() and tensors() gave, after on_train_begin(). Throws ConfigError for anything
-  /// else.
+  /// Restores results of state() and tensors(), after on_train_begin(). Throws ConfigError for
+  /// anything else.
   virtual void restore(const Json& /*state*/, const NamedTensors& /*tensors*/) {}
 
   void set_model(Trainer& model) { trainer_ = &model; }
   void set_params(const Params& params) { params_ = params; }
 
  protected:
-  /// The model that fit, evaluate or predict runs for; valid while it does.
+  /// Returns the model of the run; valid during the run.
   Model& model() const;
-  /// The model's training methods.
+  /// Returns the model's training methods.
   Trainer& trainer() const { return *trainer_; }
   const Params& params() const { return params_; }
   /// Writes a line to the standard output, on the first process only.
@@ -109,29 +108,29 @@ class Callback {
   Params params_;
 };
 
-/// A handle to a callback, made of one by value or shared. Copies are the same callback.
+/// A handle to a callback, made from a value or a shared pointer. Copies share the callback.
 class CallbackHandle {
  public:
   template <std::derived_from<Callback> Made>
   CallbackHandle(std::shared_ptr<Made> made)  // NOLINT: reads as data
       : made_(std::move(made)),
-        hears_train_batches_(derived(*made_, typeid(Made)) || train<Made>()),
-        hears_test_batches_(derived(*made_, typeid(Made)) || test<Made>()) {}
+        overrides_train_batch_end_(derived(*made_, typeid(Made)) || train<Made>()),
+        overrides_test_batch_end_(derived(*made_, typeid(Made)) || test<Made>()) {}
   template <std::derived_from<Callback> Made>
   CallbackHandle(Made made) : CallbackHandle(std::make_shared<Made>(std::move(made))) {}  // NOLINT
 
   Callback& operator*() const { return *made_; }
   Callback* operator->() const { return made_.get(); }
-  /// Whether its class overrides on_train_batch_end, on_test_batch_end; true if not known.
-  bool hears_train_batches() const { return hears_train_batches_; }
-  bool hears_test_batches() const { return hears_test_batches_; }
+  /// Whether the class overrides on_train_batch_end or on_test_batch_end; true if unknown.
+  bool overrides_train_batch_end() const { return overrides_train_batch_end_; }
+  bool overrides_test_batch_end() const { return overrides_test_batch_end_; }
 
  private:
-  /// Whether it is of a class that only run time knows, which may override anything.
+  /// Whether the dynamic type is not the static one, so that it may override anything.
   static bool derived(const Callback& made, const std::type_info& known) {
     return typeid(made) != known;
   }
-  // A member function that is not overridden belongs to the base.
+  // The address of a member function that is not overridden has the base's type.
   using BatchEnd = void (Callback::*)(int64_t, const Logs&);
   template <class Made>
   static constexpr bool train() {
@@ -151,8 +150,8 @@ class CallbackHandle {
   }
 
   std::shared_ptr<Callback> made_;
-  bool hears_train_batches_;
-  bool hears_test_batches_;
+  bool overrides_train_batch_end_;
+  bool overrides_test_batch_end_;
 };
 
 }  // namespace tessera

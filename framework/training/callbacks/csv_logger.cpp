@@ -61,7 +61,7 @@ class Logger final : public Callback {
     std::sort(keys_.begin(), keys_.end());
     const bool validates = std::any_of(
         keys_.begin(), keys_.end(), [](const std::string& key) { return key.starts_with("val_"); });
-    // A later epoch may be the first that is validated.
+    // Validation may begin in a later epoch.
     const size_t count = validates ? 0 : keys_.size();
     for (size_t i = 0; i < count; ++i) keys_.push_back("val_" + keys_[i]);
     if (has_head_) return;

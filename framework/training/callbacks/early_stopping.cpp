@@ -87,11 +87,11 @@ class Stopper final : public Callback {
     stopped_epoch_ = kept.take<int64_t>("stopped_epoch");
     best_epoch_ = kept.take<int64_t>("best_epoch");
     best_ = kept.take_optional<double>("best");
-    // An end of training that was interrupted comes to its end; with more patience it goes on.
+    // A run that was interrupted after it had stopped ends; with more patience it continues.
     if (wait_ < options_.patience) stopped_epoch_ = 0;
     if (stopped_epoch_ > 0) trainer().set_stop_training(true);
     best_weights_.clear();
-    // Without all of them it begins anew with the weights of the next epoch.
+    // If weights are missing, the next epoch's weights are the first candidates.
     if (!options_.restore_best_weights || tensors.size() != trainer().layer().weights().size())
       return;
     for (const auto& [path, value] : tensors) best_weights_.push_back(value);

@@ -15,7 +15,7 @@ class Functions final : public Callback, public OccasionalWeightReader {
   explicit Functions(const LambdaCallbackOptions& options) : on_(options) {}
 
   void on_train_begin() override {
-    // An evaluation that failed has not ended.
+    // A failed evaluation did not call on_test_end().
     testing_ = false;
     call(on_.on_train_begin);
   }

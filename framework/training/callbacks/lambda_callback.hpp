@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-/// Functions that stand for Callback's of the same names.
+/// Functions for the hooks of Callback with the same names.
 struct LambdaCallbackOptions {
   /// Called before an epoch, counted from 0.
   std::function<void(int64_t epoch)> on_epoch_begin = {};
@@ -38,7 +38,7 @@ struct LambdaCallbackOptions {
   std::function<void(int64_t batch)> on_predict_batch_end = {};
 };
 
-/// A callback of functions (keras.callbacks.LambdaCallback):
+/// A callback made of functions (keras.callbacks.LambdaCallback):
 ///
 ///     LambdaCallback({.on_epoch_end = [](int64_t epoch, Logs& logs) {
 ///       std::cout << epoch << ' ' << *find_value(logs, "loss") << '\n';

@@ -23,11 +23,11 @@ class Scheduler final : public Callback {
       : schedule_(std::move(schedule)), options_(options) {
     if (schedule_) return;
     throw ConfigError("LearningRateScheduler", "schedule is a function", "none",
-                      "pass one of the epoch and the rate");
+                      "pass a function of the epoch and the rate");
   }
 
   void on_epoch_begin(int64_t epoch) override {
-    // The rate of an epoch that goes on was set when it began.
+    // A resumed epoch had its rate set when it began.
     if (std::exchange(set_for_, epoch) == epoch) return;
     const double rate = schedule_(epoch, rate_of(trainer()));
     set_rate(trainer(), rate);

@@ -15,8 +15,8 @@ struct LearningRateSchedulerOptions {
 /// (keras.callbacks.LearningRateScheduler).
 class LearningRateScheduler : public CallbackHandle {
  public:
-  /// `schedule(epoch, rate)` gives the new rate; epochs count from 0. Throws ConfigError without
-  /// one.
+  /// `schedule(epoch, rate)` returns the new rate; epochs count from 0. Throws ConfigError for an
+  /// empty function.
   explicit LearningRateScheduler(std::function<double(int64_t epoch, double rate)> schedule,
                                  const LearningRateSchedulerOptions& options = {});
 };

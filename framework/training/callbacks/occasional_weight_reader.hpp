@@ -5,15 +5,15 @@
 
 namespace tessera {
 
-/// What a callback derives from, beside Callback, that reads the weights after some training
-/// batches only. Where other processes make the steps (a StepExecutor), all that have begun are
-/// waited for whenever a callback needs the weights: one that overrides on_train_batch_end needs
-/// them after every batch, unless it is one of these.
+/// Second base of callbacks that read the weights only after some training batches. Where other
+/// processes run the steps (StepExecutor), reading the weights waits for all steps that have begun.
+/// A callback that overrides on_train_batch_end is taken to need the weights after every batch,
+/// unless it derives from this class.
 class OccasionalWeightReader {
  public:
   virtual ~OccasionalWeightReader() = default;
-  /// The training batch, 1 for the next one, at whose end the callback needs the weights as they
-  /// then are; nothing: none. Asked between batches, where other processes make the steps.
+  /// Returns the number of training batches after which the callback needs the weights, 1 for the
+  /// next one; nothing: never. Called between batches, where other processes run the steps.
   virtual std::optional<int64_t> batches_to_weights() = 0;
 };
 

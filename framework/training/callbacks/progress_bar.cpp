@@ -26,7 +26,7 @@ double steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// 0: no terminal.
+/// Returns the width of the terminal; 0 if there is none.
 int64_t terminal_columns() {
   winsize size = {};
   return ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
@@ -42,12 +42,12 @@ std::string print(const char* format, double value) {
 
 bool begins_code_point(char c) { return (c & 0xc0) != 0x80; }
 
-/// Cells on the screen: one for a code point.
+/// Returns the columns on the screen, one for each code point.
 int64_t width_of(const std::string& text) {
   return std::count_if(text.begin(), text.end(), begins_code_point);
 }
 
-/// As much of a text's beginning as has room.
+/// Returns the longest prefix that fits into `cells` columns.
 std::string cut(const std::string& text, int64_t cells) {
   int64_t width = 0;
   const auto end = std::find_if(text.begin(), text.end(),
@@ -55,7 +55,7 @@ std::string cut(const std::string& text, int64_t cells) {
   return {text.begin(), end};
 }
 
-/// Text and its width on the screen, of which escape sequences have none.
+/// Text and its width on the screen; escape sequences have no width.
 struct Styled {
   std::string text;
   int64_t width = 0;
@@ -170,7 +170,7 @@ void ProgressBar::update(int64_t current, const Logs& logs, int64_t rows) {
   seen_ = current;
   rows_ += rows;
   const double now = options_.clock();
-  // Every step counts here, drawn or not: the first one's end is needed for the mean.
+  // Before the early return: the mean needs the end of the first step, drawn or not.
   if (current == first_step_ + 1) {
     first_step_end_ = now;
     rows_of_first_step_ = rows_;
@@ -217,7 +217,7 @@ double ProgressBar::seconds_per_step(double now) const {
   return (now - start_) / static_cast<double>(made);
 }
 
-/// 0 if not known.
+/// Returns 0 if unknown.
 double ProgressBar::rows_per_second(double now) const {
   const bool has_mean = first_step_end_ && rows_ > rows_of_first_step_;
   const double seconds = steps_end_.value_or(now) - (has_mean ? *first_step_end_ : start_);

@@ -33,9 +33,9 @@ class Swapper final : public Callback {
   void swap_unless(bool swapped) {
     const OptimizerHandle optimizer = trainer().optimizer();
     if (!optimizer || !MovingAverages::kept(*optimizer)) {
-      throw StateError("SwapEMAWeights", "an optimizer with use_ema",
+      throw StateError("SwapEMAWeights", "the optimizer has use_ema",
                        optimizer ? optimizer->class_name() : "none",
-                       "compile with such as SGD(0.1, {.use_ema = true})");
+                       "compile with one that has, such as SGD(0.1, {.use_ema = true})");
     }
     if (MovingAverages::swapped(*optimizer) != swapped) MovingAverages::swap(*optimizer);
   }

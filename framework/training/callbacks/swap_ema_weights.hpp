@@ -6,14 +6,14 @@ namespace tessera {
 
 /// The options of SwapEMAWeights.
 struct SwapEMAWeightsOptions {
-  /// Whether the means are the weights from the end of an epoch, where callbacks named later save
-  /// them, to the begin of the next one too.
+  /// Whether the averages are also swapped in from the end of an epoch, where later callbacks can
+  /// save them, to the beginning of the next one.
   bool swap_on_epoch = false;
 };
 
-/// Exchanges weights and their moving averages for the time of an evaluation or prediction, where
-/// they lie (keras.callbacks.SwapEMAWeights); for an optimizer that has use_ema, or one inside that
-/// has. Its hooks throw StateError for others.
+/// Swaps weights and their moving averages, without moving either, during an evaluation or
+/// prediction (keras.callbacks.SwapEMAWeights). Its hooks throw StateError unless the optimizer, or
+/// one wrapped by it, has use_ema.
 class SwapEMAWeights : public CallbackHandle {
  public:
   explicit SwapEMAWeights(const SwapEMAWeightsOptions& options = {});

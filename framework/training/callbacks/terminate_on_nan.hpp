@@ -6,11 +6,11 @@ namespace tessera {
 
 /// The options of TerminateOnNaN.
 struct TerminateOnNaNOptions {
-  /// Throw instead of ending training as usual.
+  /// Whether to throw instead of ending training normally.
   bool raise_error = false;
 };
 
-/// Ends training when the loss is not finite, where fit would throw
+/// Ends training when the loss is not finite, instead of having fit throw
 /// (keras.callbacks.TerminateOnNaN).
 class TerminateOnNaN : public CallbackHandle {
  public:

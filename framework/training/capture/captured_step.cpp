@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Everything of a batch in one order.
+/// Visits all tensors of a batch in a fixed order.
 template <class Visit>
 void each_tensor(const Batch& batch, const Visit& visit) {
   for (const DTensor& x : batch.x) visit(x);
@@ -27,7 +27,7 @@ void each_tensor(const Batch& batch, const Visit& visit) {
 bool CapturedStep::fits() const {
   for (const Known& known : variables_) {
     if (known.variable.trainable() != known.trainable || !known.variable.has_value()) return false;
-    if (known.variable.value().sharding() != known.form) return false;
+    if (known.variable.value().sharding() != known.sharding) return false;
     const Placement& placement = known.variable.placement();
     if (placement.use != known.use) return false;
     if (placement.reshard_after_forward != known.reshard_after_forward) return false;
@@ -101,7 +101,7 @@ void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
   for (size_t o = 0; o < out.size(); ++o) values_[size_t(instruction.out[o])] = std::move(out[o]);
 }
 
-/// A value goes after the last instruction that reads or makes it.
+/// Has every value released after the last instruction that reads or makes it.
 void CapturedStep::find_last_uses() {
   std::vector<bool> needed = constant_;
   for (int32_t result : results_) needed[size_t(result)] = true;
@@ -123,15 +123,15 @@ StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& vari
                            bool any_code, std::shared_ptr<Arena> buffer)
     : step_(step),
       any_code_(any_code),
-      program_(std::make_unique<CapturedStep>(std::move(buffer))) {
+      captured_(std::make_unique<CapturedStep>(std::move(buffer))) {
   for (const Variable& variable : variables) {
-    variables_[variable.id()] = static_cast<int32_t>(program_->variables_.size());
+    variables_[variable.id()] = static_cast<int32_t>(captured_->variables_.size());
     const Placement& placement = variable.placement();
-    program_->variables_.push_back(
+    captured_->variables_.push_back(
         {variable, variable.trainable(), placement.use, placement.reshard_after_forward});
   }
   each_tensor(batch, [this](const DTensor& value) {
-    program_->batch_.push_back(number(value));
+    captured_->batch_.push_back(number(value));
     if (value.defined() && value.tag()) stop("a Variable's value is part of the batch");
   });
 }
@@ -139,22 +139,22 @@ StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& vari
 std::unique_ptr<CapturedStep> StepCapturer::finish(const std::vector<DTensor>& results) {
   for (const DTensor& result : results) {
     const Operand found = operand(result);
-    if (found.kind != Operand::Kind::value) stop("the step's result is no value that it made");
-    program_->results_.push_back(found.number);
+    if (found.kind != Operand::Kind::value) stop("the step's result was not computed by the step");
+    captured_->results_.push_back(found.number);
   }
   if (!why_.empty()) return nullptr;
-  program_->find_last_uses();
-  for (auto& known : program_->variables_) {
-    if (known.variable.has_value()) known.form = known.variable.value().sharding();
+  captured_->find_last_uses();
+  for (auto& known : captured_->variables_) {
+    if (known.variable.has_value()) known.sharding = known.variable.value().sharding();
   }
-  return std::move(program_);
+  return std::move(captured_);
 }
 
-/// A new number.
+/// Assigns a new number to a value.
 int32_t StepCapturer::number(const DTensor& value) {
-  const auto next = static_cast<int32_t>(program_->values_.size());
-  program_->values_.emplace_back();
-  program_->constant_.push_back(false);
+  const auto next = static_cast<int32_t>(captured_->values_.size());
+  captured_->values_.emplace_back();
+  captured_->constant_.push_back(false);
   if (value.defined()) numbers_[value.id()] = next;
   return next;
 }
@@ -172,7 +172,7 @@ StepCapturer::Operand StepCapturer::operand(const DTensor& value) {
     stop("a Variable was used that is not one of the model's weights");
     return {};
   }
-  const Variable& variable = program_->variables_[size_t(found->second)].variable;
+  const Variable& variable = captured_->variables_[size_t(found->second)].variable;
   if (!variable.value().is(value)) stop("a former value of " + variable.path() + " was used");
   return {Operand::Kind::variable, found->second};
 }
@@ -181,21 +181,21 @@ CapturedStep::Instruction& StepCapturer::add(std::span<const DTensor> in) {
   CapturedStep::Instruction instruction;
   for (const DTensor& value : in) instruction.in.push_back(operand(value));
   instruction.place = CommLabel::current();
-  program_->instructions_.push_back(std::move(instruction));
-  return program_->instructions_.back();
+  captured_->instructions_.push_back(std::move(instruction));
+  return captured_->instructions_.back();
 }
 
 void StepCapturer::constant(const DTensor& made) {
   if (!why_.empty()) return;
   const auto at = static_cast<size_t>(number(made));
-  program_->values_[at] = made;
-  program_->constant_[at] = true;
+  captured_->values_[at] = made;
+  captured_->constant_[at] = true;
 }
 
 void StepCapturer::input(const DTensor& made, int64_t step,
                          std::function<at::Tensor(int64_t)> host) {
-  // Such as that of an inner model with an optimizer of its own.
-  if (step != step_) stop("numbers were drawn for another step than the optimizer's");
+  // For example the step of an inner model with its own optimizer.
+  if (step != step_) stop("random numbers were drawn for another step than the optimizer's");
   if (!why_.empty()) return;
   const int32_t out = number(made);
   CapturedStep::Instruction& instruction = add({});
@@ -213,17 +213,17 @@ void StepCapturer::ran(const OpInfo& info, const std::shared_ptr<const void>& op
   instruction.op = op;
   instruction.plan = plan;
   for (const DTensor& value : out) {
-    if (value.tag()) return stop(str(info.name, " gave a Variable's own value"));
+    if (value.tag()) return stop(str(info.name, " returned a Variable's own value"));
     instruction.out.push_back(number(value));
   }
 }
 
-void StepCapturer::action(std::span<const DTensor> in, const TracedAction& run) {
+void StepCapturer::action(std::span<const DTensor> in, const SideEffect& run) {
   if (why_.empty()) add(in).action = run;
 }
 
 void StepCapturer::user_code(const std::string& what) {
-  if (!any_code_) stop(what + " is code of the program's own, and record_steps is not set");
+  if (!any_code_) stop(what + " is user-defined code, and record_steps is not set");
 }
 
 void StepCapturer::stop(const std::string& why) {

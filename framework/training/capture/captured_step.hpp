@@ -18,19 +18,19 @@
 
 namespace tessera::detail {
 
-/// What a step did, as a list: operations with their plans, and actions such as the optimizer's, on
-/// numbered values. Running it does the same with another batch of the same form, without layers,
-/// tape and dispatch. Variables are read and written where they are.
+/// A captured step: a list of operations with their plans, and of actions such as the optimizer's,
+/// on numbered values. run() replays it on another batch of the same signature, without layers,
+/// tape and dispatch. Variables are read and written directly.
 class CapturedStep {
  public:
   explicit CapturedStep(std::shared_ptr<Arena> buffer) : memory_(std::move(buffer)) {}
 
-  /// The step's results: its loss, or the outputs of a prediction. `step` is the optimizer's, which
-  /// draws follow. Collective. Throws what operations and actions throw.
+  /// Replays the step and returns its results: the loss, or the outputs of a prediction. Random
+  /// draws follow `step`, the optimizer's. Collective. Throws what operations and actions throw.
   std::vector<DTensor> run(const Batch& batch, int64_t step);
-  /// Whether every Variable is trained, and lies, as in the step that was recorded.
+  /// Whether all Variables have the layouts, and the same ones are trainable, as in the capture.
   bool fits() const;
-  /// Whether the last run had done something that stays when it ended, or threw.
+  /// Whether the last run() had performed an action when it ended or threw.
   bool acted() const { return acted_; }
   size_t instructions() const { return instructions_.size(); }
   MemoryPlanner::Stats memory() const { return memory_.stats(); }
@@ -46,20 +46,20 @@ class CapturedStep {
     const OpInfo* info = nullptr;
     std::shared_ptr<const void> op = {};
     std::shared_ptr<OpPlan> plan = {};
-    TracedAction action = {};
+    SideEffect action = {};
     std::function<at::Tensor(int64_t step)> host = {};
-    Mesh mesh = {};  ///< the mesh that a host input lies on
+    Mesh mesh = {};  ///< mesh of a host input
     c10::SmallVector<Operand, 4> in = {};
     c10::SmallVector<int32_t, 2> out = {};
-    c10::SmallVector<int32_t, 4> last = {};  ///< values that nothing needs afterwards
-    std::string place = {};                  ///< for comm logs and communicators
+    c10::SmallVector<int32_t, 4> last = {};  ///< values to release afterwards
+    std::string place = {};                  ///< label for comm logs and communicators
   };
   struct Known {
     Variable variable;
     bool trainable = false;
     std::optional<Layout> use = std::nullopt;
     bool reshard_after_forward = false;
-    ShardingPtr form = {};
+    ShardingPtr sharding = {};
   };
   using Values = c10::SmallVector<DTensor, 4>;
 
@@ -69,22 +69,22 @@ class CapturedStep {
 
   std::vector<Instruction> instructions_;
   std::vector<Known> variables_;
-  std::vector<DTensor> values_;  ///< by number; constants stay, others live in a run
-  std::vector<int32_t> batch_;   ///< numbers of the batch's x, y, sample_weight
+  std::vector<DTensor> values_;  ///< by number; constants persist, others live during a run
+  std::vector<int32_t> batch_;   ///< value numbers of the batch's x, y, sample_weight
   std::vector<bool> constant_;   ///< by number
   std::vector<int32_t> results_;
   bool acted_ = false;
   MemoryPlanner memory_;
 };
 
-/// Hears a step and makes the program of it.
+/// Listens to an eager step and captures it.
 class StepCapturer final : public OpListener {
  public:
-  /// `step`: the optimizer's; `any_code`: also code that is not Tessera's may take part.
+  /// `step`: the optimizer's; `any_code`: whether user-defined code may be captured, too.
   StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
                bool any_code, std::shared_ptr<Arena> buffer);
 
-  /// The program that gives `results`; null if the step cannot be replayed: why() tells.
+  /// Returns the captured step, which computes `results`; null if it cannot be replayed: see why().
   std::unique_ptr<CapturedStep> finish(const std::vector<DTensor>& results);
   const std::string& why() const { return why_; }
 
@@ -93,7 +93,7 @@ class StepCapturer final : public OpListener {
   void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
            const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
            std::span<const DTensor> out) override;
-  void action(std::span<const DTensor> in, const TracedAction& run) override;
+  void action(std::span<const DTensor> in, const SideEffect& run) override;
   void user_code(const std::string& what) override;
   void stop(const std::string& why) override;
 
@@ -105,9 +105,9 @@ class StepCapturer final : public OpListener {
 
   int64_t step_;
   bool any_code_;
-  std::unique_ptr<CapturedStep> program_;
-  std::unordered_map<uint64_t, int32_t> numbers_;    ///< by identity
-  std::unordered_map<uint64_t, int32_t> variables_;  ///< by identity
+  std::unique_ptr<CapturedStep> captured_;
+  std::unordered_map<uint64_t, int32_t> numbers_;    ///< value numbers by tensor id
+  std::unordered_map<uint64_t, int32_t> variables_;  ///< Variable numbers by Variable id
   std::string why_;
 };
 

@@ -16,8 +16,8 @@
 namespace tessera::detail {
 namespace {
 
-/// More forms of batch than a run has; a program whose shapes never repeat must not fill memory.
-constexpr size_t max_forms = 16;
+/// More signatures than a run has. Without a limit, shapes that never repeat would fill memory.
+constexpr size_t max_signatures = 16;
 
 void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>, bool>>& all) {
   for (const auto& inner : layer.sublayers()) {
@@ -26,7 +26,8 @@ void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>
   }
 }
 
-/// $TESSERA_RECORD_STEPS: "never", "always" for code of any kind, else as compile() says.
+/// Reads $TESSERA_RECORD_STEPS: "never", "always" (user-defined code, too) or, by default, as
+/// compile() says.
 std::string in_environment() {
   const char* const text = std::getenv("TESSERA_RECORD_STEPS");
   return text ? text : "";
@@ -34,30 +35,30 @@ std::string in_environment() {
 
 }  // namespace
 
-StepCapture::Form StepCapture::form_of(const Batch& batch, bool whole) {
-  Form form;
-  form.whole = whole;
+StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool whole) {
+  Signature signature;
+  signature.whole = whole;
   std::vector<const DTensor*> values;
   for (const auto* list : {&batch.x, &batch.y, &batch.sample_weight}) {
-    form.counts.push_back(list->size());
+    signature.counts.push_back(list->size());
     for (const DTensor& value : *list) {
-      form.tensors.push_back(value.defined() ? value.sharding() : nullptr);
+      signature.tensors.push_back(value.defined() ? value.sharding() : nullptr);
       values.push_back(&value);
       const auto same = [&](const DTensor* other) { return other->is(value); };
       const auto first = std::find_if(values.begin(), values.end(), same);
-      form.first.push_back(static_cast<size_t>(first - values.begin()));
+      signature.first.push_back(static_cast<size_t>(first - values.begin()));
     }
   }
-  form.rows = batch.rows;
-  form.seed = global_seed();
-  form.threads = worker_count();
-  form.policy = block_policy();
-  return form;
+  signature.rows = batch.rows;
+  signature.seed = global_seed();
+  signature.threads = worker_count();
+  signature.policy = block_policy();
+  return signature;
 }
 
-StepCapture::Entry* StepCapture::find(const Form& form) {
+StepCapture::Entry* StepCapture::find(const Signature& signature) {
   for (const auto& entry : entries_) {
-    if (entry->form == form) return entry.get();
+    if (entry->signature == signature) return entry.get();
   }
   return nullptr;
 }
@@ -83,47 +84,51 @@ auto StepCapture::eagerly(const std::function<Results()>& eager, const std::stri
 auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
                       const std::function<Results()>& eager) -> Results {
   adapt_wait_policy();
-  // Where a replay ends in an error.
+  // A replay that throws does not reset the reducer itself.
   const auto reset = c10::make_scope_exit([&] {
     if (options.optimizer) options.optimizer->reducer().reset();
   });
   if (busy_) return eager();
-  static const std::string wish = in_environment();
+  static const std::string mode = in_environment();
   const bool off = options.run_eagerly || options.record_steps == false;
-  if (off || wish == "never") return eagerly(eager, "steps are to run eagerly");
-  if (recording() || tracer() || is_abstract()) return eagerly(eager, "a tape looks on");
+  if (off || mode == "never") {
+    return eagerly(eager, "run_eagerly, record_steps or TESSERA_RECORD_STEPS disables it");
+  }
+  if (recording() || tracer() || is_abstract()) {
+    return eagerly(eager, "a GradientTape, a capture or plan() is active");
+  }
   busy_ = true;
   const auto over = c10::make_scope_exit([this] { busy_ = false; });
   if (!layers_.empty() && !same_layers(model)) forget();
-  Form form = form_of(batch, whole);
-  Entry* const entry = find(form);
+  Signature signature = signature_of(batch, whole);
+  Entry* const entry = find(signature);
   if (!entry) {
-    if (entries_.size() == max_forms) entries_.erase(entries_.begin());
-    entries_.push_back(std::make_unique<Entry>(Entry{std::move(form)}));
-    return eagerly(eager, "it was the first of its form");
+    if (entries_.size() == max_signatures) entries_.erase(entries_.begin());
+    entries_.push_back(std::make_unique<Entry>(Entry{std::move(signature)}));
+    return eagerly(eager, "it was the first step of its signature");
   }
   if (!entry->why.empty()) return eagerly(eager, entry->why);
   const int64_t step = options.optimizer ? options.optimizer->steps() : 0;
-  if (!entry->program) {
-    const bool any_code = options.record_steps == true || wish == "always";
-    return record(model, batch, step, *entry, any_code, eager);
+  if (!entry->captured) {
+    const bool any_code = options.record_steps == true || mode == "always";
+    return capture(model, batch, step, *entry, any_code, eager);
   }
-  if (entry->program->fits()) return replay(batch, step, *entry, eager);
+  if (entry->captured->fits()) return replay(batch, step, *entry, eager);
   forget();
-  return eagerly(eager, "what is trained, or where it lies, has changed");
+  return eagerly(eager, "trainable weights or layouts have changed");
 }
 
-auto StepCapture::record(Layer& model, const Batch& batch, int64_t step, Entry& entry,
-                         bool any_code, const std::function<Results()>& eager) -> Results {
-  StepCapturer recorder(batch, model.weights(), step, any_code, buffer_);
+auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
+                          bool any_code, const std::function<Results()>& eager) -> Results {
+  StepCapturer capturer(batch, model.weights(), step, any_code, buffer_);
   Results results;
   {
-    const TracerScope heard(&recorder);
+    const TracerScope listening(&capturer);
     results = eagerly(eager, "");
   }
-  entry.program = recorder.finish(results);
-  if (!entry.program) {
-    entry.why = records_.why = recorder.why();
+  entry.captured = capturer.finish(results);
+  if (!entry.captured) {
+    entry.why = records_.why = capturer.why();
     return results;
   }
   ++records_.recorded;
@@ -135,18 +140,18 @@ auto StepCapture::record(Layer& model, const Batch& batch, int64_t step, Entry& 
 
 auto StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
                          const std::function<Results()>& eager) -> Results {
-  CapturedStep& program = *entry.program;
+  CapturedStep& captured = *entry.captured;
   try {
-    Results results = program.run(batch, step);
+    Results results = captured.run(batch, step);
     ++records_.replayed;
     records_.why.clear();
-    records_.instructions = static_cast<int64_t>(program.instructions());
-    records_.memory = program.memory();
+    records_.instructions = static_cast<int64_t>(captured.instructions());
+    records_.memory = captured.memory();
     return results;
   } catch (const std::exception&) {
-    // The step's own code names the layer. What other processes take part in happens once.
+    // An eager run names the layer in its error, but must not repeat collectives between processes.
     const bool alone = batch.x.empty() || batch.x[0].mesh().is_local();
-    if (program.acted() || !alone) throw;
+    if (captured.acted() || !alone) throw;
   }
   return eagerly(eager, "its replay failed");
 }

@@ -28,21 +28,21 @@ std::optional<Examples> BatchLoop::next() {
     if (all) state_.losses.drain();
     values = all ? state_.metrics.logs() : Logs{{"loss", state_.metrics.loss().value()}};
     ++step_;
-    if (trains && callbacks_.hears_train_batches()) check_gradients();
+    if (trains && callbacks_.overrides_train_batch_end()) check_gradients();
   }
   std::optional<Examples> examples;
-  std::string form = no_more;
+  std::string signature = no_more;
   const StepStatus status = state_.exchange.exchange([&](StepStatus& own) {
     if (ends_step) callbacks_.batch_end(phase_, step_ - 1, rows_, values);
     examples = loader_.next();
     if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
     if (trains) raise_non_finite(own, /*all=*/!examples);
-    if (examples) form = form_of(*examples);
-    form_ = hash_of(form);
-    own.set_next_batch(examples ? examples->rows() : 0, form_);
+    if (examples) signature = form_of(*examples);
+    signature_ = hash_of(signature);
+    own.set_next_batch(examples ? examples->rows() : 0, signature_);
   });
   state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
-  const bool more = all_have_more(status, form);
+  const bool more = all_have_more(status, signature);
   begun_.reset();
   if (!more || (ends_step && trains && state_.exchange.stops())) {
     state_.losses.drain();
@@ -54,19 +54,19 @@ std::optional<Examples> BatchLoop::next() {
   return examples;
 }
 
-/// Whether every process has a batch for the next step, of the same form. Collective.
-bool BatchLoop::all_have_more(const StepStatus& status, const std::string& form) const {
-  if (status.same_form()) return status.max_rows() > 0;
+/// Whether every process has a batch for the next step, with the same signature. Collective.
+bool BatchLoop::all_have_more(const StepStatus& status, const std::string& signature) const {
+  if (status.same_signature()) return status.max_rows() > 0;
   const Mesh& mesh = state_.layouts.mesh();
   const bool ends = status.min_rows() == 0;
-  const bool more = form != no_more;
+  const bool more = signature != no_more;
   const std::string who =
-      said_by(communicator_of(mesh).gather("batch", ends && more ? "more" : form));
+      group_by_text(communicator_of(mesh).gather("batch", ends && more ? "more" : signature));
   if (!ends) {
-    throw ShapeError(caller_, "all processes have batches of one form",
+    throw ShapeError(caller_, "all processes have batches of the same shapes and dtypes",
                      str(who, ", at step ", step_ + 1),
-                     "give every process the same data, whose shape does not depend on the rows "
-                     "that are read");
+                     "give every process the same data, with shapes that do not depend on the "
+                     "rows that are read");
   }
   if (is_first_rank(mesh)) {
     std::cerr << "Warning: " << caller_ << ": the data do not end together (" << who
@@ -75,17 +75,17 @@ bool BatchLoop::all_have_more(const StepStatus& status, const std::string& form)
   return false;
 }
 
-/// Raises the step's gradients that are not finite, if they must be.
+/// Raises the status if gradients of the step must be finite and are not.
 void BatchLoop::raise_non_finite(StepStatus& own, bool all) const {
   if (!state_.gradients_must_be_finite || !state_.optimizer()) return;
   const std::string variable = state_.optimizer()->reducer().take_non_finite(all);
   if (!variable.empty()) own.raise(StatusLevel::non_finite, variable);
 }
 
-/// The same on every process before a callback may save weights that such gradients have spoilt.
-/// Collective.
+/// Throws for non-finite gradients on every process, before a callback can save weights that they
+/// have corrupted. Collective.
 void BatchLoop::check_gradients() {
-  // On a mesh that one process holds nobody looks at them.
+  // On a mesh of one process, gradients are not checked.
   if (state_.layouts.mesh().is_local() || !state_.gradients_must_be_finite) return;
   const StepStatus status =
       state_.exchange.exchange([&](StepStatus& own) { raise_non_finite(own, /*all=*/true); });

@@ -11,14 +11,14 @@
 
 namespace tessera::detail {
 
-/// Runs through the batches of an epoch, a validation or a prediction: reads, tells the callbacks,
-/// and agrees with the other processes between two steps, which the caller makes:
+/// Iterates over the batches of an epoch, a validation or a prediction: reads them, calls the
+/// callbacks, and agrees with the other processes between two steps. The caller runs the steps:
 ///
 ///     BatchLoop batches("fit", Phase::train, state, callbacks, loader);
 ///     while (std::optional<Examples> examples = batches.next()) train(std::move(*examples));
 class BatchLoop {
  public:
-  /// `caller` begins errors.
+  /// Errors begin with `caller`.
   BatchLoop(std::string caller, Phase phase, TrainingState& state, const CallbackList& callbacks,
             BatchLoader& loader)
       : caller_(std::move(caller)),
@@ -28,18 +28,18 @@ class BatchLoop {
         loader_(loader),
         step_(loader.first_step()) {}
 
-  /// Ends the step before, if there was one, and begins the next: its examples, or nothing where
-  /// the data have ended on any process or training is to stop. Collective. Throws Interrupted, if
-  /// a signal asks a process to leave, StateError or ShapeError, on every process after the same
+  /// Ends the previous step, if any, and begins the next one. Returns its examples, or nothing if
+  /// the data have ended on any process or training is to stop. Collective. Throws Interrupted if a
+  /// signal asks a process to leave, StateError or ShapeError, on every process after the same
   /// step.
   std::optional<Examples> next();
-  /// Number of the step that has begun.
+  /// Returns the number of the current step.
   int64_t step() const { return step_; }
-  /// The form of its examples, as hash_of() gives it.
-  uint64_t form() const { return form_; }
+  /// Returns the hash of the current examples' signature, from hash_of().
+  uint64_t form() const { return signature_; }
 
  private:
-  bool all_have_more(const StepStatus& status, const std::string& form) const;
+  bool all_have_more(const StepStatus& status, const std::string& signature) const;
   void raise_non_finite(StepStatus& own, bool all) const;
   void check_gradients();
 
@@ -49,9 +49,9 @@ class BatchLoop {
   const CallbackList& callbacks_;
   BatchLoader& loader_;
   int64_t step_;
-  int64_t rows_ = 0;  ///< of the step that has begun
-  uint64_t form_ = 0;
-  std::optional<ProfileSpan> begun_;  ///< from the step's begin until the next one's examples
+  int64_t rows_ = 0;  ///< rows of the current step
+  uint64_t signature_ = 0;
+  std::optional<ProfileSpan> begun_;  ///< from the step's beginning to the next one's
 };
 
 }  // namespace tessera::detail

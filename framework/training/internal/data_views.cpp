@@ -71,7 +71,7 @@ class WithSampleWeight final : public Dataset {
   at::Tensor weight_;
 };
 
-/// The class of each row: of numbers as they are, else the place of the largest.
+/// Returns the class of each row: a class id as it is, the argmax of one-hot labels.
 at::Tensor classes(at::Tensor y) {
   if (y.dim() > 1) y = y.size(-1) == 1 ? y.squeeze(-1) : y.argmax(-1);
   if (y.dim() != 1) {

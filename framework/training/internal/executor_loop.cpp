@@ -10,15 +10,15 @@
 namespace tessera::detail {
 namespace {
 
-/// The steps [part.first, part.last), at the end of which a callback needs the weights; how many
-/// were made.
+/// Runs the steps [part.first, part.last), after which a callback needs the weights; returns how
+/// many were run.
 int64_t run_part(Trainer& trainer, TrainingState& state, const StepRange& part,
                  const CallbackList& callbacks) {
   const bool trains = part.phase == Phase::train;
   MetricTracker& metrics = state.metrics;
   std::vector<double> losses(static_cast<size_t>(part.last - part.first));
   int64_t number = part.first;
-  int64_t rows = 0;  // of the steps done since callbacks were told
+  int64_t rows = 0;  // rows of the steps since callbacks were last called
   const auto tell = [&] {
     callbacks.batch_begin(part.phase, number);
     const bool all = callbacks.wants_batch_logs(part.phase, number);
@@ -33,7 +33,7 @@ int64_t run_part(Trainer& trainer, TrainingState& state, const StepRange& part,
     if (trains && state.must_be_finite) {
       check_finite(value, {part.epoch, step}, state.layouts.mesh());
     }
-    // The last one waits for the weights.
+    // Callbacks of the last step are called after the weights have been fetched.
     if (number + 1 < part.last) tell();
     ++number;
     return !(trains && state.exchange.stops()) && stop_signal() == 0;
@@ -60,27 +60,27 @@ void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
   const auto need_steps = [](const DatasetHandle& d, const auto& steps, const char* option) {
     if (!d || !d.stream() || steps || d.stream()->steps()) return;
     throw ConfigError("fit", str(option, " tells how many batches a stream has"), "nothing",
-                      "set it: steps are handed out by their numbers");
+                      "set it: steps are assigned to processes by number");
   };
   need_steps(data.train, options.steps_per_epoch, "steps_per_epoch");
   need_steps(data.validation, options.validation_steps, "validation_steps");
-  // Planning begins the metrics anew.
+  // plan() resets the metrics.
   const Json kept = state.metrics.restored();
   try {
-    // Chooses the metrics, whose totals the steps give.
+    // Chooses the metrics whose totals the steps report.
     if (state.metrics.metrics().empty() && !data.train.stream()) {
       trainer.plan(data.train, {.batch_size = options.batch_size});
     }
   } catch (const StateError&) {
-    // A train_step() of the user's own that reads numbers: values are averaged over rows instead.
+    // A user-defined train_step() reads values: metric values are averaged over rows instead.
   }
   if (!kept.is_null()) state.metrics.set_restored(kept);
   state.metrics.begin_sums();
   state.executor->begin(trainer.model(), data, options);
 }
 
-void run_elsewhere(Trainer& trainer, TrainingState& state, const StepRange& range,
-                   const CallbackList& callbacks) {
+void run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& range,
+                       const CallbackList& callbacks) {
   const bool trains = range.phase == Phase::train;
   for (int64_t at = range.first; at < range.last && !(trains && state.exchange.stops());) {
     StepRange part = range;

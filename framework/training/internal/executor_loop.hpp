@@ -5,16 +5,17 @@
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
-/// What differs in a fit whose steps a StepExecutor makes.
+/// Parts of a fit whose steps a StepExecutor runs.
 namespace tessera::detail {
 
-/// Checks that steps can be handed out by their numbers, chooses the metrics and begins. Throws
+/// Checks that steps can be assigned by number, chooses the metrics and begins the executor. Throws
 /// ConfigError for a stream without a number of steps.
 void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
                     const FitOptions& options);
 
-/// Has the steps of a range made and tells the callbacks of each. Throws as BatchLoop::next().
-void run_elsewhere(Trainer& trainer, TrainingState& state, const StepRange& range,
-                   const CallbackList& callbacks);
+/// Has the executor run a range of steps, and calls the callbacks for each. Throws as
+/// BatchLoop::next().
+void run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& range,
+                       const CallbackList& callbacks);
 
 }  // namespace tessera::detail

@@ -38,7 +38,7 @@ void check_optimizer(const Layer& model, const Optimizer& optimizer) {
   for (const Variable& variable : optimizer.built_for()) {
     if (own.count(variable.id())) continue;
     throw StateError(
-        str("model ", model.path()), "an optimizer is of one model",
+        str("model ", model.path()), "an optimizer belongs to one model",
         str(optimizer.name(), ", which has slots of another model's ", variable.path()),
         "compile each model with an optimizer of its own");
   }
@@ -53,7 +53,7 @@ void check_variables(const Layer& model, const GradientTape& tape) {
   }
   if (others.empty()) return;
   throw StateError(str("model ", model.path()), "the weights that a step reads are the model's",
-                   str(listed(others), " of no layer that the model knows"),
+                   str(listed(others), " of a layer that the model does not track"),
                    "pass the layer to track() of the model or layer that calls it, or "
                    "set_trainable(false) if it is not to be trained");
 }
@@ -79,7 +79,8 @@ void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& 
   if (missing.empty() || missing.size() == variables.size()) return;
   warn(model, str("gradients do not exist for ", listed(missing), ": the loss does not depend on ",
                   missing.size() == 1 ? "it" : "them",
-                  ", or what it comes through has no gradient, as ATen functions on shards"));
+                  ", or only through functions without gradients, such as ATen functions on "
+                  "shards"));
 }
 
 }  // namespace tessera::detail

@@ -8,18 +8,18 @@
 
 namespace tessera::detail {
 
-/// Throws StateError if the optimizer was built for weights that are not the model's: its steps and
-/// slots are another one's.
+/// Throws StateError if the optimizer was built for weights that are not the model's: its step
+/// count and slots belong to another model.
 void check_optimizer(const Layer& model, const Optimizer& optimizer);
 
-/// Throws StateError if the step read trainable Variables that are not the model's: they would be
-/// neither trained nor saved.
+/// Throws StateError if the step read trainable Variables that are not the model's weights: they
+/// would be neither trained nor saved.
 void check_variables(const Layer& model, const GradientTape& tape);
 
-/// Warns of a loss from logits that gets probabilities.
+/// Warns if a loss from logits gets probabilities.
 void warn_of_probabilities(const Layer& model, const GradientTape& tape);
 
-/// Warns of the variables that the loss does not depend on.
+/// Warns of variables that the loss does not depend on.
 void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,
                                const std::vector<DTensor>& gradients);
 

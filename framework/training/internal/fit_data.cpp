@@ -22,20 +22,20 @@ void check_numbers(const FitOptions& options) {
   }
   if (!(options.validation_split >= 0 && options.validation_split < 1)) {
     throw ConfigError("fit", "validation_split lies in [0, 1)", str(options.validation_split),
-                      "pass the part of the rows to validate with");
+                      "pass the fraction of the rows to validate with");
   }
 }
 
-/// The first part of the rows, and the rest.
-FitData split(const DatasetHandle& data, double part) {
+/// Splits the rows: the last `share` of them is for validation.
+FitData split(const DatasetHandle& data, double share) {
   const auto& rows = data.rows("fit, validation_split");
   const int64_t size = rows->size();
-  const auto first = static_cast<int64_t>(std::floor(static_cast<double>(size) * (1.0 - part)));
+  const auto first = static_cast<int64_t>(std::floor(static_cast<double>(size) * (1.0 - share)));
   if (first > 0 && first < size) {
     return {.train = row_range(rows, 0, first), .validation = row_range(rows, first, size)};
   }
   throw ConfigError("fit", "validation_split leaves rows on both sides",
-                    str(part, " of ", size, " rows"), "pass more data or another part");
+                    str(share, " of ", size, " rows"), "pass more data or another fraction");
 }
 
 }  // namespace
@@ -59,7 +59,7 @@ void check_data(const std::string& caller, const DatasetHandle& data) {
 void check_has_end(const std::string& caller, const DatasetHandle& data, const std::string& option,
                    const std::optional<int64_t>& steps) {
   if (!data.stream() || !data.stream()->endless() || steps) return;
-  throw ConfigError(caller, option + " says where to stop in a stream without end", "none",
+  throw ConfigError(caller, option + " is required for an endless stream", "none",
                     "pass " + option);
 }
 

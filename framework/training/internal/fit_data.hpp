@@ -11,19 +11,19 @@
 
 namespace tessera::detail {
 
-/// Throws ConfigError naming the caller if there are no data or no rows.
+/// Throws ConfigError naming the caller if there is no dataset or it has no rows.
 void check_data(const std::string& caller, const DatasetHandle& data);
 
-/// Throws ConfigError naming the argument, the caller and what was received.
+/// Throws ConfigError naming the argument and the caller unless `value` is at least 1 (or absent).
 void check_positive(const std::string& caller, const std::string& argument, int64_t value);
 void check_positive(const std::string& caller, const std::string& argument,
                     const std::optional<int64_t>& value);
 
-/// Throws ConfigError naming the option if a stream without end is read without a number of steps.
+/// Throws ConfigError naming the option if an endless stream is read without a number of steps.
 void check_has_end(const std::string& caller, const DatasetHandle& data, const std::string& option,
                    const std::optional<int64_t>& steps);
 
-/// All of these, for the options of evaluate or predict.
+/// Runs all of these checks on the options of evaluate or predict.
 template <class Options>
 void check_passes(const std::string& caller, const DatasetHandle& data, const Options& options) {
   check_data(caller, data);
@@ -32,22 +32,23 @@ void check_passes(const std::string& caller, const DatasetHandle& data, const Op
   check_has_end(caller, data, "steps", options.steps);
 }
 
-/// What fit works on.
+/// The datasets of a fit.
 struct FitData {
   DatasetHandle train;
-  DatasetHandle validation;  ///< none: no validation
+  DatasetHandle validation;  ///< empty: no validation
 };
 
-/// The data of fit with its options checked and applied: split, weighted. Throws ConfigError naming
-/// the option.
+/// Checks the options of fit and applies them to its data: split, weights. Throws ConfigError
+/// naming the option.
 FitData fit_data(const DatasetHandle& data, const FitOptions& options);
 
-/// How fit reads the batches of an epoch from `position` on, and those of its validation.
+/// Returns how fit reads the batches of an epoch from `position` on, or those of its validation.
 BatchLoaderOptions training_batches(const FitOptions& options, const FitPosition& position = {},
                                     const LayoutMap& layouts = {});
 BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap& layouts = {});
 
-/// The shapes of a model's inputs on batches of these data, with -1 for the number of rows.
+/// Returns the shapes of a model's inputs for batches of these data, with -1 for the number of
+/// rows.
 Shapes batch_shapes(const DatasetHandle& data);
 
 }  // namespace tessera::detail

@@ -13,16 +13,16 @@
 namespace tessera::detail {
 namespace {
 
-/// Where a callback wants fit to go on has to be inside the data.
+/// Throws ConfigError if a callback resumes fit at a position outside the data.
 void check_position(const FitPosition& position, int64_t epochs, std::optional<int64_t> steps) {
   if (position.epoch >= epochs || !steps || position.step <= *steps) return;
   throw ConfigError(
-      "fit", str("the run goes on inside an epoch, of ", *steps, " steps"),
+      "fit", str("the run resumes inside an epoch of ", *steps, " steps"),
       str("a position at epoch ", position.epoch + 1, " with ", position.step, " steps done"),
-      "give data and options of the run that was interrupted");
+      "pass the data and options of the interrupted run");
 }
 
-/// The logs of the batches that `pass` runs, with callbacks told around them.
+/// Calls `pass` between on_test_begin and on_test_end of the callbacks; returns its logs.
 template <class Pass>
 Logs tested(TrainingState& state, const CallbackList& callbacks, const Pass& pass) {
   state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::test); });
@@ -58,7 +58,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainingState& state, const FitData& data,
 void FitLoop::run() {
   const auto over = c10::make_scope_exit(
       [this] { state_.must_be_finite = state_.gradients_must_be_finite = false; });
-  // What an interrupted run saves has these sums.
+  // Ended only here, since callbacks of an interrupted run save these sums.
   const auto sums = c10::make_scope_exit([this] { state_.metrics.end_sums(); });
   try {
     run_epochs();
@@ -82,7 +82,7 @@ void FitLoop::begin() {
   state_.must_be_finite = !callbacks_.accepts_non_finite_loss();
   state_.gradients_must_be_finite =
       state_.must_be_finite && !(optimizer && optimizer->scales_loss());
-  // Of steps before this fit.
+  // Drops non-finite gradients of steps before this fit.
   if (optimizer) optimizer->reducer().take_non_finite(/*all=*/true);
   state_.exchange.do_on_all_ranks([&] { callbacks_.begin(Phase::train); });
 }
@@ -113,8 +113,8 @@ void FitLoop::train_epoch(int64_t epoch) {
   FitProgress& progress = state_.progress;
   if (state_.executor) {
     const auto steps = epoch_steps(data_.train, training_batches(options_));
-    run_elsewhere(trainer_, state_, {Phase::train, epoch, progress.position.step, *steps},
-                  callbacks_);
+    run_with_executor(trainer_, state_, {Phase::train, epoch, progress.position.step, *steps},
+                      callbacks_);
     return;
   }
   BatchLoader loader(data_.train, training_batches(options_, progress.position, state_.layouts));
@@ -139,7 +139,7 @@ void FitLoop::end_epoch() {
         progress.epoch_logs.emplace_back("val_" + name, value);
       }
     } catch (const Interrupted&) {
-      // A run that goes on validates anew, after the epoch with these metrics.
+      // A resumed run repeats the validation, at the end of the epoch with these metrics.
       progress.position = trained;
       state_.metrics.set_restored(sums);
       state_.metrics.begin_epoch(trained.step);
@@ -159,8 +159,8 @@ Logs FitLoop::validate() {
   }
   return tested(state_, callbacks_, [&] {
     const auto steps = epoch_steps(data_.validation, validation_batches(options_));
-    run_elsewhere(trainer_, state_, {Phase::test, state_.progress.position.epoch, 0, *steps},
-                  callbacks_);
+    run_with_executor(trainer_, state_, {Phase::test, state_.progress.position.epoch, 0, *steps},
+                      callbacks_);
   });
 }
 

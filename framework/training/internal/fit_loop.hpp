@@ -10,20 +10,20 @@
 
 namespace tessera::detail {
 
-/// All epochs of a fit, with their validations, from where a callback says that it goes on.
+/// Runs the epochs of a fit and their validations, from the position that a callback may set.
 class FitLoop {
  public:
   FitLoop(Trainer& trainer, TrainingState& state, const FitData& data, const FitOptions& options,
           const CallbackList& callbacks);
-  /// Collective. Throws Interrupted, after callbacks had the chance to save, if a signal asks any
-  /// process to leave; StateError for a loss or gradients that are not finite.
+  /// Runs all epochs. Collective. Throws Interrupted if a signal asks any process to leave, after
+  /// callbacks could save; StateError for a loss or gradients that are not finite.
   void run();
 
  private:
   void begin();
   void run_epochs();
   void train_epoch(int64_t epoch);
-  /// Validates, tells callbacks that the epoch ends, and keeps what it gave.
+  /// Validates, calls on_epoch_end of the callbacks, and appends the logs to the history.
   void end_epoch();
   Logs validate();
 
@@ -35,7 +35,7 @@ class FitLoop {
   StepRunner steps_;
 };
 
-/// Loss and metrics over the batches of a loader. Collective.
+/// Returns loss and metrics over the batches of a loader. Collective.
 Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& state,
                BatchLoader& loader, const CallbackList& callbacks);
 

@@ -9,23 +9,23 @@
 
 namespace tessera::detail {
 
-/// The losses of steps on their way from GPUs to the host, so that no step waits for the one
-/// before: they are read when later steps have been given to the GPU. Those of CPUs are there at
-/// once.
+/// Losses of steps on their way from GPUs to the host. They are read after later steps have been
+/// launched, so that no step waits for the previous one. Losses on CPUs are available at once.
 class LossQueue {
  public:
-  /// Takes a step's loss, whole; `read` gets the number in its time, in the order of the steps.
-  /// With it comes what the step's checks of its data found.
+  /// Takes a step's resolved loss. Calls `read` with its value once it has arrived, in step order;
+  /// errors of the step's deferred data checks are thrown first.
   void push(const DTensor& loss, std::function<void(double)> read);
-  /// Reads all but the newest `left`. Throws what a check or a reader does; the rest is dropped.
+  /// Reads all but the newest `left` losses, and those that are on the host already. Throws what a
+  /// check or a reader throws; the rest is dropped then.
   void drain(size_t left = 0);
-  /// drain(), but for the steps that a GPU may be behind.
+  /// Reads all losses but those of steps that a GPU may still be running.
   void drain_late() { drain(steps_behind); }
-  /// Drops what no one has read.
+  /// Drops unread losses.
   void clear() { entries_.clear(); }
 
  private:
-  /// Enough for a step to be there before the one after the next is begun.
+  /// Steps whose losses stay unread: a loss is read once two later steps have been launched.
   static constexpr size_t steps_behind = 2;
 
   struct Entry {

@@ -13,7 +13,7 @@
 namespace tessera::detail {
 namespace {
 
-/// What compile() names for each output, before shapes are known.
+/// The losses and metrics that compile() names for each output, before shapes are known.
 struct Choices {
   Choices(const CompileOptions& options, const std::vector<std::string>& names)
       : losses(options.loss.values("loss", names, {})),
@@ -59,8 +59,8 @@ void check_totals(const Json& totals) {
                     totals["metrics"].is_object() &&
                     std::all_of(totals["metrics"].begin(), totals["metrics"].end(), metric);
   if (fits) return;
-  throw ConfigError("restore_metric_totals", "totals are what metric_totals() gave", totals.dump(),
-                    "pass those of a checkpoint");
+  throw ConfigError("restore_metric_totals", "totals are a result of metric_totals()",
+                    totals.dump(), "pass those of a checkpoint");
 }
 
 StepTotals::Of& sum_of(std::vector<StepTotals::Of>& sums, const std::string& name) {
@@ -70,15 +70,15 @@ StepTotals::Of& sum_of(std::vector<StepTotals::Of>& sums, const std::string& nam
   return sums.emplace_back(StepTotals::Of{.name = name, .totals = {}});
 }
 
-void add_all(std::vector<double>& sum, const std::vector<double>& addends) {
-  sum.resize(std::max(sum.size(), addends.size()));
-  for (size_t i = 0; i < addends.size(); ++i) sum[i] += addends[i];
+void add_all(std::vector<double>& sum, const std::vector<double>& values) {
+  sum.resize(std::max(sum.size(), values.size()));
+  for (size_t i = 0; i < values.size(); ++i) sum[i] += values[i];
 }
 
 }  // namespace
 
 void LossMean::add_loss(const DTensor& loss, int64_t rows) {
-  const NoRecording untaped;
+  const NoRecording no_recording;
   const auto count = static_cast<double>(rows);
   add(ops::reshape(ops::scale(ops::cast(loss, at::kDouble), count), {1}), {count});
 }
@@ -104,7 +104,7 @@ void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
     if (batch.y.empty()) {
       throw ConfigError("fit", "the dataset has labels", "inputs only", "give it y");
     }
-    // Taken over when all are made, so that an error leaves none behind.
+    // Assigned to outputs_ when all are made, so that an error leaves none behind.
     std::vector<CompiledOutput> all(batch.y.size() == names.size() ? names.size() : 0);
     for (size_t i = 0; i < all.size(); ++i) {
       const Shape& labels = batch.y[i].shape();
@@ -127,7 +127,7 @@ void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
                     str(batch.y.size(), " labels"), "give one y for each output");
 }
 
-/// Names as Keras gives them: after the output where there are several, and numbered if taken.
+/// Names metrics as Keras does: prefixed by the output if there are several, and numbered if taken.
 void MetricTracker::name_metrics(const std::vector<std::string>& names) {
   metrics_.clear();
   std::map<std::string, int64_t> uses;
@@ -173,7 +173,7 @@ void MetricTracker::set_restored(const Json& totals) {
 void MetricTracker::begin_epoch(int64_t first_step) {
   const Json kept = std::exchange(restored_, nullptr);
   reset();
-  // An epoch that begins has nothing to count on from.
+  // A new epoch has no totals to continue from.
   if (kept.is_null() || first_step == 0) return;
   restored_ = kept;
   loss_ = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
@@ -181,12 +181,12 @@ void MetricTracker::begin_epoch(int64_t first_step) {
     restore_sums();
     return;
   }
-  // A batch adds to those of layers before it tells which others there are.
+  // The next batch updates metrics of layers before it chooses the others.
   restore(layer_metrics(model_), kept);
   if (!outputs_.empty()) restore_metrics();
 }
 
-/// Metrics of other names than then begin anew.
+/// Restores the metrics with known names; others begin at zero.
 void MetricTracker::restore_metrics() {
   const Json kept = std::exchange(restored_, nullptr);
   if (!kept.is_null()) restore(metrics_, kept);
@@ -222,7 +222,7 @@ Json MetricTracker::totals() const {
   for (size_t i = 0; i < list.size(); ++i) {
     values[all[i].first] = {{"totals", sums[i]}, {"value", list[i]->result(sums[i])}};
   }
-  // The epoch goes on, but without a batch that would tell which metrics there are.
+  // A resumed epoch, before a batch has chosen the metrics.
   if (!restored_.is_null()) values = restored_["metrics"];
   return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", values}};
 }
@@ -254,7 +254,7 @@ Json MetricTracker::summed() const {
                                     [&](const auto& entry) { return entry.first == sum.name; });
     const double rows = static_cast<double>(std::max<int64_t>(1, loss_.rows()));
     const bool known = found != all.end();
-    // They may be restored ones.
+    // The totals may come from a checkpoint.
     if (known && !sum.totals.empty()) found->second->check_totals(sum.totals.size());
     const double value = known ? found->second->result(sum.totals) : sum.value / rows;
     values[sum.name] = {{"totals", sum.totals}, {"value", value}};

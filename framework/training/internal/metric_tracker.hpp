@@ -18,7 +18,7 @@
 
 namespace tessera::detail {
 
-/// The mean of losses over rows: a short batch counts for its rows.
+/// The mean of losses over rows: a batch is weighted by its rows.
 class RowMean {
  public:
   RowMean() = default;
@@ -36,7 +36,7 @@ class RowMean {
   int64_t rows_ = 0;
 };
 
-/// A mean of losses over rows that stays on the devices until metrics are read.
+/// A mean of losses over rows, kept on the devices until metrics are read.
 class LossMean final : public Metric {
  public:
   using Metric::result;
@@ -44,61 +44,61 @@ class LossMean final : public Metric {
   std::string class_name() const override { return "Mean"; }
   Json config() const override { return {{"name", name()}}; }
   bool can_be_replayed() const override { return true; }
-  /// Does nothing: add_loss() feeds this metric, not labels.
+  /// Does nothing: this metric is updated by add_loss().
   void update(const DTensor&, const DTensor&, const DTensor&) override {}
   void add_loss(const DTensor& loss, int64_t rows);
   double result(const std::vector<double>& totals) const override;
 };
 
-/// What compile() chose for one output of a model.
+/// Loss and metrics of one output of a model, chosen from compile()'s options.
 struct CompiledOutput {
   LossHandle loss;                 ///< null: none
   double weight = 1;               ///< the loss's factor in the total
-  std::shared_ptr<LossMean> mean;  ///< mean of the loss, where several outputs have one
+  std::shared_ptr<LossMean> mean;  ///< mean of the loss, if several outputs have a loss
   std::vector<std::shared_ptr<Metric>> metrics;
   std::vector<std::shared_ptr<Metric>> weighted_metrics;
 };
 
-/// The losses and metrics of a compiled model: chosen by the first batch, whose shapes decide some,
-/// added up step by step, and read as logs.
+/// Losses and metrics of a compiled model: chosen on the first batch (some depend on its shapes),
+/// updated by every step, and read as logs.
 class MetricTracker {
  public:
-  /// `model` has the layers that have metrics of their own; it outlives this.
+  /// `model`, whose layers may have metrics of their own, must outlive the tracker.
   MetricTracker(const CompileOptions& options, const Layer& model)
       : options_(options), model_(model) {}
 
-  /// Throws ConfigError for a name in compile() that is no output's.
+  /// Throws ConfigError for a name in compile() that is not an output's.
   static void check_names(const CompileOptions& options, const std::vector<std::string>& outputs);
-  /// Makes losses and metrics for a first batch; later ones are checked. Throws ConfigError.
+  /// Makes losses and metrics for the first batch; checks later ones. Throws ConfigError.
   void choose(std::vector<std::string> names, const Batch& batch,
               const std::vector<DTensor>& y_pred);
   /// Empty before the first batch.
   const std::vector<CompiledOutput>& outputs() const { return outputs_; }
-  /// The metrics by their names in logs: the outputs' losses and what compile() chose, once there
-  /// was a batch, then those of layers.
+  /// Returns the metrics by their names in logs: after the first batch the outputs' losses and the
+  /// compiled metrics, then those of layers.
   NamedMetrics metrics() const;
 
-  /// The loss since reset().
+  /// Returns the mean loss since reset().
   const RowMean& loss() const { return loss_; }
   void add_loss(double value, int64_t rows) { loss_.add(value, rows); }
   void reset();
-  /// Running totals and values, as Trainer::metric_totals() gives them. Collective.
+  /// Returns running totals and values, for Trainer::metric_totals(). Collective.
   Json totals() const;
-  /// Loss and metrics by name, alphabetically. Collective.
+  /// Returns loss and metrics by name, alphabetically. Collective.
   Logs logs() const { return logs_of(totals()); }
   Logs logs_of(const Json& totals) const;
 
-  /// An epoch that goes on counts on from these totals once its metrics are known. Throws
-  /// ConfigError for anything but what totals() gave.
+  /// Makes a resumed epoch continue from these totals once its metrics are known. Throws
+  /// ConfigError for anything but a result of totals().
   void set_restored(const Json& totals);
   const Json& restored() const { return restored_; }
   void forget_restored() { restored_ = nullptr; }
-  /// reset(), but for an epoch that goes on at a later step than its first.
+  /// Calls reset(), and then restores the totals of an epoch that resumes after its first step.
   void begin_epoch(int64_t first_step);
 
-  // Where other processes make the steps.
+  // Steps run by other processes.
 
-  /// Has totals come from add() from now on.
+  /// Makes totals() return the sums of add() from now on.
   void begin_sums() { sums_.emplace(); }
   void end_sums() { sums_.reset(); }
   void add(const StepTotals& step);
@@ -115,9 +115,9 @@ class MetricTracker {
   std::vector<CompiledOutput> outputs_;
   NamedMetrics metrics_;  ///< without those of layers
   RowMean loss_;
-  /// What totals() gave to an epoch that goes on, until its metrics are known.
+  /// Totals of a resumed epoch, until its metrics are known.
   Json restored_ = nullptr;
-  /// What steps made elsewhere have added to the metrics; `value` is a sum over rows.
+  /// Totals added by steps of other processes; `value` is a sum over rows.
   std::optional<std::vector<StepTotals::Of>> sums_;
 };
 

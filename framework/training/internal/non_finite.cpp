@@ -13,7 +13,7 @@
 namespace tessera::detail {
 namespace {
 
-/// "x[0], row 3"; empty if all numbers of the list are finite.
+/// Returns the first row that is not finite, "x[0] of the batch, row 3"; empty if all are finite.
 std::string bad_row(const std::vector<DTensor>& list, const char* name) {
   for (size_t i = 0; i < list.size(); ++i) {
     if (!list[i].defined() || !at::isFloatingType(list[i].dtype())) continue;
@@ -28,7 +28,7 @@ std::string bad_row(const std::vector<DTensor>& list, const char* name) {
 
 }  // namespace
 
-void check_parts(const DTensor& loss) {
+void check_finite_blocks(const DTensor& loss) {
   if (is_abstract() || !loss.mesh().is_local()) return;
   const std::vector<BlockInfo>& infos = loss.sharding()->blocks;
   std::vector<std::string> devices;
@@ -53,7 +53,7 @@ std::string source_of_non_finite(const Layer& model, const Batch& batch) {
     if (!weight.has_value() || !at::isFloatingType(weight.dtype())) continue;
     for (const at::Tensor& block : weight.value().blocks()) {
       if (block.defined() && !all_finite(block)) {
-        return str(weight.path(), " has infinite numbers or NaN since the step before");
+        return str(weight.path(), " has infinite numbers or NaN since the previous step");
       }
     }
   }
@@ -62,7 +62,7 @@ std::string source_of_non_finite(const Layer& model, const Batch& batch) {
     const std::string row = bad_row(*list, name);
     if (!row.empty()) return row + " has infinite numbers or NaN";
   }
-  return "weights and data are finite, what the step makes of them is not";
+  return "weights and data are finite, but values computed by the step are not";
 }
 
 }  // namespace tessera::detail

@@ -15,7 +15,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Bytes of a tensor on every device.
+/// Returns the bytes of a tensor on every device.
 std::vector<double> bytes_by_device(const Shape& shape, at::ScalarType dtype,
                                     const Layout& layout) {
   const Mesh& mesh = layout.mesh();
@@ -38,7 +38,7 @@ void add_to(std::vector<double>& sum, const std::vector<double>& bytes) {
   for (size_t i = 0; i < bytes.size(); ++i) sum[i] += bytes[i];
 }
 
-/// The rows of a plan by the path of what they are for.
+/// The rows of a plan, by layer path.
 class Rows {
  public:
   explicit Rows(const Mesh& mesh) : devices_(static_cast<size_t>(mesh.size())) {}
@@ -47,7 +47,7 @@ class Rows {
     index_[path] = rows_.size();
     return append(path, type);
   }
-  /// Adds the row of what is for no layer.
+  /// Adds the row for values of no layer.
   void add_loss() {
     loss_ = rows_.size();
     append("loss", "");
@@ -62,7 +62,7 @@ class Rows {
       }
     }
   }
-  /// The row of a layer, or of a weight's layer.
+  /// Returns the row of a layer, or of a weight's layer.
   StepPlan::Row& of(const std::string& place) {
     const auto found = index_.find(place);
     if (found != index_.end()) return rows_[found->second];
@@ -86,7 +86,7 @@ class Rows {
   std::set<const Layer*> seen_;
 };
 
-/// A batch without numbers, cut as the layouts say.
+/// Returns an abstract batch, sharded by the layouts.
 Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
   const std::vector<int64_t> first = {0};
   const Examples sample = data.get(first);
@@ -118,8 +118,8 @@ void add_batch(Rows& rows, const Batch& batch) {
   add(batch.sample_weight);
 }
 
-/// Bytes of what a variable holds on every device of the plan's mesh; of one that rests on another
-/// mesh, on the device that both have, if there is one.
+/// Returns the bytes of a variable on every device of the plan's mesh; if it is stored on another
+/// mesh, on the devices that both meshes have.
 std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
   const Layout& layout = variable.layout();
   const std::vector<double> bytes = bytes_by_device(variable.shape(), variable.dtype(), layout);
@@ -145,7 +145,7 @@ void add_weights(Rows& rows, const std::vector<Variable>& weights, const Optimiz
   }
 }
 
-void add_notes(Rows& rows, const AbstractNotes& notes) {
+void add_notes(Rows& rows, const PlannedTensors& notes) {
   for (const auto& [place, form] : notes.kept) {
     add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
   }
@@ -169,7 +169,7 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   plan.mesh = layouts.mesh();
   Rows rows(plan.mesh);
   CommLog log;
-  AbstractNotes notes;
+  PlannedTensors notes;
   {
     const AbstractScope plans_only(plan.mesh, &notes);
     const CommLogScope logged(log);

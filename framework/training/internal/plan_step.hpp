@@ -11,8 +11,8 @@
 
 namespace tessera::detail {
 
-/// The plan of a training step on batches like the data's, from running `train_step` without
-/// numbers. The weights are placed; metrics that lie on the real mesh are the caller's to reset.
+/// Returns the plan of a training step on batches of `data`, by running `train_step` on abstract
+/// tensors. Weights must be placed; the caller resets metrics stored on the real mesh.
 StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutMap& layouts,
                    const Dataset& data, const PlanOptions& options,
                    const std::function<DTensor(const Batch&)>& train_step);

@@ -5,8 +5,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/nn/dtype_policy_map.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
@@ -19,10 +19,10 @@ std::string digest(const std::string& text) {
   return xxh128(std::as_bytes(std::span(text))).substr(0, 12);
 }
 
-/// A text itself if it is short, else how it begins and its digest.
+/// Returns a short text as it is, a longer one as its beginning and digest.
 std::string brief(const std::string& text) {
-  constexpr size_t most = 120;
-  return text.size() <= most ? text : text.substr(0, most) + "… #" + digest(text);
+  constexpr size_t max_size = 120;
+  return text.size() <= max_size ? text : text.substr(0, max_size) + "… #" + digest(text);
 }
 
 std::vector<std::string> lines_of(const std::string& text) {

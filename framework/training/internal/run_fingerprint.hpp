@@ -12,16 +12,16 @@
 
 namespace tessera::detail {
 
-/// What all processes of a run must share, by name, for check_same_on_all_ranks().
+/// Facts that must be equal on all processes of a run, by name, for check_same_on_all_ranks().
 using RunFingerprint = std::vector<std::pair<std::string, std::string>>;
 
-/// The fingerprint of any run: mesh, layouts, layers, weights, compile options, seed, dtypes,
-/// workers, callbacks.
+/// Returns the fingerprint of any run: mesh, layouts, layers, weights, compile options, seed,
+/// dtypes, workers, callbacks.
 RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options,
                                const LayoutMap& layouts,
                                const std::vector<CallbackHandle>& callbacks);
 
-/// Adds what evaluate or predict reads.
+/// Adds the data and options of evaluate or predict.
 void add_batches(RunFingerprint& facts, const DatasetHandle& data, int64_t batch_size,
                  const std::optional<int64_t>& steps);
 

@@ -6,7 +6,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera::detail {
 
@@ -37,8 +37,8 @@ std::string place_of(Phase phase, int64_t epoch, int64_t step) {
 Interrupted interrupted(int signal, const std::string& caller, Phase phase, const std::string& at) {
   return Interrupted(signal, caller, signal_name(signal) + at,
                      phase == Phase::train
-                         ? "start it again; from a checkpoint (--resume, BackupAndRestore) "
-                           "it goes on there"
+                         ? "start it again; with a checkpoint (--resume, BackupAndRestore) "
+                           "it resumes there"
                          : "start it again");
 }
 
@@ -64,7 +64,7 @@ void StepExchange::check(const std::string& caller, Phase phase, const FitPositi
   const std::string at = place_of(phase, position.epoch, position.step);
   if (status.status() == StatusLevel::non_finite) {
     throw StateError(caller, "gradients stay finite",
-                     str("infinite numbers or NaN in that of ", status.reason(), on, at),
+                     str("infinite numbers or NaN in the gradient of ", status.reason(), on, at),
                      "lower the learning rate, or look for bad values in the data");
   }
   if (status.status() == StatusLevel::save) {

@@ -14,24 +14,24 @@
 
 namespace tessera::detail {
 
-/// What the processes of a run agree on between two of its steps: whether to stop, whether one of
-/// them has failed or met a signal, and whether all have a next batch of one form.
+/// Agreement of the processes of a run between two steps: whether to stop, whether a process has
+/// failed or received a signal, and whether all have a next batch of the same signature.
 class StepExchange {
  public:
   explicit StepExchange(const Mesh& mesh) : mesh_(mesh) {}
 
-  /// Whether the run is to end; the same on every process after an exchange.
+  /// Whether the run is to end; equal on every process after an exchange.
   bool stops() const { return stop_; }
   void set_stop(bool stop) { stop_ = stop; }
 
-  /// Does what may fail, or wish to stop, on one process alone, such as reading and writing files;
-  /// then every process stops or throws in the same step. Collective.
+  /// Runs work that may fail, or ask to stop, on one process alone, such as reading and writing
+  /// files; then every process stops or throws in the same step. Collective.
   void do_on_all_ranks(const std::function<void()>& local);
-  /// The gravest of what `local` raises on any process. Collective. Throws what it threw here,
-  /// CommError for what it threw elsewhere.
+  /// Returns the most severe status that `local` raises on any process. Collective. Rethrows an
+  /// exception of `local` here; throws CommError for one on another process.
   StepStatus exchange(const std::function<void(StepStatus&)>& local);
 
-  /// Throws what the status of a step asks for, on every process the same.
+  /// Throws the error that the status of a step asks for, the same on every process.
   void check(const std::string& caller, Phase phase, const FitPosition& position,
              const StepStatus& status) const;
 
@@ -40,7 +40,7 @@ class StepExchange {
   bool stop_ = false;
 };
 
-/// Does what a user asked for. What it throws here alone, the other processes can read.
+/// Runs a user's call and reports an exception, so that the other processes can read it.
 template <class Work>
 auto reporting_failure(const Mesh& mesh, const Work& work) {
   try {
@@ -51,12 +51,13 @@ auto reporting_failure(const Mesh& mesh, const Work& work) {
   }
 }
 
-/// What a signal ends a run with; `at` tells where, as place_of().
+/// Returns the exception that ends a run after a signal; `at` is its position, from place_of().
 Interrupted interrupted(int signal, const std::string& caller, Phase phase, const std::string& at);
 
-/// "4 rows of x (18) Double, y () Long", of the global batch: what has to be equal everywhere.
+/// Returns the signature of a global batch, which must be equal on all processes: "4 rows of x (18)
+/// Double, y () Long".
 std::string form_of(const Examples& batch);
-/// A text's hash, the same number in every process and build.
+/// Returns a text's hash, equal in every process and build.
 uint64_t hash_of(const std::string& text);
 
 }  // namespace tessera::detail

@@ -20,14 +20,14 @@ namespace tessera::detail {
 
 struct FitData;
 
-/// What one step adds to loss and metrics.
+/// Totals of one step, which are added to loss and metrics.
 struct StepTotals {
-  /// Sum of the loss over rows, and the rows.
+  /// Sum of the loss over rows; number of rows.
   double loss = 0;
   int64_t rows = 0;
   struct Of {
     std::string name;            ///< name in the logs
-    std::vector<double> totals;  ///< what Metric::totals() gives
+    std::vector<double> totals;  ///< result of Metric::totals()
     double value = 0;            ///< value of this step alone
   };
   std::vector<Of> metrics = {};
@@ -40,38 +40,38 @@ struct StepRange {
   int64_t first = 0, last = 0;
 };
 
-/// Makes the steps of fit elsewhere than here: the seam at which a parameter server's coordinator
-/// and its tasks enter. compile() takes the one of the innermost StepExecutorScope; without one
-/// this process, or all of the mesh together, make the steps. evaluate() and predict() always run
-/// here, with the weights of the last fit.
-/// A callback says by OccasionalWeightReader when it needs the weights that rest elsewhere.
+/// Interface to run the steps of fit outside this process, for a parameter server's coordinator and
+/// its tasks. compile() takes the executor of the innermost StepExecutorScope; without one, this
+/// process, or all processes of the mesh together, run the steps. evaluate() and predict() always
+/// run here, with the weights of the last fit. Callbacks declare by OccasionalWeightReader when
+/// they need the weights, which are stored elsewhere.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
 
-  /// Works for another process's fit, on a process that does, until that fit is over, and returns
-  /// what it gave there. Nothing on the process that leads.
+  /// Works for another process's fit until it is over and returns its history. On the leading
+  /// process, returns nothing at once.
   virtual std::optional<History> work_for_leader(Model& model, const FitData& data,
                                                  const FitOptions& options) = 0;
 
-  // On the process that leads.
+  // On the leading process.
 
-  /// Training begins with the model's weights and all that its optimizer keeps, as they are here.
+  /// Begins training with this process's weights and optimizer state.
   virtual void begin(Model& model, const FitData& data, const FitOptions& options) = 0;
-  /// Makes the steps, begun in order and done in any. `done` hears, on this thread, what each adds;
-  /// when it returns false no further step begins. Returns how many steps are done: all that have
-  /// begun. Rethrows what `done` throws and what a step threw.
+  /// Runs the steps; they begin in order and end in any. Calls `done` on this thread with each
+  /// step's totals; once it returns false, no further step begins. Returns the number of steps
+  /// done, which are all that have begun. Rethrows what `done` or a step throws.
   virtual int64_t run(const StepRange& range,
                       const std::function<bool(int64_t step, const StepTotals&)>& done) = 0;
-  /// Brings the present weights, and all that the optimizer keeps, here.
+  /// Fetches the current weights and optimizer state to this process.
   virtual void fetch(Model& model) = 0;
-  /// The fit is over and gave this.
+  /// Ends the fit, which resulted in `history`.
   virtual void end(const History& history) = 0;
-  /// The fit ends with an error or a signal.
+  /// Ends the fit after an error or a signal.
   virtual void fail(const std::string& what) noexcept = 0;
 };
 
-/// While alive, models compiled on this thread have their steps made by `executor`.
+/// While alive, `executor` runs the steps of models compiled on this thread.
 class StepExecutorScope {
  public:
   explicit StepExecutorScope(std::shared_ptr<StepExecutor> executor);
@@ -79,7 +79,7 @@ class StepExecutorScope {
  private:
   ScopedValue<std::shared_ptr<StepExecutor>> executor_;
 };
-/// The executor of the innermost StepExecutorScope; null: none.
+/// Returns the executor of the innermost StepExecutorScope; null: none.
 std::shared_ptr<StepExecutor> scoped_step_executor();
 
 }  // namespace tessera::detail

@@ -17,9 +17,9 @@
 namespace tessera::detail {
 namespace {
 
-/// " (the part of rank 1)", for a loss whose addends are not all finite; empty where that tells
-/// nothing, since all ranks have such ones or none has. Collective.
-std::string culprits(const Mesh& mesh, const Blocks& parts) {
+/// Returns " (the partial sum of rank 1)": the ranks with a partial sum of the loss that is not
+/// finite; empty if these are all ranks or none. Collective.
+std::string non_finite_ranks(const Mesh& mesh, const Blocks& parts) {
   if (mesh.is_local()) return "";
   const bool here = std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) {
     return part.defined() && !at::isfinite(part).all().item<bool>();
@@ -30,10 +30,10 @@ std::string culprits(const Mesh& mesh, const Blocks& parts) {
     if (answers[r] == "no") ranks.push_back(static_cast<int>(r));
   }
   if (ranks.empty() || ranks.size() == answers.size()) return "";
-  return str(" (the part of ", rank_names(ranks), ")");
+  return str(" (the partial sum of ", rank_names(ranks), ")");
 }
 
-/// A NaN's sign tells nothing.
+/// Leaves out the sign of NaN, which means nothing.
 std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : str(loss); }
 
 }  // namespace
@@ -44,9 +44,9 @@ void check_one_number(const DTensor& loss) {
                    "reduce it: sum_over_batch_size or sum");
 }
 
-double read_loss(const DTensor& loss) { return whole_loss(loss).full().item<double>(); }
+double read_loss(const DTensor& loss) { return resolved_loss(loss).full().item<double>(); }
 
-DTensor whole_loss(const DTensor& loss) {
+DTensor resolved_loss(const DTensor& loss) {
   const ProfileSpan span(SpanKind::metrics, "read loss");
   check_one_number(loss);
   return relayout_value(loss, Layout::replicated(loss.mesh(), loss.rank()));
@@ -56,13 +56,13 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
   if (std::isfinite(loss)) return;
   const std::string place = place_of(Phase::train, at.epoch, at.step + 1);
   throw StateError("fit", "the loss stays finite",
-                   str(loss_text(loss), place, culprits(mesh, parts)),
+                   str(loss_text(loss), place, non_finite_ranks(mesh, parts)),
                    "lower the learning rate, or look for bad values in the data");
 }
 
-Batch StepRunner::prepare(Examples&& examples, uint64_t form) {
+Batch StepRunner::prepare(Examples&& examples, uint64_t signature) {
   adapt_wait_policy();
-  communicator_of(state_.layouts.mesh()).begin_step(state_.steps_begun++, form);
+  communicator_of(state_.layouts.mesh()).begin_step(state_.steps_begun++, signature);
   trainer_.layer().clear_losses();
   return pack_batch(std::move(examples), state_.layouts);
 }
@@ -77,41 +77,42 @@ DTensor StepRunner::train_step(const Batch& batch) {
     const std::string devices = found.devices();
     throw StateError("fit", "the loss stays finite",
                      str(loss_text(found.loss()), place_of(Phase::train, at.epoch, at.step + 1),
-                         devices.empty() ? "" : " in the part of " + devices, ": ",
+                         devices.empty() ? "" : " in the partial sum of " + devices, ": ",
                          source_of_non_finite(trainer_.layer(), batch)),
                      "lower the learning rate, or look for bad values in the data");
   }
 }
 
-void StepRunner::train(Examples&& examples, uint64_t form, std::function<void(double)> heard) {
-  const Batch batch = prepare(std::move(examples), form);
-  // Asked for, the train_step() of any class is recorded, and not the stock one alone.
+void StepRunner::train(Examples&& examples, uint64_t signature,
+                       std::function<void(double)> on_loss) {
+  const Batch batch = prepare(std::move(examples), signature);
+  // With record_steps, the train_step() of any class is captured, not only the stock one.
   const DTensor loss = train_step(batch);
-  // Before they are summed up: they tell whose part is at fault.
+  // Taken before the loss is resolved: partial sums show which rank has a bad one.
   const Blocks parts = loss.blocks();
   const FitPosition at = state_.progress.position;
   const auto read = [&state = state_, parts, at, rows = batch.rows,
-                     heard = std::move(heard)](double value) {
+                     on_loss = std::move(on_loss)](double value) {
     if (state.must_be_finite) check_finite(value, at, state.layouts.mesh(), parts);
     state.metrics.add_loss(value, rows);
-    if (heard) heard(value);
+    if (on_loss) on_loss(value);
   };
-  state_.losses.push(whole_loss(loss), read);
+  state_.losses.push(resolved_loss(loss), read);
   state_.losses.drain_late();
 }
 
-void StepRunner::test(Examples&& examples, uint64_t form) {
-  const Batch batch = prepare(std::move(examples), form);
-  state_.losses.push(whole_loss(trainer_.test_step(batch)),
+void StepRunner::test(Examples&& examples, uint64_t signature) {
+  const Batch batch = prepare(std::move(examples), signature);
+  state_.losses.push(resolved_loss(trainer_.test_step(batch)),
                      [&metrics = state_.metrics, rows = batch.rows](double value) {
                        metrics.add_loss(value, rows);
                      });
   state_.losses.drain_late();
 }
 
-std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t form) {
+std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t signature) {
   std::vector<at::Tensor> whole;
-  for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples), form))) {
+  for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples), signature))) {
     whole.push_back(output.full());
   }
   return whole;

@@ -9,36 +9,37 @@
 
 namespace tessera::detail {
 
-/// Makes single steps of a model on the examples of a batch, whose losses add up in its metrics.
-/// `form` is the hash of what form_of() says of the examples.
+/// Runs single steps of a model on the examples of a batch, and adds their losses to its metrics.
+/// `signature` is the hash of form_of(examples).
 class StepRunner {
  public:
   StepRunner(Trainer& trainer, TrainingState& state) : trainer_(trainer), state_(state) {}
 
-  /// Makes a training step, whose loss goes to the state's metrics and to `heard` when its queue of
-  /// losses comes to it. Collective. Throws StateError for a loss there that must be finite and is
-  /// not.
-  void train(Examples&& examples, uint64_t form, std::function<void(double)> heard = nullptr);
-  /// Makes a test step, whose loss goes to the metrics in the same way. Collective.
-  void test(Examples&& examples, uint64_t form);
-  /// Every output, whole, on the host. Collective.
-  std::vector<at::Tensor> predict(Examples&& examples, uint64_t form);
+  /// Runs a training step. Its loss is added to the metrics, and passed to `on_loss`, when the loss
+  /// queue reads it. Collective. Throws StateError for a read loss that must be finite and is not.
+  void train(Examples&& examples, uint64_t signature,
+             std::function<void(double)> on_loss = nullptr);
+  /// Runs a test step; its loss is added to the metrics in the same way. Collective.
+  void test(Examples&& examples, uint64_t signature);
+  /// Returns every output, in full, on the host. Collective.
+  std::vector<at::Tensor> predict(Examples&& examples, uint64_t signature);
 
  private:
-  Batch prepare(Examples&& examples, uint64_t form);
+  Batch prepare(Examples&& examples, uint64_t signature);
   DTensor train_step(const Batch& batch);
 
   Trainer& trainer_;
   TrainingState& state_;
 };
 
-/// Throws StateError for a loss of the step `at` that is not finite; `parts` are its addends here.
+/// Throws StateError for a loss of step `at` that is not finite; `parts` are its partial sums on
+/// this process.
 void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts = {});
 
-/// The number in a loss, reduced if it is pending. Collective.
+/// Returns the value of a loss, resolved if it is a partial sum. Collective.
 double read_loss(const DTensor& loss);
-/// A loss that no reduction is left of. Collective. Throws ShapeError unless it is one number.
-DTensor whole_loss(const DTensor& loss);
+/// Resolves a loss. Collective. Throws ShapeError unless it is one number.
+DTensor resolved_loss(const DTensor& loss);
 /// Throws ShapeError unless a step's loss is one number.
 void check_one_number(const DTensor& loss);
 

@@ -15,34 +15,34 @@
 
 namespace tessera::detail {
 
-/// How far a fit has come.
+/// Progress of a fit.
 struct FitProgress {
   FitPosition position;
   History history;
   Logs epoch_logs;          ///< values of the last epoch
-  bool epoch_ends = false;  ///< whether epoch_logs are to go into history yet
+  bool epoch_ends = false;  ///< whether epoch_logs are complete, but not in history yet
 };
 
-/// What compile() leaves in a model, and what runs of fit, evaluate and predict work on.
+/// State of a compiled model, which runs of fit, evaluate and predict share.
 struct TrainingState {
-  TrainingState(const CompileOptions& given, const LayoutMap& lie, const Layer& model)
-      : options(given), layouts(lie), metrics(given, model), exchange(lie.mesh()) {}
+  TrainingState(const CompileOptions& compiled, const LayoutMap& map, const Layer& model)
+      : options(compiled), layouts(map), metrics(compiled, model), exchange(map.mesh()) {}
 
   CompileOptions options;
-  OptimizerHandle given_optimizer;  ///< what compile() may have put a LossScaleOptimizer around
+  OptimizerHandle given_optimizer;  ///< compile()'s, before a LossScaleOptimizer was put around it
   LayoutMap layouts;
-  bool step_checked = false;  ///< whether a first step has shown what is wrong with the model
-  bool placed = false;        ///< whether weights and slots lie where the layouts say
+  bool step_checked = false;  ///< whether the checks of the first step were made
+  bool placed = false;        ///< whether weights and slots have their layouts
   int64_t steps_begun = 0;    ///< steps of training, tests and predictions begun
   MetricTracker metrics;
   StepExchange exchange;
-  std::shared_ptr<Arena> step_memory = make_step_buffer();
+  std::shared_ptr<Arena> step_memory = make_arena();
   StepCapture capture{step_memory}, test_capture{step_memory}, predict_capture{step_memory};
   FitProgress progress;
-  LossQueue losses;  ///< of steps that metrics and history do not know yet
-  /// Whether fit runs and ends where loss or gradients are infinite or no numbers.
+  LossQueue losses;  ///< losses that are not in metrics and history yet
+  /// Whether fit runs and throws for a loss, or for gradients, that are not finite.
   bool must_be_finite = false, gradients_must_be_finite = false;
-  std::shared_ptr<StepExecutor> executor;  ///< null: this process makes the steps of fit
+  std::shared_ptr<StepExecutor> executor;  ///< null: this process runs the steps of fit
 
   const OptimizerHandle& optimizer() const { return options.optimizer; }
 };

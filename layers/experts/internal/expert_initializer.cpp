@@ -9,7 +9,8 @@
 namespace tessera::detail {
 namespace {
 
-/// Keras counts the axis of experts to both fans, which by all rules divide the variance.
+/// Keras counts the expert axis in both fans, and every rule divides the variance by a fan:
+/// multiplying draws by sqrt(experts) undoes this.
 class ExpertInitializer final : public Initializer {
  public:
   ExpertInitializer(InitializerHandle of_matrix, int64_t experts)
@@ -26,7 +27,7 @@ class ExpertInitializer final : public Initializer {
 
 }  // namespace
 
-InitializerHandle each_alone(const InitializerHandle& of_matrix, int64_t experts) {
+InitializerHandle per_expert_initializer(const InitializerHandle& of_matrix, int64_t experts) {
   if (!scales_by_fans(of_matrix)) return of_matrix;
   return InitializerHandle(std::make_shared<ExpertInitializer>(of_matrix, experts));
 }

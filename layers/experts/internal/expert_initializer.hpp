@@ -6,8 +6,8 @@
 
 namespace tessera::detail {
 
-/// What draws kernels (experts, in, out) each in the scale of a matrix (in, out), as if it were a
-/// layer of its own.
-InitializerHandle each_alone(const InitializerHandle& of_matrix, int64_t experts);
+/// Returns an initializer of kernels (experts, in, out) that scales each expert's like a matrix
+/// (in, out) of its own.
+InitializerHandle per_expert_initializer(const InitializerHandle& of_matrix, int64_t experts);
 
 }  // namespace tessera::detail

@@ -28,7 +28,7 @@ void LoadEntropy::check_totals(size_t count) const {
 }
 
 void DroppedShare::add_routing(const Routing& routing) {
-  const NoRecording untaped;
+  const NoRecording no_tape;
   add(ops::concat({ops::reshape(ops::sum(routing.chosen), {1}), routing.kept}));
 }
 

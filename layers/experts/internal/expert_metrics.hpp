@@ -5,7 +5,7 @@
 
 namespace tessera::detail {
 
-/// What routing adds to, without labels. Totals are whole numbers, the same on every mesh.
+/// A metric of the router, without labels. Totals are integers, the same on every mesh.
 class RoutingMetric : public Metric {
  public:
   using Metric::result;
@@ -17,8 +17,9 @@ class RoutingMetric : public Metric {
   virtual void add_routing(const Routing& routing) = 0;
 };
 
-/// How evenly experts are chosen: the entropy of the shares of choices, over log E. 1: all alike;
-/// 0: always the same. Totals: the choices of each expert.
+/// How evenly experts are chosen: the entropy of the distribution of choices over experts, divided
+/// by log E. 1: all equally often; 0: always the same one. Totals: the number of choices per
+/// expert.
 class LoadEntropy final : public RoutingMetric {
  public:
   using Metric::result;
@@ -32,7 +33,8 @@ class LoadEntropy final : public RoutingMetric {
   int64_t experts_;
 };
 
-/// The share of choices that found no slot. Totals: choices, and those that have one.
+/// The fraction of choices that got no slot. Totals: the number of choices, then of those that got
+/// one.
 class DroppedShare final : public RoutingMetric {
  public:
   using Metric::result;

@@ -16,54 +16,54 @@ namespace {
 
 DTensor number_like(const DTensor& x, double value) { return scalar(value, x.mesh(), x.dtype()); }
 
-/// What a choice is while slots are given.
-struct Wish {
+/// A choice before slots are assigned.
+struct Candidate {
   DTensor expert;  ///< int64 (G, S)
-  DTensor mask;    ///< 1 at the expert of each token that wants one, (G, S, E)
+  DTensor mask;    ///< 1 at the chosen expert, 0 elsewhere and for masked tokens, (G, S, E)
   DTensor gate;    ///< (G, S)
 };
 
 class Router {
  public:
-  Router(const DTensor& logits, const DTensor& mask, const RoutingForm& form)
+  Router(const DTensor& logits, const DTensor& mask, const RoutingOptions& form)
       : logits_(logits), form_(form), gates_(ops::softmax(logits)), experts_(logits.size(2)) {
     if (!mask.defined()) return;
-    real_ = ops::cast(mask, logits.dtype());
-    while (real_.rank() < 3) real_ = ops::expand_dims(real_, -1);
+    unmasked_ = ops::cast(mask, logits.dtype());
+    while (unmasked_.rank() < 3) unmasked_ = ops::expand_dims(unmasked_, -1);
   }
 
   Routing route() const;
 
  private:
-  DTensor of_real(const DTensor& x) const { return real_.defined() ? x * real_ : x; }
-  Wish wish(const DTensor& expert) const {
-    const DTensor mask = of_real(ops::one_hot(expert, experts_, gates_.dtype()));
+  DTensor mask_out(const DTensor& x) const { return unmasked_.defined() ? x * unmasked_ : x; }
+  Candidate candidate(const DTensor& expert) const {
+    const DTensor mask = mask_out(ops::one_hot(expert, experts_, gates_.dtype()));
     return {expert, mask, ops::sum(gates_ * mask, {2})};
   }
-  Wish second_wish(const Wish& first) const;
-  void draw_second(Wish& second) const;
-  ExpertChoice slots(const Wish& wish, const DTensor& before) const;
+  Candidate second_candidate(const Candidate& first) const;
+  void draw_second(Candidate& second) const;
+  ExpertChoice slots(const Candidate& candidate, const DTensor& before) const;
   DTensor per_token(const DTensor& x) const;
   DTensor group_mean(const DTensor& x) const;
 
   const DTensor& logits_;
-  const RoutingForm& form_;
+  const RoutingOptions& form_;
   DTensor gates_;
   int64_t experts_;
-  DTensor real_;  ///< 1 where a token is one, (G, S, 1); undefined: all are
+  DTensor unmasked_;  ///< 1 for tokens that are not masked, (G, S, 1); undefined: all
 };
 
-/// Another expert than the first: the next likeliest, or one drawn by its share.
-Wish Router::second_wish(const Wish& first) const {
+/// Chooses a second expert: the second most probable, or one drawn in proportion to its gate.
+Candidate Router::second_candidate(const Candidate& first) const {
   const DTensor out = ops::one_hot(first.expert, experts_, gates_.dtype());
   if (form_.second == SecondExpert::sampling) {
-    return wish(ops::categorical(ops::stop_gradient(logits_) - out * 1e9, form_.seed()));
+    return candidate(ops::categorical(ops::stop_gradient(logits_) - out * 1e9, form_.seed()));
   }
-  return wish(ops::argmax(gates_ - out * 2, 2));
+  return candidate(ops::argmax(gates_ - out * 2, 2));
 }
 
-/// A second expert of a small gate is left out by chance.
-void Router::draw_second(Wish& second) const {
+/// Drops a second choice with probability 1 - gate / threshold.
+void Router::draw_second(Candidate& second) const {
   const DTensor draws =
       ops::random_uniform(second.gate.shape(), form_.seed(), 0, 1, second.gate.dtype());
   const DTensor share = ops::stop_gradient(second.gate) / std::max(form_.threshold, 1e-9);
@@ -72,55 +72,56 @@ void Router::draw_second(Wish& second) const {
   second.mask = second.mask * ops::expand_dims(stays, -1);
 }
 
-/// `before`: slots that are taken already, (G, 1, E); undefined for none.
-ExpertChoice Router::slots(const Wish& wish, const DTensor& before) const {
-  DTensor position = ops::cumsum(wish.mask, 1, /*exclusive=*/true);
+/// Assigns slots. `before`: number of slots taken by earlier choices, (G, 1, E); undefined for
+/// none.
+ExpertChoice Router::slots(const Candidate& candidate, const DTensor& before) const {
+  DTensor position = ops::cumsum(candidate.mask, 1, /*exclusive=*/true);
   if (before.defined()) position = position + before;
   const DTensor free =
       ops::less(position, number_like(position, static_cast<double>(form_.capacity)));
-  const DTensor taken = wish.mask * ops::cast(free, position.dtype());
+  const DTensor taken = candidate.mask * ops::cast(free, position.dtype());
   const DTensor place = ops::cast(ops::sum(position * taken, {2}), at::kLong);
-  return {wish.expert, taken, place, wish.gate * ops::sum(taken, {2})};
+  return {candidate.expert, taken, place, candidate.gate * ops::sum(taken, {2})};
 }
 
-/// Means over each group's tokens, (G, n), of what has n numbers for each, (G, S, n).
+/// Returns the mean over each group's tokens, (G, S, n) -> (G, n).
 DTensor Router::per_token(const DTensor& x) const {
-  const DTensor sums = ops::sum(of_real(x), {1});
-  if (!real_.defined() || form_.legacy) {
+  const DTensor sums = ops::sum(mask_out(x), {1});
+  if (!unmasked_.defined() || form_.legacy) {
     return sums / static_cast<double>(std::max<int64_t>(x.size(1), 1));
   }
-  const DTensor tokens = ops::sum(real_, {1});
+  const DTensor tokens = ops::sum(unmasked_, {1});
   return sums / ops::maximum(tokens, number_like(tokens, 1));
 }
 
-/// The mean over groups of (G, n), summed over n.
+/// Returns the mean over groups of the sum over n of (G, n).
 DTensor Router::group_mean(const DTensor& x) const {
   return ops::sum(x) / static_cast<double>(std::max<int64_t>(x.size(0), 1));
 }
 
 Routing Router::route() const {
-  std::vector<Wish> wishes = {wish(ops::argmax(gates_, 2))};
-  if (form_.top_k == 2) wishes.push_back(second_wish(wishes[0]));
+  std::vector<Candidate> candidates = {candidate(ops::argmax(gates_, 2))};
+  if (form_.top_k == 2) candidates.push_back(second_candidate(candidates[0]));
   if (form_.top_k == 2 && form_.legacy) {
-    const DTensor both = wishes[0].gate + wishes[1].gate + 1e-9;
-    for (Wish& wish : wishes) wish.gate = wish.gate / both;
+    const DTensor both = candidates[0].gate + candidates[1].gate + 1e-9;
+    for (Candidate& candidate : candidates) candidate.gate = candidate.gate / both;
   }
 
   Routing routing;
-  // f before any token is left out, so that the loss sees what the router wants.
-  const DTensor balance = per_token(wishes[0].mask) * per_token(gates_);
+  // The loss uses f before choices are dropped, so that it sees the router's own choices.
+  const DTensor balance = per_token(candidates[0].mask) * per_token(gates_);
   routing.aux_loss = group_mean(balance) * static_cast<double>(experts_);
   const DTensor sums = ops::logsumexp(logits_, {2}, /*keepdims=*/true);
   routing.z_loss = group_mean(per_token(ops::square(sums)));
 
-  if (form_.top_k == 2 && form_.second == SecondExpert::random) draw_second(wishes[1]);
+  if (form_.top_k == 2 && form_.second == SecondExpert::random) draw_second(candidates[1]);
   DTensor before, chosen, kept;
-  for (const Wish& wish : wishes) {
-    routing.choices.push_back(slots(wish, before));
+  for (const Candidate& candidate : candidates) {
+    routing.choices.push_back(slots(candidate, before));
     const DTensor taken = ops::sum(routing.choices.back().taken, {1}, /*keepdims=*/true);
     before = before.defined() ? before + taken : taken;
-    const DTensor wants = ops::sum(wish.mask, {1});
-    chosen = chosen.defined() ? chosen + wants : wants;
+    const DTensor requests = ops::sum(candidate.mask, {1});
+    chosen = chosen.defined() ? chosen + requests : requests;
   }
   routing.chosen = ops::sum(ops::cast(chosen, at::kDouble), {0});
   routing.kept = ops::reshape(ops::sum(ops::cast(before, at::kDouble)), {1});
@@ -135,7 +136,8 @@ Routing Router::route() const {
   return routing;
 }
 
-/// 1 at each choice's expert and slot, (G, S, E, C), summed with these weights, (G, S).
+/// Returns the sum over choices of one-hot tensors of expert and slot, (G, S, E, C), scaled by
+/// `weight`.
 template <class Weight>
 DTensor summed_slots(const Routing& routing, int64_t capacity, const Weight& weight) {
   DTensor sum;
@@ -156,7 +158,7 @@ int64_t expert_capacity(int64_t tokens, int64_t experts, int64_t top_k, double f
   return std::clamp<int64_t>(capacity, 1, std::max<int64_t>(tokens, 1));
 }
 
-Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingForm& form) {
+Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingOptions& form) {
   return Router(logits, mask, form).route();
 }
 
@@ -171,7 +173,7 @@ DTensor combine_tensor(const Routing& routing, int64_t capacity) {
 }
 
 std::pair<DTensor, DTensor> slot_tokens(const Routing& routing, int64_t capacity) {
-  // Slots lie in the order of choices, then of tokens: that of a stable sort.
+  // Slots are ordered by choice, then by token, which is the order of a stable sort.
   DTensor rank;
   for (const ExpertChoice& choice : routing.choices) {
     rank = rank.defined() ? rank * 2 + choice.taken : choice.taken;

@@ -21,7 +21,8 @@ BoxFormat box_format(const std::string& where, const std::string& name) {
   if (found != formats.end()) return found->second;
   std::vector<std::string> known;
   for (const auto& [text, format] : formats) known.push_back(text);
-  throw ConfigError(where, "a format of boxes is known", in_quotes(name), suggestion(name, known));
+  throw ConfigError(where, "the bounding box format is known", in_quotes(name),
+                    suggestion(name, known));
 }
 
 }  // namespace tessera::detail

@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-/// Whether rows take the place of the last axis.
+/// Whether one-hot rows replace the last axis.
 bool single_column(const Shape& numbers) { return numbers.size() > 1 && numbers.back() == 1; }
 
 }  // namespace
@@ -74,6 +74,8 @@ at::Tensor encoded(const at::Tensor& numbers, const std::string& mode, int64_t d
   return mode == "multi_hot" ? counts.clamp_max(1) : counts;
 }
 
-DTensor as_whole(const DTensor& x) { return x.dtype() == at::kLong ? x : ops::cast(x, at::kLong); }
+DTensor truncated_to_int64(const DTensor& x) {
+  return x.dtype() == at::kLong ? x : ops::cast(x, at::kLong);
+}
 
 }  // namespace tessera::detail

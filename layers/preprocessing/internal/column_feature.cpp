@@ -14,13 +14,13 @@
 namespace tessera::detail {
 namespace {
 
-/// Columns of a table are the host's, on whatever mesh the model is.
+/// Returns a mesh of the host, where columns are computed whatever the model's mesh is.
 const Mesh& host_mesh() {
   static const Mesh mesh = create_mesh({{"rows", 1}});
   return mesh;
 }
 
-/// A layer's output for a column on the host.
+/// Returns a layer's output for a column on the host.
 at::Tensor on_host(Layer& layer, const at::Tensor& column) {
   return layer(pack(column, Layout::replicated(host_mesh(), column.dim()))).full();
 }
@@ -85,7 +85,7 @@ void ColumnFeature::adapt(const Table& table) {
 bool ColumnFeature::ready() const {
   if (const auto* const lookup = dynamic_cast<LookupLayer*>(layer.get())) return lookup->ready();
   const auto* const column = dynamic_cast<ColumnLayer*>(layer.get());
-  // A Normalization that learns has weights, on the mesh of a model.
+  // A Normalization that learns has weights, which are placed on a model's mesh.
   const bool normalizes = column && column->class_name() == "Normalization";
   return !column || (normalizes ? !column->learns() : column->ready());
 }

@@ -10,36 +10,36 @@
 
 namespace tessera::detail {
 
-/// Throws ConfigError naming `where` unless an option is one of those.
+/// Throws ConfigError naming `where` unless `given` is one of `known`.
 void check_known(const std::string& where, const std::string& option, const std::string& given,
                  const std::vector<std::string>& known);
-/// The name of the layer of a feature of this name.
+/// Returns the layer's name of a feature.
 std::string preprocessor_name(const std::string& feature);
-/// The configuration of an object of a class beside Keras' FeatureSpace.
+/// Returns the configuration of an object whose class is in the module of Keras' FeatureSpace.
 Json feature_space_json(const std::string& class_name, const Json& config);
-/// The class of Keras' layer for numbers that stay as they are; there is none here.
+/// The class of Keras' identity layer, which has no counterpart here.
 constexpr const char* identity_class = "TFDIdentity";
 
-/// One feature of a space, and what it learned.
+/// One feature of a space, with its learned state.
 struct ColumnFeature {
   std::string name;
   FeatureSpace::Feature feature;
-  /// The feature's layer, once adapted one of equal options that has what it learned as options, so
-  /// that it has no weights; null for none.
+  /// The feature's layer, or null. adapt() replaces it by one with the same options that holds what
+  /// was learned as options, so that it has no weights.
   std::shared_ptr<Layer> layer;
 
   bool is_text() const { return feature.dtype() == "string"; }
   std::string where() const { return "FeatureSpace, feature " + in_quotes(name); }
-  /// The column (rows, columns) as the feature takes it. Throws ConfigError for texts.
+  /// Returns the column (rows, columns) in the feature's dtype. Throws ConfigError for texts.
   at::Tensor numbers(const Table& table) const;
-  /// Throws ConfigError for numbers.
+  /// Returns the column's texts. Throws ConfigError for numbers.
   const std::vector<std::string>& texts(const Table& table) const;
 
   void adapt(const Table& table);
   bool ready() const;
-  /// How many categories there are; 0 for numbers.
+  /// Returns the number of categories; 0 for numbers.
   int64_t categories() const;
-  /// What the layer makes of the column, (rows, columns).
+  /// Returns the layer's output for the column, (rows, columns).
   at::Tensor value(const Table& table) const;
   SymbolicTensor value(const SymbolicTensor& input) const;
   Json config() const;

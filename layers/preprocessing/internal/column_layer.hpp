@@ -7,22 +7,22 @@
 
 namespace tessera::detail {
 
-/// A layer that makes numbers of a column of a table, as FeatureSpace knows it.
+/// A layer that FeatureSpace can use to turn a column of a table into numbers.
 class ColumnLayer : public Layer {
  public:
   using Layer::Layer;
 
-  /// Whether learn() is for it, for what it learns was not given.
+  /// Whether it needs learn(), because the options do not give what it would learn.
   virtual bool learns() const { return false; }
   /// Whether it may be called.
   virtual bool ready() const { return true; }
-  /// Learns from all values of a column (rows, …), on the host, and forgets what it learned before.
+  /// Learns from all values of a column (rows, …), on the host; replaces what it learned before.
   virtual void learn(const at::Tensor&) {}
-  /// Options that config() leaves out for what learn() learned, by Keras' keys.
+  /// Returns what learn() learned as options with Keras' keys, which config() leaves out.
   virtual Json learned() const { return Json::object(); }
-  /// How many categories it knows; 0 if it makes none.
+  /// Returns the number of categories; 0 if it makes none.
   virtual int64_t categories() const { return 0; }
-  /// The categories of texts, on the host. Throws ConfigError where the layer takes numbers.
+  /// Returns the categories of texts, on the host. Throws ConfigError if the layer takes numbers.
   virtual at::Tensor text_categories(const std::vector<std::string>& texts) const;
 };
 

@@ -29,7 +29,7 @@ const std::vector<std::string>& feature_kinds() {
   return kinds;
 }
 
-/// The feature with its layer, where it was given by the name of its kind.
+/// Returns the feature with its layer, which is made here if a string names its kind.
 Feature made_feature(const std::string& name, const Feature& feature,
                      const FeatureSpaceOptions& options) {
   const std::string& kind = feature.kind();
@@ -78,7 +78,7 @@ void FeatureTable::check_encodings() const {
                         "leave out the second");
     }
     if (encoding.mode == "int" && options_.output_mode == "concat") {
-      throw ConfigError(where(), "features that are joined are numbers or one-hot",
+      throw ConfigError(where(), "concatenated features are numbers or one-hot",
                         in_quotes(encoding.name) + " with output_mode \"int\"",
                         "make it \"one_hot\", or the space's output_mode \"dict\"");
     }
@@ -98,7 +98,7 @@ size_t FeatureTable::find(const std::string& name) const {
     if (column.name == name) return known.size();
     known.push_back(column.name);
   }
-  throw ConfigError(where(), "crosses are of features that are there", in_quotes(name),
+  throw ConfigError(where(), "crosses name existing features", in_quotes(name),
                     suggestion(name, known));
 }
 
@@ -120,7 +120,7 @@ void FeatureTable::adapt(const Table& table) {
 void FeatureTable::check_ready() const {
   for (const ColumnFeature& column : columns_) {
     if (column.ready()) continue;
-    throw StateError(where(), "what features learn is known",
+    throw StateError(where(), "all features are adapted",
                      str("feature ", in_quotes(column.name), " has learned nothing"),
                      "call adapt() first");
   }

@@ -8,7 +8,7 @@
 
 namespace tessera::detail {
 
-/// What a FeatureSpace is made of.
+/// Implementation of FeatureSpace.
 class FeatureTable {
  public:
   explicit FeatureTable(const FeatureSpaceOptions& options);
@@ -20,11 +20,11 @@ class FeatureTable {
   SymbolicTensor concatenated(const std::map<std::string, SymbolicTensor>& inputs) const;
   int64_t width() const;
   Json config() const;
-  /// Throws ConfigError for a space whose output is one tensor for each feature.
+  /// Throws ConfigError unless output_mode is "concat".
   void check_concat() const;
 
  private:
-  /// A feature or a cross, once it is numbers.
+  /// A feature or a cross, as numbers to encode.
   struct Encoding {
     std::string name, mode;
     int64_t categories = 0;

@@ -57,7 +57,7 @@ uint64_t joined_fingerprint(uint64_t a, uint64_t b) {
   return shifted(shifted(mixed) * factor);
 }
 
-/// bucket(i) for each element i, where `like` lies.
+/// Returns bucket(i) for each element i, on the device of `like`.
 template <class Bucket>
 at::Tensor each_on_host(const at::Tensor& like, const Bucket& bucket) {
   at::Tensor result = at::empty(like.sizes(), at::kLong);
@@ -68,7 +68,7 @@ at::Tensor each_on_host(const at::Tensor& like, const Bucket& bucket) {
 
 at::Tensor on_host(const at::Tensor& numbers) { return numbers.cpu().contiguous(); }
 
-/// Inputs: numbers, buckets and the salt, if there is one.
+/// Computes hash_buckets() of a block. Inputs: numbers, `buckets` and the salt, if there is one.
 at::Tensor hashed_block(std::span<const at::Tensor> in) {
   const at::Tensor numbers = on_host(in[0]);
   const int64_t* const data = numbers.const_data_ptr<int64_t>();
@@ -78,7 +78,7 @@ at::Tensor hashed_block(std::span<const at::Tensor> in) {
   return each_on_host(in[0], [&](int64_t i) { return hash_bucket(data[i], buckets, salt); });
 }
 
-/// Inputs: tensors of numbers, and buckets.
+/// Computes cross_buckets() of a block. Inputs: tensors of numbers, and `buckets`.
 at::Tensor crossed_block(std::span<const at::Tensor> in) {
   std::vector<at::Tensor> columns;
   for (const at::Tensor& numbers : in.first(in.size() - 1)) columns.push_back(on_host(numbers));
@@ -92,7 +92,7 @@ at::Tensor crossed_block(std::span<const at::Tensor> in) {
   });
 }
 
-DTensor whole_number(int64_t value, const Mesh& mesh) {
+DTensor int64_scalar(int64_t value, const Mesh& mesh) {
   return pack(at::scalar_tensor(value, at::kLong), Layout::replicated(mesh, 0));
 }
 
@@ -119,15 +119,15 @@ int64_t cross_bucket(std::span<const uint64_t> numbers, int64_t buckets) {
 
 DTensor hash_buckets(const DTensor& numbers, int64_t buckets, const HashSalt& salt) {
   static const ops::CustomOp op("hash_buckets", {.forward = hashed_block});
-  std::vector<DTensor> inputs = {numbers, whole_number(buckets, numbers.mesh())};
-  for (const int64_t key : salt) inputs.push_back(whole_number(key, numbers.mesh()));
+  std::vector<DTensor> inputs = {numbers, int64_scalar(buckets, numbers.mesh())};
+  for (const int64_t key : salt) inputs.push_back(int64_scalar(key, numbers.mesh()));
   return op(inputs);
 }
 
 DTensor cross_buckets(const std::vector<DTensor>& numbers, int64_t buckets) {
   static const ops::CustomOp op("cross_buckets", {.forward = crossed_block});
   std::vector<DTensor> inputs = numbers;
-  inputs.push_back(whole_number(buckets, numbers[0].mesh()));
+  inputs.push_back(int64_scalar(buckets, numbers[0].mesh()));
   return op(inputs);
 }
 

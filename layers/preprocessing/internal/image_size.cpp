@@ -14,7 +14,7 @@ namespace {
 
 constexpr int64_t height_axis = 1, width_axis = 2;
 
-/// The cell of `from` whose part of the axis holds the centre of each of `to`.
+/// Resizes an axis to `to` pixels, each copied from the input pixel that contains its centre.
 DTensor nearest_cells(const DTensor& x, int64_t axis, int64_t to) {
   const int64_t from = x.size(axis);
   if (from == to) return x;
@@ -25,14 +25,14 @@ DTensor nearest_cells(const DTensor& x, int64_t axis, int64_t to) {
 
 }  // namespace
 
-ImageSize part_of_aspect(ImageSize images, ImageSize size) {
+ImageSize largest_crop(ImageSize images, ImageSize size) {
   return {std::max<int64_t>(std::min(images.width * size.height / size.width, images.height), 1),
           std::max<int64_t>(std::min(images.height * size.width / size.height, images.width), 1)};
 }
 
 DTensor cropped_to_aspect(const DTensor& images, ImageSize size) {
   const int64_t height = images.size(height_axis), width = images.size(width_axis);
-  const auto [rows, columns] = part_of_aspect({height, width}, size);
+  const auto [rows, columns] = largest_crop({height, width}, size);
   const DTensor middle = ops::slice(images, height_axis, (height - rows) / 2, rows);
   return ops::slice(middle, width_axis, (width - columns) / 2, columns);
 }

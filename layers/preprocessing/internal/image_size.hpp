@@ -12,13 +12,13 @@ struct ImageSize {
   int64_t height = 0, width = 0;
 };
 
-/// The largest part of images of one size that has the aspect ratio of another.
-ImageSize part_of_aspect(ImageSize images, ImageSize size);
-/// It in the middle of images (batch, height, width, channels).
+/// Returns the size of the largest part of the images that has the aspect ratio of `size`.
+ImageSize largest_crop(ImageSize images, ImageSize size);
+/// Crops that part from the centre of images (batch, height, width, channels).
 DTensor cropped_to_aspect(const DTensor& images, ImageSize size);
-/// The images with as much of `value` on opposite sides as gives them the aspect ratio of a size.
+/// Pads images on opposite sides with `value` to the aspect ratio of `size`.
 DTensor padded_to_aspect(const DTensor& images, ImageSize size, double value);
-/// The images in a size, by "nearest" or a name of interpolations().
+/// Resizes images by "nearest" or an interpolation of interpolations().
 DTensor resized(const DTensor& images, ImageSize size, const std::string& interpolation,
                 bool antialias = false);
 

@@ -24,8 +24,8 @@ void NumberCounts::add(const at::Tensor& data) {
   }
 }
 
-std::vector<NumberCount> NumberCounts::most_frequent(int64_t limit,
-                                                     std::span<const int64_t> left_out) const {
+std::vector<NumberCount> NumberCounts::top_by_count(int64_t limit,
+                                                    std::span<const int64_t> left_out) const {
   std::vector<NumberCount> all;
   for (auto known = counts_.rbegin(); known != counts_.rend(); ++known) {
     const bool out = std::find(left_out.begin(), left_out.end(), known->first) != left_out.end();

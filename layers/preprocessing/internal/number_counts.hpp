@@ -9,20 +9,20 @@
 
 namespace tessera::detail {
 
-/// A number, how often it came and in how many rows.
+/// A number, how often it occurred and in how many rows.
 struct NumberCount {
   int64_t number = 0, count = 0, documents = 0;
 };
 
-/// Counts the whole numbers of rows.
+/// Counts the integers of rows.
 class NumberCounts {
  public:
   /// Adds the rows of a tensor (rows, …).
   void add(const at::Tensor& data);
   int64_t documents() const { return documents_; }
-  /// The `limit` numbers that came most often, all if it is negative, without those in `left_out`;
-  /// by count, then by the number, both descending.
-  std::vector<NumberCount> most_frequent(int64_t limit, std::span<const int64_t> left_out) const;
+  /// Returns the `limit` most frequent numbers, all if it is negative, without those in `left_out`;
+  /// sorted by count, then by the number, both descending.
+  std::vector<NumberCount> top_by_count(int64_t limit, std::span<const int64_t> left_out) const;
 
  private:
   std::map<int64_t, NumberCount> counts_;

@@ -8,7 +8,7 @@
 namespace tessera::detail {
 namespace {
 
-/// numpy.interp of one number: y at x between points that ascend, their ends' beyond them.
+/// Interpolates linearly like numpy.interp: ys at x for ascending xs, constant beyond their ends.
 double interpolated(double x, const std::vector<double>& xs, const std::vector<double>& ys) {
   if (x > xs.back()) return ys.back();
   if (x < xs.front()) return ys.front();

@@ -7,19 +7,19 @@
 
 namespace tessera::detail {
 
-/// Quantiles of numbers that come in batches, to within a tolerance, in the memory of its inverse:
-/// the summary of Keras' Discretization, number by number.
+/// Streaming quantiles within a tolerance epsilon, in memory proportional to 1 / epsilon: the
+/// summary of Keras' Discretization, equal in every number.
 class QuantileSummary {
  public:
   explicit QuantileSummary(double epsilon) : epsilon_(epsilon) {}
-  /// Adds all numbers of a tensor, taken as float32.
+  /// Adds all numbers of a tensor, as float32.
   void add(const at::Tensor& values);
   bool empty() const { return points_.empty(); }
-  /// What parts the numbers into `bins` of about equal weight; at most bins - 1 numbers.
+  /// Returns boundaries between `bins` bins of about equal weight; at most bins - 1 numbers.
   std::vector<double> boundaries(int64_t bins) const;
 
  private:
-  /// A number, and how many it stands for.
+  /// A number, and how many numbers it represents.
   struct Point {
     float value = 0, weight = 0;
   };

@@ -5,8 +5,8 @@
 
 namespace tessera::detail {
 
-/// FarmHash's Fingerprint64 of some bytes, the same on every machine; what TensorFlow's
-/// string_to_hash_bucket_fast takes the remainder of.
+/// Returns FarmHash's Fingerprint64 of `bytes`, the same on every machine; TensorFlow's
+/// string_to_hash_bucket_fast is its remainder.
 uint64_t fingerprint64(std::string_view bytes);
 
 }  // namespace tessera::detail

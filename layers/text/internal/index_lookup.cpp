@@ -18,7 +18,7 @@ double mean(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// Whether JSON can hold it and gives the same bytes back.
+/// Whether the text survives a round trip through JSON.
 bool fits_json(std::string_view text) {
   while (!text.empty()) {
     const size_t length = utf8_length(text);
@@ -30,10 +30,10 @@ bool fits_json(std::string_view text) {
 
 }  // namespace
 
-TextOutput text_output(const std::string& name) {
+TokenEncoding token_encoding(const std::string& name) {
   const std::vector<std::string> names = {"int", "one_hot", "multi_hot", "count", "tf_idf"};
   const auto found = std::find(names.begin(), names.end(), name);
-  if (found != names.end()) return static_cast<TextOutput>(found - names.begin());
+  if (found != names.end()) return static_cast<TokenEncoding>(found - names.begin());
   throw ConfigError("output_mode", "one of " + quoted_list(names), in_quotes(name),
                     suggestion(name, names));
 }
@@ -45,8 +45,8 @@ float idf_weight(int64_t documents, int64_t with_token) {
 
 IndexLookup::IndexLookup(IndexLookupOptions options)
     : options_(std::move(options)),
-      output_(text_output(options_.output_mode)),
-      mask_index_(options_.mask_token && output_ == TextOutput::index ? 0 : masked),
+      output_(token_encoding(options_.output_mode)),
+      mask_index_(options_.mask_token && output_ == TokenEncoding::index ? 0 : masked),
       token_start_(oov_start() + options_.num_oov_indices) {
   check_options();
   if (options_.vocabulary.empty()) return;
@@ -69,7 +69,7 @@ void IndexLookup::check_options() const {
   if (options_.pad_to_max_tokens && !options_.max_tokens) {
     throw ConfigError("pad_to_max_tokens", "max_tokens is given too", "none", "give max_tokens");
   }
-  if (options_.invert && output_ != TextOutput::index) {
+  if (options_.invert && output_ != TokenEncoding::index) {
     throw ConfigError("output_mode", "\"int\" where `invert` is true",
                       in_quotes(options_.output_mode), "leave out output_mode");
   }
@@ -116,7 +116,7 @@ void IndexLookup::check_tokens(const std::vector<std::string>& all, int64_t firs
     const auto found = std::find(all.begin() + first, all.end(), reserved);
     if (found == all.end()) return;
     throw ConfigError("vocabulary",
-                      str("special tokens lie in front, as ", quoted_list(special_tokens())),
+                      str("special tokens come first, as ", quoted_list(special_tokens())),
                       str(kind, " ", in_quotes(reserved), " at index ", found - all.begin()),
                       "leave out all special tokens, or give them first");
   };
@@ -131,7 +131,7 @@ void IndexLookup::set_vocabulary(const std::vector<std::string>& tokens,
       tokens.size() >= special.size() && std::equal(special.begin(), special.end(), tokens.begin());
   const int64_t first = has_special ? token_start() : 0;
   check_tokens(tokens, first);
-  const size_t needed = output_ == TextOutput::tf_idf ? tokens.size() : 0;
+  const size_t needed = output_ == TokenEncoding::tf_idf ? tokens.size() : 0;
   if (weights.size() != needed) {
     throw ConfigError("idf_weights",
                       needed == 0 ? "none unless output_mode is \"tf_idf\""
@@ -159,13 +159,13 @@ void IndexLookup::set_vocabulary(const std::vector<std::string>& tokens,
 void IndexLookup::learn(const TokenCounts& counts) {
   std::vector<std::string> left_out = {options_.oov_token};
   if (options_.mask_token) left_out.push_back(*options_.mask_token);
-  const auto learned = counts.most_frequent(
+  const auto learned = counts.top_by_count(
       options_.max_tokens ? *options_.max_tokens - token_start() : -1, left_out);
   std::vector<std::string> tokens;
   std::vector<double> weights;
   for (const TokenCount& token : learned) {
     tokens.push_back(token.token);
-    if (output_ != TextOutput::tf_idf) continue;
+    if (output_ != TokenEncoding::tf_idf) continue;
     weights.push_back(idf_weight(counts.documents(), token.documents));
   }
   if (tokens.empty()) {

@@ -50,7 +50,7 @@ void json_get(const Json& json, const JsonPath& path, Ngrams& out) {
   if (json.is_array()) {
     out = Ngrams(json_as<std::vector<int64_t>>(json, path));
   } else {
-    // Listing them all must not be what fails.
+    // Limited, as Ngrams lists all lengths up to a number; check_ngrams() rejects it later.
     out = Ngrams(std::min(json_as<int64_t>(json, path), max_ngram_words + 1));
   }
 }

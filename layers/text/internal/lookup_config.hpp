@@ -7,22 +7,22 @@
 #include <tessera/layers/text/internal/index_lookup.hpp>
 #include <tessera/layers/text/text_steps.hpp>
 
-/// The options of text layers in their configurations.
+/// Reading and writing the options of text layers in configurations.
 namespace tessera::detail {
 
-/// Words of the longest n-gram.
+/// Maximum number of words in an n-gram.
 constexpr int64_t max_ngram_words = 1000;
 
-/// Throws ConfigError unless the output is dense and texts are UTF-8.
+/// Throws ConfigError for a sparse output or an encoding other than UTF-8.
 void check_lookup_options(bool sparse, const std::string& encoding);
 
-/// Writes the lookup's vocabulary and weights, null where assets() has them.
+/// Writes the lookup's vocabulary and weights; null if assets() has them.
 void put_vocabulary(Json& config, const IndexLookup& lookup);
-/// Throws ConfigError unless "vocabulary" and "idf_weights" are lists or absent. Keras takes a text
-/// for a path: a configuration never opens one.
+/// Throws ConfigError unless "vocabulary" and "idf_weights" are lists or absent. Keras takes a
+/// string for a path; here, a configuration never opens a file.
 void check_vocabulary(JsonObject& config);
 
-/// Throws ConfigError naming the argument for a function, which has no place in a configuration.
+/// Throws ConfigError naming the argument for a function, which a configuration cannot hold.
 template <class Result>
 void check_named(const TextStep<Result>& step, const std::string& argument) {
   if (!step.function()) return;
@@ -30,26 +30,26 @@ void check_named(const TextStep<Result>& step, const std::string& argument) {
                     "a function of the user's own",
                     "make the layer in code, and give it the vocabulary with load_assets()");
 }
-/// The name of a step, or null for none.
+
+}  // namespace tessera::detail
+
+// Found by argument-dependent lookup, hence in the namespace of TextStep and Ngrams.
+namespace tessera {
+
+/// Returns the name of a step, or null for none.
 template <class Result>
 Json option_json(const TextStep<Result>& step) {
   return step.name().empty() ? Json(nullptr) : Json(step.name());
 }
-/// Takes a name, or null for none. Throws ConfigError for anything else, as for the object that
+/// Reads a name, or null for none. Throws ConfigError for anything else, such as the object that
 /// Keras writes for a function.
 template <class Result>
 void read_option(JsonObject& given, const std::string& key, TextStep<Result>& out) {
   if (given.has(key)) out = TextStep<Result>(given.take_or<std::string>(key, ""));
 }
-
-}  // namespace tessera::detail
-
-// Found by their arguments, so they are where those are.
-namespace tessera {
-
-/// A number, a list, or null for none.
+/// Returns a number, a list, or null for none.
 Json option_json(const Ngrams& ngrams);
-/// A number or a list of them. Throws ConfigError naming the place.
+/// Reads a number or a list of numbers. Throws ConfigError naming the JSON path.
 void json_get(const Json& json, const detail::JsonPath& path, Ngrams& out);
 
 }  // namespace tessera

@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t texts_per_pass = 2048;
 constexpr int64_t texts_per_thread = 8;
 
-/// Texts that are not for another process: rows that blocks of this one hold.
+/// Returns the range of rows that the blocks of this process hold.
 Interval local_rows(int64_t texts, int64_t width, const Layout& layout) {
   const ShardingPtr sharding = intern({texts, width}, at::kFloat, layout);
   Interval held{texts, 0};
@@ -31,8 +31,8 @@ int64_t threads_for(int64_t texts) {
   return std::clamp<int64_t>(useful, 1, at::get_num_threads());
 }
 
-/// Calls work(thread, part) for even parts of each `texts_per_pass` of `size` texts, then
-/// after(threads) and progress.
+/// Calls work(thread, part) on several threads with equal parts of each `texts_per_pass` of `size`
+/// texts, then after(threads) and progress.
 template <class Work, class After>
 void pass_over(int64_t size, const TextProgress& progress, const Work& work, const After& after) {
   for (int64_t first = 0; first < size; first += texts_per_pass) {
@@ -51,15 +51,15 @@ void pass_over(int64_t size, const TextProgress& progress, const Work& work, con
 
 }  // namespace
 
-std::string layer_place(const std::string& class_name, const std::string& name) {
+std::string error_prefix(const std::string& class_name, const std::string& name) {
   return name.empty() ? class_name : class_name + " " + name;
 }
 
-/// What a thread works with.
+/// Buffers of one thread.
 struct LookupLayer::Scratch {
   Tokens tokens = {};
   std::vector<int64_t> counts = {};   ///< by index; zeros between texts
-  std::vector<int32_t> indices = {};  ///< that are not zero
+  std::vector<int32_t> indices = {};  ///< indices of nonzero counts
 };
 
 LookupLayer::LookupLayer(const std::string& class_name, const LayerOptions& base,
@@ -72,7 +72,7 @@ const std::vector<int64_t>& LookupLayer::ngrams() const {
 }
 
 Shape LookupLayer::text_shape() const {
-  if (lookup_.output() == TextOutput::index) return {length_.value_or(-1)};
+  if (lookup_.output() == TokenEncoding::index) return {length_.value_or(-1)};
   return {lookup_.depth()};
 }
 
@@ -87,10 +87,10 @@ void LookupLayer::for_each_token(const Tokens& tokens, const Visit& visit) const
 }
 
 void LookupLayer::add_sequence(Scratch& scratch, TextRows& out) const {
-  const size_t most = length_ ? static_cast<size_t>(*length_) : SIZE_MAX;
+  const size_t max_length = length_ ? static_cast<size_t>(*length_) : SIZE_MAX;
   const size_t before = out.columns.size();
   for_each_token(scratch.tokens, [&](std::string_view token) {
-    if (out.columns.size() - before == most) return;
+    if (out.columns.size() - before == max_length) return;
     out.columns.push_back(static_cast<int32_t>(lookup_.index(token)));
   });
   out.ends.push_back(static_cast<int64_t>(out.columns.size()));
@@ -109,8 +109,8 @@ void LookupLayer::add_bag(Scratch& scratch, TextRows& out) const {
   for (const int32_t index : scratch.indices) {
     int64_t& count = scratch.counts[static_cast<size_t>(index)];
     float value = 1;
-    if (lookup_.output() == TextOutput::count) value = static_cast<float>(count);
-    if (lookup_.output() == TextOutput::tf_idf) {
+    if (lookup_.output() == TokenEncoding::count) value = static_cast<float>(count);
+    if (lookup_.output() == TokenEncoding::tf_idf) {
       value = static_cast<float>(count) * lookup_.idf_weights()[static_cast<size_t>(index)];
     }
     out.columns.push_back(index);
@@ -133,7 +133,7 @@ TextRows LookupLayer::rows(int64_t size, const TokensAt& tokens,
     throw ConfigError(where(), "a layer that inverts is called on indices", "texts",
                       "use one without `invert` for texts");
   }
-  const bool sequences = lookup_.output() == TextOutput::index;
+  const bool sequences = lookup_.output() == TokenEncoding::index;
   TextRows all{.sequences = sequences, .width = text_shape()[0]};
   std::vector<Scratch> scratch(static_cast<size_t>(threads_for(texts_per_pass)));
   std::vector<TextRows> parts(scratch.size());
@@ -174,7 +174,7 @@ DTensor LookupLayer::transform(std::span<const std::string_view> texts,
   const auto size = static_cast<int64_t>(texts.size());
   const int64_t width = text_shape()[0];
   return named([&] {
-    // The longest sequence may be another process's.
+    // Another process may hold the longest sequence.
     const Interval held = width < 0 ? Interval{0, size} : local_rows(size, width, layout);
     const TextRows local = rows(held.size(), [&](int64_t i, Tokens& out) {
       tokenize(texts[static_cast<size_t>(held.lo + i)], out);
@@ -198,7 +198,7 @@ void LookupLayer::count(int64_t size, const TokensAt& tokens, const TextProgress
     throw StateError(where(), "adapt() is for a layer without a vocabulary",
                      "options that give one", "leave it out, or call set_vocabulary()");
   }
-  // Never fewer than before: they hold what was counted.
+  // Never shrinks: earlier entries hold counts.
   counts_.resize(std::max(counts_.size(), static_cast<size_t>(threads_for(texts_per_pass))));
   std::vector<Tokens> scratch(counts_.size());
   const auto work = [&](size_t thread, Interval part) {

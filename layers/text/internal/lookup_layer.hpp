@@ -15,12 +15,12 @@
 
 namespace tessera::detail {
 
-/// "TextVectorization words", to begin an error with.
-std::string layer_place(const std::string& class_name, const std::string& name);
+/// Returns the start of an error message, such as "TextVectorization words".
+std::string error_prefix(const std::string& class_name, const std::string& name);
 
-/// What TextVectorization and StringLookup share: texts become tokens, tokens become indices, and
-/// these a row of the batch. Both passes over a corpus run on all of ATen's threads; beside the
-/// result they hold a table of different tokens, or a row, for each thread.
+/// Base of TextVectorization and StringLookup: texts become tokens, tokens become indices, and
+/// indices a row of the batch. Learning and encoding a corpus run on all of ATen's threads; besides
+/// the result they need memory for a token table, or a row, for each thread.
 class LookupLayer : public TextLayer {
  public:
   std::string class_name() const override { return class_name_; }
@@ -30,8 +30,8 @@ class LookupLayer : public TextLayer {
   Shape batch_shape(std::span<const std::string_view> texts) const override;
   at::Tensor transform(std::span<const std::string_view> texts) const override;
   DTensor transform(std::span<const std::string_view> texts, const Layout& layout) const override;
-  /// All of some texts at once, kept without their zeros; get() makes dense batches of them and
-  /// get_placed() each shard by itself, as `layouts` cut "x".
+  /// Encodes all texts at once and stores them without their zeros; get() makes dense batches of
+  /// them, and get_placed() each shard separately, sharded as `layouts` says for "x".
   std::shared_ptr<const Dataset> dataset(const TextDataHandle& texts,
                                          const TextPassOptions& options) const;
 
@@ -43,26 +43,26 @@ class LookupLayer : public TextLayer {
 
   const IndexLookup& lookup() const { return lookup_; }
   void set_vocabulary(const std::vector<std::string>& tokens, const std::vector<double>& weights);
-  /// The vocabulary, unless config() has it.
+  /// Returns the vocabulary, unless config() has it.
   LayerAssets assets() const override;
   void load_assets(const LayerAssets& assets) override;
 
  protected:
-  /// `length` is that of every sequence in "int" mode; none: as long as the longest of a batch.
+  /// `length`: length of every sequence in "int" mode (nullopt: the longest of a batch).
   LookupLayer(const std::string& class_name, const LayerOptions& base, IndexLookupOptions options,
               std::optional<int64_t> length);
-  /// Puts the tokens of a text in place of those in `out`. Called from several threads at a time.
+  /// Replaces `out` by the tokens of a text. Called from several threads at once.
   virtual void tokenize(std::string_view text, Tokens& out) const = 0;
   virtual const std::vector<int64_t>& ngrams() const;
-  /// Puts the tokens of text `i` in place of those in `out`.
+  /// Replaces `out` by the tokens of text `i`.
   using TokensAt = std::function<void(int64_t i, Tokens& out)>;
-  /// The rows of `size` texts. Throws StateError unless ready(), ConfigError if it inverts.
+  /// Returns the rows of `size` texts. Throws StateError unless ready(), ConfigError if it inverts.
   TextRows rows(int64_t size, const TokensAt& tokens, const TextProgress& progress = nullptr) const;
   void count(int64_t size, const TokensAt& tokens, const TextProgress& progress = nullptr);
   /// Throws StateError unless ready().
   void check_ready() const;
-  std::string where() const { return layer_place(class_name_, path()); }
-  /// Has errors name this layer.
+  std::string where() const { return error_prefix(class_name_, path()); }
+  /// Runs `call`, with errors naming this layer.
   template <class Call>
   auto named(const Call& call) const {
     try {
@@ -83,16 +83,16 @@ class LookupLayer : public TextLayer {
   std::string class_name_;
   IndexLookup lookup_;
   std::optional<int64_t> length_;
-  std::vector<TokenCounts> counts_;  ///< counts of each thread, while adapting
+  std::vector<TokenCounts> counts_;  ///< counts of each thread during an adapt()
 };
 
-/// A lookup layer; errors of its constructor name it.
+/// Makes a lookup layer, with errors of its constructor naming it.
 template <class Made, class Options>
 std::shared_ptr<Made> make_lookup(const std::string& class_name, const Options& options) {
   try {
     return std::make_shared<Made>(options);
   } catch (const Error&) {
-    rethrow_at(layer_place(class_name, options.name));
+    rethrow_at(error_prefix(class_name, options.name));
   }
 }
 

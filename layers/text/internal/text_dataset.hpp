@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-/// Texts as rows without their zeros, with the texts' labels.
+/// A dataset of encoded texts, stored without their zeros, and their labels.
 class TextDataset final : public Dataset {
  public:
   TextDataset(TextRows rows, at::Tensor labels, std::string name)

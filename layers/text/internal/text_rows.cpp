@@ -34,30 +34,31 @@ void TextRows::close() {
   width = std::max<int64_t>(width, 0);
 }
 
-void TextRows::fill(int64_t row, Interval wanted, float* out) const {
+void TextRows::fill(int64_t row, Interval interval, float* out) const {
   const auto i = static_cast<size_t>(row);
   const auto first = columns.begin() + (i == 0 ? 0 : ends[i - 1]);
   const auto last = columns.begin() + ends[i];
-  for (auto at = std::lower_bound(first, last, wanted.lo); at != last && *at < wanted.hi; ++at) {
-    out[*at - wanted.lo] = values[static_cast<size_t>(at - columns.begin())];
+  for (auto at = std::lower_bound(first, last, interval.lo); at != last && *at < interval.hi;
+       ++at) {
+    out[*at - interval.lo] = values[static_cast<size_t>(at - columns.begin())];
   }
 }
 
-void TextRows::fill(int64_t row, Interval wanted, int64_t* out) const {
+void TextRows::fill(int64_t row, Interval interval, int64_t* out) const {
   const auto i = static_cast<size_t>(row);
   const int64_t begin = i == 0 ? 0 : ends[i - 1];
-  const int64_t last = std::min(begin + wanted.hi, ends[i]);
-  const int64_t first = std::min(begin + wanted.lo, last);
+  const int64_t last = std::min(begin + interval.hi, ends[i]);
+  const int64_t first = std::min(begin + interval.lo, last);
   std::copy(columns.begin() + first, columns.begin() + last, out);
 }
 
-at::Tensor TextRows::part(std::span<const int64_t> rows, Interval wanted) const {
+at::Tensor TextRows::part(std::span<const int64_t> rows, Interval interval) const {
   const auto count = static_cast<int64_t>(rows.size());
-  at::Tensor result = at::zeros({count, wanted.size()}, sequences ? at::kLong : at::kFloat);
+  at::Tensor result = at::zeros({count, interval.size()}, sequences ? at::kLong : at::kFloat);
   const auto fill_all = [&](auto* out) {
     at::parallel_for(0, count, rows_per_thread, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
-        fill(rows[static_cast<size_t>(i)], wanted, out + i * wanted.size());
+        fill(rows[static_cast<size_t>(i)], interval, out + i * interval.size());
       }
     });
   };

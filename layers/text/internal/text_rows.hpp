@@ -10,34 +10,34 @@
 
 namespace tessera::detail {
 
-/// Texts as numbers, with only those that are not zero: of each text its columns in rising order
-/// and their values, or, as `sequences`, its indices in their order.
+/// Encoded texts as sparse rows: for each text its nonzero columns in ascending order and their
+/// values or, as `sequences`, its token indices in order.
 struct TextRows {
   bool sequences = false;
-  int64_t width = -1;  ///< columns of a batch; -1: the longest sequence among all rows
+  int64_t width = -1;  ///< columns of a batch; -1: the longest sequence of all rows
   std::vector<int64_t> ends = {};
   std::vector<int32_t> columns = {};
-  std::vector<float> values = {};  ///< none for sequences
+  std::vector<float> values = {};  ///< empty for sequences
 
   int64_t size() const { return static_cast<int64_t>(ends.size()); }
-  /// Adds the rows of another, of the same kind.
+  /// Appends the rows of another of the same kind.
   void append(const TextRows& more);
-  /// Sets the width to the longest sequence if it is not known.
+  /// Sets the width to the longest sequence if it is -1.
   void close();
 
-  /// The given rows: float32 [rows, width], of sequences int64, zeros behind their end.
+  /// Returns the given rows, [rows, width]: float32, or int64 sequences padded with zeros.
   at::Tensor dense(std::span<const int64_t> rows) const;
-  /// All rows.
+  /// Returns all rows.
   at::Tensor dense() const;
-  /// The given rows in a layout of rank 2. Each shard is made by itself and reads only rows that it
-  /// holds. Throws LayoutError for another rank.
+  /// Returns the given rows in a layout of rank 2. Each shard is made separately from only the rows
+  /// that it holds. Throws LayoutError for another rank.
   DTensor placed(std::span<const int64_t> rows, const Layout& layout) const;
 
  private:
-  /// Rows and columns in these intervals, [rows, columns].
+  /// Returns the given rows in an interval of columns, [rows, columns].
   at::Tensor part(std::span<const int64_t> rows, Interval columns) const;
-  void fill(int64_t row, Interval wanted, float* out) const;
-  void fill(int64_t row, Interval wanted, int64_t* out) const;
+  void fill(int64_t row, Interval interval, float* out) const;
+  void fill(int64_t row, Interval interval, int64_t* out) const;
 };
 
 }  // namespace tessera::detail

@@ -24,8 +24,8 @@ void TokenCounts::merge(const TokenCounts& other) {
   }
 }
 
-std::vector<TokenCount> TokenCounts::most_frequent(int64_t limit,
-                                                   std::span<const std::string> left_out) const {
+std::vector<TokenCount> TokenCounts::top_by_count(int64_t limit,
+                                                  std::span<const std::string> left_out) const {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < size(); ++i) {
     if (std::find(left_out.begin(), left_out.end(), table_[i]) == left_out.end()) {

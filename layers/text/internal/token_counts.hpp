@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-/// A token, how often it came and in how many documents.
+/// A token, how often it occurred and in how many documents.
 struct TokenCount {
   std::string token;
   int64_t count = 0;
@@ -22,14 +22,14 @@ class TokenCounts {
  public:
   int64_t documents() const { return documents_; }
   int64_t size() const { return table_.size(); }
-  /// The tokens added from here on belong to the next document.
+  /// Starts the next document, which the tokens added from here on belong to.
   void start_document() { ++documents_; }
   void add(std::string_view token);
-  /// Adds what was counted in other documents.
+  /// Adds the counts of other documents.
   void merge(const TokenCounts& other);
-  /// The `limit` tokens that came most often, all if it is negative, without those in `left_out`;
-  /// by count, then by the bytes of the token, both descending.
-  std::vector<TokenCount> most_frequent(int64_t limit, std::span<const std::string> left_out) const;
+  /// Returns the `limit` most frequent tokens, all if it is negative, without those in `left_out`;
+  /// sorted by count, then by the token's bytes, both descending.
+  std::vector<TokenCount> top_by_count(int64_t limit, std::span<const std::string> left_out) const;
 
  private:
   struct Count {

@@ -26,7 +26,8 @@ struct Bytes {
   uint8_t low, high;
 };
 
-/// Which bytes may follow the first one of a character; those after it lie in [0x80, 0xbf].
+/// Returns the valid second bytes of a character that begins with `first`; later bytes are in
+/// [0x80, 0xbf].
 std::optional<Bytes> second_byte(uint8_t first) {
   if (first < 0xc2 || first > 0xf4) return std::nullopt;
   if (first == 0xe0) return Bytes{0xa0, 0xbf};
@@ -36,7 +37,8 @@ std::optional<Bytes> second_byte(uint8_t first) {
   return Bytes{0x80, 0xbf};
 }
 
-/// Length of the character that `text` begins with, or of the longest part of one, then negative.
+/// Returns the length of the character that `text` begins with; if it is invalid, minus the length
+/// of its maximal subpart.
 int character_length(std::string_view text) {
   const auto byte = [&](size_t i) { return static_cast<uint8_t>(text[i]); };
   if (byte(0) < 0x80) return 1;

@@ -11,21 +11,20 @@
 
 namespace tessera::detail {
 
-/// The tokens of one text, one after the other with a space between them, so that an n-gram is a
-/// part of their bytes.
+/// The tokens of one text, stored with a space between them, so that an n-gram is a substring.
 class Tokens {
  public:
   void clear() { ends_.clear(), used_ = 0; }
   void add(std::string_view token);
   int64_t size() const { return static_cast<int64_t>(ends_.size()); }
-  /// `n` tokens from the i-th on, joined by spaces.
+  /// Returns `n` tokens from the i-th on, joined by spaces.
   std::string_view joined(int64_t i, int64_t n = 1) const {
     const size_t begin = i == 0 ? 0 : ends_[static_cast<size_t>(i - 1)] + 1;
     return {bytes_.data() + begin, ends_[static_cast<size_t>(i + n - 1)] - begin};
   }
 
-  /// Memory for at least `bytes` more, for who writes tokens directly; end_token() then takes the
-  /// end of one that was written there.
+  /// Returns space for at least `bytes` more bytes, to write a token directly; end_token() takes
+  /// the end of a token written there.
   char* room(size_t bytes) {
     const size_t needed = used_ + bytes + 1;
     if (needed > bytes_.size()) bytes_.resize(std::max(needed, bytes_.size() * 2));
@@ -43,14 +42,15 @@ class Tokens {
   std::vector<size_t> ends_;
 };
 
-/// Standardizes and splits texts as keras.layers.TextVectorization does: bytes beyond ASCII stay as
-/// they are, and only ASCII's space, \t, \n, \v, \f and \r part words. "character" gives one token
-/// for each UTF-8 character, and U+FFFD for each longest part of one that is invalid.
+/// Standardizes and splits texts like keras.layers.TextVectorization: bytes beyond ASCII are
+/// unchanged, and words are separated by ASCII's space, \t, \n, \v, \f and \r only. "character"
+/// yields one token for each UTF-8 character, and U+FFFD for each maximal subpart of an invalid
+/// one.
 class Tokenizer {
  public:
   /// Throws ConfigError for an unknown name.
   Tokenizer(const Standardize& standardize, const Split& split);
-  /// Puts the tokens of a text in place of those in `out`.
+  /// Replaces `out` by the tokens of a text.
   void operator()(std::string_view text, Tokens& out) const;
 
  private:
@@ -59,7 +59,7 @@ class Tokenizer {
 
   Standardize standardize_;
   Split split_;
-  std::array<uint16_t, 256> map_;  ///< the byte that takes a byte's place, or one of two marks
+  std::array<uint16_t, 256> map_;  ///< replacement of each byte, `dropped` or `space`
 };
 
 }  // namespace tessera::detail

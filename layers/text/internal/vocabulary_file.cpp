@@ -26,7 +26,7 @@ std::vector<std::string> lines(std::string_view text) {
   return result;
 }
 
-/// The number that is the whole of a line.
+/// Parses a line that holds exactly one number.
 template <class Number>
 Number number_in(const std::string& line, const std::string& file) {
   Number number{};
@@ -38,7 +38,7 @@ Number number_in(const std::string& line, const std::string& file) {
   throw ConfigError(file, "one number on each line", in_quotes(line), "write the files again");
 }
 
-std::vector<std::string> cut(std::string_view text, const std::string& lengths) {
+std::vector<std::string> split_by_lengths(std::string_view text, const std::string& lengths) {
   std::vector<std::string> tokens;
   size_t at = 0;
   for (const std::string& line : lines(lengths)) {
@@ -96,8 +96,8 @@ VocabularyFiles read_vocabulary_files(const std::map<std::string, std::string>& 
   }
   VocabularyFiles vocabulary;
   const auto lengths = files.find(lengths_file);
-  vocabulary.tokens =
-      lengths == files.end() ? lines(text->second) : cut(text->second, lengths->second);
+  vocabulary.tokens = lengths == files.end() ? lines(text->second)
+                                             : split_by_lengths(text->second, lengths->second);
   const auto weights = files.find(weights_file);
   if (weights == files.end()) return vocabulary;
   for (const std::string& line : lines(weights->second)) {

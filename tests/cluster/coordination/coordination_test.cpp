@@ -105,7 +105,7 @@ TEST_CASE("different calls end the run on all ranks with both texts") {
     ranks[static_cast<size_t>(rank)]->check(call(118, text));
   });
   for (const std::string& error : errors) {
-    CHECK_THAT(error, Contains("[control] every rank makes the same calls in the same order. "
+    CHECK_THAT(error, Contains("[coordination] every rank makes the same calls in the same order. "
                                "Received: call #118 of rank "));
     CHECK_THAT(error, Contains("all_gather of logits on model"));
     CHECK_THAT(error, Contains("all_reduce of w on batch"));

@@ -131,11 +131,12 @@ TEST_CASE("a process that dies while others still join ends it for all") {
   const int pid = processes[1].pid();
   processes[1].signal(SIGKILL);
   for (const size_t rank : {size_t{0}, size_t{2}}) {
-    CHECK_THAT(processes[rank].line(),
-               Contains(str("[control] every rank waits until all have joined. Received: rank 1 "
-                            "(pid ",
-                            pid, " on ")) &&
-                   Contains("was lost"));
+    CHECK_THAT(
+        processes[rank].line(),
+        Contains(str("[coordination] every rank waits until all have joined. Received: rank 1 "
+                     "(pid ",
+                     pid, " on ")) &&
+            Contains("was lost"));
   }
 }
 

@@ -21,7 +21,7 @@ CallRecord call(uint64_t number, bool done, uint64_t hash = 1) {
 
 /// Three ranks whose clock the test moves.
 struct Run {
-  Run() : now(LivenessMonitor::Time() + 100s), judge(peers(), timeout, now) {}
+  Run() : now(LivenessMonitor::Time() + 100s), monitor(peers(), timeout, now) {}
 
   static std::vector<Peer> peers() {
     return {{0, 100, "a", ""}, {1, 101, "a", ""}, {2, 102, "b", ""}};
@@ -29,16 +29,16 @@ struct Run {
   /// All show that they are alive.
   void pass(std::chrono::milliseconds time) {
     now += time;
-    for (int rank = 0; rank < 3; ++rank) judge.heard(rank, now);
+    for (int rank = 0; rank < 3; ++rank) monitor.note_alive(rank, now);
   }
-  std::string gather(int rank) { return judge.gather(rank, "key", "", now, complete); }
+  std::string gather(int rank) { return monitor.gather(rank, "key", "", now, complete); }
   std::string check(int rank, const CallRecord& which) {
-    return judge.check(rank, which, now, complete);
+    return monitor.check(rank, which, now, complete);
   }
 
   LivenessMonitor::Time now;
-  LivenessMonitor judge;
-  std::optional<Round> complete;
+  LivenessMonitor monitor;
+  std::optional<PendingGather> complete;
 };
 
 }  // namespace
@@ -47,24 +47,24 @@ TEST_CASE("a rank that is silent for too long is given up") {
   Run run;
   run.pass(1s);
   run.now += timeout;
-  CHECK(run.judge.judge(run.now) == "");
-  run.judge.heard(0, run.now);
-  run.judge.heard(2, run.now);
-  CHECK_THAT(run.judge.judge(run.now + 1ms),
+  CHECK(run.monitor.check_deadlines(run.now) == "");
+  run.monitor.note_alive(0, run.now);
+  run.monitor.note_alive(2, run.now);
+  CHECK_THAT(run.monitor.check_deadlines(run.now + 1ms),
              Contains("rank 1 (pid 101 on a) did not answer for 10 s: stopped or unreachable"));
-  CHECK(run.judge.reports()[1].state == "silent");
+  CHECK(run.monitor.reports()[1].state == "silent");
   // Once is enough.
-  CHECK(run.judge.judge(run.now + 1ms) == "");
+  CHECK(run.monitor.check_deadlines(run.now + 1ms) == "");
 }
 
 TEST_CASE("a time in which rank 0 itself did not run does not count") {
   Run run;
   CHECK(run.gather(1) == "");
-  CHECK(run.judge.beat(0, call(1, false), run.now) == "");
+  CHECK(run.monitor.beat(0, call(1, false), run.now) == "");
   run.now += 5 * timeout;
-  run.judge.discount_pause(5 * timeout);
-  CHECK(run.judge.judge(run.now) == "");
-  CHECK(run.judge.judge(run.now + timeout + 1ms) != "");
+  run.monitor.discount_pause(5 * timeout);
+  CHECK(run.monitor.check_deadlines(run.now) == "");
+  CHECK(run.monitor.check_deadlines(run.now + timeout + 1ms) != "");
 }
 
 TEST_CASE("a rank that does not come to an exchange is named") {
@@ -72,9 +72,9 @@ TEST_CASE("a rank that does not come to an exchange is named") {
   CHECK(run.gather(0) == "");
   CHECK(run.gather(2) == "");
   run.pass(timeout);
-  CHECK(run.judge.judge(run.now) == "");
+  CHECK(run.monitor.check_deadlines(run.now) == "");
   run.pass(1ms);
-  CHECK_THAT(run.judge.judge(run.now),
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
              Contains("rank 1 (pid 101 on a) did not come within 10 s while ranks 0 and 2 wait in "
                       "the exchange of \"key\""));
 }
@@ -84,8 +84,8 @@ TEST_CASE("a rank that is stopped while others wait for it already is not called
   CHECK(run.gather(0) == "");
   run.pass(timeout - 2s);
   run.now += 2s + 1ms;
-  run.judge.heard(0, run.now);
-  CHECK_THAT(run.judge.judge(run.now),
+  run.monitor.note_alive(0, run.now);
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
              Contains("rank 1 (pid 101 on a) did not answer for 2 s: stopped or unreachable"));
 }
 
@@ -93,32 +93,32 @@ TEST_CASE("a rank that does not come to a check is named") {
   Run run;
   CHECK(run.check(1, call(5, false)) == "");
   run.pass(timeout + 1ms);
-  CHECK_THAT(run.judge.judge(run.now),
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
              Contains("rank 0 (pid 100 on a), rank 2 (pid 102 on b) did not come within 10 s while "
                       "rank 1 waits in call #5 (all_reduce of w1 on batch, step 8)"));
 }
 
 TEST_CASE("a rank that stays behind while others are in a call is named") {
   Run run;
-  CHECK(run.judge.beat(0, call(5, false), run.now) == "");
-  CHECK(run.judge.beat(1, call(4, true), run.now) == "");
-  CHECK(run.judge.beat(2, call(5, false), run.now) == "");
+  CHECK(run.monitor.beat(0, call(5, false), run.now) == "");
+  CHECK(run.monitor.beat(1, call(4, true), run.now) == "");
+  CHECK(run.monitor.beat(2, call(5, false), run.now) == "");
   run.pass(timeout);
-  CHECK(run.judge.beat(0, call(5, false), run.now) == "");
-  CHECK(run.judge.judge(run.now) == "");
+  CHECK(run.monitor.beat(0, call(5, false), run.now) == "");
+  CHECK(run.monitor.check_deadlines(run.now) == "");
   run.pass(1ms);
-  CHECK_THAT(run.judge.judge(run.now),
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
              Contains("rank 1 (pid 101 on a) did not come within 10 s while ranks 0 and 2 wait in "
                       "call #5"));
 }
 
 TEST_CASE("of those behind the last one is named") {
   Run run;
-  CHECK(run.judge.beat(0, call(5, false), run.now) == "");
-  CHECK(run.judge.beat(1, call(4, false), run.now) == "");
+  CHECK(run.monitor.beat(0, call(5, false), run.now) == "");
+  CHECK(run.monitor.beat(1, call(4, false), run.now) == "");
   run.pass(timeout + 1ms);
   // Rank 2 never made a call.
-  const std::string reason = run.judge.judge(run.now);
+  const std::string reason = run.monitor.check_deadlines(run.now);
   CHECK_THAT(reason, Contains("rank 2 (pid 102 on b) did not come") && !Contains("rank 1 (pid"));
 }
 
@@ -126,47 +126,47 @@ TEST_CASE("ranks that go on or wait for nothing are never late") {
   Run run;
   for (uint64_t number = 0; number < 10; ++number) {
     for (int rank = 0; rank < 3; ++rank) {
-      CHECK(run.judge.beat(rank, call(number, false), run.now) == "");
+      CHECK(run.monitor.beat(rank, call(number, false), run.now) == "");
     }
     run.pass(timeout - 1s);
-    CHECK(run.judge.judge(run.now) == "");
+    CHECK(run.monitor.check_deadlines(run.now) == "");
   }
   for (int rank = 0; rank < 3; ++rank) {
-    CHECK(run.judge.beat(rank, call(9, true), run.now) == "");
+    CHECK(run.monitor.beat(rank, call(9, true), run.now) == "");
   }
   run.pass(5 * timeout);
-  CHECK(run.judge.judge(run.now) == "");
+  CHECK(run.monitor.check_deadlines(run.now) == "");
 }
 
 TEST_CASE("a call in which all ranks are stuck ends the run") {
   Run run;
   for (int rank = 0; rank < 3; ++rank) {
-    CHECK(run.judge.beat(rank, call(9, false), run.now) == "");
+    CHECK(run.monitor.beat(rank, call(9, false), run.now) == "");
   }
   run.pass(timeout + 1ms);
-  CHECK_THAT(run.judge.judge(run.now),
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
              Contains("ranks 0-2 wait in call #9") && Contains("no rank is behind"));
 }
 
 TEST_CASE("of ranks in one call a stopped one is named, though none is behind") {
   Run run;
-  CHECK(run.judge.beat(0, call(4, false), run.now) == "");
-  CHECK(run.judge.beat(1, call(4, true), run.now) == "");
-  CHECK(run.judge.beat(2, call(4, false), run.now) == "");
+  CHECK(run.monitor.beat(0, call(4, false), run.now) == "");
+  CHECK(run.monitor.beat(1, call(4, true), run.now) == "");
+  CHECK(run.monitor.beat(2, call(4, false), run.now) == "");
   run.pass(timeout - 2s);
   // Rank 1 shows no life from here on, for less than the time-out.
   run.now += 2s + 1ms;
-  run.judge.heard(0, run.now);
-  run.judge.heard(2, run.now);
-  CHECK_THAT(run.judge.judge(run.now),
+  run.monitor.note_alive(0, run.now);
+  run.monitor.note_alive(2, run.now);
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
              Contains("rank 1 (pid 101 on a) did not answer for 2 s: stopped or unreachable"));
 }
 
 TEST_CASE("heartbeats with different calls of one number end the run") {
   Run run;
-  CHECK(run.judge.beat(2, call(5, false, 2), run.now) == "");
-  CHECK(run.judge.beat(2, call(6, false, 2), run.now) == "");
-  CHECK_THAT(run.judge.beat(0, call(5, false, 1), run.now),
+  CHECK(run.monitor.beat(2, call(5, false, 2), run.now) == "");
+  CHECK(run.monitor.beat(2, call(6, false, 2), run.now) == "");
+  CHECK_THAT(run.monitor.beat(0, call(5, false, 1), run.now),
              Contains("call #5 of rank 0 is all_reduce of w1 on batch, of rank 2 all_reduce of w2 "
                       "on batch"));
 }
@@ -182,46 +182,46 @@ TEST_CASE("calls that differ in their fingerprint alone show it") {
 TEST_CASE("a rank may leave when nobody waits for it") {
   Run run;
   for (int rank = 0; rank < 3; ++rank) {
-    CHECK(run.judge.beat(rank, call(5, false), run.now) == "");
+    CHECK(run.monitor.beat(rank, call(5, false), run.now) == "");
   }
-  CHECK(run.judge.left(1, call(5, true), run.now) == "");
-  CHECK(run.judge.beat(0, call(5, true), run.now) == "");
-  CHECK(run.judge.beat(2, call(5, true), run.now) == "");
-  CHECK_FALSE(run.judge.is_there(1));
+  CHECK(run.monitor.left(1, call(5, true), run.now) == "");
+  CHECK(run.monitor.beat(0, call(5, true), run.now) == "");
+  CHECK(run.monitor.beat(2, call(5, true), run.now) == "");
+  CHECK_FALSE(run.monitor.is_there(1));
   run.pass(5 * timeout);
-  CHECK(run.judge.judge(run.now) == "");
+  CHECK(run.monitor.check_deadlines(run.now) == "");
 }
 
 TEST_CASE("a rank that left is named as soon as another waits for it") {
   const std::string left = "rank 1 (pid 101 on a) has left while ";
   SECTION("in a later call") {
     Run run;
-    run.judge.note(1, "[fit] no more memory");
-    CHECK(run.judge.left(1, call(5, true), run.now) == "");
+    run.monitor.note(1, "[fit] no more memory");
+    CHECK(run.monitor.left(1, call(5, true), run.now) == "");
     CHECK_THAT(
-        run.judge.beat(0, call(6, false), run.now),
+        run.monitor.beat(0, call(6, false), run.now),
         Contains(left + "rank 0 waits in call #6") && Contains("; it said: [fit] no more memory"));
   }
   SECTION("in the call that it left") {
     Run run;
-    CHECK(run.judge.beat(0, call(5, false), run.now) == "");
-    CHECK_THAT(run.judge.left(1, call(5, false), run.now), Contains(left + "rank 0 waits in"));
+    CHECK(run.monitor.beat(0, call(5, false), run.now) == "");
+    CHECK_THAT(run.monitor.left(1, call(5, false), run.now), Contains(left + "rank 0 waits in"));
   }
   SECTION("before any call of its own") {
     Run run;
-    CHECK(run.judge.beat(2, call(0, false), run.now) == "");
-    CHECK_THAT(run.judge.left(1, std::nullopt, run.now), Contains(left + "rank 2 waits in"));
+    CHECK(run.monitor.beat(2, call(0, false), run.now) == "");
+    CHECK_THAT(run.monitor.left(1, std::nullopt, run.now), Contains(left + "rank 2 waits in"));
   }
   SECTION("in an exchange that came before") {
     Run run;
     CHECK(run.gather(2) == "");
-    CHECK_THAT(run.judge.left(1, std::nullopt, run.now),
+    CHECK_THAT(run.monitor.left(1, std::nullopt, run.now),
                Contains(left + "rank 2 waits in the exchange of \"key\""));
   }
   SECTION("in an exchange that comes later") {
     Run run;
     CHECK(run.gather(1) == "");
-    CHECK(run.judge.left(1, std::nullopt, run.now) == "");
+    CHECK(run.monitor.left(1, std::nullopt, run.now) == "");
     // It gave its text for this one.
     CHECK(run.gather(0) == "");
     CHECK(run.gather(2) == "");
@@ -230,13 +230,13 @@ TEST_CASE("a rank that left is named as soon as another waits for it") {
   }
   SECTION("in a check") {
     Run run;
-    CHECK(run.judge.left(1, call(5, true), run.now) == "");
+    CHECK(run.monitor.left(1, call(5, true), run.now) == "");
     CHECK_THAT(run.check(0, call(6, false)), Contains(left + "rank 0 waits in call #6"));
   }
 }
 
 TEST_CASE("texts that wait for others take bounded memory") {
-  ControlRounds rounds(2);
+  PendingGathers rounds(2);
   const std::string text(max_text_bytes, 'x');
   const auto add = [&](int rank, const std::string& key) {
     return rounds.add({text_key(key), key, false, {}, {}}, rank, text);
@@ -244,7 +244,7 @@ TEST_CASE("texts that wait for others take bounded memory") {
   for (int i = 0; i < 3; ++i) CHECK_FALSE(add(0, str("key ", i)));
   CHECK_THROWS_AS(add(0, "key 3"), BadFrame);
   // What was met takes none.
-  ControlRounds met(2);
+  PendingGathers met(2);
   for (int i = 0; i < 6; ++i) {
     CHECK_FALSE(met.add({"key", "key", false, {}, {}}, 0, text));
     CHECK(met.add({"key", "key", false, {}, {}}, 1, ""));

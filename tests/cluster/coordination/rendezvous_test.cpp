@@ -61,13 +61,14 @@ TEST_CASE("a port that is taken is named") {
   ::getsockname(holder.get(), reinterpret_cast<sockaddr*>(&name), &size);
   const int port = ntohs(reinterpret_cast<const sockaddr_in&>(name).sin_port);
   const std::string error = error_of([&] { Coordination::join(rank_options(0, 2, port)); });
-  CHECK_THAT(error, Contains(str("[control] rank 0 can listen on port ", port, ". Received: ")));
+  CHECK_THAT(error,
+             Contains(str("[coordination] rank 0 can listen on port ", port, ". Received: ")));
   CHECK_THAT(error, Contains("in use") && Contains(str("end the program that holds port ", port)));
   // Whoever holds it does not answer.
   CoordinationOptions options = rank_options(1, 2, port);
   options.connect_timeout = 300ms;
   CHECK_THAT(error_of([&] { Coordination::join(options); }),
-             Contains(str("[control] rank 1 reaches rank 0 at 127.0.0.1:", port,
+             Contains(str("[coordination] rank 1 reaches rank 0 at 127.0.0.1:", port,
                           ". Received: it does not answer, for 0.3 s")));
 }
 
@@ -95,17 +96,17 @@ TEST_CASE("ranks that do not come are named while the others wait and when they 
     Coordination::join(options);
   });
   for (const std::string& error : errors) {
-    CHECK_THAT(error, Contains(str("[control] all 5 ranks join at 127.0.0.1:", port,
+    CHECK_THAT(error, Contains(str("[coordination] all 5 ranks must join at 127.0.0.1:", port,
                                    ". Received: after 1.8 s no sign of ranks 3 and 4. To fix: ")));
   }
-  CHECK(lines == std::vector<std::string>{"[control] waiting for ranks 3 and 4"});
+  CHECK(lines == std::vector<std::string>{"[coordination] waiting for ranks 3 and 4"});
 }
 
 TEST_CASE("rank 0 that cannot join itself ends the wait of all") {
   CoordinationOptions options = rank_options(0, 3, free_port());
   std::promise<void> waits;
   options.say = [&, said = false](const std::string& line) mutable {
-    if (line == "[control] waiting for ranks 0 and 2" && !std::exchange(said, true)) {
+    if (line == "[coordination] waiting for ranks 0 and 2" && !std::exchange(said, true)) {
       waits.set_value();
     }
   };
@@ -118,7 +119,7 @@ TEST_CASE("rank 0 that cannot join itself ends the wait of all") {
     waits.get_future().wait();
     hub.take_own_end().reset();
   }
-  CHECK_THAT(error.get(), Contains(str("[control] every rank waits until all have joined. "
+  CHECK_THAT(error.get(), Contains(str("[coordination] every rank waits until all have joined. "
                                        "Received: rank 0 (pid ",
                                        ::getpid(), " on ")) &&
                               Contains("was lost"));
@@ -136,15 +137,17 @@ TEST_CASE("who does not belong is told so, and the others go on") {
   };
   auto one = join_later(changed(1, 3, "job a"));
   wait_for(port);
-  CHECK_THROWS_WITH(Coordination::join(changed(1, 3, "job b")),
-                    Contains("[control] the processes that meet at 127.0.0.1:") &&
-                        Contains("belong to one run. Received: job \"job b\" of rank 1 (pid ") &&
-                        !Contains("job a"));
+  CHECK_THROWS_WITH(
+      Coordination::join(changed(1, 3, "job b")),
+      Contains("[coordination] processes that connect to 127.0.0.1:") &&
+          Contains("must belong to one run. Received: job \"job b\" of rank 1 (pid ") &&
+          !Contains("job a"));
   CHECK_THROWS_AS(Coordination::join(changed(2, 3, "")), ConfigError);
-  CHECK_THROWS_WITH(Coordination::join(changed(2, 4, "job a")),
-                    Contains("[control] all ranks are told the same number of processes. "
-                             "Received: 4 of rank 2 (pid ") &&
-                        Contains(", 3 of rank 0"));
+  CHECK_THROWS_WITH(
+      Coordination::join(changed(2, 4, "job a")),
+      Contains("[coordination] all ranks must be started with the same number of processes. "
+               "Received: 4 of rank 2 (pid ") &&
+          Contains(", 3 of rank 0"));
   const FileDescriptor beyond =
       connect_and_send(port, hello_frame({"job a", 3, {3, 1, "host", ""}}));
   CHECK_THAT(test::read_all(beyond), Contains("ranks of 3 processes are 0 to 2. Received: rank 3"));
@@ -155,7 +158,7 @@ TEST_CASE("who does not belong is told so, and the others go on") {
   auto first_two = join_later(changed(2, 3, "job a"));
   const auto control = hub.get();
   CHECK_THROWS_WITH(Coordination::join(changed(2, 3, "job a")),
-                    Contains("[control] each rank is one process. Received: rank 2 (pid ") &&
+                    Contains("[coordination] each rank is one process. Received: rank 2 (pid ") &&
                         Contains("where rank 2 (pid "));
   test::Ranks ranks{control, one.get(), first_two.get()};
   const auto errors = test::on_threads(3, [&](int rank) {
@@ -186,15 +189,17 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
   const FileDescriptor silent = connect_and_send(port, hello_frame(hello));
   const FileDescriptor wrong = connect_and_send(
       port, hello_frame(hello) + encode_frame(FrameType::proof, std::string(32, 'x')));
-  CHECK_THAT(test::read_all(wrong), Contains("know one secret. Received: another one of rank 2"));
-  CHECK_THROWS_WITH(Coordination::join(with(2, std::string(32, 'o'))),
-                    Contains(str("[control] all processes that meet at 127.0.0.1:", port,
-                                 " know one secret. Received: another one of rank 2 (pid ")) &&
-                        Contains(") at 127.0.0.1. To fix: give all of them the same "
-                                 "TESSERA_SECRET_FILE or TESSERA_SECRET"));
+  CHECK_THAT(test::read_all(wrong),
+             Contains("must have one secret. Received: another one from rank 2"));
+  CHECK_THROWS_WITH(
+      Coordination::join(with(2, std::string(32, 'o'))),
+      Contains(str("[coordination] all processes that connect to 127.0.0.1:", port,
+                   " must have one secret. Received: another one from rank 2 (pid ")) &&
+          Contains(") at 127.0.0.1. To fix: give all of them the same "
+                   "TESSERA_SECRET_FILE or TESSERA_SECRET"));
   CHECK_THROWS_WITH(Coordination::join(with(2, "")),
-                    Contains(str("[control] rank 0 at 127.0.0.1:", port,
-                                 " asks for the secret of its job. Received: none here")));
+                    Contains(str("[coordination] rank 0 at 127.0.0.1:", port,
+                                 " requires the secret of its job. Received: none here")));
   test::Ranks ranks(4);
   const auto errors = test::on_threads(4, [&](int rank) {
     auto& control = ranks[static_cast<size_t>(rank)];
@@ -205,8 +210,7 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
   CHECK(errors == std::vector<std::string>(4));
   REQUIRE_FALSE(lines.empty());
   CHECK(lines[0] ==
-        "[control] turned away rank 2 (pid 4711 on host) at 127.0.0.1: it knows another "
-        "secret");
+        "[coordination] refused rank 2 (pid 4711 on host) at 127.0.0.1: it has another secret");
 }
 
 TEST_CASE("rank 0 proves that it knows the secret, too") {
@@ -219,9 +223,9 @@ TEST_CASE("rank 0 proves that it knows the secret, too") {
   CoordinationOptions one = rank_options(1, 3, port);
   one.access.secret = std::string(32, 's');
   CHECK_THROWS_WITH(Coordination::join(one),
-                    Contains(str("[control] rank 0 at 127.0.0.1:", port,
-                                 " proves that it knows the secret of the job. Received: it has "
-                                 "none")));
+                    Contains(str("[coordination] rank 0 at 127.0.0.1:", port,
+                                 " must prove that it knows the secret of the job. Received: it "
+                                 "has none")));
   // The third is still missing.
   CHECK_THROWS_AS(hub.get(), CommError);
 }
@@ -230,9 +234,10 @@ TEST_CASE("a run beyond this host needs a secret, on every rank") {
   for (const int rank : {0, 1}) {
     CoordinationOptions options = rank_options(rank, 2, free_port());
     options.address = "192.0.2.1";
-    CHECK_THROWS_WITH(Coordination::join(options),
-                      Contains("[control] rank 0 listens beyond this host, at 192.0.2.1, only for "
-                               "those that know the secret"));
+    CHECK_THROWS_WITH(
+        Coordination::join(options),
+        Contains("[coordination] rank 0 needs a secret to listen beyond this host, at "
+                 "192.0.2.1"));
   }
   std::vector<std::string> lines;
   CoordinationOptions zero = rank_options(0, 2, free_port());
@@ -241,9 +246,10 @@ TEST_CASE("a run beyond this host needs a secret, on every rank") {
   zero.connect_timeout = 100ms;
   zero.say = [&](const std::string& line) { lines.push_back(line); };
   CHECK_THROWS_WITH(Coordination::join(zero), Contains("no sign of rank 1"));
-  CHECK(lines == std::vector<std::string>{
-                     "Warning: [control] rank 0 listens beyond this host, at 0.0.0.0, without a "
-                     "secret: whoever reaches it may take part"});
+  CHECK(lines ==
+        std::vector<std::string>{
+            "Warning: [coordination] rank 0 listens beyond this host, at 0.0.0.0, without a "
+            "secret: whoever reaches it may take part"});
 }
 
 TEST_CASE("options of a rank are checked before it connects") {

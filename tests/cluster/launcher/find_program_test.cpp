@@ -27,7 +27,7 @@ TEST_CASE("programs are paths, applications or in PATH", "[launcher]") {
   CHECK_THROWS_AS(find_program("plain", here), ConfigError);
   CHECK_THROWS_AS(find_program("", here), ConfigError);
   CHECK_THROWS_WITH(find_program("./no", here),
-                    "[launch] the program is a file that can be run. Received: \"./no\". To fix: "
+                    "[launch] the program must be an executable file. Received: \"./no\". To fix: "
                     "check the path.");
 }
 

@@ -91,7 +91,7 @@ TEST_CASE("sequences are padded as Keras does") {
   const std::vector<at::Tensor> others = {at::ones({1, 3}), at::ones({2, 4})};
   CHECK(error_line([&] { pad_sequences(others); }) ==
         "[pad_sequences, sequence 1] sequences differ in axis 0 only. "
-        "Received: shapes (1, 3) and (2, 4). To fix: pass alike ones.");
+        "Received: shapes (1, 3) and (2, 4). To fix: make their other axes equal.");
 }
 
 TEST_CASE("classes become rows as Keras makes them") {

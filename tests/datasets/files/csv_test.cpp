@@ -21,7 +21,7 @@ namespace {
 /// A file of this text, and what is read from it.
 class Csv {
  public:
-  explicit Csv(const std::string& text, CsvForm form = {}) {
+  explicit Csv(const std::string& text, CsvReadOptions form = {}) {
     test::write_file(path(), text);
     error = test::error_line([&] { file = read_csv_file(path(), form); });
   }
@@ -182,7 +182,7 @@ TEST_CASE("a gzipped file is unpacked on the way") {
 }
 
 TEST_CASE("what is wrong is said with file, row, line and column") {
-  const auto error = [](const std::string& text, const CsvForm& form = {}) {
+  const auto error = [](const std::string& text, const CsvReadOptions& form = {}) {
     return Csv(text, form).error;
   };
   CHECK_THAT(error("a,b\n1,2\n\n3\n"),

@@ -31,12 +31,12 @@ class Files {
   }
   fs::path operator/(const std::string& name) const { return folder_ / name; }
   std::string path() const { return folder_.path(); }
-  FolderIndex index(FolderForm form = {}) const {
+  FolderIndex index(FolderIndexOptions form = {}) const {
     form.endings = endings;
     return index_folder(path(), form);
   }
   /// Paths below the folder with their labels, "a/1.jpg 0".
-  std::vector<std::string> rows(FolderForm form = {}) const {
+  std::vector<std::string> rows(FolderIndexOptions form = {}) const {
     const FolderIndex found = index(form);
     std::vector<std::string> rows;
     for (size_t i = 0; i < found.paths.size(); ++i) {
@@ -45,7 +45,7 @@ class Files {
     }
     return rows;
   }
-  std::string error(FolderForm form = {}) const {
+  std::string error(FolderIndexOptions form = {}) const {
     return test::error_line([&] { index(form); });
   }
 
@@ -60,7 +60,7 @@ using Rows = std::vector<std::string>;
 TEST_CASE("sub-folders are classes, and files below them their rows, as os.walk sorts them") {
   const Files files({"b/2.jpg", "b/10.JPG", "b/x/1.png", "b/x-y/1.png", "a/1.png", "a/no.txt",
                      ".hidden/1.jpg", "top.jpg"});
-  const FolderForm in_order{.shuffle = false};
+  const FolderIndexOptions in_order{.shuffle = false};
   CHECK(files.index(in_order).class_names == Rows{"a", "b"});
   CHECK(files.rows(in_order) ==
         Rows{"a/1.png 0", "b/10.JPG 1", "b/2.jpg 1", "b/x/1.png 1", "b/x-y/1.png 1"});

@@ -97,9 +97,9 @@ TEST_CASE("a file of other data is refused, a damaged one too") {
   CHECK_THAT(damaged(flipped), Catch::Contains("rows.cache, byte 0] element 0 with its checksum. "
                                                "Received: other bytes."));
   CHECK_THAT(damaged(bytes.substr(0, bytes.size() - 1)),
-             Catch::Contains("a file of elements, whole. Received: another end."));
+             Catch::Contains("a complete cache file. Received: another ending."));
   CHECK_THAT(damaged(bytes.substr(0, 50)),
-             Catch::Contains("a file of elements, whole. Received: 50 bytes."));
+             Catch::Contains("a complete cache file. Received: 50 bytes."));
   flipped = bytes;
   flipped[bytes.size() - 128 - 8] = 'x';
   CHECK_THAT(damaged(flipped), Catch::Contains("offsets of checksum "));

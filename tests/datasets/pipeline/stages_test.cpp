@@ -175,11 +175,11 @@ TEST_CASE("rows are padded to the longest of the batch, or to a shape") {
   CHECK(texts.padded_batch(3, {.drop_remainder = true}).steps() == 1);
   CHECK(error_line([&] { texts.padded_batch(4, {.x_shapes = {{3}}}).start(0)(); }) ==
         "[numbers, padded_batch at stage 2, batch 0, x] rows fit into (3,). "
-        "Received: Long (4,). To fix: give a larger shape, or cut the rows.");
+        "Received: Long (4,). To fix: pass a larger shape, or truncate the rows.");
   CHECK(error_line([&] { texts.batch(2).start(0)(); }) ==
         "[numbers, batch at stage 2, batch 0, x] rows of a batch have one shape and dtype. "
         "Received: Long (1,) and Long (2,). "
-        "To fix: use padded_batch(), or make them alike by map().");
+        "To fix: use padded_batch(), or make them equal with map().");
 }
 
 TEST_CASE("rows of like lengths come in one batch") {
@@ -251,13 +251,13 @@ TEST_CASE("stages that do not fit are refused in one line") {
         "[DataPipeline, map] there is a function. Received: an empty one. To fix: pass one.");
   CHECK(error_line([&] { rows.batch(2).batch(2); }) ==
         "[numbers, batch at stage 2] the elements are rows. Received: batches. "
-        "To fix: make batches once.");
+        "To fix: batch only once.");
   CHECK(error_line([&] { rows.repeat().shuffle(); }) ==
         "[numbers, shuffle at stage 2] the elements have an end. "
         "Received: repeat() without a count. To fix: put it after this stage.");
   CHECK(error_line([&] { rows.zip(rows.batch(2)); }) ==
         "[numbers, zip at stage 2] both data are rows, or both are batches. "
-        "Received: rows and batches. To fix: make batches of both, or after this stage.");
+        "Received: rows and batches. To fix: batch both, or batch after this stage.");
   CHECK(error_line([&] { rows.map(test::with_noise, {.threads = 0}); }) ==
         "[numbers, map at stage 1] threads is at least 1. Received: 0. To fix: pass more.");
   CHECK(error_line([&] { rows.map(test::with_noise, {.whole_batch = true}); }) ==

@@ -85,7 +85,7 @@ Json& piece(Json& index, size_t number) { return index["tensors"][0]["pieces"][n
 /// Changes of the index, and what the error says.
 const std::vector<std::pair<Change, std::string>> hostile{
     {[](Json& j) { j["version"] = 2; }, "needs a Tessera that reads >= 2"},
-    {[](Json& j) { j["version"] = 0; }, "a version from 1 on"},
+    {[](Json& j) { j["version"] = 0; }, "a version of at least 1"},
     {[](Json& j) { j["version"] = "1"; }, "version"},
     {[](Json& j) { j["format"] = "other"; }, "\"other\""},
     {[](Json& j) { j.erase("format"); }, "format"},

@@ -105,7 +105,7 @@ TEST_CASE("leftovers are removed, and nothing that is not one") {
       "c.1.2"};
   for (const std::string& name : others) fs::copy(root / "c", root / name);
   fs::create_directory_symlink(root / "c", root / ("tmp.c." + test::ended_number(2)));
-  const StagingDirectory alive(checkpoint_place(root / "c"));
+  const StagingDirectory alive(split_checkpoint_path(root / "c"));
   CHECK(remove_leftovers(root.path()) == 1);
   CHECK_FALSE(fs::exists(dead));
   CHECK(fs::exists(alive.path()));
@@ -151,7 +151,7 @@ TEST_CASE("a former checkpoint stays aside while somebody may put another in its
   CHECK(fs::exists(root / "tmp.c.former"));
   fs::remove(elsewhere);
   {
-    const StagingDirectory alive(checkpoint_place(root / "c"));
+    const StagingDirectory alive(split_checkpoint_path(root / "c"));
     CHECK(remove_leftovers(root.path()) == 0);
   }
   CHECK(remove_leftovers(root.path()) == 1);

@@ -77,7 +77,7 @@ TEST_CASE("rectangles that cover a tensor but are no grid are refused") {
 TEST_CASE("a grid is cut to cells of a greatest size") {
   const Grid grid{{{0, 2}, {2, 5}}, {{0, 4}}, {{0, 3}, {3, 10}}};
   for (uint64_t most = 1; most <= 100; ++most) {
-    const Grid cut = cut_grid(grid, most);
+    const Grid cut = split_grid(grid, most);
     for (const Rectangle& area : cells_of(grid, {{0, 0, 0}, {5, 4, 10}})) {
       int64_t elements = 0;
       for (const Rectangle& cell : cells_of(cut, area)) {

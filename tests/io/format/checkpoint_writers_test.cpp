@@ -214,7 +214,8 @@ TEST_CASE("a checkpoint of which a written file is gone or cut is not committed"
                                           fs::remove(file);
                                         })});
   check_refused(root.path(), gone, {0}, "no such file");
-  CHECK_THAT(gone.texts[0], Contains("shard-00002.safetensors] the file that rank 1 wrote has"));
+  CHECK_THAT(gone.texts[0],
+             Contains("shard-00002.safetensors] the file that rank 1 wrote must have"));
   const Outcome cut = save(folder, 2, {.before_call = spoil([&](const fs::path& file) {
                                          wait_for(file);
                                          fs::resize_file(file, 40);
@@ -231,7 +232,7 @@ TEST_CASE("a checkpoint whose folder another process took away is not committed"
       if (rank != 0 || at != call) return;
       const fs::path temporary = temporary_in(root.path());
       while (call == 2 && names_in(temporary).size() < 3) std::this_thread::yield();
-      CHECK(take_away(temporary, checkpoint_place(folder)));
+      CHECK(take_away(temporary, split_checkpoint_path(folder)));
     };
     const Outcome outcome = save(folder, 2, {.before_call = take});
     for (const std::string& text : outcome.texts) CHECK_FALSE(text.empty());

@@ -22,14 +22,14 @@ using namespace tessera::detail;
 namespace {
 
 /// More than any dataset of the files here has, whatever the damage makes of its shape.
-constexpr uint64_t most_bytes = uint64_t{1} << 24;
+constexpr uint64_t max_bytes = uint64_t{1} << 24;
 
 /// What is wrong with how a file is read: empty if it is refused in a line that names it, or read.
 std::string fault_of(const std::string& path, std::atomic<int>& refused) {
   try {
     const Hdf5File file(path);
     for (const Hdf5Dataset& dataset : file.datasets()) {
-      if (dataset.dtype.empty() || bytes_of(dataset, path) > most_bytes) continue;
+      if (dataset.dtype.empty() || bytes_of(dataset, path) > max_bytes) continue;
       std::string data(bytes_of(dataset, path), '\0');
       file.read(dataset, whole(dataset.shape), std::as_writable_bytes(std::span(data)));
     }

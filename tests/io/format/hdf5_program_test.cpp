@@ -23,8 +23,9 @@ namespace fs = std::filesystem;
 TEST_CASE("without its program no HDF5 file is opened", "[.without_program]") {
   const FileDescriptor file = open_descriptor("/proc/self/exe", O_RDONLY);
   CHECK(test::error_line([&] { Hdf5Program(Hdf5Program::Work::read, file, {}, "x.h5"); }) ==
-        "[HDF5] the program tessera-hdf5 lies beside this one. Received: none. To fix: install it, "
-        "or build where libhdf5-dev and libseccomp-dev are.");
+        "[HDF5] the program tessera-hdf5 is installed beside this one. Received: none. To fix: "
+        "install it, "
+        "or build with libhdf5-dev and libseccomp-dev installed.");
 }
 
 TEST_CASE("where the program is missing the error says what to install") {

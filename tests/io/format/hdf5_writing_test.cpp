@@ -140,11 +140,11 @@ TEST_CASE("what the HDF5 library cannot write is an error that says so") {
   const auto lay_out = [&] { lay_out_hdf5(file, 0, path, groups, datasets); };
   {
     const test::FileSizeLimit limit(300);
-    CHECK_THAT(test::error_line(lay_out), Contains("[" + path + "] a file that can be written"));
+    CHECK_THAT(test::error_line(lay_out), Contains("[" + path + "] the file must be writable"));
   }
   groups.push_back({"/none/h", Json::object()});
   CHECK_THAT(test::error_line(lay_out),
-             Contains("a file that can be written") && Contains("/none/h"));
+             Contains("the file must be writable") && Contains("/none/h"));
   groups.back() = {"/g", Json::object()};
   CHECK_THAT(test::error_line(lay_out), Contains("/g"));
   groups.pop_back();

@@ -29,7 +29,7 @@ void check_transforms(const std::string& part) {
     CAPTURE(golden.at("layer").dump());
     check_config(golden);
     const LayerHandle handle = layer_from_config(golden.at("layer"), JsonPath("golden"));
-    const auto layer = augmentation_of(handle);
+    const auto layer = as_augmentation(handle);
     const std::vector<at::Tensor> given = input_tensors(golden.at("inputs"));
     const Json& table = golden.at("draws");
     const at::Tensor rows = table.is_null() ? at::zeros({3, 0}) : input_tensor(table);

@@ -34,14 +34,14 @@ TEST_CASE("boxes and masks follow layers as Keras' for its draws") {
     CAPTURE(golden.at("layer").dump());
     check_config(golden);
     const LayerHandle handle = layer_from_config(golden.at("layer"), JsonPath("golden"));
-    const auto layer = augmentation_of(handle);
+    const auto layer = as_augmentation(handle);
     const LabeledImages batch = batch_of(golden);
     const Shape shape = batch.images.sizes().vec();
     const Json& table = golden.at("draws");
     const at::Tensor rows =
         table.is_null() ? at::zeros({shape[0], layer->draws(shape)}) : input_tensor(table);
-    const ImageDraws draws(packed_here(rows), packed_here(rows.narrow(0, 0, 1)));
-    const DTensor masks = layer->transform_masks(packed_here(batch.segmentation_masks), draws);
+    const ImageDraws draws(packed_on_host(rows), packed_on_host(rows.narrow(0, 0, 1)));
+    const DTensor masks = layer->transform_masks(packed_on_host(batch.segmentation_masks), draws);
     CHECK(unlike(masks.full(), golden.at("made_masks")) == "");
     if (layer->class_name() == "CutMix") {
       CHECK_THROWS_WITH(layer->transform_boxes(batch.bounding_boxes, shape, draws),

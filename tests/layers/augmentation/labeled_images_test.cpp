@@ -23,7 +23,7 @@ using Catch::Matchers::Contains;
 namespace {
 
 /// Layers that move cells, by what else they show nothing of the object twice.
-std::map<std::string, AugmentationHandle> moving_layers() {
+std::map<std::string, AugmentationHandle> geometric_augmentation_layers() {
   const std::string xyxy = "xyxy", constant = "constant";
   return {
       {"flip", RandomFlip("horizontal_and_vertical", {.bounding_box_format = xyxy})},
@@ -93,7 +93,7 @@ LabeledImages row_of(const LabeledImages& all, int64_t row) {
 
 TEST_CASE("boxes hold what masks show of their object") {
   const int64_t rows = 12;
-  for (const auto& [name, layer] : moving_layers()) {
+  for (const auto& [name, layer] : geometric_augmentation_layers()) {
     int64_t compared = 0;
     for (int64_t seed = 0; seed < 4; ++seed) {
       const LabeledImages made = layer(objects(rows), seed);
@@ -125,7 +125,7 @@ TEST_CASE("boxes hold what masks show of their object") {
 }
 
 TEST_CASE("images are changed alike with what follows them and without") {
-  for (const auto& [name, layer] : moving_layers()) {
+  for (const auto& [name, layer] : geometric_augmentation_layers()) {
     CAPTURE(name);
     const LabeledImages given = objects(3);
     CHECK(layer(given, 8).images.equal(layer(given.images, 8)));
@@ -211,7 +211,7 @@ TEST_CASE("boxes that fill rows up stay none") {
   const at::Tensor more = at::full({2, 1, 4}, -1.0);
   data.bounding_boxes = {at::cat({data.bounding_boxes.boxes, more}, 1),
                          at::tensor({3, -1, 3, -1}).view({2, 2})};
-  for (const auto& [name, layer] : moving_layers()) {
+  for (const auto& [name, layer] : geometric_augmentation_layers()) {
     CAPTURE(name);
     const at::Tensor labels = layer(data, 2).bounding_boxes.labels;
     CHECK(labels.select(1, 1).eq(-1).all().item<bool>());
@@ -223,7 +223,7 @@ TEST_CASE("boxes far away and without numbers are none, and no error") {
   data.bounding_boxes.boxes[0].fill_(1e30);
   data.bounding_boxes.boxes[1].fill_(std::nan(""));
   data.bounding_boxes.boxes[2] = at::tensor({1e30, -1e30, 2e30, 2e30}).view({1, 4});
-  for (const auto& [name, layer] : moving_layers()) {
+  for (const auto& [name, layer] : geometric_augmentation_layers()) {
     CAPTURE(name);
     const BoundingBoxes made = layer(data, 2).bounding_boxes;
     CHECK(made.labels[0].item<int64_t>() == -1);
@@ -268,7 +268,8 @@ TEST_CASE("a format of boxes is read, written and checked") {
   CHECK_FALSE(LayerHandle(RandomZoom(0.2))->config().contains("bounding_box_format"));
   CHECK_THAT(
       error_line([] { RandomFlip("vertical", {.bounding_box_format = "xyzw"}); }),
-      Contains("[RandomFlip] a format of boxes is known. Received: \"xyzw\". To fix: use one"));
+      Contains(
+          "[RandomFlip] the bounding box format is known. Received: \"xyzw\". To fix: use one"));
   CHECK_THAT(error_line([] { Resizing(3, 4, {.bounding_box_format = "xyhw", .name = "r"}); }),
              Contains("[Resizing r]") && Contains("To fix: write \"xywh\"."));
   CHECK_THAT(error_line([] { CenterCrop(3, 4, {.bounding_box_format = "?"}); }),
@@ -290,7 +291,7 @@ TEST_CASE("what does not belong to the images is refused in one line, by name") 
   CHECK_THAT(refused([](auto& x) {
                x.labels = at::rand({2, 4});
              }),
-             Contains("labels are those of 3 images. Received: (2, 4)"));
+             Contains("labels have one row for each of 3 images. Received: (2, 4)"));
   CHECK_THAT(refused([](auto& x) {
                x.bounding_boxes.boxes = at::rand({2, 2, 4});
              }),
@@ -317,13 +318,13 @@ TEST_CASE("what does not belong to the images is refused in one line, by name") 
   CHECK_THAT(refused([](auto& x) {
                x.segmentation_masks = at::zeros({3, 24, 18});
              }),
-             Contains("with an axis of channels"));
+             Contains("with a channel axis"));
   CHECK_THAT(error_line([&] { RandomFlip("vertical", {.name = "g"})(fits, 1); }),
-             Contains("[RandomFlip g] bounding_box_format says how boxes are given") &&
+             Contains("[RandomFlip g] bounding_box_format must be set for bounding boxes") &&
                  Contains("such as \"xyxy\""));
   CHECK_THAT(error_line([&] { CutMix(1.0, {.name = "c"})(fits, 1); }), Contains("[CutMix c]"));
   CHECK_THAT(error_line([&] { Pipeline({ZeroPadding2D(2)})(fits, 1); }),
-             Contains("boxes and masks follow layers such as Resizing"));
+             Contains("must support boxes and masks, like Resizing"));
 }
 
 }  // namespace labeled_images_test

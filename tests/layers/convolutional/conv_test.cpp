@@ -25,16 +25,15 @@ DTensor blank(const Shape& shape) {
 TEST_CASE("convolutions refuse arguments by layer, argument and value") {
   const auto made = [](const auto& make) { return error_line([&] { make(); }); };
   CHECK(made([] { Conv2D(0, 3, {.name = "first"}); }) ==
-        "[Conv2D first] filters is at least 1. Received: 0. To fix: give a whole number from 1 "
-        "on.");
+        "[Conv2D first] filters is at least 1. Received: 0. To fix: give an integer from 1 on.");
   CHECK_THAT(made([] {
                Conv2D(4, {3, 3, 3});
              }),
-             Contains("kernel_size is one whole number of at least 1, or 2 of them. "
+             Contains("kernel_size is one integer of at least 1, or 2 of them. "
                       "Received: (3, 3, 3)"));
-  CHECK_THAT(made([] { Conv2D(4, 3, {.strides = 0}); }), Contains("strides is one whole number"));
+  CHECK_THAT(made([] { Conv2D(4, 3, {.strides = 0}); }), Contains("strides is one integer"));
   CHECK_THAT(made([] { Conv1D(4, 3, {.dilation_rate = -2}); }),
-             Contains("dilation_rate is one whole number of at least 1"));
+             Contains("dilation_rate is one integer of at least 1"));
   CHECK_THAT(made([] { Conv2D(4, 3, {.padding = "cuasal"}); }),
              Contains("padding is one of \"valid\", \"same\". Received: \"cuasal\""));
   CHECK_THAT(made([] { Conv2D(4, 3, {.data_format = "nchw"}); }), Contains("data_format"));

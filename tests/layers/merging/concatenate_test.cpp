@@ -57,7 +57,8 @@ TEST_CASE("Concatenate takes every option by name and refuses what does not fit"
         Json{{"name", "c"}, {"trainable", false}, {"dtype", "float64"}, {"axis", 1}});
   CHECK_THROWS_WITH(layer->build({{4, 2, 3}, {4, 2, 4}}),
                     Contains("[Concatenate c]") && Contains("(4, 2, 3) and (4, 2, 4)"));
-  CHECK_THROWS_WITH(layer->build({{4, 2, 3}, {4, 2}}), Contains("alike but for axis 1"));
+  CHECK_THROWS_WITH(layer->build({{4, 2, 3}, {4, 2}}),
+                    Contains("equal shapes except along axis 1"));
   CHECK_THROWS_WITH(layer->build({{4}}), Contains("[Concatenate c]"));
   CHECK_THROWS_WITH(layer->build({}), Contains("no inputs"));
 }

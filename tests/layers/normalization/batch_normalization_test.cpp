@@ -296,7 +296,7 @@ TEST_CASE("BatchNormalization takes every option by name and refuses what does n
   CHECK(layer->config().at("gamma_constraint").at("class_name") == "UnitNorm");
   CHECK_THROWS_WITH(BatchNormalization({.axis = 2})->build({{4, 3}}), Contains("axis"));
   CHECK_THROWS_WITH(BatchNormalization()->build({{4, -1}}), Contains("known extent"));
-  CHECK_THROWS_WITH(layer(Inputs{}), Contains("one tensor"));
+  CHECK_THROWS_WITH(layer(Inputs{}), Contains("one input"));
   layer->build({{-1, 3}});
   CHECK_THROWS_WITH(layer(whole(at::zeros({4, 2}))), Contains("3 indices") && Contains("(4, 2)"));
   CHECK_THROWS_WITH(layer(whole(at::zeros({4, 3, 2}))), Contains("2 axes"));

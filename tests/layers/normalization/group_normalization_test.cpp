@@ -21,7 +21,7 @@ TEST_CASE("GroupNormalization refuses what does not fit, by name") {
   CHECK_THROWS_WITH(GroupNormalization({.groups = 4, .name = "g"})->build({{2, 5, 6}}),
                     Contains("[GroupNormalization g] 4 groups divide axis -1"));
   CHECK_THROWS_WITH(GroupNormalization({.groups = 1, .axis = 0})->build({{2, 5, 6}}),
-                    Contains("axis is one after the batch"));
+                    Contains("axis is not the batch axis"));
 }
 
 }  // namespace group_normalization_test

@@ -88,7 +88,8 @@ TEST_CASE("labels that hold no -1 become such that do") {
 TEST_CASE("boxes that do not fit are refused in one line") {
   const at::Tensor boxes = at::rand({2, 3, 4});
   CHECK(error_line([&] { convert_format(boxes, "xyxy", "xyhw"); }) ==
-        "[convert_format] a format of boxes is known. Received: \"xyhw\". To fix: write \"xywh\".");
+        "[convert_format] the bounding box format is known. Received: \"xyhw\". To fix: write "
+        "\"xywh\".");
   CHECK_THAT(error_line([&] { convert_format(boxes, "xyxy", "rel_xyxy", 0, 5); }),
              Contains("[convert_format] height and width are above 0"));
   CHECK_THAT(error_line([&] {

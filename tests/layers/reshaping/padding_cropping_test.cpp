@@ -26,7 +26,7 @@ TEST_CASE("paddings and croppings refuse counts that cannot be") {
   CHECK_THAT(error_line([] { Cropping2D({{1, 1}, {0, 0}, {2, 1}}); }), Contains("cropping"));
   const LayerHandle layer = Cropping1D(2);
   const DTensor steps = pack(at::zeros({1, 4, 1}), Layout::replicated(default_mesh(), 3));
-  CHECK_THAT(error_line([&] { layer(steps); }), Contains("cropping leaves something"));
+  CHECK_THAT(error_line([&] { layer(steps); }), Contains("cropping must leave at least one"));
 }
 
 }  // namespace padding_cropping_test

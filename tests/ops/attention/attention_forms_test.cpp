@@ -38,7 +38,7 @@ Wholes operands(const Shape& q, const Shape& k, at::ScalarType dtype = at::kDoub
 }
 
 /// What steps may attend to by their places.
-at::Tensor open_steps(int64_t t, int64_t s, const ops::AttentionForm& form) {
+at::Tensor open_steps(int64_t t, int64_t s, const ops::SdpaOptions& form) {
   const at::Tensor ahead = at::arange(t).unsqueeze(-1) - at::arange(s);
   at::Tensor open = at::ones({t, s}, at::kBool);
   if (form.causal) open = open.logical_and(ahead.ge(0));
@@ -60,12 +60,12 @@ at::Tensor by_hand(const Wholes& in, const at::Tensor& open, bool zeros = false)
   return (zeros ? y * open.any(-1, true) : y).transpose(1, 2);
 }
 
-Function attending(const ops::AttentionForm& form) {
+Function attending(const ops::SdpaOptions& form) {
   return [form](const Inputs& x) { return ops::attention(x[0], x[1], x[2], {}, form); };
 }
 
 /// The result and the gradients of the sum of its squares.
-Wholes results(const Inputs& in, const ops::AttentionForm& form, const DTensor& mask = {}) {
+Wholes results(const Inputs& in, const ops::SdpaOptions& form, const DTensor& mask = {}) {
   GradientTape tape;
   for (const DTensor& value : in) tape.watch(value);
   const DTensor y = ops::attention(in[0], in[1], in[2], mask, form);
@@ -104,7 +104,7 @@ std::string wrong_results(const Wholes& found, const Wholes& expected, double to
 }
 
 /// What each device receives, forward and backward.
-std::pair<double, double> received(const Inputs& in, const ops::AttentionForm& form) {
+std::pair<double, double> received(const Inputs& in, const ops::SdpaOptions& form) {
   GradientTape tape;
   for (const DTensor& value : in) tape.watch(value);
   CommLog forward, backward;
@@ -183,11 +183,11 @@ TEST_CASE("windows, causal or not, are those of a mask, in every layout") {
     for (const int64_t window : {1, 2, 3, 9}) {
       for (const bool causal : {false, true}) {
         CAPTURE(t, s, window, causal);
-        const ops::AttentionForm form{.causal = causal, .window = window};
+        const ops::SdpaOptions form{.causal = causal, .window = window};
         const Wholes in = operands({2, t, 2, 2}, {2, s, 2, 2});
         const at::Tensor open = open_steps(t, s, form);
         CHECK(wrong_values(in, attending(form), by_hand(in, open)) == "");
-        ops::AttentionForm zeros = form;
+        ops::SdpaOptions zeros = form;
         zeros.zeros = true;
         CHECK(wrong_values(in, attending(zeros), by_hand(in, open, true)) == "");
       }
@@ -201,7 +201,7 @@ TEST_CASE("windows, causal or not, are those of a mask, in every layout") {
 TEST_CASE("many steps, some at a time, are those of a mask, on steps that are cut and whole") {
   struct Case {
     int64_t t, s, heads, shared;
-    ops::AttentionForm form;
+    ops::SdpaOptions form;
   };
   const Mesh mesh = create_mesh({{"steps", 3}}, virtual_cpus(3));
   for (const Case& c : std::vector<Case>{{700, 700, 2, 2, {.causal = true}},
@@ -235,11 +235,11 @@ TEST_CASE("lengths and masks of extent 1 are those of a mask of all steps") {
     for (const std::optional<int64_t> window : {std::optional<int64_t>(), {20}}) {
       for (const bool zeros : {false, true}) {
         CAPTURE(causal, window.has_value(), zeros);
-        const ops::AttentionForm form{.causal = causal,
-                                      .zeros = zeros,
-                                      .window = window,
-                                      .masks = {on_mesh(rows), on_mesh(keys)},
-                                      .lengths = on_mesh(counts.to(at::kInt))};
+        const ops::SdpaOptions form{.causal = causal,
+                                    .zeros = zeros,
+                                    .window = window,
+                                    .masks = {on_mesh(rows), on_mesh(keys)},
+                                    .lengths = on_mesh(counts.to(at::kInt))};
         const at::Tensor open =
             open_steps(70, 90, form).logical_and(rows).logical_and(keys).logical_and(by_length);
         const Wholes expected = results(replicated(in), {.zeros = zeros}, on_mesh(open));
@@ -258,7 +258,7 @@ TEST_CASE("attention of 8192 steps holds under 3 % of their scores beside its re
       pack(at::tensor(std::vector<int64_t>{5000}), Layout::replicated(default_mesh(), 1));
   const Mesh mesh = create_mesh({{"steps", 2}}, virtual_cpus(2));
   const Inputs apart = cut(wholes, mesh, {steps_axis, whole, whole});
-  const auto share = [&](const Inputs& values, const ops::AttentionForm& form) {
+  const auto share = [&](const Inputs& values, const ops::SdpaOptions& form) {
     const DeviceMemory memory;
     GradientTape tape;
     for (const DTensor& value : values) tape.watch(value);
@@ -277,13 +277,14 @@ TEST_CASE("attention of 8192 steps holds under 3 % of their scores beside its re
 }
 
 TEST_CASE("attention refuses heads, windows and lengths that do not fit, in one line") {
-  const auto call = [](const Shape& k, const ops::AttentionForm& form = {}) {
+  const auto call = [](const Shape& k, const ops::SdpaOptions& form = {}) {
     return error_line([&] { ops::attention(ones({2, 3, 6, 5}), ones(k), ones(k), {}, form); });
   };
   CHECK_THAT(call({2, 4, 4, 5}), Contains("[attention]") && Contains("a divisor"));
   CHECK_THAT(call({2, 4, 12, 5}), Contains("(2, 4, 12, 5)"));
   CHECK_THAT(call({2, 4, 0, 5}), Contains("(2, 4, 0, 5)"));
-  CHECK_THAT(call({2, 4, 3, 5}, {.window = 0}), Contains("a window") && Contains("0"));
+  CHECK_THAT(call({2, 4, 3, 5}, {.window = 0}),
+             Contains("window must be at least 1") && Contains("0"));
   CHECK_THAT(call({2, 4, 3, 5}, {.lengths = ones({3}, at::kLong)}), Contains("(3,)"));
   CHECK_THAT(call({2, 4, 3, 5}, {.masks = {ones({2, 1, 3, 4}, at::kDouble)}}),
              Contains("a mask is bool"));

@@ -49,7 +49,7 @@ at::Tensor by_hand(const Wholes& in, const at::Tensor& added) {
   return at::matmul(at::softmax(scores_of(in) + added, -1), v).transpose(1, 2);
 }
 
-Function attending(const ops::AttentionForm& form = {}) {
+Function attending(const ops::SdpaOptions& form = {}) {
   return [form](const Inputs& x) { return ops::attention(x[0], x[1], x[2], x[3], form); };
 }
 

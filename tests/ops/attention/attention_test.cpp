@@ -28,7 +28,7 @@ namespace {
 
 using Inputs = std::vector<DTensor>;
 
-Function attending(const ops::AttentionForm& form) {
+Function attending(const ops::SdpaOptions& form) {
   return [form](const Inputs& x) {
     return ops::attention(x[0], x[1], x[2], x.size() > 3 ? x[3] : DTensor(), form);
   };
@@ -187,7 +187,8 @@ TEST_CASE("attention refuses what does not fit, in one line") {
   CHECK_THAT(call({2, 3, 4}, {2, 3, 4}, {2, 3, 4}), Contains("[attention]"));
   CHECK_THAT(call({2, 3, 4, 5}, {2, 6, 3, 5}, {2, 6, 4, 5}), Contains("(2, 6, 3, 5)"));
   CHECK_THAT(call({2, 3, 4, 5}, {2, 6, 4, 5}, {2, 7, 4, 5}), Contains("(2, 7, 4, 5)"));
-  CHECK_THAT(call({2, 3, 4, 5}, {2, 0, 4, 5}, {2, 0, 4, 5}), Contains("a step to attend to"));
+  CHECK_THAT(call({2, 3, 4, 5}, {2, 0, 4, 5}, {2, 0, 4, 5}),
+             Contains("S, dim and width must be at least 1"));
   const Shape q = {2, 3, 4, 5}, k = {2, 6, 4, 5};
   CHECK_THAT(call(q, k, k, ones({2, 4, 3, 6}, at::kDouble)), Contains("a mask is bool"));
   CHECK_THAT(call(q, k, k, replicated(at::ones({2, 3, 3, 6}, at::kBool))),

@@ -27,7 +27,7 @@ using Wholes = std::vector<at::Tensor>;
 
 struct Case {
   Shape query, key;
-  ops::AttentionForm form = {};
+  ops::SdpaOptions form = {};
   Wholes masks = {};
   at::Tensor lengths = {};
 };
@@ -48,7 +48,7 @@ Found results(const Case& c, const Wholes& in, const Layout& layout) {
   const Mesh& mesh = layout.mesh();
   Inputs values;
   for (const at::Tensor& x : in) values.push_back(pack(x, layout));
-  ops::AttentionForm form = c.form;
+  ops::SdpaOptions form = c.form;
   const auto whole = [&](const at::Tensor& x) {
     return pack(x, Layout::replicated(mesh, x.dim()));
   };
@@ -184,7 +184,7 @@ TEST_CASE("a ring in half types sums in float32") {
 }
 
 TEST_CASE("keys and values go round k-1 times, backward their gradients k times") {
-  const auto of = [](int64_t devices, const ops::AttentionForm& form, const Shape& key) {
+  const auto of = [](int64_t devices, const ops::SdpaOptions& form, const Shape& key) {
     const Case c{{2, 48, 4, 3}, key, form};
     return results(c, operands(c), cut_steps(ring_of(devices)));
   };

@@ -13,7 +13,7 @@ namespace {
 
 /// Pairs of steps that count, of the device that has most by those of the mean: of all it computes,
 /// and of each hop, which it has to wait for.
-double imbalance(int64_t t, int64_t devices, const RingForm& form) {
+double imbalance(int64_t t, int64_t devices, const RingOptions& form) {
   std::vector<Interval> parts;
   for (int64_t i = 0; i < devices; ++i) parts.push_back(shard_interval(t, devices, i));
   const RingSchedule schedule(parts, form);
@@ -45,12 +45,12 @@ TEST_CASE("in zigzag every device of a causal ring computes as much as the other
 }
 
 TEST_CASE("a schedule lets every step meet every other that it attends to once") {
-  for (const RingForm& form : std::vector<RingForm>{{},
-                                                    {.causal = true},
-                                                    {.causal = true, .zigzag = true},
-                                                    {.zigzag = true},
-                                                    {.causal = true, .window = 4},
-                                                    {.window = 3, .zigzag = true}}) {
+  for (const RingOptions& form : std::vector<RingOptions>{{},
+                                                          {.causal = true},
+                                                          {.causal = true, .zigzag = true},
+                                                          {.zigzag = true},
+                                                          {.causal = true, .window = 4},
+                                                          {.window = 3, .zigzag = true}}) {
     for (const auto& [t, k] : std::vector<std::pair<int64_t, int64_t>>{{17, 4}, {3, 5}, {9, 3}}) {
       std::vector<Interval> parts;
       for (int64_t i = 0; i < k; ++i) parts.push_back(shard_interval(t, k, i));

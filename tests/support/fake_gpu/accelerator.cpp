@@ -64,7 +64,7 @@ class FakeGpus final : public Accelerator {
  public:
   c10::DeviceType type() const override { return c10::kPrivateUse1; }
   int count() const override { return device_count(); }
-  std::string why_none() const override { return "TESSERA_FAKE_GPUS is 0"; }
+  std::string unavailable_reason() const override { return "TESSERA_FAKE_GPUS is 0"; }
   void load() const override {
     ++counts().loads;
     c10::register_privateuse1_backend("fake_gpu");
@@ -88,7 +88,7 @@ class FakeGpus final : public Accelerator {
     const c10::StreamGuard guard(stream);
     run_kernel(stream.device(), kernel.name, {}, body);
   }
-  std::unique_ptr<GpuGraph> record_graph(const c10::Stream& stream) const override {
+  std::unique_ptr<GpuGraph> capture_graph(const c10::Stream& stream) const override {
     return std::make_unique<FakeGraph>(stream);
   }
 };

@@ -100,8 +100,8 @@ void end_recording(Recording& recording) {
 
 void replay(const std::shared_ptr<Recording>& recording, c10::Stream stream) {
   if (!recording->ended) {
-    throw StateError("GpuGraph", "a graph is replayed once its recording has ended",
-                     "it has not, or it failed", "call end() before");
+    throw StateError("GpuGraph", "a graph is replayed after its capture has ended",
+                     "the capture has not ended, or it failed", "call end() first");
   }
   refuse_on_recording(stream, "GpuGraph");
   std::vector<std::shared_ptr<const void>> held;

@@ -4,7 +4,7 @@
 
 namespace tessera::ops {
 
-/// factor · x². Shape, dtype and layout stay. No communication, but for a pending sum, which is
+/// factor · x². Shape, dtype and layout stay. No communication, but for a partial sum, which is
 /// resolved. Throws ConfigError unless x is floating.
 DTensor new_op(const DTensor& x, double factor);
 

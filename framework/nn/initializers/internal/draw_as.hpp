@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-/// What initializers draw: float32, or float64 widened from it; other dtypes are rounded from
-/// float32.
+/// Draws in float32, or in float64 (widened from float32) if `dtype` is float64; other dtypes are
+/// cast from float32.
 template <class Draw>
 DTensor draw_as(at::ScalarType dtype, const Draw& draw) {
   return dtype == at::kDouble ? draw(at::kDouble) : ops::cast(draw(at::kFloat), dtype);

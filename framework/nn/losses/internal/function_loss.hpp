@@ -16,12 +16,12 @@ void fields(LossOptions& o, const Visit& visit) {
   visit("name", o.name);
 }
 
-/// What a loss takes for labels: such as broadcast with the predictions, in their dtype, or any, as
-/// they are.
+/// The labels that a loss takes: labels that broadcast with the predictions, cast to their dtype,
+/// or any labels, unchanged.
 enum class Labels : uint8_t { like_predictions, any };
 
-/// A loss that is a function of labels, predictions and options. An empty name becomes that of the
-/// class in snake_case.
+/// A loss given by a function of labels, predictions and options. An empty name becomes the class
+/// name in snake_case.
 template <class Options>
 class FunctionLoss final : public Loss {
  public:
@@ -50,7 +50,7 @@ class FunctionLoss final : public Loss {
   Options options_;
 };
 
-/// The loss that a handle holds, of a function.
+/// Creates the FunctionLoss of a function, for a handle.
 template <class Options>
 std::shared_ptr<const Loss> function_loss(const char* class_name,
                                           typename FunctionLoss<Options>::Function function,

@@ -12,10 +12,10 @@ using namespace detail;
 
 AttentionCall::Kernel AttentionCall::kernel() const {
   const int64_t dim = query.size(-1);
-  if (shares_sums || value.size(-1) != dim) return Kernel::none;
+  if (value_is_sharded || value.size(-1) != dim) return Kernel::none;
   if (query.is_cpu()) return Kernel::cpu;
   if (!query.is_cuda() || query.scalar_type() == at::kDouble || dim % 8 != 0) return Kernel::none;
-  // Flash takes no bias, and counts what is causal from the last step.
+  // Flash takes no bias, and aligns its causal mask with the last step.
   const bool square = !causal || query.size(2) == key.size(2);
   const bool half = query.scalar_type() != at::kFloat;
   return half && !bias && square && dim <= 256 ? Kernel::flash : Kernel::efficient;
@@ -63,8 +63,8 @@ AttentionResult AttentionCall::forward() const {
 }
 
 std::pair<at::Tensor, at::Tensor> AttentionCall::shares(const at::Tensor& dy, const at::Tensor& y,
-                                                        const at::Tensor& sums) const {
-  const at::Tensor share = scores().sub_(sums.unsqueeze(-1)).exp_();
+                                                        const at::Tensor& lse) const {
+  const at::Tensor share = scores().sub_(lse.unsqueeze(-1)).exp_();
   const at::Tensor d = dy.to(share.scalar_type());
   const at::Tensor mean = at::mul(d, y).sum(-1, true);
   const at::Tensor v = value.to(share.scalar_type());
@@ -72,25 +72,25 @@ std::pair<at::Tensor, at::Tensor> AttentionCall::shares(const at::Tensor& dy, co
 }
 
 Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
-                                const at::Tensor& sums) const {
-  // What draws would be seen by, if there were a dropout.
-  const at::Tensor draws = at::empty({2}, sums.options().dtype(at::kLong));
+                                const at::Tensor& lse) const {
+  // Dropout's random state, which is unused.
+  const at::Tensor draws = at::empty({2}, lse.options().dtype(at::kLong));
   at::Tensor dq, dk, dv;
   switch (kernel()) {
     case Kernel::cpu:
       std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_for_cpu_backward(
-          dy, query, key, value, y, sums, 0, causal, bias, scale);
+          dy, query, key, value, y, lse, 0, causal, bias, scale);
       break;
     case Kernel::flash:
       std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
-          dy, query, key, value, y, sums, {}, {}, query.size(2), key.size(2), 0, causal, draws,
+          dy, query, key, value, y, lse, {}, {}, query.size(2), key.size(2), 0, causal, draws,
           draws, scale);
       break;
     case Kernel::efficient: {
-      // The kernel reads blocks of 32 sums.
-      const int64_t missing = (32 - sums.size(-1) % 32) % 32;
+      // The kernel reads the log-sum-exp in blocks of 32.
+      const int64_t missing = (32 - lse.size(-1) % 32) % 32;
       const at::Tensor padded =
-          at::constant_pad_nd(sums, {0, missing}, std::numeric_limits<double>::infinity());
+          at::constant_pad_nd(lse, {0, missing}, std::numeric_limits<double>::infinity());
       const auto all = at::_scaled_dot_product_efficient_attention_backward(
           dy, query, key, value, bias.value_or(at::Tensor()), y, padded, draws, draws, 0,
           {true, true, true, false}, causal, scale);
@@ -98,7 +98,7 @@ Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
       break;
     }
     case Kernel::none: {
-      auto [share, ds] = shares(dy, y, sums);
+      auto [share, ds] = shares(dy, y, lse);
       ds.mul_(scale);
       const at::ScalarType dtype = share.scalar_type();
       dq = at::matmul(ds, key.to(dtype)).to(query.scalar_type());

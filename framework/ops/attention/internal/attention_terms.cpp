@@ -8,7 +8,7 @@
 #include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
@@ -21,7 +21,7 @@ using namespace detail;
 
 namespace {
 
-/// A mask of one batch axis, of extent 1 where all of them are.
+/// Merges a mask's batch axes into one, of extent 1 if all of them are.
 at::Tensor one_batch_axis(const at::Tensor& mask, const at::Tensor& query) {
   std::vector<int64_t> shape = mask.sizes().vec();
   int64_t own = 1, n = 1;
@@ -36,12 +36,12 @@ at::Tensor one_batch_axis(const at::Tensor& mask, const at::Tensor& query) {
   return mask.expand(shape).reshape({own, mask.size(-3), mask.size(-2), mask.size(-1)});
 }
 
-/// The mask of keys that numbers of them stand for.
+/// Returns the bool mask of the first `lengths` keys of each row.
 at::Tensor first_keys(const at::Tensor& lengths, int64_t keys) {
   return at::arange(keys, lengths.options()).lt(lengths.reshape({lengths.numel(), 1, 1, 1}));
 }
 
-/// The sum over the heads of the query that share one of key and value: (…, S, heads, features) ->
+/// Sums over the query heads that share a head of key and value: (…, S, heads, features) ->
 /// (…, S, heads / group, features).
 struct SharedHeadsSumOp {
   static constexpr std::string_view name = "shared_heads_sum";
@@ -153,18 +153,19 @@ Specs AttentionTerms::infer_values(std::string_view name, const Specs& in) const
            (groups || heads == shared);
   };
   if (!fit()) {
-    throw ShapeError(std::string(name),
-                     "query (batch, T, heads, dim) goes with key (batch, S, heads, dim) and value "
-                     "(batch, S, heads, width), which may have a divisor of the query's heads",
-                     received, "reshape an operand");
+    throw ShapeError(
+        std::string(name),
+        "query (batch, T, heads, dim) needs key (batch, S, heads, dim) and value (batch, S, "
+        "heads, width); the latter's heads may be a divisor of the query's",
+        received, "reshape an operand");
   }
   const size_t heads = q.size() - 2;
   if (k[heads - 1] == 0 || q.back() == 0 || v.back() == 0) {
-    throw ShapeError(std::string(name), "there is a step to attend to, and a feature", received,
+    throw ShapeError(std::string(name), "S, dim and width must be at least 1", received,
                      "pass tensors that are not empty");
   }
   if (reach && *reach < 1) {
-    throw ConfigError(std::string(name), "a window has at least 1 step", str(*reach),
+    throw ConfigError(std::string(name), "window must be at least 1", str(*reach),
                       "leave it out for no window");
   }
   const Shape batch(q.begin(), q.begin() + int64_t(heads) - 1);
@@ -175,7 +176,8 @@ Specs AttentionTerms::infer_values(std::string_view name, const Specs& in) const
   for (size_t i = 3; i < in.size(); ++i) {
     if (in[i].dtype == at::kLong && i + 1 == in.size()) {
       if (in[i].shape == batch) continue;
-      throw ShapeError(std::string(name), "there is a length for each row, " + to_string(batch),
+      throw ShapeError(std::string(name),
+                       "lengths must have the shape of the batch axes, " + to_string(batch),
                        to_string(in[i].shape), "reshape it");
     }
     if ((in[i].dtype != at::kBool && in[i].dtype != in[0].dtype) || in[i].rank() != in[0].rank() ||
@@ -200,12 +202,12 @@ Specs AttentionTerms::infer_gradients(const Specs& in) {
   return out;
 }
 
-AttentionPart AttentionTerms::part_of(const LocalArgs& in) const {
+BlockAttention AttentionTerms::part_of(const LocalArgs& in) const {
   const int64_t steps = in.spec(0).rank() - 3, dim = in.spec(0).shape.back();
   return {.scale = scale.value_or(1 / std::sqrt(double(dim))),
           .causal = causal,
           .zeros = zeros,
-          .shares_sums = in.range(2, steps + 2).size() < in.spec(2).shape.back(),
+          .value_is_sharded = in.range(2, steps + 2).size() < in.spec(2).shape.back(),
           .window = reach,
           .first = in.range(0, steps).lo,
           .heads = in.range(0, steps + 1),
@@ -224,7 +226,7 @@ std::vector<at::Tensor> AttentionTerms::masks_of(const LocalArgs& in, size_t fir
 }
 
 Tensors AttentionTerms::values(const LocalArgs& in) const {
-  AttentionPart part = part_of(in);
+  BlockAttention part = part_of(in);
   part.masks = masks_of(in, values_masks);
   const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
   return attention_outputs(local.forward(), in[0]);
@@ -232,8 +234,8 @@ Tensors AttentionTerms::values(const LocalArgs& in) const {
 
 namespace {
 
-/// The logarithms of sums of a block, in a row, as kernels read them.
-at::Tensor sums_of(const LocalArgs& in) {
+/// Returns a block's log-sum-exp as (n, heads, T), in the dtype that kernels read.
+at::Tensor lse_of(const LocalArgs& in) {
   return in[4]
       .to(at::toOpMathType(in[0].scalar_type()))
       .reshape({-1, in[4].size(-2), in[4].size(-1)});
@@ -242,21 +244,21 @@ at::Tensor sums_of(const LocalArgs& in) {
 }  // namespace
 
 Tensors AttentionTerms::gradients(const LocalArgs& in) const {
-  AttentionPart part = part_of(in);
+  BlockAttention part = part_of(in);
   part.masks = masks_of(in, gradients_masks);
   const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
-  Tensors grads = local.backward(heads_first(in[5]), heads_first(in[3]), sums_of(in));
+  Tensors grads = local.backward(heads_first(in[5]), heads_first(in[3]), lse_of(in));
   for (size_t i = 0; i < grads.size(); ++i) grads[i] = steps_first(grads[i], in[i]);
   return grads;
 }
 
 at::Tensor AttentionTerms::mask_gradient(const LocalArgs& in, size_t mask) const {
-  AttentionPart part = part_of(in);
+  BlockAttention part = part_of(in);
   part.masks = masks_of(in, gradients_masks);
   const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
   const at::Tensor all =
-      local.mask_gradient(part.masks[mask], heads_first(in[5]), heads_first(in[3]), sums_of(in));
-  // The batch in its axes again, and those summed over that the mask has once.
+      local.mask_gradient(part.masks[mask], heads_first(in[5]), heads_first(in[3]), lse_of(in));
+  // Restores the batch axes, and sums over the axes along which the mask was broadcast.
   const at::Tensor& own = in[gradients_masks + mask];
   std::vector<int64_t> shape = own.sizes().vec();
   if (all.size(0) > 1) {
@@ -267,8 +269,8 @@ at::Tensor AttentionTerms::mask_gradient(const LocalArgs& in, size_t mask) const
 
 namespace {
 
-/// The gradient of a mask of numbers, from what gradients of query, key and value are made of.
-/// Linear in shards of the value's width, and of what the mask has once.
+/// Gradient of a numeric mask, from the inputs of the gradients of query, key and value. Linear in
+/// shards of the value's width and of the axes along which the mask was broadcast.
 struct AttentionMaskGradOp : AttentionTerms {
   static constexpr std::string_view name = "attention_mask_grad";
   int64_t mask = 0;  ///< counted from gradients_masks on
@@ -306,7 +308,7 @@ Grads detail::attention_gradient(
   DTensor value = saved.in(2), y = saved.out(0), dy = dys[0];
   const int64_t rank = y.rank(), last = rank - 1;
   if (!dy.defined()) dy = filled(y.shape(), 0, y.dtype(), y.layout());
-  // The gradient of the sums is that of one more value, which is 1.
+  // The log-sum-exp's gradient is that of one more feature of the value, which is 1.
   if (dys[1].defined()) {
     std::vector<int64_t> axes;
     for (int64_t a = 0; a < last; ++a) axes.push_back(a);

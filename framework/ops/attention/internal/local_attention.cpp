@@ -15,33 +15,35 @@ using namespace detail;
 
 namespace {
 
-/// Scores that a bias is made for at once.
-constexpr int64_t most_scores = 1 << 20;
+/// Maximum number of scores for which a bias is made at once.
+constexpr int64_t max_scores = 1 << 20;
 
 void check_extents(const at::Tensor& x, const Shape& expected) {
   if (x.sizes() == expected) return;
-  throw ShapeError("attention", "a block is " + to_string(expected), to_string(x.sizes().vec()),
-                   "cut all operands alike");
+  throw ShapeError("attention", "a block must be " + to_string(expected),
+                   to_string(x.sizes().vec()), "shard all operands the same way");
 }
 
 at::Tensor joint(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() ? a.logical_and(b) : a.defined() ? a : b;
 }
 
-/// An interval of an axis, or all of it where it is 1 long and stands for more.
+/// Returns an interval of an axis, or the full axis if it is broadcast (extent 1).
 at::Tensor part_of(const at::Tensor& mask, int64_t axis, Interval part) {
   return mask.size(axis) == 1 ? mask : mask.narrow(axis, part.lo, part.size());
 }
 
 at::Tensor rows_of(const at::Tensor& x, Interval rows) { return x.narrow(2, rows.lo, rows.size()); }
 
-/// Steps of which none is open; nothing if there are none, where that is known at no cost.
-at::Tensor closed(const at::Tensor& open) {
-  const at::Tensor alone = open.logical_not();
+/// Returns the mask of steps that are not `allowed`; undefined if there are none and that is known
+/// without waiting for a GPU.
+at::Tensor masked_out(const at::Tensor& allowed) {
+  const at::Tensor alone = allowed.logical_not();
   return alone.is_cpu() && !alone.any().item<bool>() ? at::Tensor() : alone;
 }
 
-/// (n, heads, steps, features), its steps before its heads in memory, as an operation gives it.
+/// Allocates (n, heads, steps, features) with steps before heads in memory, as in an operation's
+/// output.
 at::Tensor new_block(const at::TensorOptions& options, const Shape& shape) {
   return at::empty({shape[0], shape[2], shape[1], shape[3]}, options).transpose(1, 2);
 }
@@ -53,7 +55,7 @@ Interval detail::shared_heads(Interval heads, int64_t group) {
 }
 
 LocalAttention::LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value,
-                               AttentionPart part)
+                               BlockAttention part)
     : query_(std::move(query)),
       key_(std::move(key)),
       value_(std::move(value)),
@@ -63,114 +65,116 @@ LocalAttention::LocalAttention(at::Tensor query, at::Tensor key, at::Tensor valu
   check_extents(key_, {n, shared, s, dim});
   check_extents(value_, {n, shared, s, value_.size(3)});
   if (has_groups() && !(shared_heads(part_.heads, part_.group) == part_.shared_heads)) {
-    throw ShapeError("attention", "a block has the shared heads that its own read",
+    throw ShapeError("attention", "a block must have the shared heads that its query heads read",
                      str(part_.shared_heads.lo, " to ", part_.shared_heads.hi),
-                     "cut all operands alike");
+                     "shard all operands the same way");
   }
-  // All that comes before the first step is open to it, and nothing else is left to forbid.
+  // The first step may attend to all keys, so that a causal mask forbids nothing.
   if (part_.causal && part_.first >= s - 1) part_.causal = false;
   for (const at::Tensor& mask : part_.masks) add_mask(mask);
 }
 
 void LocalAttention::add_mask(const at::Tensor& mask) {
   if (at::isFloatingType(mask.scalar_type())) {
-    const at::Tensor closed = mask.isneginf(), number = mask.masked_fill(closed, 0);
+    const at::Tensor forbidden = mask.isneginf(), number = mask.masked_fill(forbidden, 0);
     added_ = added_.defined() ? added_ + number : number;
-    add_mask(closed.logical_not());
+    add_mask(forbidden.logical_not());
     return;
   }
   at::Tensor& same = mask.size(2) == 1 ? keys_ : mask.size(3) == 1 ? rows_ : pairs_;
   same = joint(same, mask);
 }
 
-/// Of what half-precision numbers are summed in.
-at::TensorOptions LocalAttention::in_more_digits() const {
+/// Returns the tensor options for accumulation: float32 for float16 and bfloat16.
+at::TensorOptions LocalAttention::accumulate_options() const {
   return query_.options().dtype(at::toOpMathType(query_.scalar_type()));
 }
 
-/// Gradients for each head of the query; those of keys and values, sums of many addends, as given.
-Tensors LocalAttention::new_gradients(const at::TensorOptions& sums) const {
+/// Allocates the gradients per query head; those of key and value, which accumulate, with options
+/// `accumulated`.
+Tensors LocalAttention::new_gradients(const at::TensorOptions& accumulated) const {
   const int64_t n = query_.size(0), heads = query_.size(1), s = key_.size(2);
   return {new_block(query_.options(), {n, heads, query_.size(2), query_.size(3)}),
-          new_block(sums, {n, heads, s, key_.size(3)}),
-          new_block(sums, {n, heads, s, value_.size(3)})};
+          new_block(accumulated, {n, heads, s, key_.size(3)}),
+          new_block(accumulated, {n, heads, s, value_.size(3)})};
 }
 
-// Heads that several of the query share.
+// Heads of key and value that query heads share.
 
-/// Whether the kernel finds the shared head of each by itself.
+/// Returns whether the kernel itself maps query heads to shared heads.
 bool LocalAttention::takes_groups() const {
   const bool even = part_.heads.lo % part_.group == 0 && part_.heads.hi % part_.group == 0;
-  AttentionCall call{query_, key_, value_, part_.scale, part_.causal, {}, part_.shares_sums};
+  AttentionCall call{query_, key_, value_, part_.scale, part_.causal, {}, part_.value_is_sharded};
   if (!is_plain() || keys_.defined()) call.bias = at::Tensor();
   return even && call.takes_groups();
 }
 
-/// Heads of this block's query that read one of its shared heads.
+/// Returns the local query heads that read one of the block's shared heads.
 Interval LocalAttention::heads_of(int64_t shared) const {
   const int64_t first = (part_.shared_heads.lo + shared) * part_.group;
   const Interval own = intersect({first, first + part_.group}, part_.heads);
   return {own.lo - part_.heads.lo, own.hi - part_.heads.lo};
 }
 
-/// One shared head, which stands for all that read it without a copy.
-LocalAttention LocalAttention::of_shared(int64_t head) const {
+/// Returns the attention to one shared head, which is expanded, not copied, to its query heads.
+LocalAttention LocalAttention::for_shared_head(int64_t head) const {
   const Interval own = heads_of(head);
   const auto expanded = [&](const at::Tensor& x) {
     return x.narrow(1, head, 1).expand({-1, own.size(), -1, -1});
   };
-  AttentionPart part = part_;
+  BlockAttention part = part_;
   part.group = 1;
   for (at::Tensor& mask : part.masks) mask = part_of(mask, 1, own);
   return {query_.narrow(1, own.lo, own.size()), expanded(key_), expanded(value_), part};
 }
 
-AttentionResult LocalAttention::by_groups() const {
-  if (key_.size(1) == 1) return of_shared(0).forward();
+AttentionResult LocalAttention::forward_by_groups() const {
+  if (key_.size(1) == 1) return for_shared_head(0).forward();
   const int64_t n = query_.size(0), heads = query_.size(1), t = query_.size(2);
   const at::Tensor y = new_block(query_.options(), {n, heads, t, value_.size(3)});
-  const at::Tensor sums = at::empty({n, heads, t}, in_more_digits());
+  const at::Tensor lse = at::empty({n, heads, t}, accumulate_options());
   for (int64_t head = 0; head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
-    const AttentionResult part = of_shared(head).forward();
+    const AttentionResult part = for_shared_head(head).forward();
     y.narrow(1, own.lo, own.size()).copy_(part.first);
-    sums.narrow(1, own.lo, own.size()).copy_(part.second);
+    lse.narrow(1, own.lo, own.size()).copy_(part.second);
   }
-  return {y, sums};
+  return {y, lse};
 }
 
 Tensors LocalAttention::backward_by_groups(const at::Tensor& dy, const at::Tensor& y,
-                                           const at::Tensor& sums) const {
-  if (key_.size(1) == 1) return of_shared(0).backward(dy, y, sums);
+                                           const at::Tensor& lse) const {
+  if (key_.size(1) == 1) return for_shared_head(0).backward(dy, y, lse);
   const Tensors all = new_gradients(query_.options());
   for (int64_t head = 0; head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
     const auto of_own = [&](const at::Tensor& x) { return x.narrow(1, own.lo, own.size()); };
-    const Tensors part = of_shared(head).backward(of_own(dy), of_own(y), of_own(sums));
+    const Tensors part = for_shared_head(head).backward(of_own(dy), of_own(y), of_own(lse));
     for (size_t i = 0; i < all.size(); ++i) of_own(all[i]).copy_(part[i]);
   }
   return all;
 }
 
-// Steps that are computed at once.
+// Chunks of steps.
 
-/// As many as have a bias of a bounded size, and of a window no more than it is worth.
+/// Returns the number of steps in a chunk: bounds the size of a bias and, with a window, the share
+/// of scores that are computed but masked.
 int64_t LocalAttention::chunk_rows() const {
   const int64_t t = query_.size(2), s = key_.size(2);
-  int64_t masks = 1, most = most_scores, rows = t, keys = s;
+  int64_t masks = 1, limit = max_scores, rows = t, keys = s;
   for (const at::Tensor& mask : {keys_, pairs_, added_}) {
     if (mask.defined()) masks = std::max(masks, mask.size(0) * mask.size(1));
   }
-  // As much again as what the caller has already.
-  if (pairs_.defined()) most = std::max(most, pairs_.numel() / 4);
+  // A bias may take as much memory as the caller's mask does.
+  if (pairs_.defined()) limit = std::max(limit, pairs_.numel() / 4);
   if (part_.window) {
     rows = std::max<int64_t>(128, *part_.window / 2);
     keys = std::min(s, rows + (part_.causal ? 1 : 2) * *part_.window);
   }
-  return std::clamp<int64_t>(most / (masks * keys), 64, std::max<int64_t>(64, rows));
+  return std::clamp<int64_t>(limit / (masks * keys), 64, std::max<int64_t>(64, rows));
 }
 
-/// Keys that any of some steps may attend to by its place; one at least.
+/// Returns the keys that any of these steps may attend to by position; at least one.
 Interval LocalAttention::keys_of(Interval rows) const {
   const int64_t s = key_.size(2), reach = part_.window.value_or(0) - 1;
   Interval keys = {0, s};
@@ -180,45 +184,48 @@ Interval LocalAttention::keys_of(Interval rows) const {
   return {std::min(keys.lo, keys.hi - 1), keys.hi};
 }
 
-/// What some steps may attend to, (n or 1, heads or 1, steps, keys).
-at::Tensor LocalAttention::open(Interval rows, Interval keys) const {
-  at::Tensor open;
+/// Returns the mask of keys that these steps may attend to, (n or 1, heads or 1, steps, keys);
+/// undefined: all.
+at::Tensor LocalAttention::allowed(Interval rows, Interval keys) const {
+  at::Tensor allowed;
   if (part_.causal || part_.window) {
-    // Key j is as far behind step i as i - j and what the first ones are apart.
+    // The distance of step i from key j is i - j + apart.
     const int64_t apart = part_.first + rows.lo - keys.lo;
-    open = at::ones({1, 1, rows.size(), keys.size()}, query_.options().dtype(at::kBool));
-    if (part_.causal) open.tril_(apart);
-    if (part_.window) open.triu_(apart - *part_.window + 1).tril_(apart + *part_.window - 1);
+    allowed = at::ones({1, 1, rows.size(), keys.size()}, query_.options().dtype(at::kBool));
+    if (part_.causal) allowed.tril_(apart);
+    if (part_.window) allowed.triu_(apart - *part_.window + 1).tril_(apart + *part_.window - 1);
   }
-  if (keys_.defined()) open = joint(open, part_of(keys_, 3, keys));
-  if (!pairs_.defined()) return open;
-  return joint(open, pairs_.narrow(2, rows.lo, rows.size()).narrow(3, keys.lo, keys.size()));
+  if (keys_.defined()) allowed = joint(allowed, part_of(keys_, 3, keys));
+  if (!pairs_.defined()) return allowed;
+  return joint(allowed, pairs_.narrow(2, rows.lo, rows.size()).narrow(3, keys.lo, keys.size()));
 }
 
-/// The bias of `open`, which is undefined where all is open, and of what is added to the scores.
-void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& open) const {
+/// Sets the chunk's bias: the numeric masks, and -inf where `allowed` is false (undefined:
+/// nowhere).
+void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& allowed) const {
   at::Tensor added;
   if (added_.defined()) added = part_of(part_of(added_, 2, chunk.rows), 3, chunk.keys);
   std::vector<int64_t> shape = {1, 1, 1, 1};
-  for (const at::Tensor& each : {open, added}) {
+  for (const at::Tensor& each : {allowed, added}) {
     if (each.defined()) shape = at::infer_size(shape, each.sizes());
   }
-  // Rows begin at multiples of 16 numbers, as CUDA's kernels want them.
+  // Rows are aligned to 16 elements, as CUDA's kernels require.
   const int64_t keys = chunk.keys.size();
   shape.back() = (keys + 15) / 16 * 16;
   at::Tensor bias = at::zeros(shape, query_.options()).narrow(-1, 0, keys);
   if (added.defined()) bias.copy_(added);
-  if (open.defined()) {
-    bias.masked_fill_(open.logical_not(), -std::numeric_limits<double>::infinity());
+  if (allowed.defined()) {
+    bias.masked_fill_(allowed.logical_not(), -std::numeric_limits<double>::infinity());
   }
   chunk.call.bias = bias.expand({query_.size(0), query_.size(1), chunk.rows.size(), keys});
 }
 
-/// All steps, of a plain form.
-LocalAttention::Chunk LocalAttention::whole() const {
+/// Returns all steps as one chunk; requires is_plain().
+LocalAttention::Chunk LocalAttention::all_steps() const {
   const int64_t t = query_.size(2), s = key_.size(2);
-  Chunk chunk{
-      {query_, key_, value_, part_.scale, part_.causal, {}, part_.shares_sums}, {0, t}, {0, s}};
+  Chunk chunk{{query_, key_, value_, part_.scale, part_.causal, {}, part_.value_is_sharded},
+              {0, t},
+              {0, s}};
   if (keys_.defined()) {
     set_bias(chunk, keys_);
     at::Tensor any = keys_.any(-1, true);
@@ -226,9 +233,9 @@ LocalAttention::Chunk LocalAttention::whole() const {
       const at::Tensor last = at::arange(t, keys_.options().dtype(at::kLong)).clamp_max(s - 1);
       any = keys_.cumsum(-1).index_select(-1, last).gt(0).transpose(-1, -2);
     }
-    chunk.alone = closed(joint(any, rows_));
+    chunk.alone = masked_out(joint(any, rows_));
   } else if (rows_.defined()) {
-    chunk.alone = closed(rows_);
+    chunk.alone = masked_out(rows_);
   }
   return chunk;
 }
@@ -237,17 +244,17 @@ LocalAttention::Chunk LocalAttention::chunk(Interval rows) const {
   const Interval keys = keys_of(rows);
   const auto of_keys = [&](const at::Tensor& x) { return x.narrow(2, keys.lo, keys.size()); };
   Chunk chunk{{rows_of(query_, rows), of_keys(key_), of_keys(value_), part_.scale}, rows, keys};
-  chunk.call.shares_sums = part_.shares_sums;
-  const at::Tensor all = open(rows, keys);
+  chunk.call.value_is_sharded = part_.value_is_sharded;
+  const at::Tensor all = allowed(rows, keys);
   set_bias(chunk, all);
-  chunk.alone = alone_among(rows, all);
+  chunk.alone = fully_masked_among(rows, all);
   return chunk;
 }
 
-at::Tensor LocalAttention::alone_among(Interval rows, const at::Tensor& open) const {
-  if (!open.defined()) return rows_.defined() ? closed(rows_of(rows_, rows)) : at::Tensor();
-  const at::Tensor any = open.any(-1, true);
-  return closed(rows_.defined() ? joint(any, rows_of(rows_, rows)) : any);
+at::Tensor LocalAttention::fully_masked_among(Interval rows, const at::Tensor& allowed) const {
+  if (!allowed.defined()) return rows_.defined() ? masked_out(rows_of(rows_, rows)) : at::Tensor();
+  const at::Tensor any = allowed.any(-1, true);
+  return masked_out(rows_.defined() ? joint(any, rows_of(rows_, rows)) : any);
 }
 
 at::Tensor LocalAttention::alone() const {
@@ -256,7 +263,7 @@ at::Tensor LocalAttention::alone() const {
   at::Tensor all;
   for (int64_t at = 0; at < t; at += rows) {
     const Interval some = {at, std::min(at + rows, t)}, keys = keys_of(some);
-    const at::Tensor one = alone_among(some, open(some, keys));
+    const at::Tensor one = fully_masked_among(some, allowed(some, keys));
     if (!one.defined()) continue;
     if (!all.defined()) all = at::zeros({query_.size(0), query_.size(1), t, 1}, one.options());
     rows_of(all, some).copy_(one);
@@ -264,15 +271,15 @@ at::Tensor LocalAttention::alone() const {
   return all;
 }
 
-/// Whether kernels know by themselves which steps attend to which, but for a mask of keys.
+/// Returns whether kernels need no bias, except for a mask of keys.
 bool LocalAttention::is_plain() const {
   const bool by_kernel = !part_.causal || part_.first <= 0;
   return by_kernel && !part_.window && !pairs_.defined() && !added_.defined();
 }
 
-void LocalAttention::each_chunk(const std::function<void(const Chunk&)>& visit) const {
+void LocalAttention::for_each_chunk(const std::function<void(const Chunk&)>& visit) const {
   if (is_plain()) {
-    visit(whole());
+    visit(all_steps());
     return;
   }
   const int64_t t = query_.size(2), rows = chunk_rows();
@@ -280,88 +287,88 @@ void LocalAttention::each_chunk(const std::function<void(const Chunk&)>& visit) 
 }
 
 AttentionResult LocalAttention::forward() const {
-  if (has_groups() && !takes_groups()) return by_groups();
+  if (has_groups() && !takes_groups()) return forward_by_groups();
   const int64_t t = query_.size(2), heads = query_.size(1);
-  at::Tensor y, sums;
-  each_chunk([&](const Chunk& chunk) {
-    auto [part, part_sums] = chunk.call.forward();
+  at::Tensor y, lse;
+  for_each_chunk([&](const Chunk& chunk) {
+    auto [part, part_lse] = chunk.call.forward();
     if (chunk.alone.defined()) {
-      // As scores that are all 0 would have it.
+      // As if all scores were 0, but for `zeros` and `partial`.
       const bool zeros = part_.zeros || part_.partial;
       at::Tensor mean = zeros ? at::zeros({}, part.options()) : value_.mean(2, true);
       if (!zeros && has_groups()) mean = mean.repeat_interleave(part_.group, 1);
       part = at::where(chunk.alone, mean, part);
-      part_sums = part_sums.masked_fill(chunk.alone.squeeze(-1),
-                                        part_.partial ? -std::numeric_limits<double>::infinity()
-                                                      : std::log(double(key_.size(2))));
+      part_lse = part_lse.masked_fill(chunk.alone.squeeze(-1),
+                                      part_.partial ? -std::numeric_limits<double>::infinity()
+                                                    : std::log(double(key_.size(2))));
     }
     if (chunk.rows.size() == t) {
       y = part;
-      sums = part_sums;
+      lse = part_lse;
       return;
     }
     if (!y.defined()) {
       y = new_block(part.options(), {part.size(0), heads, t, part.size(3)});
-      sums = at::empty({part.size(0), heads, t}, part_sums.options());
+      lse = at::empty({part.size(0), heads, t}, part_lse.options());
     }
     rows_of(y, chunk.rows).copy_(part);
-    rows_of(sums, chunk.rows).copy_(part_sums);
+    rows_of(lse, chunk.rows).copy_(part_lse);
   });
-  return {y, sums};
+  return {y, lse};
 }
 
 Tensors LocalAttention::backward(const at::Tensor& dy, const at::Tensor& y,
-                                 const at::Tensor& sums) const {
+                                 const at::Tensor& lse) const {
   Shape extents = query_.sizes().slice(0, 3).vec();
-  check_extents(sums, extents);
+  check_extents(lse, extents);
   extents.push_back(value_.size(3));
   check_extents(dy, extents);
   check_extents(y, extents);
-  if (has_groups()) return backward_by_groups(dy, y, sums);
+  if (has_groups()) return backward_by_groups(dy, y, lse);
   const int64_t t = query_.size(2), s = key_.size(2);
   Tensors all;
-  each_chunk([&](const Chunk& chunk) {
-    at::Tensor given = rows_of(dy, chunk.rows), lost;
+  for_each_chunk([&](const Chunk& chunk) {
+    at::Tensor grad = rows_of(dy, chunk.rows), mean_grad;
     if (chunk.alone.defined()) {
       if (!part_.zeros && !part_.partial) {
-        lost = given.masked_fill(chunk.alone.logical_not(), 0).sum(2, true).div_(s);
+        mean_grad = grad.masked_fill(chunk.alone.logical_not(), 0).sum(2, true).div_(s);
       }
-      given = given.masked_fill(chunk.alone, 0);
+      grad = grad.masked_fill(chunk.alone, 0);
     }
     Tensors part =
-        chunk.call.backward(given, rows_of(y, chunk.rows), rows_of(sums, chunk.rows).contiguous());
+        chunk.call.backward(grad, rows_of(y, chunk.rows), rows_of(lse, chunk.rows).contiguous());
     if (chunk.rows.size() == t && chunk.keys.size() == s) {
       all = std::move(part);
     } else {
       if (all.empty()) {
-        all = new_gradients(in_more_digits());
+        all = new_gradients(accumulate_options());
         for (size_t i : {1, 2}) all[i].zero_();
       }
       rows_of(all[0], chunk.rows).copy_(part[0]);
       for (size_t i : {1, 2}) rows_of(all[i], chunk.keys).add_(part[i]);
     }
-    if (lost.defined()) all[2].add_(lost);
+    if (mean_grad.defined()) all[2].add_(mean_grad);
   });
   for (size_t i : {1, 2}) all[i] = all[i].to(key_.scalar_type());
   return all;
 }
 
 at::Tensor LocalAttention::mask_gradient(const at::Tensor& mask, const at::Tensor& dy,
-                                         const at::Tensor& y, const at::Tensor& sums) const {
-  const at::Tensor all = at::zeros(mask.sizes(), in_more_digits());
+                                         const at::Tensor& y, const at::Tensor& lse) const {
+  const at::Tensor all = at::zeros(mask.sizes(), accumulate_options());
   for (int64_t head = 0; has_groups() && head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
     const auto of_own = [&](const at::Tensor& x) { return x.narrow(1, own.lo, own.size()); };
     part_of(all, 1, own)
-        .add_(of_shared(head).mask_gradient(part_of(mask, 1, own), of_own(dy), of_own(y),
-                                            of_own(sums)));
+        .add_(for_shared_head(head).mask_gradient(part_of(mask, 1, own), of_own(dy), of_own(y),
+                                                  of_own(lse)));
   }
   if (has_groups()) return all;
-  each_chunk([&](const Chunk& chunk) {
-    at::Tensor given = rows_of(dy, chunk.rows);
-    if (chunk.alone.defined()) given = given.masked_fill(chunk.alone, 0);
+  for_each_chunk([&](const Chunk& chunk) {
+    at::Tensor grad = rows_of(dy, chunk.rows);
+    if (chunk.alone.defined()) grad = grad.masked_fill(chunk.alone, 0);
     const at::Tensor scores =
-        chunk.call.shares(given, rows_of(y, chunk.rows), rows_of(sums, chunk.rows)).second;
+        chunk.call.shares(grad, rows_of(y, chunk.rows), rows_of(lse, chunk.rows)).second;
     const at::Tensor own = part_of(part_of(all, 2, chunk.rows), 3, chunk.keys);
     own.add_(scores.sum_to_size(own.sizes()));
   });

@@ -8,75 +8,76 @@
 
 namespace tessera::detail {
 
-/// What a block of attention is of the whole, and what its steps may attend to.
-struct AttentionPart {
+/// A block's part of the global attention, and what its steps may attend to.
+struct BlockAttention {
   double scale = 1;
-  bool causal = false, zeros = false;  ///< as in ops::AttentionForm
-  bool shares_sums = false;            ///< as in AttentionCall: the value has some features
-  std::optional<int64_t> window;       ///< as in ops::AttentionForm
-  int64_t first = 0;  ///< how many steps the query's first one is behind the first key
-  /// These keys are some of those that the steps attend to: a step that may attend to none of them
-  /// gives 0 and -inf as the logarithm of its sum, and no gradient.
+  bool causal = false, zeros = false;  ///< see ops::SdpaOptions
+  bool value_is_sharded = false;  ///< whether the value's features are sharded (see AttentionCall)
+  std::optional<int64_t> window;  ///< see ops::SdpaOptions
+  int64_t first = 0;              ///< index of the first query step, counted from the first key
+  /// Whether these are only some of the keys that the steps attend to: a step that may attend to
+  /// none of them gives 0, a log-sum-exp of -inf, and no gradient.
   bool partial = false;
-  Interval heads = {}, shared_heads = {};  ///< of the query; of key and value
-  int64_t group = 1;                       ///< heads of the query for each of key and value
+  Interval heads = {}, shared_heads = {};  ///< global heads of the query; of key and value
+  int64_t group = 1;                       ///< query heads per head of key and value
   /// (n or 1, heads or 1, T or 1, S or 1): bool, or numbers that are added to the scores.
   std::vector<at::Tensor> masks = {};
 };
 
-/// Heads of key and value that some heads of the query read.
+/// Returns the heads of key and value that these query heads read.
 Interval shared_heads(Interval heads, int64_t group);
 
-/// Attention of one block, (n, heads, steps, features), on what ATen has for it. Where each step
-/// has its own keys, steps are taken some at a time, so that no tensor has all of the scores.
+/// Attention of one block, (n, heads, steps, features), by ATen's kernels. Where each step has its
+/// own keys, steps are computed in chunks, so that no tensor holds all scores.
 class LocalAttention {
  public:
-  /// Throws ShapeError for blocks that were not cut alike: ATen's kernels take one's word for it.
-  LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value, AttentionPart part);
+  /// Throws ShapeError unless the blocks are sharded the same way, which ATen's kernels do not
+  /// check.
+  LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value, BlockAttention part);
 
   AttentionResult forward() const;
-  /// Gradients of query, key and value: for each head of the query, also those of key and value.
-  Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& sums) const;
-  /// The gradient of one of the masks of numbers, in its shape.
+  /// Returns the gradients of query, key and value; those of key and value are per query head, too.
+  Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& lse) const;
+  /// Returns the gradient of one of the numeric masks, in its shape.
   at::Tensor mask_gradient(const at::Tensor& mask, const at::Tensor& dy, const at::Tensor& y,
-                           const at::Tensor& sums) const;
-  /// The steps that may attend to nothing, (n or 1, heads or 1, T, 1); undefined if there is none,
-  /// where that is known at no cost. Of key it reads the shape alone.
+                           const at::Tensor& lse) const;
+  /// Returns the mask of fully masked steps, (n or 1, heads or 1, T, 1); undefined if there are
+  /// none and that is known without waiting for a GPU. Reads only the shape of the key.
   at::Tensor alone() const;
 
  private:
-  /// Steps of the query that are computed at once, on the keys that any of them may attend to.
+  /// Steps of the query that are computed at once, with the keys that any of them may attend to.
   struct Chunk {
     AttentionCall call;
     Interval rows, keys;
-    at::Tensor alone = {};  ///< steps that may attend to nothing, if there may be any
+    at::Tensor alone = {};  ///< mask of fully masked steps; undefined: none
   };
 
   void add_mask(const at::Tensor& mask);
-  at::TensorOptions in_more_digits() const;
-  Tensors new_gradients(const at::TensorOptions& sums) const;
+  at::TensorOptions accumulate_options() const;
+  Tensors new_gradients(const at::TensorOptions& accumulated) const;
   bool has_groups() const { return part_.group > 1; }
   bool takes_groups() const;
-  LocalAttention of_shared(int64_t head) const;
+  LocalAttention for_shared_head(int64_t head) const;
   Interval heads_of(int64_t shared) const;
-  AttentionResult by_groups() const;
+  AttentionResult forward_by_groups() const;
   Tensors backward_by_groups(const at::Tensor& dy, const at::Tensor& y,
-                             const at::Tensor& sums) const;
+                             const at::Tensor& lse) const;
 
   bool is_plain() const;
   int64_t chunk_rows() const;
   Interval keys_of(Interval rows) const;
-  at::Tensor open(Interval rows, Interval keys) const;
-  Chunk whole() const;
+  at::Tensor allowed(Interval rows, Interval keys) const;
+  Chunk all_steps() const;
   Chunk chunk(Interval rows) const;
-  at::Tensor alone_among(Interval rows, const at::Tensor& open) const;
-  void each_chunk(const std::function<void(const Chunk&)>& visit) const;
-  void set_bias(Chunk& chunk, const at::Tensor& open) const;
+  at::Tensor fully_masked_among(Interval rows, const at::Tensor& allowed) const;
+  void for_each_chunk(const std::function<void(const Chunk&)>& visit) const;
+  void set_bias(Chunk& chunk, const at::Tensor& allowed) const;
 
   at::Tensor query_, key_, value_;
-  AttentionPart part_;
-  at::Tensor rows_, keys_, pairs_;  ///< masks: of steps, of keys, of both; undefined: none
-  at::Tensor added_;                ///< sum of the masks of numbers, finite; undefined: none
+  BlockAttention part_;
+  at::Tensor rows_, keys_, pairs_;  ///< bool masks by step, by key, by both; undefined: none
+  at::Tensor added_;                ///< sum of the numeric masks, finite; undefined: none
 };
 
 }  // namespace tessera::detail

@@ -10,8 +10,8 @@ using namespace detail;
 
 namespace {
 
-/// Attributes and rules: those of attention, but that the steps of queries and of keys are cut as
-/// one, and masks are whole along the keys.
+/// Attributes and rules of attention, except that steps of queries and of keys share a factor, and
+/// masks are replicated along the keys.
 struct RingTerms : AttentionTerms {
   bool zigzag = false;
   auto attributes() const { return std::tie(scale, causal, zeros, reach, zigzag); }
@@ -19,9 +19,9 @@ struct RingTerms : AttentionTerms {
   static void check_steps(std::string_view name, const Specs& in) {
     const size_t steps = size_t(steps_axis(in));
     if (in[1].shape[steps] == in[0].shape[steps]) return;
-    throw ShapeError(std::string(name), "there are as many keys as queries",
+    throw ShapeError(std::string(name), "there must be as many keys as queries",
                      to_string(in[0].shape) + " and " + to_string(in[1].shape),
-                     "give the keys whole");
+                     "pass the keys replicated");
   }
   static std::string whole_masks(const Specs& in, size_t first) { return masks(in, first, "!s"); }
 };
@@ -64,7 +64,7 @@ struct RingAttentionOp : RingTerms {
   std::vector<Tensors> forward_all(const BlockGrid& grid) const {
     return RingRun(*this, zigzag, grid, values_masks).forward();
   }
-  // As many masks as there are.
+  // All inputs, however many masks there are.
   static constexpr Saves saves{0xffff, 0b11};
   Grads gradient(const Saved& saved, const Cotangents& dys, Needs needs) const {
     return attention_gradient(*this, saved, dys, needs, [this](const std::vector<DTensor>& in) {
@@ -75,7 +75,7 @@ struct RingAttentionOp : RingTerms {
   static Samples<RingAttentionOp> samples();
 };
 
-RingTerms form(const AttentionTerms& terms, bool zigzag = false) { return {terms, zigzag}; }
+RingTerms ring_terms(const AttentionTerms& terms, bool zigzag = false) { return {terms, zigzag}; }
 
 Samples<RingAttentionOp> RingAttentionOp::samples() {
   const auto of = [](const Shape& q, const Shape& k, const RingTerms& how,
@@ -87,17 +87,17 @@ Samples<RingAttentionOp> RingAttentionOp::samples() {
   const Shape plain = {2, 5, 2, 2};
   const SampleInput keys{{2, 1, 1, 5}, at::kBool, 0, 2}, rows{{1, 2, 5, 1}, at::kBool, 0, 2},
       pairs{{2, 1, 5, 5}, at::kBool, 0, 2}, lengths{{2}, at::kLong, 0, 6};
-  return {of(plain, plain, form({})),
-          of(plain, plain, form({.causal = true})),
-          of(plain, plain, form({.causal = true}, true)),
-          of({1, 4, 6, 2}, {1, 4, 2, 2}, form({.scale = 0.7, .causal = true}, true)),
-          of({1, 6, 4, 1}, {1, 6, 1, 1}, form({.causal = true, .reach = 2})),
-          of({1, 6, 1, 2}, {1, 6, 1, 2}, form({.reach = 3}, true)),
-          of(plain, plain, form({}), {pairs}),
-          of(plain, plain, form({.causal = true, .zeros = true}, true), {rows, keys}),
-          of({2, 5, 2, 1}, {2, 5, 1, 1}, form({.causal = true}, true), {keys, lengths}),
-          of(plain, plain, form({.causal = true}, true), {{{1, 2, 5, 5}}}),
-          of(plain, plain, form({.causal = true}, true), {}, at::kFloat)};
+  return {of(plain, plain, ring_terms({})),
+          of(plain, plain, ring_terms({.causal = true})),
+          of(plain, plain, ring_terms({.causal = true}, true)),
+          of({1, 4, 6, 2}, {1, 4, 2, 2}, ring_terms({.scale = 0.7, .causal = true}, true)),
+          of({1, 6, 4, 1}, {1, 6, 1, 1}, ring_terms({.causal = true, .reach = 2})),
+          of({1, 6, 1, 2}, {1, 6, 1, 2}, ring_terms({.reach = 3}, true)),
+          of(plain, plain, ring_terms({}), {pairs}),
+          of(plain, plain, ring_terms({.causal = true, .zeros = true}, true), {rows, keys}),
+          of({2, 5, 2, 1}, {2, 5, 1, 1}, ring_terms({.causal = true}, true), {keys, lengths}),
+          of(plain, plain, ring_terms({.causal = true}, true), {{{1, 2, 5, 5}}}),
+          of(plain, plain, ring_terms({.causal = true}, true), {}, at::kFloat)};
 }
 
 Samples<RingAttentionGradOp> RingAttentionGradOp::samples() {
@@ -108,11 +108,11 @@ Samples<RingAttentionGradOp> RingAttentionGradOp::samples() {
     in.insert(in.end(), mask.begin(), mask.end());
     return Sample<RingAttentionGradOp>{in, {how}};
   };
-  // Of heads that share one only the sums are the same in every layout: see ring_attention's.
-  return {
-      of({2, 4, 2, 2}, {2, 4, 2, 2}, form({})),
-      of({1, 5, 1, 2}, {1, 5, 1, 2}, form({.causal = true}, true)),
-      of({2, 4, 1, 2}, {2, 4, 1, 2}, form({.causal = true, .reach = 2}), {{{2}, at::kLong, 0, 5}})};
+  // No shared heads: only the sums over a group are equal in every layout (see ring_attention's).
+  return {of({2, 4, 2, 2}, {2, 4, 2, 2}, ring_terms({})),
+          of({1, 5, 1, 2}, {1, 5, 1, 2}, ring_terms({.causal = true}, true)),
+          of({2, 4, 1, 2}, {2, 4, 1, 2}, ring_terms({.causal = true, .reach = 2}),
+             {{{2}, at::kLong, 0, 5}})};
 }
 
 TESSERA_REGISTER_OP(RingAttentionGradOp);
@@ -121,13 +121,13 @@ TESSERA_REGISTER_OP(RingAttentionOp);
 }  // namespace
 
 bool detail::is_ring(const DTensor& query, const DTensor& key, const DTensor& value) {
-  const auto alike = [&](const DTensor& x) {
+  const auto matches_query = [&](const DTensor& x) {
     if (!x.defined() || !query.defined() || x.rank() != query.rank() || x.rank() < 4) return false;
     const int64_t steps = x.rank() - 3;
     return x.size(steps) == query.size(steps) && x.mesh() == query.mesh() &&
            !x.layout().axis(steps).empty() && x.layout().axis(steps) == query.layout().axis(steps);
   };
-  return alike(key) && alike(value);
+  return matches_query(key) && matches_query(value);
 }
 
 std::pair<DTensor, DTensor> detail::ring_attention(const AttentionTerms& terms, bool zigzag,

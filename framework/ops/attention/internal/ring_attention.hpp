@@ -7,11 +7,11 @@
 
 namespace tessera::detail {
 
-/// Whether keys and values are as long as the query and cut over the same dimensions.
+/// Returns whether keys and values are as long as the query and sharded over the same dimensions.
 bool is_ring(const DTensor& query, const DTensor& key, const DTensor& value);
 
-/// Attention whose keys and values go round between the devices that hold them: query, key, value,
-/// masks and, last, lengths. Gives the result and the logarithms of sums.
+/// Computes attention whose keys and values rotate between the devices that hold them. `in`: query,
+/// key, value, masks and, last, lengths. Returns output and log-sum-exp.
 std::pair<DTensor, DTensor> ring_attention(const AttentionTerms& terms, bool zigzag,
                                            const std::vector<DTensor>& in);
 

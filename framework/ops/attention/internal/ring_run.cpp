@@ -14,7 +14,7 @@
 namespace tessera::detail {
 namespace {
 
-constexpr double no_sum = -std::numeric_limits<double>::infinity();
+constexpr double empty_lse = -std::numeric_limits<double>::infinity();
 
 std::vector<Interval> shard_parts(int64_t steps, int64_t shards) {
   std::vector<Interval> parts;
@@ -24,28 +24,29 @@ std::vector<Interval> shard_parts(int64_t steps, int64_t shards) {
 
 bool any_masks(const BlockGrid& grid, size_t first) { return grid.specs.size() > first; }
 
-/// Rows that attend to nothing anywhere give what all values are.
-RingForm ring_form(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid, size_t first) {
+/// Keys and values visit every member if a fully masked step may need the mean of all values.
+RingOptions ring_options(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid,
+                         size_t first) {
   return {.causal = terms.causal,
           .window = terms.reach,
           .zigzag = zigzag,
           .every = !terms.zeros && any_masks(grid, first)};
 }
 
-/// Adds the part of some keys to the result of others: (n, heads, steps, width), by the logarithms
-/// of their sums, in place.
-void merge(at::Tensor& y, at::Tensor& sums, AttentionResult part) {
+/// Merges the attention to some keys into that to others, (n, heads, steps, width), weighted by the
+/// log-sum-exps; in place.
+void merge(at::Tensor& y, at::Tensor& lse, AttentionResult part) {
   if (!y.defined()) {
     y = part.first.to(part.second.scalar_type());
-    sums = part.second;
+    lse = part.second;
     return;
   }
-  const at::Tensor all = at::logaddexp(sums, part.second), none = all.eq(no_sum);
+  const at::Tensor all = at::logaddexp(lse, part.second), none = all.eq(empty_lse);
   const auto share = [&](const at::Tensor& one) {
     return at::sub(one, all).exp_().masked_fill_(none, 0).unsqueeze(-1);
   };
-  y.mul_(share(sums)).addcmul_(part.first.to(y.scalar_type()), share(part.second));
-  sums = all;
+  y.mul_(share(lse)).addcmul_(part.first.to(y.scalar_type()), share(part.second));
+  lse = all;
 }
 
 }  // namespace
@@ -59,23 +60,23 @@ RingRun::RingRun(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid
       dtype_(grid.specs[0].dtype),
       wide_(at::toOpMathType(dtype_)),
       shards_(shard_parts(steps_, grid.layouts[0].num_shards(axis_)),
-              ring_form(terms, zigzag, grid, first_mask)),
+              ring_options(terms, zigzag, grid, first_mask)),
       members_(group_intervals(grid.layouts[0], axis_, steps_, grid.groups),
-               ring_form(terms, zigzag, grid, first_mask)),
+               ring_options(terms, zigzag, grid, first_mask)),
       group_(grid.layouts[0].mesh(), grid.layouts[0].axis(axis_), grid.groups, grid.places,
              grid.specs[0].shape, dtype_) {}
 
 bool RingRun::gives_means() const { return !terms_.zeros && any_masks(grid_, first_mask_); }
 
-/// Whether a block has nothing beside steps.
+/// Returns whether a block is empty along an axis other than the steps.
 bool RingRun::idle(size_t block) const {
   const at::Tensor &q = q_[block][0], &v = own_.values[block][0];
   return q.size(0) == 0 || q.size(1) == 0 || q.size(3) == 0 || v.size(1) == 0 || v.size(3) == 0;
 }
 
-/// What some steps of a block's are of attention to some keys.
-AttentionPart RingRun::part_of(size_t block, size_t run, Interval rows, Interval keys) const {
-  AttentionPart part = terms_.part_of(grid_.blocks[block]);
+/// Returns the part of the global attention that one of a block's runs and these keys are.
+BlockAttention RingRun::part_of(size_t block, size_t run, Interval rows, Interval keys) const {
+  BlockAttention part = terms_.part_of(grid_.blocks[block]);
   part.first = rows.lo - keys.lo;
   part.partial = true;
   for (const Runs& runs : masks_[block]) {
@@ -93,20 +94,20 @@ LocalAttention RingRun::local(size_t block, int64_t hop, RingSchedule::Pair pair
           part_of(block, pair.rows, rows, keys)};
 }
 
-// Heads that several of the query share.
+// Heads of key and value that query heads share.
 
-/// Heads of the block's query that read one of its shared heads.
+/// Returns the local query heads that read one of the block's shared heads.
 Interval RingRun::heads_of(size_t block, int64_t shared) const {
-  const AttentionPart part = terms_.part_of(grid_.blocks[block]);
+  const BlockAttention part = terms_.part_of(grid_.blocks[block]);
   const int64_t first = (part.shared_heads.lo + shared) * part.group;
   const Interval own = intersect({first, first + part.group}, part.heads);
-  // A block without heads may still have a shared one, in the midst of which it lies.
+  // A block without query heads has a shared head if its empty interval is inside a group.
   if (own.empty()) return {0, 0};
   return {own.lo - part.heads.lo, own.hi - part.heads.lo};
 }
 
-/// Sums over the heads that share one.
-at::Tensor RingRun::by_shared_head(size_t block, const at::Tensor& x) const {
+/// Sums over the query heads that share a head.
+at::Tensor RingRun::reduce_query_groups(size_t block, const at::Tensor& x) const {
   if (AttentionTerms::group(grid_.specs) == 1) return x;
   const int64_t shared = own_.keys[block][0].size(1);
   const at::Tensor all =
@@ -118,9 +119,9 @@ at::Tensor RingRun::by_shared_head(size_t block, const at::Tensor& x) const {
   return all;
 }
 
-/// What belongs to shared heads for each head of the query: to all that share one, or to the first
-/// of them, and 0 to others.
-at::Tensor RingRun::by_head(size_t block, const at::Tensor& x, bool all) const {
+/// Expands shared heads to query heads: copies to all heads of a group, or only to its first, with
+/// 0 in the others.
+at::Tensor RingRun::expand_query_groups(size_t block, const at::Tensor& x, bool all) const {
   if (AttentionTerms::group(grid_.specs) == 1) return x;
   const at::Tensor heads =
       at::zeros({x.size(0), x.size(2), q_[block][0].size(1), x.size(3)}, x.options())
@@ -133,24 +134,25 @@ at::Tensor RingRun::by_head(size_t block, const at::Tensor& x, bool all) const {
   return heads;
 }
 
-/// Fills in what no key gave anything to; `total` are the sums of all values.
-void RingRun::finish(size_t block, Values& y, Values& sums, const at::Tensor& total) const {
+/// Fills in the output of fully masked steps; `total`: the sum of all values, per shared head.
+void RingRun::finish(size_t block, Values& y, Values& lse, const at::Tensor& total) const {
   const std::vector<Interval>& runs = members_.runs(member(block));
   const at::Tensor &q = q_[block][0], &v = own_.values[block][0];
   for (size_t r = 0; r < runs.size(); ++r) {
-    at::Tensor &own = y[block][r], &own_sums = sums[block][r];
+    at::Tensor &own = y[block][r], &own_lse = lse[block][r];
     if (!own.defined()) {
       const int64_t steps = std::max<int64_t>(0, runs[r].size());
       own = at::zeros({q.size(0), q.size(1), steps, v.size(3)}, q.options());
-      own_sums = at::zeros({q.size(0), q.size(1), steps}, q.options().dtype(wide_));
+      own_lse = at::zeros({q.size(0), q.size(1), steps}, q.options().dtype(wide_));
       continue;
     }
     if (any_masks(grid_, first_mask_)) {
-      const at::Tensor none = own_sums.eq(no_sum);
+      const at::Tensor none = own_lse.eq(empty_lse);
       if (total.defined()) {
-        own = at::where(none.unsqueeze(-1), by_head(block, total / double(steps_), true), own);
+        own = at::where(none.unsqueeze(-1),
+                        expand_query_groups(block, total / double(steps_), true), own);
       }
-      own_sums = own_sums.masked_fill(none, std::log(double(steps_)));
+      own_lse = own_lse.masked_fill(none, std::log(double(steps_)));
     }
     own = own.to(dtype_);
   }
@@ -158,24 +160,24 @@ void RingRun::finish(size_t block, Values& y, Values& sums, const at::Tensor& to
 
 std::vector<Tensors> RingRun::forward() {
   log(false);
-  bring(std::vector<std::vector<at::Tensor>>(blocks()));
-  Values y(blocks()), sums(blocks());
+  split_inputs(std::vector<std::vector<at::Tensor>>(blocks()));
+  Values y(blocks()), lse(blocks());
   std::vector<at::Tensor> totals(blocks()), travel;
   for (size_t b = 0; b < blocks(); ++b) {
     y[b].resize(members_.runs(member(b)).size());
-    sums[b].resize(y[b].size());
+    lse[b].resize(y[b].size());
   }
   Pairs at = own_;
   for (int64_t hop = 0;; ++hop) {
-    std::optional<PermuteGroup::Transfer> coming;
+    std::optional<PermuteGroup::Transfer> incoming;
     if (hop < members_.hops()) {
       if (hop == 0) travel = packs(own_);
-      coming = pass_on(travel, 1, hop + 1, dtype_);
+      incoming = rotate(travel, 1, hop + 1, dtype_);
     }
     each([&](size_t b) {
       if (idle(b)) return;
       for (const RingSchedule::Pair pair : members_.pairs(member(b), hop)) {
-        merge(y[b][pair.rows], sums[b][pair.rows], local(b, hop, pair, at).forward());
+        merge(y[b][pair.rows], lse[b][pair.rows], local(b, hop, pair, at).forward());
       }
       if (!gives_means()) return;
       for (const at::Tensor& values : at.values[b]) {
@@ -183,25 +185,26 @@ std::vector<Tensors> RingRun::forward() {
         totals[b] = totals[b].defined() ? totals[b].add_(sum) : sum;
       }
     });
-    if (!coming) break;
-    travel = coming->wait();
+    if (!incoming) break;
+    travel = incoming->wait();
     at = unpacked_at(travel, hop + 1, dtype_);
   }
   std::vector<Values> own(blocks());
   each([&](size_t b) {
-    finish(b, y, sums, totals[b]);
-    own[b] = {std::move(y[b]), std::move(sums[b])};
+    finish(b, y, lse, totals[b]);
+    own[b] = {std::move(y[b]), std::move(lse[b])};
   });
-  const auto whole = collect(own);
+  const auto outputs = join_runs(own);
   std::vector<Tensors> out(blocks());
   each([&](size_t b) {
-    out[b] = attention_outputs({whole[b][0], whole[b][1]}, grid_.blocks[b][0]);
+    out[b] = attention_outputs({outputs[b][0], outputs[b][1]}, grid_.blocks[b][0]);
   });
   return out;
 }
 
-/// The gradient of all values, for each shared head, by steps that may attend to nothing.
-at::Tensor RingRun::lost(size_t block) const {
+/// Returns the gradient of every value, per shared head, through the means that fully masked steps
+/// give; undefined if there are none.
+at::Tensor RingRun::mean_gradient(size_t block) const {
   at::Tensor all;
   const std::vector<Interval>& runs = members_.runs(member(block));
   for (size_t r = 0; r < runs.size(); ++r) {
@@ -211,9 +214,9 @@ at::Tensor RingRun::lost(size_t block) const {
       shape[2] = steps_;
       return at::empty({1, 1, 1, 1}, values[block][0].options()).expand(shape);
     };
-    const LocalAttention whole(q_[block][r], shape_of(own_.keys), shape_of(own_.values),
-                               part_of(block, r, runs[r], {0, steps_}));
-    const at::Tensor alone = whole.alone();
+    const LocalAttention full(q_[block][r], shape_of(own_.keys), shape_of(own_.values),
+                              part_of(block, r, runs[r], {0, steps_}));
+    const at::Tensor alone = full.alone();
     if (!alone.defined()) continue;
     const at::Tensor sum = dy_[block][r]
                                .to(wide_)
@@ -222,20 +225,21 @@ at::Tensor RingRun::lost(size_t block) const {
                                .div_(double(steps_));
     all = all.defined() ? all.add_(sum) : sum;
   }
-  return all.defined() ? by_shared_head(block, all) : all;
+  return all.defined() ? reduce_query_groups(block, all) : all;
 }
 
-/// Gradients by what a block has at present; adds that of the query.
+/// Computes gradients with the keys and values that a block holds after `hop` hops; adds to dq.
 std::vector<RingRun::Part> RingRun::gradients(size_t block, int64_t hop, const Pairs& at,
                                               Runs& dq) const {
   std::vector<Part> parts;
   for (const RingSchedule::Pair pair : members_.pairs(member(block), hop)) {
     const Tensors found =
         local(block, hop, pair, at)
-            .backward(dy_[block][pair.rows], y_[block][pair.rows], sums_[block][pair.rows]);
+            .backward(dy_[block][pair.rows], y_[block][pair.rows], lse_[block][pair.rows]);
     at::Tensor& query = dq[pair.rows];
     query = query.defined() ? query.add_(found[0]) : found[0].to(wide_);
-    parts.push_back({pair.keys, by_shared_head(block, found[1]), by_shared_head(block, found[2])});
+    parts.push_back(
+        {pair.keys, reduce_query_groups(block, found[1]), reduce_query_groups(block, found[2])});
   }
   return parts;
 }
@@ -248,48 +252,48 @@ std::vector<Tensors> RingRun::backward() {
     const at::Tensor y = heads_first(in[3]);
     more[b] = {y, in[4].to(wide_).reshape({y.size(0), y.size(1), y.size(2)}), heads_first(in[5])};
   }
-  bring(std::move(more));
+  split_inputs(std::move(more));
   Values dq(blocks());
-  std::vector<at::Tensor> losses(blocks()), travel, sums(blocks());
+  std::vector<at::Tensor> mean_gradients(blocks()), travel, dkv(blocks());
   for (size_t b = 0; b < blocks(); ++b) dq[b].resize(members_.runs(member(b)).size());
   Pairs at = own_;
-  std::optional<PermuteGroup::Transfer> behind;
+  std::optional<PermuteGroup::Transfer> incoming_dkv;
   for (int64_t hop = 0;; ++hop) {
-    std::optional<PermuteGroup::Transfer> coming;
+    std::optional<PermuteGroup::Transfer> incoming;
     if (hop < members_.hops()) {
       if (hop == 0) travel = packs(own_);
-      coming = pass_on(travel, 1, hop + 1, dtype_);
+      incoming = rotate(travel, 1, hop + 1, dtype_);
     }
     std::vector<std::vector<Part>> parts(blocks());
     each([&](size_t b) {
       if (idle(b)) return;
-      if (hop == 0 && gives_means()) losses[b] = lost(b);
+      if (hop == 0 && gives_means()) mean_gradients[b] = mean_gradient(b);
       parts[b] = gradients(b, hop, at, dq[b]);
     });
-    if (behind) sums = behind->wait();
+    if (incoming_dkv) dkv = incoming_dkv->wait();
     each([&](size_t b) {
-      const auto list = forms(b, members_.source(member(b), hop), wide_);
+      const auto list = packed_parts(b, members_.source(member(b), hop), wide_);
       if (hop == 0) {
-        sums[b] = at::zeros({packed_bytes(list)}, q_[b][0].options().dtype(at::kByte));
+        dkv[b] = at::zeros({packed_bytes(list)}, q_[b][0].options().dtype(at::kByte));
       }
-      const Runs all = unpacked(sums[b], list);
+      const Runs all = unpacked(dkv[b], list);
       for (const Part& part : std::exchange(parts[b], {})) {
         all[part.run].add_(part.keys);
         all[all.size() / 2 + part.run].add_(part.values);
       }
-      for (size_t i = all.size() / 2; losses[b].defined() && i < all.size(); ++i) {
-        all[i].add_(losses[b]);
+      for (size_t i = all.size() / 2; mean_gradients[b].defined() && i < all.size(); ++i) {
+        all[i].add_(mean_gradients[b]);
       }
     });
-    if (!coming) break;
-    behind = pass_on(sums, 1, hop + 1, wide_);
-    travel = coming->wait();
+    if (!incoming) break;
+    incoming_dkv = rotate(dkv, 1, hop + 1, wide_);
+    travel = incoming->wait();
     at = unpacked_at(travel, hop + 1, dtype_);
   }
   at = {};
   travel.clear();
-  if (members_.hops() > 0) sums = pass_on(sums, -members_.hops(), 0, wide_).wait();
-  const Pairs home = unpacked_at(sums, 0, wide_);
+  if (members_.hops() > 0) dkv = rotate(dkv, -members_.hops(), 0, wide_).wait();
+  const Pairs home = unpacked_at(dkv, 0, wide_);
   std::vector<Values> own(blocks());
   each([&](size_t b) {
     own[b].resize(3);
@@ -299,13 +303,13 @@ std::vector<Tensors> RingRun::backward() {
       own[b][2].push_back(home.values[b][r].to(dtype_));
     }
   });
-  const auto whole = collect(own);
+  const auto outputs = join_runs(own);
   std::vector<Tensors> out(blocks());
   each([&](size_t b) {
     const LocalArgs& in = grid_.blocks[b];
-    out[b].push_back(steps_first(whole[b][0], in[0]));
+    out[b].push_back(steps_first(outputs[b][0], in[0]));
     for (size_t i : {1, 2}) {
-      out[b].push_back(steps_first(by_head(b, whole[b][i], false), in[i]));
+      out[b].push_back(steps_first(expand_query_groups(b, outputs[b][i], false), in[i]));
     }
   });
   return out;

@@ -10,9 +10,9 @@ int64_t middle(Interval part) { return part.lo + part.size() / 2; }
 
 }  // namespace
 
-RingSchedule::RingSchedule(std::vector<Interval> parts, const RingForm& form)
+RingSchedule::RingSchedule(std::vector<Interval> parts, const RingOptions& form)
     : parts_(std::move(parts)), form_(form) {
-  // Nothing to swap.
+  // There is nothing to swap.
   if (parts_.back().hi == 0) form_.zigzag = false;
   for (int64_t m = 0; m < members(); ++m) {
     const int64_t other = partner(m);
@@ -38,16 +38,16 @@ Interval RingSchedule::given(int64_t member) const {
   return {middle(part(member)), part(member).hi};
 }
 
-// Earlier steps come first: what is causal then ends early with a window.
+// The nearest earlier steps come first, so that a causal window ends the rotation early.
 int64_t RingSchedule::source(int64_t member, int64_t hop) const {
   return (member - hop % members() + members()) % members();
 }
 
 bool RingSchedule::meet(Interval rows, Interval keys) const {
   if (rows.empty() || keys.empty()) return false;
-  const int64_t least = rows.lo - keys.hi + 1, most = rows.hi - 1 - keys.lo;
-  if (form_.causal && most < 0) return false;
-  return !form_.window || (least < *form_.window && most > -*form_.window);
+  const int64_t min_distance = rows.lo - keys.hi + 1, max_distance = rows.hi - 1 - keys.lo;
+  if (form_.causal && max_distance < 0) return false;
+  return !form_.window || (min_distance < *form_.window && max_distance > -*form_.window);
 }
 
 std::vector<RingSchedule::Pair> RingSchedule::pairs(int64_t member, int64_t hop) const {

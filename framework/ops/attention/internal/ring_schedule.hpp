@@ -8,41 +8,42 @@
 
 namespace tessera::detail {
 
-/// What the steps of a ring may attend to.
-struct RingForm {
+/// The options of a ring's schedule.
+struct RingOptions {
   bool causal = false;
-  std::optional<int64_t> window = std::nullopt;  ///< as in ops::AttentionForm
-  bool zigzag = false;  ///< member i has the first half of its own steps, and the second of n-1-i
-  bool every = false;   ///< keys and values pass every member, whether or not it attends to them
+  std::optional<int64_t> window = std::nullopt;  ///< see ops::SdpaOptions
+  bool zigzag = false;  ///< member i has the first half of its own steps and the second of n-1-i's
+  bool every = false;   ///< whether keys and values visit members that do not attend to them, too
 };
 
-/// Who computes what and when in ring attention: a pure function of how the steps are cut. Keys and
-/// values go from each member to the next one, and meet the queries that stay.
+/// The schedule of ring attention, a pure function of how the steps are sharded: which member
+/// computes which tiles after which hop. Keys and values rotate to the next member; queries stay.
 class RingSchedule {
  public:
-  /// `parts`: the steps of each member, one behind the other.
-  RingSchedule(std::vector<Interval> parts, const RingForm& form);
+  /// `parts`: the consecutive intervals of steps that the members hold.
+  RingSchedule(std::vector<Interval> parts, const RingOptions& form);
 
   int64_t members() const { return static_cast<int64_t>(parts_.size()); }
   Interval part(int64_t member) const { return parts_[size_t(member)]; }
-  /// The steps whose queries a member has, and whose keys and values it has first: one run, or two.
+  /// Returns the steps whose queries a member holds, and whose keys and values it holds before the
+  /// first hop: one run, or two.
   const std::vector<Interval>& runs(int64_t member) const { return runs_[size_t(member)]; }
-  /// The member that a member swaps its second half with; itself where it keeps it.
+  /// Returns the member with which a member swaps its second half; itself if it keeps that half.
   int64_t partner(int64_t member) const;
-  /// The half that a member gives its partner; nothing where it keeps it.
+  /// Returns the half that a member sends to its partner; empty if it keeps it.
   Interval given(int64_t member) const;
 
-  /// How often keys and values go on, after which nobody attends to them.
+  /// Returns the number of hops that keys and values take; none is needed after these.
   int64_t hops() const { return hops_; }
-  /// The member whose keys and values one has after some hops.
+  /// Returns the member whose keys and values a member holds after `hop` hops.
   int64_t source(int64_t member, int64_t hop) const;
-  /// A run of the member's, and one of those that it has of the source's.
+  /// A tile: indices of one of the member's runs of queries and one of the source's runs of keys.
   struct Pair {
     size_t rows = 0, keys = 0;
   };
-  /// What a member computes after some hops.
+  /// Returns the tiles that a member computes after `hop` hops.
   std::vector<Pair> pairs(int64_t member, int64_t hop) const;
-  /// Pairs of a step and another that it attends to among them: the work of it.
+  /// Returns the number of unmasked scores in these tiles: the member's work.
   int64_t scores(int64_t member, int64_t hop) const;
 
  private:
@@ -50,7 +51,7 @@ class RingSchedule {
 
   std::vector<Interval> parts_;
   std::vector<std::vector<Interval>> runs_;
-  RingForm form_;
+  RingOptions form_;
   int64_t hops_ = 0;
 };
 

@@ -5,32 +5,32 @@
 
 #include <ATen/ATen.h>
 
-/// What travels between the members of a ring, and what of it is logged.
+/// Transfers between the members of a ring, and how they are logged.
 namespace tessera::detail {
 namespace {
 
-/// Steps lie along it in (n, heads, steps, features).
-constexpr int64_t steps_at = 2;
+/// Axis of steps in (n, heads, steps, features).
+constexpr int64_t step_axis = 2;
 
-PackedPart packed_form(const at::Tensor& tensor, int64_t steps) {
+PackedPart packed_part(const at::Tensor& tensor, int64_t steps) {
   PackedPart part{tensor.sizes().vec(), tensor.scalar_type()};
-  part.shape[steps_at] = steps;
+  part.shape[step_axis] = steps;
   return part;
 }
 
-/// Two runs of steps as one, in memory as operations give it.
+/// Concatenates two runs of steps, with steps before heads in memory, as in an operation's output.
 at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
-  if (first.dim() != 4) return at::cat({first, second}, steps_at);
-  const int64_t half = first.size(steps_at), rest = second.size(steps_at);
+  if (first.dim() != 4) return at::cat({first, second}, step_axis);
+  const int64_t half = first.size(step_axis), rest = second.size(step_axis);
   const at::Tensor all =
       at::empty({first.size(0), half + rest, first.size(1), first.size(3)}, first.options())
-          .transpose(1, steps_at);
-  all.narrow(steps_at, 0, half).copy_(first);
-  all.narrow(steps_at, half, rest).copy_(second);
+          .transpose(1, step_axis);
+  all.narrow(step_axis, 0, half).copy_(first);
+  all.narrow(step_axis, half, rest).copy_(second);
   return all;
 }
 
-/// Steps that a member swaps.
+/// Returns whether any member swaps steps.
 bool swaps(const RingSchedule& schedule) {
   for (int64_t m = 0; m < schedule.members(); ++m) {
     if (!schedule.given(m).empty()) return true;
@@ -40,9 +40,9 @@ bool swaps(const RingSchedule& schedule) {
 
 }  // namespace
 
-/// For each block its tensors, of which members have the first half of their own and their
-/// partner's second.
-std::vector<RingRun::Values> RingRun::spread(
+/// Splits each block's tensors into runs: a member gets the first half of its own steps and the
+/// second half of its partner's.
+std::vector<RingRun::Values> RingRun::split_runs(
     const std::vector<std::vector<at::Tensor>>& tensors) const {
   std::vector<Values> runs(blocks());
   if (!swaps(members_)) {
@@ -52,38 +52,40 @@ std::vector<RingRun::Values> RingRun::spread(
     return runs;
   }
   std::vector<at::Tensor> sent(blocks());
-  std::vector<std::vector<PackedPart>> forms(blocks());
+  std::vector<std::vector<PackedPart>> received_parts(blocks());
   std::vector<int64_t> partners, bytes;
   for (int64_t m = 0; m < members_.members(); ++m) partners.push_back(members_.partner(m));
   for (size_t b = 0; b < blocks(); ++b) {
-    const int64_t come = members_.given(members_.partner(member(b))).size();
-    for (const at::Tensor& tensor : tensors[b]) forms[b].push_back(packed_form(tensor, come));
-    bytes.push_back(packed_bytes(forms[b]));
+    const int64_t incoming = members_.given(members_.partner(member(b))).size();
+    for (const at::Tensor& tensor : tensors[b]) {
+      received_parts[b].push_back(packed_part(tensor, incoming));
+    }
+    bytes.push_back(packed_bytes(received_parts[b]));
   }
   each([&](size_t b) {
-    const int64_t go = members_.given(member(b)).size();
+    const int64_t outgoing = members_.given(member(b)).size();
     std::vector<at::Tensor> halves;
     for (const at::Tensor& tensor : tensors[b]) {
-      halves.push_back(tensor.narrow(steps_at, tensor.size(steps_at) - go, go));
+      halves.push_back(tensor.narrow(step_axis, tensor.size(step_axis) - outgoing, outgoing));
     }
     sent[b] = packed(halves);
   });
-  const std::vector<at::Tensor> got = group_.start(partners, std::move(sent), bytes).wait();
+  const std::vector<at::Tensor> received = group_.start(partners, std::move(sent), bytes).wait();
   for (size_t b = 0; b < blocks(); ++b) {
     const bool stays = members_.runs(member(b)).size() == 1;
-    const std::vector<at::Tensor> halves = unpacked(got[b], forms[b]);
-    const int64_t go = members_.given(member(b)).size();
+    const std::vector<at::Tensor> halves = unpacked(received[b], received_parts[b]);
+    const int64_t outgoing = members_.given(member(b)).size();
     for (size_t i = 0; i < tensors[b].size(); ++i) {
       const at::Tensor& tensor = tensors[b][i];
-      const at::Tensor first = tensor.narrow(steps_at, 0, tensor.size(steps_at) - go);
+      const at::Tensor first = tensor.narrow(step_axis, 0, tensor.size(step_axis) - outgoing);
       runs[b].push_back(stays ? Runs{tensor} : Runs{first, halves[i]});
     }
   }
   return runs;
 }
 
-/// The way back.
-std::vector<std::vector<at::Tensor>> RingRun::collect(const std::vector<Values>& values) const {
+/// Joins runs into blocks: inverts split_runs().
+std::vector<std::vector<at::Tensor>> RingRun::join_runs(const std::vector<Values>& values) const {
   std::vector<std::vector<at::Tensor>> tensors(blocks());
   if (!swaps(members_)) {
     for (size_t b = 0; b < blocks(); ++b) {
@@ -92,24 +94,24 @@ std::vector<std::vector<at::Tensor>> RingRun::collect(const std::vector<Values>&
     return tensors;
   }
   std::vector<at::Tensor> sent(blocks());
-  std::vector<std::vector<PackedPart>> forms(blocks());
+  std::vector<std::vector<PackedPart>> received_parts(blocks());
   std::vector<int64_t> partners, bytes;
   for (int64_t m = 0; m < members_.members(); ++m) partners.push_back(members_.partner(m));
   for (size_t b = 0; b < blocks(); ++b) {
-    const int64_t come = members_.given(member(b)).size();
-    for (const Runs& runs : values[b]) forms[b].push_back(packed_form(runs[0], come));
-    bytes.push_back(packed_bytes(forms[b]));
+    const int64_t incoming = members_.given(member(b)).size();
+    for (const Runs& runs : values[b]) received_parts[b].push_back(packed_part(runs[0], incoming));
+    bytes.push_back(packed_bytes(received_parts[b]));
   }
   each([&](size_t b) {
     std::vector<at::Tensor> halves;
     for (const Runs& runs : values[b]) {
-      halves.push_back(runs.size() == 1 ? runs[0].narrow(steps_at, 0, 0) : runs[1]);
+      halves.push_back(runs.size() == 1 ? runs[0].narrow(step_axis, 0, 0) : runs[1]);
     }
     sent[b] = packed(halves);
   });
-  const std::vector<at::Tensor> got = group_.start(partners, std::move(sent), bytes).wait();
+  const std::vector<at::Tensor> received = group_.start(partners, std::move(sent), bytes).wait();
   each([&](size_t b) {
-    const std::vector<at::Tensor> halves = unpacked(got[b], forms[b]);
+    const std::vector<at::Tensor> halves = unpacked(received[b], received_parts[b]);
     for (size_t i = 0; i < values[b].size(); ++i) {
       const Runs& runs = values[b][i];
       tensors[b].push_back(runs.size() == 1 ? runs[0] : joined(runs[0], halves[i]));
@@ -118,11 +120,12 @@ std::vector<std::vector<at::Tensor>> RingRun::collect(const std::vector<Values>&
   return tensors;
 }
 
-/// The inputs by runs; `more` of each block are the result, the sums and the result's gradient.
-void RingRun::bring(std::vector<std::vector<at::Tensor>> more) {
+/// Splits the inputs into runs. `more`: each block's output, log-sum-exp and output gradient, or
+/// none.
+void RingRun::split_inputs(std::vector<std::vector<at::Tensor>> more) {
   std::vector<std::vector<at::Tensor>> tensors(blocks());
   std::vector<std::vector<at::Tensor>> masks(blocks());
-  std::vector<std::vector<bool>> cut(blocks());
+  std::vector<std::vector<bool>> by_steps(blocks());
   for (size_t b = 0; b < blocks(); ++b) {
     const LocalArgs& in = grid_.blocks[b];
     for (size_t i = 0; i < 3; ++i) tensors[b].push_back(heads_first(in[i]));
@@ -130,12 +133,12 @@ void RingRun::bring(std::vector<std::vector<at::Tensor>> more) {
     masks[b] = AttentionTerms::masks_of(in, first_mask_);
     for (size_t i = 0; i < masks[b].size(); ++i) {
       const Shape& shape = in.spec(first_mask_ + i).shape;
-      cut[b].push_back(masks[b][i].dim() == 4 && in.spec(first_mask_ + i).dtype != at::kLong &&
-                       shape[shape.size() - 2] > 1);
-      if (cut[b].back()) tensors[b].push_back(masks[b][i]);
+      by_steps[b].push_back(masks[b][i].dim() == 4 && in.spec(first_mask_ + i).dtype != at::kLong &&
+                            shape[shape.size() - 2] > 1);
+      if (by_steps[b].back()) tensors[b].push_back(masks[b][i]);
     }
   }
-  std::vector<Values> runs = spread(tensors);
+  std::vector<Values> runs = split_runs(tensors);
   for (size_t b = 0; b < blocks(); ++b) {
     size_t next = 3 + more[b].size();
     q_.push_back(runs[b][0]);
@@ -143,22 +146,24 @@ void RingRun::bring(std::vector<std::vector<at::Tensor>> more) {
     own_.values.push_back(runs[b][2]);
     if (more[b].size() == 3) {
       y_.push_back(runs[b][3]);
-      sums_.push_back(runs[b][4]);
+      lse_.push_back(runs[b][4]);
       dy_.push_back(runs[b][5]);
     }
     masks_.emplace_back();
     for (size_t i = 0; i < masks[b].size(); ++i) {
-      masks_[b].push_back(cut[b][i] ? runs[b][next++] : Runs{masks[b][i]});
+      masks_[b].push_back(by_steps[b][i] ? runs[b][next++] : Runs{masks[b][i]});
     }
   }
 }
 
-/// Keys and values, or their gradients, of a member, as this block's row of the ring has them.
-std::vector<PackedPart> RingRun::forms(size_t block, int64_t source, at::ScalarType dtype) const {
+/// Returns the shapes and dtypes of the keys and values, or their gradients, of member `source` in
+/// this block's ring.
+std::vector<PackedPart> RingRun::packed_parts(size_t block, int64_t source,
+                                              at::ScalarType dtype) const {
   std::vector<PackedPart> list;
   for (const Values* values : {&own_.keys, &own_.values}) {
     for (Interval run : members_.runs(source)) {
-      list.push_back(packed_form((*values)[block][0], std::max<int64_t>(0, run.size())));
+      list.push_back(packed_part((*values)[block][0], std::max<int64_t>(0, run.size())));
       list.back().dtype = dtype;
     }
   }
@@ -175,12 +180,12 @@ std::vector<at::Tensor> RingRun::packs(const Pairs& pairs) const {
   return list;
 }
 
-/// What blocks have after some hops.
+/// Unpacks the keys and values, or their gradients, that blocks hold after `hop` hops.
 RingRun::Pairs RingRun::unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop,
                                     at::ScalarType dtype) const {
   Pairs pairs;
   for (size_t b = 0; b < blocks(); ++b) {
-    const Runs all = unpacked(packs[b], forms(b, members_.source(member(b), hop), dtype));
+    const Runs all = unpacked(packs[b], packed_parts(b, members_.source(member(b), hop), dtype));
     const auto half = all.begin() + std::ssize(all) / 2;
     pairs.keys.emplace_back(all.begin(), half);
     pairs.values.emplace_back(half, all.end());
@@ -188,33 +193,33 @@ RingRun::Pairs RingRun::unpacked_at(const std::vector<at::Tensor>& packs, int64_
   return pairs;
 }
 
-/// Begins to hand what each member has to the one that comes `members` behind it, which then has
-/// what `hop` hops give it.
-PermuteGroup::Transfer RingRun::pass_on(const std::vector<at::Tensor>& packs, int64_t members,
-                                        int64_t hop, at::ScalarType dtype) const {
+/// Starts sending each member's packed data `members` members ahead. A member then holds the data
+/// of its source after `hop` hops.
+PermuteGroup::Transfer RingRun::rotate(const std::vector<at::Tensor>& packs, int64_t members,
+                                       int64_t hop, at::ScalarType dtype) const {
   std::vector<int64_t> from, bytes;
   const int64_t n = members_.members();
   for (int64_t m = 0; m < n; ++m) from.push_back(((m - members) % n + n) % n);
   for (size_t b = 0; b < blocks(); ++b) {
-    bytes.push_back(packed_bytes(forms(b, members_.source(member(b), hop), dtype)));
+    bytes.push_back(packed_bytes(packed_parts(b, members_.source(member(b), hop), dtype)));
   }
   return group_.start(from, packs, bytes);
 }
 
-/// Bytes are those of the device that has most, by the shards of the mesh: they do not depend on
-/// how blocks merge.
+/// Logs the transfers, with the bytes of the device that holds the most steps. Counts by the
+/// mesh's shards, so that logs do not depend on how shards are merged into blocks.
 void RingRun::log(bool backward) const {
   const Specs& in = grid_.specs;
   const Layout& layout = grid_.layouts[0];
   const auto shard = [](int64_t extent, int64_t shards) {
     return double((extent + shards - 1) / shards);
   };
-  double rows = 1, most = 0, half = 0, masks = 0;
+  double rows = 1, max_steps = 0, max_half = 0, masks = 0;
   for (int64_t a = 0; a < axis_; ++a) rows *= shard(in[0].shape[size_t(a)], layout.num_shards(a));
-  const int64_t heads = in[0].shape[size_t(axis_) + 1], cut = layout.num_shards(axis_ + 1);
+  const int64_t heads = in[0].shape[size_t(axis_) + 1], head_shards = layout.num_shards(axis_ + 1);
   int64_t shared = 0;
-  for (int64_t i = 0; i < cut; ++i) {
-    const Interval own = shard_interval(heads, cut, i);
+  for (int64_t i = 0; i < head_shards; ++i) {
+    const Interval own = shard_interval(heads, head_shards, i);
     if (own.empty()) continue;
     shared = std::max(shared, shared_heads(own, AttentionTerms::group(in)).size());
   }
@@ -222,12 +227,12 @@ void RingRun::log(bool backward) const {
                dim = double(in[0].shape.back()),
                width = shard(in[2].shape.back(), grid_.layouts[2].num_shards(axis_ + 2)),
                pair = rows * double(shared) * (dim + width);
-  rows *= shard(heads, cut);
+  rows *= shard(heads, head_shards);
   for (int64_t m = 0; m < shards_.members(); ++m) {
     int64_t steps = 0;
     for (Interval run : shards_.runs(m)) steps += run.size();
-    most = std::max(most, double(steps));
-    half = std::max(half, double(shards_.given(m).size()));
+    max_steps = std::max(max_steps, double(steps));
+    max_half = std::max(max_half, double(shards_.given(m).size()));
   }
   for (size_t i = first_mask_; i < in.size(); ++i) {
     const int64_t steps = in[i].rank() - 2;
@@ -238,13 +243,13 @@ void RingRun::log(bool backward) const {
   }
   const auto add = [&](double bytes) { log_permute(layout.mesh(), layout.axis(axis_), bytes); };
   const double results = rows * ((backward ? 2 : 0) * width * size + (backward ? wide : 0));
-  add(half * (rows * dim * size + pair * size + results + masks));
+  add(max_half * (rows * dim * size + pair * size + results + masks));
   for (int64_t hop = 0; hop < shards_.hops(); ++hop) {
-    add(most * pair * size);
-    if (backward) add(most * pair * wide);
+    add(max_steps * pair * size);
+    if (backward) add(max_steps * pair * wide);
   }
-  if (backward && shards_.hops() > 0) add(most * pair * wide);
-  add(half * (backward ? (rows * dim + pair) * size : rows * (width * size + wide)));
+  if (backward && shards_.hops() > 0) add(max_steps * pair * wide);
+  add(max_half * (backward ? (rows * dim + pair) * size : rows * (width * size + wide)));
 }
 
 }  // namespace tessera::detail

@@ -15,7 +15,7 @@ CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& train
     : callbacks_(std::move(callbacks)), is_alone_(mesh.is_local()) {
   params.is_first_rank = is_first_rank(mesh);
   std::stable_partition(callbacks_.begin(), callbacks_.end(),
-                        [](const CallbackHandle& callback) { return !callback->is_told_last(); });
+                        [](const CallbackHandle& callback) { return !callback->is_called_last(); });
   progress_ = std::make_shared<ProgressLogger>(params, mesh.is_local());
   callbacks_.push_back(progress_);
   for (const CallbackHandle& callback : callbacks_) params.callbacks.push_back(&*callback);
@@ -92,14 +92,14 @@ void CallbackList::interrupt() const {
 }
 
 bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {
-  bool wanted = false;
+  bool wants = false;
   for (const CallbackHandle& callback : callbacks_) {
-    const bool hears = (phase == Phase::train && callback.hears_train_batches()) ||
-                       (phase == Phase::test && callback.hears_test_batches());
-    // All are asked: the answer may be kept for the call that follows.
-    if (hears && callback->wants_batch_logs(batch)) wanted = true;
+    const bool overrides = (phase == Phase::train && callback.overrides_train_batch_end()) ||
+                           (phase == Phase::test && callback.overrides_test_batch_end());
+    // Without a short circuit: a callback may keep its answer for the call that follows.
+    if (overrides && callback->wants_batch_logs(batch)) wants = true;
   }
-  return wanted;
+  return wants;
 }
 
 bool CallbackList::accepts_non_finite_loss() const {
@@ -112,7 +112,7 @@ std::optional<int64_t> CallbackList::batches_to_weights() const {
   std::optional<int64_t> soonest;
   // The last one is the progress bar.
   for (auto at = callbacks_.begin(); at != callbacks_.end() - 1; ++at) {
-    if (!at->hears_train_batches()) continue;
+    if (!at->overrides_train_batch_end()) continue;
     auto* const reader = dynamic_cast<OccasionalWeightReader*>(&**at);
     const std::optional<int64_t> next = reader ? reader->batches_to_weights() : 1;
     if (next && (!soonest || *next < *soonest)) soonest = next;
@@ -120,10 +120,11 @@ std::optional<int64_t> CallbackList::batches_to_weights() const {
   return soonest;
 }
 
-bool CallbackList::hears_train_batches() const {
+bool CallbackList::overrides_train_batch_end() const {
   // The last one is the progress bar.
-  return std::any_of(callbacks_.begin(), callbacks_.end() - 1,
-                     [](const CallbackHandle& callback) { return callback.hears_train_batches(); });
+  return std::any_of(callbacks_.begin(), callbacks_.end() - 1, [](const CallbackHandle& callback) {
+    return callback.overrides_train_batch_end();
+  });
 }
 
 }  // namespace tessera::detail

@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-/// The callbacks of a run, told in order: the user's, of these last the ones that wish so, then the
-/// progress bar (keras.callbacks.CallbackList).
+/// The callbacks of a run, called in order: the user's, with those that are is_called_last() at the
+/// end, then the progress bar (keras.callbacks.CallbackList).
 class CallbackList {
  public:
   /// Adds a progress bar. Throws ConfigError if `params.verbose` is not 0, 1 or 2.
@@ -23,26 +23,26 @@ class CallbackList {
   void epoch_begin(int64_t epoch) const;
   void epoch_end(int64_t epoch, Logs& logs) const;
   void batch_begin(Phase phase, int64_t batch) const;
-  /// `rows`: those of the global batch.
+  /// `rows`: rows of the global batch.
   void batch_end(Phase phase, int64_t batch, int64_t rows, const Logs& logs) const;
   void interrupt() const;
 
   bool wants_batch_logs(Phase phase, int64_t batch) const;
   bool accepts_non_finite_loss() const;
-  /// Whether one of the user's may act at the end of a training batch; the same on every process.
-  bool hears_train_batches() const;
-  /// The soonest that one of the user's needs the weights: at the end of the next batch, unless all
-  /// that hear of it are an OccasionalWeightReader.
+  /// Whether a user's callback may act at the end of a training batch; the same on every process.
+  bool overrides_train_batch_end() const;
+  /// Returns the number of batches after which the first user callback needs the weights: 1, unless
+  /// all that override on_train_batch_end are OccasionalWeightReaders.
   std::optional<int64_t> batches_to_weights() const;
 
  private:
-  /// Tells every callback. On a mesh of several processes one that throws keeps this process from
-  /// nothing that the others do together in later callbacks: the first error is thrown at the end.
+  /// Calls every callback. On a mesh of several processes the first error is thrown at the end, so
+  /// that this process takes part in the collectives of later callbacks.
   template <class Tell>
   void tell_all(const Tell& tell) const;
 
   std::vector<CallbackHandle> callbacks_;
-  std::shared_ptr<ProgressLogger> progress_;  ///< the last of them
+  std::shared_ptr<ProgressLogger> progress_;  ///< the last of callbacks_
   bool is_alone_;                             ///< whether the mesh has one process
 };
 

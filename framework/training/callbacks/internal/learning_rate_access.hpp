@@ -6,19 +6,19 @@
 
 namespace tessera::detail {
 
-/// The compiled optimizer. Throws StateError if there is none.
+/// Returns the compiled optimizer. Throws StateError if there is none.
 inline Optimizer& optimizer_of(const Trainer& model) {
   if (model.optimizer()) return *model.optimizer();
   throw StateError("fit", "the model is compiled with an optimizer", "no optimizer",
                    "name one in compile()");
 }
 
-/// The learning rate as Keras' callbacks see it: rounded to float32, in which Keras keeps it.
+/// Returns the learning rate as Keras' callbacks see it: rounded to float32, Keras' dtype for it.
 inline double rate_of(const Trainer& model) {
   return static_cast<double>(static_cast<float>(optimizer_of(model).learning_rate()));
 }
 
-/// Sets it, rounded so.
+/// Sets the learning rate, rounded to float32.
 inline void set_rate(const Trainer& model, double rate) {
   optimizer_of(model).set_learning_rate(static_cast<double>(static_cast<float>(rate)));
 }

@@ -20,7 +20,7 @@ bool ends_with_any(const std::string& name, std::initializer_list<const char*> e
   return false;
 }
 
-/// Whether a metric class is to rise; nothing where neither way is better, as of a mean.
+/// Returns whether a metric class should rise; nothing if neither direction is better (a mean).
 std::optional<bool> direction(const std::string& class_name) {
   if (ends_with_any(class_name, {"Error", "Crossentropy", "Hinge", "KLDivergence", "Poisson"})) {
     return false;
@@ -56,7 +56,7 @@ bool Monitor::rises(const Trainer& model) const {
     if (const auto known_direction = direction(metric->class_name())) return *known_direction;
   }
   if (name.ends_with("_loss")) return false;
-  throw ConfigError(callback_, "mode \"auto\" knows whether the monitored value is to rise",
+  throw ConfigError(callback_, "mode \"auto\" needs a loss or a metric with a known direction",
                     in_quotes(full), "pass mode \"min\" or \"max\"");
 }
 

@@ -14,18 +14,19 @@ struct MonitorOptions {
   double min_delta = 0;
 };
 
-/// A value of the logs that is to become smaller or larger (keras.callbacks.MonitorCallback).
+/// A monitored value of the logs and its direction of improvement
+/// (keras.callbacks.MonitorCallback).
 class Monitor {
  public:
   /// Throws ConfigError naming the callback for an unknown mode.
   Monitor(std::string callback, MonitorOptions options);
 
   const std::string& name() const { return options_.monitor; }
-  /// Whether the value betters the reference; any number betters none, NaN nothing. With mode
-  /// "auto" a loss is to fall, and a compiled metric does what its class does. Throws ConfigError
-  /// for "auto" where neither is monitored.
+  /// Whether the value is better than the reference: any number is better than none, NaN never is.
+  /// With mode "auto" a loss should fall, and a compiled metric follows its class. Throws
+  /// ConfigError if "auto" does not know the direction.
   bool improved(double value, const std::optional<double>& reference, const Trainer& model);
-  /// "a,b": the names that could be monitored.
+  /// Returns the names that could be monitored, "a,b".
   static std::string names_in(const Logs& logs);
 
  private:

@@ -11,7 +11,7 @@ double now() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-/// What a process shows. Every one throws for a verbosity that is wrong.
+/// Returns the verbosity of this process. Throws on every process if `params.verbose` is invalid.
 int shown(const Callback::Params& params) {
   const ProgressBar checked({.verbose = params.verbose});
   return params.is_first_rank ? params.verbose : 0;
@@ -30,7 +30,7 @@ void ProgressLogger::on_epoch_begin(int64_t epoch) {
 void ProgressLogger::on_epoch_end(int64_t, Logs& logs) { bar_.finish(logs); }
 
 void ProgressLogger::on_train_batch_begin(int64_t batch) {
-  // A run that goes on begins inside an epoch.
+  // A resumed run may begin inside an epoch.
   if (begins_) bar_.start_at(batch);
   begins_ = false;
 }

@@ -5,18 +5,17 @@
 
 namespace tessera::detail {
 
-/// Draws the progress bar of a run; silent but on the first process
-/// (keras.callbacks.ProgbarLogger).
+/// Draws the progress bar of a run, on the first process only (keras.callbacks.ProgbarLogger).
 class ProgressLogger final : public Callback {
  public:
-  /// `reads_metrics`: whether the bar may read metrics when it is redrawn, at most every 50 ms,
-  /// which it must not where other processes take part.
+  /// `reads_metrics`: whether the bar may read metrics when it is redrawn, at most every 50 ms;
+  /// must be false on a mesh of several processes, where reading is collective.
   ProgressLogger(const Callback::Params& params, bool reads_metrics);
 
-  /// How many rows the next batch has of which the logger is told.
+  /// Sets the number of rows in the next batch that is reported.
   void set_rows(int64_t rows) { rows_ = rows; }
-  /// The steps are done that the bar shows: what other callbacks and a validation take from here on
-  /// is not their time.
+  /// Marks the end of the steps that the bar shows, so that the time of other callbacks and of a
+  /// validation does not count.
   void end_steps() { bar_.end_steps(); }
 
   void on_train_begin() override { in_fit_ = true; }
@@ -36,8 +35,8 @@ class ProgressLogger final : public Callback {
   ProgressBar bar_;
   bool reads_metrics_;
   bool in_fit_ = false;
-  bool shows_batches_ = false;  ///< not those of validation
-  bool begins_ = false;         ///< whether the epoch has had no batch
+  bool shows_batches_ = false;  ///< false in a validation
+  bool begins_ = false;         ///< whether the epoch has had no batch yet
   int64_t rows_ = 0;
   bool fresh_ = false;  ///< whether the next logs are to be shown
   double last_reading_ = -1;

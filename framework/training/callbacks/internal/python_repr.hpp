@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-/// A number as Python writes it: the fewest digits that give it back, "0.1", "1e-05", "3.0", "nan".
-/// For texts and files that Keras makes so.
+/// Returns a number as Python's repr() does, with the fewest digits that round-trip: "0.1",
+/// "1e-05", "3.0", "nan". Keras writes some texts and files this way.
 std::string python_repr(double value);
 
 }  // namespace tessera::detail

@@ -5,22 +5,23 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
-/// The dtype of layers that give whole numbers in "int" mode: there their option `dtype` is "int64"
-/// or "int32", which are no policies.
+/// The dtype of layers that return integers in "int" mode: there the option `dtype` is "int64" or
+/// "int32", which are not dtype policies.
 namespace tessera::detail {
 
-inline bool is_whole_dtype(const std::string& name) { return name == "int64" || name == "int32"; }
+inline bool is_integer_dtype(const std::string& name) { return name == "int64" || name == "int32"; }
 
-inline at::ScalarType whole_dtype(const std::string& name) {
+inline at::ScalarType integer_dtype(const std::string& name) {
   return name == "int32" ? at::kInt : at::kLong;
 }
 
-/// The options that every layer has. Throws ConfigError for a dtype that the mode does not have.
+/// Returns the options that every layer has. Throws ConfigError for a dtype that the mode does not
+/// support.
 template <class Options>
-LayerOptions whole_layer_options(const Options& options) {
+LayerOptions integer_layer_options(const Options& options) {
   LayerOptions common = common_options(options);
   if (options.output_mode != "int") return common;
-  if (!options.dtype.empty() && !is_whole_dtype(options.dtype)) {
+  if (!options.dtype.empty() && !is_integer_dtype(options.dtype)) {
     throw ConfigError("layer " + options.name, "dtype is \"int64\" or \"int32\" in \"int\" mode",
                       in_quotes(options.dtype), "leave it out for \"int64\"");
   }
@@ -28,19 +29,19 @@ LayerOptions whole_layer_options(const Options& options) {
   return common;
 }
 
-/// Writes the dtype where it is of whole numbers.
+/// Writes the dtype in "int" mode.
 template <class Options>
-void put_whole_dtype(Json& config, const Options& options) {
+void put_integer_dtype(Json& config, const Options& options) {
   if (options.output_mode != "int") return;
   config["dtype"] = options.dtype.empty() ? "int64" : options.dtype;
 }
 
-/// As layer_options_from(), where dtype may be one of whole numbers.
+/// Reads options like layer_options_from(); dtype may also be "int64" or "int32".
 template <class Options>
-Options whole_layer_options_from(JsonObject& config) {
+Options integer_layer_options_from(JsonObject& config) {
   const auto dtype = config.take_optional<Json>("dtype");
   const std::string name = dtype ? policy_name(*dtype, config.path().key("dtype")) : "";
-  if (!is_whole_dtype(name)) return layer_options_from<Options>(config);
+  if (!is_integer_dtype(name)) return layer_options_from<Options>(config);
   Options options;
   options.name = config.take_or<std::string>("name", "");
   options.trainable = config.take_or("trainable", true);

@@ -1,4 +1,4 @@
-#include <tessera/datasets/pipeline/internal/elements_ahead.hpp>
+#include <tessera/datasets/pipeline/internal/prefetcher.hpp>
 
 #include <utility>
 
@@ -8,15 +8,15 @@
 
 namespace tessera::detail {
 
-ElementsAhead::ElementsAhead(std::shared_ptr<const PipelineElements> elements, int64_t first,
-                             int64_t threads, int64_t ahead)
+Prefetcher::Prefetcher(std::shared_ptr<const PipelineElements> elements, int64_t first,
+                       int64_t threads, int64_t ahead)
     : elements_(std::move(elements)), ahead_(ahead), to_make_(first), to_give_(first) {
   for (int64_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
 }
 
-ElementsAhead::Made ElementsAhead::make(int64_t number) const {
+Prefetcher::Made Prefetcher::make(int64_t number) const {
   const std::optional<int64_t> size = elements_->size();
   if (size && number >= *size) return {};
   const ProfileSpan span(SpanKind::data, "make element");
@@ -30,9 +30,9 @@ ElementsAhead::Made ElementsAhead::make(int64_t number) const {
   }
 }
 
-void ElementsAhead::work(const std::stop_token& stop) {
+void Prefetcher::work(const std::stop_token& stop) {
   const c10::InferenceMode inference;
-  compute_alone();
+  use_one_aten_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
     changed_.wait(lock, stop, [&] { return ended_ || to_make_ < to_give_ + ahead_; });
@@ -47,7 +47,7 @@ void ElementsAhead::work(const std::stop_token& stop) {
   }
 }
 
-std::optional<Examples> ElementsAhead::next() {
+std::optional<Examples> Prefetcher::next() {
   if (threads_.empty()) {
     Made made = make(to_give_);
     if (made.error) std::rethrow_exception(made.error);
@@ -55,7 +55,8 @@ std::optional<Examples> ElementsAhead::next() {
     return std::move(made.element);
   }
   std::unique_lock lock(mutex_);
-  // A number that a thread has taken it also makes, and those before an end were all taken.
+  // This terminates: a thread that takes a number always makes that element, and all numbers before
+  // the end have been taken.
   changed_.wait(lock, [&] { return made_.contains(to_give_); });
   const auto made = made_.find(to_give_);
   if (made->second.error) std::rethrow_exception(made->second.error);

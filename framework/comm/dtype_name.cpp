@@ -1,6 +1,6 @@
-#include <tessera/framework/comm/internal/dtype_name.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 
-namespace tessera::detail {
+namespace tessera {
 
 std::string dtype_name(at::ScalarType dtype) {
   switch (dtype) {
@@ -29,4 +29,4 @@ std::string dtype_name(at::ScalarType dtype) {
   }
 }
 
-}  // namespace tessera::detail
+}  // namespace tessera

@@ -1,0 +1,48 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include <tessera/datasets/pipeline/internal/pipeline_stage.hpp>
+
+namespace tessera::detail {
+
+/// Prefetches the elements of a pass on background threads and returns them in order. At most
+/// `ahead` finished elements wait to be taken. Without threads, next() makes each element itself.
+class Prefetcher {
+ public:
+  Prefetcher(std::shared_ptr<const PipelineElements> elements, int64_t first, int64_t threads,
+             int64_t ahead);
+
+  /// Returns the next element, nothing after the last. Rethrows the exception thrown while this
+  /// element was made, in this and every later call.
+  std::optional<Examples> next();
+
+ private:
+  struct Made {
+    std::optional<Examples> element;  ///< absent at the end and after an error
+    std::exception_ptr error;
+  };
+  Made make(int64_t number) const;
+  void work(const std::stop_token& stop);
+
+  std::shared_ptr<const PipelineElements> elements_;
+  int64_t ahead_;
+  std::mutex mutex_;  ///< guards all below
+  std::condition_variable_any changed_;
+  std::map<int64_t, Made> made_;  ///< finished elements that next() has not taken, by number
+  int64_t to_make_, to_give_;     ///< next number that a thread makes, and that next() returns
+  bool ended_ = false;            ///< whether the threads take no further numbers
+  /// Declared last, so that the threads are joined before the members they use are destroyed.
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace tessera::detail
