@@ -1,9 +1,11 @@
 #include <tessera/framework/data/tensor_dataset.hpp>
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -51,12 +53,12 @@ void check_examples(const Examples& all, const std::string& name) {
     check_tensor(tensor, where);
     if (tensor.size(0) == all.x[0].size(0)) return;
     throw ShapeError(where, "all tensors of a dataset have equally many rows",
-                     str(tensor.size(0), " rows, and ", all.x[0].size(0), " of the first input"),
+                     str(tensor.size(0), " rows, but ", all.x[0].size(0), " in the first input"),
                      "pass one row for every example");
   });
 }
 
-/// Throws unless every row exists; tells whether each is the successor of the one before.
+/// Returns whether the row indices are consecutive. Throws unless all are in range.
 bool consecutive(std::span<const int64_t> rows, int64_t size, const std::string& name) {
   bool result = true;
   for (size_t i = 0; i < rows.size(); ++i) {
@@ -69,7 +71,7 @@ bool consecutive(std::span<const int64_t> rows, int64_t size, const std::string&
   return result;
 }
 
-/// The same tensors, each changed by `change`.
+/// Applies `change` to every tensor.
 template <class Change>
 Examples transformed(const Examples& all, const Change& change) {
   Examples result;
@@ -79,6 +81,23 @@ Examples transformed(const Examples& all, const Change& change) {
     result.sample_weight.push_back(change(weight));
   }
   return result;
+}
+
+/// Copies rows of a contiguous tensor into `out`, on the threads of ATen's loops.
+void copy_rows(const at::Tensor& tensor, std::span<const int64_t> rows, const at::Tensor& out) {
+  constexpr size_t min_bytes_per_thread = 1 << 18;
+  const auto count = static_cast<int64_t>(rows.size());
+  if (out.numel() == 0) return;
+  const size_t row_bytes = out.nbytes() / rows.size();
+  const auto* const from = static_cast<const char*>(tensor.const_data_ptr());
+  auto* const to = static_cast<char*>(out.mutable_data_ptr());
+  const auto grain = static_cast<int64_t>(min_bytes_per_thread / row_bytes + 1);
+  at::parallel_for(0, count, grain, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      std::memcpy(to + static_cast<size_t>(i) * row_bytes,
+                  from + static_cast<size_t>(rows[static_cast<size_t>(i)]) * row_bytes, row_bytes);
+    }
+  });
 }
 
 }  // namespace
@@ -107,11 +126,13 @@ Examples TensorDataset::get(std::span<const int64_t> rows) const {
       return batch(tensor).copy_(tensor.narrow(0, first, count));
     });
   }
-  const at::Tensor index = at::empty({count}, at::kLong);
-  std::copy(rows.begin(), rows.end(), index.data_ptr<int64_t>());
   return transformed(all_, [&](const at::Tensor& tensor) {
     at::Tensor out = batch(tensor);
-    at::index_select_out(out, tensor, 0, index);
+    if (tensor.is_contiguous() && !tensor.is_conj() && !tensor.is_neg()) {
+      copy_rows(tensor, rows, out);
+    } else {
+      at::index_select_out(out, tensor, 0, at::tensor(at::IntArrayRef(rows.data(), rows.size())));
+    }
     return out;
   });
 }
@@ -124,7 +145,7 @@ std::vector<Shape> TensorDataset::input_shapes() const {
 
 TensorDataset TensorDataset::take(int64_t n) const {
   if (n < 0 || n > size()) {
-    throw ConfigError(name_, str("take() gives 0 to ", size(), " rows"), str(n),
+    throw ConfigError(name_, str("take() returns 0 to ", size(), " rows"), str(n),
                       "ask for rows that the dataset has");
   }
   const c10::InferenceMode inference;
