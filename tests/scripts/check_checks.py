@@ -5,7 +5,7 @@ import subprocess
 import sys
 import tempfile
 
-import check_public_names
+import check_border
 
 HERE = pathlib.Path(__file__).parent
 CLEAN = {
@@ -23,7 +23,7 @@ CLEAN = {
     "apps/a/main.cpp": "int main() {}\n",
     "docs/Doxyfile": "INPUT = README.md \\\n        layers\n",
     "docs/public_names.txt":
-        check_public_names.HEAD + "\n[own: 1]\nlayer_count\n\n[Keras: 1]\nLayer\n\n[options: 0]\n\n"
+        check_border.HEAD + "\n[own: 1]\nlayer_count\n\n[Keras: 1]\nLayer\n\n[options: 0]\n\n"
         "[data sets: 0]\n",
     "tests/golden/keras_names.json": '{"all": ["Layer"]}',
     "tests/known_skips.txt": "# Why and name.\nGPU  a: b\nGPU  gpu\n",
@@ -34,11 +34,9 @@ CLEAN = {
     "README.md": "<!-- file: apps/a/main.cpp -->\n```cpp\nint main() {}\n```\n",
 }
 PLANTED = [
-    ("check_size", "framework/base/b.cpp", "int a;\n" * 401, "401 lines"),
-    ("check_size", "framework/base/b.cpp", "x" * 101 + "\n", "101 columns"),
-    ("check_forbidden_names", "layers/b.cpp", "torch::nn::Linear a;\n", "torch::nn"),
-    ("check_forbidden_names", "layers/b.cpp", "#include <torch/types.h>\n", "types.h"),
-    ("check_forbidden_names", "apps/a/b.cpp", "a.set_requires_grad(true);\n", "a.set_"),
+    ("check_include_order", "layers/b.cpp", "torch::nn::Linear a;\n", "torch::nn"),
+    ("check_include_order", "layers/b.cpp", "#include <torch/types.h>\n", "types.h"),
+    ("check_include_order", "apps/a/b.cpp", "a.set_requires_grad(true);\n", "a.set_"),
     ("check_include_order", "framework/base/b.cpp",
      "#include <tessera/framework/ops/a.hpp>\n", "may not include framework/ops"),
     ("check_include_order", "framework/mesh/b.cpp", "#include <ATen/ATen.h>\n", "libtorch"),
@@ -57,28 +55,34 @@ PLANTED = [
     ("check_device_reads", "framework/ops/read.cpp", "x.item<int>();\ny.data_ptr<int>();\n",
      "2 of these, device_reads.txt has 1"),
     ("check_device_reads", "framework/ops/read.cpp", "// x.cpu()\n", "read.cpp has none"),
-    ("check_doxygen_inputs", "docs/Doxyfile", "INPUT = docs/none.md\n", "none.md does not exist"),
-    ("check_doxygen_inputs", "docs/b.md", "A page.\n", "docs/b.md is not in INPUT"),
-    ("check_doxygen_inputs", "docs/doxygen_filter.py", '    "layers/none": "layers",\n',
+    ("check_texts", "docs/Doxyfile", "INPUT = docs/none.md\n", "none.md does not exist"),
+    ("check_texts", "docs/b.md", "A page.\n", "docs/b.md is not in INPUT"),
+    ("check_texts", "docs/doxygen_filter.py", '    "layers/none": "layers",\n',
      "no path begins with layers/none"),
-    ("check_shown_files", "apps/a/main.cpp", "int main() { run(); }\n", "not apps/a/main.cpp"),
-    ("check_shown_files", "docs/a.md", "<!-- file: apps/a/main.cpp -->\n", "without a block"),
-    ("check_readme_files", "framework/base/internal/b.hpp", "\n", "does not name framework/base"),
-    ("check_readme_files", "framework/base/README.md", "| `a`, `b` | both |\n", "no file b"),
-    ("check_known_skips", "tests/known_skips.txt", "GPU  b\n", "no test b"),
-    ("check_umbrella_headers", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
-    ("check_public_names", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n", "extra is missing"),
-    ("check_public_names", "layers/b.hpp",
-     "namespace tessera {\n" + "".join(f"int f{i}();\n" for i in range(200)) + "}\n", "201 names"),
-    ("check_public_names", "layers/internal/b.hpp", "namespace tessera {\nint extra();\n}\n",
+    ("check_texts", "apps/a/main.cpp", "int main() { run(); }\n", "not apps/a/main.cpp"),
+    ("check_texts", "docs/a.md", "<!-- file: apps/a/main.cpp -->\n", "without a block"),
+    ("check_texts", "framework/base/internal/b.hpp", "\n", "does not name framework/base"),
+    ("check_texts", "framework/base/README.md", "| `a`, `b` | both |\n", "no file b"),
+    ("check_texts", "tests/known_skips.txt", "GPU  b\n", "no test b"),
+    ("check_border", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
+    ("check_border", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n", "extra is missing"),
+    ("check_border", "layers/internal/b.hpp", "namespace tessera {\nint extra();\n}\n",
      "belongs to tessera::detail"),
-    ("check_public_names", "framework/nn/layer.hpp", "namespace tessera {\nclass Layer {};\n}\n",
+    ("check_border", "framework/nn/layer.hpp", "namespace tessera {\nclass Layer {};\n}\n",
      "layer_count is not in the headers"),
-    ("check_public_docs", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n",
+    ("check_border", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n",
      "extra has no comment"),
-    ("check_public_docs", "layers/b.hpp",
+    ("check_border", "layers/b.hpp",
      "namespace tessera {\n/// The options of B.\nstruct BOptions {\n  int size = 1;\n};\n}\n",
      "option size has no comment"),
+    ("check_texts", "CHANGELOG.md", "See [two\nlines](a.md).\n", "over two lines"),
+    ("check_border", "layers/b.hpp", "namespace tessera {\n/// B.\nint extra(detail::B b);\n}\n",
+     "names detail::B"),
+    ("check_words", "layers/b.cpp", "/// Of a layer.\n", "opening"),
+    ("check_words", "layers/b.cpp", "int a;  ///< of a layer\n", "trailing"),
+    ("check_words", "layers/b.cpp", "// Whole numbers.\n", "word: Whole numbers"),
+    ("check_words", "layers/b.cpp", "fail(\"the addends differ\");\n", "word: addends"),
+    ("check_words", "layers/b.cpp", "int most_rows = 1;\n", "name: most_rows"),
 ]
 # What skipped_tests.py makes of the log of a run: whether it is CI's, how it ends and what it says.
 SKIPS = [

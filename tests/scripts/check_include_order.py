@@ -1,4 +1,7 @@
-"""Dependencies point downward: every #include obeys the order of the folders."""
+"""Dependencies point downward: every #include obeys the order of the folders, and of libtorch only ATen
+is used: no module, optimizer, data loader, autograd or process group."""
+import re
+
 from sources import INCLUDE, LIBRARY, finish, sources
 
 # Each folder may include itself, the ones named here and whatever those may include.
@@ -37,6 +40,10 @@ TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framewor
               "framework/cluster/coordination", "framework/cluster/launcher",
               "framework/io/format", "framework/io/hdf5", "framework/serving/http", "datasets/files"]
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
+FORBIDDEN = re.compile(
+    r"torch::(nn|optim|data|autograd|jit)\b|\bc10d\b|requires_grad|#\s*include\s*<torch/")
+# The exception registers the kernels of an imitated device.
+EXEMPT = {"tests/support/fake_gpu": "#include <torch/library.h>"}
 
 
 def reachable(folder):
@@ -79,7 +86,12 @@ def main():
                 offenders.append(f"{path}:{number}: {folder} may not include libtorch")
             if header.startswith(("apps/", "tests/", "../")):
                 offenders.append(f"{path}:{number}: write <tessera/...>, not {header}")
-    finish(offenders, "a folder includes itself and the folders below it", seen)
+    for path, lines in sources():
+        for number, line in enumerate(lines, 1):
+            if FORBIDDEN.search(line) and EXEMPT.get(str(path.parent)) != line:
+                offenders.append(f"{path}:{number}: not of ATen: {line.strip()}")
+    finish(offenders, "a folder includes itself and the folders below it; of libtorch only at:: and "
+           "c10::", seen)
 
 
 if __name__ == "__main__":

@@ -22,8 +22,12 @@ CONSTANT = re.compile(r"^(?:inline |constexpr |extern |const )+[\w:<>]+ (\w+)\s*
 FRAGMENT = ("///", "//", "#", " ", "}", "template", "requires")
 
 
+# Headers of such a room that are for users.
+PUBLIC = ("framework/serving/http/http_server_options.hpp",)
+
+
 def is_internal(header):
-    return "/internal/" in header or header.startswith(INTERNAL_ROOMS)
+    return header not in PUBLIC and ("/internal/" in header or header.startswith(INTERNAL_ROOMS))
 
 
 def headers():

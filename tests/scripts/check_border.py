@@ -1,0 +1,160 @@
+"""The border of the library: what users may include, write and read.
+
+Names of users' headers are in docs/public_names.txt (`--write` brings the list up to date), each with a
+comment, every option too; a public signature uses a type of tessera::detail by pointer only; umbrella
+headers include every header of their folder.
+"""
+import collections
+import json
+import re
+import sys
+
+from check_keras_table import OTHER_NAMES
+from public_headers import NAMESPACE, declarations, headers, included_from, is_internal
+from sources import INCLUDE, LIBRARY, finish, root
+
+# Functions on a public type that are found by their argument, and so are declared where it is.
+BY_ARGUMENT = {"json_get", "option_json", "read_option", "names_of", "fields", "to_string"}
+LIST = "docs/public_names.txt"
+HEAD = """\
+# Every name that a program finds in the namespaces tessera and tessera::strategy, by kind.
+# tests/scripts/check_border.py compares it with the headers, and writes it with --write.
+"""
+OPTIONS = re.compile(r"^struct \w+Options \{")
+MEMBER = re.compile(r"^  [A-Za-z_][\w:<>,\s*&()]*\s(\w+)( = .*)?;")
+# The second group is a type that a signature names; behind a smart pointer, or before "*", it may.
+# Types of declarations that only the runtime calls, in classes that users have.
+RUNTIME = {
+    "Blocks": "constructor and accessors of DTensor",
+    "ShardingPtr": "the same; it is a pointer",
+    "GradientReducer": "accessor of Optimizer for training steps",
+    "ScalarOnDevices": "called by the optimizer that wraps another",
+    "ServerJob": "accessor of ParameterServerStrategy for its room",
+    "LabelledTexts": "constructor of ImdbReviews, for imdb()",
+    "HoldsLayer": "concept that tells activations from layers",
+    "JsonPath": "the alias's own declaration",
+}
+DETAIL = re.compile(r"(std::(?:shared|unique|weak)_ptr<(?:const )?)?\bdetail::(\w+)(\s*\*)?")
+
+
+def text_of(header):
+    return (root() / header).read_text(encoding="utf-8")
+
+
+def keras_names():
+    golden = json.loads((root() / "tests/golden/keras_names.json").read_text(encoding="utf-8"))
+    return {name for names in golden.values() for name in names} | set(OTHER_NAMES)
+
+
+def option_values():
+    """Enumerations that are members of options: what an option may be."""
+    enums, members = set(), set()
+    for header in filter(lambda name: not is_internal(name), headers()):
+        enums.update(re.findall(r"^enum class (\w+)", text_of(header), re.MULTILINE))
+        for body in re.findall(r"^struct \w+Options \{(.*?)^\};", text_of(header),
+                               re.MULTILINE | re.DOTALL):
+            members.update(re.findall(r"^  (?:std::optional<)?(\w+)", body, re.MULTILINE))
+    return enums & members
+
+
+def names():
+    """Public names that are not in the list or without a comment, and internal ones outside detail."""
+    keras, values = keras_names(), option_values()
+    found = collections.defaultdict(set)
+    for header in headers():
+        for number, space, name, commented in declarations(header):
+            inside = "detail" in space.split("::")
+            if is_internal(header) and not inside and name not in BY_ARGUMENT:
+                yield f"{header}:{number}: {name} is internal: it belongs to tessera::detail"
+            if is_internal(header) or inside:
+                continue
+            yield None if commented else f"{header}:{number}: {name} has no comment"
+            if space.endswith("::ops"):
+                continue
+            kind = ("data sets" if space.endswith("::datasets") else
+                    "Keras" if name in keras or space.endswith(("activations", "metrics")) else
+                    "options" if name.endswith("Options") or name in values else "own")
+            found[kind].add(name)
+    text = HEAD
+    for kind in ("own", "Keras", "options", "data sets"):
+        text += f"\n[{kind}: {len(found[kind])}]\n" + "".join(n + "\n" for n in sorted(found[kind]))
+    path = root() / LIST
+    listed = path.read_text(encoding="utf-8") if path.is_file() else ""
+    if "--write" in sys.argv:
+        path.write_text(text, encoding="utf-8")
+    elif listed != text:
+        before, after = set(listed.splitlines()), set(text.splitlines())
+        for name in sorted(after - before):
+            yield f"{LIST}: {name} is missing; if it is for users run this with --write"
+        for name in sorted(before - after):
+            yield f"{LIST}: {name} is not in the headers; run this with --write"
+
+
+def options():
+    """Members of options without a comment; one above counts down to the next blank line."""
+    for header in filter(lambda name: not is_internal(name), headers()):
+        inside = above = False
+        for number, line in enumerate(text_of(header).splitlines(), 1):
+            if OPTIONS.match(line):
+                inside, above = True, False
+            elif line.startswith("};"):
+                inside = False
+            elif inside and line.strip().startswith("///"):
+                above = True
+            elif inside:
+                member = MEMBER.match(line)
+                if member:
+                    yield None if above or "///<" in line else (
+                        f"{header}:{number}: option {member.group(1)} has no comment")
+                above = False
+
+
+def signatures():
+    """Types of tessera::detail that a public declaration names, and headers that open a namespace."""
+    for header in filter(lambda name: not is_internal(name), headers()):
+        spaces, private = [], False
+        for number, line in enumerate(text_of(header).splitlines(), 1):
+            opened = NAMESPACE.match(line)
+            if opened and not opened.group(2).rstrip().endswith("}"):
+                spaces.append(opened.group(1))
+            elif line.startswith("}  // namespace"):
+                spaces.pop()
+            elif re.match(r"^(?:class|struct)\b.*\{$", line) or re.match(r"^ +(?:public|protected):", line):
+                private = False
+            elif re.match(r"^ +private:", line):
+                private = True
+            if re.match(r"using namespace", line):
+                yield f"{header}:{number}: a header for users opens no namespace"
+            if private or "detail" in "::".join(spaces).split("::"):
+                continue
+            code = re.sub(r": private detail::\w+", "", line.split("//")[0])
+            for pointer, name, star in DETAIL.findall(code):
+                if name[0].isupper():
+                    yield None if pointer or star or name in RUNTIME else (
+                        f"{header}:{number}: a public signature names detail::{name}")
+
+
+def umbrellas():
+    """Headers that layers/layers.hpp and its like do not include; internal ones and libraries apart need not
+    be there."""
+    for folder in LIBRARY[1:]:
+        found = {path.relative_to(root() / folder).as_posix()
+                 for path in (root() / folder).rglob("*.hpp")} - {f"{folder}.hpp"}
+        umbrella = root() / folder / f"{folder}.hpp"
+        lines = umbrella.read_text(encoding="utf-8").splitlines() if umbrella.is_file() else []
+        included = {match.group(1) for match in map(INCLUDE.match, lines) if match}
+        for name in sorted(found):
+            if is_internal(f"{folder}/{name}") or name.startswith(("files/", "arrow/")):
+                continue
+            yield None if f"tessera/{folder}/{name}" in included else (
+                f"{folder}/{folder}.hpp: #include <tessera/{folder}/{name}> is missing")
+
+
+def main():
+    found = [offender for check in (names, options, signatures, umbrellas) for offender in check()]
+    finish([offender for offender in found if offender],
+           "what users write is public and has a comment; what they do not is in detail", len(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,110 @@
+"""Compiles sources by themselves (-fsyntax-only, preset dev): in a unity build a source may use what another
+one of its group includes.
+
+each_source.py ROOT [--all] [--since COMMIT] [--tidy]: those that differ from the commit in .ci/green, or from
+COMMIT, or all; --tidy has clang-tidy read them too. Exit code 1 if one does not compile.
+"""
+import argparse
+import concurrent.futures
+import json
+import os
+import pathlib
+import re
+import shlex
+import subprocess
+import sys
+
+FOLDERS = ("framework/", "layers/", "optimizers/", "metrics/", "datasets/", "apps/", "tests/")
+
+
+def parse():
+    parser = argparse.ArgumentParser(prog="each_source.py")
+    parser.add_argument("root", type=pathlib.Path)
+    parser.add_argument("--all", action="store_true", help="every source")
+    parser.add_argument("--since", metavar="COMMIT", help="[default: the commit in .ci/green]")
+    parser.add_argument("--tidy", action="store_true", help="read them with clang-tidy, too")
+    return parser.parse_args()
+
+
+def git(root, *words):
+    run = subprocess.run(["git", "-C", root, *words], capture_output=True, text=True, check=False)
+    if run.returncode != 0:
+        sys.exit(f"each_source: git {' '.join(words)}: {run.stderr.strip()}. To fix: fetch the whole "
+                 "history, or use --all")
+    return run.stdout.split()
+
+
+def changed(root, options, sources):
+    """Sources that differ from a commit, and the sources beside headers that do."""
+    since = options.since or (root / ".ci/green").read_text(encoding="utf-8").split()[0]
+    files = set(git(root, "diff", "--name-only", since, "--", *FOLDERS))
+    files |= set(git(root, "ls-files", "--others", "--exclude-standard", "--", *FOLDERS))
+    files |= {re.sub(r"\.hpp$", ".cpp", name) for name in files}
+    return sorted(name for name in files if name in sources)
+
+
+def compile_commands(root, folder):
+    """By source, relative to the root: the command that compiles it, without its output."""
+    commands = {}
+    for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8")):
+        path = pathlib.Path(entry["file"])
+        if root in path.parents and folder not in path.parents:
+            words = shlex.split(entry["command"])
+            at = words.index("-o")
+            words[at:at + 2] = []
+            words[words.index("-c")] = "-fsyntax-only"
+            # The launcher would only look for an output.
+            commands[path.relative_to(root).as_posix()] = words[[
+                i for i, word in enumerate(words) if word.endswith(("g++", "c++", "clang++-14"))][0]:]
+    return commands
+
+
+def prepare(folder, commands):
+    """Precompiled headers and generated files that the commands read."""
+    needed = {words[i + 1] for words in commands for i, word in enumerate(words)
+              if word == "-include" and "cmake_pch" in words[i + 1]}
+    targets = [f"{pathlib.Path(path).relative_to(folder)}.gch" for path in sorted(needed)]
+    known = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], capture_output=True,
+                           text=True, check=True).stdout
+    targets += re.findall(r"^(cmake_object_order_depends_target_\w+):", known, re.MULTILINE)
+    subprocess.run(["ninja", "-C", folder, "--quiet", *targets], check=True)
+
+
+def tidy(root, folder, names):
+    """Whether clang-tidy finds nothing; it reads the headers anew, as it knows no precompiled ones."""
+    run = subprocess.run(["run-clang-tidy-14", "-quiet", "-p", root / "build/tidy",
+                          "-extra-arg=-fno-openmp", "-extra-arg=-Wno-unknown-warning-option",
+                          *(f"^{re.escape(str(root / name))}$" for name in names)], check=False)
+    return run.returncode == 0
+
+
+def main():
+    options = parse()
+    root = options.root.resolve()
+    folder = root / "build/dev"
+    for preset in ["dev", "tidy"] if options.tidy else ["dev"]:
+        subprocess.run([root / "run", "setup", "--preset", preset], check=True)
+    commands = compile_commands(root, folder)
+    names = sorted(commands) if options.all else changed(root, options, commands)
+    if names:
+        prepare(folder, [commands[name] for name in names])
+    failed = []
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        runs = pool.map(lambda name: subprocess.run(commands[name], cwd=folder, capture_output=True,
+                                                    text=True, check=False), names)
+        for number, (name, run) in enumerate(zip(names, runs), 1):
+            if run.returncode != 0:
+                failed.append(name)
+                print(run.stderr, flush=True)
+            if number % 50 == 0:
+                print(f"{number} of {len(names)} sources", flush=True)
+    for name in failed:
+        print(f"{name} does not compile by itself")
+    if options.tidy and names and not tidy(root, folder, [name for name in names if name not in failed]):
+        failed.append("clang-tidy")
+    print(f"{len(names)} sources compiled by themselves, {len(failed)} failed")
+    sys.exit(1 if failed else 0)
+
+
+if __name__ == "__main__":
+    main()
