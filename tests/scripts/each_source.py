@@ -66,7 +66,7 @@ def prepare(folder, commands):
     targets = [f"{pathlib.Path(path).relative_to(folder)}.gch" for path in sorted(needed)]
     known = subprocess.run(["ninja", "-C", folder, "-t", "targets", "all"], capture_output=True,
                            text=True, check=True).stdout
-    targets += re.findall(r"^(cmake_object_order_depends_target_\w+):", known, re.MULTILINE)
+    targets += re.findall(r"^(generated/\S+\.(?:h|hpp)): CUSTOM_COMMAND", known, re.MULTILINE)
     subprocess.run(["ninja", "-C", folder, "--quiet", *targets], check=True)
 
 
