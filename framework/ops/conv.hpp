@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <tessera/framework/ops/window_axis.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::ops {
 

@@ -23,7 +23,7 @@ Interval WindowAxis::readers(Interval in, int64_t outputs) const {
   if (in.empty()) return {};
   const int64_t lo = floor_div(in.lo + before - reach(), stride) + 1;
   const int64_t hi = floor_div(in.hi - 1 + before, stride) + 1;
-  return intersect({lo, std::max(lo, hi)}, {0, outputs});
+  return detail::intersect({lo, std::max(lo, hi)}, {0, outputs});
 }
 
 }  // namespace tessera::ops

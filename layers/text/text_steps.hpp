@@ -21,7 +21,7 @@ class TextStep {
   TextStep(const char* name) : name_(name) {}             // NOLINT
   TextStep(std::string name) : name_(std::move(name)) {}  // NOLINT
   template <std::invocable<std::string_view> Call>
-  TextStep(Call function) : function_(std::move(function)) {}  // NOLINT
+  TextStep(Call call) : function_(std::move(call)) {}  // NOLINT
   /// Returns "" for none and for a function.
   const std::string& name() const { return name_; }
   /// Returns the function, or an empty one.

@@ -3,6 +3,8 @@
 #include <algorithm>
 
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/graph/internal/call_arguments.hpp>
+#include <tessera/framework/nn/layer.hpp>
 
 namespace tessera::detail {
 namespace {
