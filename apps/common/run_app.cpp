@@ -64,12 +64,10 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
 
 void fail_at_command(const std::string& app, const std::string& command,
                      const std::vector<std::string>& commands) {
-  std::string all = commands[0];
-  for (size_t i = 1; i < commands.size(); ++i) {
-    all += (i + 1 < commands.size() ? ", " : " or ") + commands[i];
-  }
-  const std::string meant = detail::nearest(command, commands);
-  throw ConfigError("command line", "the command is " + all, detail::in_quotes(command),
+  const std::string all_but_last = join({commands.data(), commands.size() - 1}, ", ");
+  const std::string meant = nearest(command, commands);
+  throw ConfigError("command line", "the command is " + all_but_last + " or " + commands.back(),
+                    in_quotes(command),
                     meant.empty() ? "see " + app + " --help" : "write " + meant);
 }
 

@@ -25,6 +25,6 @@ Setup set_up(const CommonOptions& options, const MeshDims& fallback, const Layou
   return {make_layout_map(file, mesh), default_dtype_policy().variable};
 }
 
-std::string mesh_text(const Mesh& mesh) { return detail::describe_mesh(mesh); }
+std::string mesh_text(const Mesh& mesh) { return describe_mesh(mesh); }
 
 }  // namespace tessera::app

@@ -99,8 +99,7 @@ void BatchLoader::read_all(const std::stop_token& stop) {
     // Pinning needs loaded GPUs.
     if (on_gpu) load_gpus();
     use_reader_threads(on_gpu);
-    std::optional<PinnedBatchesScope> pinned;
-    if (on_gpu) pinned.emplace();
+    const PinnedBatchesScope scope(/*pinned=*/on_gpu);
     for (int64_t step = options_.first_step; !steps_ || step < *steps_; ++step) {
       std::unique_lock lock(mutex_);
       changed_.wait(lock, stop, [&] { return !ready_; });

@@ -23,6 +23,7 @@
 #include <tessera/framework/io/keras/keras_output.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/model.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
@@ -55,7 +56,7 @@ std::string config_text(const Model& model, const std::string& path) {
       shape.push_back(extent < 0 ? Json() : Json(extent));
     }
   }
-  config["build_config"] = {{"input_shape", model.class_name() == "Functional" ? Json() : shape}};
+  config["build_config"] = {{"input_shape", is_functional(model) ? Json() : shape}};
   const Json compiled = compile_config(model, path);
   if (!compiled.is_null()) config["compile_config"] = compiled;
   return config.dump();

@@ -92,6 +92,8 @@ void check_name(const std::string& name, const JsonPath& path) {
 
 }  // namespace
 
+bool detail::is_functional(const Layer& layer) { return layer.class_name() == "Functional"; }
+
 std::string detail::policy_name(const Json& json, const JsonPath& path) {
   if (json.is_string()) return json.get_ref<const std::string&>();
   if (!json.is_object()) json_fail(json, path, "a name or an object with \"class_name\"");
@@ -144,7 +146,7 @@ Json detail::layer_json(const Layer& layer) {
             {"config", layer.config()},
             {"registered_name", layer.class_name()}};
   }
-  const bool functional = layer.class_name() == "Functional";
+  const bool functional = is_functional(layer);
   return {{"module", functional         ? "keras.src.models.functional"
                      : layer.is_model() ? "keras"
                                         : "keras.layers"},

@@ -34,6 +34,9 @@ std::vector<std::string> layer_class_names();
 /// naming the JSON path.
 std::string policy_name(const Json& json, const JsonPath& path);
 
+/// Whether the layer is a Functional model.
+bool is_functional(const Layer& layer);
+
 /// Serializes a layer or model as Keras does: {"module", "class_name", "config",
 /// "registered_name"}.
 Json layer_json(const Layer& layer);

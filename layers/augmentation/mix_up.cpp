@@ -78,7 +78,7 @@ DTensor random_order(const ImageDraws& draws, int64_t i) {
   const Layout whole = Layout::replicated(column.mesh(), 2);
   const DTensor all = ops::relayout(column, whole);
   const DTensor others = ops::reshape(all, {1, n});
-  // Of equal draws, the lower row's comes first.
+  // Equal draws keep the order of their rows.
   const DTensor lower = pack(at::ones({n, n}, at::kBool).tril(-1), whole);
   const DTensor before =
       ops::logical_or(ops::less(others, all), ops::logical_and(ops::equal(others, all), lower));

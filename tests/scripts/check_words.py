@@ -24,21 +24,18 @@ WORDS = {
     r"as a whole": "replicated, in full",
     r"nobody vouches": "untrusted",
     r"made to harm": "malicious",
-    r"ma(?:k|d)es? again|made again": "rematerialize",
+    r"(?:makes?|made) again": "rematerialize",
     r"lets? go": "release",
-    r"goe?s? round": "rotate",
+    r"go(?:es)? round": "rotate",
     r"hears?|unheard": "records, is notified",
     r"logarithms? of sums": "log-sum-exp",
-    r"what it is about": "",
     r"so many": "the number of",
-    r"the like of": "",
     r"strangers?": "unknown peer",
     r"alike": "equal, the same",
     r"likeliest": "most probable",
     r"by place": "by position",
-    r"of late": "",
 }
-BANNED = re.compile(r"\b(" + "|".join(WORDS) + r")\b", re.IGNORECASE)
+BANNED = [(re.compile(rf"\b(?:{word})\b", re.IGNORECASE), term) for word, term in WORDS.items()]
 NAMES = re.compile(
     r"\b(most_\w+|\w+_most_\w+|ControlRounds|judge\w*|said_by|culprits|hears\w*|unheard|untaped|alike|"
     r"\w+_alike|(?:Attention|Ring|Routing|Csv|Folder|Cifar|Json)Form|heeds_\w+|let_go|made_again|"
@@ -54,8 +51,9 @@ def findings(line):
         yield "opening", line.strip()
     if TRAILING.search(line):
         yield "trailing", line.strip()
-    for match in BANNED.finditer(comment + " " + strings):
-        yield "word", match.group(1)
+    for pattern, term in BANNED:
+        for match in pattern.finditer(comment + " " + strings):
+            yield "word", f"{match.group()}; write {term}"
     for match in NAMES.finditer(STRING.sub("", code)):
         yield "name", match.group(1)
 

@@ -34,13 +34,12 @@ def git(root, *words):
     return run.stdout.split()
 
 
-def changed(root, options, sources):
+def changed(root, since):
     """Sources that differ from a commit, and the sources beside headers that do."""
-    since = options.since or (root / ".ci/green").read_text(encoding="utf-8").split()[0]
-    files = set(git(root, "diff", "--name-only", since, "--", *FOLDERS))
-    files |= set(git(root, "ls-files", "--others", "--exclude-standard", "--", *FOLDERS))
-    files |= {re.sub(r"\.hpp$", ".cpp", name) for name in files}
-    return sorted(name for name in files if name in sources)
+    since = since or (root / ".ci/green").read_text(encoding="utf-8").split()[0]
+    files = git(root, "diff", "--name-only", since, "--", *FOLDERS)
+    files += git(root, "ls-files", "--others", "--exclude-standard", "--", *FOLDERS)
+    return {re.sub(r"\.hpp$", ".cpp", name) for name in files}
 
 
 def compile_commands(root, folder):
@@ -50,12 +49,12 @@ def compile_commands(root, folder):
         path = pathlib.Path(entry["file"])
         if root in path.parents and folder not in path.parents:
             words = shlex.split(entry["command"])
+            # The launcher before the compiler would only look for an output.
+            del words[:next(i for i, word in enumerate(words) if word.endswith("++"))]
             at = words.index("-o")
-            words[at:at + 2] = []
+            del words[at:at + 2]
             words[words.index("-c")] = "-fsyntax-only"
-            # The launcher would only look for an output.
-            commands[path.relative_to(root).as_posix()] = words[[
-                i for i, word in enumerate(words) if word.endswith(("g++", "c++", "clang++-14"))][0]:]
+            commands[path.relative_to(root).as_posix()] = words
     return commands
 
 
@@ -70,7 +69,7 @@ def prepare(folder, commands):
     subprocess.run(["ninja", "-C", folder, "--quiet", *targets], check=True)
 
 
-def tidy(root, folder, names):
+def tidy(root, names):
     """Whether clang-tidy finds nothing; it reads the headers anew, as it knows no precompiled ones."""
     run = subprocess.run(["run-clang-tidy-14", "-quiet", "-p", root / "build/tidy",
                           "-extra-arg=-fno-openmp", "-extra-arg=-Wno-unknown-warning-option",
@@ -82,12 +81,15 @@ def main():
     options = parse()
     root = options.root.resolve()
     folder = root / "build/dev"
+    selected = None if options.all else changed(root, options.since)
+    if not options.all and not selected:
+        print("no source has changed")
+        return
     for preset in ["dev", "tidy"] if options.tidy else ["dev"]:
         subprocess.run([root / "run", "setup", "--preset", preset], check=True)
     commands = compile_commands(root, folder)
-    names = sorted(commands) if options.all else changed(root, options, commands)
-    if names:
-        prepare(folder, [commands[name] for name in names])
+    names = [name for name in sorted(commands) if options.all or name in selected]
+    prepare(folder, [commands[name] for name in names])
     failed = []
     with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
         runs = pool.map(lambda name: subprocess.run(commands[name], cwd=folder, capture_output=True,
@@ -100,10 +102,10 @@ def main():
                 print(f"{number} of {len(names)} sources", flush=True)
     for name in failed:
         print(f"{name} does not compile by itself")
-    if options.tidy and names and not tidy(root, folder, [name for name in names if name not in failed]):
-        failed.append("clang-tidy")
     print(f"{len(names)} sources compiled by themselves, {len(failed)} failed")
-    sys.exit(1 if failed else 0)
+    good = [name for name in names if name not in failed]
+    tidied = not (options.tidy and good) or tidy(root, good)
+    sys.exit(1 if failed or not tidied else 0)
 
 
 if __name__ == "__main__":

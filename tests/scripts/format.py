@@ -19,7 +19,7 @@ for begin in range(0, len(names), 100):
     run = subprocess.run([tool, *how, *part], cwd=root(), capture_output=True, text=True, check=False)
     wrong += sorted({line.split(":")[0] for line in run.stderr.splitlines() if ": error: " in line})
 for name in wrong:
-    print(f"{name} is formatted otherwise")
-print(f"{len(wrong)} of {len(names)} sources are formatted otherwise. To fix: ./run check --fix"
+    print(f"{name} is not as .clang-format has it")
+print(f"{len(wrong)} of {len(names)} sources are not formatted. To fix: ./run check --fix"
       if wrong else f"{len(names)} sources are formatted")
 sys.exit(1 if wrong or not names else 0)

@@ -8,11 +8,11 @@
 
 namespace tessera::detail {
 
-/// While alive, datasets on this thread write batches to pinned memory, from which GPUs copy
-/// without a second copy on the host. GPUs must have been loaded.
+/// While alive and if `pinned`, datasets on this thread write batches to pinned memory, from which
+/// GPUs copy without a second copy on the host. GPUs must then have been loaded.
 class PinnedBatchesScope {
  public:
-  PinnedBatchesScope() : value_(thread_state().pinned_batches, true) {}
+  explicit PinnedBatchesScope(bool pinned) : value_(thread_state().pinned_batches, pinned) {}
 
  private:
   ScopedValue<bool> value_;

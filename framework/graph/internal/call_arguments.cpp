@@ -76,8 +76,6 @@ EndNames end_names(const Json& json, const JsonPath& path) {
   return ends;
 }
 
-bool is_functional(const Layer& layer) { return layer.class_name() == "Functional"; }
-
 bool takes_query(const std::string& class_name) {
   return class_name == "MultiHeadAttention" || class_name == "GroupQueryAttention";
 }

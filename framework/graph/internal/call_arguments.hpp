@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <tessera/framework/graph/internal/tensor_name.hpp>
-#include <tessera/framework/nn/layer.hpp>
 
 namespace tessera::detail {
 
@@ -22,9 +21,6 @@ inline constexpr std::array<const char*, 3> attention_masks = {"mask", "value_ma
 /// Options of attention layers that Keras passes to calls; here they are the constructor's.
 inline constexpr std::array<const char*, 2> call_options = {"use_causal_mask",
                                                             "return_attention_scores"};
-
-/// Whether the layer is a Functional model. No other class may have its name.
-bool is_functional(const Layer& layer);
 
 /// Returns Keras' name of the first argument of a layer's calls.
 std::string first_argument(const std::string& layer);

@@ -7,6 +7,7 @@
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/graph/internal/call_arguments.hpp>
 #include <tessera/framework/graph/operations/operation_layer.hpp>
+#include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
 namespace {

@@ -293,7 +293,8 @@ AttentionResult LocalAttention::forward() const {
   for_each_chunk([&](const Chunk& chunk) {
     auto [part, part_lse] = chunk.call.forward();
     if (chunk.alone.defined()) {
-      // As if all scores were 0, but for `zeros` and `partial`.
+      // Steps that may attend to nothing get the mean of the values, as if all scores were 0; with
+      // `zeros` or `partial` they get 0.
       const bool zeros = part_.zeros || part_.partial;
       at::Tensor mean = zeros ? at::zeros({}, part.options()) : value_.mean(2, true);
       if (!zeros && has_groups()) mean = mean.repeat_interleave(part_.group, 1);
