@@ -33,26 +33,27 @@ struct CifarVariant {
   std::vector<std::string> files;  ///< files of the split
 };
 
-/// Finds the unpacked folder or the archive at a place; empty if there is neither.
-std::string find_cifar(const std::string& place, const CifarVariant& variant) {
-  if (exists(place + "/" + variant.files[0])) return place;
+/// Returns the unpacked folder or the archive, which is `path` itself or inside it; empty if
+/// neither exists.
+std::string find_cifar(const std::string& path, const CifarVariant& variant) {
+  if (exists(path + "/" + variant.files[0])) return path;
   for (const std::string& inner :
        {"/" + variant.folder, "/" + variant.name + "/" + variant.folder}) {
-    if (exists(place + inner + "/" + variant.files[0])) return place + inner;
+    if (exists(path + inner + "/" + variant.files[0])) return path + inner;
   }
   for (const std::string& inner :
        {"/" + variant.archive, "/" + variant.name + "/" + variant.archive}) {
-    if (exists(place + inner)) return place + inner;
+    if (exists(path + inner)) return path + inner;
   }
-  return place.ends_with(".gz") && exists(place) ? place : "";
+  return path.ends_with(".gz") && exists(path) ? path : "";
 }
 
-std::string cifar_place(const CifarVariant& variant, const std::string& path,
-                        const std::optional<DownloadSource>& download) {
-  const std::vector<std::string> places =
+std::string cifar_path(const CifarVariant& variant, const std::string& path,
+                       const std::optional<DownloadSource>& download) {
+  const std::vector<std::string> candidates =
       path.empty() ? data_folders(variant.name) : std::vector<std::string>{path};
-  for (const std::string& place : places) {
-    const std::string found = find_cifar(place, variant);
+  for (const std::string& candidate : candidates) {
+    const std::string found = find_cifar(candidate, variant);
     if (!found.empty()) return found;
   }
   std::string failure;
@@ -63,19 +64,19 @@ std::string cifar_place(const CifarVariant& variant, const std::string& path,
   }
   throw FileError(variant.name,
                   str(variant.archive, " or its folder ", variant.folder, " in ",
-                      places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
+                      candidates.empty() ? "$TESSERA_DATA" : join(candidates, " or ")),
                   failure.empty() ? "neither there" : "neither. The download failed: " + failure,
                   "put the archive there, or name its folder by `path`");
 }
 
 /// Reads a split's files, by name.
-std::map<std::string, std::string> read_cifar_files(const std::string& place,
+std::map<std::string, std::string> read_cifar_files(const std::string& path,
                                                     const CifarVariant& variant) {
   constexpr uint64_t max_bytes = uint64_t{1} << 28;
   std::map<std::string, std::string> bytes;
-  if (!place.ends_with(".gz")) {
+  if (!path.ends_with(".gz")) {
     for (const std::string& file : variant.files) {
-      bytes[file] = read_file(place + "/" + file, max_bytes);
+      bytes[file] = read_file(path + "/" + file, max_bytes);
     }
     return bytes;
   }
@@ -84,7 +85,7 @@ std::map<std::string, std::string> read_cifar_files(const std::string& place,
     return std::string(name.starts_with(folder) ? name.substr(folder.size()) : name);
   };
   read_archive(
-      place,
+      path,
       [&](std::string_view name) {
         return std::find(variant.files.begin(), variant.files.end(), inner(name)) !=
                variant.files.end();
@@ -93,7 +94,7 @@ std::map<std::string, std::string> read_cifar_files(const std::string& place,
       {.file_bytes = max_bytes});
   for (const std::string& file : variant.files) {
     if (bytes.contains(file)) continue;
-    throw FileError(place, "the file " + variant.folder + "/" + file, "an archive without it",
+    throw FileError(path, "the file " + variant.folder + "/" + file, "an archive without it",
                     "get the archive again");
   }
   return bytes;
@@ -107,12 +108,12 @@ datasets::CifarDataset read_cifar(const CifarVariant& variant, const std::string
     throw ConfigError(variant.name, "size is at least 1", str(*size),
                       "leave it out for all images");
   }
-  const std::string place = cifar_place(variant, path, download);
-  const std::map<std::string, std::string> files = read_cifar_files(place, variant);
+  const std::string data_path = cifar_path(variant, path, download);
+  const std::map<std::string, std::string> files = read_cifar_files(data_path, variant);
   const int64_t row_bytes = variant.label_bytes + pixel_bytes;
-  std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> file_rows;
   for (const auto& [file, bytes] : files) {
-    const std::string where = place + (place.ends_with(".gz") ? ", " : "/") + file;
+    const std::string where = data_path + (data_path.ends_with(".gz") ? ", " : "/") + file;
     const auto count = static_cast<int64_t>(bytes.size());
     if (count == 0 || count % row_bytes != 0) {
       throw FileError(where, str("rows of ", row_bytes, " bytes"), str(count, " bytes"),
@@ -127,29 +128,29 @@ datasets::CifarDataset read_cifar(const CifarVariant& variant, const std::string
                       str("labels are 0 to ", variant.classes - 1),
                       str(labels[row].item<int64_t>(), " for image ", row), "get the file again");
     }
-    parts.push_back(rows);
+    file_rows.push_back(rows);
   }
-  const at::Tensor all = at::cat(parts);
+  const at::Tensor all = at::cat(file_rows);
   const int64_t rows = size.value_or(all.size(0));
   if (rows > all.size(0)) {
     throw ConfigError(variant.name, str("size is at most ", all.size(0), ", the images there are"),
                       str(rows), "ask for fewer, or leave it out for all");
   }
-  const at::Tensor kept = all.narrow(0, 0, rows);
+  const at::Tensor selected = all.narrow(0, 0, rows);
   // Pixels are stored channels-first.
-  const at::Tensor pictures = kept.narrow(1, variant.label_bytes, pixel_bytes)
+  const at::Tensor pictures = selected.narrow(1, variant.label_bytes, pixel_bytes)
                                   .reshape({rows, 3, cifar_side, cifar_side})
                                   .permute({0, 2, 3, 1})
                                   .contiguous();
   return datasets::CifarDataset(
-      TensorDataset(pictures, kept.select(1, variant.label).contiguous(), variant.name));
+      TensorDataset(pictures, selected.select(1, variant.label).contiguous(), variant.name));
 }
 
-void check_cifar_word(const std::string& name, const char* option, const std::string& word,
-                      const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), word) != known.end()) return;
-  throw ConfigError(name, str(option, " is one of ", quoted_list(known)), in_quotes(word),
-                    suggestion(word, known));
+void check_cifar_option(const std::string& name, const char* option, const std::string& value,
+                        const std::vector<std::string>& known) {
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  throw ConfigError(name, str(option, " is one of ", quoted_list(known)), in_quotes(value),
+                    suggestion(value, known));
 }
 
 }  // namespace
@@ -179,7 +180,7 @@ Examples datasets::CifarDataset::get(std::span<const int64_t> rows) const {
 }
 
 datasets::CifarDataset datasets::cifar10(const Cifar10Options& options) {
-  check_cifar_word("cifar10", "split", options.split, {"train", "test"});
+  check_cifar_option("cifar10", "split", options.split, {"train", "test"});
   CifarVariant variant{"cifar10", "cifar-10-batches-bin", "cifar-10-binary.tar.gz", 1, 0, 10, {}};
   variant.files = {"test_batch.bin"};
   if (options.split == "train") {
@@ -190,8 +191,8 @@ datasets::CifarDataset datasets::cifar10(const Cifar10Options& options) {
 }
 
 datasets::CifarDataset datasets::cifar100(const Cifar100Options& options) {
-  check_cifar_word("cifar100", "split", options.split, {"train", "test"});
-  check_cifar_word("cifar100", "label_mode", options.label_mode, {"fine", "coarse"});
+  check_cifar_option("cifar100", "split", options.split, {"train", "test"});
+  check_cifar_option("cifar100", "label_mode", options.label_mode, {"fine", "coarse"});
   const bool fine = options.label_mode == "fine";
   const CifarVariant variant{"cifar100",   "cifar-100-binary", "cifar-100-binary.tar.gz", 2,
                              fine ? 1 : 0, fine ? 100 : 20,    {options.split + ".bin"}};

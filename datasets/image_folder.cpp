@@ -41,21 +41,21 @@ void check_picture_size(const std::array<int64_t, 2>& size, const std::string& w
                     str(size[0], " x ", size[1]), "name a smaller size");
 }
 
-ImagePart whole_of(const Image& image) { return {0, 0, image.height, image.width}; }
+ImageRect full_rect(const Image& image) { return {0, 0, image.height, image.width}; }
 
-/// Returns the largest centered part with the aspect ratio of `size`.
-ImagePart middle_of(const Image& image, const std::array<int64_t, 2>& size) {
-  ImagePart part;
-  part.height = std::clamp<int64_t>(image.width * size[0] / size[1], 1, image.height);
-  part.width = std::clamp<int64_t>(image.height * size[1] / size[0], 1, image.width);
-  part.top = (image.height - part.height) / 2;
-  part.left = (image.width - part.width) / 2;
-  return part;
+/// Returns the largest centered rectangle with the aspect ratio of `size`.
+ImageRect centered_rect(const Image& image, const std::array<int64_t, 2>& size) {
+  ImageRect rect;
+  rect.height = std::clamp<int64_t>(image.width * size[0] / size[1], 1, image.height);
+  rect.width = std::clamp<int64_t>(image.height * size[1] / size[0], 1, image.width);
+  rect.top = (image.height - rect.height) / 2;
+  rect.left = (image.width - rect.width) / 2;
+  return rect;
 }
 
 /// Returns the rectangle of the resized picture inside the padded one of `size`, as in
 /// tf.image.resize_with_pad.
-ImagePart padded_place(const Image& image, const std::array<int64_t, 2>& size) {
+ImageRect padded_rect(const Image& image, const std::array<int64_t, 2>& size) {
   const auto height = static_cast<double>(image.height), width = static_cast<double>(image.width);
   const double ratio =
       std::max(width / static_cast<double>(size[1]), height / static_cast<double>(size[0]));
@@ -112,8 +112,8 @@ at::Tensor load_img(const std::string& path, const LoadImgOptions& options) {
     return picture;
   }
   const at::Tensor numbers = at::empty(picture.sizes(), at::kFloat);
-  resize_image(image, options.keep_aspect_ratio ? middle_of(image, size) : whole_of(image), size[0],
-               size[1], {.interpolation = options.interpolation, .antialias = true},
+  resize_image(image, options.keep_aspect_ratio ? centered_rect(image, size) : full_rect(image),
+               size[0], size[1], {.interpolation = options.interpolation, .antialias = true},
                numbers.mutable_data_ptr<float>(), size[1] * image.channels);
   return numbers.add_(0.5).clamp_(0, 255).to(at::kByte);
 }
@@ -184,16 +184,16 @@ Examples datasets::ImageFolder::get(std::span<const int64_t> rows) const {
     }
     numbers.mutable_data_ptr<int64_t>()[i] = row;
     const Image image = read_image(paths_[static_cast<size_t>(row)], channels_);
-    const Resizing how{.interpolation = options_.interpolation};
+    const ResizeOptions resize_options{.interpolation = options_.interpolation};
     if (options_.pad_to_aspect_ratio) {
-      const ImagePart place = padded_place(image, options_.image_size);
-      resize_image(image, whole_of(image), place.height, place.width, how,
-                   out + place.top * row_step + place.left * channels_, row_step);
+      const ImageRect rect = padded_rect(image, options_.image_size);
+      resize_image(image, full_rect(image), rect.height, rect.width, resize_options,
+                   out + rect.top * row_step + rect.left * channels_, row_step);
     } else {
-      resize_image(
-          image,
-          options_.crop_to_aspect_ratio ? middle_of(image, options_.image_size) : whole_of(image),
-          height, width, how, out, row_step);
+      resize_image(image,
+                   options_.crop_to_aspect_ratio ? centered_rect(image, options_.image_size)
+                                                 : full_rect(image),
+                   height, width, resize_options, out, row_step);
     }
   }
   return examples_of(pictures, labels_.defined() ? labels_.index_select(0, numbers) : at::Tensor(),

@@ -58,7 +58,7 @@ int64_t checked_size(const Request& request, int64_t available) {
 
 /// Returns the archive or folder to read from; empty if procedural reviews replace IMDB, with the
 /// reason in `failure` if a download was tried.
-std::string choose_place(const ImdbOptions& options, std::string& failure) {
+std::string choose_path(const ImdbOptions& options, std::string& failure) {
   if (!options.path.empty()) {
     const std::string found = find_reviews(options.path);
     if (!found.empty()) return found;
@@ -68,8 +68,8 @@ std::string choose_place(const ImdbOptions& options, std::string& failure) {
                     exists(options.path) ? "neither there" : "no such folder or file",
                     "name the archive or the folder of the reviews");
   }
-  for (const std::string& place : data_folders("imdb")) {
-    const std::string found = find_reviews(place);
+  for (const std::string& folder : data_folders("imdb")) {
+    const std::string found = find_reviews(folder);
     if (!found.empty()) return found;
   }
   const std::string cache = data_cache("imdb");
@@ -79,10 +79,10 @@ std::string choose_place(const ImdbOptions& options, std::string& failure) {
 }
 
 std::string reviews_announcement(int64_t rows, const Request& request, const std::string& failure) {
-  const std::vector<std::string> places = data_folders("imdb");
+  const std::vector<std::string> folders = data_folders("imdb");
   return str("imdb (synthetic): ", rows, " procedural ", request.split,
              " reviews, as no files were found in ",
-             places.empty() ? "$TESSERA_DATA" : join(places, ", "),
+             folders.empty() ? "$TESSERA_DATA" : join(folders, ", "),
              "; name the folder of the IMDB files with --data-dir or $TESSERA_DATA",
              failure.empty() ? "" : ". The download failed: " + failure);
 }
@@ -104,13 +104,13 @@ std::vector<std::shared_ptr<const ImdbReviews>> read_splits(const ImdbOptions& o
     splits.push_back(request.split);
   }
   std::string failure;
-  const std::string place = choose_place(options, failure);
+  const std::string path = choose_path(options, failure);
   std::vector<LabelledTexts> texts;
-  if (!place.empty()) texts = read_reviews(place, splits);
+  if (!path.empty()) texts = read_reviews(path, splits);
   std::vector<std::shared_ptr<const ImdbReviews>> result;
   for (size_t i = 0; i < requests.size(); ++i) {
     const Request& request = requests[i];
-    if (place.empty()) {
+    if (path.empty()) {
       result.push_back(synthetic(options, request, failure));
       continue;
     }
@@ -118,7 +118,7 @@ std::vector<std::shared_ptr<const ImdbReviews>> read_splits(const ImdbOptions& o
     texts[i].keep(rows);
     result.push_back(std::make_shared<ImdbReviews>(
         std::move(texts[i]), false,
-        str("imdb: ", rows, " ", request.split, " reviews from ", place)));
+        str("imdb: ", rows, " ", request.split, " reviews from ", path)));
   }
   return result;
 }

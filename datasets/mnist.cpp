@@ -89,11 +89,11 @@ std::string fashion_folder(const FashionMnistOptions& options, const Split& spli
     return has_mnist(inner) ? inner : named_folder(options.data_dir, split, name);
   }
   // Not $TESSERA_DATA itself: files of these names there are MNIST's.
-  std::vector<std::string> places;
+  std::vector<std::string> candidates;
   const std::string cache = data_cache(name);
-  for (const std::string& place : data_folders(name)) {
-    places.push_back(place == cache ? place : place + "/" + name);
-    if (has_mnist(places.back())) return places.back();
+  for (const std::string& folder : data_folders(name)) {
+    candidates.push_back(folder == cache ? folder : folder + "/" + name);
+    if (has_mnist(candidates.back())) return candidates.back();
   }
   std::string failure;
   if (options.download && !offline() && !cache.empty()) {
@@ -101,7 +101,7 @@ std::string fashion_folder(const FashionMnistOptions& options, const Split& spli
     if (failure.empty()) return named_folder(cache, split, name);
   }
   throw FileError(
-      name, "its files in " + (places.empty() ? "$TESSERA_DATA" : join(places, " or ")),
+      name, "its files in " + (candidates.empty() ? "$TESSERA_DATA" : join(candidates, " or ")),
       "none of them" + (failure.empty() ? "" : ". The download failed: " + failure),
       str("put ", split.images, ".gz and the other files there, or name their folder by data_dir"));
 }
@@ -110,8 +110,8 @@ std::string fashion_folder(const FashionMnistOptions& options, const Split& spli
 /// `failure` if a download was tried.
 std::string choose_folder(const MnistOptions& options, const Split& split, std::string& failure) {
   if (!options.data_dir.empty()) return named_folder(options.data_dir, split, "mnist");
-  for (const std::string& place : data_folders("mnist")) {
-    const std::string folder = find_folder(place);
+  for (const std::string& root : data_folders("mnist")) {
+    const std::string folder = find_folder(root);
     if (!folder.empty()) return folder;
   }
   const std::string cache = data_cache("mnist");
@@ -194,10 +194,10 @@ TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten
 }
 
 std::string digits_announcement(int64_t rows, const Split& split, const std::string& failure) {
-  const std::vector<std::string> places = data_folders("mnist");
+  const std::vector<std::string> folders = data_folders("mnist");
   return str("mnist (synthetic): ", rows, " procedural ", split.name,
              " images, as no files were found in ",
-             places.empty() ? "$TESSERA_DATA" : join(places, ", "),
+             folders.empty() ? "$TESSERA_DATA" : join(folders, ", "),
              "; name the folder of the MNIST files with --data-dir or $TESSERA_DATA",
              failure.empty() ? "" : ". The download failed: " + failure);
 }

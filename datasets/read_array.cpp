@@ -66,9 +66,9 @@ at::Tensor array_in(const ZipArchive& archive, const ZipMember& member) {
 at::Tensor datasets::load_npy(const std::string& path) { return tensor_of(read_npy(path)); }
 
 void datasets::save_npy(const std::string& path, const at::Tensor& array) {
-  const at::Tensor whole = storable(array);
-  write_npy(path, safetensors_dtype(whole.scalar_type(), path), whole.sizes().vec(),
-            bytes_of(whole));
+  const at::Tensor stored = storable(array);
+  write_npy(path, safetensors_dtype(stored.scalar_type(), path), stored.sizes().vec(),
+            bytes_of(stored));
 }
 
 Table datasets::load_npz(const std::string& path) {

@@ -19,21 +19,21 @@ using namespace detail;
 
 namespace {
 
-struct GivenDtype {
+struct CsvDtype {
   const char* name;
   CsvKind kind;
   at::ScalarType dtype;
 };
-constexpr GivenDtype given_dtypes[] = {
+constexpr CsvDtype csv_dtypes[] = {
     {"text", CsvKind::text, at::kByte},         {"bool", CsvKind::boolean, at::kBool},
     {"int64", CsvKind::int64, at::kLong},       {"int32", CsvKind::int64, at::kInt},
     {"float64", CsvKind::float64, at::kDouble}, {"float32", CsvKind::float64, at::kFloat}};
 
-const GivenDtype& given_dtype(const std::string& name, const std::string& column) {
+const CsvDtype& csv_dtype(const std::string& name, const std::string& column) {
   std::vector<std::string> known;
-  for (const GivenDtype& given : given_dtypes) {
-    if (name == given.name) return given;
-    known.emplace_back(given.name);
+  for (const CsvDtype& dtype : csv_dtypes) {
+    if (name == dtype.name) return dtype;
+    known.emplace_back(dtype.name);
   }
   throw ConfigError("read_csv, column " + in_quotes(column), "a dtype of columns", in_quotes(name),
                     suggestion(name, known));
@@ -55,16 +55,16 @@ at::Tensor numbers_of(CsvColumn& column, int64_t rows) {
 
 Table datasets::read_csv(const std::string& path, const CsvOptions& options) {
   const c10::InferenceMode inference;
-  CsvReadOptions form{.delimiter = options.delimiter,
-                      .header = options.header,
-                      .names = options.names,
-                      .columns = options.columns,
-                      .missing = options.missing,
-                      .rows = options.rows};
+  CsvReadOptions read_options{.delimiter = options.delimiter,
+                              .header = options.header,
+                              .names = options.names,
+                              .columns = options.columns,
+                              .missing = options.missing,
+                              .rows = options.rows};
   for (const auto& [name, dtype] : options.dtypes) {
-    form.kinds[name] = given_dtype(dtype, name).kind;
+    read_options.kinds[name] = csv_dtype(dtype, name).kind;
   }
-  CsvFile file = read_csv_file(path, form);
+  CsvFile file = read_csv_file(path, read_options);
   Table table;
   for (CsvColumn& column : file.columns) {
     if (column.kind == CsvKind::text) {
@@ -72,9 +72,9 @@ Table datasets::read_csv(const std::string& path, const CsvOptions& options) {
       continue;
     }
     at::Tensor numbers = numbers_of(column, file.rows);
-    const auto given = options.dtypes.find(column.name);
-    if (given != options.dtypes.end()) {
-      const at::ScalarType dtype = given_dtype(given->second, column.name).dtype;
+    const auto requested = options.dtypes.find(column.name);
+    if (requested != options.dtypes.end()) {
+      const at::ScalarType dtype = csv_dtype(requested->second, column.name).dtype;
       const bool fits = dtype != at::kInt || numbers.numel() == 0 ||
                         numbers.to(at::kInt).eq(numbers).all().item<bool>();
       if (!fits) {

@@ -23,7 +23,7 @@ constexpr uint64_t max_text_bytes = uint64_t{1} << 28;
 constexpr std::array<std::string_view, 1> text_endings{".txt"};
 
 /// Returns the first `bytes` bytes of a text, or fewer so that no UTF-8 character is split.
-std::string_view beginning(std::string_view text, uint64_t bytes) {
+std::string_view utf8_prefix(std::string_view text, uint64_t bytes) {
   if (text.size() <= bytes) return text;
   while (bytes > 0 && (static_cast<uint8_t>(text[bytes]) & 0xC0) == 0x80) --bytes;
   return text.substr(0, bytes);
@@ -51,7 +51,7 @@ datasets::TextFolder::TextFolder(const std::string& directory, const TextFolderO
   paths_ = std::move(index.paths);
   for (const std::string& path : paths_) {
     const std::string text = read_file(path, max_text_bytes);
-    bytes_ += options.max_length ? beginning(text, static_cast<uint64_t>(*options.max_length))
+    bytes_ += options.max_length ? utf8_prefix(text, static_cast<uint64_t>(*options.max_length))
                                  : std::string_view(text);
     ends_.push_back(bytes_.size());
   }

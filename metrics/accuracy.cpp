@@ -93,9 +93,9 @@ void check_classes(const std::string& name, const DTensor& labels, const DTensor
 
 /// Whether fewer than k predictions exceed that of the label.
 DTensor in_top_k(const DTensor& labels, const DTensor& y_pred, int64_t k) {
-  const DTensor picked = ops::cast(ops::one_hot(labels, y_pred.size(-1), at::kByte), at::kBool);
+  const DTensor is_label = ops::cast(ops::one_hot(labels, y_pred.size(-1), at::kByte), at::kBool);
   const DTensor score =
-      ops::sum(ops::where(picked, y_pred, number_like(0, y_pred)), {-1}, /*keepdims=*/true);
+      ops::sum(ops::where(is_label, y_pred, number_like(0, y_pred)), {-1}, /*keepdims=*/true);
   // One sum decides: the number of predictions above the label's, plus k for each non-finite one,
   // minus k if the label is in range; it is negative for a hit.
   const auto count = [](const DTensor& which, double weight) {
@@ -104,7 +104,7 @@ DTensor in_top_k(const DTensor& labels, const DTensor& y_pred, int64_t k) {
   const DTensor infinite = ops::logical_not(ops::is_finite(y_pred));
   const auto weight = static_cast<double>(k);
   const DTensor above =
-      count(ops::greater(y_pred, score), 1) + count(infinite, weight) - count(picked, weight);
+      count(ops::greater(y_pred, score), 1) + count(infinite, weight) - count(is_label, weight);
   const DTensor total = ops::sum(above, {-1});
   return ops::less(total, number_like(0, total));
 }

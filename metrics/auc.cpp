@@ -33,9 +33,9 @@ std::vector<double> all_thresholds(const AUCOptions& options) {
   std::vector<double> inner = options.thresholds;
   std::sort(inner.begin(), inner.end());
   if (inner.empty()) {
-    const auto parts = static_cast<double>(options.num_thresholds - 1);
+    const auto intervals = static_cast<double>(options.num_thresholds - 1);
     for (int64_t i = 1; i + 1 < options.num_thresholds; ++i) {
-      inner.push_back(static_cast<double>(i) / parts);
+      inner.push_back(static_cast<double>(i) / intervals);
     }
   }
   inner.insert(inner.begin(), -keras_epsilon);

@@ -49,16 +49,16 @@ void fields(BinaryIoUOptions& o, const Visit& visit) {
 namespace {
 
 // Unlike in most metrics, dtype is an option here.
-template <class Made, class Options>
+template <class MetricClass, class Options>
 MetricHandle iou_of_targets(JsonObject& config) {
   const auto count = config.take<int64_t>("num_classes");
   const auto targets = config.take<std::vector<int64_t>>("target_class_ids");
-  return Made(count, targets, options_from<Options>(config));
+  return MetricClass(count, targets, options_from<Options>(config));
 }
-template <class Made, class Options>
+template <class MetricClass, class Options>
 MetricHandle iou_of_classes(JsonObject& config) {
   const auto count = config.take<int64_t>("num_classes");
-  return Made(count, options_from<Options>(config));
+  return MetricClass(count, options_from<Options>(config));
 }
 
 const Registered registered_iou(metric_factories(), {"io_u"}, iou_of_targets<IoU, IoUOptions>);
@@ -119,7 +119,7 @@ class IoUMetric : public Metric {
     const DTensor ids = labels * int64_like(classes_, labels) + predictions;
     const DTensor weights = ops::cast(counts, at::kDouble);
     add(ops::segment_sum(
-        sample_weight.defined() ? weights * weighed(sample_weight, labels) : weights,
+        sample_weight.defined() ? weights * broadcast_weights(sample_weight, labels) : weights,
         ops::where(counts, ids, int64_like(0, ids)), classes_ * classes_));
   }
 
@@ -162,9 +162,10 @@ class IoUMetric : public Metric {
                      to_string(x.shape()), "give one for each prediction");
   }
 
-  DTensor weighed(const DTensor& sample_weight, const DTensor& labels) const {
-    const DTensor given = integer_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
-    const DTensor weights = ops::cast(given, at::kDouble);
+  DTensor broadcast_weights(const DTensor& sample_weight, const DTensor& labels) const {
+    const DTensor truncated =
+        integer_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
+    const DTensor weights = ops::cast(truncated, at::kDouble);
     if (weights.numel() == 1) return ops::reshape(weights, {});
     return shaped(weights, labels.shape(), "sample weights");
   }

@@ -33,7 +33,7 @@ DTensor mean_from(const DTensor& x, int64_t first) {
 
 DTensor as_vector(const DTensor& number) { return ops::reshape(number, {1}); }
 
-DTensor given_values(const DTensor&, const DTensor& y_pred) { return y_pred; }
+DTensor identity_values(const DTensor&, const DTensor& y_pred) { return y_pred; }
 
 class SumMetric : public Metric {
  public:
@@ -69,9 +69,9 @@ void MeanMetric::update(const DTensor& y_true, const DTensor& y_pred,
              masked_weights(name(), sample_weight, y_pred.mask(), at::kDouble));
 }
 
-void MeanMetric::add_values(const DTensor& given, const DTensor& sample_weight) {
+void MeanMetric::add_values(const DTensor& numbers, const DTensor& sample_weight) {
   const NoRecording no_tape;
-  DTensor each = ops::cast(given, at::kDouble);
+  DTensor each = ops::cast(numbers, at::kDouble);
   if (!sample_weight.defined()) {
     each = mean_from(each, 1);
     add(as_vector(ops::sum(each)), {static_cast<double>(each.numel())});
@@ -107,8 +107,8 @@ DTensor MeanMetricWrapper::values(const DTensor& y_true, const DTensor& y_pred) 
 }
 
 Mean::Mean(MetricOptions options)
-    : MetricHandle(
-          std::make_shared<FunctionMetric>("Mean", named_config("Mean", options), given_values)) {}
+    : MetricHandle(std::make_shared<FunctionMetric>("Mean", named_config("Mean", options),
+                                                    identity_values)) {}
 
 void Mean::update(const DTensor& values, const DTensor& sample_weight) const {
   static_cast<MeanMetric&>(*get()).add_values(values, sample_weight);

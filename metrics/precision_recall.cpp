@@ -26,10 +26,10 @@ const Registered registered_recall(metric_factories(), {"recall"},
 constexpr double lowest = -1e10;
 
 ConfusionOptions confusion_options(const PrecisionRecallOptions& options) {
-  ConfusionOptions wanted = {
+  ConfusionOptions result = {
       .thresholds = options.thresholds, .top_k = options.top_k, .class_id = options.class_id};
-  if (wanted.thresholds.empty()) wanted.thresholds = {options.top_k ? lowest : 0.5};
-  return wanted;
+  if (result.thresholds.empty()) result.thresholds = {options.top_k ? lowest : 0.5};
+  return result;
 }
 
 /// True positives / (true positives + one kind of mistakes).

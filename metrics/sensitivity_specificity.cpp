@@ -20,12 +20,12 @@ void fields(AtRateOptions& o, const Visit& visit) {
 namespace {
 
 /// Returns a factory of a metric whose bound is stored at `key`.
-template <class Made>
+template <class MetricClass>
 auto metric_at(const char* key) {
   return [key](JsonObject& config) {
     const auto bound = config.take<double>(key);
     config.take_optional<Json>("dtype");
-    return Made(bound, options_from<AtRateOptions>(config));
+    return MetricClass(bound, options_from<AtRateOptions>(config));
   };
 }
 
@@ -111,7 +111,7 @@ class AtRateMetric : public ConfusionMetric {
   float bound_;
 };
 
-MetricHandle made(const Kind& kind, double bound, const AtRateOptions& options) {
+MetricHandle at_rate_metric(const Kind& kind, double bound, const AtRateOptions& options) {
   check(kind, bound, options);
   return MetricHandle(std::make_shared<AtRateMetric>(kind, bound, options));
 }
@@ -119,16 +119,18 @@ MetricHandle made(const Kind& kind, double bound, const AtRateOptions& options) 
 }  // namespace
 
 SensitivityAtSpecificity::SensitivityAtSpecificity(double specificity_, AtRateOptions options)
-    : MetricHandle(tessera::made({"SensitivityAtSpecificity", "specificity", specificity, recall},
-                                 specificity_, options)) {}
-SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity, AtRateOptions options)
-    : MetricHandle(tessera::made({"SpecificityAtSensitivity", "sensitivity", recall, specificity},
-                                 sensitivity, options)) {}
-PrecisionAtRecall::PrecisionAtRecall(double recall_, AtRateOptions options)
     : MetricHandle(
-          tessera::made({"PrecisionAtRecall", "recall", recall, precision}, recall_, options)) {}
+          tessera::at_rate_metric({"SensitivityAtSpecificity", "specificity", specificity, recall},
+                                  specificity_, options)) {}
+SpecificityAtSensitivity::SpecificityAtSensitivity(double sensitivity, AtRateOptions options)
+    : MetricHandle(tessera::at_rate_metric(
+          {"SpecificityAtSensitivity", "sensitivity", recall, specificity}, sensitivity, options)) {
+}
+PrecisionAtRecall::PrecisionAtRecall(double recall_, AtRateOptions options)
+    : MetricHandle(tessera::at_rate_metric({"PrecisionAtRecall", "recall", recall, precision},
+                                           recall_, options)) {}
 RecallAtPrecision::RecallAtPrecision(double precision_, AtRateOptions options)
-    : MetricHandle(tessera::made({"RecallAtPrecision", "precision", precision, recall}, precision_,
-                                 options)) {}
+    : MetricHandle(tessera::at_rate_metric({"RecallAtPrecision", "precision", precision, recall},
+                                           precision_, options)) {}
 
 }  // namespace tessera

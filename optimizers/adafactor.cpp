@@ -69,7 +69,7 @@ class AdafactorOptimizer : public Optimizer {
             {.name = "c", .without_axis = rank - 2},
             {"velocity"}};
   }
-  bool needs_whole_variable() const override { return true; }
+  bool needs_full_variable() const override { return true; }
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
     std::vector<DTensor> weights, gradients, means;

@@ -43,20 +43,21 @@ class AdamOptimizer : public Optimizer {
   void update_all(const std::vector<UpdateArgs>& blocks) const override {
     std::vector<at::Tensor> weights;
     for (const UpdateArgs& args : blocks) weights.push_back(args.weight);
-    for (const std::vector<size_t>& places : group_by_device_and_dtype(weights))
-      update_list(blocks, places);
+    for (const std::vector<size_t>& indices : group_by_device_and_dtype(weights))
+      update_list(blocks, indices);
   }
 
  private:
   /// Runs ATen's fused kernel once for all blocks of one device and dtype. The kernel adds epsilon
   /// to the square root of the bias-corrected v.
-  void update_list(const std::vector<UpdateArgs>& blocks, const std::vector<size_t>& places) const {
+  void update_list(const std::vector<UpdateArgs>& blocks,
+                   const std::vector<size_t>& indices) const {
     std::vector<at::Tensor> weights, gradients, momenta, velocities, largest, steps;
     const int64_t step = blocks[0].step;
     const at::Tensor count = at::full({}, static_cast<double>(step),
-                                      blocks[places[0]].weight.options().dtype(at::kFloat));
-    for (size_t place : places) {
-      const UpdateArgs& args = blocks[place];
+                                      blocks[indices[0]].weight.options().dtype(at::kFloat));
+    for (size_t index : indices) {
+      const UpdateArgs& args = blocks[index];
       weights.push_back(args.weight);
       gradients.push_back(args.gradient);
       momenta.push_back(args.slots[0]);

@@ -44,14 +44,14 @@ class FtrlOptimizer : public ListOptimizer<FtrlOptimizer> {
     const double rate = args.learning_rate, power = -options_.learning_rate_power;
     const double l1 = options_.l1_regularization_strength;
     const double l2 = options_.l2_regularization_strength + options_.beta / (2 * rate);
-    const auto former = accumulator.pow(power);
+    const auto old_power = accumulator.pow(power);
     accumulator.addcmul_(args.gradient, args.gradient);
-    const auto present = accumulator.pow(power);
+    const auto new_power = accumulator.pow(power);
     // In this order, the large terms cancel first.
     const auto shrunk =
         args.gradient.add(weight, 2 * options_.l2_shrinkage_regularization_strength);
-    linear.add_(shrunk.sub_((present - former).div_(rate).mul_(weight)));
-    weight.copy_((linear.clamp(-l1, l1) - linear) / (present / rate + 2 * l2));
+    linear.add_(shrunk.sub_((new_power - old_power).div_(rate).mul_(weight)));
+    weight.copy_((linear.clamp(-l1, l1) - linear) / (new_power / rate + 2 * l2));
   }
 
  protected:

@@ -40,7 +40,7 @@ class LambOptimizer : public ListOptimizer<LambOptimizer> {
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
     return {{"momentum"}, {"velocity"}};
   }
-  bool needs_whole_variable() const override { return true; }
+  bool needs_full_variable() const override { return true; }
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
     Optimizer::update_variables(updates);

@@ -64,12 +64,12 @@ class LossScaling : public Optimizer {
   void set_learning_rate(const LearningRate& rate) override { inner_->set_learning_rate(rate); }
   bool has_schedule() const override { return inner_->has_schedule(); }
   int64_t iterations() const override {
-    settle();
+    finish_pending_step();
     return inner_->iterations();
   }
   bool scales_loss() const override { return true; }
   double scale() const {
-    settle();
+    finish_pending_step();
     return scale_;
   }
 
@@ -90,7 +90,7 @@ class LossScaling : public Optimizer {
   }
 
   Json state() const override {
-    settle();
+    finish_pending_step();
     return {{"dynamic_scale", scale_}, {"step_counter", finite_steps_}};
   }
   void restore(const Json& state) override {
@@ -105,7 +105,7 @@ class LossScaling : public Optimizer {
     }
     scale_ = static_cast<float>(scale);
     finite_steps_ = count;
-    late_.reset();
+    pending_.reset();
     const c10::InferenceMode inference;
     for (size_t b = 0; b < growth_.size(); ++b) {
       scale_on_gpus_.blocks()[b].fill_(scale_);
@@ -116,7 +116,7 @@ class LossScaling : public Optimizer {
  protected:
   void take_gradients(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) override {
-    if (goes_on_gpus(gradients[0])) return take_on_gpus(gradients, variables);
+    if (goes_on_gpus(gradients[0])) return step_on_gpus(gradients, variables);
     if (!all_finite(gradients)) {
       finite_steps_ = 0;
       scale_ /= 2;
@@ -135,9 +135,9 @@ class LossScaling : public Optimizer {
       return at::scalar_tensor(scale_, at::TensorOptions().dtype(dtype));
     };
     const TracerScope untraced(nullptr);
-    const DTensor made = host_input(host(steps()), loss.mesh());
-    if (OpListener* const listener = untraced.former()) listener->input(made, steps(), host);
-    return made;
+    const DTensor input = host_input(host(steps()), loss.mesh());
+    if (OpListener* const listener = untraced.previous()) listener->input(input, steps(), host);
+    return input;
   }
 
   static bool goes_on_gpus(const DTensor& value) { return !is_abstract() && on_gpus(value.mesh()); }
@@ -160,41 +160,41 @@ class LossScaling : public Optimizer {
 
   /// Runs a step without waiting for the GPUs: the inner optimizer changes nothing if a gradient is
   /// not finite. The next step reads whether that was so, before it uses rates and step counts.
-  void take_on_gpus(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables) {
+  void step_on_gpus(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables) {
     const Blocks& scales = scale_on_gpus(gradients[0].mesh()).blocks();
-    const ScalarOnDevices found = non_finite_on_gpus(gradients, scales);
+    const ScalarOnDevices found_inf = non_finite_on_gpus(gradients, scales);
     ScalarOnDevices factors;
     for (const at::Tensor& scale : scales) factors[scale.device()] = scale.reciprocal();
-    take_back_skipped();
+    revert_skipped_step();
     std::vector<std::pair<OptimizerHandle, int64_t>> steps = {{inner_, inner_->steps()}};
     for (const OptimizerHandle& each : inner_->inner()) steps.emplace_back(each, each->steps());
-    apply_unless_skipped(found, *inner_, scaled(gradients, factors), variables);
+    apply_unless_skipped(found_inf, *inner_, scaled(gradients, factors), variables);
     for (size_t b = 0; b < scales.size(); ++b) {
       at::Tensor scale = scales[b];
-      at::_amp_update_scale_(scale, growth_[b], found.at(scale.device()), 2, 0.5,
+      at::_amp_update_scale_(scale, growth_[b], found_inf.at(scale.device()), 2, 0.5,
                              options_.dynamic_growth_steps);
     }
-    late_.emplace(Late{Download(found.at(scales[0].device())), std::move(steps)});
+    pending_.emplace(PendingStep{Download(found_inf.at(scales[0].device())), std::move(steps)});
   }
 
   /// Restores the inner step counts if the last step was skipped.
-  void take_back_skipped() const {
-    if (late_ && late_->skipped.get().item<float>() != 0) {
-      for (const auto& [optimizer, steps] : late_->steps) optimizer->set_steps(steps);
+  void revert_skipped_step() const {
+    if (pending_ && pending_->skipped.get().item<float>() != 0) {
+      for (const auto& [optimizer, steps] : pending_->steps) optimizer->set_steps(steps);
     }
-    late_.reset();
+    pending_.reset();
   }
 
   /// Waits for the GPUs and reads their scale and step counts.
-  void settle() const {
-    if (!late_) return;
-    take_back_skipped();
+  void finish_pending_step() const {
+    if (!pending_) return;
+    revert_skipped_step();
     scale_ = scale_on_gpus_.blocks()[0].item<float>();
     finite_steps_ = growth_[0].item<int>();
   }
 
   /// The pending result of the last step on GPUs.
-  struct Late {
+  struct PendingStep {
     Download skipped;
     std::vector<std::pair<OptimizerHandle, int64_t>> steps;  ///< inner step counts before the step
   };
@@ -205,7 +205,7 @@ class LossScaling : public Optimizer {
   mutable int64_t finite_steps_ = 0;  ///< finite steps since the scale last changed
   mutable DTensor scale_on_gpus_;
   mutable std::vector<at::Tensor> growth_;  ///< finite_steps_, for each block of the scale
-  mutable std::optional<Late> late_;
+  mutable std::optional<PendingStep> pending_;
 };
 
 const Registered registered_loss_scale(

@@ -36,17 +36,17 @@ void check_ordinary(const std::string& where, const OptimizerHandle& optimizer) 
                     "use an optimizer such as Adam or SGD");
 }
 
-class Several : public Optimizer {
+class CompositeOptimizer : public Optimizer {
  public:
-  Several(std::optional<OptimizerMap> map, MultiOptimizer::Choose choose,
-          const MultiOptimizerOptions& options)
+  CompositeOptimizer(std::optional<OptimizerMap> map, MultiOptimizer::Choose choose,
+                     const MultiOptimizerOptions& options)
       : Optimizer(multi_name, 0.0, base_of(options)),
         map_(std::move(map)),
         choose_(std::move(choose)),
         factor_(options.loss_scale_factor) {
     if (!map_) return;
-    for (const auto& [key, optimizer] : map_->items()) number_of(optimizer);
-    number_of(map_->default_optimizer());
+    for (const auto& [key, optimizer] : map_->items()) index_of(optimizer);
+    index_of(map_->default_optimizer());
   }
 
   Json config() const override {
@@ -69,9 +69,9 @@ class Several : public Optimizer {
 
   void build(const std::vector<Variable>& variables) override {
     Optimizer::build(variables);
-    std::map<size_t, std::vector<Variable>> parts;
-    for (const Variable& variable : variables) parts[select(variable)].push_back(variable);
-    for (const auto& [number, part] : parts) optimizers_[number]->build(part);
+    std::map<size_t, std::vector<Variable>> by_optimizer;
+    for (const Variable& variable : variables) by_optimizer[select(variable)].push_back(variable);
+    for (const auto& [index, assigned] : by_optimizer) optimizers_[index]->build(assigned);
   }
 
  protected:
@@ -83,14 +83,14 @@ class Several : public Optimizer {
 
   void take_gradients(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) override {
-    std::map<size_t, std::pair<std::vector<DTensor>, std::vector<Variable>>> parts;
+    std::map<size_t, std::pair<std::vector<DTensor>, std::vector<Variable>>> by_optimizer;
     for (size_t i = 0; i < variables.size(); ++i) {
-      auto& [of, some] = parts[select(variables[i])];
-      of.push_back(gradients[i]);
-      some.push_back(variables[i]);
+      auto& [group_gradients, group_variables] = by_optimizer[select(variables[i])];
+      group_gradients.push_back(gradients[i]);
+      group_variables.push_back(variables[i]);
     }
-    for (const auto& [number, part] : parts) {
-      apply_reduced(*optimizers_[number], part.first, part.second);
+    for (const auto& [index, assigned] : by_optimizer) {
+      apply_reduced(*optimizers_[index], assigned.first, assigned.second);
     }
   }
 
@@ -100,31 +100,31 @@ class Several : public Optimizer {
                      "a use of its rate", "use the rates of optimizers()");
   }
 
-  size_t number_of(const OptimizerHandle& optimizer) {
-    const auto found = std::find_if(
+  size_t index_of(const OptimizerHandle& optimizer) {
+    const auto it = std::find_if(
         optimizers_.begin(), optimizers_.end(),
         [&](const OptimizerHandle& known) { return known.operator->() == optimizer.operator->(); });
-    const auto number = static_cast<size_t>(found - optimizers_.begin());
-    if (found == optimizers_.end()) {
+    const auto index = static_cast<size_t>(it - optimizers_.begin());
+    if (it == optimizers_.end()) {
       set_loss_scale_of(*optimizer, factor_);
       optimizers_.push_back(optimizer);
     }
-    return number;
+    return index;
   }
 
   size_t select(const Variable& variable) {
-    const auto known = numbers_.find(variable.id());
-    if (known != numbers_.end()) return known->second;
+    const auto known = optimizer_index_.find(variable.id());
+    if (known != optimizer_index_.end()) return known->second;
     const OptimizerHandle optimizer = map_ ? map_->at(variable.path()) : choose_(variable);
     check_ordinary(str(multi_name, ", ", variable.path()), optimizer);
-    return numbers_[variable.id()] = number_of(optimizer);
+    return optimizer_index_[variable.id()] = index_of(optimizer);
   }
 
   std::optional<OptimizerMap> map_;
   MultiOptimizer::Choose choose_;
   std::optional<double> factor_;
   std::vector<OptimizerHandle> optimizers_;
-  std::map<uint64_t, size_t> numbers_;  ///< optimizer index by variable id
+  std::map<uint64_t, size_t> optimizer_index_;  ///< optimizer index by variable id
 };
 
 MultiOptimizer multi_from(JsonObject& config) {
@@ -158,14 +158,14 @@ Json OptimizerMap::config() const {
 
 OptimizerMap OptimizerMap::from_config(JsonObject& config) {
   const JsonPath path = config.path();
-  OptimizerMap made(optimizer_from_config(config.take<Json>("default_optimizer"),
-                                          path.key("default_optimizer").text()));
+  OptimizerMap map(optimizer_from_config(config.take<Json>("default_optimizer"),
+                                         path.key("default_optimizer").text()));
   const auto items = config.take<Json>("optimizer_map");
   if (!items.is_object()) json_fail(items, path.key("optimizer_map"), "an object");
   for (const auto& [key, json] : items.items()) {
-    made.set(key, optimizer_from_config(json, path.key("optimizer_map").key(key).text()));
+    map.set(key, optimizer_from_config(json, path.key("optimizer_map").key(key).text()));
   }
-  return made;
+  return map;
 }
 
 void OptimizerMap::set(const std::string& key, const OptimizerHandle& optimizer) {
@@ -183,25 +183,27 @@ void OptimizerMap::set(const std::string& key, const OptimizerHandle& optimizer)
 }
 
 const OptimizerHandle& OptimizerMap::at(const std::string& path) const {
-  const OptimizerHandle* found = nullptr;
+  const OptimizerHandle* match = nullptr;
   for (const auto& [key, optimizer] : items_) {
     if (key == path) return optimizer;
   }
   for (const auto& [key, optimizer] : items_) {
     if (!re2::RE2::FullMatch(path, key)) continue;
-    if (found) {
+    if (match) {
       throw ConfigError(str("OptimizerMap, ", path), "at most one key may match the path",
                         str(in_quotes(key), " and another key"), "make the expressions disjoint");
     }
-    found = &optimizer;
+    match = &optimizer;
   }
-  return found ? *found : default_;
+  return match ? *match : default_;
 }
 
 MultiOptimizer::MultiOptimizer(OptimizerMap optimizer_map, MultiOptimizerOptions options)
-    : OptimizerHandle(std::make_shared<Several>(std::move(optimizer_map), nullptr, options)) {}
+    : OptimizerHandle(
+          std::make_shared<CompositeOptimizer>(std::move(optimizer_map), nullptr, options)) {}
 
 MultiOptimizer::MultiOptimizer(Choose optimizer_map, MultiOptimizerOptions options)
-    : OptimizerHandle(std::make_shared<Several>(std::nullopt, std::move(optimizer_map), options)) {}
+    : OptimizerHandle(
+          std::make_shared<CompositeOptimizer>(std::nullopt, std::move(optimizer_map), options)) {}
 
 }  // namespace tessera

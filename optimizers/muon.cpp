@@ -92,7 +92,7 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
   std::optional<double> weight_decay_of(const Variable& variable) const override {
     return by_adam(variable) ? options_.adam_weight_decay : options_.weight_decay;
   }
-  bool needs_whole_variable() const override { return true; }
+  bool needs_full_variable() const override { return true; }
 
   void update_variables(const std::vector<VariableUpdate>& updates) const override {
     std::vector<UpdateArgs> by_adam;

@@ -34,10 +34,10 @@ class NadamOptimizer : public ListOptimizer<NadamOptimizer> {
     const double step = static_cast<double>(args.step);
     momentum.lerp_(gradient, 1 - options_.beta_1);
     velocity.mul_(options_.beta_2).addcmul_(gradient, gradient, 1 - options_.beta_2);
-    const double now = factor(args.step), next = factor(args.step + 1);
+    const double current_factor = factor(args.step), next_factor = factor(args.step + 1);
     const double product = product_of_factors(args.step);
-    const auto change = momentum * (next / (1 - product * next));
-    change.add_(gradient, (1 - now) / (1 - product));
+    const auto change = momentum * (next_factor / (1 - product * next_factor));
+    change.add_(gradient, (1 - current_factor) / (1 - product));
     const auto root = velocity / (1 - std::pow(options_.beta_2, step));
     args.weight.addcdiv_(change, root.sqrt_().add_(options_.epsilon), -args.learning_rate);
   }

@@ -61,7 +61,7 @@ class RawGloo final : public gloo::Context {
 };
 
 /// A method of summing over the ranks.
-struct Way {
+struct SumMethod {
   std::string name;
   std::function<void(const at::Tensor& in, at::Tensor& out)> sum;
 };
@@ -72,16 +72,16 @@ WorkPtr all_reduce(Engine& engine, const at::Tensor& in, at::Tensor& out) {
   return engine.all_reduce(group, Reduce::sum, {in}, out);
 }
 
-Way over(const std::string& name, std::unique_ptr<Transport> channel) {
-  const std::shared_ptr<Engine> engine = make_p2p_engine(std::move(channel));
+SumMethod engine_method(const std::string& name, std::unique_ptr<Transport> transport) {
+  const std::shared_ptr<Engine> engine = make_p2p_engine(std::move(transport));
   return {name,
           [engine](const at::Tensor& in, at::Tensor& out) { wait(all_reduce(*engine, in, out)); }};
 }
 
-std::vector<Way> make_ways(int rank, int ranks, const Gather& gather) {
-  std::vector<Way> ways;
+std::vector<SumMethod> make_methods(int rank, int ranks, const Gather& gather) {
+  std::vector<SumMethod> methods;
   const auto raw = std::make_shared<RawGloo>(rank, ranks, gather);
-  ways.push_back(
+  methods.push_back(
       {"gloo::allreduce", [raw](const at::Tensor& in, at::Tensor& out) {
          gloo::AllreduceOptions options(raw);
          const size_t count = static_cast<size_t>(in.numel());
@@ -91,9 +91,11 @@ std::vector<Way> make_ways(int rank, int ranks, const Gather& gather) {
              static_cast<void (*)(void*, const void*, const void*, size_t)>(&gloo::sum<float>));
          gloo::allreduce(options);
        }});
-  ways.push_back(over("gloo", gloo_transport({.rank = rank, .size = ranks, .gather = gather})));
-  ways.push_back(over("shared", shared_memory_transport({rank, ranks, gather, nullptr})));
-  return ways;
+  methods.push_back(
+      engine_method("gloo", gloo_transport({.rank = rank, .size = ranks, .gather = gather})));
+  methods.push_back(
+      engine_method("shared", shared_memory_transport({rank, ranks, gather, nullptr})));
+  return methods;
 }
 
 /// Returns seconds by size and method: the median of rounds in which the methods take turns.
@@ -101,18 +103,18 @@ std::vector<std::vector<double>> measure(int rank, int ranks, int64_t rounds,
                                          const Gather& gather) {
   const c10::InferenceMode inference;
   at::set_num_threads(1);
-  const std::vector<Way> ways = make_ways(rank, ranks, gather);
+  const std::vector<SumMethod> methods = make_methods(rank, ranks, gather);
   std::vector<std::vector<double>> table;
   for (int64_t bytes : sizes) {
     const at::Tensor in = at::ones({bytes / 4});
-    std::vector<at::Tensor> outs(ways.size(), at::empty({bytes / 4}));
-    std::vector<std::vector<double>> times(ways.size());
+    std::vector<at::Tensor> outs(methods.size(), at::empty({bytes / 4}));
+    std::vector<std::vector<double>> times(methods.size());
     const int64_t calls = std::max<int64_t>(1, std::min<int64_t>(200, mega / bytes));
     for (int64_t round = -1; round < rounds; ++round) {
-      for (size_t w = 0; w < ways.size(); ++w) {
+      for (size_t w = 0; w < methods.size(); ++w) {
         gather("");
         const double seconds = seconds_of([&] {
-          for (int64_t i = 0; i < calls; ++i) ways[w].sum(in, outs[w]);
+          for (int64_t i = 0; i < calls; ++i) methods[w].sum(in, outs[w]);
         });
         if (round >= 0) times[w].push_back(seconds / static_cast<double>(calls));
       }
@@ -144,8 +146,8 @@ int bench_comm(int argc, const char* const* argv) {
     for (size_t s = 0; s < sizes.size(); ++s) {
       const double raw = table[s][0], bytes = static_cast<double>(sizes[s]);
       std::vector<std::string> row = {app::fixed(bytes / 1024, 0), app::fixed(raw * 1e3, 3)};
-      for (size_t way : {1, 2}) {
-        const double ours = table[s][way];
+      for (size_t method : {1, 2}) {
+        const double ours = table[s][method];
         row.push_back(app::fixed(ours * 1e3, 3));
         row.push_back(app::fixed(bytes / ours / 1e9, 2));
         row.push_back(app::fixed(raw / ours, 2));

@@ -72,13 +72,13 @@ std::vector<Work> works(const std::string& device) {
 /// Takes comma-separated paths of files that exist.
 app::OptionValue programs(std::vector<std::string>& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
-    std::vector<std::string> chosen;
+    std::vector<std::string> selected;
     std::istringstream parts(text);
     for (std::string part, path; std::getline(parts, part, ',');) {
       app::input_file(path, "").set(where, part);
-      chosen.push_back(path);
+      selected.push_back(path);
     }
-    value = chosen;
+    value = selected;
   };
   return {"PATH,...", app::JsonType::text, set, [&value] { return join(value, ","); }};
 }
@@ -94,14 +94,14 @@ std::string wait_settings() {
 }
 
 /// Returns the works that --work names (default: all).
-std::vector<Work> chosen_works(const CompareFlags& flags) {
+std::vector<Work> selected_works(const CompareFlags& flags) {
   std::vector<Work> all = works(flags.device);
   if (flags.names.empty()) return all;
-  std::vector<std::string> known, chosen;
+  std::vector<std::string> known, selected;
   for (const Work& work : all) known.push_back(work.name);
-  app::words(chosen, "", known).set("--work", flags.names);
+  app::words(selected, "", known).set("--work", flags.names);
   std::erase_if(all, [&](const Work& work) {
-    return std::find(chosen.begin(), chosen.end(), work.name) == chosen.end();
+    return std::find(selected.begin(), selected.end(), work.name) == selected.end();
   });
   return all;
 }
@@ -138,9 +138,10 @@ CompareFlags parse(int argc, const char* const* argv, bool& help) {
 
 }  // namespace
 
-void CompareRun::invite(std::vector<Contender>& contenders, const std::string& key,
-                        const std::string& peer, const std::string& how, const std::string& program,
-                        const std::vector<std::string>& arguments) const {
+void CompareRun::add_peer(std::vector<Contender>& contenders, const std::string& key,
+                          const std::string& peer, const std::string& how,
+                          const std::string& program,
+                          const std::vector<std::string>& arguments) const {
   if (const auto found = peers.find(key, peer, how, program, arguments)) {
     contenders.push_back(*found);
   }
@@ -156,9 +157,10 @@ void CompareRun::add_other(const Figures& figures, const std::string& own, const
 std::string CompareRun::share(const std::string& name, const Examples& examples) const {
   const std::string path = folder + "/" + name;
   for (const auto& [ending, tensor] : {std::pair{".x", examples.x[0]}, {".y", examples.y[0]}}) {
-    const at::Tensor whole = tensor.contiguous();
-    const std::span<const std::byte> bytes(static_cast<const std::byte*>(whole.const_data_ptr()),
-                                           whole.nbytes());
+    const at::Tensor contiguous_tensor = tensor.contiguous();
+    const std::span<const std::byte> bytes(
+        static_cast<const std::byte*>(contiguous_tensor.const_data_ptr()),
+        contiguous_tensor.nbytes());
     write_file_atomically(path + ending, std::span(&bytes, 1));
   }
   return path;
@@ -168,7 +170,7 @@ int bench_compare(int argc, const char* const* argv) {
   bool help = false;
   const CompareFlags flags = parse(argc, argv, help);
   if (help) return 0;
-  const std::vector<Work> chosen = chosen_works(flags);
+  const std::vector<Work> selected = selected_works(flags);
   // gpu(0) throws the reason why there is no GPU.
   if (flags.device == "cuda" && gpu_count() == 0) gpu(0);
   if (!flags.folder.empty()) ::setenv("TMPDIR", flags.folder.c_str(), 1);
@@ -181,7 +183,7 @@ int bench_compare(int argc, const char* const* argv) {
                  flags.busy,
                  folder.path(),
                  flags.device};
-  for (const Work& work : chosen) {
+  for (const Work& work : selected) {
     std::cerr << work.name << std::flush;
     const double seconds = seconds_of([&] { work.compare(run); });
     std::cerr << ": " << app::fixed(seconds, 0) << " s" << std::endl;

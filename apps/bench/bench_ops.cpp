@@ -48,16 +48,18 @@ std::vector<std::string> names() {
 std::function<void()> aten_call(const OpCase& c, const std::vector<at::Tensor>& inputs) {
   std::vector<std::vector<Interval>> ranges, out_ranges;
   Specs specs;
-  const auto whole = [](const Shape& shape) {
+  const auto full_range = [](const Shape& shape) {
     std::vector<Interval> range;
     for (int64_t extent : shape) range.push_back({0, extent});
     return range;
   };
   for (const at::Tensor& input : inputs) {
     specs.push_back({input.sizes().vec(), input.scalar_type()});
-    ranges.push_back(whole(specs.back().shape));
+    ranges.push_back(full_range(specs.back().shape));
   }
-  for (const Spec& out : c.info->infer(c.op.get(), specs)) out_ranges.push_back(whole(out.shape));
+  for (const Spec& out : c.info->infer(c.op.get(), specs)) {
+    out_ranges.push_back(full_range(out.shape));
+  }
   return [&c, &inputs, ranges, out_ranges, specs] {
     const c10::InferenceMode inference;
     c.info->forward(c.op.get(), LocalArgs(inputs, ranges, out_ranges, specs));
@@ -76,7 +78,7 @@ Times time_case(const OpCase& c) {
   std::vector<std::function<void()>> calls = {[&] { run_case(c, one); },
                                               [&] { run_case(c, many); }};
   // Not alone: windowed operations exchange halos first, and forward never gets empty blocks.
-  const bool alone = !c.info->whole && !c.info->windowed && !is_empty(c);
+  const bool alone = !c.info->moves_blocks && !c.info->windowed && !is_empty(c);
   if (alone) calls.push_back(aten_call(c, inputs));
   const std::vector<double> seconds = seconds_per_call(calls);
   return {alone ? seconds[2] * 1e6 : -1, seconds[0] * 1e6, seconds[1] * 1e6};
@@ -105,8 +107,8 @@ void run(const OpsFlags& flags) {
   std::vector<std::string> small;
   for (const OpInfo* info : op_registry()) {
     const std::string name(info->name);
-    const auto chosen = std::find(flags.ops.begin(), flags.ops.end(), name);
-    if (!flags.ops.empty() && chosen == flags.ops.end()) continue;
+    const auto selected = std::find(flags.ops.begin(), flags.ops.end(), name);
+    if (!flags.ops.empty() && selected == flags.ops.end()) continue;
     for (const AnySample& sample : info->samples()) {
       const OpCase c = make_case(*info, sample, flags.scale);
       const Times times = time_case(c);

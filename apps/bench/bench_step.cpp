@@ -60,7 +60,7 @@ StepRow model_row(int64_t devices, const std::string& blocks, BlockPolicy policy
   return {devices, blocks, policy, [steps] { return steps->step(); }};
 }
 
-StepRow row_by_hand(const TensorDataset& data) {
+StepRow aten_row(const TensorDataset& data) {
   const auto step = std::make_shared<AtenStep>(mlp_sizes);
   const auto batches = std::make_shared<Batches>(data, mlp_batch_size);
   return {0, "by hand", BlockPolicy::per_worker, [step, batches] {
@@ -72,13 +72,13 @@ StepRow row_by_hand(const TensorDataset& data) {
 /// Returns the step on ATen; one device, where all policies are equal; then the requested
 /// configurations.
 std::vector<StepRow> make_step_rows(const StepFlags& flags, const TensorDataset& data) {
-  std::vector<StepRow> rows = {row_by_hand(data)};
+  std::vector<StepRow> rows = {aten_row(data)};
   rows.push_back(model_row(1, "per_worker", BlockPolicy::per_worker, data));
   for (int64_t devices : flags.devices) {
     for (const auto& [name, policy] : block_policies()) {
-      const bool chosen =
+      const bool selected =
           flags.blocks.empty() || std::count(flags.blocks.begin(), flags.blocks.end(), name) > 0;
-      if (devices > 1 && chosen) rows.push_back(model_row(devices, name, policy, data));
+      if (devices > 1 && selected) rows.push_back(model_row(devices, name, policy, data));
     }
   }
   return rows;

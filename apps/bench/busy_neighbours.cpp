@@ -15,7 +15,7 @@ namespace tessera::bench {
 
 namespace {
 
-[[noreturn]] void never_rest(int niceness) {
+[[noreturn]] void busy_loop(int niceness) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::setsid();
   ::setpriority(PRIO_PROCESS, 0, niceness);
@@ -33,7 +33,7 @@ BusyLoops::BusyLoops(unsigned count, int niceness) {
       throw ConfigError("--busy", "a process for each processor", std::strerror(errno),
                         "stop other programs of this user");
     }
-    if (pid == 0) never_rest(niceness);
+    if (pid == 0) busy_loop(niceness);
     pids_.push_back(pid);
   }
 }

@@ -24,9 +24,9 @@ struct CompareRun {
   Comparison comparison = {};
 
   /// Adds a peer to the contenders, if it was found.
-  void invite(std::vector<Contender>& contenders, const std::string& key, const std::string& peer,
-              const std::string& how, const std::string& program,
-              const std::vector<std::string>& arguments) const;
+  void add_peer(std::vector<Contender>& contenders, const std::string& key, const std::string& peer,
+                const std::string& how, const std::string& program,
+                const std::vector<std::string>& arguments) const;
   /// Adds a row that compares our figure with another one, if it exists.
   void add_other(const Figures& figures, const std::string& own, const std::string& other,
                  std::optional<double> limit = std::nullopt);

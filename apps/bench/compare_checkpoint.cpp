@@ -23,16 +23,17 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t parts = 8;
-constexpr int64_t part_numbers = int64_t{1} << 25;
-constexpr double bytes = 4.0 * parts * part_numbers;
+constexpr int64_t weight_count = 8;
+constexpr int64_t weight_elements = int64_t{1} << 25;
+constexpr double bytes = 4.0 * weight_count * weight_elements;
 /// Minimum save speed relative to dd, and minimum load speed in bytes per second.
-constexpr double least_save = 0.7, least_load = 1e9;
+constexpr double min_save_speed = 0.7, min_load_speed = 1e9;
 
 std::vector<Variable> make_weights() {
   std::vector<Variable> weights;
-  for (int64_t i = 0; i < parts; ++i) {
-    weights.emplace_back("part" + std::to_string(i), stateless_uniform({part_numbers}, Seed{i, 1}));
+  for (int64_t i = 0; i < weight_count; ++i) {
+    weights.emplace_back("part" + std::to_string(i),
+                         stateless_uniform({weight_elements}, Seed{i, 1}));
   }
   return weights;
 }
@@ -41,9 +42,9 @@ std::vector<Variable> make_weights() {
 void write_plain(const std::vector<Variable>& weights, const std::string& path) {
   std::ofstream file(path, std::ios::binary);
   for (const Variable& weight : weights) {
-    const at::Tensor whole = weight.value().full();
-    file.write(static_cast<const char*>(whole.const_data_ptr()),
-               static_cast<std::streamsize>(whole.nbytes()));
+    const at::Tensor full_tensor = weight.value().full();
+    file.write(static_cast<const char*>(full_tensor.const_data_ptr()),
+               static_cast<std::streamsize>(full_tensor.nbytes()));
   }
 }
 
@@ -82,9 +83,10 @@ void compare_checkpoint(CompareRun& run) {
     speeds.push_back(dd.rounds.back() / save.rounds.back());
   }
   run.comparison.add_own("checkpoint of 1 GB, save", save);
-  run.comparison.add_other(dd, {median(speeds), Bar{least_save, false}, "of its speed"});
-  run.comparison.add_own("checkpoint of 1 GB, load", load,
-                         Verdict{bytes / load.least() / 1e6, Bar{least_load / 1e9, false}, "GB/s"});
+  run.comparison.add_other(dd, {median(speeds), Bar{min_save_speed, false}, "of its speed"});
+  run.comparison.add_own(
+      "checkpoint of 1 GB, load", load,
+      Verdict{bytes / load.least() / 1e6, Bar{min_load_speed / 1e9, false}, "GB/s"});
   for (const std::string& path : {saved, source, copied}) fs::remove_all(path);
 }
 

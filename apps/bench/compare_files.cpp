@@ -72,7 +72,7 @@ std::string share_pictures(const CompareRun& run) {
 void compare_csv(CompareRun& run) {
   const std::string path = share_csv(run);
   std::vector<Contender> all = {own_contender("own", "ours, read_csv", {"csv", "--data", path})};
-  run.invite(all, "pandas", "pandas", ", read_csv by its C engine", "pandas_csv.py", {path});
+  run.add_peer(all, "pandas", "pandas", ", read_csv by its C engine", "pandas_csv.py", {path});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 0});
   run.comparison.add_own(str("csv, ", csv_rows, " rows of ", csv_columns), figures.at("own"));
   run.add_other(figures, "own", "pandas", 1);
@@ -82,7 +82,7 @@ void compare_pictures(CompareRun& run) {
   const std::string folder = share_pictures(run);
   std::vector<Contender> all = {
       own_contender("own", "ours, decoded on 2 threads", {"pictures", "--data", folder})};
-  run.invite(all, "torch", "pillow", ", DataLoader of 2 workers", "torch_pictures.py", {folder});
+  run.add_peer(all, "torch", "pillow", ", DataLoader of 2 workers", "torch_pictures.py", {folder});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 0});
   run.comparison.add_own(str("pictures, ", picture_count, " JPEGs"), figures.at("own"));
   run.add_other(figures, "own", "torch", 1);

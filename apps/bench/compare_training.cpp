@@ -60,12 +60,12 @@ void compare_mlp(CompareRun& run) {
   std::vector<Contender> all = {own_mlp("1", "per_worker"), own_mlp("2", "per_worker"),
                                 own_mlp("8", "per_worker"), own_mlp("8", "per_shard"),
                                 own_mlp("8", "per_device"), own_mlp("64", "per_worker")};
-  run.invite(all, "torch", "torch", ", fused Adam, 1 device", "torch_step.py", {"mlp", data});
+  run.add_peer(all, "torch", "torch", ", fused Adam, 1 device", "torch_step.py", {"mlp", data});
   for (const std::string devices : {"8", "64"}) {
     const std::string where = ", " + devices_text(devices);
-    run.invite(all, "tensorflow " + devices, "tensorflow", " DTensor" + where, "tensorflow_mlp.py",
-               {data, devices});
-    run.invite(all, "jax " + devices, "jax", where, "jax_step.py", {"mlp", data, devices});
+    run.add_peer(all, "tensorflow " + devices, "tensorflow", " DTensor" + where,
+                 "tensorflow_mlp.py", {data, devices});
+    run.add_peer(all, "jax " + devices, "jax", where, "jax_step.py", {"mlp", data, devices});
   }
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   const std::string own = "own 8 per_worker";
@@ -89,14 +89,14 @@ void compare_imdb(CompareRun& run) {
   const std::string data = run.share("imdb", all_of(imdb_data()));
   const std::vector<std::string> schemes = {"data", "model", "spatial"};
   std::vector<Contender> all;
-  run.invite(all, "torch", "torch", ", 1 device", "torch_imdb.py", {data});
+  run.add_peer(all, "torch", "torch", ", 1 device", "torch_imdb.py", {data});
   for (const std::string& scheme : schemes) {
     all.push_back(
         own_contender("own " + scheme, "ours, " + devices_text("8"), {"imdb", "--scheme", scheme}));
-    run.invite(all, "tensorflow " + scheme, "tensorflow", " DTensor, " + devices_text("8"),
-               "tensorflow_imdb.py", {data, scheme});
-    run.invite(all, "jax " + scheme, "jax", ", " + devices_text("8"), "jax_imdb.py",
-               {data, scheme});
+    run.add_peer(all, "tensorflow " + scheme, "tensorflow", " DTensor, " + devices_text("8"),
+                 "tensorflow_imdb.py", {data, scheme});
+    run.add_peer(all, "jax " + scheme, "jax", ", " + devices_text("8"), "jax_imdb.py",
+                 {data, scheme});
   }
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 4 * run.steps});
   for (const std::string& scheme : schemes) {
@@ -111,10 +111,10 @@ void compare_imdb(CompareRun& run) {
 void compare_fit(CompareRun& run) {
   const std::string data = run.share("digits", all_of(datasets::mnist()));
   std::vector<Contender> all = {own_contender("own", "ours, fit with its bar", {"fit"})};
-  run.invite(all, "keras", "keras", " on JAX, fit with its bar", "keras_fit.py",
-             {data, "jax", "dense"});
+  run.add_peer(all, "keras", "keras", " on JAX, fit with its bar", "keras_fit.py",
+               {data, "jax", "dense"});
   for (Contender& contender : all) contender.terminal = true;
-  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "dense"});
+  run.add_peer(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "dense"});
   // A round is two epochs.
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 2, .warm_up = 0});
   run.comparison.add_own("fit, a step", figures.at("own"));
@@ -126,11 +126,11 @@ void compare_cnn(CompareRun& run) {
   const std::string data = run.share("cnn", all_of(cnn_data()));
   std::vector<Contender> all = {own_contender("own", "ours, fit with its bar", {"cnn"})};
   for (const auto& [backend, name] : {std::pair("tensorflow", "TensorFlow"), {"jax", "JAX"}}) {
-    run.invite(all, backend, "keras", str(" on ", name, ", fit with its bar"), "keras_fit.py",
-               {data, backend, "cnn"});
+    run.add_peer(all, backend, "keras", str(" on ", name, ", fit with its bar"), "keras_fit.py",
+                 {data, backend, "cnn"});
   }
   for (Contender& contender : all) contender.terminal = true;
-  run.invite(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "cnn"});
+  run.add_peer(all, "torch", "torch", ", a loop by hand", "torch_fit.py", {data, "cnn"});
   // A round is one epoch, after a warm-up epoch, which compiles.
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = 1, .warm_up = 1});
   run.comparison.add_own("cnn fit, a step", figures.at("own"));
@@ -143,10 +143,10 @@ void compare_steps(CompareRun& run, const StepWork& work) {
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_steps(run, work, "step", "")};
   for (const auto& [mode, how] : torch_modes()) {
-    run.invite(all, mode, "torch", how, "torch_step.py", {work.kind, data, run.device, mode});
+    run.add_peer(all, mode, "torch", how, "torch_step.py", {work.kind, data, run.device, mode});
   }
-  run.invite(all, "jax", "jax", ", jitted", "jax_step.py",
-             {work.kind, data, run.device == "cuda" ? "cuda" : "1"});
+  run.add_peer(all, "jax", "jax", ", jitted", "jax_step.py",
+               {work.kind, data, run.device == "cuda" ? "cuda" : "1"});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own(work.title, figures.at("own step"));
   for (const auto& [mode, how] : torch_modes()) run.add_other(figures, "own step", mode);
@@ -155,7 +155,7 @@ void compare_steps(CompareRun& run, const StepWork& work) {
 
 void compare_attention(CompareRun& run) {
   std::vector<Contender> all = {own_contender("own", "ours", {"attention"})};
-  run.invite(all, "torch", "torch", ", SDPA", "torch_attention.py", {});
+  run.add_peer(all, "torch", "torch", ", SDPA", "torch_attention.py", {});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own("causal attention, 512 steps, 8 heads of 64", figures.at("own"));
   run.add_other(figures, "own", "torch", 1.1);
@@ -169,9 +169,9 @@ void compare_transformer(CompareRun& run) {
                            {work.name, "--device", "cpu", "--devices", devices});
     };
     std::vector<Contender> all = {own("1"), own("8")};
-    run.invite(all, "torch", "torch", ", SDPA, fused Adam", "torch_step.py", {work.kind, data});
-    run.invite(all, "jax", "jax", ", jitted", "jax_step.py", {work.kind, data, "1"});
-    run.invite(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
+    run.add_peer(all, "torch", "torch", ", SDPA, fused Adam", "torch_step.py", {work.kind, data});
+    run.add_peer(all, "jax", "jax", ", jitted", "jax_step.py", {work.kind, data, "1"});
+    run.add_peer(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
     // Steps are long, so that fewer suffice.
     const Figures figures =
         take_turns(all, {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 8, 2)});
@@ -186,10 +186,10 @@ void compare_uploads(CompareRun& run, const StepWork& work) {
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_steps(run, work, "fit", ", fit"),
                                 own_steps(run, work, "resident", ", data on the device")};
-  run.invite(all, "torch", "torch", ", a loop by hand", "torch_step.py",
-             {work.kind, data, run.device, "eager"});
-  run.invite(all, "torch resident", "torch", ", data on the device", "torch_step.py",
-             {work.kind, data, run.device, "resident"});
+  run.add_peer(all, "torch", "torch", ", a loop by hand", "torch_step.py",
+               {work.kind, data, run.device, "eager"});
+  run.add_peer(all, "torch resident", "torch", ", data on the device", "torch_step.py",
+               {work.kind, data, run.device, "resident"});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = run.steps});
   run.comparison.add_own(work.title, figures.at("own fit"));
   // On a CPU there is nothing to copy.

@@ -17,7 +17,7 @@ namespace {
 
 /// Maximum duration of a turn; slower contenders run fewer steps.
 constexpr double max_milliseconds = 3000;
-constexpr int64_t fewest_steps = 5;
+constexpr int64_t min_steps = 5;
 
 struct PeerName {
   std::string key;
@@ -144,7 +144,7 @@ Figures take_turns(const std::vector<Contender>& contenders, const TurnOptions& 
     runner.process->answer();
     const double step = runner.run(std::max<int64_t>(options.warm_up, 1));
     const auto affordable = static_cast<int64_t>(max_milliseconds / step);
-    runner.steps = std::min(options.steps, std::max(affordable, fewest_steps));
+    runner.steps = std::min(options.steps, std::max(affordable, min_steps));
   });
   for (int64_t round = 0; round < options.rounds; ++round) {
     with_each(runners, [&](Runner& runner) {

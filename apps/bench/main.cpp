@@ -35,24 +35,24 @@ int run_bench(int argc, char** argv) {
     std::cout << "\n";
     return bench::bench_step(argc, argv);
   }
-  const std::string word = argv[1];
-  if (word == "compare") return bench::bench_compare(argc - 1, argv + 1);
-  if (word == "compare-work") return bench::compare_work(argc - 1, argv + 1);
-  if (word == "compare-nothing") return bench::compare_nothing();
-  if (word == "ops") return bench::bench_ops(argc - 1, argv + 1);
-  if (word == "step") return bench::bench_step(argc - 1, argv + 1);
-  if (word == "text") return bench::bench_text(argc - 1, argv + 1);
-  if (word == "data") return bench::bench_data(argc - 1, argv + 1);
-  if (word == "comm") return bench::bench_comm(argc - 1, argv + 1);
-  if (word == "processes") return bench::bench_processes(argc - 1, argv + 1);
-  if (word == "process-steps") return bench::process_steps(argc - 1, argv + 1);
-  if (word == "parameter-server") return bench::bench_parameter_server(argc - 1, argv + 1);
-  if (word == "parameter-server-task") return bench::parameter_server_task(argc - 1, argv + 1);
-  if (word == "--help" || word == "-h") {
+  const std::string command = argv[1];
+  if (command == "compare") return bench::bench_compare(argc - 1, argv + 1);
+  if (command == "compare-work") return bench::compare_work(argc - 1, argv + 1);
+  if (command == "compare-nothing") return bench::compare_nothing();
+  if (command == "ops") return bench::bench_ops(argc - 1, argv + 1);
+  if (command == "step") return bench::bench_step(argc - 1, argv + 1);
+  if (command == "text") return bench::bench_text(argc - 1, argv + 1);
+  if (command == "data") return bench::bench_data(argc - 1, argv + 1);
+  if (command == "comm") return bench::bench_comm(argc - 1, argv + 1);
+  if (command == "processes") return bench::bench_processes(argc - 1, argv + 1);
+  if (command == "process-steps") return bench::process_steps(argc - 1, argv + 1);
+  if (command == "parameter-server") return bench::bench_parameter_server(argc - 1, argv + 1);
+  if (command == "parameter-server-task") return bench::parameter_server_task(argc - 1, argv + 1);
+  if (command == "--help" || command == "-h") {
     std::cout << help_text;
     return 0;
   }
-  throw ConfigError("command line", "the command must be known", in_quotes(word),
+  throw ConfigError("command line", "the command must be known", in_quotes(command),
                     "see bench --help");
 }
 

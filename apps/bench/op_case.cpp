@@ -27,7 +27,7 @@ Specs specs_of(const std::vector<SampleInput>& inputs) {
 /// Returns the sharding rule. That of an operation without one has one factor: the first axis of
 /// its inputs.
 Rule rule_of(const OpCase& c) {
-  if (!c.info->whole) return c.info->rule(c.op.get(), specs_of(c.inputs));
+  if (!c.info->moves_blocks) return c.info->rule(c.op.get(), specs_of(c.inputs));
   Rule rule;
   rule.factors = {FactorKind::pass};
   for (const SampleInput& input : c.inputs) {
@@ -40,7 +40,7 @@ Rule rule_of(const OpCase& c) {
 /// Returns the number of elements of the largest input or output.
 double elements(const OpCase& c) {
   Specs specs = specs_of(c.inputs);
-  if (!c.info->whole) {
+  if (!c.info->moves_blocks) {
     for (const Spec& spec : c.info->infer(c.op.get(), specs)) specs.push_back(spec);
   }
   int64_t max = 0;
@@ -108,15 +108,15 @@ OpCase scaled_case(const OpCase& c) {
 }
 
 /// Returns the sharded axis of each input, -1 for none.
-std::vector<int> cut_axes(const OpCase& c) {
+std::vector<int> sharded_axes(const OpCase& c) {
   const Rule rule = rule_of(c);
   std::vector<int> axes(c.inputs.size(), -1);
   for (size_t i = 0; i < rule.in.size(); ++i) {
     for (int factor : rule.in[i]) {
       if (factor == Rule::none || rule.factors[size_t(factor)] == FactorKind::replicated) continue;
       for (size_t j = 0; j < rule.in.size(); ++j) {
-        const auto found = std::find(rule.in[j].begin(), rule.in[j].end(), factor);
-        if (found != rule.in[j].end()) axes[j] = static_cast<int>(found - rule.in[j].begin());
+        const auto it = std::find(rule.in[j].begin(), rule.in[j].end(), factor);
+        if (it != rule.in[j].end()) axes[j] = static_cast<int>(it - rule.in[j].begin());
       }
       return axes;
     }
@@ -149,11 +149,11 @@ std::vector<at::Tensor> make_inputs(const OpCase& c) {
 
 std::vector<DTensor> place_inputs(const OpCase& c, const std::vector<at::Tensor>& inputs,
                                   const Mesh& mesh) {
-  const std::vector<int> cut = cut_axes(c);
+  const std::vector<int> sharded = sharded_axes(c);
   std::vector<DTensor> values;
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::vector<std::vector<int>> axes(size_t(inputs[i].dim()));
-    if (cut[i] >= 0) axes[size_t(cut[i])] = {0};
+    if (sharded[i] >= 0) axes[size_t(sharded[i])] = {0};
     values.push_back(pack(inputs[i], Layout::from_axes(mesh, axes)));
   }
   return values;

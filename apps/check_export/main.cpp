@@ -41,10 +41,10 @@ constexpr int is_bad = 1;
 constexpr int is_unknown = 4;
 
 /// Memory for loading beyond weights and activations: code, vocabularies, threads.
-constexpr rlim_t room = rlim_t{512} << 20;
+constexpr rlim_t overhead_bytes = rlim_t{512} << 20;
 
 /// Makes this process the first to be killed when memory runs out, and ends it with its server.
-void step_back() {
+void prefer_oom_kill() {
   std::ofstream("/proc/self/oom_score_adj") << 1000;
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   const rlimit none{0, 0};
@@ -53,7 +53,7 @@ void step_back() {
 }
 
 /// Returns the bytes of private data memory of this process.
-rlim_t held_bytes() {
+rlim_t private_data_bytes() {
   std::ifstream file("/proc/self/status");
   rlim_t kilobytes = 0;
   for (std::string word; file >> word;) {
@@ -72,8 +72,9 @@ rlim_t bytes_in(const std::string& folder) {
   return bytes;
 }
 
-void limit_memory(const std::string& folder, rlim_t values) {
-  const rlim_t max_bytes = held_bytes() + 2 * bytes_in(folder) + values + room;
+void limit_memory(const std::string& folder, rlim_t activation_bytes) {
+  const rlim_t max_bytes =
+      private_data_bytes() + 2 * bytes_in(folder) + activation_bytes + overhead_bytes;
   const rlimit limit{max_bytes, max_bytes};
   ::setrlimit(RLIMIT_DATA, &limit);
 }
@@ -91,13 +92,13 @@ bool knows_layers(const std::string& folder) {
   }
 }
 
-int check(const std::string& folder, int64_t version, int64_t values) {
+int check(const std::string& folder, int64_t version, int64_t activation_bytes) {
   const std::string path = version_path(folder, version);
   try {
-    if (values > 0) limit_memory(path, static_cast<rlim_t>(values));
+    if (activation_bytes > 0) limit_memory(path, static_cast<rlim_t>(activation_bytes));
     if (!knows_layers(path)) return is_unknown;
     LoadExportOptions options{.version = version};
-    if (values > 0) options.max_activation_bytes = values;
+    if (activation_bytes > 0) options.max_activation_bytes = activation_bytes;
     load_export(folder, options);
     return 0;
   } catch (const std::bad_alloc&) {
@@ -115,6 +116,6 @@ int main(int argc, char** argv) {
     std::cout << help;
     return argc == 2 && std::string(argv[1]) == "--help" ? 0 : 2;
   }
-  step_back();
+  prefer_oom_kill();
   return check(argv[1], std::atoll(argv[2]), std::atoll(argv[3]));
 }

@@ -153,7 +153,7 @@ void declare(CLI::App& cli, const std::vector<Argument>& arguments) {
 
 void declare(CLI::App& cli, const std::vector<Option>& options) {
   for (const Option& option : options) {
-    const bool is_switch = option.value.form == JsonType::boolean;
+    const bool is_switch = option.value.json_type == JsonType::boolean;
     CLI::Option* flag =
         is_switch ? cli.add_flag("--" + option.name + ",!--no-" + option.name)
                   : cli.add_option("--" + option.name)->option_text(option.value.placeholder);
@@ -173,7 +173,7 @@ void declare(CLI::App& cli, const std::vector<Option>& options) {
 }
 
 /// Returns the text of an option on the command line, if present.
-std::optional<std::string> given(const CLI::App& cli, const std::string& flag) {
+std::optional<std::string> command_line_value(const CLI::App& cli, const std::string& flag) {
   const CLI::Option* option = cli.get_option(flag);
   if (option->count() == 0) return std::nullopt;
   const std::string text = option->results().back();
@@ -199,7 +199,7 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
   std::vector<std::string> names{"--config", "--help"};
   for (const Option& option : options) {
     names.push_back("--" + option.name);
-    if (option.value.form == JsonType::boolean) names.push_back("--no-" + option.name);
+    if (option.value.json_type == JsonType::boolean) names.push_back("--no-" + option.name);
   }
   const std::string meant = nearest(flag, names);
   throw ConfigError("command line", "every option must be known", one_line(flag),
@@ -278,9 +278,11 @@ bool AppOptions::parse(int argc, const char* const* argv, std::ostream& out) {
     return false;
   }
   std::vector<std::optional<std::string>> texts;
-  for (const Option& option : impl_->options) texts.push_back(given(cli, "--" + option.name));
+  for (const Option& option : impl_->options) {
+    texts.push_back(command_line_value(cli, "--" + option.name));
+  }
   CommonOptions& common = impl_->common;
-  common.config = given(cli, "--config").value_or("");
+  common.config = command_line_value(cli, "--config").value_or("");
   refuse_extras(cli, impl_->options);
   if (!common.config.empty()) read_config_file(common.config, impl_->options);
   for (size_t i = 0; i < texts.size(); ++i) {

@@ -30,11 +30,11 @@ std::string integers_text(const Json& json, const JsonPath& path) {
 }
 
 /// Converts a JSON value to the text that the command line would have.
-std::string argument_text(const Json& json, const JsonPath& path, JsonType form) {
+std::string argument_text(const Json& json, const JsonPath& path, JsonType type) {
   const bool text_allowed =
-      form == JsonType::count || form == JsonType::integers || form == JsonType::sizes;
+      type == JsonType::count || type == JsonType::integers || type == JsonType::sizes;
   if (text_allowed && json.is_string()) return json_as<std::string>(json, path);
-  switch (form) {
+  switch (type) {
     case JsonType::text:
       return json_as<std::string>(json, path);
     case JsonType::boolean:
@@ -69,9 +69,9 @@ void read_config_file(const std::string& path, const std::vector<Option>& option
   object.finish();
   for (size_t i = 0; i < options.size(); ++i) {
     if (!values[i]) continue;
-    const JsonPath place = object.path().key(key_of(options[i]));
+    const JsonPath key_path = object.path().key(key_of(options[i]));
     const OptionValue& value = options[i].value;
-    value.set(place.text(), argument_text(*values[i], place, value.form));
+    value.set(key_path.text(), argument_text(*values[i], key_path, value.json_type));
   }
 }
 

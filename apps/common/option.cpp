@@ -21,7 +21,7 @@ namespace fs = std::filesystem;
 
 /// Parses all of `text` as a number; returns nothing if that fails.
 template <class Number>
-std::optional<Number> whole(const std::string& text) {
+std::optional<Number> parse_number(const std::string& text) {
   Number number{};
   const char* end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, number);
@@ -30,7 +30,7 @@ std::optional<Number> whole(const std::string& text) {
 }
 
 double read_positive(const std::string& where, const std::string& text) {
-  const auto number = whole<double>(text);
+  const auto number = parse_number<double>(text);
   if (number && std::isfinite(*number) && *number > 0) return *number;
   throw ConfigError(where, "must be a number above 0", in_quotes(text), "write for example 0.001");
 }
@@ -42,7 +42,7 @@ std::string range_text(int64_t minimum, int64_t maximum) {
 
 int64_t read_integer(const std::string& where, const std::string& text, int64_t minimum,
                      int64_t maximum, const std::string& alternative = "") {
-  const auto number = whole<int64_t>(text);
+  const auto number = parse_number<int64_t>(text);
   if (number && *number >= minimum && *number <= maximum) return *number;
   throw ConfigError(
       where, "must be " + range_text(minimum, maximum) + alternative, in_quotes(text),
@@ -117,7 +117,7 @@ OptionValue path_value(std::string& value, const std::string& placeholder,
                        std::function<void(const std::string&, const std::string&)> check) {
   return {
       .placeholder = placeholder,
-      .form = JsonType::text,
+      .json_type = JsonType::text,
       .set =
           [&value, check = std::move(check)](const std::string& where, const std::string& text) {
             check(where, text);
@@ -130,7 +130,7 @@ OptionValue path_value(std::string& value, const std::string& placeholder,
 
 OptionValue text(std::string& value, const std::string& placeholder) {
   return {placeholder, JsonType::text,
-          [&value](const std::string&, const std::string& given) { value = given; },
+          [&value](const std::string&, const std::string& argument) { value = argument; },
           [&value] { return value; }};
 }
 
@@ -151,13 +151,13 @@ OptionValue words(std::vector<std::string>& value, const std::string& placeholde
                   std::vector<std::string> known) {
   const auto set = [&value, known = std::move(known)](const std::string& where,
                                                       const std::string& text) {
-    std::vector<std::string> chosen = split(text);
-    for (const std::string& word : chosen) {
-      if (std::find(known.begin(), known.end(), word) != known.end()) continue;
-      throw ConfigError(where, "every name must be known", in_quotes(word),
-                        suggestion(word, known));
+    std::vector<std::string> selected = split(text);
+    for (const std::string& name : selected) {
+      if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+      throw ConfigError(where, "every name must be known", in_quotes(name),
+                        suggestion(name, known));
     }
-    value = std::move(chosen);
+    value = std::move(selected);
   };
   return {placeholder, JsonType::text, set, [&value] { return join(value, ","); }};
 }
@@ -192,8 +192,8 @@ OptionValue count_or_all(std::optional<int64_t>& value) {
 OptionValue integers(std::vector<int64_t>& value, int64_t minimum) {
   const auto set = [&value, minimum](const std::string& where, const std::string& text) {
     std::vector<int64_t> numbers;
-    for (const std::string& part : split(text)) {
-      const auto number = whole<int64_t>(part);
+    for (const std::string& item : split(text)) {
+      const auto number = parse_number<int64_t>(item);
       if (!number || *number < minimum) {
         throw ConfigError(where, str("must be comma-separated integers of at least ", minimum),
                           in_quotes(text), "write for example 700,500");
@@ -226,7 +226,7 @@ OptionValue positive_number(double& value) {
 
 OptionValue fraction(double& value) {
   const auto set = [&value](const std::string& where, const std::string& text) {
-    const auto number = whole<double>(text);
+    const auto number = parse_number<double>(text);
     if (!number || !(*number >= 0 && *number < 1)) {
       throw ConfigError(where, "must be a number of at least 0 and below 1", in_quotes(text),
                         "write for example 0.5");

@@ -25,7 +25,7 @@ enum class JsonType {
 struct OptionValue {
   /// Placeholder of the value in help, e.g. "N"; empty for a switch.
   std::string placeholder;
-  JsonType form = JsonType::text;
+  JsonType json_type = JsonType::text;
   /// Parses `text` and assigns the variable. Throws ConfigError naming `where`.
   std::function<void(const std::string& where, const std::string& text)> set;
   /// Returns the current value in the format that `set` reads; empty if there is none.

@@ -96,8 +96,8 @@ Mesh choose_mesh(const CommonOptions& options, const MeshDims& from_layouts,
                  const MeshDims& fallback) {
   const MeshDims dims = choose_mesh_dims(options, from_layouts, fallback);
   DistributedOptions distributed = distributed_options(options);
-  const bool asked_for = !options.mesh.empty() || !options.layouts.empty() || options.devices;
-  if (!asked_for && !options.virtual_devices && runs_on_gpus(options)) {
+  const bool requested = !options.mesh.empty() || !options.layouts.empty() || options.devices;
+  if (!requested && !options.virtual_devices && runs_on_gpus(options)) {
     // Fit the application's own mesh on the available GPUs.
     const int64_t gpus = process_count(distributed) * default_devices(distributed);
     distributed.virtual_devices = (device_count(dims) + gpus - 1) / gpus;

@@ -18,19 +18,19 @@ using namespace detail;
 
 namespace {
 
-constexpr size_t longest_text = 4000;
+constexpr size_t max_error_text = 4000;
 constexpr const char* out_of_memory = "out of memory. To fix: use a smaller batch or model.";
 
 int report(const std::string& program, const std::string& text, int code = 1) {
   std::cout << std::flush;
   report_failure(text);
-  std::cerr << program << ": error: " << one_line(text, longest_text) << std::endl;
+  std::cerr << program << ": error: " << one_line(text, max_error_text) << std::endl;
   return code;
 }
 
 int report(const std::string& program, const Interrupted& interrupted) {
   std::cout << std::flush;
-  std::cerr << program << ": " << one_line(interrupted.what(), longest_text) << std::endl;
+  std::cerr << program << ": " << one_line(interrupted.what(), max_error_text) << std::endl;
   return 128 + interrupted.signal();
 }
 

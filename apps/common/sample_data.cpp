@@ -110,12 +110,12 @@ std::string sample_stripes(const std::string& folder) {
     const std::string path = sub_folder(folder, name);
     for (int64_t i = 0; i < 200; ++i) {
       const int64_t period = 6 + pick(1, i, 9), first = pick(2, i, 15);
-      const at::Tensor place = ((name[0] == 'a' ? y : x) + first) % period;
+      const at::Tensor phase = ((name[0] == 'a' ? y : x) + first) % period;
       const at::Tensor colour =
           at::tensor({float(pick(3, i, 256)), float(pick(4, i, 256)), float(pick(5, i, 256))});
       const at::Tensor ground = (at::arange(height * width * 3) * 7919 + i * 31) % 81 + 80;
       save_img(str(path, "/", i, ".png"),
-               at::where((place < period / 2).unsqueeze(2), colour,
+               at::where((phase < period / 2).unsqueeze(2), colour,
                          ground.reshape({height, width, 3}).to(at::kFloat)),
                {.scale = false});
     }

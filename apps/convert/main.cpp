@@ -34,7 +34,7 @@ struct ConvertFlags {
 std::vector<std::string> list_of(const std::string& text) {
   std::vector<std::string> list;
   std::stringstream stream(text);
-  for (std::string part; std::getline(stream, part, ',');) list.push_back(part);
+  for (std::string item; std::getline(stream, item, ',');) list.push_back(item);
   return list;
 }
 
@@ -92,7 +92,7 @@ ModelHandle read_model(const std::string& path, const ConvertFlags& flags,
 }
 
 /// Describes an array in a line: "x.npy (2, 6, 4) float32".
-std::string shown(const std::string& path, const at::Tensor& tensor) {
+std::string describe_array(const std::string& path, const at::Tensor& tensor) {
   return path + " " + to_string(tensor.sizes().vec()) + " " + dtype_name(tensor.scalar_type());
 }
 
@@ -100,9 +100,9 @@ std::vector<at::Tensor> read_inputs(const ModelHandle& model, const ConvertFlags
   const std::vector<std::string> files = list_of(flags.inputs);
   std::vector<at::Tensor> arrays;
   for (const std::string& file : files) arrays.push_back(datasets::load_npy(file));
-  const size_t wanted = model->input_shapes().size();
-  if (arrays.size() != wanted) {
-    throw ConfigError("--inputs", counted(int64_t(wanted), "file") + " for the model's inputs",
+  const size_t expected = model->input_shapes().size();
+  if (arrays.size() != expected) {
+    throw ConfigError("--inputs", counted(int64_t(expected), "file") + " for the model's inputs",
                       std::to_string(arrays.size()),
                       "separate them by commas, in the order of its inputs");
   }
@@ -122,10 +122,12 @@ void run_model(const ModelHandle& model, const std::vector<at::Tensor>& inputs,
   }
   if (!is_first) return;
   const std::vector<std::string> names = list_of(flags.inputs);
-  for (size_t i = 0; i < inputs.size(); ++i) std::cout << shown(names[i], inputs[i]) << '\n';
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::cout << describe_array(names[i], inputs[i]) << '\n';
+  }
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (!files.empty()) datasets::save_npy(files[i], outputs[i]);
-    std::cout << "-> " << shown(files.empty() ? "output" : files[i], outputs[i]) << '\n';
+    std::cout << "-> " << describe_array(files.empty() ? "output" : files[i], outputs[i]) << '\n';
   }
 }
 

@@ -23,12 +23,12 @@ int64_t sample(const at::Tensor& logits, const Sampling& sampling, double draw) 
   const at::Tensor order = std::get<1>(at::sort(logits, /*stable=*/true, -1, /*descending=*/true));
   const at::Tensor best = order.narrow(0, 0, k);
   // Subtract the maximum, so that it stays 0 for any temperature.
-  const at::Tensor behind = logits.index_select(0, best).to(at::kDouble) -
-                            logits[best[0].item<int64_t>()].to(at::kDouble);
-  const at::Tensor shares = at::softmax(behind.div(sampling.temperature), 0);
+  const at::Tensor shifted_logits = logits.index_select(0, best).to(at::kDouble) -
+                                    logits[best[0].item<int64_t>()].to(at::kDouble);
+  const at::Tensor probabilities = at::softmax(shifted_logits.div(sampling.temperature), 0);
   double sum = 0;
   for (int64_t i = 0; i + 1 < k; ++i) {
-    sum += shares[i].item<double>();
+    sum += probabilities[i].item<double>();
     if (draw < sum) return best[i].item<int64_t>();
   }
   return best[k - 1].item<int64_t>();

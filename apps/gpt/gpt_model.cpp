@@ -93,8 +93,8 @@ LayerHandle block(const ModelSize& size, const std::string& name) {
   const SymbolicTensor seen = size.pre_norm ? norm_1(x) : x;
   const SymbolicTensor attended = x + dropout_1(attention({seen, seen}));
   const SymbolicTensor middle = size.pre_norm ? attended : norm_1(attended);
-  const SymbolicTensor worked = dropout_2(dense(size.pre_norm ? norm_2(middle) : middle));
-  const SymbolicTensor y = size.pre_norm ? middle + worked : norm_2(middle + worked);
+  const SymbolicTensor feed_forward = dropout_2(dense(size.pre_norm ? norm_2(middle) : middle));
+  const SymbolicTensor y = size.pre_norm ? middle + feed_forward : norm_2(middle + feed_forward);
   return Functional({x}, {y}, {.name = name});
 }
 
@@ -171,7 +171,7 @@ ModelSize model_size(const ModelFlags& flags) {
   const auto named = std::find_if(named_sizes().begin(), named_sizes().end(),
                                   [&](const NamedSize& each) { return each.name == flags.size; });
   ModelSize size = named->size;
-  const auto take = [](auto& value, const auto& given) { value = given.value_or(value); };
+  const auto take = [](auto& value, const auto& flag) { value = flag.value_or(value); };
   take(size.blocks, flags.blocks);
   take(size.heads, flags.heads);
   take(size.kv_heads, flags.kv_heads);

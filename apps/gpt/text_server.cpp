@@ -32,11 +32,11 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
   const Json json = parse_json(body, "request");
   JsonObject object(json, JsonPath("request"));
   TextRequest request{object.take<std::vector<std::string>>("instances"), defaults};
-  Sampling& how = request.sampling;
-  how.words = object.take_or("words", how.words);
-  how.top_k = object.take_or("top_k", how.top_k);
-  how.temperature = object.take_or("temperature", how.temperature);
-  how.seed = object.take_or("seed", how.seed);
+  Sampling& sampling = request.sampling;
+  sampling.words = object.take_or("words", sampling.words);
+  sampling.top_k = object.take_or("top_k", sampling.top_k);
+  sampling.temperature = object.take_or("temperature", sampling.temperature);
+  sampling.seed = object.take_or("seed", sampling.seed);
   object.finish();
   const auto texts = std::ssize(request.texts);
   if (texts < 1 || texts > limits.texts) {
@@ -44,11 +44,13 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
                        str("a request must have 1 to ", limits.texts, " instances"), str(texts),
                        "split them into several requests");
   }
-  if (how.words < 1 || how.words > limits.words) {
-    refuse_value("words", str("1 to ", limits.words), str(how.words));
+  if (sampling.words < 1 || sampling.words > limits.words) {
+    refuse_value("words", str("1 to ", limits.words), str(sampling.words));
   }
-  if (how.top_k < 1) refuse_value("top_k", "at least 1", str(how.top_k));
-  if (!(how.temperature > 0)) refuse_value("temperature", "above 0", str(how.temperature));
+  if (sampling.top_k < 1) refuse_value("top_k", "at least 1", str(sampling.top_k));
+  if (!(sampling.temperature > 0)) {
+    refuse_value("temperature", "above 0", str(sampling.temperature));
+  }
   return request;
 }
 
@@ -76,10 +78,10 @@ void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
   }
   if (route->action != ModelAction::predict) return respond({.body = "{\"status\": \"ok\"}\n"});
   try {
-    TextRequest asked = parse_text_request(request.body, defaults_, limits_);
+    TextRequest text_request = parse_text_request(request.body, defaults_, limits_);
     std::unique_lock lock(mutex_);
     if (std::ssize(waiting_) < limits_.waiting) {
-      waiting_.push_back({std::move(asked), std::move(respond)});
+      waiting_.push_back({std::move(text_request), std::move(respond)});
       lock.unlock();
       changed_.notify_all();
       return;

@@ -59,16 +59,16 @@ Json options_of(const TrainFlags& flags, const app::CommonOptions& common, const
           {"dtype", common.dtype}};
 }
 
-void check_same(const Json& present, const Json& saved) {
+void check_same(const Json& current, const Json& saved) {
   if (!saved.is_object()) {
     throw ConfigError("--resume", "the newest checkpoint must be from imdb train", "another one",
                       "name the folder of an imdb train");
   }
-  for (const auto& [name, value] : present.items()) {
-    const Json then = saved.value(name, Json());
-    if (value == then) continue;
+  for (const auto& [name, value] : current.items()) {
+    const Json saved_value = saved.value(name, Json());
+    if (value == saved_value) continue;
     throw ConfigError("--resume", "the options must be those of the run that wrote the checkpoint",
-                      str(name, " ", value.dump(), ", not ", then.dump()),
+                      str(name, " ", value.dump(), ", not ", saved_value.dump()),
                       "use the same options, or omit --resume to start from its weights");
   }
 }

@@ -92,15 +92,15 @@ Arguments parse(const std::vector<std::string>& words) {
   Arguments arguments;
   size_t at = 0;
   for (; at < words.size() && words[at].rfind('-', 0) == 0 && words[at] != "--"; ++at) {
-    const std::string& word = words[at];
-    if (set_switch(arguments, word)) continue;
-    const size_t equal = word.find('=');
-    const std::string flag = word.substr(0, equal);
-    const bool apart = equal == word.npos;
-    const bool missing = apart && at + 1 == words.size();
-    const std::string value = missing ? "" : apart ? words[at + 1] : word.substr(equal + 1);
+    const std::string& argument = words[at];
+    if (set_switch(arguments, argument)) continue;
+    const size_t equal = argument.find('=');
+    const std::string flag = argument.substr(0, equal);
+    const bool separate = equal == argument.npos;
+    const bool missing = separate && at + 1 == words.size();
+    const std::string value = missing ? "" : separate ? words[at + 1] : argument.substr(equal + 1);
     if (!set_number(arguments, flag, value)) fail_unknown(flag);
-    if (apart) ++at;
+    if (separate) ++at;
   }
   if (at < words.size() && words[at] == "--") ++at;
   arguments.command.assign(words.begin() + static_cast<std::ptrdiff_t>(at), words.end());

@@ -52,7 +52,7 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
 }
 
 /// The layouts, dtype and distribution of a run.
-struct Place {
+struct RunSetup {
   LayoutMap layouts;  ///< undefined: the strategy's
   at::ScalarType dtype;
   mnist::Distribution distribution;
@@ -65,7 +65,7 @@ struct Place {
   }
 };
 
-Place place_of(const MnistFlags& flags, const app::CommonOptions& common) {
+RunSetup set_up_run(const MnistFlags& flags, const app::CommonOptions& common) {
   if (flags.strategy.name.empty()) {
     const app::Setup setup = app::set_up(common, {{"batch", 8}});
     const bool first = app::is_first_process(common);
@@ -202,20 +202,20 @@ int run(int argc, char** argv) {
   app::complete_checkpoint_options(flags.checkpoints);
   const app::CommonOptions& common = options.common();
   mnist::check_strategy_options(flags.strategy, common);
-  const Place place = place_of(flags, common);
-  const MnistDataset training = data_of(common, flags, "train", common.train_size, place.dtype);
-  const MnistDataset test = data_of(common, flags, "test", common.test_size, place.dtype);
-  if (place.leads() && common.verbose > 0) {
-    std::cout << training.announcement() << "\n" << place.describe() << std::endl;
+  const RunSetup setup = set_up_run(flags, common);
+  const MnistDataset training = data_of(common, flags, "train", common.train_size, setup.dtype);
+  const MnistDataset test = data_of(common, flags, "test", common.test_size, setup.dtype);
+  if (setup.leads() && common.verbose > 0) {
+    std::cout << training.announcement() << "\n" << setup.describe() << std::endl;
   }
 
-  const auto& distribution = place.distribution;
+  const auto& distribution = setup.distribution;
   const auto scope = distribution.strategy ? distribution.strategy->scope() : nullptr;
   const auto [model, optimizer] = recipe_of(flags, common);
   model.compile({.optimizer = optimizer,
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
-                 .layouts = place.layouts});
+                 .layouts = setup.layouts});
   if (distribution.role == mnist::Role::evaluates) {
     return evaluate(model, test, common, flags, distribution);
   }
@@ -224,7 +224,7 @@ int run(int argc, char** argv) {
     fit(model, training, test, common, flags, false);
     profiling.finish();
   } else {
-    train(model, training, test, common, flags, place.leads());
+    train(model, training, test, common, flags, setup.leads());
   }
   return 0;
 }

@@ -19,7 +19,7 @@ namespace {
 
 using namespace tessera;
 
-constexpr int rounds = 8, steps_per_round = 30;
+constexpr int num_epochs = 8, steps_per_epoch = 30;
 
 /// Runs a training step of the guide; returns the loss of this worker's batch.
 double train_step(const Sequential& model, OptimizerHandle optimizer, const Batch& batch) {
@@ -39,13 +39,13 @@ double train_step(const Sequential& model, OptimizerHandle optimizer, const Batc
 void coordinate(const strategy::ParameterServerStrategy& strategy) {
   strategy::ClusterCoordinator coordinator(strategy);
   const strategy::PerWorkerDataset data = coordinator.create_per_worker_dataset("train");
-  for (int round = 1; round <= rounds; ++round) {
+  for (int epoch = 1; epoch <= num_epochs; ++epoch) {
     std::vector<strategy::RemoteValue> losses;
-    for (int step = 0; step < steps_per_round; ++step) {
+    for (int step = 0; step < steps_per_epoch; ++step) {
       losses.push_back(coordinator.schedule("train_step", {}, {data}));
     }
     coordinator.join();
-    std::printf("%d steps: loss %.4f\n", round * steps_per_round,
+    std::printf("%d steps: loss %.4f\n", epoch * steps_per_epoch,
                 losses.back().fetch().json.get<double>());
     std::fflush(stdout);
   }

@@ -27,9 +27,9 @@ FeatureSpace::Feature feature_of(const std::string& name, const Table::Column& c
   if (column.is_text()) return FeatureSpace::string_categorical({.num_oov_indices = 0});
   const at::Tensor& numbers = column.numbers();
   if (at::isIntegralType(numbers.scalar_type(), /*includeBool=*/true)) {
-    const at::Tensor whole = numbers.to(at::kLong).contiguous();
-    const auto* first = whole.const_data_ptr<int64_t>();
-    if (std::set<int64_t>(first, first + whole.numel()).size() <= max_categories) {
+    const at::Tensor integers = numbers.to(at::kLong).contiguous();
+    const auto* first = integers.const_data_ptr<int64_t>();
+    if (std::set<int64_t>(first, first + integers.numel()).size() <= max_categories) {
       return FeatureSpace::integer_categorical({.num_oov_indices = 0});
     }
   }

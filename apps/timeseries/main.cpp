@@ -65,7 +65,7 @@ int run(int argc, char** argv) {
 
   const Table table = numbers_of(program.data());
   table[w.target];
-  const auto place = std::find(table.names().begin(), table.names().end(), w.target);
+  const auto target_column = std::find(table.names().begin(), table.names().end(), w.target);
   const at::Tensor all = table.matrix().to(at::kDouble);
   const auto split = static_cast<int64_t>(w.split * static_cast<double>(all.size(0)));
   const int64_t ahead = w.past + w.future;
@@ -79,7 +79,7 @@ int run(int argc, char** argv) {
   // Normalize by mean and standard deviation of the training rows.
   const at::Tensor seen = all.slice(0, 0, split);
   const at::Tensor values = ((all - seen.mean(0)) / seen.std(0, /*unbiased=*/false)).to(at::kFloat);
-  const at::Tensor target = values.select(1, place - table.names().begin());
+  const at::Tensor target = values.select(1, target_column - table.names().begin());
   const DataPipeline training =
       windows_of(values.slice(0, 0, split), target.slice(0, 0, split + ahead), w, program.common());
   const DataPipeline validation = windows_of(values.slice(0, split, all.size(0) - ahead),

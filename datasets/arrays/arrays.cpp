@@ -23,22 +23,24 @@ void check_side(const std::string& option, const std::string& side) {
 }
 
 /// A range of a dataset's rows, in stored or shuffled order.
-class SomeRows final : public Dataset {
+class DatasetSlice final : public Dataset {
  public:
-  SomeRows(std::shared_ptr<const Dataset> data, std::shared_ptr<const Permutation> order,
-           int64_t begin, int64_t size)
+  DatasetSlice(std::shared_ptr<const Dataset> data, std::shared_ptr<const Permutation> order,
+               int64_t begin, int64_t size)
       : data_(std::move(data)), order_(std::move(order)), begin_(begin), size_(size) {}
   int64_t size() const override { return size_; }
-  Examples get(std::span<const int64_t> rows) const override { return data_->get(moved(rows)); }
+  Examples get(std::span<const int64_t> rows) const override {
+    return data_->get(source_rows(rows));
+  }
   Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
-    return data_->get_placed(moved(rows), layouts);
+    return data_->get_placed(source_rows(rows), layouts);
   }
   bool concurrent() const override { return data_->concurrent(); }
   std::string name() const override { return data_->name(); }
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
  private:
-  std::vector<int64_t> moved(std::span<const int64_t> rows) const {
+  std::vector<int64_t> source_rows(std::span<const int64_t> rows) const {
     std::vector<int64_t> numbers;
     for (const int64_t row : rows) {
       if (row < 0 || row >= size_) {
@@ -146,12 +148,13 @@ Windows windows_of(const at::Tensor& data, const at::Tensor& targets, int64_t le
 int64_t SplitSize::of(int64_t total, const std::string& name) const {
   const int64_t rows =
       // Rounds half to even, as Python does.
-      rows_ ? *rows_ : static_cast<int64_t>(std::nearbyint(part_ * static_cast<double>(total)));
-  const bool fits = rows_ ? *rows_ > 0 && *rows_ < total : part_ > 0 && part_ < 1 && rows > 0;
+      rows_ ? *rows_ : static_cast<int64_t>(std::nearbyint(fraction_ * static_cast<double>(total)));
+  const bool fits =
+      rows_ ? *rows_ > 0 && *rows_ < total : fraction_ > 0 && fraction_ < 1 && rows > 0;
   if (fits) return rows;
   throw ConfigError("split_dataset",
                     str(name, " is a number of rows below ", total, ", or a part in (0, 1)"),
-                    rows_ ? str(*rows_) : str(part_), "leave rows on both sides");
+                    rows_ ? str(*rows_) : str(fraction_), "leave rows on both sides");
 }
 
 at::Tensor pad_sequences(std::span<const at::Tensor> sequences,
@@ -213,13 +216,14 @@ at::Tensor to_categorical(const at::Tensor& x, std::optional<int64_t> num_classe
     throw ConfigError("to_categorical", "without num_classes there are class indices", "none",
                       "pass num_classes");
   }
-  const bool given = num_classes.value_or(0) != 0;
-  const int64_t classes = given ? *num_classes : numbers.max().item<int64_t>() + 1;
+  const bool has_num_classes = num_classes.value_or(0) != 0;
+  const int64_t classes = has_num_classes ? *num_classes : numbers.max().item<int64_t>() + 1;
   if (numbers.numel() > 0) {
-    const int64_t least = numbers.min().item<int64_t>(), most = numbers.max().item<int64_t>();
-    if (least < 0 || most >= classes) {
+    const int64_t min_class = numbers.min().item<int64_t>(),
+                  max_class = numbers.max().item<int64_t>();
+    if (min_class < 0 || max_class >= classes) {
       throw ConfigError("to_categorical", str("classes lie in [0, ", classes, ")"),
-                        str(least < 0 ? least : most), "pass a larger num_classes");
+                        str(min_class < 0 ? min_class : max_class), "pass a larger num_classes");
     }
   }
   shape.push_back(classes);
@@ -235,13 +239,13 @@ std::pair<DatasetHandle, DatasetHandle> split_dataset(const DatasetHandle& data,
   if (!options.left_size && !options.right_size) {
     throw ConfigError("split_dataset", "a size is given", "none", "pass left_size or right_size");
   }
-  const auto given = [&](const std::optional<SplitSize>& size, const char* name) {
+  const auto requested_rows = [&](const std::optional<SplitSize>& size, const char* name) {
     return size ? std::optional(size->of(total, name)) : std::nullopt;
   };
-  const std::optional<int64_t> left_given = given(options.left_size, "left_size");
-  const std::optional<int64_t> right_given = given(options.right_size, "right_size");
-  const int64_t left = left_given ? *left_given : total - *right_given;
-  const int64_t right = right_given ? *right_given : total - *left_given;
+  const std::optional<int64_t> left_rows = requested_rows(options.left_size, "left_size");
+  const std::optional<int64_t> right_rows = requested_rows(options.right_size, "right_size");
+  const int64_t left = left_rows ? *left_rows : total - *right_rows;
+  const int64_t right = right_rows ? *right_rows : total - *left_rows;
   if (left + right > total || left < 1 || right < 1) {
     throw ConfigError("split_dataset", str("both sides have some of the ", total, " rows"),
                       str(left, " and ", right), "pass smaller sizes");
@@ -250,7 +254,7 @@ std::pair<DatasetHandle, DatasetHandle> split_dataset(const DatasetHandle& data,
   if (options.shuffle) {
     order = std::make_shared<Permutation>(total, options.seed.value_or(Seed{global_seed(), 0}));
   }
-  return {SomeRows(rows, order, 0, left), SomeRows(rows, order, total - right, right)};
+  return {DatasetSlice(rows, order, 0, left), DatasetSlice(rows, order, total - right, right)};
 }
 
 DataPipeline timeseries_dataset_from_array(const at::Tensor& data, const at::Tensor& targets,

@@ -43,16 +43,16 @@ at::Tensor to_categorical(const at::Tensor& x, std::optional<int64_t> num_classe
 /// Size of one side of a split: a number of rows, or a fraction of all.
 class SplitSize {
  public:
-  SplitSize(int rows) : rows_(rows) {}      // NOLINT: reads as a number
-  SplitSize(int64_t rows) : rows_(rows) {}  // NOLINT
-  SplitSize(double part) : part_(part) {}   // NOLINT
+  SplitSize(int rows) : rows_(rows) {}                 // NOLINT: reads as a number
+  SplitSize(int64_t rows) : rows_(rows) {}             // NOLINT
+  SplitSize(double fraction) : fraction_(fraction) {}  // NOLINT
   /// Returns the number of rows out of `total`. Throws ConfigError unless it leaves rows on both
   /// sides.
   int64_t of(int64_t total, const std::string& name) const;
 
  private:
   std::optional<int64_t> rows_;
-  double part_ = 0;
+  double fraction_ = 0;
 };
 
 /// The options of split_dataset(); at least one size is required.

@@ -61,10 +61,10 @@ constexpr ArrowNumbers arrow_numbers[] = {{arrow::Type::INT8, at::kChar, at::kCh
 
 /// Returns null for a column that is not numeric.
 const ArrowNumbers* find_numbers(const arrow::DataType& type) {
-  const auto* const found =
+  const auto* const it =
       std::find_if(std::begin(arrow_numbers), std::end(arrow_numbers),
                    [&](const ArrowNumbers& numbers) { return numbers.type == type.id(); });
-  return found == std::end(arrow_numbers) ? nullptr : found;
+  return it == std::end(arrow_numbers) ? nullptr : it;
 }
 
 bool is_text(const arrow::DataType& type) {
@@ -95,14 +95,14 @@ at::Tensor missing_of(const arrow::Array& array) {
 /// A column of a file, read in blocks.
 class ParquetColumn {
  public:
-  /// `place` names the file and the column.
-  ParquetColumn(std::string place, const arrow::DataType& type)
-      : place_(std::move(place)), numbers_(find_numbers(type)), is_text_(is_text(type)) {
+  /// `where` names the file and the column.
+  ParquetColumn(std::string where, const arrow::DataType& type)
+      : where_(std::move(where)), numbers_(find_numbers(type)), is_text_(is_text(type)) {
     if (numbers_ == nullptr && !is_text_) {
-      throw FileError(place_, "a column of numbers, bools, times or texts",
+      throw FileError(where_, "a column of numbers, bools, times or texts",
                       one_line(type.ToString()), "name the other columns in ParquetOptions");
     }
-    if (numbers_ != nullptr) parts_ = {at::empty({0}, numbers_->dtype)};
+    if (numbers_ != nullptr) chunks_ = {at::empty({0}, numbers_->dtype)};
   }
 
   /// Reads the first `rows` rows.
@@ -112,30 +112,30 @@ class ParquetColumn {
       std::shared_ptr<arrow::ChunkedArray> block;
       check(reader.NextBatch(std::min(block_rows, rows - done), &block));
       if (block == nullptr || block->length() == 0) break;
-      for (const std::shared_ptr<arrow::Array>& part : block->chunks()) {
-        check(part->Validate());
-        is_text_ ? add_texts(*part) : add_numbers(*part);
+      for (const std::shared_ptr<arrow::Array>& chunk : block->chunks()) {
+        check(chunk->Validate());
+        is_text_ ? add_texts(*chunk) : add_numbers(*chunk);
       }
       done += block->length();
     }
     if (done < rows) {
-      throw FileError(place_, str(rows, " rows, as the file's footer says"), std::to_string(done),
+      throw FileError(where_, str(rows, " rows, as the file's footer says"), std::to_string(done),
                       damaged_fix);
     }
-    // Parts with missing values are floating point; cat() promotes the others.
-    if (!is_text_) parts_ = {at::cat(parts_)};
+    // Chunks with missing values are floating point; cat() promotes the others.
+    if (!is_text_) chunks_ = {at::cat(chunks_)};
   }
 
   /// Moves out the values that were read.
   Table::Column take() {
     if (is_text_) return std::move(texts_);
-    return std::move(parts_[0]);
+    return std::move(chunks_[0]);
   }
   bool holds_texts() const { return is_text_; }
 
   void check(const arrow::Status& status) const {
     if (status.ok()) return;
-    throw FileError(place_, "a whole Parquet file", one_line(status.message(), 200), damaged_fix);
+    throw FileError(where_, "a whole Parquet file", one_line(status.message(), 200), damaged_fix);
   }
 
   static constexpr const char* damaged_fix = "write or fetch the file again";
@@ -149,14 +149,14 @@ class ParquetColumn {
     } else if (numbers_->dtype != numbers_->stored) {
       numbers = numbers.to(numbers_->dtype);
       if (numbers_->stored == at::kUInt64 && numbers.lt(0).any().item<bool>()) {
-        throw FileError(place_, "integers below 2^63", "larger ones",
+        throw FileError(where_, "integers below 2^63", "larger ones",
                         "write the column as int64 or float64");
       }
     }
-    parts_.push_back(std::move(numbers));
+    chunks_.push_back(std::move(numbers));
   }
 
-  /// Copies the numbers of a part; missing ones have any value.
+  /// Copies the numbers of a chunk; missing ones have any value.
   at::Tensor stored_numbers(const arrow::Array& array) const {
     const int64_t rows = array.length();
     const at::Tensor numbers = at::zeros({rows}, numbers_->stored);
@@ -183,31 +183,31 @@ class ParquetColumn {
     const auto* encoded = array.type_id() == arrow::Type::DICTIONARY
                               ? static_cast<const arrow::DictionaryArray*>(&array)
                               : nullptr;
-    const arrow::Array& words = encoded == nullptr ? array : *encoded->dictionary();
+    const arrow::Array& dictionary = encoded == nullptr ? array : *encoded->dictionary();
     for (int64_t row = 0; row < array.length(); ++row) {
-      const int64_t word =
+      const int64_t index =
           encoded == nullptr || array.IsNull(row) ? row : encoded->GetValueIndex(row);
       if (array.IsNull(row)) {
         texts_.emplace_back();
-      } else if (word < 0 || word >= words.length()) {
-        throw FileError(place_, str("one of the ", words.length(), " texts of a dictionary"),
-                        str("number ", word), damaged_fix);
+      } else if (index < 0 || index >= dictionary.length()) {
+        throw FileError(where_, str("one of the ", dictionary.length(), " texts of a dictionary"),
+                        str("number ", index), damaged_fix);
       } else {
-        texts_.emplace_back(text_at(words, word));
+        texts_.emplace_back(text_at(dictionary, index));
       }
     }
   }
 
-  std::string place_;
+  std::string where_;
   const ArrowNumbers* numbers_;
   bool is_text_;
-  std::vector<at::Tensor> parts_;
+  std::vector<at::Tensor> chunks_;
   std::vector<std::string> texts_;
 };
 
 /// Returns the value of a result, or throws Arrow's error as a FileError of the file.
 template <class Value>
-Value whole(arrow::Result<Value> result, const std::string& path) {
+Value value_or_throw(arrow::Result<Value> result, const std::string& path) {
   if (result.ok()) return std::move(result).ValueUnsafe();
   throw FileError(path, "a Parquet file", one_line(result.status().message(), 200),
                   ParquetColumn::damaged_fix);
@@ -220,19 +220,19 @@ ParquetReader open_parquet(const std::string& path,
   parquet::ReaderProperties properties = parquet::default_reader_properties();
   properties.set_page_checksum_verification(true);
   parquet::arrow::FileReaderBuilder builder;
-  const auto file = whole(arrow::io::ReadableFile::Open(path), path);
+  const auto file = value_or_throw(arrow::io::ReadableFile::Open(path), path);
   const arrow::Status status = builder.Open(file, properties, std::move(metadata));
-  if (!status.ok()) whole<bool>(status, path);
+  if (!status.ok()) value_or_throw<bool>(status, path);
   // Read block by block instead of buffering the file first.
   parquet::ArrowReaderProperties blocks = parquet::default_arrow_reader_properties();
   blocks.set_pre_buffer(false);
   builder.properties(blocks);
-  return whole(builder.Build(), path);
+  return value_or_throw(builder.Build(), path);
 }
 
 /// Returns the indices of the columns to keep.
-std::vector<int> kept_fields(const arrow::Schema& schema, const std::string& path,
-                             const std::vector<std::string>& columns) {
+std::vector<int> selected_fields(const arrow::Schema& schema, const std::string& path,
+                                 const std::vector<std::string>& columns) {
   const std::vector<std::string> names = schema.field_names();
   for (const std::string& name : columns) {
     if (std::find(names.begin(), names.end(), name) != names.end()) continue;
@@ -260,8 +260,8 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   const std::shared_ptr<parquet::FileMetaData> metadata = file->parquet_reader()->metadata();
   std::shared_ptr<arrow::Schema> schema;
   const arrow::Status status = file->GetSchema(&schema);
-  if (!status.ok()) whole<bool>(status, path);
-  const std::vector<int> fields = kept_fields(*schema, path, options.columns);
+  if (!status.ok()) value_or_throw<bool>(status, path);
+  const std::vector<int> fields = selected_fields(*schema, path, options.columns);
   const int64_t rows = std::min(options.rows.value_or(metadata->num_rows()), metadata->num_rows());
   std::vector<ParquetColumn> columns;
   for (const int field : fields) {
@@ -277,11 +277,11 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   const int64_t threads = std::min<int64_t>(at::get_num_threads(), std::ssize(fields));
   at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
     const c10::InferenceMode inference;
-    const ParquetReader part = open_parquet(path, metadata);
+    const ParquetReader thread_file = open_parquet(path, metadata);
     for (size_t taken = 0; (taken = next++) < order.size();) {
       const size_t i = order[taken];
       std::unique_ptr<parquet::arrow::ColumnReader> reader;
-      columns[i].check(part->GetColumn(fields[i], &reader));
+      columns[i].check(thread_file->GetColumn(fields[i], &reader));
       columns[i].read(*reader, rows);
     }
   });

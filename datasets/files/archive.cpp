@@ -67,7 +67,8 @@ class Source {
   size_t count_ = 0;
 };
 
-/// Returns a name without its empty and "." parts. Throws FileError at `where` for an unsafe name.
+/// Returns a name without its empty and "." components. Throws FileError at `where` for an unsafe
+/// name.
 std::string safe_name(const std::string& name, const std::string& where) {
   if (name.starts_with('/')) refuse(where, "names in an archive are relative", "an absolute one");
   if (name.find('\\') != std::string::npos) {
@@ -76,9 +77,9 @@ std::string safe_name(const std::string& name, const std::string& where) {
   std::string safe;
   for (size_t begin = 0; begin < name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
-    const std::string part = name.substr(begin, end - begin);
-    if (part == "..") refuse(where, "names in an archive stay inside it", R"(one with "..")");
-    if (!part.empty() && part != ".") safe += (safe.empty() ? "" : "/") + part;
+    const std::string component = name.substr(begin, end - begin);
+    if (component == "..") refuse(where, "names in an archive stay inside it", R"(one with "..")");
+    if (!component.empty() && component != ".") safe += (safe.empty() ? "" : "/") + component;
     begin = end + 1;
   }
   return safe;
@@ -217,14 +218,14 @@ class TarReader {
 
 }  // namespace
 
-void read_archive(const std::string& path, const std::function<bool(std::string_view name)>& wanted,
+void read_archive(const std::string& path, const std::function<bool(std::string_view name)>& filter,
                   const std::function<void(std::string_view name, std::string_view bytes)>& take,
                   const ArchiveLimits& limits) {
   TarReader tar(path, limits);
   std::unordered_set<std::string> taken;
   std::string bytes;
   while (tar.next()) {
-    if (!tar.is_file() || !wanted(tar.name())) {
+    if (!tar.is_file() || !filter(tar.name())) {
       // Read in blocks so that the limits apply: libarchive would skip any number of bytes at once.
       tar.read_data([](std::string_view) {});
       continue;
@@ -234,7 +235,7 @@ void read_archive(const std::string& path, const std::function<bool(std::string_
       refuse(str(path, ", entry ", in_quotes(tar.name())), "a file is in an archive once", "twice");
     }
     bytes.clear();
-    tar.read_data([&](std::string_view part) { bytes += part; });
+    tar.read_data([&](std::string_view block) { bytes += block; });
     take(tar.name(), bytes);
   }
 }

@@ -20,12 +20,12 @@ struct ArchiveLimits {
 };
 
 /// Reads a tar archive, plain or gzip whatever its name, and calls `take` for each file whose name
-/// `wanted` accepts, in the archive's order; `bytes` are valid during the call only. Names come
-/// without "." and empty parts ("./a//b" is "a/b"), and end at a NUL. Nothing is written to disk.
-/// Throws FileError naming the archive and the entry for an absolute name, one with ".." or a
+/// `filter` accepts, in the archive's order; `bytes` are valid during the call only. Names come
+/// without "." and empty components ("./a//b" is "a/b"), and end at a NUL. Nothing is written to
+/// disk. Throws FileError naming the archive and the entry for an absolute name, one with ".." or a
 /// backslash, a link, device or sparse file, an accepted file that occurs twice, more than `limits`
 /// allow, a wrong checksum, a truncated archive, and bytes after its end.
-void read_archive(const std::string& path, const std::function<bool(std::string_view name)>& wanted,
+void read_archive(const std::string& path, const std::function<bool(std::string_view name)>& filter,
                   const std::function<void(std::string_view name, std::string_view bytes)>& take,
                   const ArchiveLimits& limits = {});
 

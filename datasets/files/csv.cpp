@@ -24,14 +24,14 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 /// One pass over a CSV file.
 class CsvReader {
  public:
-  CsvReader(const std::string& path, const CsvReadOptions& form)
-      : path_(path), form_(form), file_(path), left_(form.rows.value_or(INT64_MAX)) {
+  CsvReader(const std::string& path, const CsvReadOptions& options)
+      : path_(path), options_(options), file_(path), left_(options.rows.value_or(INT64_MAX)) {
     for (const char* text :
          {"", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "<NA>",
           "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"}) {
       missing_.insert(text);
     }
-    missing_.insert(form.missing.begin(), form.missing.end());
+    missing_.insert(options.missing.begin(), options.missing.end());
   }
 
   /// Reads the file. `texts`: indices of columns known to be text.
@@ -43,8 +43,8 @@ class CsvReader {
     finish();
     return std::move(result_);
   }
-  /// Returns the text columns that lost values, since they did not look like text at first.
-  const std::set<size_t>& lost() const { return lost_; }
+  /// Returns the text columns to read again: their values before the first text were dropped.
+  const std::set<size_t>& columns_to_reread() const { return columns_to_reread_; }
 
  private:
   [[noreturn]] void fail(const std::string& where, const std::string& expected,
@@ -59,8 +59,8 @@ class CsvReader {
     int64_t line = 1;
     std::string bytes(size_t{1} << 20, '\0');
     while (left > 0) {
-      const size_t wanted = std::min<uint64_t>(left, bytes.size());
-      const size_t got = file.read(std::as_writable_bytes(std::span(bytes.data(), wanted)));
+      const size_t limit = std::min<uint64_t>(left, bytes.size());
+      const size_t got = file.read(std::as_writable_bytes(std::span(bytes.data(), limit)));
       if (got == 0) break;
       line += std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(got), '\n');
       left -= got;
@@ -78,9 +78,9 @@ class CsvReader {
     buffer_.erase(0, begin_);
     begin_ = 0;
     const size_t old = buffer_.size();
-    buffer_.resize(old + form_.block_bytes);
+    buffer_.resize(old + options_.block_bytes);
     buffer_.resize(old + file_.read(std::as_writable_bytes(std::span(buffer_).subspan(old))));
-    ended_ = buffer_.size() < old + form_.block_bytes;
+    ended_ = buffer_.size() < old + options_.block_bytes;
     const size_t zero = buffer_.find('\0', old);
     if (zero != std::string::npos) {
       fail(line_at(zero), "a text without zero bytes", str("one at byte ", before_ + zero),
@@ -90,12 +90,12 @@ class CsvReader {
     if (ended_ && !buffer_.empty() && buffer_.back() != '\n') buffer_ += '\n';
   }
 
-  /// Returns row ends that split the complete rows of the buffer into about equal parts; reads on
+  /// Returns row ends that split the complete rows of the buffer into about equal chunks; reads on
   /// until there is a complete row.
-  std::vector<size_t> whole_rows(size_t parts) {
+  std::vector<size_t> complete_row_ends(size_t chunks) {
     for (;;) {
       std::vector<size_t> ends =
-          csv_row_ends(std::string_view(buffer_).substr(begin_), form_.delimiter, parts);
+          csv_row_ends(std::string_view(buffer_).substr(begin_), options_.delimiter, chunks);
       if (ends.back() > 0 || begin_ == buffer_.size()) return ends;
       if (ended_) {
         fail(line_at(begin_), "a quote that ends", "the end of the file inside it",
@@ -108,7 +108,7 @@ class CsvReader {
   /// Skips empty lines, so that the buffer begins with a complete row; returns false at the end.
   bool find_row() {
     for (;;) {
-      const size_t end = begin_ + whole_rows(1).back();
+      const size_t end = begin_ + complete_row_ends(1).back();
       while (begin_ < end && (buffer_[begin_] == '\n' || buffer_.compare(begin_, 2, "\r\n") == 0)) {
         ++begin_;
       }
@@ -125,7 +125,7 @@ class CsvReader {
     std::vector<std::string> fields;
     std::string unquoted;
     for (;; ++at) {
-      const CsvField field = csv_field_at(at, form_.delimiter, unquoted);
+      const CsvField field = csv_field_at(at, options_.delimiter, unquoted);
       fields.emplace_back(field.text);
       if (fields.size() > max_columns) {
         fail(line_at(begin_), str("at most ", max_columns, " columns"), "more",
@@ -141,16 +141,16 @@ class CsvReader {
   void read_names(const std::set<size_t>& texts) {
     size_t end = 0;
     std::vector<std::string> names = first_row(end);
-    if (form_.header) {
+    if (options_.header) {
       begin_ = end;
     } else {
       for (size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i);
     }
-    if (!form_.names.empty() && form_.names.size() != names.size()) {
+    if (!options_.names.empty() && options_.names.size() != names.size()) {
       throw ConfigError(path_, str(names.size(), " names, one for each column"),
-                        std::to_string(form_.names.size()), "name all columns of the file");
+                        std::to_string(options_.names.size()), "name all columns of the file");
     }
-    if (!form_.names.empty()) names = form_.names;
+    if (!options_.names.empty()) names = options_.names;
     // As in pandas: a column without a name is named by its number, and a second "x" is "x.1".
     std::set<std::string> seen;
     for (size_t i = 0; i < names.size(); ++i) {
@@ -163,93 +163,95 @@ class CsvReader {
       throw ConfigError(path_, str("one of the ", names.size(), " columns"), in_quotes(name),
                         suggestion(name, names));
     };
-    for (const std::string& name : form_.columns) check(name);
-    for (const auto& [name, kind] : form_.kinds) check(name);
-    const std::set<std::string> chosen(form_.columns.begin(), form_.columns.end());
+    for (const std::string& name : options_.columns) check(name);
+    for (const auto& [name, kind] : options_.kinds) check(name);
+    const std::set<std::string> selected_names(options_.columns.begin(), options_.columns.end());
     for (size_t i = 0; i < names.size(); ++i) {
-      CsvPlan plan{.kept = chosen.empty() || chosen.contains(names[i])};
+      CsvPlan plan{.selected = selected_names.empty() || selected_names.contains(names[i])};
       if (texts.contains(i)) plan.kind = CsvKind::text;
-      if (const auto given = form_.kinds.find(names[i]); given != form_.kinds.end()) {
-        plan.given = true;
-        plan.kind = given->second;
+      if (const auto it = options_.kinds.find(names[i]); it != options_.kinds.end()) {
+        plan.kind_required = true;
+        plan.kind = it->second;
       }
       plans_.push_back(plan);
-      result_.columns.push_back({.name = names[i], .kind = plan.kind, .parts = {}});
+      result_.columns.push_back({.name = names[i], .kind = plan.kind, .chunks = {}});
     }
   }
 
   size_t thread_count() const {
     // Only a single thread knows which rows are the first ones.
-    if (form_.rows) return 1;
+    if (options_.rows) return 1;
     const int64_t cores = std::max(1U, std::thread::hardware_concurrency());
-    return static_cast<size_t>(form_.threads > 0 ? form_.threads : std::min(cores, max_threads));
+    return static_cast<size_t>(options_.threads > 0 ? options_.threads
+                                                    : std::min(cores, max_threads));
   }
 
   void read_block() {
-    const std::vector<size_t> ends = whole_rows(thread_count());
-    std::vector<CsvShare> shares;
+    const std::vector<size_t> ends = complete_row_ends(thread_count());
+    std::vector<CsvChunk> chunks;
     size_t from = 0;
     for (const size_t end : ends) {
-      shares.push_back({std::string_view(buffer_).substr(begin_ + from, end - from), left_});
+      chunks.push_back({std::string_view(buffer_).substr(begin_ + from, end - from), left_});
       from = end;
-      for (const CsvPlan& plan : plans_) shares.back().builders.emplace_back(plan, missing_);
+      for (const CsvPlan& plan : plans_) chunks.back().builders.emplace_back(plan, missing_);
     }
     std::vector<std::future<void>> others;
-    for (size_t i = 1; i < shares.size(); ++i) {
+    for (size_t i = 1; i < chunks.size(); ++i) {
       others.push_back(std::async(std::launch::async,
-                                  [&, i] { add_csv_rows(shares[i], form_.delimiter, plans_); }));
+                                  [&, i] { add_csv_rows(chunks[i], options_.delimiter, plans_); }));
     }
-    add_csv_rows(shares[0], form_.delimiter, plans_);
+    add_csv_rows(chunks[0], options_.delimiter, plans_);
     for (std::future<void>& other : others) other.get();
-    for (CsvShare& share : shares) keep(share);
+    for (CsvChunk& chunk : chunks) append(chunk);
     begin_ += from;
     if (!ended_) fill();
   }
 
-  void keep(CsvShare& share) {
-    if (share.fault) {
-      const CsvError& fault = *share.fault;
-      const size_t offset = static_cast<size_t>(share.text.data() - buffer_.data()) + fault.offset;
-      const std::string column = fault.field == plans_.size()
+  void append(CsvChunk& chunk) {
+    if (chunk.error) {
+      const CsvError& error = *chunk.error;
+      const size_t offset = static_cast<size_t>(chunk.text.data() - buffer_.data()) + error.offset;
+      const std::string column = error.field == plans_.size()
                                      ? ""
-                                     : ", column " + in_quotes(result_.columns[fault.field].name);
-      fail(str(", row ", result_.rows + fault.row, line_at(offset), column), fault.expected,
-           fault.received, fault.fix);
+                                     : ", column " + in_quotes(result_.columns[error.field].name);
+      fail(str(", row ", result_.rows + error.row, line_at(offset), column), error.expected,
+           error.received, error.fix);
     }
-    result_.rows += share.rows;
-    left_ -= share.rows;
+    result_.rows += chunk.rows;
+    left_ -= chunk.rows;
     for (size_t i = 0; i < plans_.size(); ++i) {
-      if (!plans_[i].kept || share.rows == 0) continue;
+      if (!plans_[i].selected || chunk.rows == 0) continue;
       CsvColumn& column = result_.columns[i];
-      CsvPart& part = share.builders[i].part;
-      column.kind = joined_kind(column.kind, part.kind);
-      if (part.has_missing && column.kind == CsvKind::int64) column.kind = CsvKind::float64;
+      CsvColumnChunk& column_chunk = chunk.builders[i].chunk;
+      column.kind = joined_kind(column.kind, column_chunk.kind);
+      if (column_chunk.has_missing && column.kind == CsvKind::int64) column.kind = CsvKind::float64;
       // Later rows are likely of the kind found so far.
       plans_[i].kind = column.kind;
-      column.parts.push_back(std::move(part));
+      column.chunks.push_back(std::move(column_chunk));
     }
   }
 
   void finish() {
-    std::vector<CsvColumn> kept;
+    std::vector<CsvColumn> selected;
     for (size_t i = 0; i < plans_.size(); ++i) {
-      if (!plans_[i].kept) continue;
+      if (!plans_[i].selected) continue;
       CsvColumn& column = result_.columns[i];
-      bool gaps = false, lost = false;
-      for (const CsvPart& part : column.parts) {
-        gaps = gaps || part.has_missing;
-        lost = lost || part.is_lost || (part.kind != CsvKind::text && part.kind != CsvKind::none);
+      bool has_missing = false, needs_reread = false;
+      for (const CsvColumnChunk& chunk : column.chunks) {
+        has_missing = has_missing || chunk.has_missing;
+        needs_reread = needs_reread || chunk.values_dropped ||
+                       (chunk.kind != CsvKind::text && chunk.kind != CsvKind::none);
       }
-      if (column.kind == CsvKind::text && lost) lost_.insert(i);
+      if (column.kind == CsvKind::text && needs_reread) columns_to_reread_.insert(i);
       const bool narrow = column.kind == CsvKind::int64 || column.kind == CsvKind::boolean;
-      if (column.kind == CsvKind::none || (narrow && gaps)) column.kind = CsvKind::float64;
-      kept.push_back(std::move(column));
+      if (column.kind == CsvKind::none || (narrow && has_missing)) column.kind = CsvKind::float64;
+      selected.push_back(std::move(column));
     }
-    result_.columns = std::move(kept);
+    result_.columns = std::move(selected);
   }
 
   const std::string& path_;
-  const CsvReadOptions& form_;
+  const CsvReadOptions& options_;
   InputFile file_;
   CsvMissing missing_;
   int64_t left_;
@@ -258,33 +260,33 @@ class CsvReader {
   uint64_t before_ = 0;  ///< bytes of the file before the buffer
   bool ended_ = false;
   std::vector<CsvPlan> plans_;
-  std::set<size_t> lost_;
+  std::set<size_t> columns_to_reread_;
   CsvFile result_;
 };
 
-void check_csv_options(const CsvReadOptions& form, const std::string& path) {
-  const char d = form.delimiter;
+void check_csv_options(const CsvReadOptions& options, const std::string& path) {
+  const char d = options.delimiter;
   const bool is_letter = (d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z');
   if (is_letter || d == '\0' || std::strchr("\"\r\n.+-", d)) {
     throw ConfigError(path, "a delimiter that cannot occur in numbers, quotes or line ends",
                       in_quotes(std::string(1, d)), "name one like , ; or \\t");
   }
-  if (form.rows && *form.rows < 0) {
-    throw ConfigError(path, "a number of rows", std::to_string(*form.rows),
+  if (options.rows && *options.rows < 0) {
+    throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
                       "leave it out for all rows");
   }
 }
 
 }  // namespace
 
-CsvFile read_csv_file(const std::string& path, const CsvReadOptions& form) {
-  check_csv_options(form, path);
+CsvFile read_csv_file(const std::string& path, const CsvReadOptions& options) {
+  check_csv_options(options, path);
   std::set<size_t> texts;
-  for (int turn = 0; turn < 2; ++turn) {
-    CsvReader reader(path, form);
+  for (int attempt = 0; attempt < 2; ++attempt) {
+    CsvReader reader(path, options);
     CsvFile file = reader.read(texts);
-    if (reader.lost().empty()) return file;
-    texts = reader.lost();
+    if (reader.columns_to_reread().empty()) return file;
+    texts = reader.columns_to_reread();
   }
   throw FileError(path, "a file that stays as it is while it is read", "one that changes",
                   "read a copy of it");

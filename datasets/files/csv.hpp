@@ -42,6 +42,6 @@ struct CsvFile {
 /// line and the column for a row with another number of fields than the first, a value that is not
 /// of its column's kind, an unterminated quote, a zero byte, and too many columns or too long a
 /// row; ConfigError that suggests the nearest name for an unknown column.
-CsvFile read_csv_file(const std::string& path, const CsvReadOptions& form = {});
+CsvFile read_csv_file(const std::string& path, const CsvReadOptions& options = {});
 
 }  // namespace tessera::detail

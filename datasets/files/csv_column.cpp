@@ -92,11 +92,11 @@ const char* read_short_decimal(const char* begin, const char* end, double& value
   uint64_t digits = 0;
   int count = 0;
   const char* at = read_digits(begin + negative, end, digits, count);
-  const int whole = count;
+  const int integer_digits = count;
   if (at < end && *at == '.') at = read_digits(at + 1, end, digits, count);
   const bool has_exponent = at < end && (*at == 'e' || *at == 'E');
   if (count == 0 || count > 19 || digits > uint64_t{1} << 53 || has_exponent) return nullptr;
-  value = static_cast<double>(digits) / powers[count - whole];
+  value = static_cast<double>(digits) / powers[count - integer_digits];
   if (negative) value = -value;
   return at;
 }
@@ -126,127 +126,127 @@ CsvKind joined_kind(CsvKind a, CsvKind b) {
 }
 
 void CsvColumn::take(int64_t* out) {
-  for (CsvPart& part : parts) {
-    out = std::copy(part.numbers.begin(), part.numbers.end(), out);
-    part = {};
+  for (CsvColumnChunk& chunk : chunks) {
+    out = std::copy(chunk.numbers.begin(), chunk.numbers.end(), out);
+    chunk = {};
   }
 }
 
 void CsvColumn::take(double* out) {
-  for (CsvPart& part : parts) {
+  for (CsvColumnChunk& chunk : chunks) {
     const auto as_double = [&](int64_t value) {
-      if (part.kind == CsvKind::float64) return std::bit_cast<double>(value);
-      const bool missing = part.kind == CsvKind::boolean && value == missing_bool;
+      if (chunk.kind == CsvKind::float64) return std::bit_cast<double>(value);
+      const bool missing = chunk.kind == CsvKind::boolean && value == missing_bool;
       return missing ? nan_value : static_cast<double>(value);
     };
-    if (part.kind == CsvKind::none) {
-      out = std::fill_n(out, part.rows, nan_value);
+    if (chunk.kind == CsvKind::none) {
+      out = std::fill_n(out, chunk.rows, nan_value);
     } else {
-      out = std::transform(part.numbers.begin(), part.numbers.end(), out, as_double);
+      out = std::transform(chunk.numbers.begin(), chunk.numbers.end(), out, as_double);
     }
-    part = {};
+    chunk = {};
   }
 }
 
 std::vector<std::string> CsvColumn::take_texts() {
   std::vector<std::string> texts;
-  for (CsvPart& part : parts) {
-    part.texts.resize(static_cast<size_t>(part.rows));
-    texts.insert(texts.end(), std::move_iterator(part.texts.begin()),
-                 std::move_iterator(part.texts.end()));
-    part = {};
+  for (CsvColumnChunk& chunk : chunks) {
+    chunk.texts.resize(static_cast<size_t>(chunk.rows));
+    texts.insert(texts.end(), std::move_iterator(chunk.texts.begin()),
+                 std::move_iterator(chunk.texts.end()));
+    chunk = {};
   }
   return texts;
 }
 
 CsvColumnBuilder::CsvColumnBuilder(const CsvPlan& plan, const CsvMissing& missing)
     : plan_(plan), missing_(missing) {
-  part.kind = plan.kind;
+  chunk.kind = plan.kind;
 }
 
 const char* CsvColumnBuilder::add_number(const char* begin, const char* end, char delimiter) {
   const char first = *begin == '-' ? begin[1] : *begin;
   if (!(first >= '0' && first <= '9') && first != '.') return nullptr;
-  int64_t whole = 0;
+  int64_t integer = 0;
   double real = 0;
   std::from_chars_result read{};
-  if (part.kind == CsvKind::float64) {
+  if (chunk.kind == CsvKind::float64) {
     read.ptr = read_short_decimal(begin, end, real);
     if (!read.ptr) read = std::from_chars(begin, end, real);
-  } else if (part.kind == CsvKind::int64) {
-    read = std::from_chars(begin, end, whole);
+  } else if (chunk.kind == CsvKind::int64) {
+    read = std::from_chars(begin, end, integer);
   } else {
     return nullptr;
   }
   const char stop = *read.ptr;
   const bool ended = stop == delimiter || stop == '\n' || (stop == '\r' && read.ptr[1] == '\n');
   if (!ended || read.ec != std::errc()) return nullptr;
-  add_bits(part.kind == CsvKind::float64 ? bits(real) : whole);
+  add_bits(chunk.kind == CsvKind::float64 ? bits(real) : integer);
   return read.ptr;
 }
 
 bool CsvColumnBuilder::add(std::string_view text) {
-  if (part.kind == CsvKind::text) {
+  if (chunk.kind == CsvKind::text) {
     const bool is_missing = missing_.contains(text);
-    part.has_missing = part.has_missing || is_missing;
-    part.texts.emplace_back(is_missing ? std::string_view() : text);
-    ++part.rows;
+    chunk.has_missing = chunk.has_missing || is_missing;
+    chunk.texts.emplace_back(is_missing ? std::string_view() : text);
+    ++chunk.rows;
     return true;
   }
   if (missing_.contains(text)) return add_missing();
   const std::string_view number = trimmed(text);
-  int64_t whole = 0;
+  int64_t integer = 0;
   double real = 0;
-  CsvKind found = CsvKind::text;
-  if (parse_int(number, whole)) {
-    found = CsvKind::int64;
-    real = static_cast<double>(whole);
+  CsvKind kind = CsvKind::text;
+  if (parse_int(number, integer)) {
+    kind = CsvKind::int64;
+    real = static_cast<double>(integer);
   } else if (parse_float(number, real)) {
-    found = CsvKind::float64;
-  } else if (parse_bool(number, whole)) {
-    found = CsvKind::boolean;
+    kind = CsvKind::float64;
+  } else if (parse_bool(number, integer)) {
+    kind = CsvKind::boolean;
   }
-  const CsvKind both = joined_kind(part.kind, found);
-  if (both != part.kind) {
-    if (plan_.given) return false;
-    widen(both);
+  const CsvKind joined = joined_kind(chunk.kind, kind);
+  if (joined != chunk.kind) {
+    if (plan_.kind_required) return false;
+    widen(joined);
   }
-  if (part.kind == CsvKind::text) return add(text);
-  add_bits(part.kind == CsvKind::float64 ? bits(real) : whole);
+  if (chunk.kind == CsvKind::text) return add(text);
+  add_bits(chunk.kind == CsvKind::float64 ? bits(real) : integer);
   return true;
 }
 
 void CsvColumnBuilder::add_bits(int64_t value) {
-  part.numbers.push_back(value);
-  ++part.rows;
+  chunk.numbers.push_back(value);
+  ++chunk.rows;
 }
 
 bool CsvColumnBuilder::add_missing() {
-  if (plan_.given && part.kind != CsvKind::float64) return false;
-  part.has_missing = true;
-  if (part.kind == CsvKind::int64) widen(CsvKind::float64);
-  if (part.kind == CsvKind::none) {
-    ++part.rows;
+  if (plan_.kind_required && chunk.kind != CsvKind::float64) return false;
+  chunk.has_missing = true;
+  if (chunk.kind == CsvKind::int64) widen(CsvKind::float64);
+  if (chunk.kind == CsvKind::none) {
+    ++chunk.rows;
   } else {
-    add_bits(part.kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
+    add_bits(chunk.kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
   }
   return true;
 }
 
 /// Converts the values so far to a wider kind. A column that becomes text loses them.
 void CsvColumnBuilder::widen(CsvKind kind) {
-  const auto rows = static_cast<size_t>(part.rows);
-  if (part.kind == CsvKind::none && kind != CsvKind::text) {
-    if (kind == CsvKind::int64 && part.has_missing) kind = CsvKind::float64;
-    part.numbers.assign(rows, kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
+  const auto rows = static_cast<size_t>(chunk.rows);
+  if (chunk.kind == CsvKind::none && kind != CsvKind::text) {
+    if (kind == CsvKind::int64 && chunk.has_missing) kind = CsvKind::float64;
+    chunk.numbers.assign(rows, kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
   } else if (kind == CsvKind::float64) {
-    for (int64_t& value : part.numbers) value = bits(static_cast<double>(value));
+    for (int64_t& value : chunk.numbers) value = bits(static_cast<double>(value));
   } else {
-    part.is_lost = part.kind != CsvKind::none && rows > 0;
-    part.numbers = {};
-    part.texts.assign(rows, "");
+    chunk.values_dropped = chunk.kind != CsvKind::none && rows > 0;
+    chunk.numbers = {};
+    chunk.texts.assign(rows, "");
   }
-  part.kind = kind;
+  chunk.kind = kind;
 }
 
 }  // namespace tessera::detail

@@ -20,10 +20,10 @@ std::string csv_kind_name(CsvKind kind);
 CsvKind joined_kind(CsvKind a, CsvKind b);
 
 /// Consecutive rows of a column, read by one thread.
-struct CsvPart {
+struct CsvColumnChunk {
   CsvKind kind = CsvKind::none;
   bool has_missing = false;
-  bool is_lost = false;  ///< whether values before the first text were dropped
+  bool values_dropped = false;  ///< whether values before the first text were dropped
   int64_t rows = 0;
   /// One number per row: the bits of a double for float64, otherwise an int64 (2 for a missing
   /// bool). Empty if no row has a value, and for texts.
@@ -35,28 +35,28 @@ struct CsvPart {
 struct CsvColumn {
   std::string name;
   CsvKind kind = CsvKind::none;
-  std::vector<CsvPart> parts;
+  std::vector<CsvColumnChunk> chunks;
 
   /// Moves all rows of an int64 or bool column to `out`, which must have room for them, and frees
-  /// the parts.
+  /// the chunks.
   void take(int64_t* out);
-  /// Moves all rows of a float64 column to `out`, missing ones as NaN, and frees the parts.
+  /// Moves all rows of a float64 column to `out`, missing ones as NaN, and frees the chunks.
   void take(double* out);
   /// Moves out all rows of a text column, missing ones as empty texts.
   std::vector<std::string> take_texts();
 };
 
-/// Prior knowledge of a column, before its rows are read.
+/// Properties of a column that are known before its rows are read.
 struct CsvPlan {
-  bool kept = true;
-  bool given = false;  ///< whether other kinds than `kind` are errors
+  bool selected = true;
+  bool kind_required = false;  ///< whether other kinds than `kind` are errors
   CsvKind kind = CsvKind::none;
 };
 
 /// Texts that mean a missing value.
 using CsvMissing = std::set<std::string, std::less<>>;
 
-/// Appends values to a part of a column.
+/// Appends values to a chunk of a column.
 class CsvColumnBuilder {
  public:
   /// `plan` and `missing` must outlive the builder.
@@ -68,7 +68,7 @@ class CsvColumnBuilder {
   /// Appends a field; returns false if its value does not fit the required kind.
   bool add(std::string_view text);
 
-  CsvPart part;
+  CsvColumnChunk chunk;
 
  private:
   void add_bits(int64_t value);

@@ -7,25 +7,25 @@ namespace tessera::detail {
 namespace {
 
 bool add_row(const char*& at, const char* begin, const char* end, char delimiter,
-             const std::vector<CsvPlan>& plans, CsvShare& share, std::string& unquoted) {
+             const std::vector<CsvPlan>& plans, CsvChunk& chunk, std::string& unquoted) {
   const char* const row_begin = at;
   const size_t count = plans.size();
   size_t field = 0;
   for (;; ++field, ++at) {
-    const bool kept = field < count && plans[field].kept;
-    const char* stop = kept ? share.builders[field].add_number(at, end, delimiter) : nullptr;
+    const bool selected = field < count && plans[field].selected;
+    const char* stop = selected ? chunk.builders[field].add_number(at, end, delimiter) : nullptr;
     if (!stop) {
-      const CsvField found = csv_field_at(at, delimiter, unquoted);
-      if (kept && !share.builders[field].add(found.text)) {
-        share.fault = {static_cast<size_t>(at - begin),
-                       share.rows,
+      const CsvField parsed = csv_field_at(at, delimiter, unquoted);
+      if (selected && !chunk.builders[field].add(parsed.text)) {
+        chunk.error = {static_cast<size_t>(at - begin),
+                       chunk.rows,
                        field,
                        "a value of kind " + csv_kind_name(plans[field].kind),
-                       in_quotes(found.text),
+                       in_quotes(parsed.text),
                        "correct it, or let the column be text"};
         return false;
       }
-      stop = found.end;
+      stop = parsed.end;
     }
     at = stop;
     if (*at == '\r') ++at;
@@ -33,8 +33,8 @@ bool add_row(const char*& at, const char* begin, const char* end, char delimiter
   }
   ++at;
   if (field + 1 == count) return true;
-  share.fault = {static_cast<size_t>(row_begin - begin),
-                 share.rows,
+  chunk.error = {static_cast<size_t>(row_begin - begin),
+                 chunk.rows,
                  count,
                  str(count, count == 1 ? " field" : " fields", " as in the first row"),
                  std::to_string(field + 1),
@@ -63,10 +63,10 @@ CsvField csv_field_at(const char* begin, char delimiter, std::string& unquoted) 
     while (*quote != '"') ++quote;
     if (quote[1] != '"') {
       const char* end = plain_end(quote + 1);
-      const std::string_view behind = without_return(quote + 1, end);
-      if (unquoted.empty() && behind.empty()) return {{from, quote}, end};
+      const std::string_view after_quote = without_return(quote + 1, end);
+      if (unquoted.empty() && after_quote.empty()) return {{from, quote}, end};
       unquoted.append(from, quote);
-      unquoted += behind;
+      unquoted += after_quote;
       return {unquoted, end};
     }
     unquoted.append(from, quote + 1);
@@ -74,12 +74,12 @@ CsvField csv_field_at(const char* begin, char delimiter, std::string& unquoted) 
   }
 }
 
-std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t parts) {
+std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t chunks) {
   std::vector<size_t> ends;
   if (text.find('"') == std::string_view::npos) {
     const size_t last = text.rfind('\n') + 1;  // 0 if there is none
-    for (size_t i = 1; i < parts; ++i) {
-      const size_t end = text.substr(0, last).find('\n', last * i / parts);
+    for (size_t i = 1; i < chunks; ++i) {
+      const size_t end = text.substr(0, last).find('\n', last * i / chunks);
       if (end != std::string_view::npos) ends.push_back(end + 1);
     }
     ends.push_back(last);
@@ -101,23 +101,23 @@ std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t p
     field_begins = text[at] == delimiter || text[at] == '\n';
     if (text[at] != '\n') continue;
     last = at + 1;
-    if (last * parts > text.size() * (ends.size() + 1)) ends.push_back(last);
+    if (last * chunks > text.size() * (ends.size() + 1)) ends.push_back(last);
   }
   ends.push_back(last);
   return ends;
 }
 
-void add_csv_rows(CsvShare& share, char delimiter, const std::vector<CsvPlan>& plans) {
-  const char* const begin = share.text.data();
-  const char* const end = begin + share.text.size();
+void add_csv_rows(CsvChunk& chunk, char delimiter, const std::vector<CsvPlan>& plans) {
+  const char* const begin = chunk.text.data();
+  const char* const end = begin + chunk.text.size();
   std::string unquoted;
-  for (const char* at = begin; at < end && share.rows < share.max_rows;) {
+  for (const char* at = begin; at < end && chunk.rows < chunk.max_rows;) {
     if (*at == '\n' || (*at == '\r' && at[1] == '\n')) {
       at += *at == '\n' ? 1 : 2;
       continue;
     }
-    if (!add_row(at, begin, end, delimiter, plans, share, unquoted)) return;
-    ++share.rows;
+    if (!add_row(at, begin, end, delimiter, plans, chunk, unquoted)) return;
+    ++chunk.rows;
   }
 }
 

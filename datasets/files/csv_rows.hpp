@@ -20,9 +20,9 @@ struct CsvField {
 /// Returns the field that begins at `begin`, in a text of complete rows.
 CsvField csv_field_at(const char* begin, char delimiter, std::string& unquoted);
 
-/// Returns row ends that split the complete rows of a text into about `parts` equal parts; the last
-/// one is the end of the last complete row.
-std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t parts);
+/// Returns row ends that split the complete rows of a text into about `chunks` chunks of equal
+/// size; the last one is the end of the last complete row.
+std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t chunks);
 
 /// An error at a byte, row and field of a text, the first two counted from its beginning.
 struct CsvError {
@@ -33,15 +33,15 @@ struct CsvError {
 };
 
 /// The rows that one thread parses.
-struct CsvShare {
+struct CsvChunk {
   std::string_view text;  ///< complete rows, the last one with its line end
   int64_t max_rows;
   int64_t rows = 0;
   std::vector<CsvColumnBuilder> builders = {};
-  std::optional<CsvError> fault = std::nullopt;
+  std::optional<CsvError> error = std::nullopt;
 };
 
-/// Parses the rows of a share, up to the first error.
-void add_csv_rows(CsvShare& share, char delimiter, const std::vector<CsvPlan>& plans);
+/// Parses the rows of a chunk, up to the first error.
+void add_csv_rows(CsvChunk& chunk, char delimiter, const std::vector<CsvPlan>& plans);
 
 }  // namespace tessera::detail

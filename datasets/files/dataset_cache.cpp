@@ -26,9 +26,9 @@ std::string data_cache(const std::string& name) {
 }
 
 std::vector<std::string> data_folders(const std::string& name) {
-  std::vector<std::string> places{environment("TESSERA_DATA"), data_cache(name)};
-  std::erase(places, "");
-  return places;
+  std::vector<std::string> folders{environment("TESSERA_DATA"), data_cache(name)};
+  std::erase(folders, "");
+  return folders;
 }
 
 bool offline() {

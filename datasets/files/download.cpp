@@ -26,7 +26,7 @@ using namespace detail;
 
 namespace {
 
-constexpr long slowest_bytes_per_second = 1000;
+constexpr long min_bytes_per_second = 1000;
 constexpr long max_redirects = 5;
 constexpr long partial_content = 206;
 constexpr long range_not_satisfiable = 416;
@@ -51,7 +51,7 @@ void check_options(const DownloadOptions& options) {
 }
 
 /// Whether a file with this SHA-256 exists at `path`.
-bool holds(const std::string& path, const std::string& sha256) {
+bool file_matches(const std::string& path, const std::string& sha256) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) return false;
   const std::string sum = sha256_of(descriptor);
@@ -147,7 +147,7 @@ class Transfer {
     // Otherwise an unresponsive name server is waited for beyond the timeout.
     set(CURLOPT_QUICK_EXIT, 1L);
     set(CURLOPT_CONNECTTIMEOUT, static_cast<long>(std::ceil(options_.connect_seconds)));
-    set(CURLOPT_LOW_SPEED_LIMIT, slowest_bytes_per_second);
+    set(CURLOPT_LOW_SPEED_LIMIT, min_bytes_per_second);
     set(CURLOPT_LOW_SPEED_TIME, static_cast<long>(std::ceil(options_.stall_seconds)));
     set(CURLOPT_MAXFILESIZE_LARGE, static_cast<curl_off_t>(options_.max_bytes));
     if (!options_.ca_file.empty()) set(CURLOPT_CAINFO, options_.ca_file.c_str());
@@ -202,8 +202,8 @@ class Transfer {
   std::string reason(CURLcode result) const {
     if (result == CURLE_HTTP_RETURNED_ERROR) return str("HTTP status ", status());
     const std::string text = message_[0] != '\0' ? message_.data() : curl_easy_strerror(result);
-    const std::string kept = part_.size() > 0 ? str(", with ", part_.size(), " bytes kept") : "";
-    return one_line(text, 200) + kept;
+    const std::string partial = part_.size() > 0 ? str(", with ", part_.size(), " bytes kept") : "";
+    return one_line(text, 200) + partial;
   }
 
   [[noreturn]] void fail(const std::string& expected, const std::string& received,
@@ -248,10 +248,10 @@ void complete(const DownloadOptions& options, ResumableFile& part) {
 void detail::download(const DownloadOptions& options) {
   check_options(options);
   make_folder_of(options.path);
-  if (holds(options.path, options.sha256)) return;
+  if (file_matches(options.path, options.sha256)) return;
   ResumableFile part(options.path + ".part");
   // Another process may have finished while this one waited.
-  if (!holds(options.path, options.sha256)) {
+  if (!file_matches(options.path, options.sha256)) {
     complete(options, part);
     part.rename_to(options.path);
   }

@@ -26,7 +26,7 @@ void download_folder(const DownloadSource& source, const std::string& folder) {
   std::error_code error;
   std::filesystem::create_directories(part, error);
   // One process at a time: otherwise one might rename the folder that another still fills.
-  const ResumableFile turn(folder + ".lock");
+  const ResumableFile lock(folder + ".lock");
   if (exists(folder) && !std::filesystem::is_empty(folder, error)) {
     std::filesystem::remove(part, error);
     return;

@@ -43,7 +43,7 @@ std::vector<fs::directory_entry> entries_of(const std::string& folder) {
 /// Finds the data files of one folder.
 class Walk {
  public:
-  Walk(const std::string& root, const FolderIndexOptions& form) : form_(form) {
+  Walk(const std::string& root, const FolderIndexOptions& options) : options_(options) {
     std::error_code error;
     root_ = fs::canonical(root, error).native() + "/";
     if (error) fail_folder(root, "a folder", error.message(), "name the folder of the data");
@@ -58,15 +58,15 @@ class Walk {
 
   /// Appends the files in a folder and in those below it, ordered by folder path.
   void add(const std::string& folder, std::vector<std::string>& paths) {
-    std::vector<std::pair<std::string, std::string>> found;
-    find(folder, found, 0);
-    std::sort(found.begin(), found.end());
-    for (auto& [inner, path] : found) paths.push_back(std::move(path));
+    std::vector<std::pair<std::string, std::string>> files;
+    find(folder, files, 0);
+    std::sort(files.begin(), files.end());
+    for (auto& [inner, path] : files) paths.push_back(std::move(path));
   }
 
  private:
   /// Collects pairs of folder and file path, recursively.
-  void find(const std::string& folder, std::vector<std::pair<std::string, std::string>>& found,
+  void find(const std::string& folder, std::vector<std::pair<std::string, std::string>>& files,
             int depth) {
     if (depth > max_depth) {
       fail_folder(folder, str("folders at most ", max_depth, " deep"), "more",
@@ -77,15 +77,15 @@ class Walk {
       std::error_code error;
       if (entry.is_directory(error)) {
         if (!entry.is_symlink(error)) {
-          find(path, found, depth + 1);
-        } else if (form_.follow_links) {
-          check_end(folder, path);
-          find(path, found, depth + 1);
+          find(path, files, depth + 1);
+        } else if (options_.follow_links) {
+          check_no_cycle(folder, path);
+          find(path, files, depth + 1);
         }
-      } else if (is_wanted(path)) {
+      } else if (is_data_file(path)) {
         check_link(entry);
-        found.emplace_back(folder, path);
-        if (found.size() > max_folder_files) {
+        files.emplace_back(folder, path);
+        if (files.size() > max_folder_files) {
           fail_folder(folder, str("at most ", max_folder_files, " files"), "more",
                       "name the folder of the data");
         }
@@ -94,7 +94,7 @@ class Walk {
   }
 
   /// Throws FileError for a link to a folder above it, which would recurse forever.
-  static void check_end(const std::string& folder, const std::string& link) {
+  static void check_no_cycle(const std::string& folder, const std::string& link) {
     std::error_code error;
     const std::string above = fs::canonical(link, error).native() + "/";
     if (!error && !(fs::canonical(folder, error).native() + "/").starts_with(above)) return;
@@ -102,16 +102,16 @@ class Walk {
                 "take the link away");
   }
 
-  bool is_wanted(std::string path) const {
+  bool is_data_file(std::string path) const {
     std::transform(path.begin(), path.end(), path.begin(),
                    [](char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c + 32) : c; });
-    return std::any_of(form_.endings.begin(), form_.endings.end(),
+    return std::any_of(options_.endings.begin(), options_.endings.end(),
                        [&](std::string_view ending) { return path.ends_with(ending); });
   }
 
   void check_link(const fs::directory_entry& entry) const {
     std::error_code error;
-    if (form_.follow_links || !entry.is_symlink(error)) return;
+    if (options_.follow_links || !entry.is_symlink(error)) return;
     const fs::path target = fs::canonical(entry.path(), error);
     if (!error && target.native().starts_with(root_)) return;
     fail_folder(entry.path().native(), "files of the folder " + root_,
@@ -119,7 +119,7 @@ class Walk {
                 "take the link away, or set follow_links");
   }
 
-  const FolderIndexOptions& form_;
+  const FolderIndexOptions& options_;
   std::string root_;
 };
 
@@ -141,77 +141,78 @@ void shuffle_as_numpy(std::vector<T>& values, uint32_t seed) {
 }
 
 template <class T>
-void keep_subset(std::vector<T>& values, const FolderIndexOptions& form) {
-  const auto held = static_cast<size_t>(form.validation_split * static_cast<double>(values.size()));
-  if (form.subset == "validation") {
+void keep_subset(std::vector<T>& values, const FolderIndexOptions& options) {
+  const auto held =
+      static_cast<size_t>(options.validation_split * static_cast<double>(values.size()));
+  if (options.subset == "validation") {
     values.erase(values.begin(), values.end() - static_cast<std::ptrdiff_t>(held));
   } else {
     values.resize(values.size() - held);
   }
 }
 
-void check_split(const std::string& folder, const FolderIndexOptions& form) {
-  const bool split = form.validation_split != 0;
-  if (!(form.validation_split >= 0 && form.validation_split < 1)) {
-    throw ConfigError(folder, "a validation_split between 0 and 1", str(form.validation_split),
+void check_split(const std::string& folder, const FolderIndexOptions& options) {
+  const bool split = options.validation_split != 0;
+  if (!(options.validation_split >= 0 && options.validation_split < 1)) {
+    throw ConfigError(folder, "a validation_split between 0 and 1", str(options.validation_split),
                       "0.2 leaves a fifth for validation");
   }
-  const bool known = form.subset == "training" || form.subset == "validation";
-  if (split ? known : form.subset.empty()) return;
+  const bool known = options.subset == "training" || options.subset == "validation";
+  if (split ? known : options.subset.empty()) return;
   throw ConfigError(folder,
                     split ? R"(with validation_split, subset is "training" or "validation")"
                           : "a subset needs a validation_split",
-                    "subset " + in_quotes(form.subset),
-                    form.subset == "both" ? "call datasets::..._subsets_from_directory"
-                                          : "give both, or neither");
+                    "subset " + in_quotes(options.subset),
+                    options.subset == "both" ? "call datasets::..._subsets_from_directory"
+                                             : "give both, or neither");
 }
 
 }  // namespace
 
-FolderIndex index_folder(const std::string& folder, const FolderIndexOptions& form) {
-  check_split(folder, form);
-  Walk walk(folder, form);
+FolderIndex index_folder(const std::string& folder, const FolderIndexOptions& options) {
+  check_split(folder, options);
+  Walk walk(folder, options);
   FolderIndex index;
-  if (form.classes) {
+  if (options.classes) {
     for (const fs::directory_entry& entry : entries_of(folder)) {
       const std::string name = entry.path().filename().native();
       if (!name.starts_with('.') && walk.is_folder(entry)) index.class_names.push_back(name);
     }
-    for (const std::string& name : form.class_names) {
+    for (const std::string& name : options.class_names) {
       if (std::count(index.class_names.begin(), index.class_names.end(), name) > 0) continue;
       throw ConfigError(folder, "class_names are sub-folders", in_quotes(name),
                         suggestion(name, index.class_names));
     }
-    if (!form.class_names.empty()) index.class_names = form.class_names;
+    if (!options.class_names.empty()) index.class_names = options.class_names;
     for (size_t i = 0; i < index.class_names.size(); ++i) {
       walk.add(folder + "/" + index.class_names[i], index.paths);
       index.labels.resize(index.paths.size(), static_cast<int64_t>(i));
     }
   } else {
     walk.add(folder, index.paths);
-    index.labels = form.labels;
-    for (const int64_t label : std::set<int64_t>(form.labels.begin(), form.labels.end())) {
+    index.labels = options.labels;
+    for (const int64_t label : std::set<int64_t>(options.labels.begin(), options.labels.end())) {
       index.class_names.push_back(std::to_string(label));
     }
-    if (!form.labels.empty() && form.labels.size() != index.paths.size()) {
+    if (!options.labels.empty() && options.labels.size() != index.paths.size()) {
       throw ConfigError(folder, str("labels for ", index.paths.size(), " files"),
-                        std::to_string(form.labels.size()),
+                        std::to_string(options.labels.size()),
                         "give one for each, in the order of their paths");
     }
   }
-  if (form.shuffle) {
-    shuffle_as_numpy(index.paths, form.seed);
-    shuffle_as_numpy(index.labels, form.seed);
+  if (options.shuffle) {
+    shuffle_as_numpy(index.paths, options.seed);
+    shuffle_as_numpy(index.labels, options.seed);
   }
-  if (form.validation_split > 0) {
-    keep_subset(index.paths, form);
-    if (!index.labels.empty()) keep_subset(index.labels, form);
+  if (options.validation_split > 0) {
+    keep_subset(index.paths, options);
+    if (!index.labels.empty()) keep_subset(index.labels, options);
   }
   if (!index.paths.empty()) return index;
-  std::vector<std::string> endings(form.endings.begin(), form.endings.end());
+  std::vector<std::string> endings(options.endings.begin(), options.endings.end());
   fail_folder(folder,
               "files named *" + join(endings, ", *") +
-                  (form.classes ? " in a sub-folder for each class" : ""),
+                  (options.classes ? " in a sub-folder for each class" : ""),
               "none", "name the folder above the classes");
 }
 

@@ -39,7 +39,7 @@ struct FolderIndex {
 /// are no classes; folders below a class belong to it. Throws FileError naming the folder if it has
 /// no data file, cannot be read, or has a link that leads out of it (unless links are followed);
 /// ConfigError for an unknown class, a wrong number of labels, or an invalid split.
-FolderIndex index_folder(const std::string& folder, const FolderIndexOptions& form);
+FolderIndex index_folder(const std::string& folder, const FolderIndexOptions& options);
 
 /// Throws ConfigError unless the options ask for both subsets of a folder: with a validation_split,
 /// and `subset` empty or "both".

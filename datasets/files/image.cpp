@@ -13,8 +13,8 @@ namespace {
 constexpr uint64_t max_image_bytes = uint64_t{1} << 30;
 // Deflate expands a byte to at most 1032, each of up to 8 pixels. Small pictures of a single colour
 // may exceed this ratio.
-constexpr uint64_t pixels_for_byte = 16384;
-constexpr uint64_t pixels_for_nothing = uint64_t{1} << 20;
+constexpr uint64_t max_pixels_per_byte = 16384;
+constexpr uint64_t min_pixel_limit = uint64_t{1} << 20;
 
 bool has_ending(std::string path, std::string_view ending) {
   std::transform(path.begin(), path.end(), path.begin(),
@@ -67,12 +67,12 @@ void write_image(const std::string& path, const Image& image) {
 }
 
 Image zero_image(const EncodedImage& encoded, uint64_t height, uint64_t width, int64_t channels) {
-  const auto limit = static_cast<uint64_t>(encoded.most);
+  const auto limit = static_cast<uint64_t>(encoded.max_pixels);
   if (height == 0 || width == 0 || height > limit || width > limit / height) {
     throw FileError(encoded.file, str("a picture of at most ", limit, " pixels"),
                     str(height, " x ", width), "scale it down first");
   }
-  if (height * width > pixels_for_nothing + encoded.bytes.size() * pixels_for_byte) {
+  if (height * width > min_pixel_limit + encoded.bytes.size() * max_pixels_per_byte) {
     throw FileError(encoded.file, "a plausible number of pixels for the file's size",
                     str(height, " x ", width, " in ", encoded.bytes.size(), " bytes"),
                     "get the file again, or take it out of the folder");

@@ -23,9 +23,9 @@ constexpr int64_t max_image_pixels = int64_t{1} << 27;
 /// The bytes of a picture file, and how to decode them.
 struct EncodedImage {
   std::string_view bytes;
-  int64_t channels = 3;             ///< channels to decode to: 1, 3 or 4
-  std::string file = {};            ///< file name for errors
-  int64_t most = max_image_pixels;  ///< maximum number of pixels
+  int64_t channels = 3;                   ///< channels to decode to: 1, 3 or 4
+  std::string file = {};                  ///< file name for errors
+  int64_t max_pixels = max_image_pixels;  ///< maximum number of pixels
 };
 
 /// Returns the extensions of picture files, in lower case: those that Keras lists, BMP and GIF

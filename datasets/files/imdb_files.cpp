@@ -24,7 +24,7 @@ constexpr const char* archive_folder = "aclImdb/";
 constexpr std::array<const char*, 2> classes{"neg", "pos"};
 
 /// A review: its path, split and label, and its interval of the bytes that were read.
-struct Found {
+struct ReviewFile {
   std::string path;
   size_t split;
   uint8_t label;
@@ -39,35 +39,35 @@ class Collection {
       : source_(std::move(source)), splits_(splits) {}
 
   /// Returns the split and label of a review's path; nothing for other files.
-  std::optional<Found> parse(std::string_view path) const {
+  std::optional<ReviewFile> parse(std::string_view path) const {
     if (path.starts_with(archive_folder)) path.remove_prefix(std::string(archive_folder).size());
     for (size_t split = 0; split < splits_.size(); ++split) {
       for (uint8_t label = 0; label < classes.size(); ++label) {
         const std::string folder = splits_[split] + "/" + classes[label] + "/";
         if (!path.starts_with(folder) || !path.ends_with(".txt")) continue;
         if (path.find('/', folder.size()) != std::string_view::npos) continue;
-        return Found{std::string(path), split, label, 0, 0};
+        return ReviewFile{std::string(path), split, label, 0, 0};
       }
     }
     return std::nullopt;
   }
 
   void add(std::string_view path, std::string_view text) {
-    std::optional<Found> found = parse(path);
-    if (!found) return;
-    found->begin = bytes_.size();
+    std::optional<ReviewFile> file = parse(path);
+    if (!file) return;
+    file->begin = bytes_.size();
     bytes_ += text;
-    found->end = bytes_.size();
-    found_.push_back(*std::move(found));
+    file->end = bytes_.size();
+    files_.push_back(*std::move(file));
   }
 
   std::vector<LabelledTexts> in_order() {
-    std::sort(found_.begin(), found_.end(),
-              [](const Found& a, const Found& b) { return a.path < b.path; });
-    const auto twice =
-        std::adjacent_find(found_.begin(), found_.end(),
-                           [](const Found& a, const Found& b) { return a.path == b.path; });
-    if (twice != found_.end()) {
+    std::sort(files_.begin(), files_.end(),
+              [](const ReviewFile& a, const ReviewFile& b) { return a.path < b.path; });
+    const auto twice = std::adjacent_find(
+        files_.begin(), files_.end(),
+        [](const ReviewFile& a, const ReviewFile& b) { return a.path == b.path; });
+    if (twice != files_.end()) {
       throw FileError(source_, "a review is there once", twice->path + " twice",
                       str("keep it either in ", archive_folder, " or outside"));
     }
@@ -78,10 +78,10 @@ class Collection {
 
  private:
   LabelledTexts split_in_order(size_t split) const {
-    std::vector<const Found*> files;
+    std::vector<const ReviewFile*> files;
     std::array<int64_t, classes.size()> counts{};
     uint64_t bytes = 0;
-    for (const Found& file : found_) {
+    for (const ReviewFile& file : files_) {
       if (file.split != split) continue;
       files.push_back(&file);
       ++counts[file.label];
@@ -99,7 +99,7 @@ class Collection {
     texts.bytes.reserve(bytes);
     const auto n = static_cast<int64_t>(files.size());
     for (int64_t row = 0; row < n; ++row) {
-      const Found& file = *files[static_cast<size_t>(review_of_row(row, n))];
+      const ReviewFile& file = *files[static_cast<size_t>(review_of_row(row, n))];
       texts.add(std::string_view(bytes_).substr(file.begin, file.end - file.begin), file.label);
     }
     return texts;
@@ -108,7 +108,7 @@ class Collection {
   std::string source_;
   std::span<const std::string> splits_;
   std::string bytes_;
-  std::vector<Found> found_;
+  std::vector<ReviewFile> files_;
 };
 
 /// Reads a review's file into `buffer`, which must be one byte larger than the largest review.
@@ -185,29 +185,29 @@ int64_t review_of_row(int64_t row, int64_t n) {
   return row * (n % stride == 0 ? other_stride : stride) % n;
 }
 
-std::string find_reviews(const std::string& place) {
-  if (exists(place) && !is_folder(place)) return place;
+std::string find_reviews(const std::string& path) {
+  if (exists(path) && !is_folder(path)) return path;
   for (const char* inner : {"", "/aclImdb", "/imdb", "/imdb/aclImdb"}) {
-    if (has_reviews(place + inner)) return place + inner;
+    if (has_reviews(path + inner)) return path + inner;
   }
   for (const char* inner : {"/", "/imdb/"}) {
-    if (exists(place + inner + archive_name)) return place + inner + archive_name;
+    if (exists(path + inner + archive_name)) return path + inner + archive_name;
   }
   return "";
 }
 
 std::vector<LabelledTexts> read_reviews(const std::string& path,
                                         std::span<const std::string> splits) {
-  Collection found(path, splits);
+  Collection collection(path, splits);
   if (is_folder(path)) {
-    read_folder(path, splits, found);
+    read_folder(path, splits, collection);
   } else {
     read_archive(
-        path, [&](std::string_view name) { return found.parse(name).has_value(); },
-        [&](std::string_view name, std::string_view text) { found.add(name, text); },
+        path, [&](std::string_view name) { return collection.parse(name).has_value(); },
+        [&](std::string_view name, std::string_view text) { collection.add(name, text); },
         {.file_bytes = max_review_bytes, .entries = max_files});
   }
-  return found.in_order();
+  return collection.in_order();
 }
 
 }  // namespace tessera::detail

@@ -28,11 +28,10 @@ struct LabelledTexts {
 /// divides n, 7927, the next prime, replaces it, so that every file gets a row.
 int64_t review_of_row(int64_t row, int64_t n);
 
-/// Finds the reviews of IMDB at `place`: the folder that has train/pos or the like, which is
-/// `place` or its sub-folder aclImdb, imdb or imdb/aclImdb; or else the archive aclImdb_v1.tar.gz
-/// in `place` or in its sub-folder imdb; `place` itself if it is a file. Empty if none of these
-/// exists.
-std::string find_reviews(const std::string& place);
+/// Finds the reviews of IMDB at `path`: the folder that has train/pos or the like, which is `path`
+/// or its sub-folder aclImdb, imdb or imdb/aclImdb; or else the archive aclImdb_v1.tar.gz in `path`
+/// or in its sub-folder imdb; `path` itself if it is a file. Empty if none of these exists.
+std::string find_reviews(const std::string& path);
 
 /// Reads reviews from SPLIT/{neg,pos}/*.txt of a folder or tar archive (read once; with or without
 /// aclImdb/ in front). Returns LabelledTexts for each of `splits`, in review_of_row's order; pos is

@@ -103,7 +103,7 @@ void read_rows(Decoding& state) {
 }
 
 /// Converts CMYK to RGB; Adobe's files store inverted CMYK.
-Image colours_of(const Image& inks, bool inverted) {
+Image cmyk_to_rgb(const Image& inks, bool inverted) {
   Image image{inks.height, inks.width, 3, {}};
   image.pixels.resize(inks.pixels.size() / 4 * 3);
   for (size_t i = 0; i < inks.pixels.size() / 4; ++i) {
@@ -179,7 +179,7 @@ Image decode_jpeg(const EncodedImage& encoded) {
   state.pixels = image.pixels.data();
   if (!completed(state, read_rows)) fail_image(encoded.file, "JPEG file", state.failure.message);
   if (space == JCS_CMYK) {
-    image = colours_of(image, state.info.saw_Adobe_marker);
+    image = cmyk_to_rgb(image, state.info.saw_Adobe_marker);
     if (encoded.channels == 4) return with_alpha(image);
   }
   return encoded.channels == 1 && image.channels == 3 ? as_grey(image) : image;

@@ -43,7 +43,7 @@ struct NpySource {
   uint64_t size_bound;
 };
 
-std::string read_part(const NpySource& file, size_t bytes) {
+std::string read_bytes(const NpySource& file, size_t bytes) {
   std::string text(bytes, '\0');
   text.resize(file.read(std::as_writable_bytes(std::span(text))));
   return text;
@@ -80,14 +80,14 @@ void read_dictionary(const std::string& text, const std::string& path, NpyArray&
 
 NpyArray read_array(const NpySource& file, uint64_t max_bytes) {
   const std::string& path = file.path;
-  const std::string begin = read_part(file, begin_bytes);
+  const std::string begin = read_bytes(file, begin_bytes);
   const bool is_npy = begin.size() == begin_bytes && begin.starts_with(npy_magic);
   const auto version = is_npy ? static_cast<uint8_t>(begin[6]) : 0;
   if (version < 1 || version > 3) {
     fail_at(path, 0, "an array that numpy.save wrote begins with \\x93NUMPY", "other bytes");
   }
   const size_t length_bytes = version == 1 ? 2 : 4;
-  const std::string length = read_part(file, length_bytes);
+  const std::string length = read_bytes(file, length_bytes);
   uint32_t header = 0;
   for (size_t i = length.size(); i-- > 0;) header = header << 8 | static_cast<uint8_t>(length[i]);
   if (length.size() < length_bytes || header > max_header_bytes) {
@@ -96,7 +96,7 @@ NpyArray read_array(const NpySource& file, uint64_t max_bytes) {
   }
   NpyArray array;
   uint64_t element = 0;
-  read_dictionary(read_part(file, header), path, array, element);
+  read_dictionary(read_bytes(file, header), path, array, element);
   std::optional<uint64_t> bytes = element;
   for (const int64_t extent : array.shape) {
     if (bytes) bytes = checked_mul(*bytes, static_cast<uint64_t>(extent));
@@ -135,16 +135,16 @@ NpyArray parse_npy(std::string_view bytes, const std::string& name) {
 }
 
 std::string npy_header(const std::string& dtype, const Shape& shape, const std::string& where) {
-  const NpyType* found = nullptr;
-  for (const NpyType& type : npy_types) {
-    if (dtype == type.dtype) found = &type;
+  const NpyType* type = nullptr;
+  for (const NpyType& known : npy_types) {
+    if (dtype == known.dtype) type = &known;
   }
-  if (!found) throw ConfigError(where, "a dtype that NumPy has", dtype, "cast it to float32");
+  if (!type) throw ConfigError(where, "a dtype that NumPy has", dtype, "cast it to float32");
   std::string extents;
   for (const int64_t extent : shape) extents += str(extents.empty() ? "" : ", ", extent);
   if (shape.size() == 1) extents += ",";
   std::string text =
-      str("{'descr': '", found->descr, "', 'fortran_order': False, 'shape': (", extents, "), }");
+      str("{'descr': '", type->descr, "', 'fortran_order': False, 'shape': (", extents, "), }");
   // Aligns the data to 64 bytes.
   text.append(63 - (begin_bytes + 2 + text.size()) % 64, ' ');
   text += '\n';

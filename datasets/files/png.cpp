@@ -27,7 +27,7 @@ struct PngReading {
   std::longjmp(state->jump_target, 1);
 }
 
-void pass_over_warning(png_structp, png_const_charp) {}
+void ignore_warning(png_structp, png_const_charp) {}
 
 void take_bytes(png_structp png, png_bytep out, size_t count) {
   auto* state = static_cast<PngReading*>(png_get_io_ptr(png));
@@ -86,7 +86,7 @@ void read_png_rows(PngReading& state) {
 Image decode_png(const EncodedImage& encoded) {
   PngReading state;
   state.rest = encoded.bytes;
-  state.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state, leave_png, pass_over_warning);
+  state.png = png_create_read_struct(PNG_LIBPNG_VER_STRING, &state, leave_png, ignore_warning);
   if (!state.png) fail_image(encoded.file, "PNG file", "no memory");
   if (!completed_png(state, read_png_header)) fail_image(encoded.file, "PNG file", state.message);
   const bool coloured = png_get_color_type(state.png, state.info) & PNG_COLOR_MASK_COLOR;

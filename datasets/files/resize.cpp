@@ -69,9 +69,9 @@ Taps covered(double begin, double end, int64_t size) {
   const int64_t last = std::min(static_cast<int64_t>(std::ceil(end)), size);
   Taps taps{first, {}};
   for (int64_t i = first; i < last; ++i) {
-    const double part = std::min<double>(end, static_cast<double>(i + 1)) -
-                        std::max<double>(begin, static_cast<double>(i));
-    taps.weights.push_back(static_cast<float>(part / (end - begin)));
+    const double overlap = std::min<double>(end, static_cast<double>(i + 1)) -
+                           std::max<double>(begin, static_cast<double>(i));
+    taps.weights.push_back(static_cast<float>(overlap / (end - begin)));
   }
   return taps;
 }
@@ -99,25 +99,25 @@ Taps weighted(const Kernel& kernel, double centre, double scale, int64_t size) {
 }
 
 /// Returns the taps of each of `to` output pixels of a line, from a line of `from` input pixels.
-std::vector<Taps> line_taps(int64_t from, int64_t to, const Resizing& how) {
+std::vector<Taps> line_taps(int64_t from, int64_t to, const ResizeOptions& options) {
   std::vector<Taps> all;
   const double scale = static_cast<double>(from) / static_cast<double>(to);
   const Kernel* kernel = nullptr;
   for (const Kernel& known : kernels) {
-    if (how.interpolation == known.name) kernel = &known;
+    if (options.interpolation == known.name) kernel = &known;
   }
   for (int64_t i = 0; i < to; ++i) {
     const double at = static_cast<double>(i) * scale;
     if (from == to) {
       all.push_back({i, {1}});
-    } else if (how.interpolation == "area") {
+    } else if (options.interpolation == "area") {
       all.push_back(covered(at, at + scale, from));
     } else if (!kernel) {
       const auto nearest = static_cast<int64_t>(std::floor(at + scale / 2));
       all.push_back({std::min(nearest, from - 1), {1}});
     } else {
       const double centre = (static_cast<double>(i) + 0.5) * scale;
-      all.push_back(weighted(*kernel, centre, how.antialias ? std::max(scale, 1.0) : 1, from));
+      all.push_back(weighted(*kernel, centre, options.antialias ? std::max(scale, 1.0) : 1, from));
     }
   }
   return all;
@@ -153,10 +153,10 @@ std::span<const std::string> pillow_interpolations() {
   return all;
 }
 
-void resize_image(const Image& image, const ImagePart& part, int64_t height, int64_t width,
-                  const Resizing& how, float* out, int64_t row_step) {
-  const std::vector<Taps> rows = line_taps(part.height, height, how);
-  const std::vector<Taps> columns = line_taps(part.width, width, how);
+void resize_image(const Image& image, const ImageRect& rect, int64_t height, int64_t width,
+                  const ResizeOptions& options, float* out, int64_t row_step) {
+  const std::vector<Taps> rows = line_taps(rect.height, height, options);
+  const std::vector<Taps> columns = line_taps(rect.width, width, options);
   const auto count = static_cast<size_t>(width * image.channels);
   size_t max_taps = 1;
   for (const Taps& taps : rows) max_taps = std::max(max_taps, taps.weights.size());
@@ -168,7 +168,7 @@ void resize_image(const Image& image, const ImagePart& part, int64_t height, int
     if (cached_row[slot] != y) {
       cached_row[slot] = y;
       const uint8_t* from =
-          image.pixels.data() + ((part.top + y) * image.width + part.left) * image.channels;
+          image.pixels.data() + ((rect.top + y) * image.width + rect.left) * image.channels;
       const auto resize = image.channels == 1   ? resize_row<1>
                           : image.channels == 3 ? resize_row<3>
                                                 : resize_row<4>;

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 
 /// A rectangle of a picture's pixels.
-struct ImagePart {
+struct ImageRect {
   int64_t top = 0;
   int64_t left = 0;
   int64_t height = 0;
@@ -18,8 +18,8 @@ struct ImagePart {
 };
 
 /// The resampling method; pixel centres are at 1/2.
-struct Resizing {
-  std::string interpolation = "bilinear";
+struct ResizeOptions {
+  std::string interpolation = "bilinear";  ///< one of tf_interpolations()
   /// Whether downsampling averages all pixels that an output pixel covers, as Pillow does, rather
   /// than only the nearest ones, as tf.image.resize does.
   bool antialias = false;
@@ -32,7 +32,7 @@ std::span<const std::string> pillow_interpolations();
 
 /// Resizes a rectangle of a picture to height x width, into `out` (height, width, channels) with a
 /// row stride of `row_step` elements.
-void resize_image(const Image& image, const ImagePart& part, int64_t height, int64_t width,
-                  const Resizing& how, float* out, int64_t row_step);
+void resize_image(const Image& image, const ImageRect& rect, int64_t height, int64_t width,
+                  const ResizeOptions& options, float* out, int64_t row_step);
 
 }  // namespace tessera::detail

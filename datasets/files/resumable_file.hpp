@@ -8,7 +8,7 @@
 namespace tessera::detail {
 
 /// A partial file that is appended to until it is complete and then gets its final name. One
-/// process at a time holds its lock; the next one resumes what a former one left. Failures are
+/// process at a time holds its lock; the next one resumes what the previous one left. Failures are
 /// FileErrors naming the path.
 class ResumableFile {
  public:

@@ -93,8 +93,8 @@ const std::array<std::vector<Stroke>, 10>& digit_strokes() {
 class PixelDraws {
  public:
   explicit PixelDraws(Seed seed) {
-    const Interval whole{0, static_cast<int64_t>(values_.size())};
-    stateless_uniform(seed, {whole.hi}, std::span(&whole, 1), 0.0f, 1.0f, values_.data());
+    const Interval full{0, static_cast<int64_t>(values_.size())};
+    stateless_uniform(seed, {full.hi}, std::span(&full, 1), 0.0f, 1.0f, values_.data());
   }
 
   float between(float lo, float hi) { return lo + (hi - lo) * values_[next_++]; }
@@ -105,9 +105,9 @@ class PixelDraws {
 };
 
 /// Random affine map from the unit square to pixels.
-class Placement {
+class AffineMap {
  public:
-  explicit Placement(PixelDraws& draws) {
+  explicit AffineMap(PixelDraws& draws) {
     const float width = draws.between(9, 16);
     const float height = draws.between(15, 20);
     const float angle = draws.between(-0.22f, 0.22f);
@@ -149,19 +149,19 @@ void draw_line(Point a, Point b, float radius, Ink& ink) {
     for (int64_t x = pixel(std::min(a.x, b.x) - reach); x <= pixel(std::max(a.x, b.x) + reach);
          ++x) {
       const Point centre{static_cast<float>(x), static_cast<float>(y)};
-      float& cell = ink[static_cast<size_t>(y * side + x)];
-      cell = std::max(cell, std::clamp(radius + 0.5f - distance(centre, a, b), 0.0f, 1.0f));
+      float& value = ink[static_cast<size_t>(y * side + x)];
+      value = std::max(value, std::clamp(radius + 0.5f - distance(centre, a, b), 0.0f, 1.0f));
     }
   }
 }
 
 void draw_digit(uint8_t digit, PixelDraws& draws, Ink& ink) {
-  const Placement place(draws);
+  const AffineMap to_pixels(draws);
   const float radius = draws.between(0.7f, 1.7f);
   const auto wobbled = [&](Point p) {
     const float dx = draws.between(-0.05f, 0.05f);
     const float dy = draws.between(-0.05f, 0.05f);
-    return place({p.x + dx, p.y + dy});
+    return to_pixels({p.x + dx, p.y + dy});
   };
   for (const Stroke& stroke : digit_strokes()[digit]) {
     Point last = wobbled(stroke[0]);
@@ -175,9 +175,9 @@ void draw_digit(uint8_t digit, PixelDraws& draws, Ink& ink) {
 
 /// Scales ink to bytes, with some noise in the ink and specks on the background.
 void develop(const Ink& ink, Seed seed, float strength, uint8_t* out) {
-  const Interval whole{0, side * side};
+  const Interval full{0, side * side};
   std::array<float, side * side> noise;
-  stateless_uniform(seed, {whole.hi}, std::span(&whole, 1), 0.0f, 1.0f, noise.data());
+  stateless_uniform(seed, {full.hi}, std::span(&full, 1), 0.0f, 1.0f, noise.data());
   for (size_t i = 0; i < ink.size(); ++i) {
     const float speck = noise[i] > 0.995f ? 0.4f : 0.0f;
     const float value = std::max(speck, ink[i] * (strength - 0.25f * noise[i]));

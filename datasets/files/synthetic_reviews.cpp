@@ -60,8 +60,8 @@ constexpr int64_t max_words = 2400;
 class ReviewDraws {
  public:
   ReviewDraws(Seed seed, int64_t count) : values_(static_cast<size_t>(count)) {
-    const Interval whole{0, count};
-    stateless_uniform(seed, {count}, std::span(&whole, 1), 0.0f, 1.0f, values_.data());
+    const Interval full{0, count};
+    stateless_uniform(seed, {count}, std::span(&full, 1), 0.0f, 1.0f, values_.data());
   }
   float next() { return values_[at_++]; }
 
@@ -98,9 +98,9 @@ void add_word(uint8_t label, ReviewDraws& draws, std::string& out) {
 }
 
 int64_t word_count(Seed seed) {
-  constexpr Interval whole{0, 1};
+  constexpr Interval full{0, 1};
   float normal = 0;
-  stateless_normal(seed, {1}, std::span(&whole, 1), 0.0f, 1.0f, &normal);
+  stateless_normal(seed, {1}, std::span(&full, 1), 0.0f, 1.0f, &normal);
   const double words = std::exp(mean_log_words + deviation_log_words * double{normal});
   return std::clamp(static_cast<int64_t>(words), min_words, max_words);
 }

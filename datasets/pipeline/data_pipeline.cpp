@@ -13,8 +13,8 @@ using namespace detail;
 
 namespace {
 
-void check_function(const std::string& stage, bool given) {
-  if (given) return;
+void check_function(const std::string& stage, bool is_set) {
+  if (is_set) return;
   throw ConfigError("DataPipeline, " + stage, "there is a function", "an empty one", "pass one");
 }
 

@@ -1,18 +1,17 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
-#include <string>
+#include <memory>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <vector>
 
-#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
 
 namespace detail {
-class TapeWalk;
+class TapeRecord;
 }  // namespace detail
 
 /// The options of GradientTape.
@@ -41,10 +40,10 @@ struct GradientOptions {
 ///
 /// The gradient of a tensor has the tensor's layout. The gradient of a Variable stays as the
 /// backward pass leaves it, possibly a partial sum, for the optimizer to reduce once.
-class GradientTape final : private detail::OpListener {
+class GradientTape final {
  public:
   explicit GradientTape(TapeOptions options = {});
-  ~GradientTape() override;
+  ~GradientTape();
   GradientTape(const GradientTape&) = delete;
   GradientTape& operator=(const GradientTape&) = delete;
 
@@ -64,54 +63,14 @@ class GradientTape final : private detail::OpListener {
 
   // For the runtime, before gradient().
   /// Returns the trainable Variables that recorded operations read; may contain duplicates.
-  const std::vector<std::shared_ptr<const detail::VariableTag>>& variables() const {
-    return variables_;
-  }
+  const std::vector<std::shared_ptr<const detail::VariableTag>>& variables() const;
   /// Returns whether an operation of this name read the result of one named `maker`, possibly cast,
   /// reshaped, transposed or resharded.
   bool took_result(std::string_view name, std::string_view maker) const;
 
  private:
-  /// Variables, each with its version (number of assignments).
-  using Versions = std::vector<std::pair<std::shared_ptr<const detail::VariableTag>, uint64_t>>;
-  struct Entry {
-    const detail::OpInfo* info;
-    std::shared_ptr<const void> op;
-    std::vector<uint64_t> in_ids, out_ids;
-    std::vector<DTensor> in, out;  ///< undefined where not saved
-    std::vector<detail::ShardingPtr> in_shardings, out_shardings;
-    uint32_t tracked = 0;         ///< mask of inputs that may need a gradient
-    uint32_t rematerialized = 0;  ///< mask of inputs that are rematerialized
-    uint32_t out_parameters = 0;  ///< mask of outputs whose gradient may stay pending
-    Versions versions;
-    std::string place;  ///< label for comm logs and communicators
-  };
-  /// The operation and inputs from which the backward pass rematerializes a value.
-  struct Recipe {
-    const detail::OpInfo* info = nullptr;
-    std::shared_ptr<const void> op;
-    std::vector<DTensor> in;
-    Versions versions;
-    std::string place;
-  };
-  friend class detail::TapeWalk;
-
-  void ran(const detail::OpInfo& info, const std::shared_ptr<const void>& op,
-           const std::shared_ptr<detail::OpPlan>& plan, std::span<const DTensor> in,
-           std::span<const DTensor> out) override;
-
-  void note_kept(const Entry& entry, std::span<const DTensor> in, std::span<const DTensor> out);
-
-  TapeOptions options_;
-  bool recording_ = true;
+  std::unique_ptr<detail::TapeRecord> record_;
   bool used_ = false;
-  std::unordered_set<uint64_t> tracked_;
-  std::vector<Entry> entries_;
-  std::unordered_map<uint64_t, Recipe> recipes_;
-  std::vector<std::shared_ptr<const detail::VariableTag>> variables_;
-  /// While planning: values already noted, and the value whose memory a view shares.
-  std::unordered_set<uint64_t> noted_;
-  std::unordered_map<uint64_t, uint64_t> memory_of_;
 };
 
 }  // namespace tessera

@@ -11,8 +11,8 @@ std::string sentence(const std::string& text) {
 }
 
 /// Strips the trailing blank of a layer without a name yet: "Dense ".
-std::string trimmed(const std::string& place) {
-  return place.substr(0, place.find_last_not_of(' ') + 1);
+std::string trimmed(const std::string& where) {
+  return where.substr(0, where.find_last_not_of(' ') + 1);
 }
 
 std::string compose(const std::string& where, const std::string& expected,
@@ -24,31 +24,31 @@ std::string compose(const std::string& where, const std::string& expected,
   return text.rfind(' ', 0) == 0 ? text.substr(1) : text;
 }
 
-/// Rethrows an error of class E with `untrimmed` as its place.
+/// Rethrows an error of class E with `untrimmed_where` prepended to the brackets of its text.
 template <class E>
-[[noreturn]] void throw_at(const std::string& untrimmed, const E& error) {
-  const std::string place = trimmed(untrimmed), line = error.what();
-  const size_t named = line.find(place);
+[[noreturn]] void throw_at(const std::string& untrimmed_where, const E& error) {
+  const std::string where = trimmed(untrimmed_where), line = error.what();
+  const size_t named = line.find(where);
   if (named != std::string::npos && named < line.find("] ")) throw;
-  if (line.front() == '[') throw E("[" + place + ", " + line.substr(1));
-  throw E("[" + place + "] " + line);
+  if (line.front() == '[') throw E("[" + where + ", " + line.substr(1));
+  throw E("[" + where + "] " + line);
 }
 
 }  // namespace
 
-void detail::rethrow_at(const std::string& place) {
+void detail::rethrow_at(const std::string& where) {
   try {
     throw;
   } catch (const ShapeError& error) {
-    throw_at(place, error);
+    throw_at(where, error);
   } catch (const LayoutError& error) {
-    throw_at(place, error);
+    throw_at(where, error);
   } catch (const MeshError& error) {
-    throw_at(place, error);
+    throw_at(where, error);
   } catch (const ConfigError& error) {
-    throw_at(place, error);
+    throw_at(where, error);
   } catch (const StateError& error) {
-    throw_at(place, error);
+    throw_at(where, error);
   }
 }
 

@@ -71,10 +71,10 @@ class Interrupted : public Error {
 
 namespace detail {
 
-/// Rethrows the caught error with `place` prepended to the brackets of its text and its class kept:
-/// "[matmul] …" becomes "[Dense hidden, matmul] …". Errors that already name the place, and errors
-/// of other libraries, are rethrown unchanged. Call it in a catch clause.
-[[noreturn]] void rethrow_at(const std::string& place);
+/// Rethrows the caught error as its class, with `where` prepended to the brackets of its text:
+/// "[matmul] …" becomes "[Dense hidden, matmul] …". Errors that already name `where`, and errors of
+/// other libraries, are rethrown unchanged. Call it in a catch clause.
+[[noreturn]] void rethrow_at(const std::string& where);
 
 }  // namespace detail
 

@@ -22,7 +22,7 @@ constexpr uint64_t max_file_bytes = uint64_t{256} << 20;
 
 /// Returns the position of byte `offset` as "where:line:column"; both count from 1, columns in
 /// characters.
-std::string place(std::string_view text, size_t offset, const std::string& where) {
+std::string line_and_column(std::string_view text, size_t offset, const std::string& where) {
   size_t line = 1;
   size_t column = 1;
   for (char c : text.substr(0, offset)) {
@@ -106,7 +106,8 @@ class Builder : public nlohmann::json_sax<Json> {
   [[noreturn]] void fail(const std::string& expected, const std::string& received,
                          const std::string& fix) const {
     const auto read = static_cast<size_t>(furthest_ - text_.data());
-    throw ConfigError(place(text_, read > 0 ? read - 1 : 0, where_), expected, received, fix);
+    throw ConfigError(line_and_column(text_, read > 0 ? read - 1 : 0, where_), expected, received,
+                      fix);
   }
 
   Json* place_value(Json&& value) {
@@ -157,8 +158,8 @@ Json parse_json(std::string_view text, const std::string& where) {
   // nlohmann/json treats a NUL as the end of the text.
   const size_t nul = text.find('\0');
   if (nul != std::string_view::npos) {
-    throw ConfigError(place(text, nul, where), "the text must be valid JSON", "a NUL byte",
-                      "remove it, or write \\u0000 inside a string");
+    throw ConfigError(line_and_column(text, nul, where), "the text must be valid JSON",
+                      "a NUL byte", "remove it, or write \\u0000 inside a string");
   }
   return Builder(text, where).build();
 }

@@ -23,26 +23,26 @@ std::atomic<GpuClock*> gpu_clock{nullptr};
 namespace {
 
 /// Number of spans that a thread reserves at a time, to avoid contention.
-constexpr int64_t room_at_once = 256;
+constexpr int64_t spans_per_reservation = 256;
 
 constexpr int64_t open_end = -1;
 
 /// Marks the GPU's present queue; no_gpu without a GPU and for kinds that are not measured there.
 int64_t gpu_mark(SpanKind kind) {
   GpuClock* const gpu = gpu_clock.load(std::memory_order_acquire);
-  const bool part = kind == SpanKind::aten || kind == SpanKind::parallel ||
-                    kind == SpanKind::wait || kind == SpanKind::callback;
-  return gpu && !part ? gpu->mark() : SpanRecord::no_gpu;
+  const bool unmeasured = kind == SpanKind::aten || kind == SpanKind::parallel ||
+                          kind == SpanKind::wait || kind == SpanKind::callback;
+  return gpu && !unmeasured ? gpu->mark() : SpanRecord::no_gpu;
 }
 
 }  // namespace
 
-int64_t ProfileClock::take(int64_t count) {
-  int64_t have = room.load();
+int64_t ProfileClock::reserve(int64_t count) {
+  int64_t have = remaining.load();
   int64_t taken = 0;
   do {
     taken = std::min(have, count);
-  } while (taken > 0 && !room.compare_exchange_weak(have, have - taken));
+  } while (taken > 0 && !remaining.compare_exchange_weak(have, have - taken));
   return taken;
 }
 
@@ -52,12 +52,12 @@ ProfileLane::ProfileLane(std::shared_ptr<ProfileClock> clock)
 bool ProfileLane::begin(SpanKind kind, std::string_view name, int64_t bytes) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (room_ == 0) room_ = clock_->take(room_at_once);
-    if (room_ > 0) {
+    if (reserved_ == 0) reserved_ = clock_->reserve(spans_per_reservation);
+    if (reserved_ > 0) {
       open_.push_back(spans_.size());
       const auto depth = static_cast<uint32_t>(open_.size() - 1);
       spans_.push_back({name, clock_->now(), open_end, bytes, depth, kind});
-      --room_;
+      --reserved_;
       spans_.back().gpu_begin = gpu_mark(kind);
       return true;
     }
@@ -89,7 +89,7 @@ void ProfileLane::clear() {
   const std::lock_guard<std::mutex> lock(mutex_);
   spans_ = {};
   open_.clear();
-  room_ = 0;
+  reserved_ = 0;
 }
 
 std::vector<SpanRecord> ProfileLane::spans(int64_t limit) const {
@@ -127,7 +127,7 @@ ThreadLane& thread_lane() {
 }
 
 /// Adds a lane for this thread to the profile. Returns false if the profile has ended.
-bool enter(ThreadLane& here, uint64_t profile) noexcept {
+bool add_lane(ThreadLane& here, uint64_t profile) noexcept {
   try {
     const std::lock_guard<std::mutex> lock(recording_mutex);
     if (detail::current_profile.load() != profile) return false;
@@ -167,7 +167,7 @@ namespace detail {
 
 bool begin_span(uint64_t profile, SpanKind kind, std::string_view name, int64_t bytes) noexcept {
   ThreadLane& here = thread_lane();
-  if (here.profile != profile && !enter(here, profile)) return false;
+  if (here.profile != profile && !add_lane(here, profile)) return false;
   return here.lane->begin(kind, name, bytes);
 }
 
@@ -182,7 +182,7 @@ Profile::Profile(const ProfileOptions& options)
     throw StateError("profile", "only one profile may record at a time", "a second one",
                      "stop() the first");
   }
-  recording_->clock->room = options.max_spans;
+  recording_->clock->remaining = options.max_spans;
   if (detail::GpuClock* const gpu = detail::gpu_clock) gpu->clear();
   recording_->number = ++profiles_taken;
   recording = recording_.get();

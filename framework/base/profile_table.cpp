@@ -35,7 +35,9 @@ std::string size_text(int64_t bytes) {
   return fixed(value / 1e6, 1) + " MB";
 }
 
-bool helps(const Row& row) { return row.kind == SpanKind::aten || row.kind == SpanKind::parallel; }
+bool is_helper_row(const Row& row) {
+  return row.kind == SpanKind::aten || row.kind == SpanKind::parallel;
+}
 
 Cells cells_of(const Row& row, double all, bool gpu) {
   const double own = row.in_steps;
@@ -124,16 +126,16 @@ std::string Profile::table() const {
   const bool gpu =
       std::any_of(all_rows.begin(), all_rows.end(), [](const Row& row) { return row.gpu > 0; });
   if (gpu) lines[0].insert(lines[0].begin() + gpu_column, "GPU ms");
-  double helped = 0;
+  double helper_time = 0;
   for (const Row& row : all_rows) {
-    if (helps(row)) {
-      helped += row.aten;
+    if (is_helper_row(row)) {
+      helper_time += row.aten;
     } else {
       lines.push_back(cells_of(row, all.time, gpu));
     }
   }
   std::string text = aligned(lines) + "\n" + steps_line(all);
-  if (helped > 0) text += str("ATen on helping threads: ", milliseconds(helped), " ms\n");
+  if (helper_time > 0) text += str("ATen on helping threads: ", milliseconds(helper_time), " ms\n");
   if (all.left_out > 0) {
     text += str("the profile was full: it lacks the last ", all.left_out, " spans\n");
   }

@@ -54,7 +54,7 @@ void check_slice(const Shape& global, std::span<const Interval> slice) {
   }
   if (fits) return;
   std::string received;
-  for (Interval part : slice) received += str("[", part.lo, ", ", part.hi, ") ");
+  for (Interval interval : slice) received += str("[", interval.lo, ", ", interval.hi, ") ");
   throw ShapeError("random draw", str("the slice must be inside shape ", to_string(global)),
                    received, "pass one interval per axis of the global shape");
 }
@@ -63,20 +63,20 @@ void check_slice(const Shape& global, std::span<const Interval> slice) {
 /// [4g, 4(g + n)).
 template <class T, class Groups>
 void fill_run(uint64_t first, uint64_t count, T* out, const Groups& groups) {
-  const auto part_of_group = [&](uint64_t size) {
+  const auto copy_partial_group = [&](uint64_t size) {
     std::array<T, 4> group;
     groups(first / 4, 1, group.data());
     out = std::copy_n(group.begin() + first % 4, size, out);
     first += size;
     count -= size;
   };
-  if (first % 4 != 0) part_of_group(std::min(4 - first % 4, count));
-  const uint64_t whole = count / 4;
-  groups(first / 4, whole, out);
-  first += 4 * whole;
-  count -= 4 * whole;
-  out += 4 * whole;
-  if (count > 0) part_of_group(count);
+  if (first % 4 != 0) copy_partial_group(std::min(4 - first % 4, count));
+  const uint64_t full_groups = count / 4;
+  groups(first / 4, full_groups, out);
+  first += 4 * full_groups;
+  count -= 4 * full_groups;
+  out += 4 * full_groups;
+  if (count > 0) copy_partial_group(count);
 }
 
 /// Returns the `groups` function of fill_run(): `make(words, n, to)` turns n words of the stream, a
@@ -96,17 +96,18 @@ template <class T, class Groups>
 void fill_slice(const Shape& global, std::span<const Interval> slice, T* out,
                 const Groups& groups) {
   check_slice(global, slice);
-  if (std::any_of(slice.begin(), slice.end(), [](Interval part) { return part.empty(); })) return;
+  if (std::any_of(slice.begin(), slice.end(), [](Interval interval) { return interval.empty(); }))
+    return;
   size_t outer = global.size();
   uint64_t run = 1;
-  bool whole = true;
-  while (outer > 0 && whole) {
+  bool full = true;
+  while (outer > 0 && full) {
     --outer;
     run *= static_cast<uint64_t>(slice[outer].size());
-    whole = slice[outer].size() == global[outer];
+    full = slice[outer].size() == global[outer];
   }
   std::vector<int64_t> index;
-  for (Interval part : slice) index.push_back(part.lo);
+  for (Interval interval : slice) index.push_back(interval.lo);
   while (true) {
     uint64_t first = 0;
     for (size_t i = 0; i < global.size(); ++i) {

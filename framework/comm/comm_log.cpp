@@ -60,12 +60,12 @@ void CommLog::add(CommEntry entry) {
   entries_.push_back(std::move(entry));
 }
 
-CommLabel::CommLabel(const std::string& place) : place_(thread_state().comm_label, &place) {}
+CommLabel::CommLabel(const std::string& label) : label_(thread_state().comm_label, &label) {}
 
 const std::string& CommLabel::current() {
-  static const std::string nowhere;
-  const std::string* const place = thread_state().comm_label;
-  return place ? *place : nowhere;
+  static const std::string unlabeled;
+  const std::string* const label = thread_state().comm_label;
+  return label ? *label : unlabeled;
 }
 
 CommLogScope::CommLogScope(CommLog& log) : log_(thread_state().comm_log, &log) {}

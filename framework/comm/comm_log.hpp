@@ -75,12 +75,12 @@ namespace detail {
 /// must outlive it.
 class CommLabel {
  public:
-  explicit CommLabel(const std::string& place);
+  explicit CommLabel(const std::string& label);
   /// Returns the innermost label; empty without one.
   static const std::string& current();
 
  private:
-  ScopedValue<const std::string*> place_;
+  ScopedValue<const std::string*> label_;
 };
 
 }  // namespace detail

@@ -48,26 +48,26 @@ CrossDeviceOps made(OpsKind kind, int64_t num_packs) {
 }
 
 /// Reduces neighbours first, then their results; each pair on the device of its first operand.
-at::Tensor tree_sum(Reduce kind, Tensors parts) {
-  for (size_t step = 1; step < parts.size(); step *= 2) {
-    for (size_t i = 0; i + step < parts.size(); i += 2 * step) {
-      parts[i] = reduce_all(kind, {parts[i], parts[i + step].to(parts[i].device())});
+at::Tensor tree_sum(Reduce kind, Tensors inputs) {
+  for (size_t step = 1; step < inputs.size(); step *= 2) {
+    for (size_t i = 0; i + step < inputs.size(); i += 2 * step) {
+      inputs[i] = reduce_all(kind, {inputs[i], inputs[i + step].to(inputs[i].device())});
     }
   }
-  return parts[0];
+  return inputs[0];
 }
 
-at::Tensor sum_in_order(Reduce kind, Tensors parts, c10::Device device) {
-  for (at::Tensor& part : parts) part = part.to(device);
-  return reduce_all(kind, parts);
+at::Tensor sum_in_order(Reduce kind, Tensors inputs, c10::Device device) {
+  for (at::Tensor& input : inputs) input = input.to(device);
+  return reduce_all(kind, inputs);
 }
 
-/// Returns the elements of each part that belong to pack `pack` of `packs`.
-Tensors pack_of(const Tensors& parts, int64_t packs, int64_t pack) {
-  const Interval range = shard_interval(parts[0].numel(), packs, pack);
+/// Returns the elements of each input that belong to pack `pack` of `packs`.
+Tensors pack_of(const Tensors& inputs, int64_t packs, int64_t pack) {
+  const Interval range = shard_interval(inputs[0].numel(), packs, pack);
   Tensors list;
-  for (const at::Tensor& part : parts) {
-    list.push_back(part.reshape({-1}).narrow(0, range.lo, range.size()));
+  for (const at::Tensor& input : inputs) {
+    list.push_back(input.reshape({-1}).narrow(0, range.lo, range.size()));
   }
   return list;
 }
@@ -81,50 +81,50 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
 
   std::string name() const override { return name_of(ops_.kind); }
 
-  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
+  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& inputs,
                      at::Tensor& out) override {
-    const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(parts));
+    const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(inputs));
     check(group);
-    out = in_packs(parts, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0].to(
-        parts[0].device());
+    out = in_packs(inputs, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0].to(
+        inputs[0].device());
     return nullptr;
   }
 
-  Tensors all_reduce_each(Reduce kind, const Tensors& parts) override {
-    const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(parts));
+  Tensors all_reduce_each(Reduce kind, const Tensors& inputs) override {
+    const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(inputs));
     check_alive();
     if (nccl_) {
-      return in_packs(parts,
+      return in_packs(inputs,
                       [&](const Tensors& pack) { return nccl_->all_reduce_each(kind, pack); });
     }
     const at::Tensor sum =
-        in_packs(parts, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0];
+        in_packs(inputs, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0];
     Tensors copies;
-    for (const at::Tensor& part : parts) copies.push_back(sum.to(part.device()));
+    for (const at::Tensor& input : inputs) copies.push_back(sum.to(input.device()));
     return copies;
   }
 
  private:
-  /// Applies `reduce` to the parts pack by pack, and joins the results.
+  /// Applies `reduce` to the inputs pack by pack, and joins the results.
   template <class Reduction>
-  Tensors in_packs(const Tensors& parts, const Reduction& reduce) const {
-    const int64_t elements = std::max<int64_t>(1, parts[0].numel());
+  Tensors in_packs(const Tensors& inputs, const Reduction& reduce) const {
+    const int64_t elements = std::max<int64_t>(1, inputs[0].numel());
     const int64_t packs = std::clamp<int64_t>(ops_.num_packs, 1, elements);
-    if (packs == 1) return reduce(parts);
-    std::vector<Tensors> pieces;
+    if (packs == 1) return reduce(inputs);
+    std::vector<Tensors> outputs;
     for (int64_t p = 0; p < packs; ++p) {
-      const Tensors results = reduce(pack_of(parts, packs, p));
-      pieces.resize(results.size());
-      for (size_t i = 0; i < results.size(); ++i) pieces[i].push_back(results[i]);
+      const Tensors results = reduce(pack_of(inputs, packs, p));
+      outputs.resize(results.size());
+      for (size_t i = 0; i < results.size(); ++i) outputs[i].push_back(results[i]);
     }
     Tensors joined;
-    for (const Tensors& piece : pieces) joined.push_back(at::cat(piece).view(parts[0].sizes()));
+    for (const Tensors& output : outputs) joined.push_back(at::cat(output).view(inputs[0].sizes()));
     return joined;
   }
 
-  at::Tensor reduced(Reduce kind, const Tensors& parts) const {
-    if (ops_.kind == OpsKind::hierarchical_copy) return tree_sum(kind, parts);
-    return sum_in_order(kind, parts, reduce_to_.value_or(parts[0].device()));
+  at::Tensor reduced(Reduce kind, const Tensors& inputs) const {
+    if (ops_.kind == OpsKind::hierarchical_copy) return tree_sum(kind, inputs);
+    return sum_in_order(kind, inputs, reduce_to_.value_or(inputs[0].device()));
   }
 
   const CrossDeviceOps ops_;

@@ -56,7 +56,7 @@ namespace detail {
 std::shared_ptr<Communicator> cross_device_communicator(const CrossDeviceOps& ops,
                                                         const std::vector<Device>& devices);
 
-/// Returns the communicator as a DeviceReducer, which leaves a result on the device of each part;
+/// Returns the communicator as a DeviceReducer, which leaves a result on the device of each input;
 /// null if it is none.
 DeviceReducer* device_reducer(Communicator& communicator);
 

@@ -52,11 +52,11 @@ std::string differences(const std::vector<std::string>& texts) {
 
 /// Throws ConfigError unless the facts are equal on all ranks; `all` is a Coordination or a
 /// Communicator.
-template <class All>
-void compare(All& all, const std::string& caller, const Facts& facts) {
+template <class Gatherer>
+void compare(Gatherer& gatherer, const std::string& caller, const Facts& facts) {
   Json json = Json::array();
   for (const auto& [key, value] : facts) json.push_back({key, value});
-  const std::string different = differences(all.gather(caller, to_json_text(json, -1)));
+  const std::string different = differences(gatherer.gather(caller, to_json_text(json, -1)));
   if (different.empty()) return;
   throw ConfigError(caller, "every process has the same program, options and data", different,
                     "start all processes with the same program, options and data");
@@ -71,18 +71,18 @@ struct Run {
 
 std::mutex run_mutex;
 /// Never destroyed: tensors on its meshes may outlive all static objects.
-Run* the_run = nullptr;
+Run* current_run = nullptr;
 
 void leave_run() {
   // A forked child lacks the threads that leave() needs.
-  if (the_run && the_run->process == ::getpid()) the_run->communicator->leave();
+  if (current_run && current_run->process == ::getpid()) current_run->communicator->leave();
 }
 
 std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                                              const DistributedOptions& options, Device first,
                                              const Facts& facts) {
   const JobAccess access = job_access(cluster);
-  const std::shared_ptr<Coordination> control =
+  const std::shared_ptr<Coordination> coordination =
       Coordination::join({.rank = cluster.rank,
                           .size = cluster.size,
                           .address = cluster.address,
@@ -92,15 +92,15 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                           .connect_timeout = options.connect_timeout,
                           .timeout = options.timeout});
   // Before the engines connect: different programs would wait for each other in vain.
-  compare(*control, where, facts);
+  compare(*coordination, where, facts);
   try {
     return std::make_shared<ProcessCommunicator>(
-        control, make_engine(control, options, access.secret, first),
+        coordination, make_engine(coordination, options, access.secret, first),
         ProcessCommunicatorOptions{.always_check = options.always_check});
   } catch (const std::exception& error) {
-    const std::string reason = control->reason(std::chrono::seconds(1));
+    const std::string reason = coordination->reason(std::chrono::seconds(1));
     if (!reason.empty()) throw CommError(reason);
-    control->report_failure(error.what());
+    coordination->report_failure(error.what());
     throw;
   }
 }
@@ -108,43 +108,43 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
 Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device first,
             const Facts& facts) {
   const std::lock_guard<std::mutex> lock(run_mutex);
-  if (the_run) {
-    if (the_run->cluster.rank == cluster.rank && the_run->cluster.size == cluster.size) {
-      compare(*the_run->communicator, where, facts);
-      return *the_run;
+  if (current_run) {
+    if (current_run->cluster.rank == cluster.rank && current_run->cluster.size == cluster.size) {
+      compare(*current_run->communicator, where, facts);
+      return *current_run;
     }
     throw ConfigError(where, "all meshes of a process belong to one cluster",
                       str("rank ", cluster.rank, " of ", cluster.size, " after rank ",
-                          the_run->cluster.rank, " of ", the_run->cluster.size),
+                          current_run->cluster.rank, " of ", current_run->cluster.size),
                       "pass the same options each time");
   }
   auto run = std::make_unique<Run>(Run{cluster, connect(cluster, options, first, facts)});
-  the_run = run.release();
-  set_failure_reporter([&communicator = *the_run->communicator](const std::string& what) {
+  current_run = run.release();
+  set_failure_reporter([&communicator = *current_run->communicator](const std::string& what) {
     communicator.report_failure(what);
   });
   std::atexit(leave_run);
-  return *the_run;
+  return *current_run;
 }
 
 /// Returns the mesh's sizes, with -1 inferred from the number of devices of all processes.
 MeshDims with_inferred_size(MeshDims dims, const DistributedOptions& options, int processes) {
   int64_t known = 1;
-  int64_t* open = nullptr;
+  int64_t* inferred = nullptr;
   for (auto& [name, size] : dims) {
-    if (size == -1 && !open) {
-      open = &size;
+    if (size == -1 && !inferred) {
+      inferred = &size;
     } else {
       known *= std::max<int64_t>(1, size);
     }
   }
-  if (!open) return dims;
+  if (!inferred) return dims;
   const int64_t all = options.devices.value_or(default_devices(options)) * processes;
   if (all % known != 0) {
     throw MeshError(where, str("the other sizes of ", to_string(dims), " divide the devices"),
                     str(all, " devices"), "give a number of devices that they divide");
   }
-  *open = all / known;
+  *inferred = all / known;
   return dims;
 }
 
@@ -157,11 +157,11 @@ std::vector<Device> devices_of(const DistributedOptions& options, const Cluster&
   }
   // Processes of one host divide its GPUs in rank order.
   const int64_t gpus = (count + options.virtual_devices - 1) / options.virtual_devices;
-  const int64_t first = cluster.local_rank * gpus, there = gpu_count();
-  if (there > 0 && first + gpus > there) {
+  const int64_t first = cluster.local_rank * gpus, available = gpu_count();
+  if (available > 0 && first + gpus > available) {
     const std::string of =
         cluster.size == 1 ? "" : str(" of process ", cluster.local_rank, " of this host");
-    throw ConfigError(where, str("this host has ", there, there == 1 ? " GPU" : " GPUs"),
+    throw ConfigError(where, str("this host has ", available, available == 1 ? " GPU" : " GPUs"),
                       str(count, count == 1 ? " device" : " devices", of, " on GPUs ", first,
                           " to ", first + gpus - 1),
                       "use a smaller mesh, place several devices on each GPU (virtual_devices; "
@@ -180,23 +180,23 @@ std::vector<Device> devices_of(const DistributedOptions& options, const Cluster&
 /// Throws MeshError, the same on every rank, unless the devices of every rank fill a box of the
 /// mesh.
 void check_boxes(const MeshDims& dims, int64_t size, int processes) {
-  const auto fit = [&](int count) {
+  const auto fits = [&](int count) {
     for (int rank = 0; rank < count; ++rank) {
-      const Interval part = shard_interval(size, count, rank);
+      const Interval interval = shard_interval(size, count, rank);
       std::vector<int64_t> ids;
-      for (int64_t id = part.lo; id < part.hi; ++id) ids.push_back(id);
+      for (int64_t id = interval.lo; id < interval.hi; ++id) ids.push_back(id);
       try {
-        create_mesh_part(dims, ids, virtual_cpus(part.size()), nullptr);
+        create_mesh_part(dims, ids, virtual_cpus(interval.size()), nullptr);
       } catch (const MeshError&) {
         return false;
       }
     }
     return true;
   };
-  if (fit(processes)) return;
+  if (fits(processes)) return;
   std::string counts = "1";
   for (int count = 2; count <= std::min<int64_t>(size, 64); ++count) {
-    if (size % count == 0 && fit(count)) counts += str(", ", count);
+    if (size % count == 0 && fits(count)) counts += str(", ", count);
   }
   throw MeshError(where,
                   "the devices of each process, with neighbouring ids, fill a box of the mesh",
@@ -245,14 +245,14 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
   }
   check_boxes(dims, size, cluster.size);
   const std::vector<Device> devices = devices_of(options, cluster, mine.size());
-  const auto yes = [](bool value) { return value ? "true" : "false"; };
+  const auto bool_text = [](bool value) { return value ? "true" : "false"; };
   const Facts facts = {{"build", build_id()},
                        {"processes", str(cluster.size)},
                        {"mesh", to_string(dims)},
                        {"device", device_type_of(options) == Device::Type::cpu ? "cpu" : "cuda"},
                        {"virtual_devices", str(options.virtual_devices)},
-                       {"shared_memory", yes(options.shared_memory)},
-                       {"always_check", yes(options.always_check)}};
+                       {"shared_memory", bool_text(options.shared_memory)},
+                       {"always_check", bool_text(options.always_check)}};
   const Run& run = run_of(cluster, options, devices.front(), facts);
   std::vector<int64_t> ids;
   for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);

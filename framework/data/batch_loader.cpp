@@ -58,7 +58,7 @@ void use_reader_threads(bool on_gpu) {
 }
 
 /// Returns a handle to a dataset that its owner keeps alive.
-DatasetHandle borrowed(const Dataset& data) {
+DatasetHandle non_owning_handle(const Dataset& data) {
   return DatasetHandle(std::shared_ptr<const Dataset>(&data, [](const Dataset*) {}));
 }
 
@@ -78,7 +78,7 @@ std::optional<int64_t> detail::epoch_steps(const DatasetHandle& data,
 }
 
 BatchLoader::BatchLoader(const Dataset& data, const BatchLoaderOptions& options)
-    : BatchLoader(borrowed(data), options) {}
+    : BatchLoader(non_owning_handle(data), options) {}
 
 BatchLoader::BatchLoader(const DatasetHandle& data, const BatchLoaderOptions& options)
     : data_(data),
@@ -139,7 +139,7 @@ std::optional<Examples> BatchLoader::next() {
 
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
   const ProfileSpan span(SpanKind::data, "pack_batch");
-  const auto cut = [&](at::Tensor& tensor, const char* name, size_t index) {
+  const auto shard = [&](at::Tensor& tensor, const char* name, size_t index) {
     const Layout layout = layouts.data_layout(name, tensor.dim(), index);
     if (!examples.part) return pack(std::move(tensor), layout);
     return pack_rows(std::move(tensor), examples.part->rows, examples.part->of, layout);
@@ -147,10 +147,10 @@ Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
   Batch batch;
   batch.rows = examples.rows();
   batch.x = std::move(examples.placed_x);
-  for (at::Tensor& x : examples.x) batch.x.push_back(cut(x, "x", batch.x.size()));
-  for (at::Tensor& y : examples.y) batch.y.push_back(cut(y, "y", batch.y.size()));
+  for (at::Tensor& x : examples.x) batch.x.push_back(shard(x, "x", batch.x.size()));
+  for (at::Tensor& y : examples.y) batch.y.push_back(shard(y, "y", batch.y.size()));
   for (at::Tensor& weight : examples.sample_weight) {
-    batch.sample_weight.push_back(cut(weight, "sample_weight", batch.sample_weight.size()));
+    batch.sample_weight.push_back(shard(weight, "sample_weight", batch.sample_weight.size()));
   }
   return batch;
 }

@@ -27,17 +27,17 @@ RowPart local_part(int64_t rows, const LayoutMap& layouts) {
   if (mesh.is_local()) return {{0, rows}, rows};
   if (mesh.local_ids().empty()) return {{0, 0}, rows};
   Interval all{rows, 0};
-  std::vector<Layout> forms;
+  std::vector<Layout> data_layouts;
   for (const auto& [name, spec] : layouts.data()) {
     if (spec.empty()) return {{0, rows}, rows};
-    forms.emplace_back(spec, mesh);
+    data_layouts.emplace_back(spec, mesh);
   }
   for (const char* name : {"x", "y", "sample_weight"}) {
-    if (!layouts.data().count(name)) forms.push_back(layouts.data_layout(name, 1));
+    if (!layouts.data().count(name)) data_layouts.push_back(layouts.data_layout(name, 1));
   }
-  for (const Layout& layout : forms) {
-    const Interval mine = axis_interval(layout, 0, rows, mesh.local_box());
-    if (!mine.empty()) all = {std::min(all.lo, mine.lo), std::max(all.hi, mine.hi)};
+  for (const Layout& layout : data_layouts) {
+    const Interval local = axis_interval(layout, 0, rows, mesh.local_box());
+    if (!local.empty()) all = {std::min(all.lo, local.lo), std::max(all.hi, local.hi)};
   }
   return {all.lo < all.hi ? all : Interval{0, 0}, rows};
 }

@@ -100,7 +100,7 @@ Table Table::take(std::span<const int64_t> rows) const {
 
 at::Tensor Table::matrix(const std::vector<std::string>& names) const {
   const c10::InferenceMode inference;
-  std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> tensors;
   for (const std::string& name : names.empty() ? names_ : names) {
     const Column& column = (*this)[name];
     if (column.is_text()) {
@@ -108,13 +108,13 @@ at::Tensor Table::matrix(const std::vector<std::string>& names) const {
                         str("texts in ", in_quotes(name)),
                         "name the columns of numbers, or look the texts up by FeatureSpace");
     }
-    parts.push_back(column.numbers().reshape({rows(), -1}).to(at::kFloat));
+    tensors.push_back(column.numbers().reshape({rows(), -1}).to(at::kFloat));
   }
-  if (parts.empty()) {
+  if (tensors.empty()) {
     throw ConfigError("Table::matrix", "a matrix has columns", "a table without any",
                       "add() a column first");
   }
-  return at::cat(parts, 1);
+  return at::cat(tensors, 1);
 }
 
 }  // namespace tessera

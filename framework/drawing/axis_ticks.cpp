@@ -14,7 +14,7 @@ std::string print(const char* format, int digits, double value) {
 }
 
 /// Returns the smallest 1, 2 or 5 times a power of ten that is at least `least`.
-double round_step(double least) {
+double nice_step(double least) {
   const double power = std::pow(10.0, std::floor(std::log10(least)));
   for (const double factor : {1.0, 2.0, 5.0}) {
     // Rounding must not push an exact fit to the next step.
@@ -57,7 +57,7 @@ Ticks value_ticks(double lo, double hi, int count) {
     lo = middle - least_span / 2;
     hi = middle + least_span / 2;
   }
-  const double step = round_step((hi / count - lo / count));
+  const double step = nice_step((hi / count - lo / count));
   const auto first = std::llround(std::floor(lo / step + 1e-6));
   const auto last = std::llround(std::ceil(hi / step - 1e-6));
   Ticks ticks;
@@ -66,9 +66,9 @@ Ticks value_ticks(double lo, double hi, int count) {
   return ticks;
 }
 
-Ticks whole_ticks(int64_t first, int64_t last, int count) {
+Ticks integer_ticks(int64_t first, int64_t last, int count) {
   const double span = static_cast<double>(last - first);
-  const auto step = std::max<int64_t>(1, std::llround(round_step(std::max(span / count, 1e-3))));
+  const auto step = std::max<int64_t>(1, std::llround(nice_step(std::max(span / count, 1e-3))));
   Ticks ticks;
   int64_t value = (first + step - 1) / step * step;
   if (first == last) value = first;

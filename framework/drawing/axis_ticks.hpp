@@ -19,7 +19,7 @@ Ticks value_ticks(double lo, double hi, int count);
 
 /// Returns at most about `count` round integers within [first, last]; just `first` if first ==
 /// last.
-Ticks whole_ticks(int64_t first, int64_t last, int count);
+Ticks integer_ticks(int64_t first, int64_t last, int count);
 
 /// Formats a number in at most four digits: "0.0312", "97.5", "1.2e-07", "nan".
 std::string short_number(double value);

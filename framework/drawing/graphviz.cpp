@@ -37,19 +37,19 @@ int start_dot(std::vector<std::string> words, const std::string& input, int outp
 
 std::string read_to_end(const FileDescriptor& pipe) {
   std::string bytes;
-  std::array<char, 65536> part;
+  std::array<char, 65536> chunk;
   while (true) {
-    const ssize_t size = ::read(pipe.get(), part.data(), part.size());
+    const ssize_t size = ::read(pipe.get(), chunk.data(), chunk.size());
     if (size < 0 && errno == EINTR) continue;
     if (size <= 0) return bytes;
-    bytes.append(part.data(), static_cast<size_t>(size));
+    bytes.append(chunk.data(), static_cast<size_t>(size));
   }
 }
 
 }  // namespace
 
-std::string draw_dot_file(const std::string& path, const std::string& picture) {
-  const std::string format = picture.substr(picture.rfind('.') + 1);
+std::string draw_dot_file(const std::string& path, const std::string& image_path) {
+  const std::string format = image_path.substr(image_path.rfind('.') + 1);
   std::vector<std::string> words = {"dot", "-T" + format};
   if (format == "png") words.push_back("-Gdpi=144");
   std::array<int, 2> ends;
@@ -69,7 +69,7 @@ std::string draw_dot_file(const std::string& path, const std::string& picture) {
   if (WIFSIGNALED(status)) return str("dot was killed by signal ", WTERMSIG(status));
   if (status != 0) return str("dot ended with exit code ", WEXITSTATUS(status));
   if (bytes.empty()) return "dot wrote nothing";
-  write_file_atomically(picture, bytes);
+  write_file_atomically(image_path, bytes);
   return "";
 }
 

@@ -136,12 +136,12 @@ std::vector<StyledText> StyledText::wrapped(int64_t width) const {
     while (word < cells_.size() && !blank(word)) ++word;
     size_t end = word;
     while (end < cells_.size() && blank(end)) ++end;
-    const int64_t length = static_cast<int64_t>(word - i), whole = static_cast<int64_t>(end - i);
+    const int64_t length = static_cast<int64_t>(word - i), padded = static_cast<int64_t>(end - i);
     if (width - used >= length) {
-      used += whole;
+      used += padded;
     } else {
       if (used > 0 && i > 0) breaks.push_back(i);
-      used = whole;
+      used = padded;
     }
     i = end;
   }

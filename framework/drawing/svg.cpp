@@ -18,9 +18,9 @@ constexpr int16_t advances[] = {
     611, 778, 722, 278, 500, 667, 556, 833, 722, 778, 667, 778, 722, 667,  611, 722, 667, 944, 667,
     667, 611, 278, 278, 278, 469, 556, 333, 556, 556, 500, 556, 556, 278,  556, 556, 222, 222, 500,
     222, 833, 556, 556, 556, 556, 333, 500, 278, 556, 500, 722, 500, 500,  500, 334, 260, 334, 584};
-constexpr double other_advance = 0.8;
+constexpr double default_advance = 0.8;
 // Viewers without Helvetica or a similar font use wider ones.
-constexpr double safety = 1.06;
+constexpr double safety_factor = 1.06;
 
 std::string attribute(const char* name, double value) {
   return str(' ', name, "=\"", svg_number(value), '"');
@@ -72,23 +72,23 @@ double text_width(std::string_view text, double size, bool bold) {
   for (size_t at = 0; at < text.size();) {
     const size_t length = std::max<size_t>(utf8_length(text.substr(at)), 1);
     const auto code = static_cast<uint8_t>(text[at]);
-    width += code >= 0x20 && code < 0x7F ? advances[code - 0x20] / 1000.0 : other_advance;
+    width += code >= 0x20 && code < 0x7F ? advances[code - 0x20] / 1000.0 : default_advance;
     at += length;
   }
-  return width * size * safety * (bold ? 1.08 : 1);
+  return width * size * safety_factor * (bold ? 1.08 : 1);
 }
 
 std::string fit_text(const std::string& text, double size, double width, bool bold) {
   if (text_width(text, size, bold) <= width) return text;
-  std::string kept;
+  std::string prefix;
   for (size_t at = 0; at < text.size();) {
     const size_t length = std::max<size_t>(utf8_length(std::string_view(text).substr(at)), 1);
-    const std::string longer = kept + text.substr(at, length);
+    const std::string longer = prefix + text.substr(at, length);
     if (text_width(longer + "…", size, bold) > width) break;
-    kept = longer;
+    prefix = longer;
     at += length;
   }
-  return kept + "…";
+  return prefix + "…";
 }
 
 Svg::Svg(double width, double height, const std::string& title) {

@@ -9,11 +9,11 @@ namespace tessera::detail {
 namespace {
 
 /// Returns the character positions of the boundaries, to scale, on a line of `length` characters.
-std::vector<int64_t> positions(const std::vector<int64_t>& cuts, int64_t length) {
+std::vector<int64_t> positions(const std::vector<int64_t>& bounds, int64_t length) {
   std::vector<int64_t> at;
-  for (const int64_t cut : cuts) {
-    const double part = static_cast<double>(cut) / static_cast<double>(cuts.back());
-    at.push_back(std::llround(part * static_cast<double>(length)));
+  for (const int64_t bound : bounds) {
+    const double fraction = static_cast<double>(bound) / static_cast<double>(bounds.back());
+    at.push_back(std::llround(fraction * static_cast<double>(length)));
   }
   return at;
 }
@@ -26,21 +26,21 @@ bool fits(const std::vector<int64_t>& at, const std::vector<int64_t>& needs) {
   return true;
 }
 
-bool are_equal(const std::vector<int64_t>& cuts) {
-  for (size_t i = 1; i < cuts.size(); ++i) {
-    if (cuts[i] - cuts[i - 1] != cuts[1]) return false;
+bool are_equal(const std::vector<int64_t>& bounds) {
+  for (size_t i = 1; i < bounds.size(); ++i) {
+    if (bounds[i] - bounds[i - 1] != bounds[1]) return false;
   }
   return true;
 }
 
 /// Returns the boundaries' positions for the shortest length in [length, limit] at which all labels
 /// fit; nothing if there is none. Equal cells are drawn with equal size.
-std::optional<std::vector<int64_t>> room(const std::vector<int64_t>& cuts,
-                                         const std::vector<int64_t>& needs, int64_t length,
-                                         int64_t limit) {
-  const int64_t step = are_equal(cuts) ? static_cast<int64_t>(needs.size()) : 1;
+std::optional<std::vector<int64_t>> fit_positions(const std::vector<int64_t>& bounds,
+                                                  const std::vector<int64_t>& needs, int64_t length,
+                                                  int64_t limit) {
+  const int64_t step = are_equal(bounds) ? static_cast<int64_t>(needs.size()) : 1;
   for (length = (length + step - 1) / step * step; length <= limit; length += step) {
-    const std::vector<int64_t> at = positions(cuts, length);
+    const std::vector<int64_t> at = positions(bounds, length);
     if (fits(at, needs)) return at;
   }
   return std::nullopt;
@@ -71,7 +71,7 @@ std::optional<std::vector<int64_t>> column_positions(const TextGrid& grid, int64
   for (const int64_t blanks : {2, 0}) {
     for (const size_t label_limit : {60, 30, 20, 12, 6, 1}) {
       const auto needs = column_needs(grid, label_limit, blanks);
-      if (auto at = room(grid.column_bounds, needs, length, limit)) return at;
+      if (auto at = fit_positions(grid.column_bounds, needs, length, limit)) return at;
     }
   }
   return std::nullopt;
@@ -113,8 +113,8 @@ class Canvas {
   std::string text() const {
     std::string out;
     for (const Line& line : cells_) {
-      const std::string whole = join(line, "");
-      out += whole.substr(0, whole.find_last_not_of(' ') + 1) + "\n";
+      const std::string content = join(line, "");
+      out += content.substr(0, content.find_last_not_of(' ') + 1) + "\n";
     }
     return out;
   }
@@ -166,7 +166,7 @@ void draw_labels(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t
 }
 
 /// Writes the columns' boundaries above their lines; omits those that would touch another.
-void draw_column_cuts(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t>& columns) {
+void draw_column_bounds(Canvas& canvas, const TextGrid& grid, const std::vector<int64_t>& columns) {
   int64_t free = 0;
   for (size_t j = 0; j < columns.size(); ++j) {
     const std::string text = std::to_string(grid.column_bounds[j]);
@@ -207,11 +207,12 @@ std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, 
   const double height = static_cast<double>(grid.row_bounds.back());
   const double ratio =
       grid.show_rows ? height / static_cast<double>(grid.column_bounds.back()) : 0.1;
-  const int64_t columns_wished = std::llround(std::clamp(16 / ratio, 12.0, 40.0));
-  const int64_t lines_wished = std::llround(std::clamp(16 * ratio / 2, 2.0, 8.0));
-  auto columns = column_positions(grid, columns_wished, widest);
+  const int64_t preferred_columns = std::llround(std::clamp(16 / ratio, 12.0, 40.0));
+  const int64_t preferred_lines = std::llround(std::clamp(16 * ratio / 2, 2.0, 8.0));
+  auto columns = column_positions(grid, preferred_columns, widest);
   if (!columns) return std::nullopt;
-  auto rows = room(grid.row_bounds, row_needs(grid, *columns), lines_wished, max_lines - 2);
+  auto rows =
+      fit_positions(grid.row_bounds, row_needs(grid, *columns), preferred_lines, max_lines - 2);
   if (!rows) return std::nullopt;
   for (int64_t& column : *columns) column += left;
   if (grid.show_columns) {
@@ -220,7 +221,7 @@ std::optional<std::string> draw_grid(const TextGrid& grid, int64_t max_columns, 
   Canvas canvas(rows->back() + 1, columns->back() + right);
   draw_lines(canvas, *rows, *columns);
   draw_labels(canvas, grid, *rows, *columns);
-  if (grid.show_columns) draw_column_cuts(canvas, grid, *columns);
+  if (grid.show_columns) draw_column_bounds(canvas, grid, *columns);
   for (size_t i = 0; grid.show_rows && i < rows->size(); ++i) {
     const std::string text = std::to_string(grid.row_bounds[i]);
     canvas.put((*rows)[i], left - 1 - static_cast<int64_t>(text.size()), text);

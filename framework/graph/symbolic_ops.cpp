@@ -291,14 +291,14 @@ SymbolicTensor ops::squeeze(const SymbolicTensor& x, const std::vector<int64_t>&
 SymbolicTensor ops::broadcast_to(const SymbolicTensor& x, const Shape& shape) {
   return operation("BroadcastTo", {x}, {{"shape", shape}});
 }
-SymbolicTensor ops::concat(const std::vector<SymbolicTensor>& parts, int64_t axis) {
-  return operation("Concatenate", {parts}, {{"axis", axis}});
+SymbolicTensor ops::concat(const std::vector<SymbolicTensor>& tensors, int64_t axis) {
+  return operation("Concatenate", {tensors}, {{"axis", axis}});
 }
-SymbolicTensor ops::stack(const std::vector<SymbolicTensor>& parts, int64_t axis) {
-  return operation("Stack", {parts}, {{"axis", axis}});
+SymbolicTensor ops::stack(const std::vector<SymbolicTensor>& tensors, int64_t axis) {
+  return operation("Stack", {tensors}, {{"axis", axis}});
 }
-std::vector<SymbolicTensor> ops::split(const SymbolicTensor& x, int64_t parts, int64_t axis) {
-  return operation_outputs("Split", {x}, {{"indices_or_sections", parts}, {"axis", axis}});
+std::vector<SymbolicTensor> ops::split(const SymbolicTensor& x, int64_t sections, int64_t axis) {
+  return operation_outputs("Split", {x}, {{"indices_or_sections", sections}, {"axis", axis}});
 }
 std::vector<SymbolicTensor> ops::unstack(const SymbolicTensor& x, int64_t axis) {
   return operation_outputs("Unstack", {x}, {{"axis", axis}});

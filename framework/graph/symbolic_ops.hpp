@@ -161,9 +161,9 @@ SymbolicTensor transpose(const SymbolicTensor& x, const std::vector<int64_t>& ax
 SymbolicTensor expand_dims(const SymbolicTensor& x, int64_t axis);
 SymbolicTensor squeeze(const SymbolicTensor& x, const std::vector<int64_t>& axes);
 SymbolicTensor broadcast_to(const SymbolicTensor& x, const Shape& shape);
-SymbolicTensor concat(const std::vector<SymbolicTensor>& parts, int64_t axis = 0);
-SymbolicTensor stack(const std::vector<SymbolicTensor>& parts, int64_t axis = 0);
-std::vector<SymbolicTensor> split(const SymbolicTensor& x, int64_t parts, int64_t axis = 0);
+SymbolicTensor concat(const std::vector<SymbolicTensor>& tensors, int64_t axis = 0);
+SymbolicTensor stack(const std::vector<SymbolicTensor>& tensors, int64_t axis = 0);
+std::vector<SymbolicTensor> split(const SymbolicTensor& x, int64_t sections, int64_t axis = 0);
 std::vector<SymbolicTensor> unstack(const SymbolicTensor& x, int64_t axis = 0);
 SymbolicTensor tile(const SymbolicTensor& x, const std::vector<int64_t>& repeats);
 SymbolicTensor flip(const SymbolicTensor& x, const std::vector<int64_t>& axes = {});

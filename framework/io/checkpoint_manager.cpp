@@ -11,7 +11,9 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/framework/io/format/directory_claim.hpp>
 
 namespace tessera {
 
@@ -62,16 +64,17 @@ int64_t number_in(const Json& about) {
 struct CheckpointManager::Retention {
   std::string directory;
   CheckpointManagerOptions options;
-  std::map<int64_t, Made> made;
+  std::map<int64_t, SavedCheckpoint> saved;
   std::set<int64_t> damaged = {};
 
   std::optional<int64_t> best_step() const {
     std::optional<int64_t> best;
-    for (const auto& [step, one] : made) {
+    for (const auto& [step, one] : saved) {
       if (options.monitor.empty() || !one.value || std::isnan(*one.value)) continue;
       const double value = *one.value;
-      const double former = best ? *made.at(*best).value : 0;
-      const bool better = !best || (options.mode == "max" ? value > former : value < former);
+      const double best_value = best ? *saved.at(*best).value : 0;
+      const bool better =
+          !best || (options.mode == "max" ? value > best_value : value < best_value);
       if (better && exists(directory + "/" + checkpoint_name(step))) best = step;
     }
     return best;
@@ -82,16 +85,16 @@ struct CheckpointManager::Retention {
     const std::optional<int64_t> best = best_step();
     std::vector<CheckpointEntry> entries = list_checkpoints(directory);
     std::erase_if(entries, [&](const CheckpointEntry& entry) {
-      return entry.step == newest || !made.count(entry.step);
+      return entry.step == newest || !saved.count(entry.step);
     });
     std::stable_sort(entries.begin(), entries.end(), [&](const auto& a, const auto& b) {
-      return made.at(a.step).number < made.at(b.step).number;
+      return saved.at(a.step).number < saved.at(b.step).number;
     });
-    int64_t kept = 1;
+    int64_t retained = 1;
     for (auto entry = entries.rbegin(); entry != entries.rend(); ++entry) {
       const bool broken = damaged.count(entry->step) > 0;
-      const bool stays = !options.max_to_keep || kept < *options.max_to_keep;
-      if (!broken) ++kept;
+      const bool stays = !options.max_to_keep || retained < *options.max_to_keep;
+      if (!broken) ++retained;
       if (broken || (!stays && entry->step != best)) remove(entry->folder);
     }
   }
@@ -111,18 +114,18 @@ CheckpointManager::CheckpointManager(const Checkpoint& checkpoint, const std::st
                                      const CheckpointManagerOptions& options)
     : checkpoint_(checkpoint), directory_(directory), options_(options) {
   check(directory, options);
-  collectively(checkpoint_.mesh(), directory, [&] { read_made(); });
+  collectively(checkpoint_.mesh(), directory, [&] { read_saved(); });
 }
 
-void CheckpointManager::read_made() {
+void CheckpointManager::read_saved() {
   for (const CheckpointEntry& entry : list_checkpoints(directory_)) {
     try {
-      const Json found = about(entry.folder);
-      if (found.is_null()) continue;
+      const Json note = about(entry.folder);
+      if (note.is_null()) continue;
       const Json value =
-          found["metrics"].is_object() ? found["metrics"].value(options_.monitor, Json()) : Json();
-      Made& made = made_[entry.step] = {.number = number_in(found)};
-      if (value.is_number()) made.value = value.get<double>();
+          note["metrics"].is_object() ? note["metrics"].value(options_.monitor, Json()) : Json();
+      SavedCheckpoint& checkpoint = saved_[entry.step] = {.number = number_in(note)};
+      if (value.is_number()) checkpoint.value = value.get<double>();
     } catch (const FileError&) {
       // Unknown origin; restoring will report what is wrong with it.
     }
@@ -139,15 +142,15 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
   try {
     wait();
     claim();
-    Retention retention{directory_, options_, made_, damaged_};
+    Retention retention{directory_, options_, saved_, damaged_};
     const int64_t number = next_number();
-    retention.made[step] = {.number = number, .value = find_value(metrics, options_.monitor)};
+    retention.saved[step] = {.number = number, .value = find_value(metrics, options_.monitor)};
     retention.damaged.erase(step);
     warn_without_monitor(metrics);
     checkpoint_.save(folder, {.asynchronous = options_.asynchronous,
                               .about = {{"metrics", values}, {"number", number}},
                               .then = [retention, step] { retention.prune(step); }});
-    made_ = retention.made;
+    saved_ = retention.saved;
     damaged_ = retention.damaged;
     return folder;
   } catch (const FileError& error) {
@@ -160,7 +163,7 @@ std::string CheckpointManager::save(int64_t step, const Logs& metrics) {
 void CheckpointManager::claim() {
   // At each save, since a run on another machine may have taken over the directory.
   collectively(checkpoint_.mesh(), directory_, [&] {
-    if (!is_first_rank(checkpoint_.mesh()) || (claim_ && claim_->stands())) return;
+    if (!is_first_rank(checkpoint_.mesh()) || (claim_ && claim_->is_valid())) return;
     claim_ = claim_directory(directory_);
     if (claim_) remove_leftovers(directory_);
   });
@@ -168,7 +171,7 @@ void CheckpointManager::claim() {
 
 int64_t CheckpointManager::next_number() const {
   int64_t highest = -1;
-  for (const auto& [step, one] : made_) highest = std::max(highest, one.number);
+  for (const auto& [step, one] : saved_) highest = std::max(highest, one.number);
   return highest + 1;
 }
 
@@ -203,8 +206,8 @@ std::vector<CheckpointEntry> CheckpointManager::by_age() const {
       number = number_in(about(entry.folder));
     } catch (const FileError&) {
       // With an unknown number it counts as newer than the checkpoint of the step before.
-      const auto known = made_.find(entry.step);
-      if (known != made_.end()) number = known->second.number;
+      const auto it = saved_.find(entry.step);
+      if (it != saved_.end()) number = it->second.number;
     }
     numbered.emplace_back(number, entry);
   }
@@ -244,7 +247,7 @@ std::optional<std::string> CheckpointManager::latest() const {
 }
 
 std::optional<std::string> CheckpointManager::best() const {
-  const std::optional<int64_t> step = Retention{directory_, options_, made_}.best_step();
+  const std::optional<int64_t> step = Retention{directory_, options_, saved_}.best_step();
   if (!step) return std::nullopt;
   return directory_ + "/" + checkpoint_name(*step);
 }
@@ -279,13 +282,13 @@ void CheckpointManager::remove_all() {
   collectively(checkpoint_.mesh(), directory_, [&] {
     if (!is_first_rank(checkpoint_.mesh())) return;
     for (const CheckpointEntry& entry : list_checkpoints(directory_)) {
-      if (made_.count(entry.step)) remove_checkpoint(entry.folder);
+      if (saved_.count(entry.step)) remove_checkpoint(entry.folder);
     }
     if (claim_) claim_->end();
     std::error_code not_empty;
     std::filesystem::remove(directory_, not_empty);
   });
-  made_.clear();
+  saved_.clear();
   claim_.reset();
 }
 

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include <tessera/framework/io/checkpoint.hpp>
-#include <tessera/framework/io/format/checkpoint_folder.hpp>
-#include <tessera/framework/io/format/directory_claim.hpp>
 #include <tessera/framework/io/save_freq.hpp>
 
 namespace tessera {
+
+namespace detail {
+struct CheckpointEntry;
+class DirectoryClaim;
+}  // namespace detail
 
 /// The options of CheckpointManager.
 struct CheckpointManagerOptions {
@@ -77,13 +80,13 @@ class CheckpointManager {
 
  private:
   /// A checkpoint written by a manager.
-  struct Made {
+  struct SavedCheckpoint {
     int64_t number = -1;               ///< position in the order of saving; -1: unknown
     std::optional<double> value = {};  ///< value of `monitor`; absent: unknown
   };
   struct Retention;
 
-  void read_made();
+  void read_saved();
   int64_t next_number() const;
   void warn_without_monitor(const Logs& metrics);
   /// Returns all checkpoints in the order of saving.
@@ -96,7 +99,7 @@ class CheckpointManager {
   Checkpoint checkpoint_;
   std::string directory_;
   CheckpointManagerOptions options_;
-  std::map<int64_t, Made> made_;  ///< by step; some may have been removed
+  std::map<int64_t, SavedCheckpoint> saved_;  ///< by step; some may have been removed
   std::set<int64_t> damaged_;
   std::shared_ptr<detail::DirectoryClaim> claim_;  ///< null but on the first process
   bool warned_ = false;

@@ -169,14 +169,14 @@ at::Tensor ExportedModel::predict(std::span<const std::string_view> texts) const
     throw ConfigError("predict", "at least one text is required", "none", "pass texts");
   }
   const c10::InferenceMode inference;
-  std::vector<at::Tensor> parts;
+  std::vector<at::Tensor> outputs;
   for (size_t from = 0; from < texts.size(); from += export_batch_rows) {
     const size_t left = texts.size() - from;
-    const auto some = texts.subspan(from, std::min<size_t>(export_batch_rows, left));
+    const auto batch = texts.subspan(from, std::min<size_t>(export_batch_rows, left));
     const auto rank = static_cast<int64_t>(text->text_shape().size()) + 1;
-    parts.push_back(outputs_of(model, text->transform(some, layouts.data_layout("x", rank))));
+    outputs.push_back(outputs_of(model, text->transform(batch, layouts.data_layout("x", rank))));
   }
-  return activated(at::cat(parts), activation);
+  return activated(at::cat(outputs), activation);
 }
 
 at::Tensor ExportedModel::predict(const std::vector<std::string>& texts) const {
@@ -202,11 +202,11 @@ at::Tensor ExportedModel::predict(const at::Tensor& rows) const {
   }
   const c10::InferenceMode inference;
   const at::Tensor input = rows.to(input_dtype);
-  std::vector<at::Tensor> parts;
-  for (const at::Tensor& part : input.split(export_batch_rows)) {
-    parts.push_back(outputs_of(model, pack(part, layouts.data_layout("x", part.dim()))));
+  std::vector<at::Tensor> outputs;
+  for (const at::Tensor& batch : input.split(export_batch_rows)) {
+    outputs.push_back(outputs_of(model, pack(batch, layouts.data_layout("x", batch.dim()))));
   }
-  return activated(at::cat(parts), activation);
+  return activated(at::cat(outputs), activation);
 }
 
 std::vector<std::pair<std::string, double>> ExportedModel::decide(const at::Tensor& outputs) const {

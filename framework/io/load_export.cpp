@@ -62,13 +62,13 @@ SafeTensor doubles(const std::string& name, const at::Tensor& tensor) {
 }
 
 at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
-  const SafeTensor& found = file.at(name);
-  if (found.dtype != "F64" || found.data.empty()) {
+  const SafeTensor& stored = file.at(name);
+  if (stored.dtype != "F64" || stored.data.empty()) {
     throw FileError(file.path(), str("tensor ", in_quotes(name), " holds F64 numbers"),
-                    str(found.dtype, " of shape ", to_string(found.shape)), export_again);
+                    str(stored.dtype, " of shape ", to_string(stored.shape)), export_again);
   }
-  const at::Tensor tensor = at::empty(found.shape, at::kDouble);
-  std::copy(found.data.begin(), found.data.end(), static_cast<std::byte*>(tensor.data_ptr()));
+  const at::Tensor tensor = at::empty(stored.shape, at::kDouble);
+  std::copy(stored.data.begin(), stored.data.end(), static_cast<std::byte*>(tensor.data_ptr()));
   return tensor;
 }
 
@@ -111,11 +111,11 @@ class Loader {
     check_format(manifest, path);
     ExportedModel exported = described(manifest);
     const auto texts = manifest.take_or<std::vector<std::string>>("sample_texts", {});
-    const auto place = manifest.take<std::string>("computed_on");
+    const auto setup = manifest.take<std::string>("computed_on");
     manifest.finish();
     if (manifest_input_ == "text") exported.text = text_layer();
     build(exported);
-    check_outputs(exported, check_sample(exported, texts, place));
+    check_outputs(exported, check_sample(exported, texts, setup));
     return exported;
   }
 
@@ -140,7 +140,7 @@ class Loader {
   }
 
   ExportedModel described(JsonObject& manifest) {
-    const JsonPath& place = manifest.path();
+    const JsonPath& path = manifest.path();
     manifest_input_ = manifest.take<std::string>("input");
     const Json input = manifest.take<Json>("input_shape");
     const auto dtype = manifest.take<std::string>("input_dtype");
@@ -149,16 +149,16 @@ class Loader {
     const auto type = std::find_if(known.begin(), known.end(),
                                    [&](at::ScalarType t) { return dtype == c10::toString(t); });
     if (type == known.end() || (manifest_input_ != "text" && manifest_input_ != "tensor")) {
-      json_fail(manifest_input_ + ", " + dtype, place.key("input"),
+      json_fail(manifest_input_ + ", " + dtype, path.key("input"),
                 "a known kind of input and its dtype");
     }
     return {.model = model(),
             .text = nullptr,
             .labels = manifest.take<std::vector<std::string>>("labels"),
             .activation = activation(manifest),
-            .input_shape = extents_from(input, place.key("input_shape")),
+            .input_shape = extents_from(input, path.key("input_shape")),
             .input_dtype = *type,
-            .output_shape = extents_from(output, place.key("output_shape")),
+            .output_shape = extents_from(output, path.key("output_shape")),
             .version = number_,
             .step = manifest.take<int64_t>("step"),
             .layouts = layouts_};
@@ -199,12 +199,12 @@ class Loader {
   /// Compares the weights with the file before allocating memory for them.
   void build(const ExportedModel& exported) const {
     if (exported.text) {
-      Shape made = exported.text->text_shape();
-      made.insert(made.begin(), -1);
-      if (made.size() != exported.input_shape.size()) {
+      Shape text_layer_shape = exported.text->text_shape();
+      text_layer_shape.insert(text_layer_shape.begin(), -1);
+      if (text_layer_shape.size() != exported.input_shape.size()) {
         throw FileError(file(export_file::text),
                         str("the text layer returns tensors of rank ", exported.input_shape.size()),
-                        to_string(made), export_again);
+                        to_string(text_layer_shape), export_again);
       }
     }
     exported.model.model().build({exported.input_shape});
@@ -212,40 +212,42 @@ class Loader {
     load_weights(exported.model.model(), verified(export_file::weights));
   }
 
-  void check_outputs(const ExportedModel& exported, const Shape& made) const {
+  void check_outputs(const ExportedModel& exported, const Shape& shape) const {
     const std::string path = file(version_manifest);
-    if (made != exported.output_shape) {
+    if (shape != exported.output_shape) {
       throw FileError(path, "the outputs have the shape " + to_string(exported.output_shape),
-                      to_string(made), export_again);
+                      to_string(shape), export_again);
     }
-    if (labels_fit(exported.labels, made)) return;
-    throw FileError(path, "there is a label for each class of outputs " + to_string(made),
+    if (labels_fit(exported.labels, shape)) return;
+    throw FileError(path, "there is a label for each class of outputs " + to_string(shape),
                     quoted_list(exported.labels), export_again);
   }
 
   /// Verifies the outputs for the sample. Returns their shape.
   Shape check_sample(const ExportedModel& exported, const std::vector<std::string>& texts,
-                     const std::string& place) const {
+                     const std::string& setup) const {
     const std::string path = verified(export_file::sample);
     const SafetensorsFile sample(path);
     const at::Tensor expected = sample_tensor(sample, "output");
     const at::Tensor actual = exported.text
                                   ? predict_texts(exported, texts)
                                   : predict_rows(exported, sample_tensor(sample, "input"));
-    const at::Tensor found = actual.to(at::kDouble);
+    const at::Tensor outputs = actual.to(at::kDouble);
     const bool half = actual.element_size() < 4;
     const double tolerance = half                             ? half_precision_tolerance
-                             : place == computed_on(layouts_) ? same_setup_tolerance
+                             : setup == computed_on(layouts_) ? same_setup_tolerance
                                                               : other_setup_tolerance;
-    const bool same_shape = found.sizes() == expected.sizes();
+    const bool same_shape = outputs.sizes() == expected.sizes();
     const double scale = expected.abs().max().item<double>();
-    const double off = same_shape ? (found - expected).abs().max().item<double>() : 0;
-    if (same_shape && off <= tolerance * scale) return with_unknown_rows(found.sizes().vec());
+    const double difference = same_shape ? (outputs - expected).abs().max().item<double>() : 0;
+    if (same_shape && difference <= tolerance * scale) {
+      return with_unknown_rows(outputs.sizes().vec());
+    }
     throw FileError(path,
                     str("the model reproduces the stored outputs of the sample within ", tolerance,
                         " of their scale ", scale),
-                    same_shape ? str("a difference of ", off)
-                               : "shape " + to_string(Shape(found.sizes().vec())),
+                    same_shape ? str("a difference of ", difference)
+                               : "shape " + to_string(Shape(outputs.sizes().vec())),
                     "check that the layers are the same as when it was exported");
   }
 

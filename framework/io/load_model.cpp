@@ -156,28 +156,28 @@ struct TextEntry {
 
 /// Finds the text layers of a model and of nested models. Asset folders are named after layer
 /// classes.
-void find_text_layers(const Json& model, const std::string& path, std::vector<TextEntry>& found) {
+void find_text_layers(const Json& model, const std::string& path, std::vector<TextEntry>& entries) {
   if (kind_of(model).empty() || !model["config"].contains("layers")) return;
   std::map<std::string, int64_t> counts;
   for (const Json& layer : model["config"]["layers"]) {
     const std::string kind = kind_of(layer), base = snake_case(kind);
     const int64_t number = counts[base]++;
     const std::string below = str(path, "/layers/", base) + (number == 0 ? "" : str("_", number));
-    if (takes_texts(kind)) found.push_back({layer, below});
-    find_text_layers(layer, below, found);
+    if (takes_texts(kind)) entries.push_back({layer, below});
+    find_text_layers(layer, below, entries);
   }
 }
 
 /// Returns the text layer called `name`, or the only one. Throws FileError.
 TextEntry text_layer_in(const Json& config, const std::string& path, const std::string& name) {
-  std::vector<TextEntry> found;
-  find_text_layers(config, "assets", found);
+  std::vector<TextEntry> entries;
+  find_text_layers(config, "assets", entries);
   std::vector<std::string> names;
-  for (const TextEntry& entry : found) names.push_back(name_in(entry.layer));
+  for (const TextEntry& entry : entries) names.push_back(name_in(entry.layer));
   if (!name.empty()) {
-    std::erase_if(found, [&](const TextEntry& entry) { return name_in(entry.layer) != name; });
+    std::erase_if(entries, [&](const TextEntry& entry) { return name_in(entry.layer) != name; });
   }
-  if (found.size() == 1) return found[0];
+  if (entries.size() == 1) return entries[0];
   throw FileError(
       path,
       name.empty() ? "one layer that takes texts" : "a layer that takes texts, " + in_quotes(name),

@@ -34,7 +34,7 @@ void check(const std::string& filepath, bool weights_only) {
       weights_only ? "add the extension" : "remove the extension, or set save_weights_only");
 }
 
-std::string five_digits(double value) {
+std::string five_decimals(double value) {
   std::string text(static_cast<size_t>(std::snprintf(nullptr, 0, "%.5f", value)), '\0');
   std::snprintf(text.data(), text.size() + 1, "%.5f", value);
   return text;
@@ -77,9 +77,9 @@ class Saver final : public Callback, public OccasionalWeightReader {
   }
 
   void restore(const Json& state, const NamedTensors&) override {
-    JsonObject kept(state, JsonPath("ModelCheckpoint"));
-    best_ = kept.take_optional<double>("best");
-    batches_ = kept.take<int64_t>("batches");
+    JsonObject object(state, JsonPath("ModelCheckpoint"));
+    best_ = object.take_optional<double>("best");
+    batches_ = object.take<int64_t>("batches");
   }
 
   std::optional<double> best() const { return best_; }
@@ -87,12 +87,12 @@ class Saver final : public Callback, public OccasionalWeightReader {
  private:
   void visit(int64_t epoch, std::optional<int64_t> batch, const Logs& logs) {
     const std::string path = fill_template("ModelCheckpoint", filepath_, epoch + 1, batch, logs);
-    const std::optional<double> former = best_;
+    const std::optional<double> previous_best = best_;
     if (!is_due(epoch, logs, path)) return;
     try {
       save(path);
     } catch (const FileError& error) {
-      best_ = former;
+      best_ = previous_best;
       if (options_.save_failure == SaveFailure::raise) throw;
       warn(str("the model was not saved: ", error.what()));
       return;
@@ -111,12 +111,12 @@ class Saver final : public Callback, public OccasionalWeightReader {
       warn(str("Can save best model only with ", name, " available."));
       return true;
     }
-    const std::string former = best_ ? five_digits(*best_) : "None";
+    const std::string previous_best = best_ ? five_decimals(*best_) : "None";
     if (!monitor_.improved(*value, best_, model())) {
-      say(epoch, str(name, " did not improve from ", former));
+      say(epoch, str(name, " did not improve from ", previous_best));
       return false;
     }
-    say(epoch, str(name, " improved from ", former, " to ", five_digits(*value),
+    say(epoch, str(name, " improved from ", previous_best, " to ", five_decimals(*value),
                    ", saving model to ", path));
     best_ = value;
     return true;

@@ -9,9 +9,9 @@ namespace tessera {
 
 using namespace detail;
 
-SaveFreq::SaveFreq(const char* word) {
-  if (word == std::string("epoch")) return;
-  throw ConfigError("save_freq", "must be \"epoch\" or a number of batches", in_quotes(word),
+SaveFreq::SaveFreq(const char* freq) {
+  if (freq == std::string("epoch")) return;
+  throw ConfigError("save_freq", "must be \"epoch\" or a number of batches", in_quotes(freq),
                     "pass one of them");
 }
 

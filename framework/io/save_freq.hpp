@@ -9,7 +9,7 @@ namespace tessera {
 class SaveFreq {
  public:
   /// Throws ConfigError unless "epoch".
-  SaveFreq(const char* word);  // NOLINT: reads as data
+  SaveFreq(const char* freq);  // NOLINT: reads as data
   /// Throws ConfigError unless positive.
   SaveFreq(int batches);  // NOLINT
   bool by_epoch() const { return batches_ == 0; }

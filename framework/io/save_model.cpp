@@ -77,14 +77,14 @@ void append(const ReplacingFile& file, const std::string& bytes, const std::stri
 /// Returns the CRC-32 of the bytes [begin, end) of a file.
 uint32_t checksum_of(const FileDescriptor& file, uint64_t begin, uint64_t end,
                      const std::string& path) {
-  std::vector<Bytef> part(size_t{1} << 20);
+  std::vector<Bytef> buffer(size_t{1} << 20);
   uLong checksum = ::crc32(0, nullptr, 0);
-  for (; begin < end; begin += part.size()) {
-    part.resize(std::min<uint64_t>(part.size(), end - begin));
-    if (read_at(file.get(), begin, std::as_writable_bytes(std::span(part))) != part.size()) {
+  for (; begin < end; begin += buffer.size()) {
+    buffer.resize(std::min<uint64_t>(buffer.size(), end - begin));
+    if (read_at(file.get(), begin, std::as_writable_bytes(std::span(buffer))) != buffer.size()) {
       fail_read(path);
     }
-    checksum = ::crc32(checksum, part.data(), static_cast<uInt>(part.size()));
+    checksum = ::crc32(checksum, buffer.data(), static_cast<uInt>(buffer.size()));
   }
   return static_cast<uint32_t>(checksum);
 }
@@ -94,17 +94,17 @@ uint32_t shared_checksum(const Mesh& mesh, const std::string& temporary, const Z
                          const std::string& path) {
   const auto count = static_cast<uint64_t>(mesh.is_local() ? 1 : communicator_of(mesh).size());
   const auto rank = static_cast<uint64_t>(mesh.is_local() ? 0 : communicator_of(mesh).rank());
-  const auto begin_of = [&](uint64_t part) { return member.bytes * part / count; };
-  const std::vector<std::string> parts = gather_texts(mesh, path, [&] {
+  const auto begin_of = [&](uint64_t r) { return member.bytes * r / count; };
+  const std::vector<std::string> checksums = gather_texts(mesh, path, [&] {
     const FileDescriptor file = open_descriptor(temporary, O_RDONLY | O_CLOEXEC);
     if (!file.valid()) fail_read(path);
     return std::to_string(checksum_of(file, member.offset + begin_of(rank),
                                       member.offset + begin_of(rank + 1), path));
   });
   uLong all = ::crc32(0, nullptr, 0);
-  for (uint64_t part = 0; part < count; ++part) {
-    all = ::crc32_combine(all, std::stoul(parts[part]),
-                          static_cast<z_off_t>(begin_of(part + 1) - begin_of(part)));
+  for (uint64_t r = 0; r < count; ++r) {
+    all = ::crc32_combine(all, std::stoul(checksums[r]),
+                          static_cast<z_off_t>(begin_of(r + 1) - begin_of(r)));
   }
   return static_cast<uint32_t>(all);
 }
@@ -119,7 +119,7 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
     append(*file, zip_header(members.back()) + bytes, path);
   };
   ZipMember weights{.name = "model.weights.h5"};
-  const std::string place = broadcast_text(mesh, path, [&]() -> std::string {
+  const std::string target_text = broadcast_text(mesh, path, [&]() -> std::string {
     if (!is_first_rank(mesh)) return "";
     file.emplace(path);
     add("metadata.json", metadata_text());
@@ -132,9 +132,9 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
     weights.offset = members.back().offset + members.back().bytes + zip_header(weights).size();
     return Json{{"temporary", file->temporary_path()}, {"offset", weights.offset}}.dump();
   });
-  const Json known = Json::parse(place);
-  const auto temporary = known["temporary"].get<std::string>();
-  weights.offset = known["offset"].get<uint64_t>();
+  const Json target = Json::parse(target_text);
+  const auto temporary = target["temporary"].get<std::string>();
+  weights.offset = target["offset"].get<uint64_t>();
   weights.bytes = write_output(mesh, output, path, temporary, weights.offset);
   weights.checksum = shared_checksum(mesh, temporary, weights, path);
   collectively(mesh, path, [&] {
@@ -150,30 +150,31 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
 
 /// Writes a new file into the temporary folder that will become `path`, which errors name.
 void write_new(const fs::path& file, const std::string& bytes, const std::string& path) {
-  const FileDescriptor made = open_descriptor(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
-  const bool good = made.valid() && write_all(made.get(), std::as_bytes(std::span(bytes))) &&
-                    sync_descriptor(made.get());
+  const FileDescriptor descriptor = open_descriptor(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
+  const bool good = descriptor.valid() &&
+                    write_all(descriptor.get(), std::as_bytes(std::span(bytes))) &&
+                    sync_descriptor(descriptor.get());
   if (!good) fail_write(path);
 }
 
 void save_folder(const Model& model, const Mesh& mesh, KerasOutput& output,
                  const std::string& path) {
   std::optional<ModelFolder> folder;
-  const std::string place = broadcast_text(mesh, path, [&]() -> std::string {
+  const std::string temporary_folder = broadcast_text(mesh, path, [&]() -> std::string {
     if (!is_first_rank(mesh)) return "";
     folder.emplace(path);
-    const fs::path made = folder->temporary_path();
-    write_new(made / "metadata.json", metadata_text(), path);
-    write_new(made / "config.json", config_text(model, path), path);
+    const fs::path folder_path = folder->temporary_path();
+    write_new(folder_path / "metadata.json", metadata_text(), path);
+    write_new(folder_path / "config.json", config_text(model, path), path);
     for (const auto& [name, bytes] : asset_files(model, path)) {
       std::error_code error;
-      fs::create_directories((made / name).parent_path(), error);
-      write_new(made / name, bytes, path);
+      fs::create_directories((folder_path / name).parent_path(), error);
+      write_new(folder_path / name, bytes, path);
     }
-    write_new(made / "model.weights.h5", "", path);
-    return made;
+    write_new(folder_path / "model.weights.h5", "", path);
+    return folder_path;
   });
-  write_output(mesh, output, path, fs::path(place) / "model.weights.h5", 0);
+  write_output(mesh, output, path, fs::path(temporary_folder) / "model.weights.h5", 0);
   collectively(mesh, path, [&] {
     if (folder) folder->commit();
   });

@@ -177,10 +177,10 @@ class Writer final : public Callback, public OccasionalWeightReader {
 
 }  // namespace
 
-UpdateFreq::UpdateFreq(const char* word) : batches_(std::string(word) == "batch" ? 1 : 0) {
-  if (batches_ == 1 || std::string(word) == "epoch") return;
+UpdateFreq::UpdateFreq(const char* freq) : batches_(std::string(freq) == "batch" ? 1 : 0) {
+  if (batches_ == 1 || std::string(freq) == "epoch") return;
   throw ConfigError("TensorBoard", "update_freq is \"epoch\", \"batch\" or a number",
-                    in_quotes(word), "pass one of them");
+                    in_quotes(freq), "pass one of them");
 }
 
 UpdateFreq::UpdateFreq(int batches) : batches_(batches) {

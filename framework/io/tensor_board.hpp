@@ -11,7 +11,7 @@ namespace tessera {
 class UpdateFreq {
  public:
   /// Throws ConfigError unless "epoch" or "batch".
-  UpdateFreq(const char* word);  // NOLINT: reads as data
+  UpdateFreq(const char* freq);  // NOLINT: reads as data
   /// Throws ConfigError unless positive.
   UpdateFreq(int batches);  // NOLINT
   /// Returns whether values of a batch are written. `batch` counts from 1.

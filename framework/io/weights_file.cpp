@@ -33,8 +33,8 @@ std::string dtype_of(const Variable& weight) {
 }
 
 const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) {
-  const SafeTensor* found = file.find(weight.path());
-  if (!found) {
+  const SafeTensor* stored = file.find(weight.path());
+  if (!stored) {
     std::vector<std::string> names;
     for (const SafeTensor& tensor : file.tensors()) names.push_back(tensor.name);
     const std::string name = nearest(weight.path(), names);
@@ -42,14 +42,14 @@ const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) 
                     name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
                     other_model);
   }
-  if (found->shape != weight.shape() || found->dtype != dtype_of(weight)) {
+  if (stored->shape != weight.shape() || stored->dtype != dtype_of(weight)) {
     throw FileError(file.path(),
                     str("tensor ", in_quotes(weight.path()), " has shape ",
                         to_string(weight.shape()), " and dtype ", dtype_of(weight)),
-                    str(to_string(found->shape), " and ", found->dtype),
-                    found->shape == weight.shape() ? dtype_fix(found->dtype) : other_model);
+                    str(to_string(stored->shape), " and ", stored->dtype),
+                    stored->shape == weight.shape() ? dtype_fix(stored->dtype) : other_model);
   }
-  return *found;
+  return *stored;
 }
 
 void check_built(const Layer& model) {
@@ -58,8 +58,8 @@ void check_built(const Layer& model) {
                    "call build() with an input shape first");
 }
 
-bool fits(const SafeTensor* found, const Variable& weight) {
-  return found && found->shape == weight.shape() && found->dtype == dtype_of(weight);
+bool fits(const SafeTensor* stored, const Variable& weight) {
+  return stored && stored->shape == weight.shape() && stored->dtype == dtype_of(weight);
 }
 
 /// Bytes of a gigabyte in Keras' max_shard_size.

@@ -59,24 +59,24 @@ std::shared_ptr<const RE2> compile(const std::string& match) {
                     "correct it, with a backslash before each special character of a name");
 }
 
-/// Throws LayoutError for an unknown or repeated dimension; errors name `rule` and `part`.
+/// Throws LayoutError for an unknown or repeated dimension; errors name `rule` and `key`.
 void check_spec(const LayoutSpec& spec, const Mesh& mesh, const std::string& rule,
-                const std::string& part) {
+                const std::string& key) {
   DimMask used = 0;
   for (const AxisSpec& axis : spec) {
     for (const std::string& dim : axis.dims()) {
-      const int found = mesh.find(dim);
-      if (found < 0) {
-        throw LayoutError(rule, part + " names mesh dimension " + in_quotes(dim),
+      const int dim_index = mesh.find(dim);
+      if (dim_index < 0) {
+        throw LayoutError(rule, key + " names mesh dimension " + in_quotes(dim),
                           "mesh " + mesh.describe(),
                           suggestion(dim, mesh.dim_names()) + " in rule \"" + rule + "\"");
       }
-      if (used >> found & 1) {
-        throw LayoutError(rule, part + " names a mesh dimension at most once",
+      if (used >> dim_index & 1) {
+        throw LayoutError(rule, key + " names a mesh dimension at most once",
                           in_quotes(dim) + " twice in " + to_string(spec),
                           "leave one of the axes unsharded");
       }
-      used |= 1u << found;
+      used |= 1u << dim_index;
     }
   }
 }
@@ -96,13 +96,13 @@ bool refines(const LayoutSpec& fine, const LayoutSpec& coarse) {
 void check_rule(const LayoutRule& rule, const Mesh& mesh) {
   const std::string where = error_prefix(rule.match);
   check_spec(rule.layout, mesh, where, "layout");
-  for (const auto& [part, spec] : {std::pair("use", &rule.use), std::pair("slots", &rule.slots)}) {
+  for (const auto& [key, spec] : {std::pair("use", &rule.use), std::pair("slots", &rule.slots)}) {
     if (!*spec) continue;
-    check_spec(**spec, mesh, where, part);
+    check_spec(**spec, mesh, where, key);
     if ((*spec)->size() != rule.layout.size()) {
-      throw LayoutError(where, str("layout and ", part, " have the same rank"),
-                        "layout " + to_string(rule.layout) + ", " + part + " " + to_string(**spec),
-                        str("give ", part, " one entry per axis"));
+      throw LayoutError(where, str("layout and ", key, " have the same rank"),
+                        "layout " + to_string(rule.layout) + ", " + key + " " + to_string(**spec),
+                        str("give ", key, " one entry per axis"));
     }
   }
   if (rule.slots && !refines(*rule.slots, rule.layout)) {
@@ -205,20 +205,20 @@ bool LayoutMap::matches(size_t rule, const std::string& path) const {
 }
 
 int LayoutMap::match(const std::string& path, const char* what) const {
-  std::vector<size_t> found;
+  std::vector<size_t> matching;
   for (size_t rule = 0; rule < rules_.size(); ++rule) {
     if (rules_[rule].match == path) return static_cast<int>(rule);
-    if (matches(rule, path)) found.push_back(rule);
+    if (matches(rule, path)) matching.push_back(rule);
   }
-  if (found.empty()) return -1;
-  if (found.size() > 1 && options_.on_multiple == OnMultiple::error) {
+  if (matching.empty()) return -1;
+  if (matching.size() > 1 && options_.on_multiple == OnMultiple::error) {
     std::vector<std::string> names;
-    for (size_t rule : found) names.push_back(rules_[rule].match);
+    for (size_t rule : matching) names.push_back(rules_[rule].match);
     throw LayoutError(error_prefix(path), str("at most one layout rule matches a ", what),
                       "rules " + quoted_list(names),
                       str("narrow one of them, or add a rule with the ", what, "'s exact path"));
   }
-  return static_cast<int>(found[0]);
+  return static_cast<int>(matching[0]);
 }
 
 void LayoutMap::check_rank(const LayoutRule& rule, const std::string& path, int64_t rank,
@@ -232,7 +232,7 @@ void LayoutMap::check_rank(const LayoutRule& rule, const std::string& path, int6
       str("give the layout one entry per axis of the ", what, ", or narrow the rule"));
 }
 
-Placement LayoutMap::place(int rule_index, const std::string& path, const Shape& shape) const {
+Placement LayoutMap::apply_rule(int rule_index, const std::string& path, const Shape& shape) const {
   const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
   check_rank(rule, path, static_cast<int64_t>(shape.size()), "weight", to_string(shape));
   if (rule.reshard_after_forward && !rule.use) {
@@ -253,7 +253,7 @@ Placement LayoutMap::find(const std::string& path, const Shape& shape,
                           const Placement* kernel) const {
   require_mesh(*this);
   const int rule = match(path, "weight");
-  if (rule >= 0) return place(rule, path, shape);
+  if (rule >= 0) return apply_rule(rule, path, shape);
   const auto rank = static_cast<int64_t>(shape.size());
   const bool follows =
       kernel && rank == 1 && !kernel->shape.empty() && kernel->shape.back() == shape[0];
@@ -279,9 +279,9 @@ LayoutMap LayoutMap::value_rules(const std::vector<std::string>& weights) const 
 
 std::optional<LayoutMap::ValuePlacement> LayoutMap::find_value(const std::string& path,
                                                                int64_t rank) const {
-  const int found = match(path, "value");
-  if (found < 0) return std::nullopt;
-  const LayoutRule& rule = rules_[static_cast<size_t>(found)];
+  const int rule_index = match(path, "value");
+  if (rule_index < 0) return std::nullopt;
+  const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
   if (rule.use || rule.slots) {
     throw LayoutError(error_prefix(path),
                       str("rule ", in_quotes(rule.match), " places a value and has only a layout"),
@@ -342,8 +342,8 @@ std::string LayoutMap::describe() const {
     if (rule.reshard_after_forward) text += ", reshard after_forward";
     text += rule.optional ? ", optional\n" : "\n";
   }
-  const WeightPlacement* elsewhere = weight_placement_of(mesh_);
-  if (elsewhere) text += elsewhere->describe() + "\n";
+  const WeightPlacement* placement = weight_placement_of(mesh_);
+  if (placement) text += placement->describe() + "\n";
   for (const auto& [name, spec] : data_) text += "data " + name + ": " + to_string(spec) + "\n";
   return text;
 }

@@ -150,7 +150,7 @@ class LayoutMap {
   void set(LayoutRule rule);
   void check_rank(const LayoutRule& rule, const std::string& path, int64_t rank, const char* what,
                   const std::string& shape = "") const;
-  Placement place(int rule, const std::string& path, const Shape& shape) const;
+  Placement apply_rule(int rule, const std::string& path, const Shape& shape) const;
 
   Mesh mesh_;
   LayoutMapOptions options_;

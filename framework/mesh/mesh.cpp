@@ -42,22 +42,22 @@ void check_dims(const MeshDims& dims) {
 
 MeshDims with_inferred_size(MeshDims dims, int64_t devices) {
   int64_t known = 1;
-  int64_t* open = nullptr;
+  int64_t* inferred = nullptr;
   for (auto& [name, size] : dims) {
     if (size > max_devices || known > max_devices) return dims;
-    if (size == -1 && open) {
+    if (size == -1 && inferred) {
       throw MeshError("mesh", "at most one dimension may be -1", to_string(dims),
                       "write the other sizes out");
     }
-    if (size == -1) open = &size;
+    if (size == -1) inferred = &size;
     known *= std::max<int64_t>(1, size);
   }
-  if (!open) return dims;
+  if (!inferred) return dims;
   if (devices < 1 || devices % known != 0) {
     throw MeshError("mesh", str("the other sizes of ", to_string(dims), " divide the devices"),
                     str(devices, " devices"), "give a number of devices that they divide");
   }
-  *open = devices / known;
+  *inferred = devices / known;
   return dims;
 }
 
@@ -122,8 +122,8 @@ int Mesh::find(const std::string& dim) const {
 }
 
 int Mesh::index(const std::string& dim) const {
-  const int found = find(dim);
-  if (found >= 0) return found;
+  const int position = find(dim);
+  if (position >= 0) return position;
   throw MeshError("mesh", "the mesh has no dimension " + in_quotes(dim), "mesh " + describe(),
                   suggestion(dim, dim_names()));
 }
@@ -158,13 +158,13 @@ int64_t Mesh::id(const std::vector<int64_t>& coordinates) const {
 }
 
 Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
-  State part;
-  part.name = name();
-  part.communicator = communicator();
-  DimMask kept = 0;
-  for (const std::string& dim : names) kept |= 1u << index(dim);
+  State sub;
+  sub.name = name();
+  sub.communicator = communicator();
+  DimMask retained = 0;
+  for (const std::string& dim : names) retained |= 1u << index(dim);
   for (int d = 0; d < rank(); ++d) {
-    if (kept >> d & 1) part.dims.push_back(dims()[static_cast<size_t>(d)]);
+    if (retained >> d & 1) sub.dims.push_back(dims()[static_cast<size_t>(d)]);
   }
   const std::vector<int64_t> first = coordinates(local_ids().empty() ? 0 : local_ids().front());
   for (size_t i = 0; i < local_ids().size(); ++i) {
@@ -173,17 +173,17 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
     bool inside = true;
     for (int d = 0; d < rank(); ++d) {
       const size_t axis = static_cast<size_t>(d);
-      if (kept >> d & 1) {
+      if (retained >> d & 1) {
         id = id * dim_size(d) + at[axis];
       } else {
         inside = inside && at[axis] == first[axis];
       }
     }
     if (!inside) continue;
-    part.local_ids.push_back(id);
-    part.local_devices.push_back(local_devices()[i]);
+    sub.local_ids.push_back(id);
+    sub.local_devices.push_back(local_devices()[i]);
   }
-  return make(std::move(part));
+  return make(std::move(sub));
 }
 
 bool Mesh::operator==(const Mesh& other) const {

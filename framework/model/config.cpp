@@ -127,10 +127,10 @@ LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath
 ModelHandle model_from_config(const Json& serialized, const std::string& where) {
   try {
     const JsonPath path(where);
-    const LayerHandle made = any_layer_from_config(to_keras_3_config(serialized, path), path, 0);
-    if (auto model = std::dynamic_pointer_cast<Model>(made.layer())) return ModelHandle(model);
+    const LayerHandle layer = any_layer_from_config(to_keras_3_config(serialized, path), path, 0);
+    if (auto model = std::dynamic_pointer_cast<Model>(layer.layer())) return ModelHandle(model);
     throw ConfigError(where, "the configuration must be a model's",
-                      "a layer, " + made->class_name(), "make it with layer_from_config()");
+                      "a layer, " + layer->class_name(), "make it with layer_from_config()");
   } catch (const Error&) {
     rethrow_at(where);
   }

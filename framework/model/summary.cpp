@@ -144,8 +144,8 @@ std::vector<TableColumn> columns_of(const SummaryOptions& options, bool connecti
 }
 
 /// Returns the layers in layer_range.
-std::vector<std::shared_ptr<Layer>> chosen(const std::vector<std::shared_ptr<Layer>>& layers,
-                                           const std::vector<std::string>& range) {
+std::vector<std::shared_ptr<Layer>> layers_in_range(
+    const std::vector<std::shared_ptr<Layer>>& layers, const std::vector<std::string>& range) {
   if (range.empty()) return layers;
   std::vector<size_t> first, last;
   if (range.size() == 2) {
@@ -199,7 +199,7 @@ std::string detail::summary_text(Model& model, const SummaryOptions& options,
   const std::vector<TableColumn> columns = columns_of(options, connections, terminal);
   std::vector<std::vector<StyledText>> rows;
   const SummaryRows source(model, options, connections ? graph : nullptr);
-  for (const auto& layer : chosen(model.sublayers(), options.layer_range)) {
+  for (const auto& layer : layers_in_range(model.sublayers(), options.layer_range)) {
     source.add(*layer, 0, rows);
   }
   const OptimizerHandle optimizer = model.compiled() ? model.optimizer() : OptimizerHandle();

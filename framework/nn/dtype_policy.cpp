@@ -22,7 +22,7 @@ const std::array<std::pair<const char*, DTypePolicy>, 6> policies = {{
     {"mixed_float16", {at::kFloat, at::kHalf}},
 }};
 
-DTypePolicy& chosen() {
+DTypePolicy& global_policy() {
   static DTypePolicy policy;
   return policy;
 }
@@ -47,10 +47,10 @@ std::string to_string(const DTypePolicy& policy) {
   return "custom";
 }
 
-DTypePolicy default_dtype_policy() { return chosen(); }
+DTypePolicy default_dtype_policy() { return global_policy(); }
 
 void set_dtype_policy(const DTypePolicy& policy) {
-  chosen() = policy;
+  global_policy() = policy;
   dtype_policy_map() = nullptr;
 }
 

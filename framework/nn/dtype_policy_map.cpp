@@ -43,16 +43,16 @@ void DTypePolicyMap::add(const std::string& match, const std::string& policy) {
 }
 
 DTypePolicy DTypePolicyMap::find(const std::string& path) const {
-  std::vector<const Rule*> found;
+  std::vector<const Rule*> matches;
   for (const Rule& rule : rules_) {
     if (rule.match == path) return rule.policy;
-    if (RE2::FullMatch(path, *rule.expression)) found.push_back(&rule);
+    if (RE2::FullMatch(path, *rule.expression)) matches.push_back(&rule);
   }
-  if (found.empty()) return default_;
-  if (found.size() == 1) return found[0]->policy;
+  if (matches.empty()) return default_;
+  if (matches.size() == 1) return matches[0]->policy;
   throw ConfigError(policy_map_name, "at most one expression may match a layer's path",
-                    str(in_quotes(found[0]->match), " and ", in_quotes(found[1]->match), " for ",
-                        in_quotes(path)),
+                    str(in_quotes(matches[0]->match), " and ", in_quotes(matches[1]->match),
+                        " for ", in_quotes(path)),
                     "make them narrower, or add a rule for this exact path");
 }
 

@@ -138,7 +138,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   if (!built_) build(shapes);
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &context);
   if (is_model()) return call_placed(inputs, inputs, context);
-  const CommLabel place(path());
+  const CommLabel label(path());
   try {
     if (is_operation()) return call_placed(inputs, inputs, context);
     // Throws if the inputs' shapes differ from those the layer was built for.

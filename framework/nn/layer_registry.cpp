@@ -13,64 +13,64 @@ namespace {
 constexpr size_t max_name_bytes = 256;
 
 /// Keras layers that are not implemented, so that errors do not suggest a similar name for them.
-constexpr std::array keras_alone = {"AdaptiveAveragePooling1D",
-                                    "AdaptiveAveragePooling2D",
-                                    "AdaptiveAveragePooling3D",
-                                    "AdaptiveMaxPooling1D",
-                                    "AdaptiveMaxPooling2D",
-                                    "AdaptiveMaxPooling3D",
-                                    "AugMix",
-                                    "AutoContrast",
-                                    "AveragePooling3D",
-                                    "ContrastLimitedAdaptiveHistogramEqualization",
-                                    "Conv3DTranspose",
-                                    "ConvLSTM1D",
-                                    "ConvLSTM2D",
-                                    "ConvLSTM3D",
-                                    "Cropping3D",
-                                    "CutMix",
-                                    "Equalization",
-                                    "GRUCell",
-                                    "GlobalAveragePooling3D",
-                                    "GlobalMaxPooling3D",
-                                    "GroupQueryAttention",
-                                    "LSTMCell",
-                                    "Lambda",
-                                    "MaxNumBoundingBoxes",
-                                    "MaxPooling3D",
-                                    "MelSpectrogram",
-                                    "MixUp",
-                                    "Pipeline",
-                                    "RNN",
-                                    "RandAugment",
-                                    "RandomBrightness",
-                                    "RandomColorDegeneration",
-                                    "RandomColorJitter",
-                                    "RandomContrast",
-                                    "RandomCrop",
-                                    "RandomElasticTransform",
-                                    "RandomErasing",
-                                    "RandomFlip",
-                                    "RandomGaussianBlur",
-                                    "RandomGrayscale",
-                                    "RandomHue",
-                                    "RandomInvert",
-                                    "RandomPerspective",
-                                    "RandomPosterization",
-                                    "RandomRotation",
-                                    "RandomSaturation",
-                                    "RandomSharpness",
-                                    "RandomShear",
-                                    "RandomTranslation",
-                                    "RandomZoom",
-                                    "ReversibleEmbedding",
-                                    "STFTSpectrogram",
-                                    "SimpleRNNCell",
-                                    "Solarization",
-                                    "SpectralNormalization",
-                                    "StackedRNNCells",
-                                    "UpSampling3D",
-                                    "ZeroPadding3D"};
+constexpr std::array keras_only_layers = {"AdaptiveAveragePooling1D",
+                                          "AdaptiveAveragePooling2D",
+                                          "AdaptiveAveragePooling3D",
+                                          "AdaptiveMaxPooling1D",
+                                          "AdaptiveMaxPooling2D",
+                                          "AdaptiveMaxPooling3D",
+                                          "AugMix",
+                                          "AutoContrast",
+                                          "AveragePooling3D",
+                                          "ContrastLimitedAdaptiveHistogramEqualization",
+                                          "Conv3DTranspose",
+                                          "ConvLSTM1D",
+                                          "ConvLSTM2D",
+                                          "ConvLSTM3D",
+                                          "Cropping3D",
+                                          "CutMix",
+                                          "Equalization",
+                                          "GRUCell",
+                                          "GlobalAveragePooling3D",
+                                          "GlobalMaxPooling3D",
+                                          "GroupQueryAttention",
+                                          "LSTMCell",
+                                          "Lambda",
+                                          "MaxNumBoundingBoxes",
+                                          "MaxPooling3D",
+                                          "MelSpectrogram",
+                                          "MixUp",
+                                          "Pipeline",
+                                          "RNN",
+                                          "RandAugment",
+                                          "RandomBrightness",
+                                          "RandomColorDegeneration",
+                                          "RandomColorJitter",
+                                          "RandomContrast",
+                                          "RandomCrop",
+                                          "RandomElasticTransform",
+                                          "RandomErasing",
+                                          "RandomFlip",
+                                          "RandomGaussianBlur",
+                                          "RandomGrayscale",
+                                          "RandomHue",
+                                          "RandomInvert",
+                                          "RandomPerspective",
+                                          "RandomPosterization",
+                                          "RandomRotation",
+                                          "RandomSaturation",
+                                          "RandomSharpness",
+                                          "RandomShear",
+                                          "RandomTranslation",
+                                          "RandomZoom",
+                                          "ReversibleEmbedding",
+                                          "STFTSpectrogram",
+                                          "SimpleRNNCell",
+                                          "Solarization",
+                                          "SpectralNormalization",
+                                          "StackedRNNCells",
+                                          "UpSampling3D",
+                                          "ZeroPadding3D"};
 
 LayerFactories& layer_table() {
   static LayerFactories factories;
@@ -113,16 +113,17 @@ std::string detail::policy_name(const Json& json, const JsonPath& path) {
 namespace {
 
 [[noreturn]] void fail_unknown(const std::string& name, const JsonPath& path) {
-  const bool kerass = std::find(keras_alone.begin(), keras_alone.end(), name) != keras_alone.end();
+  const bool is_keras = std::find(keras_only_layers.begin(), keras_only_layers.end(), name) !=
+                        keras_only_layers.end();
   std::string fix = "register your own class with register_layer()";
-  if (kerass && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
+  if (is_keras && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
     fix = "use LSTM, GRU or SimpleRNN, one layer for each cell";
-  } else if (!kerass) {
+  } else if (!is_keras) {
     const std::string near = nearest(name, layer_class_names());
     if (!near.empty()) fix = str("write ", in_quotes(near), ", or ", fix);
   }
   throw ConfigError(path.text(), "the layer class must be registered",
-                    in_quotes(name) + (kerass ? ", a Keras layer that is not implemented" : ""),
+                    in_quotes(name) + (is_keras ? ", a Keras layer that is not implemented" : ""),
                     fix);
 }
 
@@ -140,8 +141,8 @@ Json detail::layer_json(const Layer& layer) {
   static const std::map<std::string, std::string> elsewhere = {
       {"LayerScale", "keras.src.applications.convnext"},
       {"CustomScaleLayer", "keras.src.applications.inception_resnet_v2"}};
-  if (const auto place = elsewhere.find(layer.class_name()); place != elsewhere.end()) {
-    return {{"module", place->second},
+  if (const auto entry = elsewhere.find(layer.class_name()); entry != elsewhere.end()) {
+    return {{"module", entry->second},
             {"class_name", layer.class_name()},
             {"config", layer.config()},
             {"registered_name", layer.class_name()}};

@@ -55,15 +55,15 @@ std::vector<double> Metric::result_values() const { return result_values(totals(
 
 std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>& metrics) {
   const NoRecording no_tape;
-  std::vector<DTensor> parts;
+  std::vector<DTensor> states;
   for (const Metric* metric : metrics) {
     // Resolve a copy of the handle: if the state itself became replicated, every later batch would
     // have to be reduced to be added to it.
     const DTensor& state = metric->state_;
-    if (state.defined()) parts.emplace_back(state.sharding(), state.blocks());
+    if (state.defined()) states.emplace_back(state.sharding(), state.blocks());
   }
   at::Tensor sums;
-  if (!parts.empty()) sums = (parts.size() == 1 ? parts[0] : ops::concat(parts)).full();
+  if (!states.empty()) sums = (states.size() == 1 ? states[0] : ops::concat(states)).full();
   std::vector<std::vector<double>> all;
   int64_t next = 0;
   for (const Metric* metric : metrics) {

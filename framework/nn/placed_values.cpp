@@ -44,33 +44,33 @@ std::shared_ptr<const PlacedValues> PlacedValues::find(const Layer& layer, const
   for (const ValueSite& site : value_sites(layer)) {
     const bool named = layer.value_names().contains(site.name);
     const std::string path = layer.path() + "/" + site.name;
-    std::optional<Place> place;
-    if (const auto found = rules.find_value(path, site.rank)) place = {path, *found};
-    any = any || place;
+    std::optional<NamedPlacement> placement;
+    if (const auto found = rules.find_value(path, site.rank)) placement = {path, *found};
+    any = any || placement;
     if (named) {
-      if (place) values->named_[site.name] = *place;
+      if (placement) values->named_[site.name] = *placement;
     } else if (number++ < inputs) {
-      values->inputs_.push_back(place);
+      values->inputs_.push_back(placement);
     } else {
-      values->outputs_.push_back(place);
+      values->outputs_.push_back(placement);
     }
   }
   return any ? values : nullptr;
 }
 
-DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
-  const Layout layout = abstract_layout(place.placement.layout);
+DTensor PlacedValues::resharded(const DTensor& value, const NamedPlacement& target) {
+  const Layout layout = abstract_layout(target.placement.layout);
   // Output shapes may be inferred on another mesh than the model's.
   if (!value.defined() || !(value.mesh() == layout.mesh())) return value;
   if (value.rank() != layout.rank()) {
-    throw LayoutError(place.path, "a value's layout needs one entry per axis",
-                      str("layout ", place.placement.layout.describe(), " for a value of shape ",
+    throw LayoutError(target.path, "a value's layout needs one entry per axis",
+                      str("layout ", target.placement.layout.describe(), " for a value of shape ",
                           to_string(value.shape())),
                       "call the layer on values of one rank, or place another value");
   }
   if (value.layout() == layout) return value;
-  const CommLabel label(place.path);
-  const DTensor moved = ops::relayout(value, layout, place.placement.reshard_after_forward);
+  const CommLabel label(target.path);
+  const DTensor moved = ops::relayout(value, layout, target.placement.reshard_after_forward);
   const DTensor mask = value.mask();
   return mask.defined() ? moved.with_mask(mask) : moved;
 }
@@ -78,7 +78,7 @@ DTensor PlacedValues::brought(const DTensor& value, const Place& place) {
 void PlacedValues::reshard_inputs(Inputs& inputs, const Inputs& uncast) const {
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (i < inputs_.size() && inputs_[i]) {
-      inputs[i] = brought(inputs[i], *inputs_[i]);
+      inputs[i] = resharded(inputs[i], *inputs_[i]);
       continue;
     }
     for (size_t j = 0; j < i; ++j) {
@@ -89,28 +89,28 @@ void PlacedValues::reshard_inputs(Inputs& inputs, const Inputs& uncast) const {
 
 void PlacedValues::reshard_outputs(std::vector<DTensor>& outputs) const {
   for (size_t o = 0; o < std::min(outputs.size(), outputs_.size()); ++o) {
-    if (outputs_[o]) outputs[o] = brought(outputs[o], *outputs_[o]);
+    if (outputs_[o]) outputs[o] = resharded(outputs[o], *outputs_[o]);
   }
 }
 
-DTensor PlacedValues::bring(const std::string& name, const DTensor& value) const {
-  const auto found = named_.find(name);
-  return found == named_.end() ? value : brought(value, found->second);
+DTensor PlacedValues::reshard(const std::string& name, const DTensor& value) const {
+  const auto it = named_.find(name);
+  return it == named_.end() ? value : resharded(value, it->second);
 }
 
 std::vector<std::string> PlacedValues::describe() const {
   std::vector<std::string> texts;
-  const auto add = [&](const Place& place) {
-    const std::string again = place.placement.reshard_after_forward ? " reshard" : "";
-    texts.push_back(place.path.substr(place.path.rfind('/') + 1) + " " +
-                    place.placement.layout.describe() + again);
+  const auto add = [&](const NamedPlacement& target) {
+    const std::string again = target.placement.reshard_after_forward ? " reshard" : "";
+    texts.push_back(target.path.substr(target.path.rfind('/') + 1) + " " +
+                    target.placement.layout.describe() + again);
   };
-  for (const auto* const places : {&inputs_, &outputs_}) {
-    for (const auto& place : *places) {
-      if (place) add(*place);
+  for (const auto* const list : {&inputs_, &outputs_}) {
+    for (const auto& target : *list) {
+      if (target) add(*target);
     }
   }
-  for (const auto& [name, place] : named_) add(place);
+  for (const auto& [name, target] : named_) add(target);
   return texts;
 }
 
@@ -119,14 +119,14 @@ std::vector<std::string> detail::place_layers(Layer& layer, const LayoutMap& lay
   std::vector<std::string> paths;
   for (const Variable& weight : layer.weights()) paths.push_back(weight.path());
   const LayoutMap rules = layouts.value_rules(paths);
-  const std::function<void(Layer&)> place = [&](Layer& one) {
+  const std::function<void(Layer&)> place_values_of = [&](Layer& one) {
     one.place_values(rules);
     if (!rules.rules().empty()) {
       for (const ValueSite& site : value_sites(one)) paths.push_back(one.path() + "/" + site.name);
     }
-    for (const auto& inner : one.sublayers()) place(*inner);
+    for (const auto& inner : one.sublayers()) place_values_of(*inner);
   };
-  place(layer);
+  place_values_of(layer);
   return paths;
 }
 
@@ -150,7 +150,7 @@ DTensor Layer::place_output(const DTensor& value) const {
 }
 
 DTensor Layer::place(const std::string& name, const DTensor& value) const {
-  return values_ ? values_->bring(name, value) : value;
+  return values_ ? values_->reshard(name, value) : value;
 }
 
 }  // namespace tessera

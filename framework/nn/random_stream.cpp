@@ -39,13 +39,13 @@ DTensor RandomStream::next_input(const std::string& path, const Mesh& mesh,
     return ops::seed_tensor(seed);
   };
   const TracerScope untraced(nullptr);
-  const DTensor made = host_input(host(step_), mesh);
-  if (OpListener* const listener = untraced.former()) {
+  const DTensor seed_input = host_input(host(step_), mesh);
+  if (OpListener* const listener = untraced.previous()) {
     if (seed_ != global_seed())
       listener->stop("numbers were drawn with another seed than the global one");
-    listener->input(made, step_, host);
+    listener->input(seed_input, step_, host);
   }
-  return made;
+  return seed_input;
 }
 
 }  // namespace tessera

@@ -92,13 +92,13 @@ void Layer::name_sublayers() {
 
 void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
   const auto order = naming_order();
-  std::map<std::string, const Layer*> taken;
+  std::map<std::string, const Layer*> layers_by_name;
   // Names assigned by another model may clash here; such a layer is then renamed.
   for (const bool own : {true, false}) {
     for (const auto& layer : order) {
       if (layer->name().empty() || layer->has_own_name() != own) continue;
-      const auto [at, fresh] = taken.emplace(layer->name(), layer.get());
-      if (fresh || at->second == layer.get() || !own) continue;
+      const auto [it, inserted] = layers_by_name.emplace(layer->name(), layer.get());
+      if (inserted || it->second == layer.get() || !own) continue;
       const char* const kind = is_model() ? "model" : "layer";
       throw ConfigError(str(kind, " ", name()), str("layer names are unique within a ", kind),
                         "two layers named " + in_quotes(layer->name()), "rename one of them");
@@ -108,12 +108,12 @@ void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int6
   for (const auto& layer : order) {
     if (!named.insert(layer.get()).second) continue;
     std::string name = layer->name();
-    if (!name.empty() && taken.at(name) != layer.get()) name.clear();
+    if (!name.empty() && layers_by_name.at(name) != layer.get()) name.clear();
     while (name.empty()) {
       const std::string base = snake_case(layer->class_name());
       const int64_t number = counts[base]++;
       const std::string next = number == 0 ? base : str(base, "_", number);
-      if (taken.emplace(next, layer.get()).second) name = next;
+      if (layers_by_name.emplace(next, layer.get()).second) name = next;
     }
     layer->set_path(name, prefix + name);
     // A plain layer numbers its sublayers from 0, so that their names do not depend on its

@@ -55,13 +55,13 @@ Variable::Variable(VariableSpec spec) : state_(std::make_shared<State>()) {
   state().tag->id = DTensor::next_id();
   state().tag->trainable = state().spec.trainable;
   const int64_t rank = static_cast<int64_t>(shape().size());
-  state().placement = resting({shape(), Layout::replicated(default_mesh(), rank)});
+  state().placement = stored_placement({shape(), Layout::replicated(default_mesh(), rank)});
 }
 
 Variable::Variable(std::string path, DTensor value, bool trainable)
     : Variable(VariableSpec{std::move(path), value.shape(), value.dtype(), {}, {}, trainable}) {
   resolve(value);
-  state().placement = resting({shape(), value.layout()});
+  state().placement = stored_placement({shape(), value.layout()});
   if (!(layout() == value.layout())) value = copy_to_mesh_value(value, layout());
   set_value(value.owns_memory() ? std::move(value) : with_own_memory(value));
 }
@@ -73,7 +73,7 @@ void Variable::set_value(DTensor value) const {
 
 void Variable::place(const Placement& placement) {
   stop_tracing("a Variable was placed");
-  const Layout& stored = (state().placement = resting(placement)).layout;
+  const Layout& stored = (state().placement = stored_placement(placement)).layout;
   // state().value and not value(), which is abstract under an AbstractScope.
   if (!has_value() || state().value.layout() == stored) return;
   const bool same_mesh = state().value.mesh() == stored.mesh();

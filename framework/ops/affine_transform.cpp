@@ -22,8 +22,8 @@ constexpr double max_coordinate = 1 << 24;
 /// Maps indices beyond the ends of an axis to the pixels that the fill mode repeats there.
 at::Tensor repeated_index(const at::Tensor& pixels, int64_t extent, FillMode mode) {
   const auto folded = [&](int64_t period, int64_t last) {
-    const at::Tensor place = pixels.remainder(period);
-    return at::minimum(place, last - place);
+    const at::Tensor phase = pixels.remainder(period);
+    return at::minimum(phase, last - phase);
   };
   if (mode == FillMode::wrap) return pixels.remainder(extent);
   if (mode == FillMode::reflect) return folded(2 * extent, 2 * extent - 1);
@@ -65,22 +65,22 @@ struct AffineTransform {
       return plane(first, t.select(1, first + 2).view({n, 1, 1}));
     };
     const at::Tensor k = plane(6, at::ones({}, t.options()));
-    const auto place = [&](int64_t first) {
+    const auto coordinate = [&](int64_t first) {
       const at::Tensor at = numerator(first).div(k);
       return at.nan_to_num(-max_coordinate).clamp(-max_coordinate, max_coordinate);
     };
-    const at::Tensor px = place(0), py = place(3);
+    const at::Tensor px = coordinate(0), py = coordinate(3);
     if (nearest) {
       const at::Tensor near_y = py.add(0.5).floor(), near_x = px.add(0.5).floor();
       return tap(f, near_y.to(at::kLong), near_x.to(at::kLong), at::ones_like(near_x));
     }
     const at::Tensor low_x = px.floor(), low_y = py.floor();
-    const at::Tensor part_x = px.sub(low_x), part_y = py.sub(low_y);
+    const at::Tensor fraction_x = px.sub(low_x), fraction_y = py.sub(low_y);
     const at::Tensor pixel_x = low_x.to(at::kLong), pixel_y = low_y.to(at::kLong);
     for (const bool below : {false, true}) {
       for (const bool right : {false, true}) {
-        const at::Tensor weight_y = below ? part_y : part_y.neg().add(1);
-        const at::Tensor weight_x = right ? part_x : part_x.neg().add(1);
+        const at::Tensor weight_y = below ? fraction_y : fraction_y.neg().add(1);
+        const at::Tensor weight_x = right ? fraction_x : fraction_x.neg().add(1);
         tap(f, pixel_y.add(below), pixel_x.add(right), weight_y.mul(weight_x));
       }
     }
@@ -158,9 +158,9 @@ struct AffineTransformGradOp : AffineTransform {
                // ATen's kernel accumulates in a fixed order on GPUs too, and skips index -1.
                const at::Tensor index =
                    inside.defined() ? pixel.masked_fill(inside.logical_not(), -1) : pixel;
-               const at::Tensor part = at::embedding_dense_backward(
+               const at::Tensor scattered = at::embedding_dense_backward(
                    dy.mul(weight.unsqueeze(1)), index, n * height * width, -1, false);
-               sum = sum.defined() ? sum.add_(part) : part;
+               sum = sum.defined() ? sum.add_(scattered) : scattered;
              });
     return {sum.view({n, height, width, channels}).to(in[0].scalar_type())};
   }

@@ -99,16 +99,16 @@ Convolution::Local Convolution::local() const {
 
 at::Tensor Convolution::padded(const LocalArgs& in, const std::vector<Interval>& out,
                                Local& local) const {
-  std::vector<std::pair<int64_t, int64_t>> cells;
+  std::vector<std::pair<int64_t, int64_t>> counts;
   for (int64_t i = 0; i < spatial(); ++i) {
     const Interval have = in.range(0, i + 1), reads = windows[i].reads(out[size_t(i)]);
-    cells.push_back(padding_counts(have, reads));
-    const auto [before, after] = cells.back();
+    counts.push_back(padding_counts(have, reads));
+    const auto [before, after] = counts.back();
     if (before != after || have.empty()) continue;
     local.padding[size_t(i)] = before;
-    cells.back() = {0, 0};
+    counts.back() = {0, 0};
   }
-  return crop_or_pad(channels_first(in[0], spatial()), 2, cells);
+  return crop_or_pad(channels_first(in[0], spatial()), 2, counts);
 }
 
 void check_channels(std::string_view op, int64_t a, int64_t b, const Specs& in) {
@@ -339,7 +339,8 @@ TESSERA_REGISTER_OP(ConvKernelGradOp);
 
 /// Returns a convolution with the kernel's window sizes, grouped if the kernel has a group axis.
 /// Throws ShapeError for a kernel of another rank.
-Convolution of(std::string_view op, std::vector<WindowAxis>&& axes, const Shape& kernel) {
+Convolution convolution_for(std::string_view op, std::vector<WindowAxis>&& axes,
+                            const Shape& kernel) {
   const size_t r = axes.size();
   if (kernel.size() != r + 2 && kernel.size() != r + 3) {
     throw ShapeError(std::string(op),
@@ -358,13 +359,14 @@ namespace ops {
 
 DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes) {
   const auto [in, weights] = in_floating_dtype(x, kernel);
-  return run_op(ConvOp{of("conv", std::move(axes), kernel.shape())}, {in, weights});
+  return run_op(ConvOp{convolution_for("conv", std::move(axes), kernel.shape())}, {in, weights});
 }
 
 DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<WindowAxis> axes,
                        const std::vector<int64_t>& extents) {
-  return run_op(ConvTransposeOp{of("conv_transpose", std::move(axes), kernel.shape()), extents},
-                {y, kernel});
+  return run_op(
+      ConvTransposeOp{convolution_for("conv_transpose", std::move(axes), kernel.shape()), extents},
+      {y, kernel});
 }
 
 DTensor conv_kernel_grad(const DTensor& x, const DTensor& dy, std::vector<WindowAxis> axes) {

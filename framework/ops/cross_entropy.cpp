@@ -162,8 +162,8 @@ struct ClassTermsOp {
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
     const auto or_zeros = [&](size_t term) {
       if (dy[term].defined()) return dy[term];
-      const Sharding& loss = saved.form(1);
-      return filled(loss.shape, 0, saved.form(0).dtype, loss.layout.resolved());
+      const Sharding& loss = saved.sharding(1);
+      return filled(loss.shape, 0, saved.sharding(0).dtype, loss.layout.resolved());
     };
     return {run_op(ClassTermsGradOp{},
                    {saved.in(0), saved.in(1), saved.in(2), or_zeros(0), or_zeros(1)}),

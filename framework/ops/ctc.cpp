@@ -65,20 +65,21 @@ struct Alignment {
 /// CTC by ATen's functions, which read the lengths on the host.
 class HostCtc {
  public:
-  explicit HostCtc(const Alignment& of)
-      : of_(of), steps_(size_t(of.log_p.size(1)), of.log_p.size(0)) {
-    const int64_t* const length = of.lengths.const_data_ptr<int64_t>();
-    lengths_.assign(length, length + of.lengths.numel());
-    std::tie(loss, alpha_) = at::_ctc_loss(of.log_p, of.labels, steps_, lengths_, 0, false);
+  explicit HostCtc(const Alignment& alignment)
+      : alignment_(alignment), steps_(size_t(alignment.log_p.size(1)), alignment.log_p.size(0)) {
+    const int64_t* const length = alignment.lengths.const_data_ptr<int64_t>();
+    lengths_.assign(length, length + alignment.lengths.numel());
+    std::tie(loss, alpha_) =
+        at::_ctc_loss(alignment.log_p, alignment.labels, steps_, lengths_, 0, false);
   }
   at::Tensor gradient(const at::Tensor& dy) const {
-    return at::_ctc_loss_backward(dy.contiguous(), of_.log_p, of_.labels, steps_, lengths_, loss,
-                                  alpha_, 0, /*zero_infinity=*/true);
+    return at::_ctc_loss_backward(dy.contiguous(), alignment_.log_p, alignment_.labels, steps_,
+                                  lengths_, loss, alpha_, 0, /*zero_infinity=*/true);
   }
   at::Tensor loss;
 
  private:
-  const Alignment& of_;
+  const Alignment& alignment_;
   std::vector<int64_t> steps_, lengths_;
   at::Tensor alpha_;
 };
@@ -87,22 +88,24 @@ class HostCtc {
 /// states: a blank, the first label, a blank, the second label, … and a final blank.
 class GpuCtc {
  public:
-  explicit GpuCtc(const Alignment& of) : of_(of) {
-    const int64_t rows = of.labels.size(0), length = of.labels.size(1), states = 2 * length + 1;
-    const at::Tensor classes = at::zeros({rows, states}, of.labels.options());
-    if (length > 0) classes.slice(1, 1, states, 2).copy_(of.labels);
-    classes_ = classes.expand({of.log_p.size(0), rows, states});
-    emitted_ = of.log_p.gather(2, classes_);
-    const at::Tensor log_zeros = at::full({rows, states}, log_zero_, of.log_p.options());
+  explicit GpuCtc(const Alignment& alignment) : alignment_(alignment) {
+    const int64_t rows = alignment.labels.size(0), length = alignment.labels.size(1),
+                  states = 2 * length + 1;
+    const at::Tensor classes = at::zeros({rows, states}, alignment.labels.options());
+    if (length > 0) classes.slice(1, 1, states, 2).copy_(alignment.labels);
+    classes_ = classes.expand({alignment.log_p.size(0), rows, states});
+    emitted_ = alignment.log_p.gather(2, classes_);
+    const at::Tensor log_zeros = at::full({rows, states}, log_zero_, alignment.log_p.options());
     first_ = log_zeros.clone();
     first_.slice(1, 0, 2).zero_();
     // The blank between two labels may be skipped if they differ.
     skips_ = log_zeros.clone();
     if (length > 1) {
-      const at::Tensor differ = of.labels.slice(1, 1).ne(of.labels.slice(1, 0, length - 1));
+      const at::Tensor differ =
+          alignment.labels.slice(1, 1).ne(alignment.labels.slice(1, 0, length - 1));
       skips_.slice(1, 3, states, 2).masked_fill_(differ, 0);
     }
-    const at::Tensor end = at::arange(states, of.labels.options()) - of.lengths * 2;
+    const at::Tensor end = at::arange(states, alignment.labels.options()) - alignment.lengths * 2;
     last_ = log_zeros.masked_fill(end.eq(0).logical_or_(end.eq(-1)), 0);
     alpha_ = path_log_probs(first_, emitted_, skips_);
     loss = (alpha_[-1] + last_).logsumexp(-1).neg_();
@@ -116,8 +119,8 @@ class GpuCtc {
     const at::Tensor state_posteriors =
         (alpha_ + beta - emitted_ + loss.unsqueeze(-1)).exp_().nan_to_num_(0, 0, 0);
     const at::Tensor class_posteriors =
-        at::zeros_like(of_.log_p).scatter_add_(2, classes_, state_posteriors);
-    const at::Tensor dx = (of_.log_p.exp() - class_posteriors).mul_(dy.unsqueeze(-1));
+        at::zeros_like(alignment_.log_p).scatter_add_(2, classes_, state_posteriors);
+    const at::Tensor dx = (alignment_.log_p.exp() - class_posteriors).mul_(dy.unsqueeze(-1));
     return dx.masked_fill_(loss.isinf().unsqueeze(-1), 0);
   }
   at::Tensor loss;
@@ -144,7 +147,7 @@ class GpuCtc {
     return padded.narrow(2, 2, states);
   }
 
-  const Alignment& of_;
+  const Alignment& alignment_;
   at::Tensor classes_;               ///< class of each state at each step
   at::Tensor emitted_;               ///< log-probability of that class
   at::Tensor first_, last_, skips_;  ///< 0 where a path may begin, end, skip a state; else -inf
@@ -163,10 +166,11 @@ struct CtcLossGradOp {
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
-    const Alignment of(in[0], in[1]);
+    const Alignment alignment(in[0], in[1]);
     const at::Tensor dy = at_least_float(in[2]);
     // The gradient of log_p is also that of the logits, because it sums to 0 over the classes.
-    const at::Tensor dx = dy.is_cpu() ? HostCtc(of).gradient(dy) : GpuCtc(of).gradient(dy);
+    const at::Tensor dx =
+        dy.is_cpu() ? HostCtc(alignment).gradient(dy) : GpuCtc(alignment).gradient(dy);
     return {dx.transpose(0, 1).to(in[0].scalar_type()).contiguous()};
   }
   static Samples<CtcLossGradOp> samples() {
@@ -190,8 +194,8 @@ struct CtcLossOp {
   }
   Rule rule(const Specs&) const { return batch_rule(); }
   Tensors forward(const LocalArgs& in) const {
-    const Alignment of(in[0], in[1]);
-    const at::Tensor loss = in[0].is_cpu() ? HostCtc(of).loss : GpuCtc(of).loss;
+    const Alignment alignment(in[0], in[1]);
+    const at::Tensor loss = in[0].is_cpu() ? HostCtc(alignment).loss : GpuCtc(alignment).loss;
     return {loss.masked_fill_(loss.isinf(), infeasible_loss).to(in[0].scalar_type())};
   }
   static constexpr Saves saves = inputs(0, 1);

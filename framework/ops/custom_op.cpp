@@ -200,9 +200,9 @@ CustomOp::CustomOp(const std::string& name, const CustomOpOptions& options) {
   body->info = info_of(*body);
   body_ = body.get();
   static std::mutex mutex;
-  static auto* kept = new std::vector<std::unique_ptr<const CustomOpBody>>;
+  static auto* bodies = new std::vector<std::unique_ptr<const CustomOpBody>>;
   const std::lock_guard<std::mutex> lock(mutex);
-  kept->push_back(std::move(body));
+  bodies->push_back(std::move(body));
 }
 
 DTensor CustomOp::operator()(const std::vector<DTensor>& inputs) const {

@@ -112,7 +112,7 @@ struct CastOp {
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
     if (!at::isFloatingType(dtype)) return {DTensor()};
-    return {ops::cast(dy[0], saved.form(0).dtype)};
+    return {ops::cast(dy[0], saved.sharding(0).dtype)};
   }
   static Samples<CastOp> samples() {
     return {{{{{3, 4}}}, {at::kDouble}}, {{{{3, 4}, at::kLong, -5, 5}}, {at::kDouble}}};

@@ -114,7 +114,7 @@ struct GatherOp {
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    const Sharding& x = saved.form(0);
+    const Sharding& x = saved.sharding(0);
     const DTensor marker =
         axis_marker(x.shape[size_t(axis)], x.layout.axis(axis), {dy[0], saved.in(1)});
     return {run_op(GatherGradOp{axis}, {dy[0], saved.in(1), marker}), DTensor()};

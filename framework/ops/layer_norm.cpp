@@ -46,7 +46,7 @@ DTensor or_zeros(const DTensor& gradient, const DTensor& like) {
 }
 
 /// Returns the extents of x's last axes, as many as gamma has.
-Shape rest_of(const Shape& x, const Shape& gamma) {
+Shape trailing_extents(const Shape& x, const Shape& gamma) {
   return {x.end() - int64_t(std::min(gamma.size(), x.size())), x.end()};
 }
 
@@ -118,7 +118,7 @@ Specs LayerNormOp::infer(const Specs& in) const {
   check_floating(name, in[0]);
   check_same_dtype(name, in);
   const Shape& x = in[0].shape;
-  if (in[2].shape != in[1].shape || rest_of(x, in[1].shape) != in[1].shape) {
+  if (in[2].shape != in[1].shape || trailing_extents(x, in[1].shape) != in[1].shape) {
     throw ShapeError(
         std::string(name), "gamma and beta have the extents of the normalized axes",
         to_string(in[1].shape) + " and " + to_string(in[2].shape) + " for " + to_string(x),
@@ -203,11 +203,11 @@ DTensor layer_norm(const DTensor& x, const DTensor& gamma, const DTensor& beta, 
   }
   std::sort(list.begin(), list.end());
   const auto rank = int64_t(list.size());
-  Shape extents, kept(x.shape().size(), 1);
+  Shape extents, weight_shape(x.shape().size(), 1);
   bool fused = list == last_axes(x.rank(), rank);
   for (const int64_t axis : list) {
     extents.push_back(x.size(axis));
-    kept[size_t(axis)] = x.size(axis);
+    weight_shape[size_t(axis)] = x.size(axis);
     fused = fused && x.layout().num_shards(axis) == 1;
   }
   for (const DTensor& weight : {gamma, beta}) {
@@ -224,8 +224,8 @@ DTensor layer_norm(const DTensor& x, const DTensor& gamma, const DTensor& beta, 
   const at::ScalarType dtype = c10::promoteTypes(x.dtype(), at::kFloat);
   const DTensor centered = cast(x, dtype) - mean(cast(x, dtype), list, true);
   DTensor y = centered * rsqrt(mean(square(centered), list, true) + epsilon);
-  if (gamma.defined()) y = y * cast(reshape(gamma, kept), dtype);
-  if (beta.defined()) y = y + cast(reshape(beta, kept), dtype);
+  if (gamma.defined()) y = y * cast(reshape(gamma, weight_shape), dtype);
+  if (beta.defined()) y = y + cast(reshape(beta, weight_shape), dtype);
   return cast(y, x.dtype());
 }
 

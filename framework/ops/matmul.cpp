@@ -205,15 +205,15 @@ struct EinsumOp {
   /// gradient is broadcast.
   static DTensor broadcast_summed(const std::string& left, const std::vector<DTensor>& operands,
                                   const std::string& target, const Shape& shape) {
-    std::string kept;
-    Shape kept_shape;
+    std::string retained;
+    Shape retained_shape;
     for (size_t a = 0; a < target.size(); ++a) {
       const bool known = left.find(target[a]) != std::string::npos;
-      if (known) kept += target[a];
-      kept_shape.push_back(known ? shape[a] : 1);
+      if (known) retained += target[a];
+      retained_shape.push_back(known ? shape[a] : 1);
     }
-    const DTensor sum = ops::einsum(left + "->" + kept, operands);
-    return kept == target ? sum : ops::broadcast_to(ops::reshape(sum, kept_shape), shape);
+    const DTensor sum = ops::einsum(left + "->" + retained, operands);
+    return retained == target ? sum : ops::broadcast_to(ops::reshape(sum, retained_shape), shape);
   }
 
   static Samples<EinsumOp> samples() {

@@ -28,8 +28,8 @@ DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
 
 std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes, bool keepdims) {
   const DTensor center = mean(x, axes, true);
-  const DTensor spread = mean(square(x - center), axes, keepdims);
-  return {reshape(center, spread.shape()), spread};
+  const DTensor var = mean(square(x - center), axes, keepdims);
+  return {reshape(center, var.shape()), var};
 }
 
 DTensor variance(const DTensor& x, const Axes& axes, bool keepdims) {

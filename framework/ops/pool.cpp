@@ -30,13 +30,13 @@ struct Pooling {
   /// Returns the spatial extents of a shape.
   std::vector<int64_t> extents(const Shape& x) const;
   /// Returns a shape with other spatial extents.
-  Shape over(Shape shape, const std::vector<int64_t>& extents) const;
+  Shape with_extents(Shape shape, const std::vector<int64_t>& extents) const;
   /// Returns the output's shape. Throws ShapeError naming the operation.
   Shape pooled(std::string_view op, const Spec& x) const;
 
   /// Converts a block (n, spatial…, c) to ATen's (n, c, h, w), and back to a contiguous one.
-  at::Tensor image(const at::Tensor& x) const;
-  at::Tensor back(const at::Tensor& y) const;
+  at::Tensor to_image(const at::Tensor& x) const;
+  at::Tensor from_image(const at::Tensor& y) const;
   std::vector<int64_t> sizes() const;
   std::vector<int64_t> strides() const;
 
@@ -45,15 +45,16 @@ struct Pooling {
   std::vector<Interval> out_ranges(const LocalArgs& in) const;
   /// Returns the intervals that the outputs `out` read, padding included, extended to the end of
   /// `block` where the elements left are too few for another window.
-  std::vector<Interval> covered(const std::vector<Interval>& out,
-                                const std::vector<Interval>& block) const;
-  /// Returns the first input's block cut or padded with `value` to the intervals `cover`.
-  at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& cover, double value) const;
-  /// Cuts or zero-pads an image over the intervals `cover` to the output's block.
-  at::Tensor cut(const at::Tensor& x, const LocalArgs& in,
-                 const std::vector<Interval>& cover) const;
-  /// Allocates an image over the intervals `cover`, with the batch and channels of `image`.
-  at::Tensor plane(const at::Tensor& image, const std::vector<Interval>& cover) const;
+  std::vector<Interval> read_intervals(const std::vector<Interval>& out,
+                                       const std::vector<Interval>& block) const;
+  /// Returns the first input's block cut or padded with `value` to `intervals`.
+  at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& intervals,
+                    double value) const;
+  /// Cuts or zero-pads an image over `intervals` to the output's block.
+  at::Tensor crop_to_output(const at::Tensor& x, const LocalArgs& in,
+                            const std::vector<Interval>& intervals) const;
+  /// Allocates an image over `intervals`, with the batch and channels of `image`.
+  at::Tensor empty_image(const at::Tensor& image, const std::vector<Interval>& intervals) const;
   /// Returns zeros of the output block's shape.
   at::Tensor zeros(const LocalArgs& in) const;
 };
@@ -70,7 +71,7 @@ std::vector<int64_t> Pooling::extents(const Shape& x) const {
   return {x.begin() + 1, x.begin() + 1 + spatial()};
 }
 
-Shape Pooling::over(Shape shape, const std::vector<int64_t>& extents) const {
+Shape Pooling::with_extents(Shape shape, const std::vector<int64_t>& extents) const {
   std::copy(extents.begin(), extents.end(), shape.begin() + 1);
   return shape;
 }
@@ -90,12 +91,12 @@ Shape Pooling::pooled(std::string_view op, const Spec& x) const {
   return y;
 }
 
-at::Tensor Pooling::image(const at::Tensor& x) const {
+at::Tensor Pooling::to_image(const at::Tensor& x) const {
   const at::Tensor y = channels_first(x, spatial());
   return spatial() == 1 ? y.unsqueeze(2) : y;
 }
 
-at::Tensor Pooling::back(const at::Tensor& y) const {
+at::Tensor Pooling::from_image(const at::Tensor& y) const {
   return channels_last(spatial() == 1 ? y.squeeze(2) : y);
 }
 
@@ -122,43 +123,44 @@ std::vector<Interval> Pooling::out_ranges(const LocalArgs& in) const {
   return list;
 }
 
-std::vector<Interval> Pooling::covered(const std::vector<Interval>& out,
-                                       const std::vector<Interval>& block) const {
+std::vector<Interval> Pooling::read_intervals(const std::vector<Interval>& out,
+                                              const std::vector<Interval>& block) const {
   std::vector<Interval> list;
   for (int64_t i = 0; i < spatial(); ++i) {
-    Interval cells = windows[i].reads(out[size_t(i)]);
+    Interval interval = windows[i].reads(out[size_t(i)]);
     const int64_t end = block[size_t(i)].hi;
     // No further window fits there, and cutting the end off would copy the image.
-    const bool more = !cells.empty() && end > cells.hi;
-    if (more && end - cells.hi < windows[i].stride) cells.hi = end;
-    list.push_back(cells);
+    const bool more = !interval.empty() && end > interval.hi;
+    if (more && end - interval.hi < windows[i].stride) interval.hi = end;
+    list.push_back(interval);
   }
   return list;
 }
 
-at::Tensor Pooling::padded(const LocalArgs& in, const std::vector<Interval>& cover,
+at::Tensor Pooling::padded(const LocalArgs& in, const std::vector<Interval>& intervals,
                            double value) const {
   Counts counts;
   for (int64_t i = 0; i < spatial(); ++i) {
-    counts.push_back(padding_counts(in.range(0, i + 1), cover[size_t(i)]));
+    counts.push_back(padding_counts(in.range(0, i + 1), intervals[size_t(i)]));
   }
-  return fit_image(image(in[0]), std::move(counts), value);
+  return fit_image(to_image(in[0]), std::move(counts), value);
 }
 
-at::Tensor Pooling::cut(const at::Tensor& x, const LocalArgs& in,
-                        const std::vector<Interval>& cover) const {
+at::Tensor Pooling::crop_to_output(const at::Tensor& x, const LocalArgs& in,
+                                   const std::vector<Interval>& intervals) const {
   Counts counts;
   for (int64_t i = 0; i < spatial(); ++i) {
-    const Interval target = in.out_range(i + 1), produced = cover[size_t(i)];
+    const Interval target = in.out_range(i + 1), produced = intervals[size_t(i)];
     counts.emplace_back(produced.lo - target.lo, target.hi - produced.hi);
   }
-  return back(fit_image(x, std::move(counts), 0));
+  return from_image(fit_image(x, std::move(counts), 0));
 }
 
-at::Tensor Pooling::plane(const at::Tensor& image, const std::vector<Interval>& cover) const {
+at::Tensor Pooling::empty_image(const at::Tensor& image,
+                                const std::vector<Interval>& intervals) const {
   std::vector<int64_t> sizes = {image.size(0), image.size(1)};
   if (spatial() == 1) sizes.push_back(1);
-  for (const Interval& cells : cover) sizes.push_back(cells.size());
+  for (const Interval& interval : intervals) sizes.push_back(interval.size());
   return at::empty(sizes, image.options(), at::MemoryFormat::ChannelsLast);
 }
 
@@ -170,8 +172,8 @@ at::Tensor Pooling::zeros(const LocalArgs& in) const {
 
 /// Converts row-major positions in an image of width `width` to an image of `extents` and width
 /// `to_width`: `from` is added to their coordinates, which are clamped to `extents`.
-at::Tensor moved(const at::Tensor& positions, const std::vector<int64_t>& from, int64_t width,
-                 const std::vector<int64_t>& extents, int64_t to_width) {
+at::Tensor reindexed(const at::Tensor& positions, const std::vector<int64_t>& from, int64_t width,
+                     const std::vector<int64_t>& extents, int64_t to_width) {
   const bool same = width == to_width || extents.size() == 1;
   if (same && std::all_of(from.begin(), from.end(), [](int64_t n) { return n == 0; })) {
     return positions;
@@ -204,13 +206,15 @@ struct MaxPoolOp : Pooling {
     return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
-    const std::vector<Interval> cover = covered(out_ranges(in), in_ranges(in, 0));
-    const at::Tensor x = for_max_pool(padded(in, cover, -std::numeric_limits<double>::infinity()));
+    const std::vector<Interval> intervals = read_intervals(out_ranges(in), in_ranges(in, 0));
+    const at::Tensor x =
+        for_max_pool(padded(in, intervals, -std::numeric_limits<double>::infinity()));
     const auto [values, positions] = at::max_pool2d_with_indices(x, sizes(), strides());
     std::vector<int64_t> from;
-    for (const Interval& cells : cover) from.push_back(cells.lo);
+    for (const Interval& interval : intervals) from.push_back(interval.lo);
     const std::vector<int64_t> extents = this->extents(in.spec(0).shape);
-    return {back(values), back(moved(positions, from, x.size(-1), extents, extents.back()))};
+    return {from_image(values),
+            from_image(reindexed(positions, from, x.size(-1), extents, extents.back()))};
   }
   static constexpr Saves saves = outputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
@@ -229,24 +233,25 @@ struct MaxPoolGradOp : Pooling {
   std::vector<int64_t> extents;
   auto attributes() const { return std::tie(windows, extents); }
 
-  Specs infer(const Specs& in) const { return {{over(in[0].shape, extents), in[0].dtype}}; }
+  Specs infer(const Specs& in) const { return {{with_extents(in[0].shape, extents), in[0].dtype}}; }
   Rule rule(const Specs&) const { return Rule::parse(term() + " , " + term() + " -> " + term()); }
   Interval window(size_t, int64_t axis, Interval out, const Specs& in) const {
     return windows[axis - 1].readers(out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
     if (in[0].numel() == 0) return {zeros(in)};
-    const std::vector<Interval> cover = covered(in_ranges(in, 0), out_ranges(in));
-    std::vector<int64_t> from, covers;
-    for (const Interval& cells : cover) {
-      from.push_back(-cells.lo);
-      covers.push_back(cells.size());
+    const std::vector<Interval> intervals = read_intervals(in_ranges(in, 0), out_ranges(in));
+    std::vector<int64_t> from, image_extents;
+    for (const Interval& interval : intervals) {
+      from.push_back(-interval.lo);
+      image_extents.push_back(interval.size());
     }
-    const at::Tensor dy = image(in[0]);
-    const at::Tensor positions = moved(image(in[1]), from, extents.back(), covers, covers.back());
+    const at::Tensor dy = to_image(in[0]);
+    const at::Tensor positions =
+        reindexed(to_image(in[1]), from, extents.back(), image_extents, image_extents.back());
     const at::Tensor dx = at::max_pool2d_with_indices_backward(
-        dy, plane(dy, cover), sizes(), strides(), {0, 0}, {1, 1}, false, positions);
-    return {cut(dx, in, cover)};
+        dy, empty_image(dy, intervals), sizes(), strides(), {0, 0}, {1, 1}, false, positions);
+    return {crop_to_output(dx, in, intervals)};
   }
   /// A single window, in which any position may be that of the maximum.
   static Samples<MaxPoolGradOp> samples() {
@@ -267,8 +272,8 @@ at::Tensor weights(const WindowAxis& axis, Interval out, int64_t input, const at
   const auto on_host = [&] {
     std::vector<double> list;
     for (int64_t o = out.lo; o < out.hi; ++o) {
-      const Interval cells = intersect(axis.reads({o, o + 1}), {0, input});
-      list.push_back(double(axis.size) / double(std::max<int64_t>(1, cells.size())));
+      const Interval elements = intersect(axis.reads({o, o + 1}), {0, input});
+      list.push_back(double(axis.size) / double(std::max<int64_t>(1, elements.size())));
     }
     return at::tensor(list, at::kDouble);
   };
@@ -309,9 +314,9 @@ struct AvgPoolOp : Averaging {
   }
   Tensors forward(const LocalArgs& in) const {
     const std::vector<Interval> out = out_ranges(in);
-    const at::Tensor x = padded(in, covered(out, in_ranges(in, 0)), 0);
+    const at::Tensor x = padded(in, read_intervals(out, in_ranges(in, 0)), 0);
     const at::Tensor y = at::avg_pool2d(x, sizes(), strides());
-    return {back(corrected(y, out, extents(in.spec(0).shape)))};
+    return {from_image(corrected(y, out, extents(in.spec(0).shape)))};
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
@@ -330,19 +335,20 @@ struct AvgPoolGradOp : Averaging {
   std::vector<int64_t> extents;
   auto attributes() const { return std::tie(windows, extents); }
 
-  Specs infer(const Specs& in) const { return {{over(in[0].shape, extents), in[0].dtype}}; }
+  Specs infer(const Specs& in) const { return {{with_extents(in[0].shape, extents), in[0].dtype}}; }
   Rule rule(const Specs&) const { return Rule::parse(term() + " -> " + term()); }
   Interval window(size_t, int64_t axis, Interval out, const Specs& in) const {
     return windows[axis - 1].readers(out, in[0].shape[size_t(axis)]);
   }
   Tensors forward(const LocalArgs& in) const {
     if (in[0].numel() == 0) return {zeros(in)};
-    const std::vector<Interval> out = in_ranges(in, 0), cover = covered(out, out_ranges(in));
+    const std::vector<Interval> out = in_ranges(in, 0),
+                                intervals = read_intervals(out, out_ranges(in));
     const at::Tensor dy =
-        corrected(image(in[0]), out, extents).contiguous(at::MemoryFormat::ChannelsLast);
-    const at::Tensor dx =
-        at::avg_pool2d_backward(dy, plane(dy, cover), sizes(), strides(), {0, 0}, false, true, {});
-    return {cut(dx, in, cover)};
+        corrected(to_image(in[0]), out, extents).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor dx = at::avg_pool2d_backward(dy, empty_image(dy, intervals), sizes(),
+                                                  strides(), {0, 0}, false, true, {});
+    return {crop_to_output(dx, in, intervals)};
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved&, const Cotangents& dx, Needs) const {

@@ -72,9 +72,9 @@ at::Tensor drawn(const LocalArgs& in, DrawKind kind, double a, double b) {
   const int64_t row = numbers.numel() / numbers.size(0);
   at::parallel_for(0, numbers.size(0), 1 + at::internal::GRAIN_SIZE / row,
                    [&](int64_t begin, int64_t end) {
-                     std::vector<Interval> part = in.ranges(0);
-                     part[0] = {part[0].lo + begin, part[0].lo + end};
-                     draw(seed, in.spec(0).shape, part, from, to, out + begin * row);
+                     std::vector<Interval> slice = in.ranges(0);
+                     slice[0] = {slice[0].lo + begin, slice[0].lo + end};
+                     draw(seed, in.spec(0).shape, slice, from, to, out + begin * row);
                    });
   return numbers;
 }

@@ -58,10 +58,10 @@ struct Reduction {
   bool keepdims = false;
   auto attributes() const { return std::tie(axes, keepdims); }
 
-  Specs shape_of(std::string_view op, const Specs& in, bool of_nothing,
+  Specs shape_of(std::string_view op, const Specs& in, bool allow_empty,
                  at::ScalarType dtype) const {
     for (int64_t axis : axes) {
-      if (in[0].shape[size_t(axis)] == 0 && !of_nothing) {
+      if (in[0].shape[size_t(axis)] == 0 && !allow_empty) {
         throw ShapeError(std::string(op), "the reduced axes must not be empty",
                          to_string(in[0].shape), "pass a tensor that is not empty");
       }
@@ -73,11 +73,11 @@ struct Reduction {
     rule.in.emplace_back();
     rule.out.emplace_back();
     for (int64_t a = 0; a < in[0].rank(); ++a) {
-      const bool gone = contains(axes, a);
-      rule.factors.push_back(gone ? kind : FactorKind::pass);
+      const bool is_reduced = contains(axes, a);
+      rule.factors.push_back(is_reduced ? kind : FactorKind::pass);
       rule.in[0].push_back(int(a));
-      if (!gone) rule.out[0].push_back(int(a));
-      if (gone && keepdims) rule.out[0].push_back(Rule::none);
+      if (!is_reduced) rule.out[0].push_back(int(a));
+      if (is_reduced && keepdims) rule.out[0].push_back(Rule::none);
     }
     return rule;
   }
@@ -190,10 +190,10 @@ struct ProdGradOp {
     rule.in.resize(2);
     rule.out.emplace_back();
     for (int64_t a = 0; a < in[0].rank(); ++a) {
-      const bool gone = contains(axes, a);
-      rule.factors.push_back(gone ? FactorKind::replicated : FactorKind::pass);
+      const bool is_reduced = contains(axes, a);
+      rule.factors.push_back(is_reduced ? FactorKind::replicated : FactorKind::pass);
       rule.in[0].push_back(int(a));
-      rule.in[1].push_back(gone ? Rule::none : int(a));
+      rule.in[1].push_back(is_reduced ? Rule::none : int(a));
       rule.out[0].push_back(int(a));
     }
     return rule;

@@ -52,7 +52,7 @@ struct CopyToMeshOp {
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    return {ops::copy_to_mesh(dy[0], saved.form(0).layout.resolved())};
+    return {ops::copy_to_mesh(dy[0], saved.sharding(0).layout.resolved())};
   }
   static Samples<CopyToMeshOp> samples() { return {{{{{3, 4}}}, CopyToMeshOp()}}; }
 };

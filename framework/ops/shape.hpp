@@ -39,13 +39,13 @@ DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size);
 DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, double value = 0);
 /// Joins tensors along an axis; partial sums, maxima or minima over the same dimensions in all of
 /// them pass through.
-DTensor concat(const std::vector<DTensor>& parts, int64_t axis = 0);
-/// Splits an axis into `parts` equal parts.
-std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis = 0);
+DTensor concat(const std::vector<DTensor>& tensors, int64_t axis = 0);
+/// Splits an axis into `sections` equal parts.
+std::vector<DTensor> split(const DTensor& x, int64_t sections, int64_t axis = 0);
 /// Joins tensors of one shape along a new axis (stack), or splits an axis into its entries
 /// (unstack). Other axes keep their sharding; unstack all-gathers a sharded `axis` first. In both,
 /// partial sums, maxima and minima pass through.
-DTensor stack(const std::vector<DTensor>& parts, int64_t axis = 0);
+DTensor stack(const std::vector<DTensor>& tensors, int64_t axis = 0);
 std::vector<DTensor> unstack(const DTensor& x, int64_t axis = 0);
 /// Repeats the tensor along each axis (tf.tile).
 DTensor tile(const DTensor& x, const std::vector<int64_t>& repeats);

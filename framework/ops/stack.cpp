@@ -17,15 +17,15 @@ namespace {
 /// Maximum number of inputs or outputs of one operation: a tape keeps a 32-bit mask of them.
 constexpr int64_t max_operands = 32;
 
-/// Returns the factors of the parts' axes, and of the stacked tensor's, which has one more at
+/// Returns the factors of an entry's axes, and of the stacked tensor's, which has one more at
 /// `axis`.
 std::pair<std::vector<int>, std::vector<int>> stack_factors(int64_t stacked_rank, int64_t axis) {
-  std::vector<int> part, stacked;
+  std::vector<int> entry, stacked;
   for (int64_t a = 0; a < stacked_rank; ++a) {
-    if (a != axis) part.push_back(int(part.size()));
-    stacked.push_back(a == axis ? Rule::none : part.back());
+    if (a != axis) entry.push_back(int(entry.size()));
+    stacked.push_back(a == axis ? Rule::none : entry.back());
   }
-  return {part, stacked};
+  return {entry, stacked};
 }
 
 /// Tensors of one shape along a new axis.
@@ -46,11 +46,11 @@ struct StackOp {
     return {out};
   }
   Rule rule(const Specs& in) const {
-    const auto [part, stacked] = stack_factors(in[0].rank() + 1, axis);
+    const auto [entry, stacked] = stack_factors(in[0].rank() + 1, axis);
     Rule rule;
-    rule.in.assign(in.size(), part);
+    rule.in.assign(in.size(), entry);
     rule.out = {stacked};
-    rule.factors.assign(part.size(), FactorKind::pass);
+    rule.factors.assign(entry.size(), FactorKind::pass);
     std::vector<int> through;
     for (size_t i = 0; i < in.size(); ++i) through.push_back(int(i));
     return rule.passing(Passes::all, through);
@@ -74,37 +74,37 @@ struct UnstackOp {
   auto attributes() const { return std::tie(axis); }
 
   Specs infer(const Specs& in) const {
-    Spec part = in[0];
-    part.shape.erase(part.shape.begin() + axis);
-    return Specs(size_t(in[0].shape[size_t(axis)]), part);
+    Spec entry = in[0];
+    entry.shape.erase(entry.shape.begin() + axis);
+    return Specs(size_t(in[0].shape[size_t(axis)]), entry);
   }
   Rule rule(const Specs& in) const {
-    const auto [part, stacked] = stack_factors(in[0].rank(), axis);
+    const auto [entry, stacked] = stack_factors(in[0].rank(), axis);
     Rule rule;
     rule.in = {stacked};
-    rule.out.assign(size_t(in[0].shape[size_t(axis)]), part);
-    rule.factors.assign(part.size(), FactorKind::pass);
+    rule.out.assign(size_t(in[0].shape[size_t(axis)]), entry);
+    rule.factors.assign(entry.size(), FactorKind::pass);
     return rule.passing(Passes::all);
   }
   Tensors forward(const LocalArgs& in) const {
-    Tensors parts;
-    for (at::Tensor& part : at::unbind(in[0], axis)) parts.push_back(std::move(part));
-    return parts;
+    Tensors entries;
+    for (at::Tensor& entry : at::unbind(in[0], axis)) entries.push_back(std::move(entry));
+    return entries;
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved&, const Cotangents& dy, Needs) const {
     const DTensor& some =
         *std::find_if(dy.begin(), dy.end(), [](const DTensor& d) { return d.defined(); });
-    std::vector<DTensor> parts = dy;
+    std::vector<DTensor> grads = dy;
     DTensor nothing;
-    for (DTensor& part : parts) {
-      if (part.defined()) continue;
+    for (DTensor& grad : grads) {
+      if (grad.defined()) continue;
       if (!nothing.defined()) {
         nothing = filled(some.shape(), 0, some.dtype(), some.layout().resolved());
       }
-      part = nothing;
+      grad = nothing;
     }
-    return {ops::stack(parts, axis)};
+    return {ops::stack(grads, axis)};
   }
   static Samples<UnstackOp> samples() { return {{{{{3, 2}}}, {0}}, {{{{2, 3, 2}}}, {1}}}; }
 };
@@ -116,18 +116,18 @@ TESSERA_REGISTER_OP(UnstackOp);
 
 namespace ops {
 
-DTensor stack(const std::vector<DTensor>& parts, int64_t axis) {
-  if (parts.empty()) throw ShapeError("stack", "at least one tensor must be given", "none", "");
-  const int64_t a = normalize_axis(axis, parts[0].rank() + 1, "stack");
-  const auto count = static_cast<int64_t>(parts.size());
-  if (count <= max_operands) return run_op(StackOp{a}, parts);
-  // Stacks groups of parts recursively, few enough of them to join.
+DTensor stack(const std::vector<DTensor>& tensors, int64_t axis) {
+  if (tensors.empty()) throw ShapeError("stack", "at least one tensor must be given", "none", "");
+  const int64_t a = normalize_axis(axis, tensors[0].rank() + 1, "stack");
+  const auto count = static_cast<int64_t>(tensors.size());
+  if (count <= max_operands) return run_op(StackOp{a}, tensors);
+  // Stacks groups of tensors recursively, few enough of them to join.
   std::vector<DTensor> groups;
   const int64_t size = count <= max_operands * max_operands
                            ? max_operands
                            : (count + max_operands - 1) / max_operands;
   for (int64_t at = 0; at < count; at += size) {
-    const auto begin = parts.begin() + at;
+    const auto begin = tensors.begin() + at;
     groups.push_back(stack({begin, begin + std::min(size, count - at)}, a));
   }
   return concat(groups, a);
@@ -141,15 +141,15 @@ std::vector<DTensor> unstack(const DTensor& x, int64_t axis) {
     const UnstackOp op{a};
     return dispatch(op_info<UnstackOp>(), &op, attribute_hash(op), std::span(&x, 1));
   }
-  std::vector<DTensor> parts;
+  std::vector<DTensor> entries;
   const int64_t size = count <= max_operands * max_operands
                            ? max_operands
                            : (count + max_operands - 1) / max_operands;
   for (int64_t at = 0; at < count; at += size) {
     const std::vector<DTensor> some = unstack(slice(x, a, at, std::min(size, count - at)), a);
-    parts.insert(parts.end(), some.begin(), some.end());
+    entries.insert(entries.end(), some.begin(), some.end());
   }
-  return parts;
+  return entries;
 }
 
 }  // namespace ops

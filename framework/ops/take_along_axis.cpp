@@ -184,7 +184,7 @@ struct TakeAlongAxisOp {
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    return {take_along_axis_gradient(dy[0], saved.in(1), axis, saved.form(0)), DTensor()};
+    return {take_along_axis_gradient(dy[0], saved.in(1), axis, saved.sharding(0)), DTensor()};
   }
   static Samples<TakeAlongAxisOp> samples() {
     return {{{{{4, 5}}, {{4, 3}, at::kLong, 0, 5}}, {1}},
@@ -218,10 +218,10 @@ DTensor take_along_axis(const DTensor& x, const DTensor& indices, int64_t axis) 
     shape[size_t(a)] = 1;
     return Spec{shape};
   };
-  Shape of_x = broadcast_shape("take_along_axis", {others(x.shape()), others(indices.shape())});
-  of_x[size_t(a)] = x.size(a);
-  const DTensor grown = x.shape() == of_x ? x : broadcast_to(x, of_x);
-  return run_op(TakeAlongAxisOp{a}, {grown, to_int64_indices(indices)});
+  Shape x_shape = broadcast_shape("take_along_axis", {others(x.shape()), others(indices.shape())});
+  x_shape[size_t(a)] = x.size(a);
+  const DTensor broadcasted = x.shape() == x_shape ? x : broadcast_to(x, x_shape);
+  return run_op(TakeAlongAxisOp{a}, {broadcasted, to_int64_indices(indices)});
 }
 
 }  // namespace ops

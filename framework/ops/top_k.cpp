@@ -40,7 +40,7 @@ struct TopKOp {
   }
   static constexpr Saves saves = outputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    const Sharding& x = saved.form(0);
+    const Sharding& x = saved.sharding(0);
     const auto last = static_cast<int64_t>(x.shape.size()) - 1;
     return {take_along_axis_gradient(dy[0], saved.out(1), last, x)};
   }

@@ -136,11 +136,11 @@ struct ConcatOp {
     return {own.lo - start, own.hi - start};
   }
   Tensors forward(const LocalArgs& in) const {
-    std::vector<at::Tensor> parts;
-    for (const at::Tensor& part : in.all()) {
-      if (part.size(axis) > 0) parts.push_back(part);
+    std::vector<at::Tensor> tensors;
+    for (const at::Tensor& tensor : in.all()) {
+      if (tensor.size(axis) > 0) tensors.push_back(tensor);
     }
-    return {parts.size() == 1 ? parts[0] : at::cat(parts, axis)};
+    return {tensors.size() == 1 ? tensors[0] : at::cat(tensors, axis)};
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const {
@@ -195,20 +195,21 @@ DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, doubl
   return before == 0 && after == 0 ? x : run_op(PadOp{a, before, after, value}, {x});
 }
 
-DTensor concat(const std::vector<DTensor>& parts, int64_t axis) {
-  if (parts.empty()) throw ShapeError("concat", "at least one tensor must be given", "none", "");
-  const int64_t a = normalize_axis(axis, parts[0].rank(), "concat");
-  return parts.size() == 1 ? parts[0] : run_op(ConcatOp{a}, parts);
+DTensor concat(const std::vector<DTensor>& tensors, int64_t axis) {
+  if (tensors.empty()) throw ShapeError("concat", "at least one tensor must be given", "none", "");
+  const int64_t a = normalize_axis(axis, tensors[0].rank(), "concat");
+  return tensors.size() == 1 ? tensors[0] : run_op(ConcatOp{a}, tensors);
 }
 
-std::vector<DTensor> split(const DTensor& x, int64_t parts, int64_t axis) {
+std::vector<DTensor> split(const DTensor& x, int64_t sections, int64_t axis) {
   const int64_t n = x.size(axis);
-  if (parts < 1 || n % parts != 0) {
-    throw ShapeError("split", str("the number of parts divides ", n), str(parts, " parts"),
+  if (sections < 1 || n % sections != 0) {
+    throw ShapeError("split", str("the number of parts divides ", n), str(sections, " parts"),
                      "use slice for unequal parts");
   }
   std::vector<DTensor> list;
-  for (int64_t i = 0; i < parts; ++i) list.push_back(slice(x, axis, i * (n / parts), n / parts));
+  const int64_t size = n / sections;
+  for (int64_t i = 0; i < sections; ++i) list.push_back(slice(x, axis, i * size, size));
   return list;
 }
 

@@ -124,10 +124,10 @@ double Optimizer::decay_of(const Variable& variable) const {
 }
 
 std::vector<Variable> Optimizer::State::all() const {
-  std::vector<Variable> kept = slots;
-  if (average.defined()) kept.push_back(average);
-  if (accumulator.defined()) kept.push_back(accumulator);
-  return kept;
+  std::vector<Variable> list = slots;
+  if (average.defined()) list.push_back(average);
+  if (accumulator.defined()) list.push_back(accumulator);
+  return list;
 }
 
 void Optimizer::build(const std::vector<Variable>& variables) {
@@ -141,15 +141,15 @@ std::vector<Variable> Optimizer::built_for() const {
     if (!state.is_part) list.push_back(state.variable);
   }
   for (const OptimizerHandle& each : inner()) {
-    const std::vector<Variable> theirs = each->built_for();
-    list.insert(list.end(), theirs.begin(), theirs.end());
+    const std::vector<Variable> inner_variables = each->built_for();
+    list.insert(list.end(), inner_variables.begin(), inner_variables.end());
   }
   return list;
 }
 
-void Optimizer::build_as(const Variable& part, const Variable& whole) {
+void Optimizer::build_as(const Variable& part, const Variable& variable) {
   State& state = build_state(part);
-  state.decay = decay_of(whole);
+  state.decay = decay_of(variable);
   state.is_part = true;
 }
 
@@ -164,19 +164,19 @@ void Optimizer::set_update_strategy(std::shared_ptr<UpdateStrategy> strategy) {
 Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) const {
   Shape shape = variable.shape();
   if (spec.without_axis) shape.erase(shape.begin() + *spec.without_axis);
-  const InitializerHandle first = spec.starts_as_variable
-                                      ? InitializerHandle(std::make_shared<FirstValue>(variable))
-                                      : Constant(spec.initial_value);
+  const InitializerHandle initializer =
+      spec.starts_as_variable ? InitializerHandle(std::make_shared<FirstValue>(variable))
+                              : Constant(spec.initial_value);
   const std::string path = str(name(), "/", variable.path(), "/", spec.name);
-  Variable made(VariableSpec{path, shape, variable.dtype(), first});
-  made.set_trainable(false);
-  return made;
+  Variable slot(VariableSpec{path, shape, variable.dtype(), initializer});
+  slot.set_trainable(false);
+  return slot;
 }
 
 Optimizer::State& Optimizer::build_state(const Variable& variable) {
-  const auto [found, fresh] = states_.try_emplace(variable.id(), State{variable});
-  State& state = found->second;
-  if (fresh) {
+  const auto [it, inserted] = states_.try_emplace(variable.id(), State{variable});
+  State& state = it->second;
+  if (inserted) {
     order_.push_back(variable.id());
     state.decay = decay_of(variable);
     state.specs = slot_specs(variable);
@@ -191,13 +191,14 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
   }
   const Layout& layout = update_layout(variable);
   for (size_t i = 0; i < state.slots.size(); ++i) {
-    const std::optional<int64_t>& lacks = state.specs[i].without_axis;
-    state.slots[i].place({state.slots[i].shape(), lacks ? layout.remove({*lacks}) : layout});
+    const std::optional<int64_t>& removed_axis = state.specs[i].without_axis;
+    state.slots[i].place(
+        {state.slots[i].shape(), removed_axis ? layout.remove({*removed_axis}) : layout});
   }
   if (state.average.defined()) state.average.place({variable.shape(), layout});
   if (state.accumulator.defined()) state.accumulator.place({variable.shape(), layout});
   // The first step initializes the averages; that of a variable added later is initialized here.
-  if (fresh && averages_ && steps_ > 0) state.average.assign(variable.value());
+  if (inserted && averages_ && steps_ > 0) state.average.assign(variable.value());
   return state;
 }
 
@@ -212,7 +213,7 @@ std::vector<Variable> Optimizer::variables_of(const Variable& variable) const {
   std::vector<Variable> all = state_of(variable).all();
   for (const OptimizerHandle& each : inner()) {
     if (!each->knows(variable)) continue;
-    for (const Variable& kept : each->variables_of(variable)) all.push_back(kept);
+    for (const Variable& owned : each->variables_of(variable)) all.push_back(owned);
   }
   return all;
 }
@@ -220,10 +221,10 @@ std::vector<Variable> Optimizer::variables_of(const Variable& variable) const {
 std::vector<Variable> Optimizer::variables() const {
   std::vector<Variable> all;
   for (uint64_t id : order_) {
-    for (const Variable& kept : states_.at(id).all()) all.push_back(kept);
+    for (const Variable& owned : states_.at(id).all()) all.push_back(owned);
   }
   for (const OptimizerHandle& each : inner()) {
-    for (const Variable& kept : each->variables()) all.push_back(kept);
+    for (const Variable& owned : each->variables()) all.push_back(owned);
   }
   return all;
 }

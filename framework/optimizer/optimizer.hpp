@@ -175,11 +175,11 @@ class Optimizer {
   virtual void take_gradients(const std::vector<DTensor>& gradients,
                               const std::vector<Variable>& variables);
   /// Updates the variables of a step, by default with update_all() on all blocks. Overridden,
-  /// together with needs_whole_variable(), by optimizers whose block updates depend on other blocks
+  /// together with needs_full_variable(), by optimizers whose block updates depend on other blocks
   /// of the variable. Collective.
   virtual void update_variables(const std::vector<VariableUpdate>& updates) const;
   /// Whether a block's update depends on other blocks of its variable.
-  virtual bool needs_whole_variable() const { return false; }
+  virtual bool needs_full_variable() const { return false; }
   /// Whether update_all() leaves weights and slots unchanged where skip_on() is 1, so that
   /// apply_unless_skipped() need not copy them.
   virtual bool supports_found_inf() const { return false; }
@@ -213,7 +213,7 @@ class Optimizer {
   static const Layout& update_layout(const Variable& variable);
   detail::ShardingPtr update_sharding(const State& state) const;
   State& build_state(const Variable& variable);
-  void build_as(const Variable& part, const Variable& whole);
+  void build_as(const Variable& part, const Variable& variable);
   /// Returns the variables that this optimizer and its inner ones were built for, in that order,
   /// without parts of variables.
   std::vector<Variable> built_for() const;

@@ -24,18 +24,18 @@ class Checker {
   }
 
   void one_clipping(const BaseOptions& options) const {
-    std::string given;
+    std::string received;
     int count = 0;
     const auto add = [&](const char* what, const std::optional<double>& value) {
       if (!value) return;
-      given += str(count++ ? ", " : "", what, "=", *value);
+      received += str(count++ ? ", " : "", what, "=", *value);
     };
     add("clipnorm", options.clipnorm);
     add("clipvalue", options.clipvalue);
     add("global_clipnorm", options.global_clipnorm);
     if (count <= 1) return;
     throw ConfigError(where_, "at most one of clipnorm, clipvalue and global_clipnorm may be set",
-                      given, "keep one of them");
+                      received, "keep one of them");
   }
 
  private:

@@ -52,9 +52,9 @@ void accumulate_blocks(const std::vector<at::Tensor>& to, const std::vector<at::
         const ProfileSpan span(SpanKind::aten, "accumulate");
         to[b].add_(from[b], factor);
       },
-      [&](const std::vector<size_t>& places) {
-        std::vector<at::Tensor> list = select(to, places);
-        at::_foreach_add_(list, select(from, places), factor);
+      [&](const std::vector<size_t>& indices) {
+        std::vector<at::Tensor> list = select(to, indices);
+        at::_foreach_add_(list, select(from, indices), factor);
       });
 }
 
@@ -65,10 +65,10 @@ std::vector<at::Tensor> copies_of(const std::vector<Variable>& variables) {
   const std::vector<at::Tensor> blocks = blocks_of(values);
   std::vector<at::Tensor> copies;
   for (const at::Tensor& block : blocks) copies.push_back(at::empty_like(block));
-  for (const std::vector<size_t>& places : group_by_device_and_dtype(blocks)) {
-    std::vector<at::Tensor> list = select(copies, places);
+  for (const std::vector<size_t>& indices : group_by_device_and_dtype(blocks)) {
+    std::vector<at::Tensor> list = select(copies, indices);
     const c10::DeviceGuard guard(list[0].device());
-    at::_foreach_copy_(list, select(blocks, places));
+    at::_foreach_copy_(list, select(blocks, indices));
   }
   return copies;
 }
@@ -77,11 +77,11 @@ std::vector<at::Tensor> copies_of(const std::vector<Variable>& variables) {
 void scale_blocks(const std::vector<at::Tensor>& blocks, const std::vector<at::Scalar>& factors) {
   for_each_list(
       blocks, [&](size_t b) { blocks[b].mul_(factors[b]); },
-      [&](const std::vector<size_t>& places) {
-        std::vector<at::Scalar> here;
-        for (size_t place : places) here.push_back(factors[place]);
-        std::vector<at::Tensor> list = select(blocks, places);
-        at::_foreach_mul_(list, here);
+      [&](const std::vector<size_t>& indices) {
+        std::vector<at::Scalar> group_factors;
+        for (size_t b : indices) group_factors.push_back(factors[b]);
+        std::vector<at::Tensor> list = select(blocks, indices);
+        at::_foreach_mul_(list, group_factors);
       });
 }
 
@@ -120,15 +120,15 @@ void Optimizer::apply_unless_skipped(const ScalarOnDevices& skip, Optimizer& inn
   const std::vector<at::Tensor> before = copies_of(changed);
   {
     inner.skip_ = &skip;
-    const auto over = c10::make_scope_exit([&inner] { inner.skip_ = nullptr; });
+    const auto cleanup = c10::make_scope_exit([&inner] { inner.skip_ = nullptr; });
     apply_reduced(inner, gradients, variables);
   }
   ScalarOnDevices skipped;
   for (const auto& [gpu, number] : skip) skipped[gpu] = number.to(at::kBool);
-  auto former = before.begin();
+  auto previous = before.begin();
   for (Variable& variable : changed) {
     for (at::Tensor block : writable_blocks(variable)) {
-      at::where_out(block, skipped.at(block.device()), *former++, block);
+      at::where_out(block, skipped.at(block.device()), *previous++, block);
     }
   }
 }
@@ -138,7 +138,7 @@ std::vector<Variable> Optimizer::changed_if_skipped() const {
   std::vector<Variable> changed;
   if (!supports_found_inf()) {
     changed = built_for();
-    for (const Variable& kept : variables()) changed.push_back(kept);
+    for (const Variable& owned : variables()) changed.push_back(owned);
     return changed;
   }
   for (uint64_t id : order_) {
@@ -204,15 +204,15 @@ void Optimizer::delegate_update(const Step& step) const {
 /// Returns the sharding in which a variable is updated: that of its slots, or its own.
 ShardingPtr Optimizer::update_sharding(const State& state) const {
   const Variable& variable = state.variable;
-  for (const Variable& kept : variables_of(variable)) {
-    if (kept.shape() == variable.shape()) return kept.value().sharding();
+  for (const Variable& owned : variables_of(variable)) {
+    if (owned.shape() == variable.shape()) return owned.value().sharding();
   }
   if (update_layout(variable) == variable.layout()) return variable.value().sharding();
   return intern(variable.shape(), variable.dtype(), abstract_layout(update_layout(variable)));
 }
 
 void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
-  if (!GradientReducer::concerns(gradient)) return;
+  if (!GradientReducer::is_distributed(gradient)) return;
   reducer_->ready(variable.path(), gradient, update_sharding(states_.at(variable.id())));
 }
 
@@ -225,7 +225,7 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
   // Shared, since a captured step keeps it.
   const auto ready = std::make_shared<Ready>(Ready{variables});
   return [this, ready](size_t i, const DTensor& gradient) {
-    if (!GradientReducer::concerns(gradient)) return;
+    if (!GradientReducer::is_distributed(gradient)) return;
     traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
       const NoRecording no_tape;
       const c10::InferenceMode inference;
@@ -237,17 +237,17 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
 
 Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
                                    const std::vector<Variable>& variables) {
-  const auto over = c10::make_scope_exit([this] { reducer_->reset(); });
+  const auto cleanup = c10::make_scope_exit([this] { reducer_->reset(); });
   // In reverse, the order in which a backward pass would have produced the remaining gradients.
   for (size_t i = variables.size(); i-- > 0;) {
     if (gradients[i].defined()) reduce_early(variables[i], gradients[i]);
   }
   reducer_->finish();
   Step step = step_of(gradients, variables);
-  if (PlannedTensors* notes = planned_tensors()) {
+  if (PlannedTensors* planned = planned_tensors()) {
     for (size_t i = 0; i < variables.size(); ++i) {
       if (!gradients[i].defined()) continue;
-      notes->gradients.push_back({variables[i].path(), gradients[i].sharding()});
+      planned->gradients.push_back({variables[i].path(), gradients[i].sharding()});
     }
   }
   return step;
@@ -296,7 +296,7 @@ void Optimizer::update_weights(const Step& step) {
   const double rate = learning_rate();
   std::vector<VariableUpdate> updates;
   std::vector<at::Tensor> decaying;
-  std::vector<at::Scalar> shares;
+  std::vector<at::Scalar> decay_factors;
   for (size_t i = 0; i < step.states.size(); ++i) {
     State& state = *step.states[i];
     const DTensor& gradient = step.gradients[i];
@@ -309,11 +309,11 @@ void Optimizer::update_weights(const Step& step) {
     for (const at::Tensor& block : weight.blocks()) {
       if (!(state.decay > 0)) break;
       decaying.push_back(block);
-      shares.emplace_back(1 - rate * state.decay);
+      decay_factors.emplace_back(1 - rate * state.decay);
     }
     updates.push_back({weight, gradient, state.slots, rate, iterations() + 1});
   }
-  scale_blocks(decaying, shares);
+  scale_blocks(decaying, decay_factors);
   {
     const ProfileSpan span(SpanKind::aten, "update");
     update_variables(updates);
@@ -369,7 +369,7 @@ void Optimizer::reset_accumulators() {
   }
   for_each_list(
       sums, [&](size_t b) { sums[b].zero_(); },
-      [&](const std::vector<size_t>& places) { at::_foreach_zero_(select(sums, places)); });
+      [&](const std::vector<size_t>& indices) { at::_foreach_zero_(select(sums, indices)); });
 }
 
 void Optimizer::constrain(const Step& step) const {

@@ -28,10 +28,10 @@ struct ClusterCoordinator::State {
   template <class Function>
   auto call(const Function& function) {
     try {
-      job->lead().throw_if_failed();
-      return function(job->lead());
+      job->coordinator().throw_if_failed();
+      return function(job->coordinator());
     } catch (const std::exception& error) {
-      job->note_error(error.what());
+      job->record_error(error.what());
       throw;
     }
   }
@@ -55,48 +55,50 @@ ClusterCoordinator::~ClusterCoordinator() = default;
 
 RemoteValue ClusterCoordinator::schedule(const std::string& function, const ClosureValue& arguments,
                                          const std::vector<PerWorkerDataset>& datasets) {
-  return state_->call([&](CoordinatorRuntime& lead) {
+  return state_->call([&](CoordinatorRuntime& coordinator) {
     if (state_->job->find_function(function) == nullptr) {
       throw ConfigError("schedule", "function must be the name of a registered function",
                         in_quotes(function), "call add_function() on all tasks");
     }
-    if (static_cast<size_t>(lead.groups()) < state_->job->groups().size()) {
+    if (static_cast<size_t>(coordinator.groups()) < state_->job->groups().size()) {
       state_->job->send_new_groups();
     }
     rpc::RunRequest request;
-    request.set_job(lead.job());
+    request.set_job(coordinator.job());
     request.set_function(function);
-    request.set_phase(lead.phase());
+    request.set_phase(coordinator.phase());
     *request.mutable_arguments() = to_message(arguments, "schedule, arguments");
     for (const PerWorkerDataset& dataset : datasets) {
       rpc::Dataset& sent = *request.add_datasets();
       sent.set_name(dataset.name);
       sent.set_iteration(dataset.iteration);
     }
-    return RemoteValue(std::make_shared<RemoteValue::State>(
-        RemoteValue::State{lead.closures(), lead.closures()->add(std::move(request))}));
+    return RemoteValue(std::make_shared<RemoteValue::State>(RemoteValue::State{
+        coordinator.closures(), coordinator.closures()->add(std::move(request))}));
   });
 }
 
 void ClusterCoordinator::join() {
-  state_->call([](CoordinatorRuntime& lead) { lead.closures()->join(); });
+  state_->call([](CoordinatorRuntime& coordinator) { coordinator.closures()->join(); });
 }
 
 bool ClusterCoordinator::done() {
-  return state_->call([](CoordinatorRuntime& lead) { return lead.closures()->done(); });
+  return state_->call(
+      [](CoordinatorRuntime& coordinator) { return coordinator.closures()->done(); });
 }
 
 std::optional<RemoteValue> ClusterCoordinator::next_done() {
-  return state_->call([](CoordinatorRuntime& lead) -> std::optional<RemoteValue> {
-    const ClosurePtr closure = lead.closures()->next_done();
+  return state_->call([](CoordinatorRuntime& coordinator) -> std::optional<RemoteValue> {
+    const ClosurePtr closure = coordinator.closures()->next_done();
     if (!closure) return std::nullopt;
     return RemoteValue(
-        std::make_shared<RemoteValue::State>(RemoteValue::State{lead.closures(), closure}));
+        std::make_shared<RemoteValue::State>(RemoteValue::State{coordinator.closures(), closure}));
   });
 }
 
 int64_t ClusterCoordinator::cancel_waiting() {
-  return state_->call([](CoordinatorRuntime& lead) { return lead.closures()->cancel_waiting(); });
+  return state_->call(
+      [](CoordinatorRuntime& coordinator) { return coordinator.closures()->cancel_waiting(); });
 }
 
 std::vector<ClosureValue> ClusterCoordinator::fetch(const std::vector<RemoteValue>& values) {
@@ -116,23 +118,23 @@ PerWorkerDataset ClusterCoordinator::create_per_worker_dataset(const std::string
 }
 
 void ClusterCoordinator::pull() {
-  state_->call([this](CoordinatorRuntime& lead) {
+  state_->call([this](CoordinatorRuntime& coordinator) {
     const std::vector<VariableGroup>& groups = state_->job->groups();
-    for (int g = 0; g < lead.groups(); ++g) {
+    for (int g = 0; g < coordinator.groups(); ++g) {
       const VariableGroup& group = groups[static_cast<size_t>(g)];
-      if (group.used) lead.store().pull(g, group, true);
+      if (group.used) coordinator.store().pull(g, group, true);
     }
   });
 }
 
 ClusterCoordinator::Counts ClusterCoordinator::counts() {
-  return state_->call([this](CoordinatorRuntime& lead) {
-    const auto seen = lead.closures()->counts();
-    Counts counts{seen.scheduled, seen.done, seen.rescheduled, lead.workers_lost(),
+  return state_->call([this](CoordinatorRuntime& coordinator) {
+    const auto seen = coordinator.closures()->counts();
+    Counts counts{seen.scheduled, seen.done, seen.rescheduled, coordinator.workers_lost(),
                   seen.done_by_worker};
     counts.updates.resize(static_cast<size_t>(state_->job->servers()));
-    for (int g = 0; g < lead.groups(); ++g) {
-      const std::vector<StoreState> states = lead.store().states(g);
+    for (int g = 0; g < coordinator.groups(); ++g) {
+      const std::vector<StoreState> states = coordinator.store().states(g);
       for (size_t s = 0; s < states.size(); ++s) counts.updates[s] += states[s].updates;
     }
     return counts;

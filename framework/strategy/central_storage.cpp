@@ -19,7 +19,7 @@ class CentralPlacement final : public WeightPlacement {
  public:
   /// The dimension's name differs from "batch", so that the meshes are never equal.
   explicit CentralPlacement(Device device) : storage_(create_mesh({{"storage", 1}}, {device})) {}
-  Placement rest(const Placement& requested) const override {
+  Placement stored_placement(const Placement& requested) const override {
     Placement placement = requested;
     if (!placement.use) placement.use = requested.layout;
     placement.layout = Layout::replicated(storage_, requested.layout.rank());

@@ -21,15 +21,15 @@ namespace {
 Shape shape_of(const at::Tensor& tensor) { return tensor.sizes().vec(); }
 
 /// Returns a block's slice of a tensor whose axis 0 begins at the global index `first`.
-at::Tensor slice_for(const at::Tensor& part, int64_t first, const BlockInfo& block) {
-  at::Tensor piece = part;
+at::Tensor slice_for(const at::Tensor& tensor, int64_t first, const BlockInfo& block) {
+  at::Tensor slice = tensor;
   for (size_t a = 0; a < block.intervals.size(); ++a) {
     const Interval want = block.intervals[a];
-    if (want.size() == piece.size(int64_t(a))) continue;
+    if (want.size() == slice.size(int64_t(a))) continue;
     const int64_t begin = want.lo - (a == 0 && !want.empty() ? first : 0);
-    piece = piece.narrow(int64_t(a), want.empty() ? 0 : begin, want.size());
+    slice = slice.narrow(int64_t(a), want.empty() ? 0 : begin, want.size());
   }
-  return piece;
+  return slice;
 }
 
 void check_tensor(const at::Tensor& tensor, const Layout& layout) {
@@ -56,23 +56,23 @@ DTensor trace_constant(DTensor value) {
   return value;
 }
 
-/// Shards a tensor of global shape `shape`, of which `part` holds axis 0 from index `first` on.
-DTensor pack_part(const at::Tensor& part, int64_t first, const Shape& shape, const Layout& layout,
-                  bool copy) {
+/// Shards a tensor of global shape `shape`, of which `tensor` holds axis 0 from index `first` on.
+DTensor shard_tensor(const at::Tensor& tensor, int64_t first, const Shape& shape,
+                     const Layout& layout, bool copy) {
   const c10::InferenceMode inference;
-  const ShardingPtr sharding = intern(shape, part.scalar_type(), layout);
+  const ShardingPtr sharding = intern(shape, tensor.scalar_type(), layout);
   const bool per_device = block_policy() == BlockPolicy::per_device;
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     const DeviceMemory::For memory(block.devices.front());
-    const at::Tensor piece = slice_for(part, first, block);
+    const at::Tensor slice = slice_for(tensor, first, block);
     const c10::Device device = block_device(sharding->mesh(), block);
-    if (piece.device() != device) {
-      blocks.push_back(piece.is_cpu() ? upload(piece, device, /*kept=*/!copy)
-                                      : moved_to(piece, device));
+    if (slice.device() != device) {
+      blocks.push_back(slice.is_cpu() ? upload(slice, device, /*immutable=*/!copy)
+                                      : moved_to(slice, device));
     } else {
       // A real device would not share memory with the host's tensor.
-      blocks.push_back(copy || per_device ? piece.clone() : piece);
+      blocks.push_back(copy || per_device ? slice.clone() : slice);
     }
   }
   return DTensor(sharding, std::move(blocks));
@@ -89,19 +89,20 @@ at::Tensor taken_over(at::Tensor&& tensor) {
   return taken;
 }
 
-void check_rows(const at::Tensor& part, Interval have, int64_t rows, const Layout& layout) {
-  check_tensor(part, layout);
-  if (part.dim() == 0 || part.size(0) != have.size()) {
-    throw ShapeError("pack_rows", str("axis 0 holds rows [", have.lo, ", ", have.hi, ")"),
-                     "shape " + to_string(shape_of(part)), "pass one row for each");
+void check_rows(const at::Tensor& tensor, Interval local_rows, int64_t rows, const Layout& layout) {
+  check_tensor(tensor, layout);
+  if (tensor.dim() == 0 || tensor.size(0) != local_rows.size()) {
+    throw ShapeError("pack_rows",
+                     str("axis 0 holds rows [", local_rows.lo, ", ", local_rows.hi, ")"),
+                     "shape " + to_string(shape_of(tensor)), "pass one row for each");
   }
   const Mesh& mesh = layout.mesh();
   if (mesh.local_ids().empty()) return;
   const Interval want = axis_interval(layout, 0, rows, mesh.local_box());
-  if (want.empty() || (have.lo <= want.lo && want.hi <= have.hi)) return;
-  throw ShapeError("pack_rows",
-                   str("this process's shards need rows [", want.lo, ", ", want.hi, ")"),
-                   str("rows [", have.lo, ", ", have.hi, ")"), "pass at least these rows");
+  if (want.empty() || (local_rows.lo <= want.lo && want.hi <= local_rows.hi)) return;
+  throw ShapeError(
+      "pack_rows", str("this process's shards need rows [", want.lo, ", ", want.hi, ")"),
+      str("rows [", local_rows.lo, ", ", local_rows.hi, ")"), "pass at least these rows");
 }
 
 Shape global_shape(const at::Tensor& shard, const Layout& layout) {
@@ -134,7 +135,7 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
 
 DTensor pack(const at::Tensor& tensor, const Layout& layout) {
   check_tensor(tensor, layout);
-  return trace_constant(pack_part(tensor, 0, shape_of(tensor), layout, true));
+  return trace_constant(shard_tensor(tensor, 0, shape_of(tensor), layout, true));
 }
 
 DTensor pack(at::Tensor&& tensor, const Layout& layout) {
@@ -142,16 +143,17 @@ DTensor pack(at::Tensor&& tensor, const Layout& layout) {
   check_tensor(tensor, layout);
   const at::Tensor taken = taken_over(std::move(tensor));
   if (!taken.defined()) return pack(std::as_const(tensor), layout);
-  return trace_constant(pack_part(taken, 0, shape_of(taken), layout, false));
+  return trace_constant(shard_tensor(taken, 0, shape_of(taken), layout, false));
 }
 
-DTensor pack_rows(at::Tensor&& part, Interval have, int64_t rows, const Layout& layout) {
+DTensor pack_rows(at::Tensor&& tensor, Interval local_rows, int64_t rows, const Layout& layout) {
   const c10::InferenceMode inference;
-  check_rows(part, have, rows, layout);
-  Shape shape = shape_of(part);
+  check_rows(tensor, local_rows, rows, layout);
+  Shape shape = shape_of(tensor);
   shape[0] = rows;
-  const at::Tensor taken = taken_over(std::move(part));
-  return pack_part(taken.defined() ? taken : part, have.lo, shape, layout, !taken.defined());
+  const at::Tensor taken = taken_over(std::move(tensor));
+  return shard_tensor(taken.defined() ? taken : tensor, local_rows.lo, shape, layout,
+                      !taken.defined());
 }
 
 DTensor pack(const std::vector<at::Tensor>& per_device, const Layout& layout,
@@ -207,9 +209,9 @@ DTensor detail::copy_to_mesh_value(const DTensor& value, const Layout& layout) {
   if (value.mesh() == layout.mesh()) return relayout_value(value, layout);
   if (!value.mesh().is_local()) return pack(value.full(), layout);
   // Avoids the host, and copies nothing if both meshes share memory.
-  const DTensor whole = relayout_value(value, Layout::replicated(value.mesh(), value.rank()));
-  check_tensor(whole.blocks()[0], layout);
-  return pack_part(whole.blocks()[0], 0, value.shape(), layout, false);
+  const DTensor replicated = relayout_value(value, Layout::replicated(value.mesh(), value.rank()));
+  check_tensor(replicated.blocks()[0], layout);
+  return shard_tensor(replicated.blocks()[0], 0, value.shape(), layout, false);
 }
 
 DefaultMeshScope::DefaultMeshScope(const Mesh& mesh)

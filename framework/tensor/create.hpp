@@ -16,10 +16,11 @@ namespace tessera {
 DTensor pack(const at::Tensor& tensor, const Layout& layout);
 DTensor pack(at::Tensor&& tensor, const Layout& layout);
 
-/// Shards a tensor of `rows` rows along axis 0 of which this process has only the rows `have`;
-/// these must cover its shards. Takes over memory like pack. Throws LayoutError like pack,
-/// ShapeError if `part` does not have one row for each of `have`, or if its shards need other rows.
-DTensor pack_rows(at::Tensor&& part, Interval have, int64_t rows, const Layout& layout);
+/// Shards a tensor of `rows` rows along axis 0 of which this process has only the rows
+/// `local_rows`; these must cover its shards. Takes over memory like pack. Throws LayoutError like
+/// pack, ShapeError if `tensor` does not have one row for each of `local_rows`, or if its shards
+/// need other rows.
+DTensor pack_rows(at::Tensor&& tensor, Interval local_rows, int64_t rows, const Layout& layout);
 
 /// Joins one tensor per local device, in mesh order, into a DTensor (tf.experimental.dtensor.pack).
 /// Replicas must agree; the first device's is taken. `shape` is the global shape; without it all

@@ -35,10 +35,10 @@ struct DeviceMemory::Counts {
     const std::lock_guard lock(mutex);
     devices[device].now += bytes;
     const int64_t shared = devices[no_device].now;
-    for (auto& [each, count] : devices) {
+    for (auto& [id, count] : devices) {
       const bool all = device == no_device;
-      if (!all && each != device) continue;
-      count.peak = std::max(count.peak, count.now + (each == no_device ? 0 : shared));
+      if (!all && id != device) continue;
+      count.peak = std::max(count.peak, count.now + (id == no_device ? 0 : shared));
     }
   }
 };
@@ -49,14 +49,14 @@ std::shared_ptr<DeviceMemory::Counts>& DeviceMemory::active() {
 }
 
 /// A counted allocation.
-struct DeviceMemory::Held {
+struct DeviceMemory::Allocation {
   c10::DataPtr data;
   std::shared_ptr<Counts> counts;
   int64_t device, bytes;
 
   static void remove(void* context) {
-    const std::unique_ptr<Held> held(static_cast<Held*>(context));
-    held->counts->add(held->device, -held->bytes);
+    const std::unique_ptr<Allocation> allocation(static_cast<Allocation*>(context));
+    allocation->counts->add(allocation->device, -allocation->bytes);
   }
 };
 
@@ -90,14 +90,14 @@ c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   if (!counting.load(std::memory_order_acquire)) return memory;
   const std::shared_ptr<Counts> counts = active();
   if (!counts) return memory;
-  auto held = std::make_unique<Held>();
+  auto allocation = std::make_unique<Allocation>();
   void* const data = memory.get();
-  held->data = std::move(memory);
-  held->counts = counts;
-  held->device = thread_state().device.value_or(no_device);
-  held->bytes = static_cast<int64_t>(bytes);
-  const int64_t device = held->device;
-  c10::DataPtr watched = watched_memory(data, std::move(held), &Held::remove);
+  allocation->data = std::move(memory);
+  allocation->counts = counts;
+  allocation->device = thread_state().device.value_or(no_device);
+  allocation->bytes = static_cast<int64_t>(bytes);
+  const int64_t device = allocation->device;
+  c10::DataPtr watched = watched_memory(data, std::move(allocation), &Allocation::remove);
   counts->add(device, static_cast<int64_t>(bytes));
   return watched;
 }

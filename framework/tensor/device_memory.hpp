@@ -53,7 +53,7 @@ class DeviceMemory {
 
  private:
   struct Counts;
-  struct Held;
+  struct Allocation;
   /// Returns the counts of the DeviceMemory that is alive; null if there is none.
   static std::shared_ptr<Counts>& active();
 

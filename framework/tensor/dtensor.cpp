@@ -50,9 +50,9 @@ int64_t DTensor::size(int64_t axis) const {
 
 at::Tensor DTensor::full() const {
   stop_tracing("a value was read on the host");
-  const DTensor whole = relayout_value(*this, Layout::replicated(mesh(), rank()));
-  check_present(whole, "DTensor::full");
-  const at::Tensor& block = whole.blocks()[0];
+  const DTensor replicated = relayout_value(*this, Layout::replicated(mesh(), rank()));
+  check_present(replicated, "DTensor::full");
+  const at::Tensor& block = replicated.blocks()[0];
   if (!block.is_cpu()) raise_deferred_checks();
   return block.cpu();
 }

@@ -15,7 +15,7 @@ namespace {
 
 std::mutex precision_mutex;
 
-std::string& chosen_precision() {
+std::string& matmul_precision() {
   static std::string precision = "highest";
   return precision;
 }
@@ -30,14 +30,14 @@ void set_float32_matmul_precision(const std::string& precision) {
   }
   {
     const std::lock_guard<std::mutex> lock(precision_mutex);
-    chosen_precision() = precision;
+    matmul_precision() = precision;
   }
   apply_float32_precision();
 }
 
 std::string detail::float32_matmul_precision() {
   const std::lock_guard<std::mutex> lock(precision_mutex);
-  return chosen_precision();
+  return matmul_precision();
 }
 
 void detail::apply_float32_precision() {

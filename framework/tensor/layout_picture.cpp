@@ -73,14 +73,14 @@ std::string holders_text(const Holders& holders) {
   return join(addends, " + ");
 }
 
-Interval part_of(const Shape& shape, const Layout& layout, const Indices& shard, int64_t axis) {
+Interval shard_range(const Shape& shape, const Layout& layout, const Indices& shard, int64_t axis) {
   const auto i = static_cast<size_t>(axis);
   return shard_interval(shape[i], layout.num_shards(axis), shard[i]);
 }
 
 bool is_empty(const Shape& shape, const Layout& layout, const Indices& shard) {
   for (int64_t axis = 0; axis < layout.rank(); ++axis) {
-    if (part_of(shape, layout, shard, axis).empty()) return true;
+    if (shard_range(shape, layout, shard, axis).empty()) return true;
   }
   return false;
 }
@@ -107,14 +107,14 @@ std::optional<std::pair<int64_t, int64_t>> drawn_axes(const Layout& layout) {
 
 /// Returns the boundaries of an axis' non-empty shards, from 0.
 std::vector<int64_t> boundaries(const Shape& shape, const Layout& layout, int64_t axis) {
-  std::vector<int64_t> cuts = {0};
+  std::vector<int64_t> bounds = {0};
   const int64_t shards = axis < 0 ? 1 : layout.num_shards(axis);
   const int64_t extent = axis < 0 ? 1 : shape[static_cast<size_t>(axis)];
   for (int64_t i = 0; i < shards; ++i) {
-    const Interval part = shard_interval(extent, shards, i);
-    if (!part.empty()) cuts.push_back(part.hi);
+    const Interval interval = shard_interval(extent, shards, i);
+    if (!interval.empty()) bounds.push_back(interval.hi);
   }
-  return cuts;
+  return bounds;
 }
 
 std::optional<std::string> picture(const Shape& shape, const Layout& layout, const Shards& shards) {
@@ -130,7 +130,7 @@ std::optional<std::string> picture(const Shape& shape, const Layout& layout, con
   // Shards come row by row, since axes that are not drawn are unsharded.
   for (const auto& [shard, holders] : shards) {
     if (is_empty(shape, layout, shard)) continue;
-    const bool first = axes->second < 0 || part_of(shape, layout, shard, axes->second).lo == 0;
+    const bool first = axes->second < 0 || shard_range(shape, layout, shard, axes->second).lo == 0;
     if (first) ++row;
     grid.labels[static_cast<size_t>(row)].push_back(holders_text(holders));
   }
@@ -147,8 +147,8 @@ std::string table(const Shape& shape, const Layout& layout, const Shards& shards
     if (is_empty(shape, layout, shard)) continue;
     std::vector<std::string> row;
     for (const int64_t axis : axes) {
-      const Interval part = part_of(shape, layout, shard, axis);
-      row.push_back(str(part.lo, ':', part.hi));
+      const Interval interval = shard_range(shape, layout, shard, axis);
+      row.push_back(str(interval.lo, ':', interval.hi));
     }
     row.push_back(holders_text(holders));
     rows.push_back(row);
@@ -165,8 +165,8 @@ std::string table(const Shape& shape, const Layout& layout, const Shards& shards
     }
     const std::string indent(line.size(), ' ');
     const size_t room = std::max<size_t>(max_columns, line.size() + 8) - line.size();
-    for (const std::string& part : break_list(rows[r].back(), room)) {
-      text += line + part + "\n";
+    for (const std::string& chunk : break_list(rows[r].back(), room)) {
+      text += line + chunk + "\n";
       line = indent;
     }
   }
@@ -176,11 +176,11 @@ std::string table(const Shape& shape, const Layout& layout, const Shards& shards
 
 /// Returns dtype, shape, layout and mesh: on one line if they fit, else on a line each.
 std::string title(const std::string& dtype, const Shape& shape, const Layout& layout) {
-  const std::string parts[] = {(dtype.empty() ? "shape " : dtype + " ") + to_string(shape),
-                               "layout " + one_line(layout.describe(), max_columns - 10),
-                               "mesh " + one_line(layout.mesh().describe(), max_columns - 8)};
-  const std::string whole = join(parts, ", ");
-  std::string text = (whole.size() <= max_columns ? whole : join(parts, "\n")) + "\n";
+  const std::string fields[] = {(dtype.empty() ? "shape " : dtype + " ") + to_string(shape),
+                                "layout " + one_line(layout.describe(), max_columns - 10),
+                                "mesh " + one_line(layout.mesh().describe(), max_columns - 8)};
+  const std::string line = join(fields, ", ");
+  std::string text = (line.size() <= max_columns ? line : join(fields, "\n")) + "\n";
   const auto axes = drawn_axes(layout);
   if (layout.rank() > 2 && axes) {
     text += str("axis ", axes->first, " downwards, axis ", axes->second, " across\n");

@@ -8,7 +8,6 @@
 
 #include <tessera/framework/data/dataset.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
-#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/training/callbacks/callback.hpp>
 #include <tessera/framework/training/per_output.hpp>
@@ -46,7 +45,7 @@ struct CompileOptions {
   /// Bucket size in megabytes of the gradient reductions between processes that overlap the
   /// backward pass (DistributedDataParallel's bucket_cap_mb); 0: one reduction for each variable.
   /// Must be the same on every process.
-  double bucket_cap_mb = detail::default_bucket_cap_mb;
+  double bucket_cap_mb = 25;
 };
 
 /// Epochs after which fit validates: every n-th, or a list of numbers counted from 1.

@@ -51,11 +51,11 @@ void detail::check_one_each(const std::string& argument, size_t entries,
 
 LossChoice::LossChoice(const char* name) : name_(name) {
   by_shape_ = name_ == "crossentropy" || name_ == "ce";
-  if (!by_shape_) made_ = LossHandle(name);
+  if (!by_shape_) loss_ = LossHandle(name);
 }
 
 LossHandle LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
-  if (!by_shape_) return made_;
+  if (!by_shape_) return loss_;
   switch (labels_kind(y_true, y_pred)) {
     case Labels::binary:
       return "binary_crossentropy";
@@ -69,7 +69,7 @@ LossHandle LossChoice::loss(const Shape& y_true, const Shape& y_pred) const {
 
 std::string LossChoice::text() const {
   if (by_shape_) return "crossentropy";
-  return made_ ? made_->class_name() + made_->config().dump() : "none";
+  return loss_ ? loss_->class_name() + loss_->config().dump() : "none";
 }
 
 MetricsChoice::MetricsChoice(const std::map<std::string, std::vector<MetricHandle>>& named) {

@@ -90,10 +90,10 @@ class PerOutput {
 class LossChoice {
  public:
   LossChoice() = default;
-  LossChoice(const LossHandle& made) : made_(made) {}  // NOLINT: reads as data
+  LossChoice(const LossHandle& loss) : loss_(loss) {}  // NOLINT: reads as data
   /// Throws ConfigError naming the nearest loss.
   LossChoice(const char* name);  // NOLINT
-  explicit operator bool() const { return made_ || by_shape_; }
+  explicit operator bool() const { return loss_ || by_shape_; }
   /// Returns the Keras name that was given; empty for an object.
   const std::string& name() const { return name_; }
   /// Returns the loss for labels and predictions of these shapes; null for none.
@@ -102,7 +102,7 @@ class LossChoice {
   std::string text() const;
 
  private:
-  LossHandle made_;
+  LossHandle loss_;
   std::string name_;
   bool by_shape_ = false;
 };

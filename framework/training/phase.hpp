@@ -21,7 +21,7 @@ struct FitPosition {
 namespace detail {
 
 /// Returns " at epoch 1, step 3", without the epoch outside training; `epoch` counts from 0.
-std::string place_of(Phase phase, int64_t epoch, int64_t step);
+std::string position_text(Phase phase, int64_t epoch, int64_t step);
 
 }  // namespace detail
 

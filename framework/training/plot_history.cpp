@@ -35,13 +35,13 @@ struct Panel {
 
 /// Style of a line. The two lines of a panel differ in shape and in colours that colour-blind
 /// people can distinguish.
-struct Look {
+struct SeriesStyle {
   const char* label;
   const char* color;
   const char* dashes;
 };
-constexpr Look training_look{"training", "#0072b2", ""};
-constexpr Look validation_look{"validation", "#d55e00", " stroke-dasharray=\"6 3\""};
+constexpr SeriesStyle training_style{"training", "#0072b2", ""};
+constexpr SeriesStyle validation_style{"validation", "#d55e00", " stroke-dasharray=\"6 3\""};
 
 bool is_drawable(double value) { return std::abs(value) <= 1e300; }
 
@@ -66,15 +66,15 @@ std::vector<int64_t> epochs_of(const History& history, size_t count, int64_t val
 
 std::vector<Panel> panels_of(const History& history, int64_t validation_freq) {
   std::vector<Panel> panels;
-  for (const auto& [name, course] : history.history) {
-    if (course.empty()) continue;
+  for (const auto& [name, values] : history.history) {
+    if (values.empty()) continue;
     const bool validation = name.starts_with("val_");
     const std::string base = validation ? name.substr(4) : name;
     auto panel =
         std::find_if(panels.begin(), panels.end(), [&](const Panel& p) { return p.name == base; });
     if (panel == panels.end()) panel = panels.insert(panel, {base, {}});
     panel->series.push_back(
-        {validation, epochs_of(history, course.size(), validation_freq), course});
+        {validation, epochs_of(history, values.size(), validation_freq), values});
   }
   std::stable_partition(panels.begin(), panels.end(),
                         [](const Panel& panel) { return panel.name == "loss"; });
@@ -88,8 +88,8 @@ struct Axes {
 
   double x(double epoch) const {
     // Points keep a distance from the sides; a single one is centred.
-    const double part = last > first ? (epoch - first) / (last - first) : 0.5;
-    return origin.x + 10 + part * (plot_width - 20);
+    const double fraction = last > first ? (epoch - first) / (last - first) : 0.5;
+    return origin.x + 10 + fraction * (plot_width - 20);
   }
   double y(double value) const {
     return origin.y + plot_height * (1 - (value / 2 - lo / 2) / (hi / 2 - lo / 2));
@@ -98,7 +98,7 @@ struct Axes {
 
 void draw_marker(Svg& svg, Point at, bool validation) {
   const std::string fill =
-      std::string("fill=\"") + (validation ? validation_look : training_look).color + "\"";
+      std::string("fill=\"") + (validation ? validation_style : training_style).color + "\"";
   if (validation) {
     svg.rect({at.x - 3, at.y - 3}, 6, 6, fill);
   } else {
@@ -106,17 +106,17 @@ void draw_marker(Svg& svg, Point at, bool validation) {
   }
 }
 
-std::string line_style(const Look& look, bool dashed) {
-  return str("stroke=\"", look.color, "\" stroke-width=\"2\" stroke-linejoin=\"round\"",
-             dashed ? look.dashes : "");
+std::string line_style(const SeriesStyle& style, bool dashed) {
+  return str("stroke=\"", style.color, "\" stroke-width=\"2\" stroke-linejoin=\"round\"",
+             dashed ? style.dashes : "");
 }
 
 void draw_series(Svg& svg, const Axes& axes, const Series& series) {
-  const Look& look = series.validation ? validation_look : training_look;
+  const SeriesStyle& style = series.validation ? validation_style : training_style;
   const bool markers = series.values.size() <= max_markers;
   std::vector<Point> run;
   const auto end_run = [&] {
-    if (run.size() > 1) svg.polyline(run, line_style(look, !markers));
+    if (run.size() > 1) svg.polyline(run, line_style(style, !markers));
     // A value between two that are not finite has no line, so it gets a marker.
     if (markers || run.size() == 1) {
       for (const Point& point : run) draw_marker(svg, point, series.validation);
@@ -132,7 +132,7 @@ void draw_series(Svg& svg, const Axes& axes, const Series& series) {
     end_run();
     const double y = axes.origin.y;
     svg.path(str("M", svg_number(x - 4), ' ', svg_number(y - 4), "l8 8m0 -8l-8 8"),
-             line_style(look, false) + " fill=\"none\"");
+             line_style(style, false) + " fill=\"none\"");
   }
   end_run();
 }
@@ -160,11 +160,11 @@ void draw_axes(Svg& svg, const Axes& axes, const Ticks& across, const Ticks& upw
 
 void draw_legend(Svg& svg, Point at, const Panel& panel) {
   for (const Series& series : panel.series) {
-    const Look& look = series.validation ? validation_look : training_look;
+    const SeriesStyle& style = series.validation ? validation_style : training_style;
     const bool markers = series.values.size() <= max_markers;
-    svg.line({at.x, at.y - 4}, {at.x + 24, at.y - 4}, line_style(look, !markers));
+    svg.line({at.x, at.y - 4}, {at.x + 24, at.y - 4}, line_style(style, !markers));
     if (markers) draw_marker(svg, {at.x + 12, at.y - 4}, series.validation);
-    const std::string text = str(look.label, ", last ", short_number(series.values.back()));
+    const std::string text = str(style.label, ", last ", short_number(series.values.back()));
     svg.text({at.x + 31, at.y}, text, "");
     at.x += 31 + text_width(text, 12) + 18;
   }
@@ -199,7 +199,7 @@ void draw_panel(Svg& svg, Point corner, const Panel& panel, std::pair<int64_t, i
   const Ticks upwards = any ? value_ticks(axes.lo, axes.hi, 5) : Ticks{};
   axes.lo = any ? upwards.values.front() : 0;
   axes.hi = any ? upwards.values.back() : 1;
-  const Ticks across = whole_ticks(epochs.first, epochs.second, 8);
+  const Ticks across = integer_ticks(epochs.first, epochs.second, 8);
   svg.text({axes.origin.x, corner.y + 20}, fit_text(panel.name, 14, plot_width, true),
            "font-size=\"14\" font-weight=\"bold\"");
   draw_axes(svg, axes, across, upwards);

@@ -6,6 +6,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>

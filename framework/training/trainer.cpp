@@ -81,7 +81,7 @@ std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, Batch
   state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::predict); });
   BatchLoop batches("predict", Phase::predict, state, callbacks, loader);
   while (std::optional<Examples> examples = batches.next()) {
-    std::vector<at::Tensor> outputs = steps.predict(std::move(*examples), batches.form());
+    std::vector<at::Tensor> outputs = steps.predict(std::move(*examples), batches.signature());
     by_output.resize(outputs.size());
     for (size_t i = 0; i < outputs.size(); ++i) by_output[i].push_back(std::move(outputs[i]));
   }
@@ -109,15 +109,15 @@ void Trainer::fail_uncompiled(const char* caller) {
                    "call compile() with an optimizer and a loss first");
 }
 
-void Trainer::compile(const CompileOptions& given) {
-  const CompileOptions options = with_loss_scale(given, layer_.dtype_policy());
+void Trainer::compile(const CompileOptions& user_options) {
+  const CompileOptions options = with_loss_scale(user_options, layer_.dtype_policy());
   LayoutMap layouts = options.layouts;
   if (!layouts.defined()) {
     layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
   }
   layouts.set_data_names(input_names(), output_names());
   auto state = std::make_shared<TrainingState>(options, layouts, layer_);
-  state->given_optimizer = given.optimizer;
+  state->user_optimizer = user_options.optimizer;
   state->executor = scoped_step_executor();
   // A subclassed model knows its number of outputs only when it is called.
   if (output_names().size() > 1) MetricTracker::check_names(options, output_names());
@@ -138,18 +138,18 @@ void Trainer::ensure_placed(const Shapes& inputs) {
   state.placed = true;
 }
 
-History Trainer::fit(const DatasetHandle& given, const FitOptions& options) {
+History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
   training("fit");
   // A callback may compile the model again.
   const std::shared_ptr<TrainingState> state = training_;
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
-    const FitData data = fit_data(given, options);
-    const auto place = [&] {
+    const FitData data = fit_data(dataset, options);
+    const auto build_and_place = [&] {
       if (!state->placed) ensure_placed(batch_shapes(data.train));
     };
     if (state->executor) {
-      place();
+      build_and_place();
       if (const auto history = state->executor->work_for_leader(model_, data, options)) {
         return state->progress.history = *history;
       }
@@ -164,7 +164,7 @@ History Trainer::fit(const DatasetHandle& given, const FitOptions& options) {
       add_fit(facts, data, options);
       check_same_on_all_ranks(mesh, "fit", facts);
     }
-    place();
+    build_and_place();
     FitLoop(*this, *state, data, options, callbacks).run();
     return state->progress.history;
   });
@@ -191,17 +191,17 @@ History Trainer::fit(const NamedArrays& x, const NamedArrays& y, const FitOption
 /// Runs `pass`, the body of evaluate or predict, after checking that all processes do the same and
 /// placing the weights. Throws ConfigError if processes differ.
 template <class Options, class Pass>
-auto Trainer::pass_over(const std::string& caller, const DatasetHandle& given,
+auto Trainer::pass_over(const std::string& caller, const DatasetHandle& dataset,
                         const Options& options, const Pass& pass) {
   // A callback may compile the model again.
   const std::shared_ptr<TrainingState> state = training_;
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
-    check_passes(caller, given, options);
-    DatasetHandle data = given;
+    check_passes(caller, dataset, options);
+    DatasetHandle data = dataset;
     if constexpr (requires { options.sample_weight; }) {
       if (options.sample_weight.defined()) {
-        data = with_sample_weight(given, options.sample_weight, caller);
+        data = with_sample_weight(dataset, options.sample_weight, caller);
       }
     }
     const BatchLoaderOptions batches{
@@ -265,7 +265,7 @@ Logs Trainer::train_on_batch(const Examples& batch) {
   TrainingState& state = training("train_on_batch");
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t signature = hash_of(form_of(examples));
+  const uint64_t signature = hash_of(batch_signature(examples));
   state.losses.clear();
   state.metrics.reset();
   StepRunner(*this, state).train(std::move(examples), signature);
@@ -277,7 +277,7 @@ Logs Trainer::test_on_batch(const Examples& batch) {
   TrainingState& state = training("test_on_batch");
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t signature = hash_of(form_of(examples));
+  const uint64_t signature = hash_of(batch_signature(examples));
   state.losses.clear();
   state.metrics.reset();
   StepRunner(*this, state).test(std::move(examples), signature);
@@ -290,7 +290,7 @@ std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
   TrainingState& state = training("predict_on_batch");
   Examples examples = copied(batch, "predict_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t signature = hash_of(form_of(examples));
+  const uint64_t signature = hash_of(batch_signature(examples));
   return StepRunner(*this, state).predict(std::move(examples), signature);
 }
 
@@ -361,9 +361,9 @@ void Trainer::restore_metric_totals(const Json& totals) {
 
 CompileOptions Trainer::compile_options() const {
   const TrainingState& state = training("compile_options");
-  CompileOptions given = state.options;
-  given.optimizer = state.given_optimizer;
-  return given;
+  CompileOptions options = state.options;
+  options.optimizer = state.user_optimizer;
+  return options;
 }
 
 const OptimizerHandle& Trainer::optimizer() const { return training("optimizer").optimizer(); }

@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/elu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/layers/internal/layer_config.hpp>

@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/leaky_relu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/activation.hpp>

@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/prelu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include <algorithm>
 

@@ -169,8 +169,8 @@ DTensor AttentionLayer::masked(const DTensor& scores, const DTensor& mask) const
   if (mask.defined()) allowed = ops::expand_dims(mask, 1);
   if (options_.use_causal_mask) {
     const at::Tensor ahead = at::arange(scores.size(1)).unsqueeze(-1) - at::arange(scores.size(2));
-    const DTensor past = pack(ahead.ge(0).unsqueeze(0), Layout::replicated(scores.mesh(), 3));
-    allowed = allowed.defined() ? ops::logical_and(allowed, past) : past;
+    const DTensor causal = pack(ahead.ge(0).unsqueeze(0), Layout::replicated(scores.mesh(), 3));
+    allowed = allowed.defined() ? ops::logical_and(allowed, causal) : causal;
   }
   if (!allowed.defined()) return scores;
   return ops::where(allowed, scores, scores - (scores.dtype() == at::kHalf ? 65504.0 : 1e9));
@@ -178,22 +178,22 @@ DTensor AttentionLayer::masked(const DTensor& scores, const DTensor& mask) const
 
 std::vector<DTensor> AttentionLayer::call_all(const Inputs& inputs, const CallContext& context) {
   const DTensor& value = inputs[1];
-  DTensor y, shares;
+  DTensor y, probabilities;
   if (can_fuse(inputs, context)) {
     y = fused(inputs);
   } else {
-    shares = ops::softmax(masked(scores(inputs[0], inputs.back()), value.mask()), -1);
+    probabilities = ops::softmax(masked(scores(inputs[0], inputs.back()), value.mask()), -1);
     if (context.training && options_.dropout > 0) {
-      shares = ops::dropout(shares, options_.dropout,
-                            draw_seed(context, path(), shares.mesh(), options_.seed));
+      probabilities = ops::dropout(probabilities, options_.dropout,
+                                   draw_seed(context, path(), probabilities.mesh(), options_.seed));
     }
-    y = ops::matmul(shares, value);
+    y = ops::matmul(probabilities, value);
   }
   if (const DTensor mask = inputs[0].mask(); mask.defined()) {
     y = ops::where(ops::expand_dims(mask, -1), y, scalar(0, y.mesh(), y.dtype()));
   }
   if (!options_.return_attention_scores) return {y};
-  return {y, shares};
+  return {y, probabilities};
 }
 
 std::vector<DTensor> AttentionLayer::masks(const Inputs& inputs, size_t outputs) {

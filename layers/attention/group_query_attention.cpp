@@ -49,9 +49,9 @@ class GroupQueryAttentionLayer final : public WrapperLayer {
 
  private:
   LayerHandle projection(const std::string& name, int64_t heads) const;
-  bool gives_zeros() const { return options_.dropout > 0 || options_.return_attention_scores; }
+  bool zeros_if_masked() const { return options_.dropout > 0 || options_.return_attention_scores; }
   DTensor repeated(const DTensor& x) const;
-  DTensor dropped(const DTensor& scores, const CallContext& context) const;
+  DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
 
   int64_t head_dim_, num_query_heads_, num_key_value_heads_;
   GroupQueryAttentionOptions options_;
@@ -158,12 +158,13 @@ void GroupQueryAttentionLayer::make_weights(const Shapes& inputs) {
 DTensor GroupQueryAttentionLayer::repeated(const DTensor& x) const {
   if (num_query_heads_ == num_key_value_heads_) return x;
   const int64_t group = num_query_heads_ / num_key_value_heads_;
-  const DTensor apart = ops::broadcast_to(
+  const DTensor expanded = ops::broadcast_to(
       ops::expand_dims(x, 3), {x.size(0), x.size(1), num_key_value_heads_, group, head_dim_});
-  return ops::reshape(apart, {x.size(0), x.size(1), num_query_heads_, head_dim_});
+  return ops::reshape(expanded, {x.size(0), x.size(1), num_query_heads_, head_dim_});
 }
 
-DTensor GroupQueryAttentionLayer::dropped(const DTensor& scores, const CallContext& context) const {
+DTensor GroupQueryAttentionLayer::with_dropout(const DTensor& scores,
+                                               const CallContext& context) const {
   if (!context.training || options_.dropout == 0) return scores;
   return ops::dropout(scores, options_.dropout,
                       draw_seed(context, path(), scores.mesh(), options_.seed));
@@ -175,27 +176,31 @@ std::vector<DTensor> GroupQueryAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const AttendedSteps seen = attended_steps(
+  const AttendedSteps attended = attended_steps(
       *this, context, inputs, k, (*value_)(value, context),
       {options_.use_causal_mask, options_.return_attention_scores, options_.sliding_window});
   const bool drops = context.training && options_.dropout > 0;
-  std::vector<DTensor> masks = seen.masks;
-  DTensor heads, shares;
-  if (!options_.return_attention_scores && !drops && can_use_fused_attention(q, seen.key, 1)) {
+  std::vector<DTensor> masks = attended.masks;
+  DTensor heads, probabilities;
+  if (!options_.return_attention_scores && !drops && can_use_fused_attention(q, attended.key, 1)) {
     for (DTensor& mask : masks) mask = expanded_mask(mask, 2, 4);
-    heads = ops::attention(
-        q, seen.key, seen.value, {},
-        {.causal = seen.causal, .zeros = gives_zeros(), .window = seen.window, .masks = masks});
+    heads = ops::attention(q, attended.key, attended.value, {},
+                           {.causal = attended.causal,
+                            .zeros = zeros_if_masked(),
+                            .window = attended.window,
+                            .masks = masks});
   } else {
-    masks.push_back(position_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
+    masks.push_back(
+        position_mask(x.size(1), attended.key.size(1), attended.causal, attended.window, x.mesh()));
     const DTensor scores =
-        ops::einsum("bkuh,bquh->buqk", {repeated(seen.key), q / std::sqrt(double(head_dim_))});
-    shares = masked_softmax(scores, combined_mask(masks), 1, gives_zeros());
-    heads = ops::einsum("buqk,bkuh->bquh", {dropped(shares, context), repeated(seen.value)});
+        ops::einsum("bkuh,bquh->buqk", {repeated(attended.key), q / std::sqrt(double(head_dim_))});
+    probabilities = masked_softmax(scores, combined_mask(masks), 1, zeros_if_masked());
+    heads = ops::einsum("buqk,bkuh->bquh",
+                        {with_dropout(probabilities, context), repeated(attended.value)});
   }
   if (gate_) heads = heads * (*gate_)(x, context);
   std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};
-  if (options_.return_attention_scores) outputs.push_back(shares);
+  if (options_.return_attention_scores) outputs.push_back(probabilities);
   // Keras applies activity_regularizer to the layer's outputs too.
   for (const DTensor& output : outputs) penalize(options_.activity_regularizer, output);
   return outputs;

@@ -52,17 +52,17 @@ class MultiHeadAttentionLayer final : public WrapperLayer {
 
  private:
   /// Einsum terms of queries, keys and their scores.
-  struct Letters {
+  struct EinsumTerms {
     std::string query, key, scores;
   };
   std::vector<int64_t> axes(int64_t rank) const;
-  Letters letters(int64_t rank) const;
+  EinsumTerms einsum_terms(int64_t rank) const;
   LayerHandle projection(const std::string& name, int64_t rank, int64_t bound,
                          const Shape& output) const;
-  bool gives_zeros() const;
+  bool zeros_if_masked() const;
   bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
-  DTensor fused(const DTensor& q, const AttendedSteps& seen) const;
-  DTensor dropped(const DTensor& scores, const CallContext& context) const;
+  DTensor fused(const DTensor& q, const AttendedSteps& attended) const;
+  DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
 
   int64_t num_heads_, key_dim_, value_dim_;
   MultiHeadAttentionOptions options_;
@@ -122,24 +122,24 @@ std::vector<int64_t> MultiHeadAttentionLayer::axes(int64_t rank) const {
   return list;
 }
 
-MultiHeadAttentionLayer::Letters MultiHeadAttentionLayer::letters(int64_t rank) const {
+MultiHeadAttentionLayer::EinsumTerms MultiHeadAttentionLayer::einsum_terms(int64_t rank) const {
   const std::vector<int64_t> attended = axes(rank);
-  Letters l;
-  l.query = l.key = letters_from(0, rank + 1);
+  EinsumTerms terms;
+  terms.query = terms.key = letters_from(0, rank + 1);
   for (size_t i = 0; i < attended.size(); ++i) {
-    l.key[static_cast<size_t>(attended[i])] =
+    terms.key[static_cast<size_t>(attended[i])] =
         static_cast<char>('a' + rank + 1 + static_cast<int64_t>(i));
   }
   const auto is_attended = [&](int64_t axis) {
     return std::find(attended.begin(), attended.end(), axis) != attended.end();
   };
   for (int64_t a = 0; a < rank; ++a) {
-    if (!is_attended(a)) l.scores += l.query[static_cast<size_t>(a)];
+    if (!is_attended(a)) terms.scores += terms.query[static_cast<size_t>(a)];
   }
-  for (const std::string& term : {l.query, l.key}) {
-    for (const int64_t axis : attended) l.scores += term[static_cast<size_t>(axis)];
+  for (const std::string& term : {terms.query, terms.key}) {
+    for (const int64_t axis : attended) terms.scores += term[static_cast<size_t>(axis)];
   }
-  return l;
+  return terms;
 }
 
 Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
@@ -170,10 +170,10 @@ Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
   }
   if (!options_.return_attention_scores) return {output};
   const std::vector<int64_t> attended = axes(static_cast<int64_t>(query.size()));
-  const Letters l = letters(static_cast<int64_t>(query.size()));
+  const EinsumTerms terms = einsum_terms(static_cast<int64_t>(query.size()));
   Shape scores;
-  for (const char letter : l.scores) {
-    const size_t in_query = l.query.find(letter), in_key = l.key.find(letter);
+  for (const char letter : terms.scores) {
+    const size_t in_query = terms.query.find(letter), in_key = terms.key.find(letter);
     const bool heads = in_query == query.size() - 1;
     scores.push_back(heads                           ? num_heads_
                      : in_query != std::string::npos ? query[in_query]
@@ -214,7 +214,7 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
 
 /// Returns whether, as in Keras, a step that may attend to nothing gives zeros rather than the
 /// values' mean.
-bool MultiHeadAttentionLayer::gives_zeros() const {
+bool MultiHeadAttentionLayer::zeros_if_masked() const {
   return options_.dropout > 0 || options_.return_attention_scores ||
          query_->built_for()[0].size() != 3;
 }
@@ -228,7 +228,7 @@ bool MultiHeadAttentionLayer::can_fuse(const DTensor& q, const DTensor& k,
   return attended.size() == 1 && can_use_fused_attention(q, k, attended[0]);
 }
 
-DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& seen) const {
+DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& attended) const {
   // All axes but the attended one act as batch axes.
   const int64_t axis = axes(q.rank() - 1)[0], steps = q.rank() - 3;
   const auto moved = [&](const DTensor& x, int64_t from, int64_t to) {
@@ -240,15 +240,18 @@ DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& se
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  ops::SdpaOptions form{
-      .causal = seen.causal, .zeros = gives_zeros(), .window = seen.window, .masks = seen.masks};
-  for (DTensor& mask : form.masks) mask = expanded_mask(mask, 2, q.rank());
-  const DTensor y = ops::attention(moved(q, axis, steps), moved(seen.key, axis, steps),
-                                   moved(seen.value, axis, steps), {}, form);
+  ops::SdpaOptions options{.causal = attended.causal,
+                           .zeros = zeros_if_masked(),
+                           .window = attended.window,
+                           .masks = attended.masks};
+  for (DTensor& mask : options.masks) mask = expanded_mask(mask, 2, q.rank());
+  const DTensor y = ops::attention(moved(q, axis, steps), moved(attended.key, axis, steps),
+                                   moved(attended.value, axis, steps), {}, options);
   return moved(y, steps, axis);
 }
 
-DTensor MultiHeadAttentionLayer::dropped(const DTensor& scores, const CallContext& context) const {
+DTensor MultiHeadAttentionLayer::with_dropout(const DTensor& scores,
+                                              const CallContext& context) const {
   if (!context.training || options_.dropout == 0) return scores;
   return ops::dropout(scores, options_.dropout,
                       draw_seed(context, path(), scores.mesh(), options_.seed));
@@ -260,26 +263,27 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const AttendedSteps seen = attended_steps(
+  const AttendedSteps attended = attended_steps(
       *this, context, inputs, k, (*value_)(value, context),
       {options_.use_causal_mask, options_.return_attention_scores, options_.sliding_window});
-  DTensor heads, shares;
-  if (can_fuse(q, seen.key, context)) {
-    heads = fused(q, seen);
+  DTensor heads, probabilities;
+  if (can_fuse(q, attended.key, context)) {
+    heads = fused(q, attended);
   } else {
-    const Letters l = letters(x.rank());
-    const DTensor scores = ops::einsum(l.key + "," + l.query + "->" + l.scores,
-                                       {seen.key, q / std::sqrt(double(key_dim_))});
-    std::vector<DTensor> masks = seen.masks;
-    masks.push_back(position_mask(x.size(1), seen.key.size(1), seen.causal, seen.window, x.mesh()));
-    const auto attended = static_cast<int64_t>(axes(x.rank()).size());
-    shares = masked_softmax(scores, combined_mask(masks), attended, gives_zeros());
-    heads = ops::einsum(l.scores + "," + l.key + "->" + l.query,
-                        {dropped(shares, context), seen.value});
+    const EinsumTerms terms = einsum_terms(x.rank());
+    const DTensor scores = ops::einsum(terms.key + "," + terms.query + "->" + terms.scores,
+                                       {attended.key, q / std::sqrt(double(key_dim_))});
+    std::vector<DTensor> masks = attended.masks;
+    masks.push_back(
+        position_mask(x.size(1), attended.key.size(1), attended.causal, attended.window, x.mesh()));
+    const auto num_axes = static_cast<int64_t>(axes(x.rank()).size());
+    probabilities = masked_softmax(scores, combined_mask(masks), num_axes, zeros_if_masked());
+    heads = ops::einsum(terms.scores + "," + terms.key + "->" + terms.query,
+                        {with_dropout(probabilities, context), attended.value});
   }
   if (gate_) heads = heads * (*gate_)(x, context);
   std::vector<DTensor> outputs = {(*attention_output_)(heads, context)};
-  if (options_.return_attention_scores) outputs.push_back(shares);
+  if (options_.return_attention_scores) outputs.push_back(probabilities);
   return outputs;
 }
 

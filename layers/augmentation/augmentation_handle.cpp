@@ -29,11 +29,11 @@ CallContext training_with(Seed seed) {
 /// Applies f to each tensor that is defined.
 template <class Function>
 LabeledImages each_of(const LabeledImages& data, const Function& f) {
-  const auto made = [&](const at::Tensor& x) { return x.defined() ? f(x) : x; };
-  return {made(data.images),
-          made(data.labels),
-          {made(data.bounding_boxes.boxes), made(data.bounding_boxes.labels)},
-          made(data.segmentation_masks)};
+  const auto mapped = [&](const at::Tensor& x) { return x.defined() ? f(x) : x; };
+  return {mapped(data.images),
+          mapped(data.labels),
+          {mapped(data.bounding_boxes.boxes), mapped(data.bounding_boxes.labels)},
+          mapped(data.segmentation_masks)};
 }
 
 }  // namespace
@@ -50,13 +50,13 @@ std::vector<at::Tensor> AugmentationHandle::operator()(const std::vector<at::Ten
   }
   build_for(*layer(), shapes);
   // A single image is row 0 of its batch.
-  std::optional<RowPartScope> alone;
-  if (single) alone.emplace(std::nullopt);
-  std::vector<at::Tensor> made;
+  std::optional<RowPartScope> row_scope;
+  if (single) row_scope.emplace(std::nullopt);
+  std::vector<at::Tensor> results;
   for (const DTensor& output : outputs(values, training_with(seed))) {
-    made.push_back(single ? output.full().squeeze(0) : output.full());
+    results.push_back(single ? output.full().squeeze(0) : output.full());
   }
-  return made;
+  return results;
 }
 
 at::Tensor AugmentationHandle::operator()(const at::Tensor& images, Seed seed) const {
@@ -74,11 +74,11 @@ void AugmentationHandle::check_seeds(const at::Tensor& images, size_t seeds) con
 at::Tensor AugmentationHandle::operator()(const at::Tensor& images,
                                           const std::vector<Seed>& seeds) const {
   check_seeds(images, seeds.size());
-  std::vector<at::Tensor> made;
+  std::vector<at::Tensor> results;
   for (size_t row = 0; row < seeds.size(); ++row) {
-    made.push_back((*this)(images[static_cast<int64_t>(row)], seeds[row]));
+    results.push_back((*this)(images[static_cast<int64_t>(row)], seeds[row]));
   }
-  return made.empty() ? images : at::stack(made);
+  return results.empty() ? images : at::stack(results);
 }
 
 LabeledImages AugmentationHandle::labeled(const LabeledImages& data,
@@ -115,10 +115,10 @@ LabeledImages AugmentationHandle::labeled(const LabeledImages& data, Seed seed) 
       single ? each_of(data, [](const at::Tensor& x) { return x.unsqueeze(0); }) : data;
   check_labeled(where, batch);
   build_for(*layer(), {batch.images.sizes().vec()});
-  std::optional<RowPartScope> alone;
-  if (single) alone.emplace(std::nullopt);
-  const LabeledImages made = call_labeled(*layer(), batch, training_with(seed));
-  return single ? each_of(made, [](const at::Tensor& x) { return x.squeeze(0); }) : made;
+  std::optional<RowPartScope> row_scope;
+  if (single) row_scope.emplace(std::nullopt);
+  const LabeledImages result = call_labeled(*layer(), batch, training_with(seed));
+  return single ? each_of(result, [](const at::Tensor& x) { return x.squeeze(0); }) : result;
 }
 
 }  // namespace tessera

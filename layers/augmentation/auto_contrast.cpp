@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/auto_contrast.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>

@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/equalization.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <ATen/ATen.h>
 
@@ -55,27 +55,28 @@ DTensor EqualizationLayer::transform(const DTensor& images, const ImageDraws&) c
   const int64_t bins = options_.bins, channels = x.shape()[3];
   const Mesh& mesh = x.mesh();
   const DTensor first = pack(at::arange(channels) * bins, Layout::replicated(mesh, 1));
-  const DTensor last = constant_like(x, double(bins - 1)), most = constant_like(x, 255);
-  const auto numbered = [&](const DTensor& place) {
-    return ops::cast(ops::clip(place, 0, double(bins - 1)), at::kLong) + first;
+  const DTensor last = constant_like(x, double(bins - 1)), max_byte = constant_like(x, 255);
+  const auto bin_of = [&](const DTensor& position) {
+    return ops::cast(ops::clip(position, 0, double(bins - 1)), at::kLong) + first;
   };
   // Keras rounds differently when it counts and when it looks up.
-  const DTensor counted = numbered(x * last / most);
+  const DTensor counted = bin_of(x * last / max_byte);
   const DTensor ones = ops::cast(ops::equal(counted, counted), at::kDouble);
   const DTensor counts =
       ops::reshape(ops::segment_sum(ones, counted, channels * bins), {channels, bins});
-  const DTensor up_to =
+  const DTensor upper_triangle =
       pack(at::ones({bins, bins}, at::kDouble).triu(), Layout::replicated(mesh, 2));
-  const DTensor sums = ops::matmul(counts, up_to);
-  const DTensor none = constant_like(sums, 0), all = ops::max(sums, {1}, true);
-  const DTensor least = ops::min(ops::where(ops::greater(sums, none), sums, all), {1}, true);
-  const DTensor rest = ops::maximum(all - least, constant_like(sums, 1));
-  const DTensor table = ops::clip(ops::round((sums - least) * 255 / rest), 0, 255);
-  const DTensor spread = ops::cast(
-      ops::gather(ops::reshape(table, {channels * bins}), numbered(x / most * last)), x.dtype());
-  const DTensor used = ops::sum(ops::cast(ops::greater(counts, none), at::kDouble), {1});
-  const DTensor stays = ops::less(used, constant_like(used, 2));
-  return in_range(ops::where(stays, x, spread), bytes, options_.value_range);
+  const DTensor cumulative = ops::matmul(counts, upper_triangle);
+  const DTensor none = constant_like(cumulative, 0), all = ops::max(cumulative, {1}, true);
+  const DTensor cdf_min =
+      ops::min(ops::where(ops::greater(cumulative, none), cumulative, all), {1}, true);
+  const DTensor cdf_range = ops::maximum(all - cdf_min, constant_like(cumulative, 1));
+  const DTensor table = ops::clip(ops::round((cumulative - cdf_min) * 255 / cdf_range), 0, 255);
+  const DTensor equalized = ops::cast(
+      ops::gather(ops::reshape(table, {channels * bins}), bin_of(x / max_byte * last)), x.dtype());
+  const DTensor used_bins = ops::sum(ops::cast(ops::greater(counts, none), at::kDouble), {1});
+  const DTensor unchanged = ops::less(used_bins, constant_like(used_bins, 2));
+  return in_range(ops::where(unchanged, x, equalized), bytes, options_.value_range);
 }
 
 }  // namespace

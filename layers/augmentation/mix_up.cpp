@@ -36,8 +36,8 @@ class MixingLayer : public AugmentationLayer {
 };
 
 /// Proposals per gamma sample; each is rejected with probability 1/20 at most.
-constexpr int64_t tries = 8;
-constexpr int64_t gamma_draws = 3 * tries + 1;
+constexpr int64_t num_attempts = 8;
+constexpr int64_t gamma_draws = 3 * num_attempts + 1;
 constexpr int64_t beta_draws = 2 * gamma_draws;
 
 /// Returns log(u), with u = 0, which can be drawn, as 2^-24.
@@ -50,8 +50,8 @@ DTensor log_of_draw(const DTensor& u) {
 DTensor log_gamma_numbers(const ImageDraws& draws, const DTensor& alpha) {
   const DTensor d = alpha + 2.0 / 3;
   const DTensor c = ops::rsqrt(d * 9);
-  const DTensor angle = draws.each_of(tries, tries) * (2 * std::numbers::pi);
-  const DTensor z = ops::sqrt(log_of_draw(draws.each_of(0, tries)) * -2) * ops::cos(angle);
+  const DTensor angle = draws.each_of(num_attempts, num_attempts) * (2 * std::numbers::pi);
+  const DTensor z = ops::sqrt(log_of_draw(draws.each_of(0, num_attempts)) * -2) * ops::cos(angle);
   const DTensor root = z * c + 1;
   // A proposal below 0 is rejected; the clamp keeps its logarithm finite.
   const DTensor small = constant_like(root, 1e-30);
@@ -59,10 +59,11 @@ DTensor log_gamma_numbers(const ImageDraws& draws, const DTensor& alpha) {
   const DTensor v = ops::exp(log_v);
   const DTensor bound = ops::square(z) * 0.5 + d * (-v + log_v + 1);
   const DTensor succeeds = ops::logical_and(
-      ops::greater(root, small), ops::less(log_of_draw(draws.each_of(2 * tries, tries)), bound));
+      ops::greater(root, small),
+      ops::less(log_of_draw(draws.each_of(2 * num_attempts, num_attempts)), bound));
   const DTensor first = ops::argmax(ops::cast(succeeds, at::kFloat), 1);
-  const DTensor log_of_first = ops::sum(log_v * ops::one_hot(first, tries), {1}, true);
-  return log_of_first + ops::log(d) + log_of_draw(draws.each(3 * tries)) / alpha;
+  const DTensor log_of_first = ops::sum(log_v * ops::one_hot(first, num_attempts), {1}, true);
+  return log_of_first + ops::log(d) + log_of_draw(draws.each(3 * num_attempts)) / alpha;
 }
 
 /// Returns a Beta(alpha, alpha) sample for each image, (batch, 1).
@@ -75,13 +76,13 @@ DTensor beta_numbers(const ImageDraws& draws, const DTensor& alpha) {
 DTensor random_order(const ImageDraws& draws, int64_t i) {
   const DTensor column = draws.each(i);
   const int64_t n = column.shape()[0];
-  const Layout whole = Layout::replicated(column.mesh(), 2);
-  const DTensor all = ops::relayout(column, whole);
-  const DTensor others = ops::reshape(all, {1, n});
+  const Layout layout = Layout::replicated(column.mesh(), 2);
+  const DTensor all = ops::relayout(column, layout);
+  const DTensor transposed = ops::reshape(all, {1, n});
   // Equal draws keep the order of their rows.
-  const DTensor lower = pack(at::ones({n, n}, at::kBool).tril(-1), whole);
-  const DTensor before =
-      ops::logical_or(ops::less(others, all), ops::logical_and(ops::equal(others, all), lower));
+  const DTensor lower = pack(at::ones({n, n}, at::kBool).tril(-1), layout);
+  const DTensor before = ops::logical_or(ops::less(transposed, all),
+                                         ops::logical_and(ops::equal(transposed, all), lower));
   return ops::sum(ops::cast(before, at::kLong), {1});
 }
 
@@ -129,8 +130,8 @@ MixUpLayer::MixUpLayer(double alpha, const MixUpOptions& options)
 
 /// Returns w of each image, (batch, 1).
 DTensor MixUpLayer::weights(const ImageDraws& draws) const {
-  const Layout whole = Layout::replicated(draws.each(0).mesh(), 2);
-  return beta_numbers(draws.from(1), filled({1, 1}, alpha_, at::kFloat, whole));
+  const Layout layout = Layout::replicated(draws.each(0).mesh(), 2);
+  return beta_numbers(draws.from(1), filled({1, 1}, alpha_, at::kFloat, layout));
 }
 
 std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
@@ -182,13 +183,13 @@ class CutMixLayer final : public MixingLayer {
   bool draws_for_batch() const override { return true; }
 
  private:
-  /// Mask of the pasted pixels, the rows they come from, and the fraction kept of each image.
+  /// Mask of the pasted pixels, the rows they come from, and the fraction that stays of each image.
   struct Rectangles {
-    DTensor cells, order, kept;
+    DTensor mask, order, weight;
   };
   Rectangles rectangles(const DTensor& images, const ImageDraws& draws) const;
   static DTensor pasted(const DTensor& x, const Rectangles& from) {
-    return ops::where(from.cells, ops::gather(x, from.order, 0), x);
+    return ops::where(from.mask, ops::gather(x, from.order, 0), x);
   }
 
   std::array<double, 2> factor_;
@@ -205,11 +206,11 @@ CutMixLayer::Rectangles CutMixLayer::rectangles(const DTensor& images,
   const auto height = double(images.shape()[1]), width = double(images.shape()[2]);
   const DTensor alpha = draws.shared(0, factor_[0], factor_[1]) + 1e-6;
   const DTensor side = ops::sqrt(-beta_numbers(draws.from(1), alpha) + 1);
-  const ImageDraws places = draws.from(1 + beta_draws);
+  const ImageDraws remaining = draws.from(1 + beta_draws);
   const DTensor of_x = side * width, of_y = side * height;
-  const DTensor in_x = pixels_between(images, 2, places.each(0) * (-of_x + width), of_x);
-  const DTensor in_y = pixels_between(images, 1, places.each(1) * (-of_y + height), of_y);
-  return {ops::logical_and(in_x, in_y), random_order(places, 2),
+  const DTensor in_x = pixels_between(images, 2, remaining.each(0) * (-of_x + width), of_x);
+  const DTensor in_y = pixels_between(images, 1, remaining.each(1) * (-of_y + height), of_y);
+  return {ops::logical_and(in_x, in_y), random_order(remaining, 2),
           -(of_x * of_y / (width * height)) + 1};
 }
 
@@ -218,7 +219,8 @@ std::vector<DTensor> CutMixLayer::transform_all(const Inputs& inputs,
   const Rectangles from = rectangles(inputs[0], draws);
   std::vector<DTensor> all = {pasted(inputs[0], from)};
   if (inputs.size() > 1) {
-    all.push_back(mixed_labels(where(), inputs[1], from.order, from.kept, dtype_policy().compute));
+    all.push_back(
+        mixed_labels(where(), inputs[1], from.order, from.weight, dtype_policy().compute));
   }
   return all;
 }

@@ -79,9 +79,9 @@ std::vector<DTensor> PipelineLayer::call_all(const Inputs& inputs, const CallCon
 }
 
 LabeledImages PipelineLayer::call_labeled(const LabeledImages& batch, const CallContext& context) {
-  LabeledImages made = batch;
-  for (const auto& layer : sublayers()) made = detail::call_labeled(*layer, made, context);
-  return made;
+  LabeledImages result = batch;
+  for (const auto& layer : sublayers()) result = detail::call_labeled(*layer, result, context);
+  return result;
 }
 
 }  // namespace

@@ -4,17 +4,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/augmentation/auto_contrast.hpp>
-#include <tessera/layers/augmentation/equalization.hpp>
-#include <tessera/layers/augmentation/random_brightness.hpp>
-#include <tessera/layers/augmentation/random_color_degeneration.hpp>
-#include <tessera/layers/augmentation/random_contrast.hpp>
-#include <tessera/layers/augmentation/random_posterization.hpp>
-#include <tessera/layers/augmentation/random_rotation.hpp>
-#include <tessera/layers/augmentation/random_sharpness.hpp>
-#include <tessera/layers/augmentation/random_shear.hpp>
-#include <tessera/layers/augmentation/random_translation.hpp>
-#include <tessera/layers/augmentation/solarization.hpp>
+#include <tessera/layers/augmentation/color.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 #include <tessera/layers/internal/augmentation.hpp>
 #include <tessera/layers/internal/colors.hpp>
 
@@ -53,12 +44,13 @@ class RandAugmentLayer final : public AugmentationLayer {
   bool draws_for_batch() const override { return true; }
 
  private:
-  /// Calls f(part, its draws) for each drawn augmentation, in order; `draws` must be on the host.
+  /// Calls f(augmentation, its draws) for each drawn augmentation, in order; `draws` must be on the
+  /// host.
   template <class Function>
-  void each_change(const Shape& images, const ImageDraws& draws, const Function& f) const;
+  void for_each_drawn(const Shape& images, const ImageDraws& draws, const Function& f) const;
 
   RandAugmentOptions options_;
-  std::vector<std::shared_ptr<const AugmentationLayer>> parts_;
+  std::vector<std::shared_ptr<const AugmentationLayer>> augmentations_;
 };
 
 const RegisteredLayer registered_rand_augment("RandAugment", [](JsonObject& config) {
@@ -78,7 +70,7 @@ RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
   options_.factor = factor;
   options_.value_range = checked_value_range(where(), value_range);
   const double bits = std::max<double>(1, static_cast<double>(static_cast<int64_t>(8 * hi)));
-  const std::vector<LayerHandle> parts = {
+  const std::vector<LayerHandle> augmentations = {
       RandomShear(
           factor, factor,
           {.interpolation = interpolation, .bounding_box_format = boxes, .name = options.name}),
@@ -96,57 +88,60 @@ RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
       Solarization(factor, factor, {.value_range = value_range, .name = options.name}),
       AutoContrast({.value_range = value_range, .name = options.name}),
       Equalization({.value_range = value_range, .name = options.name})};
-  for (const LayerHandle& part : parts) parts_.push_back(as_augmentation(part));
+  for (const LayerHandle& augmentation : augmentations)
+    augmentations_.push_back(as_augmentation(augmentation));
 }
 
 int64_t RandAugmentLayer::draws(const Shape& images) const {
   int64_t count = options_.num_ops;
-  for (const auto& part : parts_) count += part->draws(images);
+  for (const auto& augmentation : augmentations_) count += augmentation->draws(images);
   return count;
 }
 
 DTensor RandAugmentLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   DTensor x = images;
   for (int64_t i = 0; i < options_.num_ops; ++i) {
-    const DTensor place = draws.shared(i, 0, static_cast<double>(parts_.size()));
-    const DTensor drawn = as_images(ops::floor(place));
+    const DTensor draw = draws.shared(i, 0, static_cast<double>(augmentations_.size()));
+    const DTensor index = as_images(ops::floor(draw));
     int64_t used = options_.num_ops;
-    for (size_t part = 0; part < parts_.size(); ++part) {
-      const DTensor is_drawn = ops::equal(drawn, constant_like(drawn, static_cast<double>(part)));
-      x = ops::where(is_drawn, parts_[part]->transform(x, draws.from(used)), x);
-      used += parts_[part]->draws(images.shape());
+    for (size_t k = 0; k < augmentations_.size(); ++k) {
+      const DTensor selected = ops::equal(index, constant_like(index, static_cast<double>(k)));
+      x = ops::where(selected, augmentations_[k]->transform(x, draws.from(used)), x);
+      used += augmentations_[k]->draws(images.shape());
     }
   }
   return x;
 }
 
 template <class Function>
-void RandAugmentLayer::each_change(const Shape& images, const ImageDraws& draws,
-                                   const Function& f) const {
+void RandAugmentLayer::for_each_drawn(const Shape& images, const ImageDraws& draws,
+                                      const Function& f) const {
   for (int64_t i = 0; i < options_.num_ops; ++i) {
-    const DTensor place = ops::floor(draws.shared(i, 0, static_cast<double>(parts_.size())));
-    const auto drawn = place.full().item<int64_t>();
+    const DTensor draw = ops::floor(draws.shared(i, 0, static_cast<double>(augmentations_.size())));
+    const auto index = draw.full().item<int64_t>();
     int64_t used = options_.num_ops;
-    for (int64_t part = 0; part < drawn; ++part) used += parts_[size_t(part)]->draws(images);
-    f(*parts_[size_t(drawn)], draws.from(used));
+    for (int64_t k = 0; k < index; ++k) used += augmentations_[size_t(k)]->draws(images);
+    f(*augmentations_[size_t(index)], draws.from(used));
   }
 }
 
 DTensor RandAugmentLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
-  DTensor made = masks;
-  each_change(masks.shape(), draws, [&](const AugmentationLayer& part, const ImageDraws& its) {
-    made = part.transform_masks(made, its);
-  });
-  return made;
+  DTensor result = masks;
+  for_each_drawn(masks.shape(), draws,
+                 [&](const AugmentationLayer& augmentation, const ImageDraws& augmentation_draws) {
+                   result = augmentation.transform_masks(result, augmentation_draws);
+                 });
+  return result;
 }
 
 BoundingBoxes RandAugmentLayer::transform_boxes(const BoundingBoxes& boxes, const Shape& images,
                                                 const ImageDraws& draws) const {
-  BoundingBoxes made = boxes;
-  each_change(images, draws, [&](const AugmentationLayer& part, const ImageDraws& its) {
-    made = part.transform_boxes(made, images, its);
-  });
-  return made;
+  BoundingBoxes result = boxes;
+  for_each_drawn(images, draws,
+                 [&](const AugmentationLayer& augmentation, const ImageDraws& augmentation_draws) {
+                   result = augmentation.transform_boxes(result, images, augmentation_draws);
+                 });
+  return result;
 }
 
 }  // namespace

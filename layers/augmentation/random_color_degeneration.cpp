@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_color_degeneration.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/augmentation.hpp>

@@ -1,9 +1,5 @@
-#include <tessera/layers/augmentation/random_color_jitter.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
-#include <tessera/layers/augmentation/random_brightness.hpp>
-#include <tessera/layers/augmentation/random_contrast.hpp>
-#include <tessera/layers/augmentation/random_hue.hpp>
-#include <tessera/layers/augmentation/random_saturation.hpp>
 #include <tessera/layers/internal/augmentation.hpp>
 #include <tessera/layers/internal/colors.hpp>
 
@@ -37,7 +33,7 @@ class RandomColorJitterLayer final : public AugmentationLayer {
 
  private:
   RandomColorJitterOptions options_;
-  std::vector<std::shared_ptr<const AugmentationLayer>> parts_;
+  std::vector<std::shared_ptr<const AugmentationLayer>> augmentations_;
 };
 
 const RegisteredLayer registered_random_color_jitter("RandomColorJitter", [](JsonObject& config) {
@@ -47,7 +43,9 @@ const RegisteredLayer registered_random_color_jitter("RandomColorJitter", [](Jso
 RandomColorJitterLayer::RandomColorJitterLayer(const RandomColorJitterOptions& options)
     : AugmentationLayer("RandomColorJitter", options), options_(options) {
   options_.value_range = checked_value_range(where(), options.value_range);
-  const auto add = [&](const LayerHandle& part) { parts_.push_back(as_augmentation(part)); };
+  const auto add = [&](const LayerHandle& augmentation) {
+    augmentations_.push_back(as_augmentation(augmentation));
+  };
   const auto& o = options_;
   if (o.brightness_factor) {
     add(RandomBrightness(*o.brightness_factor, {.value_range = o.value_range, .name = o.name}));
@@ -70,16 +68,16 @@ Shape RandomColorJitterLayer::transformed_shape(const Shape& images) const {
 
 int64_t RandomColorJitterLayer::draws(const Shape& images) const {
   int64_t count = 0;
-  for (const auto& part : parts_) count += part->draws(images);
+  for (const auto& augmentation : augmentations_) count += augmentation->draws(images);
   return count;
 }
 
 DTensor RandomColorJitterLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   DTensor x = images;
   int64_t used = 0;
-  for (const auto& part : parts_) {
-    x = part->transform(x, draws.from(used));
-    used += part->draws(images.shape());
+  for (const auto& augmentation : augmentations_) {
+    x = augmentation->transform(x, draws.from(used));
+    used += augmentation->draws(images.shape());
   }
   return x;
 }

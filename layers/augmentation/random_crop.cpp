@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_crop.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 
 #include <algorithm>
 #include <array>
@@ -39,16 +39,18 @@ class RandomCropLayer final : public GeometricAugmentationLayer {
     return {images[0], height_, width_, images[3]};
   }
   DTensor outside_training(const DTensor& images) const override {
-    return resized(middle(images), {height_, width_}, "bilinear");
+    return resized(center_crop(images), {height_, width_}, "bilinear");
   }
   bool draws_for_batch() const override { return true; }
 
  private:
   /// Whether the images are larger than the crop in both axes.
-  bool has_places(const Shape& images) const { return images[1] > height_ && images[2] > width_; }
+  bool larger_than_crop(const Shape& images) const {
+    return images[1] > height_ && images[2] > width_;
+  }
   /// Returns top, left, height and width of the centre crop.
-  std::array<int64_t, 4> middle(const Shape& images) const;
-  DTensor middle(const DTensor& images) const;
+  std::array<int64_t, 4> center_crop(const Shape& images) const;
+  DTensor center_crop(const DTensor& images) const;
 
   int64_t height_, width_;
   RandomCropOptions options_;
@@ -72,13 +74,14 @@ RandomCropLayer::RandomCropLayer(int64_t height, int64_t width, const RandomCrop
 }
 
 DTensor RandomCropLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  return has_places(images.shape()) ? GeometricAugmentationLayer::transform(images, draws)
-                                    : outside_training(images);
+  return larger_than_crop(images.shape()) ? GeometricAugmentationLayer::transform(images, draws)
+                                          : outside_training(images);
 }
 
 DTensor RandomCropLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
-  if (has_places(masks.shape())) return GeometricAugmentationLayer::transform_masks(masks, draws);
-  return resized(middle(masks), {height_, width_}, "nearest");
+  if (larger_than_crop(masks.shape()))
+    return GeometricAugmentationLayer::transform_masks(masks, draws);
+  return resized(center_crop(masks), {height_, width_}, "nearest");
 }
 
 DTensor RandomCropLayer::transforms(const Shape& images, const ImageDraws& draws) const {
@@ -89,8 +92,8 @@ DTensor RandomCropLayer::transforms(const Shape& images, const ImageDraws& draws
 }
 
 DTensor RandomCropLayer::box_transforms(const Shape& images, const ImageDraws& draws) const {
-  if (has_places(images)) return transforms(images, draws);
-  const auto [top, left, h, w] = middle(images);
+  if (larger_than_crop(images)) return transforms(images, draws);
+  const auto [top, left, h, w] = center_crop(images);
   const DTensor none = draws.each(0) * 0;
   return transform_rows({none + double(w) / double(width_),
                          {},
@@ -103,17 +106,17 @@ DTensor RandomCropLayer::box_transforms(const Shape& images, const ImageDraws& d
                         none);
 }
 
-std::array<int64_t, 4> RandomCropLayer::middle(const Shape& images) const {
+std::array<int64_t, 4> RandomCropLayer::center_crop(const Shape& images) const {
   const int64_t h = images[1], w = images[2];
-  const int64_t part_h = std::clamp<int64_t>(w * height_ / width_, 1, h);
-  const int64_t part_w = std::clamp<int64_t>(h * width_ / height_, 1, w);
-  const int64_t top = (h - part_h) / 2, left = (w - part_w) / 2;
-  // Keras slices (height, width) from the corner of the part, and so gets what the image has of it.
+  const int64_t crop_h = std::clamp<int64_t>(w * height_ / width_, 1, h);
+  const int64_t crop_w = std::clamp<int64_t>(h * width_ / height_, 1, w);
+  const int64_t top = (h - crop_h) / 2, left = (w - crop_w) / 2;
+  // Keras slices (height, width) from the crop's corner; the image's border may cut the slice.
   return {top, left, std::min(height_, h - top), std::min(width_, w - left)};
 }
 
-DTensor RandomCropLayer::middle(const DTensor& images) const {
-  const auto [top, left, h, w] = middle(images.shape());
+DTensor RandomCropLayer::center_crop(const DTensor& images) const {
+  const auto [top, left, h, w] = center_crop(images.shape());
   return ops::slice(ops::slice(images, 1, top, h), 2, left, w);
 }
 

@@ -99,8 +99,8 @@ DTensor RandomErasingLayer::transform(const DTensor& images, const ImageDraws& d
   };
   const DTensor box = ops::logical_and(cells(2, 0, 2), cells(1, 1, 3));
   const DTensor erased = ops::less(draws.each(5), draws.each(4, factor_[0], factor_[1]));
-  const DTensor gone = ops::logical_and(box, as_images(erased));
-  return ops::where(gone, filling(images, draws.from(erasing_draws)), images);
+  const DTensor erased_pixels = ops::logical_and(box, as_images(erased));
+  return ops::where(erased_pixels, filling(images, draws.from(erasing_draws)), images);
 }
 
 }  // namespace

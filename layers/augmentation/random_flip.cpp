@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_flip.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 
 #include <cmath>
 
@@ -59,7 +59,7 @@ RandomFlipLayer::RandomFlipLayer(const std::string& mode, const RandomFlipOption
 
 DTensor RandomFlipLayer::mirrored(double bottom, double right, const ImageDraws& draws) const {
   // Keras flips for draws up to and including 1/2.
-  const DTensor flips = draws.chosen(0, std::nextafter(0.5F, 1.0F));
+  const DTensor flips = draws.bernoulli(0, std::nextafter(0.5F, 1.0F));
   const DTensor stays = flips * 0 + 1, turns = flips * -2 + 1;
   const bool across = mode_ != "vertical", down = mode_ != "horizontal";
   return transform_rows({across ? turns : stays,

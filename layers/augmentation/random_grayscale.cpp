@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_grayscale.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -52,8 +52,8 @@ Shape RandomGrayscaleLayer::transformed_shape(const Shape& images) const {
 
 DTensor RandomGrayscaleLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const DTensor u = draws.each(0);
-  const DTensor chosen = as_images(ops::less(u, constant_like(u, factor_)));
-  return ops::where(chosen, gray_of(images), images);
+  const DTensor selected = as_images(ops::less(u, constant_like(u, factor_)));
+  return ops::where(selected, gray_of(images), images);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_hue.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/augmentation.hpp>
@@ -53,8 +53,8 @@ Shape RandomHueLayer::transformed_shape(const Shape& images) const {
 DTensor RandomHueLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const std::vector<double>& range = options_.value_range;
   Hsv hsv = hsv_of(in_range(images, range, {0, 1}));
-  const DTensor turn = draws.signs(0) * draws.each(1, factor_[0], factor_[1]) * 0.5;
-  DTensor h = hsv.hue + for_images(turn, images);
+  const DTensor shift = draws.signs(0) * draws.each(1, factor_[0], factor_[1]) * 0.5;
+  DTensor h = hsv.hue + for_images(shift, images);
   h = ops::where(ops::greater(h, constant_like(h, 1)), h - 1, h);
   hsv.hue = ops::where(ops::less(h, constant_like(h, 0)), h + 1, h);
   return in_range(ops::clip(rgb_of(hsv), 0, 1), {0, 1}, range);

@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_perspective.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>

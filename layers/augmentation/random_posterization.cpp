@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_posterization.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <cmath>
 #include <numbers>
@@ -50,8 +50,8 @@ RandomPosterizationLayer::RandomPosterizationLayer(const Factor& factor,
 DTensor RandomPosterizationLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const std::vector<double> bytes = {0, 255};
   const DTensor x = ops::clip(in_range(images, options_.value_range, bytes), 0, 255);
-  const auto lost = [](double bits) { return std::exp2(8 - bits); };
-  DTensor step = constant_like(x, lost(factor_[0]));
+  const auto step_size = [](double bits) { return std::exp2(8 - bits); };
+  DTensor step = constant_like(x, step_size(factor_[0]));
   if (factor_[0] != factor_[1]) {
     const DTensor bits = ops::floor(draws.each(0, factor_[0], factor_[1]));
     step = for_images(ops::round(ops::exp((-bits + 8) * std::numbers::ln2)), x);

@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_rotation.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 
 #include <numbers>
 

@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_sharpness.hpp>
+#include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -54,9 +54,9 @@ DTensor RandomSharpnessLayer::transform(const DTensor& images, const ImageDraws&
   // A 3x3 kernel: 1/13 for each of the eight neighbours, 5/13 for the pixel itself.
   const DTensor smooth =
       with_neighbours(with_neighbours(images, 1), 2) * (1.0 / 13) + images * (4.0 / 13);
-  const DTensor away = for_images(-draws.each(0, factor_[0], factor_[1]) * 2 + 1, images);
+  const DTensor weight = for_images(-draws.each(0, factor_[0], factor_[1]) * 2 + 1, images);
   const std::vector<double>& range = options_.value_range;
-  return ops::clip(images + away * (smooth - images), range[0], range[1]);
+  return ops::clip(images + weight * (smooth - images), range[0], range[1]);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_translation.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/geometric_augmentation_layer.hpp>

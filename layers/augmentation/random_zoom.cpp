@@ -1,4 +1,4 @@
-#include <tessera/layers/augmentation/random_zoom.hpp>
+#include <tessera/layers/augmentation/geometry.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -25,7 +25,7 @@ class RandomZoomLayer final : public GeometricAugmentationLayer {
   RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options);
   std::string class_name() const override { return "RandomZoom"; }
   Json config() const override {
-    return layer_config(*this, {{"height_factor", given_.json()}}, options_);
+    return layer_config(*this, {{"height_factor", height_factor_.json()}}, options_);
   }
   int64_t draws(const Shape&) const override { return options_.width_factor ? 2 : 1; }
 
@@ -33,7 +33,7 @@ class RandomZoomLayer final : public GeometricAugmentationLayer {
   DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
 
  private:
-  Factor given_;
+  Factor height_factor_;
   RandomZoomOptions options_;
   std::array<double, 2> height_, width_;
 };
@@ -55,7 +55,7 @@ std::array<double, 2> zoom_range(const std::string& where, const std::string& op
 
 RandomZoomLayer::RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options)
     : GeometricAugmentationLayer("RandomZoom", options, options.fill_mode),
-      given_(height_factor),
+      height_factor_(height_factor),
       options_(options),
       height_(zoom_range(where(), "height_factor", height_factor)),
       width_(zoom_range(where(), "width_factor", options.width_factor.value_or(height_factor))) {}

@@ -88,13 +88,13 @@ DTensor ConvLayer::transform(const DTensor& x, const CallContext&) {
   const int64_t groups = arguments_.groups;
   if (groups == 1) return with_bias(ops::conv(x, kernel, axes));
   // Gives groups their own axis, so that they may be sharded.
-  Shape parts = x.shape();
-  parts.back() = groups;
-  parts.push_back(x.shape().back() / groups);
+  Shape grouped_shape = x.shape();
+  grouped_shape.back() = groups;
+  grouped_shape.push_back(x.shape().back() / groups);
   const int64_t each = arguments_.filters / groups;
   const DTensor y =
-      ops::conv(ops::reshape(x, parts),
-                ops::reshape(kernel, kernel_shape({parts.back(), groups, each})), axes);
+      ops::conv(ops::reshape(x, grouped_shape),
+                ops::reshape(kernel, kernel_shape({grouped_shape.back(), groups, each})), axes);
   return with_bias(ops::flatten(y, spatial() + 1));
 }
 

@@ -1,4 +1,4 @@
-#include <tessera/layers/convolutional/conv_transpose.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
 
 #include <algorithm>
 
@@ -82,13 +82,13 @@ std::vector<int64_t> ConvTransposeLayer::extents(const Shape& x,
       axes.push_back(axis);
       continue;
     }
-    const int64_t all = times(n, axis.stride), spread = all - axis.stride + axis.reach();
-    int64_t extent = same ? all : std::max(spread, all);
+    const int64_t all = times(n, axis.stride), full_extent = all - axis.stride + axis.reach();
+    int64_t extent = same ? all : std::max(full_extent, all);
     if (arguments_.output_padding) {
       const int64_t pads = arguments_.output_padding->values[i];
-      extent = spread + pads - (same ? axis.reach() / 2 * 2 : 0);
+      extent = full_extent + pads - (same ? axis.reach() / 2 * 2 : 0);
     }
-    const int64_t total = same ? std::max<int64_t>(0, spread - extent) : 0;
+    const int64_t total = same ? std::max<int64_t>(0, full_extent - extent) : 0;
     axis.before = total / 2;
     axis.after = total - axis.before;
     if (extent < 1 || axis.outputs(extent) != n) {
@@ -118,8 +118,8 @@ void ConvTransposeLayer::make_weights(const Shapes& inputs) {
 
 DTensor ConvTransposeLayer::transform(const DTensor& x, const CallContext&) {
   std::vector<WindowAxis> axes;
-  const std::vector<int64_t> made = extents(x.shape(), axes);
-  return with_bias(ops::conv_transpose(x, read(kernel_), axes, made));
+  const std::vector<int64_t> output_extents = extents(x.shape(), axes);
+  return with_bias(ops::conv_transpose(x, read(kernel_), axes, output_extents));
 }
 
 LayerHandle conv_transpose_of(int64_t spatial, int64_t filters, const AxisValues& kernel_size,

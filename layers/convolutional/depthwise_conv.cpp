@@ -1,4 +1,4 @@
-#include <tessera/layers/convolutional/depthwise_conv.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
 
 #include <tessera/layers/internal/conv_base.hpp>
 

@@ -1,4 +1,4 @@
-#include <tessera/layers/convolutional/separable_conv.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
 
 #include <tessera/framework/ops/conv.hpp>
 #include <tessera/layers/internal/conv_base.hpp>
@@ -82,8 +82,9 @@ void SeparableConvLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor SeparableConvLayer::transform(const DTensor& x, const CallContext&) {
-  const DTensor alone = depthwise_conv(x, read(depthwise_), windows(x.shape()));
-  return with_bias(ops::conv(alone, read(pointwise_), std::vector<WindowAxis>(size_t(spatial()))));
+  const DTensor depthwise = depthwise_conv(x, read(depthwise_), windows(x.shape()));
+  return with_bias(
+      ops::conv(depthwise, read(pointwise_), std::vector<WindowAxis>(size_t(spatial()))));
 }
 
 LayerHandle separable_conv_of(int64_t spatial, int64_t filters, const AxisValues& kernel_size,

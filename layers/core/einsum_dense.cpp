@@ -65,8 +65,8 @@ class EinsumDenseLayer final : public Layer {
     std::string input, kernel, output;
     Shape kernel_shape, bias_shape, output_shape;
   };
-  ResolvedEquation resolved(const Shape& input) const;
-  ResolvedEquation letters(const Shape& input) const;
+  ResolvedEquation resolve(const Shape& input) const;
+  ResolvedEquation expand_dots(const Shape& input) const;
   Shape bias_shape(const ResolvedEquation& resolved, size_t extra) const;
 
   std::string equation_;
@@ -82,13 +82,13 @@ const RegisteredLayer registered_einsum_dense("EinsumDense", [](JsonObject& conf
   take_nulls(config,
              {"lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config"});
   const auto equation = config.take<std::string>("equation");
-  const Json given = config.take<Json>("output_shape");
+  const Json shape_json = config.take<Json>("output_shape");
   const JsonPath path = config.path().key("output_shape");
   Shape output_shape;
-  if (given.is_number()) {
-    output_shape = {json_as<int64_t>(given, path)};
+  if (shape_json.is_number()) {
+    output_shape = {json_as<int64_t>(shape_json, path)};
   } else {
-    for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(given, path)) {
+    for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(shape_json, path)) {
       output_shape.push_back(extent.value_or(-1));
     }
   }
@@ -151,7 +151,7 @@ Json EinsumDenseLayer::config() const {
 }
 
 /// Replaces the dots by unused letters and fills in the output shape as far as it is known.
-EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::letters(const Shape& input) const {
+EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::expand_dots(const Shape& input) const {
   const auto extra = static_cast<int64_t>(input.size()) - static_cast<int64_t>(input_.size());
   if (extra < 0 || (extra > 0 && !dots_left_ && !dots_right_)) {
     throw ShapeError("EinsumDense " + path(), "the input has an axis for each letter",
@@ -192,8 +192,8 @@ Shape EinsumDenseLayer::bias_shape(const ResolvedEquation& resolved, size_t extr
   return shape;
 }
 
-EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolved(const Shape& input) const {
-  ResolvedEquation resolved = letters(input);
+EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolve(const Shape& input) const {
+  ResolvedEquation resolved = expand_dots(input);
   std::map<char, int64_t> extents;
   for (size_t a = 0; a < input.size(); ++a) extents[resolved.input[a]] = input[a];
   const auto fail = [&](const std::string& expected) {
@@ -229,38 +229,39 @@ EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolved(const Shape& input
 }
 
 Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
-  const ResolvedEquation now = resolved(single_input(inputs));
-  if (built() && now.kernel_shape != kernel_.shape()) {
+  const ResolvedEquation resolved = resolve(single_input(inputs));
+  if (built() && resolved.kernel_shape != kernel_.shape()) {
     throw ShapeError("EinsumDense " + path(),
                      "the kernel has shape " + to_string(kernel_.shape()) + ", as when built",
-                     to_string(now.kernel_shape), "pass inputs of that size");
+                     to_string(resolved.kernel_shape), "pass inputs of that size");
   }
-  return options_.activation.output_shape(now.output_shape);
+  return options_.activation.output_shape(resolved.output_shape);
 }
 
 void EinsumDenseLayer::make_weights(const Shapes& inputs) {
-  const ResolvedEquation now = resolved(inputs[0]);
+  const ResolvedEquation resolved = resolve(inputs[0]);
   InitializerHandle initializer = options_.kernel_initializer;
   int64_t summed = 1;
-  for (size_t i = 0; i < now.kernel.size(); ++i) {
-    if (now.output.find(now.kernel[i]) == std::string::npos) summed *= now.kernel_shape[i];
+  for (size_t i = 0; i < resolved.kernel.size(); ++i) {
+    if (resolved.output.find(resolved.kernel[i]) == std::string::npos)
+      summed *= resolved.kernel_shape[i];
   }
   if (scales_by_fans(initializer)) {
     initializer = InitializerHandle(std::make_shared<MatrixInitializer>(initializer, summed));
   }
   kernel_ = add_weight(
-      "kernel", now.kernel_shape, initializer,
+      "kernel", resolved.kernel_shape, initializer,
       {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
   if (options_.bias_axes.empty()) return;
   bias_ = add_weight(
-      "bias", now.bias_shape, options_.bias_initializer,
+      "bias", resolved.bias_shape, options_.bias_initializer,
       {.regularizer = options_.bias_regularizer, .constraint = options_.bias_constraint});
 }
 
 DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
-  const ResolvedEquation now = letters(inputs[0].shape());
-  DTensor y =
-      ops::einsum(now.input + "," + now.kernel + "->" + now.output, {inputs[0], read(kernel_)});
+  const ResolvedEquation resolved = expand_dots(inputs[0].shape());
+  DTensor y = ops::einsum(resolved.input + "," + resolved.kernel + "->" + resolved.output,
+                          {inputs[0], read(kernel_)});
   if (bias_.defined()) y = place_output(y) + read(bias_);
   y = options_.activation(y);
   penalize(options_.activity_regularizer, y);

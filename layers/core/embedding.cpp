@@ -81,8 +81,8 @@ void EmbeddingLayer::make_weights(const Shapes&) {
 
 DTensor EmbeddingLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& ids = inputs[0];
-  const bool whole = at::isIntegralType(ids.dtype(), /*includeBool=*/false);
-  return ops::embedding(read(embeddings_), whole ? ids : ops::cast(ids, at::kInt));
+  const bool integral = at::isIntegralType(ids.dtype(), /*includeBool=*/false);
+  return ops::embedding(read(embeddings_), integral ? ids : ops::cast(ids, at::kInt));
 }
 
 std::vector<DTensor> EmbeddingLayer::masks(const Inputs& inputs, size_t) {

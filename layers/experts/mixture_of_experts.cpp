@@ -71,10 +71,10 @@ class MixtureOfExpertsLayer final : public Layer, public HasMetrics {
     Variable kernel, bias;
   };
   DenseWeights dense_weights(const std::string& name, int64_t in, int64_t out);
-  RoutingOptions routing_form(const DTensor& x, const CallContext& context) const;
+  RoutingOptions routing_options(const DTensor& x, const CallContext& context) const;
   void report(const Routing& routing);
   DTensor dense(const DTensor& x, const DenseWeights& weights) const;
-  DTensor work(const DTensor& slots) const;
+  DTensor apply_experts(const DTensor& slots) const;
   DTensor by_einsum(const DTensor& x, const Routing& routing, int64_t capacity) const;
   DTensor by_sort(const DTensor& x, const Routing& routing, int64_t capacity) const;
 
@@ -164,8 +164,8 @@ void MixtureOfExpertsLayer::make_weights(const Shapes& inputs) {
   expert_2_ = dense_weights("expert_2", options_.hidden_dim, features);
 }
 
-RoutingOptions MixtureOfExpertsLayer::routing_form(const DTensor& x,
-                                                   const CallContext& context) const {
+RoutingOptions MixtureOfExpertsLayer::routing_options(const DTensor& x,
+                                                      const CallContext& context) const {
   const double factor = context.training ? options_.capacity_factor : options_.eval_capacity_factor;
   return {.top_k = options_.top_k,
           .capacity = expert_capacity(x.size(1), options_.num_experts, options_.top_k, factor),
@@ -194,7 +194,7 @@ DTensor MixtureOfExpertsLayer::dense(const DTensor& x, const DenseWeights& weigh
 }
 
 /// Applies the experts to the tokens in their slots, (E, G, C, d) -> (E, G, C, d).
-DTensor MixtureOfExpertsLayer::work(const DTensor& slots) const {
+DTensor MixtureOfExpertsLayer::apply_experts(const DTensor& slots) const {
   const DTensor hidden = options_.activation(dense(place("dispatched", slots), expert_1_));
   return place("combined", dense(hidden, expert_2_));
 }
@@ -203,8 +203,8 @@ DTensor MixtureOfExpertsLayer::by_einsum(const DTensor& x, const Routing& routin
                                          int64_t capacity) const {
   const DTensor dispatch = ops::cast(dispatch_tensor(routing, capacity), x.dtype());
   const DTensor combine = ops::cast(combine_tensor(routing, capacity), x.dtype());
-  const DTensor made = work(ops::einsum("gsec,gsd->egcd", {dispatch, x}));
-  return ops::einsum("gsec,egcd->gsd", {combine, made});
+  const DTensor expert_outputs = apply_experts(ops::einsum("gsec,gsd->egcd", {dispatch, x}));
+  return ops::einsum("gsec,egcd->gsd", {combine, expert_outputs});
 }
 
 DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
@@ -214,13 +214,14 @@ DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
   const auto row = [&](const DTensor& numbers) { return ops::reshape(numbers, {groups, -1, 1}); };
   DTensor rows = ops::take_along_axis(x, row(tokens), 1) * ops::cast(row(filled), x.dtype());
   rows = ops::transpose(ops::reshape(rows, {groups, experts, capacity, x.size(2)}), {1, 0, 2, 3});
-  const DTensor made =
-      ops::reshape(ops::transpose(work(rows), {1, 0, 2, 3}), {groups, slots, x.size(2)});
+  const DTensor expert_outputs =
+      ops::reshape(ops::transpose(apply_experts(rows), {1, 0, 2, 3}), {groups, slots, x.size(2)});
   DTensor y;
   for (const ExpertChoice& choice : routing.choices) {
-    const DTensor part = ops::take_along_axis(made, row(token_slots(choice, capacity)), 1) *
-                         ops::cast(ops::expand_dims(choice.gate, -1), x.dtype());
-    y = y.defined() ? y + part : part;
+    const DTensor weighted =
+        ops::take_along_axis(expert_outputs, row(token_slots(choice, capacity)), 1) *
+        ops::cast(ops::expand_dims(choice.gate, -1), x.dtype());
+    y = y.defined() ? y + weighted : weighted;
   }
   return y;
 }
@@ -229,11 +230,11 @@ DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& con
   const DTensor x = inputs[0].with_mask({});
   const at::ScalarType precise = c10::promoteTypes(x.dtype(), at::kFloat);
   const DTensor logits = place("router", ops::matmul(ops::cast(x, precise), router_.read(precise)));
-  const RoutingOptions form = routing_form(x, context);
-  const Routing routing = route_tokens(logits, inputs[0].mask(), form);
+  const RoutingOptions options = routing_options(x, context);
+  const Routing routing = route_tokens(logits, inputs[0].mask(), options);
   report(routing);
-  const DTensor y = options_.dispatch == "sort" ? by_sort(x, routing, form.capacity)
-                                                : by_einsum(x, routing, form.capacity);
+  const DTensor y = options_.dispatch == "sort" ? by_sort(x, routing, options.capacity)
+                                                : by_einsum(x, routing, options.capacity);
   penalize(options_.activity_regularizer, y);
   return y;
 }

@@ -23,13 +23,14 @@ std::vector<DTensor> masks_of(const Inputs& inputs,
                               const std::function<DTensor(size_t, const DTensor&)>& all) {
   std::vector<DTensor> masks;
   if (inputs.size() > 3) {
-    const DTensor& given = inputs[3];
-    masks.push_back(given.dtype() == at::kBool ? given : ops::cast(given, at::kBool));
+    const DTensor& attention_mask = inputs[3];
+    masks.push_back(attention_mask.dtype() == at::kBool ? attention_mask
+                                                        : ops::cast(attention_mask, at::kBool));
   }
   for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
-    const DTensor own = inputs[i].mask();
-    if (!own.defined()) continue;
-    masks.push_back(i == 0 ? ops::expand_dims(own, -1) : ops::expand_dims(all(i, own), -2));
+    const DTensor mask = inputs[i].mask();
+    if (!mask.defined()) continue;
+    masks.push_back(i == 0 ? ops::expand_dims(mask, -1) : ops::expand_dims(all(i, mask), -2));
   }
   return masks;
 }
@@ -93,10 +94,10 @@ DTensor position_mask(int64_t t, int64_t s, bool causal, const std::optional<int
   return pack(near.unsqueeze(0), Layout::replicated(mesh, 3));
 }
 
-DTensor expanded_mask(const DTensor& mask, int64_t kept, int64_t rank) {
+DTensor expanded_mask(const DTensor& mask, int64_t trailing, int64_t rank) {
   Shape shape = mask.shape();
   const auto missing = std::max<int64_t>(rank - mask.rank(), 0);
-  shape.insert(shape.end() - std::min(kept, mask.rank()), static_cast<size_t>(missing), 1);
+  shape.insert(shape.end() - std::min(trailing, mask.rank()), static_cast<size_t>(missing), 1);
   return ops::reshape(mask, shape);
 }
 

@@ -45,8 +45,8 @@ DTensor combined_mask(const std::vector<DTensor>& masks);
 DTensor position_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
                       const Mesh& mesh, int64_t first = 0);
 
-/// Inserts axes of extent 1 before the last `kept` axes of a mask, up to a rank.
-DTensor expanded_mask(const DTensor& mask, int64_t kept, int64_t rank);
+/// Inserts axes of extent 1 before the last `trailing` axes of a mask, up to a rank.
+DTensor expanded_mask(const DTensor& mask, int64_t trailing, int64_t rank);
 
 /// Returns whether ops::attention moves no more data than computing the scores would. `query` and
 /// `key` are (batch, …, heads, features): features must be replicated, and the key's axis `steps`
@@ -65,13 +65,15 @@ LayerHandle head_projection(const Options& o, const std::string& name, int64_t r
                             const Shape& output, const std::string& dtype) {
   const int64_t free = rank - bound;
   const auto width = static_cast<int64_t>(output.size());
-  const std::string kept = letters_from(0, free), summed = letters_from(free, bound);
-  const std::string made = letters_from(rank, width);
+  const std::string free_letters = letters_from(0, free), bound_letters = letters_from(free, bound);
+  const std::string output_letters = letters_from(rank, width);
   Shape shape(static_cast<size_t>(free - 1), -1);
   shape.insert(shape.end(), output.begin(), output.end());
-  return EinsumDense(kept + summed + "," + summed + made + "->" + kept + made, shape,
+  return EinsumDense(free_letters + bound_letters + "," + bound_letters + output_letters + "->" +
+                         free_letters + output_letters,
+                     shape,
                      {.activation = name == "gate" ? "sigmoid" : "linear",
-                      .bias_axes = o.use_bias ? made : "",
+                      .bias_axes = o.use_bias ? output_letters : "",
                       .kernel_initializer = o.kernel_initializer,
                       .bias_initializer = o.bias_initializer,
                       .kernel_regularizer = o.kernel_regularizer,

@@ -25,9 +25,9 @@ const std::vector<int64_t> to_channels_last = {0, 2, 3, 1};
 const std::vector<int64_t> to_channels_first = {0, 3, 1, 2};
 
 Shape reordered(const Shape& shape, const std::vector<int64_t>& order) {
-  Shape made;
-  for (const int64_t axis : order) made.push_back(shape[static_cast<size_t>(axis)]);
-  return made;
+  Shape result;
+  for (const int64_t axis : order) result.push_back(shape[static_cast<size_t>(axis)]);
+  return result;
 }
 
 DTensor scaled_to(const DTensor& x, double lo, double hi) {
@@ -56,9 +56,9 @@ DTensor ImageDraws::shared(int64_t i, double lo, double hi) const {
   return scaled_to(ops::slice(first_, 1, begin_ + i, 1), lo, hi);
 }
 
-DTensor ImageDraws::chosen(int64_t i, double share) const {
+DTensor ImageDraws::bernoulli(int64_t i, double probability) const {
   const DTensor u = each(i);
-  return ops::cast(ops::less(u, constant_like(u, share)), u.dtype());
+  return ops::cast(ops::less(u, constant_like(u, probability)), u.dtype());
 }
 
 DTensor ImageDraws::signs(int64_t i) const {
@@ -112,21 +112,22 @@ std::string AugmentationLayer::where() const { return kind_ + " " + path(); }
 Shapes AugmentationLayer::output_shapes(const Shapes& inputs) const {
   const bool counted = inputs.size() == 1 || (inputs.size() == 2 && takes_labels());
   if (!counted || inputs[0].size() != 4) {
-    std::vector<std::string> given;
-    for (const Shape& shape : inputs) given.push_back(to_string(shape));
+    std::vector<std::string> shapes;
+    for (const Shape& shape : inputs) shapes.push_back(to_string(shape));
     throw ShapeError(
         where(),
         str("the input is images of rank 4", takes_labels() ? ", optionally with labels" : ""),
-        join(given, " and "),
+        join(shapes, " and "),
         "give it batch, height, width and channels, as data_format orders them");
   }
-  Shapes made = inputs;
+  Shapes result = inputs;
   if (channels_first_) {
-    made[0] = reordered(transformed_shape(reordered(made[0], to_channels_last)), to_channels_first);
+    result[0] =
+        reordered(transformed_shape(reordered(result[0], to_channels_last)), to_channels_first);
   } else {
-    made[0] = transformed_shape(made[0]);
+    result[0] = transformed_shape(result[0]);
   }
-  return made;
+  return result;
 }
 
 ImageDraws AugmentationLayer::drawn(const DTensor& images, const CallContext& context) const {
@@ -170,26 +171,26 @@ LabeledImages AugmentationLayer::call_labeled(const LabeledImages& batch,
   const bool mixes = takes_labels() && batch.labels.defined();
   const at::Tensor &masks = batch.segmentation_masks, &boxes = batch.bounding_boxes.boxes;
   // Masks and boxes repeat the images' draws.
-  CallContext again = context;
-  if (context.random) again.random = std::make_shared<RandomStream>(*context.random);
-  const DTensor given = packed_on_host(batch.images);
+  CallContext same_draws = context;
+  if (context.random) same_draws.random = std::make_shared<RandomStream>(*context.random);
+  const DTensor input = packed_on_host(batch.images);
   const std::vector<DTensor> all =
-      outputs(mixes ? Inputs{given, packed_on_host(batch.labels)} : Inputs{given}, context);
-  LabeledImages made = batch;
-  made.images = all[0].full();
-  if (mixes) made.labels = all[1].full();
-  if (!masks.defined() && !boxes.defined()) return made;
-  const DTensor images = channels_first_ ? ops::transpose(given, to_channels_last) : given;
-  const ImageDraws draws = drawn(images, again);
+      outputs(mixes ? Inputs{input, packed_on_host(batch.labels)} : Inputs{input}, context);
+  LabeledImages result = batch;
+  result.images = all[0].full();
+  if (mixes) result.labels = all[1].full();
+  if (!masks.defined() && !boxes.defined()) return result;
+  const DTensor images = channels_first_ ? ops::transpose(input, to_channels_last) : input;
+  const ImageDraws draws = drawn(images, same_draws);
   if (masks.defined()) {
-    made.segmentation_masks =
+    result.segmentation_masks =
         channels_last(packed_on_host(masks), channels_first_,
                       [&](const DTensor& x) { return transform_masks(x, draws); });
   }
   if (boxes.defined()) {
-    made.bounding_boxes = transform_boxes(batch.bounding_boxes, images.shape(), draws);
+    result.bounding_boxes = transform_boxes(batch.bounding_boxes, images.shape(), draws);
   }
-  return made;
+  return result;
 }
 
 std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& handle) {
@@ -202,13 +203,13 @@ std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& hand
 
 std::array<double, 2> factor_range(const std::string& where, const std::string& option,
                                    const Factor& factor, double minimum, double maximum) {
-  const std::vector<double>& given = factor.values;
-  if (given.size() == 1 && given[0] >= minimum && given[0] <= maximum) {
-    const double far = std::abs(given[0]);
-    return {std::max(-far, minimum), far};
+  const std::vector<double>& values = factor.values;
+  if (values.size() == 1 && values[0] >= minimum && values[0] <= maximum) {
+    const double bound = std::abs(values[0]);
+    return {std::max(-bound, minimum), bound};
   }
-  const bool fits = given.size() == 2 && given[0] <= maximum && given[1] >= minimum;
-  if (fits) return {std::min(given[0], given[1]), std::max(given[0], given[1])};
+  const bool fits = values.size() == 2 && values[0] <= maximum && values[1] >= minimum;
+  if (fits) return {std::min(values[0], values[1]), std::max(values[0], values[1])};
   throw ConfigError(where, str(option, " is one number or two in [", minimum, ", ", maximum, "]"),
                     factor.json().dump(), "give the maximum change of images");
 }

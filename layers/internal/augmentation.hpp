@@ -28,8 +28,8 @@ class ImageDraws {
   DTensor each_of(int64_t i, int64_t count) const;
   /// Returns number i of the first image, (1, 1), scaled to [lo, hi).
   DTensor shared(int64_t i, double lo = 0, double hi = 1) const;
-  /// Returns 1 for each image whose number i is below `share`, otherwise 0: (batch, 1).
-  DTensor chosen(int64_t i, double share) const;
+  /// Returns 1 for each image whose number i is below `probability`, otherwise 0: (batch, 1).
+  DTensor bernoulli(int64_t i, double probability) const;
   /// Returns -1 for each image whose number i is above 1/2, otherwise 1: (batch, 1).
   DTensor signs(int64_t i) const;
   /// Returns the numbers without the first i of each image, for a nested layer.

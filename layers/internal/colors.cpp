@@ -51,9 +51,9 @@ Hsv hsv_of(const DTensor& rgb) {
 
 DTensor rgb_of(const Hsv& hsv) {
   const DTensor angle = ops::remainder(hsv.hue, constant_like(hsv.hue, 1)) * 6;
-  const DTensor pale = -hsv.saturation + 1;
+  const DTensor unsaturated = -hsv.saturation + 1;
   const auto plane = [&](const DTensor& share) {
-    return hsv.value * (pale + hsv.saturation * ops::clip(share, 0, 1));
+    return hsv.value * (unsaturated + hsv.saturation * ops::clip(share, 0, 1));
   };
   return ops::concat({plane(ops::abs(angle - 3) - 1), plane(-ops::abs(angle - 2) + 2),
                       plane(-ops::abs(angle - 4) + 2)},

@@ -35,22 +35,23 @@ void check_boxes(const std::string& where, const BoundingBoxes& boxes, int64_t r
 }  // namespace
 
 DTensor packed_on_host(const at::Tensor& tensor) {
-  static const Mesh here = create_mesh({{"batch", 1}}, virtual_cpus(1));
-  return pack(tensor, Layout::replicated(here, tensor.dim()));
+  static const Mesh mesh = create_mesh({{"batch", 1}}, virtual_cpus(1));
+  return pack(tensor, Layout::replicated(mesh, tensor.dim()));
 }
 
 LabeledImages call_labeled(Layer& layer, const LabeledImages& batch, const CallContext& context) {
   if (auto* const labeled = dynamic_cast<LabeledLayer*>(&layer)) {
     return labeled->call_labeled(batch, context);
   }
-  LabeledImages made = batch;
-  made.images = layer.outputs({packed_on_host(batch.images)}, context)[0].full();
+  LabeledImages result = batch;
+  result.images = layer.outputs({packed_on_host(batch.images)}, context)[0].full();
   const bool follows = batch.bounding_boxes.boxes.defined() || batch.segmentation_masks.defined();
-  if (!follows || made.images.sizes().slice(0, 3) == batch.images.sizes().slice(0, 3)) return made;
+  if (!follows || result.images.sizes().slice(0, 3) == batch.images.sizes().slice(0, 3))
+    return result;
   throw ConfigError(
       layer.class_name() + " " + layer.path(),
       "a layer that resizes images must support boxes and masks, like Resizing and RandomCrop",
-      str(to_string(shape_of(made.images)), " of images ", to_string(shape_of(batch.images))),
+      str(to_string(shape_of(result.images)), " of images ", to_string(shape_of(batch.images))),
       "resize with one of those layers");
 }
 
@@ -96,8 +97,8 @@ BoundingBoxes transformed_boxes(const BoundingBoxes& boxes, const std::string& f
                                 const std::function<at::Tensor(const at::Tensor&)>& f) {
   using namespace bounding_boxes;
   const at::Tensor corners = convert_format(boxes.boxes, format, "xyxy", from.height, from.width);
-  const BoundingBoxes made = clip_to_image_size({f(corners), boxes.labels}, to.height, to.width);
-  return {convert_format(made.boxes, "xyxy", format, to.height, to.width), made.labels};
+  const BoundingBoxes result = clip_to_image_size({f(corners), boxes.labels}, to.height, to.width);
+  return {convert_format(result.boxes, "xyxy", format, to.height, to.width), result.labels};
 }
 
 at::Tensor scaled_corners(const at::Tensor& corners, double of_y, double of_x) {
@@ -105,10 +106,10 @@ at::Tensor scaled_corners(const at::Tensor& corners, double of_y, double of_x) {
 }
 
 DTensor transformed_masks(const DTensor& masks, const std::function<DTensor(const DTensor&)>& f) {
-  const at::ScalarType given = masks.dtype();
-  if (at::isFloatingType(given)) return f(masks);
-  const bool wide = given == at::kInt || given == at::kLong;
-  return ops::cast(f(ops::cast(masks, wide ? at::kDouble : at::kFloat)), given);
+  const at::ScalarType dtype = masks.dtype();
+  if (at::isFloatingType(dtype)) return f(masks);
+  const bool wide = dtype == at::kInt || dtype == at::kLong;
+  return ops::cast(f(ops::cast(masks, wide ? at::kDouble : at::kFloat)), dtype);
 }
 
 }  // namespace tessera::detail

@@ -82,9 +82,9 @@ To copied_options(From from) {
   to.dtype = from.dtype;
   to.trainable = from.trainable;
   fields(to, [&](const std::string& key, auto& copy) {
-    fields(from, [&](const std::string& given, auto& value) {
+    fields(from, [&](const std::string& source_key, auto& value) {
       if constexpr (std::is_same_v<decltype(copy), decltype(value)>) {
-        if (given == key) copy = value;
+        if (source_key == key) copy = value;
       }
     });
   });
@@ -110,8 +110,8 @@ struct AxesOption {
   std::vector<int64_t>& axes;
 };
 inline Json option_json(const AxesOption& option) { return axes_json(option.axes); }
-inline void read_option(JsonObject& given, const std::string& key, AxesOption& option) {
-  if (given.has(key)) option.axes = take_axes(given, key);
+inline void read_option(JsonObject& config, const std::string& key, AxesOption& option) {
+  if (config.has(key)) option.axes = take_axes(config, key);
 }
 
 /// Visits the options of layers with a kernel and a bias.

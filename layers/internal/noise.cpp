@@ -36,13 +36,13 @@ void NoiseShape::check_input(const std::string& where, const Shape& input) const
 }
 
 DTensor NoiseShape::factors(const DTensor& x, double rate, const DTensor& seed) const {
-  Shape made = shape.empty() ? x.shape() : shape;
-  for (size_t a = 0; a < made.size(); ++a) {
-    if (made[a] == -1) made[a] = x.shape()[a];
+  Shape mask_shape = shape.empty() ? x.shape() : shape;
+  for (size_t a = 0; a < mask_shape.size(); ++a) {
+    if (mask_shape[a] == -1) mask_shape[a] = x.shape()[a];
   }
   const Layout layout =
-      made == x.shape() ? fetch_layout(x) : Layout::replicated(x.mesh(), x.rank());
-  return ops::dropout(filled(made, 1, x.dtype(), layout), rate, seed);
+      mask_shape == x.shape() ? fetch_layout(x) : Layout::replicated(x.mesh(), x.rank());
+  return ops::dropout(filled(mask_shape, 1, x.dtype(), layout), rate, seed);
 }
 
 Json option_json(const NoiseShapeOption& option) {
@@ -53,8 +53,8 @@ Json option_json(const NoiseShapeOption& option) {
   return json;
 }
 
-void read_option(JsonObject& given, const std::string& key, NoiseShapeOption& option) {
-  const auto extents = given.take_optional<std::vector<std::optional<int64_t>>>(key);
+void read_option(JsonObject& config, const std::string& key, NoiseShapeOption& option) {
+  const auto extents = config.take_optional<std::vector<std::optional<int64_t>>>(key);
   if (!extents) return;
   option.shape.clear();
   for (const auto& extent : *extents) option.shape.push_back(extent.value_or(-1));

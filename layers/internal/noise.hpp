@@ -36,6 +36,6 @@ struct NoiseShapeOption {
   Shape& shape;
 };
 Json option_json(const NoiseShapeOption& option);
-void read_option(JsonObject& given, const std::string& key, NoiseShapeOption& option);
+void read_option(JsonObject& config, const std::string& key, NoiseShapeOption& option);
 
 }  // namespace tessera::detail

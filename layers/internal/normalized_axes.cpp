@@ -20,7 +20,7 @@ std::vector<int64_t> normalized_axes(const std::string& where, const std::vector
   throw ShapeError(where, "axis names each axis once", to_string(axes), "leave out the second");
 }
 
-Shape kept_extents(const Shape& input, const std::vector<int64_t>& axes) {
+Shape broadcastable_shape(const Shape& input, const std::vector<int64_t>& axes) {
   Shape shape(input.size(), 1);
   for (const int64_t axis : axes) {
     shape[static_cast<size_t>(axis)] = input[static_cast<size_t>(axis)];

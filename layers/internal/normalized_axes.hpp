@@ -13,7 +13,7 @@ std::vector<int64_t> normalized_axes(const std::string& where, const std::vector
                                      const Shape& input);
 
 /// Returns the input's shape with extent 1 for all axes but `axes`.
-Shape kept_extents(const Shape& input, const std::vector<int64_t>& axes);
+Shape broadcastable_shape(const Shape& input, const std::vector<int64_t>& axes);
 /// Returns the extents of `axes`.
 Shape extents_of(const Shape& input, const std::vector<int64_t>& axes);
 

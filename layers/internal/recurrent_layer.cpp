@@ -92,11 +92,11 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
   }
   const Shape state = {x[0], units_};
   for (size_t i = 1; i < inputs.size(); ++i) {
-    const Shape& given = inputs[i];
-    const bool fits = given.size() == 2 && given[1] == state[1] &&
-                      (given[0] == state[0] || given[0] == -1 || state[0] == -1);
+    const Shape& actual = inputs[i];
+    const bool fits = actual.size() == 2 && actual[1] == state[1] &&
+                      (actual[0] == state[0] || actual[0] == -1 || state[0] == -1);
     if (!fits)
-      throw ShapeError(where, "an initial state has shape " + to_string(state), to_string(given),
+      throw ShapeError(where, "an initial state has shape " + to_string(state), to_string(actual),
                        "pass one number for each unit of each row");
   }
   Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], units_} : state};

@@ -108,10 +108,10 @@ std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::str
                                         int64_t minimum) const {
   std::vector<int64_t> all = values.values;
   if (all.size() == 1) all.resize(size_t(spatial_), all[0]);
-  const bool good = std::all_of(all.begin(), all.end(), [&](int64_t v) {
+  const bool valid = std::all_of(all.begin(), all.end(), [&](int64_t v) {
     return v >= minimum && v <= std::numeric_limits<int32_t>::max();
   });
-  if (good && static_cast<int64_t>(all.size()) == spatial_) return all;
+  if (valid && static_cast<int64_t>(all.size()) == spatial_) return all;
   throw ConfigError(
       class_name_ + " " + name(),
       str(argument, " is one integer of at least ", minimum, ", or ", spatial_, " of them"),

@@ -1,4 +1,4 @@
-#include <tessera/layers/merging/concatenate.hpp>
+#include <tessera/layers/merging/merge.hpp>
 
 #include <algorithm>
 
@@ -93,9 +93,9 @@ std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
   };
   const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
   if (axis < inputs[0].rank() - 1) {
-    std::vector<DTensor> parts;
-    for (const DTensor& input : inputs) parts.push_back(steps(input));
-    return {ops::concat(parts, axis)};
+    std::vector<DTensor> step_masks;
+    for (const DTensor& input : inputs) step_masks.push_back(steps(input));
+    return {ops::concat(step_masks, axis)};
   }
   DTensor any = steps(inputs[0]);
   for (size_t i = 1; i < inputs.size(); ++i) any = ops::logical_or(any, steps(inputs[i]));

@@ -1,4 +1,4 @@
-#include <tessera/layers/merging/dot.hpp>
+#include <tessera/layers/merging/merge.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/internal/l2_normalize.hpp>

@@ -65,10 +65,10 @@ DTensor extreme(const Inputs& inputs, at::ScalarType) {
   DTensor mask = y.mask();
   for (size_t i = 1; i < inputs.size(); ++i) {
     DTensor x = inputs[i];
-    const DTensor own = x.mask();
-    if (own.defined()) x = ops::where(of_elements(own, x), x, y);
+    const DTensor x_mask = x.mask();
+    if (x_mask.defined()) x = ops::where(of_elements(x_mask, x), x, y);
     if (mask.defined()) y = ops::where(of_elements(mask, y), y, x);
-    mask = mask.defined() && own.defined() ? ops::logical_or(mask, own) : DTensor();
+    mask = mask.defined() && x_mask.defined() ? ops::logical_or(mask, x_mask) : DTensor();
     y = Binary(y, x);
   }
   return y;
@@ -82,11 +82,11 @@ DTensor product(const Inputs& inputs, at::ScalarType) {
   DTensor y, mask;
   bool masked = true;
   for (const DTensor& input : inputs) {
-    const DTensor own = input.mask();
-    masked = masked && own.defined();
+    const DTensor x_mask = input.mask();
+    masked = masked && x_mask.defined();
     DTensor x = input;
-    if (own.defined()) x = ops::where(of_elements(own, x), x, number(1));
-    if (masked) mask = mask.defined() ? ops::logical_or(mask, own) : own;
+    if (x_mask.defined()) x = ops::where(of_elements(x_mask, x), x, number(1));
+    if (masked) mask = mask.defined() ? ops::logical_or(mask, x_mask) : x_mask;
     y = y.defined() ? y * x : x;
   }
   return masked ? ops::where(of_elements(mask, y), y, number(0)) : y;

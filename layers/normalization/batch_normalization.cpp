@@ -29,9 +29,9 @@ Json option_json(const RenormClipping& clipping) {
   return json.empty() ? Json(nullptr) : json;
 }
 
-void read_option(JsonObject& given, const std::string& key, RenormClipping& clipping) {
-  if (!given.take_optional<Json>(key)) return;
-  JsonObject limits = given.take_object(key);
+void read_option(JsonObject& config, const std::string& key, RenormClipping& clipping) {
+  if (!config.take_optional<Json>(key)) return;
+  JsonObject limits = config.take_object(key);
   clipping = {.rmin = limits.take_optional<double>("rmin"),
               .rmax = limits.take_optional<double>("rmax"),
               .dmax = limits.take_optional<double>("dmax")};
@@ -199,8 +199,8 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
   const Variable& first = gamma_.defined() ? gamma_ : beta_;
   if (!first.defined()) return;
   const Layout used = first.placement().use.value_or(first.layout());
-  const auto deduce = [&](Variable& weight, const LayoutSpec& own) {
-    if (!weight.defined() || !own.empty() || weight.placement().rule >= 0) return;
+  const auto deduce = [&](Variable& weight, const LayoutSpec& requested) {
+    if (!weight.defined() || !requested.empty() || weight.placement().rule >= 0) return;
     weight.place({weight.shape(), used});
   };
   if (!first.is(beta_)) deduce(beta_, options_.beta_layout);
@@ -219,10 +219,10 @@ void BatchNormalizationLayer::assign_statistic(Variable& statistic, const DTenso
 
 DTensor BatchNormalizationLayer::advance(Variable& moving, const DTensor& moment,
                                          double momentum) const {
-  const DTensor now = ops::reshape(moment, moving.shape()) * (1 - momentum);
-  const DTensor next = moving.read(moment.dtype()) * momentum + now;
-  assign_statistic(moving, next);
-  return next;
+  const DTensor scaled_moment = ops::reshape(moment, moving.shape()) * (1 - momentum);
+  const DTensor updated = moving.read(moment.dtype()) * momentum + scaled_moment;
+  assign_statistic(moving, updated);
+  return updated;
 }
 
 void BatchNormalizationLayer::advance_moments(const DTensor& mean, const DTensor& variance) {

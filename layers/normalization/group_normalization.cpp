@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/group_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -88,7 +88,7 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
     if (a != axis) reduced.push_back(a);
   }
   const auto weight = [&](const Variable& variable) {
-    return ops::reshape(variable.read(dtype), kept_extents(grouped, {axis, axis + 1}));
+    return ops::reshape(variable.read(dtype), broadcastable_shape(grouped, {axis, axis + 1}));
   };
   const DTensor centered = x - ops::mean(x, reduced, true);
   DTensor y =

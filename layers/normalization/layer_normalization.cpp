@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/layer_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>

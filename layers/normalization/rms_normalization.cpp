@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/rms_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -65,7 +65,8 @@ DTensor RMSNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
   const DTensor x = ops::cast(inputs[0], dtype);
   const std::vector<int64_t> axes = normalized_axes(path(), options_.axis, x.shape());
-  const DTensor scale = ops::reshape(ops::cast(read(scale_), dtype), kept_extents(x.shape(), axes));
+  const DTensor scale =
+      ops::reshape(ops::cast(read(scale_), dtype), broadcastable_shape(x.shape(), axes));
   const DTensor factor = ops::rsqrt(ops::mean(ops::square(x), axes, true) + options_.epsilon);
   return ops::cast(x * factor * scale, dtype_policy().compute);
 }

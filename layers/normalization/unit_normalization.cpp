@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/unit_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/internal/l2_normalize.hpp>

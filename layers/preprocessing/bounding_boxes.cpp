@@ -95,19 +95,19 @@ at::Tensor convert_format(const at::Tensor& boxes, const std::string& source,
                           const std::string& target, double height, double width) {
   const std::string where = "convert_format";
   const BoxFormat from = box_format(where, source), to = box_format(where, target);
-  const at::Tensor given = numbers_of(where, boxes);
+  const at::Tensor numbers = numbers_of(where, boxes);
   if ((from.relative || to.relative) && !(height > 0 && width > 0)) {
     throw ConfigError(
         where, "height and width are above 0 for a relative format",
         str(in_quotes(source), " to ", in_quotes(target), " with ", height, " and ", width),
         "give the size of the image");
   }
-  if (from == to) return given;
-  at::Tensor corners = corners_of(given, from);
+  if (from == to) return numbers;
+  at::Tensor corners = corners_of(numbers, from);
   if (from.relative && !to.relative) corners = corners * extents(corners, height, width);
-  const at::Tensor made = from_corners(corners, to);
-  if (!to.relative || from.relative) return made;
-  return made / (to.y_first ? extents(made, width, height) : extents(made, height, width));
+  const at::Tensor result = from_corners(corners, to);
+  if (!to.relative || from.relative) return result;
+  return result / (to.y_first ? extents(result, width, height) : extents(result, height, width));
 }
 
 BoundingBoxes clip_to_image_size(const BoundingBoxes& boxes, double height, double width,
@@ -118,38 +118,39 @@ BoundingBoxes clip_to_image_size(const BoundingBoxes& boxes, double height, doub
     throw ConfigError(where, "the format is \"xyxy\" or \"rel_xyxy\"",
                       in_quotes(bounding_box_format), "call convert_format() before");
   }
-  const at::Tensor given = numbers_of(where, boxes.boxes);
-  const at::Tensor made = format.relative ? given.clamp(0, 1) : clipped(given, height, width);
-  if (!boxes.labels.defined()) return {made, {}};
-  const auto [x, y, right, bottom] = columns_of(made);
-  const at::Tensor kept = ((right - x) * (bottom - y)).gt(0);
-  if (kept.sizes() != boxes.labels.sizes()) {
-    throw ShapeError(where, str("labels are ", to_string(kept.sizes().vec()), ", one for each box"),
+  const at::Tensor numbers = numbers_of(where, boxes.boxes);
+  const at::Tensor result = format.relative ? numbers.clamp(0, 1) : clipped(numbers, height, width);
+  if (!boxes.labels.defined()) return {result, {}};
+  const auto [x, y, right, bottom] = columns_of(result);
+  const at::Tensor nonempty = ((right - x) * (bottom - y)).gt(0);
+  if (nonempty.sizes() != boxes.labels.sizes()) {
+    throw ShapeError(where,
+                     str("labels are ", to_string(nonempty.sizes().vec()), ", one for each box"),
                      to_string(boxes.labels.sizes().vec()), "give the class of each box");
   }
   // Labels of an unsigned dtype become int32, which holds -1.
   const bool without_sign =
       boxes.labels.scalar_type() == at::kByte || boxes.labels.scalar_type() == at::kBool;
   const at::Tensor labels = without_sign ? boxes.labels.to(at::kInt) : boxes.labels;
-  return {made, at::where(kept, labels, at::full({}, -1, labels.options()))};
+  return {result, at::where(nonempty, labels, at::full({}, -1, labels.options()))};
 }
 
 at::Tensor crop(const at::Tensor& boxes, double top, double left, double height, double width) {
-  const at::Tensor given = numbers_of("crop", boxes);
-  return clipped(given - extents(given, top, left), height, width);
+  const at::Tensor numbers = numbers_of("crop", boxes);
+  return clipped(numbers - extents(numbers, top, left), height, width);
 }
 
 at::Tensor pad(const at::Tensor& boxes, double top, double left) {
-  const at::Tensor given = numbers_of("pad", boxes);
-  return given + extents(given, top, left);
+  const at::Tensor numbers = numbers_of("pad", boxes);
+  return numbers + extents(numbers, top, left);
 }
 
 at::Tensor compute_iou(const at::Tensor& boxes1, const at::Tensor& boxes2,
                        const std::string& bounding_box_format, const ComputeIouOptions& options) {
   const auto corners = [&](const at::Tensor& boxes) {
-    const at::Tensor made =
+    const at::Tensor converted =
         convert_format(boxes, bounding_box_format, "xyxy", options.height, options.width);
-    if (made.dim() == 2 || made.dim() == 3) return made;
+    if (converted.dim() == 2 || converted.dim() == 3) return converted;
     throw ShapeError("compute_iou", "boxes are (boxes, 4) or (batch, boxes, 4)",
                      to_string(boxes.sizes().vec()), "give them one of these shapes");
   };
@@ -199,8 +200,8 @@ at::Tensor encode_box_to_deltas(const at::Tensor& anchors, const at::Tensor& box
                                 const std::string& anchor_format, const std::string& box_format,
                                 const BoxDeltasOptions& options) {
   check_encoding("encode_box_to_deltas", options);
-  const auto encoded = [&](const at::Tensor& given, const std::string& format) {
-    return convert_format(given, format, options.encoding_format, options.height, options.width);
+  const auto encoded = [&](const at::Tensor& input, const std::string& format) {
+    return convert_format(input, format, options.encoding_format, options.height, options.width);
   };
   const at::Tensor from = encoded(anchors, anchor_format), to = encoded(boxes, box_format);
   const at::Tensor size = from.narrow(-1, 2, 2).clamp_min(epsilon);
@@ -221,8 +222,9 @@ at::Tensor decode_deltas_to_boxes(const at::Tensor& anchors, const at::Tensor& b
   if (!options.variance.empty()) deltas = deltas * at::tensor(options.variance, deltas.options());
   const at::Tensor size = from.narrow(-1, 2, 2);
   const at::Tensor center = deltas.narrow(-1, 0, 2) * size + from.narrow(-1, 0, 2);
-  const at::Tensor made = at::cat({center, deltas.narrow(-1, 2, 2).exp() * size}, -1);
-  return convert_format(made, options.encoding_format, box_format, options.height, options.width);
+  const at::Tensor decoded = at::cat({center, deltas.narrow(-1, 2, 2).exp() * size}, -1);
+  return convert_format(decoded, options.encoding_format, box_format, options.height,
+                        options.width);
 }
 
 }  // namespace tessera::bounding_boxes

@@ -37,7 +37,7 @@ class CenterCropLayer final : public SpatialLayer, public LabeledLayer {
 
  private:
   /// Returns the centre crop; of images that are too small, resized with `interpolation`.
-  DTensor middle(const DTensor& images, const std::string& interpolation) const;
+  DTensor center_crop(const DTensor& images, const std::string& interpolation) const;
 
   ImageSize size_;
   CenterCropOptions options_;
@@ -61,10 +61,11 @@ CenterCropLayer::CenterCropLayer(ImageSize size, const CenterCropOptions& option
 
 DTensor CenterCropLayer::transform(const DTensor& x, const CallContext&) {
   const at::ScalarType dtype = dtype_policy().compute;
-  return middle(x.dtype() == dtype ? x : ops::cast(x, dtype), "bilinear");
+  return center_crop(x.dtype() == dtype ? x : ops::cast(x, dtype), "bilinear");
 }
 
-DTensor CenterCropLayer::middle(const DTensor& images, const std::string& interpolation) const {
+DTensor CenterCropLayer::center_crop(const DTensor& images,
+                                     const std::string& interpolation) const {
   const int64_t rows = images.size(1) - size_.height, columns = images.size(2) - size_.width;
   if (rows < 0 || columns < 0) {
     return resized(cropped_to_aspect(images, size_), size_, interpolation);
@@ -75,27 +76,29 @@ DTensor CenterCropLayer::middle(const DTensor& images, const std::string& interp
 LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
                                             const CallContext& context) {
   const bool first = data_format() == "channels_first";
-  LabeledImages made = batch;
-  made.images = (*this)(packed_on_host(batch.images), context).full();
+  LabeledImages result = batch;
+  result.images = (*this)(packed_on_host(batch.images), context).full();
   if (batch.segmentation_masks.defined()) {
-    made.segmentation_masks = channels_last(packed_on_host(batch.segmentation_masks), first,
-                                            [&](const DTensor& x) { return middle(x, "nearest"); });
+    result.segmentation_masks =
+        channels_last(packed_on_host(batch.segmentation_masks), first,
+                      [&](const DTensor& x) { return center_crop(x, "nearest"); });
   }
-  if (!batch.bounding_boxes.boxes.defined()) return made;
+  if (!batch.bounding_boxes.boxes.defined()) return result;
   const ImageExtent from = image_extent(batch.images, first);
   const ImageExtent to{double(size_.height), double(size_.width)};
   const bool small = from.height < to.height || from.width < to.width;
-  const ImageSize part =
+  const ImageSize crop_size =
       small ? largest_crop({int64_t(from.height), int64_t(from.width)}, size_) : size_;
-  const auto top = double((int64_t(from.height) - part.height) / 2);
-  const auto left = double((int64_t(from.width) - part.width) / 2);
-  const double of_x = to.width / double(part.width), of_y = to.height / double(part.height);
+  const auto top = double((int64_t(from.height) - crop_size.height) / 2);
+  const auto left = double((int64_t(from.width) - crop_size.width) / 2);
+  const double of_x = to.width / double(crop_size.width),
+               of_y = to.height / double(crop_size.height);
   const std::string& format = required_box_format(where(), options_.bounding_box_format);
-  made.bounding_boxes =
+  result.bounding_boxes =
       transformed_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
         return scaled_corners(bounding_boxes::pad(x, -top, -left), of_y, of_x);
       });
-  return made;
+  return result;
 }
 
 }  // namespace

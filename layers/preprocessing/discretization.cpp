@@ -136,8 +136,8 @@ DTensor DiscretizationLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor x = floating ? inputs[0] : ops::cast(inputs[0], dtype_policy().compute);
   at::Tensor sorted = at::empty({static_cast<int64_t>(boundaries().size())}, at::kDouble);
   std::copy(boundaries().begin(), boundaries().end(), sorted.mutable_data_ptr<double>());
-  const DTensor places = pack(sorted.to(x.dtype()), Layout::replicated(x.mesh(), 1));
-  return encoded(ops::searchsorted(places, x, /*right=*/true), options_.output_mode, bins(),
+  const DTensor bin_edges = pack(sorted.to(x.dtype()), Layout::replicated(x.mesh(), 1));
+  return encoded(ops::searchsorted(bin_edges, x, /*right=*/true), options_.output_mode, bins(),
                  output_dtype());
 }
 

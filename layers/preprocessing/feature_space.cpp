@@ -29,10 +29,10 @@ Feature feature_from(const Json& json, const JsonPath& path) {
   auto [class_name, config] = read_serialized(json, path);
   check_known(path.text(), "the class", class_name, {"Feature"});
   const auto preprocessor = config.take<Json>("preprocessor");
-  const JsonPath place = config.path().key("preprocessor");
+  const JsonPath preprocessor_path = config.path().key("preprocessor");
   std::shared_ptr<Layer> layer;
   if (!preprocessor.is_object() || preprocessor.value("class_name", "") != identity_class) {
-    layer = layer_from_config(preprocessor, place).layer();
+    layer = layer_from_config(preprocessor, preprocessor_path).layer();
   }
   const Feature feature(config.take<std::string>("dtype"), layer,
                         config.take<std::string>("output_mode"));
@@ -151,10 +151,10 @@ FeatureSpace FeatureSpace::from_config(JsonObject& config) {
   }
   options.output_mode = config.take_or("output_mode", options.output_mode);
   const Json crosses = config.take_or<Json>("crosses", Json::array());
-  const JsonPath place = config.path().key("crosses");
-  if (!crosses.is_array()) json_fail(crosses, place, "a list of crosses");
+  const JsonPath crosses_path = config.path().key("crosses");
+  if (!crosses.is_array()) json_fail(crosses, crosses_path, "a list of crosses");
   for (size_t i = 0; i < crosses.size(); ++i) {
-    options.crosses.push_back(cross_from(crosses[i], place.index(i)));
+    options.crosses.push_back(cross_from(crosses[i], crosses_path.index(i)));
   }
   options.crossing_dim = config.take_or("crossing_dim", options.crossing_dim);
   options.hashing_dim = config.take_or("hashing_dim", options.hashing_dim);

@@ -38,7 +38,7 @@ class HashedCrossingLayer final : public Layer {
 
  private:
   std::string where() const { return "HashedCrossing " + path(); }
-  void check_several(size_t inputs) const;
+  void check_num_inputs(size_t inputs) const;
   at::ScalarType output_dtype() const {
     return options_.output_mode == "int" ? integer_dtype(options_.dtype) : dtype_policy().compute;
   }
@@ -67,14 +67,14 @@ Json HashedCrossingLayer::config() const {
   return json;
 }
 
-void HashedCrossingLayer::check_several(size_t inputs) const {
+void HashedCrossingLayer::check_num_inputs(size_t inputs) const {
   if (inputs >= 2) return;
   throw ShapeError(where(), "it is called on at least two inputs", str(inputs),
                    "give all features that are crossed, in a list");
 }
 
 Shape HashedCrossingLayer::output_shape(const Shapes& inputs) const {
-  check_several(inputs.size());
+  check_num_inputs(inputs.size());
   for (const Shape& input : inputs) {
     const bool column = input.size() == 1 || (input.size() == 2 && input[1] == 1);
     if (column && input == inputs[0]) continue;
@@ -120,7 +120,7 @@ std::vector<uint64_t> crossed_values(const std::string& where, const Table::Colu
 }
 
 at::Tensor HashedCrossingLayer::bins(const std::vector<Table::Column>& columns) const {
-  check_several(columns.size());
+  check_num_inputs(columns.size());
   std::vector<std::vector<uint64_t>> values;
   for (const Table::Column& column : columns) {
     values.push_back(crossed_values(where(), column));

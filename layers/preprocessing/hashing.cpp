@@ -102,8 +102,8 @@ DTensor HashingLayer::call(const Inputs& inputs, const CallContext&) {
       throw ConfigError(where(), "mask_value is a number where the input is numbers", "a text",
                         "give a number, or call it on texts");
     }
-    const at::Tensor given = at::scalar_tensor(*mask, at::kLong);
-    const DTensor value = pack(given, Layout::replicated(x.mesh(), 0));
+    const at::Tensor mask_tensor = at::scalar_tensor(*mask, at::kLong);
+    const DTensor value = pack(mask_tensor, Layout::replicated(x.mesh(), 0));
     const DTensor zero = scalar(0, x.mesh(), at::kLong), one = scalar(1, x.mesh(), at::kLong);
     bins = ops::where(ops::equal(x, value), zero, ops::add(bins, one));
   }

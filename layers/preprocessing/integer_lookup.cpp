@@ -49,8 +49,8 @@ at::Tensor tensor_of(const std::vector<int64_t>& numbers) {
   return tensor;
 }
 
-DTensor constant_of(const at::Tensor& whole, const Mesh& mesh) {
-  return pack(whole, Layout::replicated(mesh, whole.dim()));
+DTensor constant_of(const at::Tensor& tensor, const Mesh& mesh) {
+  return pack(tensor, Layout::replicated(mesh, tensor.dim()));
 }
 
 /// Keeps the vocabulary as an IndexLookup of the numbers' digits, and looks up in a copy of its
@@ -62,7 +62,7 @@ class IntegerLookupLayer final : public ColumnLayer {
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
   bool can_be_replayed() const override { return true; }
-  bool learns() const override { return !lookup_.given(); }
+  bool learns() const override { return !lookup_.from_options(); }
   bool ready() const override { return lookup_.has_vocabulary(); }
   void learn(const at::Tensor& column) override;
   Json learned() const override { return {{"vocabulary", vocabulary(false)}}; }
@@ -171,7 +171,7 @@ Json IntegerLookupLayer::config() const {
   Json json = layer_config(*this, options_);
   json["vocabulary_dtype"] = "int64";
   json["vocabulary_size"] = ready() ? Json(vocabulary_size()) : Json(nullptr);
-  if (!lookup_.given()) return json;
+  if (!lookup_.from_options()) return json;
   json["idf_weights"] = option_json(lookup_.options().idf_weights);
   json["vocabulary"] = Json::array();
   for (const std::string& digits : lookup_.options().vocabulary) {
@@ -223,19 +223,19 @@ DTensor IntegerLookupLayer::indices(const DTensor& x) const {
   const Mesh& mesh = x.mesh();
   const DTensor known = constant_of(known_, mesh), numbers = constant_of(indices_, mesh);
   const auto last = static_cast<double>(known_.numel() - 1);
-  DTensor place = ops::minimum(ops::searchsorted(known, x), scalar(last, mesh, at::kLong));
-  const DTensor found = ops::equal(ops::gather(known, place), x);
+  DTensor position = ops::minimum(ops::searchsorted(known, x), scalar(last, mesh, at::kLong));
+  const DTensor is_known = ops::equal(ops::gather(known, position), x);
   DTensor is_mask;
   if (options_.mask_token) {
     is_mask = ops::equal(x, constant_of(at::scalar_tensor(*options_.mask_token, at::kLong), mesh));
   }
   if (options_.num_oov_indices == 0) {
     // Unknown numbers have no index: they get a position that gather() rejects.
-    const DTensor allowed = is_mask.defined() ? ops::logical_or(found, is_mask) : found;
-    place = ops::where(allowed, place, scalar(last + 1, mesh, at::kLong));
+    const DTensor allowed = is_mask.defined() ? ops::logical_or(is_known, is_mask) : is_known;
+    position = ops::where(allowed, position, scalar(last + 1, mesh, at::kLong));
   }
-  DTensor index = ops::gather(numbers, place);
-  if (options_.num_oov_indices > 0) index = ops::where(found, index, unknown_indices(x));
+  DTensor index = ops::gather(numbers, position);
+  if (options_.num_oov_indices > 0) index = ops::where(is_known, index, unknown_indices(x));
   if (!is_mask.defined()) return index;
   // In modes other than "int" the mask is ignored.
   const DTensor masked = scalar(options_.output_mode == "int" ? 0 : -1, mesh, at::kLong);
@@ -270,7 +270,7 @@ DTensor IntegerLookupLayer::call(const Inputs& inputs, const CallContext&) {
 }
 
 void IntegerLookupLayer::reset_state() {
-  if (lookup_.given()) {
+  if (lookup_.from_options()) {
     throw StateError(where(), "adapt() is for a layer without a vocabulary",
                      "options that give one", "leave it out, or call set_vocabulary()");
   }
@@ -320,12 +320,12 @@ void IntegerLookupLayer::set_vocabulary(const std::vector<std::string>& tokens,
 }
 
 LayerAssets IntegerLookupLayer::assets() const {
-  if (!lookup_.has_vocabulary() || lookup_.given()) return {};
+  if (!lookup_.has_vocabulary() || lookup_.from_options()) return {};
   return vocabulary_files({lookup_.vocabulary(), lookup_.idf_weights()});
 }
 
 void IntegerLookupLayer::load_assets(const LayerAssets& assets) {
-  if (assets.empty() || lookup_.given()) return Layer::load_assets(assets);
+  if (assets.empty() || lookup_.from_options()) return Layer::load_assets(assets);
   try {
     VocabularyFiles read = read_vocabulary_files(assets);
     // Empty lines at the end are ignored, as in Keras.

@@ -36,15 +36,15 @@ constexpr int64_t batch_rows = 1024;
 /// Mean and biased variance over some axes of batched data, updated batch by batch in float64.
 class RunningMoments {
  public:
-  /// `shape`: extents of the axes `kept`.
-  RunningMoments(const std::vector<int64_t>& kept, const Shape& shape)
-      : mean(at::zeros(shape, at::kDouble)), variance(at::zeros(shape, at::kDouble)), kept_(kept) {}
+  /// `axes` are not reduced; `shape` holds their extents.
+  RunningMoments(const std::vector<int64_t>& axes, const Shape& shape)
+      : mean(at::zeros(shape, at::kDouble)), variance(at::zeros(shape, at::kDouble)), axes_(axes) {}
 
   void add(const at::Tensor& batch) {
     const at::Tensor x = batch.to(at::kDouble);
     std::vector<int64_t> reduced;
     for (int64_t a = 0; a < x.dim(); ++a) {
-      if (std::find(kept_.begin(), kept_.end(), a) == kept_.end()) reduced.push_back(a);
+      if (std::find(axes_.begin(), axes_.end(), a) == axes_.end()) reduced.push_back(a);
     }
     // ATen would reduce over all axes if given none.
     const at::Tensor batch_mean = reduced.empty() ? x.clone() : x.mean(reduced);
@@ -70,12 +70,12 @@ class RunningMoments {
     count_ += count;
   }
   double count() const { return count_; }
-  const std::vector<int64_t>& kept() const { return kept_; }
+  const std::vector<int64_t>& axes() const { return axes_; }
 
   at::Tensor mean, variance;
 
  private:
-  std::vector<int64_t> kept_;
+  std::vector<int64_t> axes_;
   double count_ = 0;
 };
 
@@ -129,9 +129,9 @@ class NormalizationLayer final : public ColumnLayer {
  private:
   void check_options() const;
   /// Returns `axis` as non-negative numbers, sorted.
-  std::vector<int64_t> kept_axes(int64_t rank) const;
-  /// Returns given or learned statistics, shaped to broadcast to x.
-  DTensor statistics(const ArrayOption& given, const Variable& learned, const DTensor& x) const;
+  std::vector<int64_t> retained_axes(int64_t rank) const;
+  /// Returns fixed or learned statistics, shaped to broadcast to x.
+  DTensor statistics(const ArrayOption& fixed, const Variable& learned, const DTensor& x) const;
   /// Checks the shape of the data, builds the layer, and returns empty moments.
   RunningMoments start_adapting(Shape shape);
   void finish_adapting(const RunningMoments& moments);
@@ -169,7 +169,7 @@ void NormalizationLayer::check_options() const {
   }
 }
 
-std::vector<int64_t> NormalizationLayer::kept_axes(int64_t rank) const {
+std::vector<int64_t> NormalizationLayer::retained_axes(int64_t rank) const {
   std::vector<int64_t> axes;
   for (const int64_t axis : options_.axis) {
     axes.push_back(normalize_axis(axis, rank, "Normalization " + path()));
@@ -187,22 +187,24 @@ Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
     throw ShapeError(where, str("the input has ", built_shape_.size(), " axes, as when built"),
                      to_string(input), "pass inputs of that rank");
   }
-  const auto given = options_.mean.defined() ? options_.mean.shape() : Shape{};
-  const auto axes = kept_axes(static_cast<int64_t>(input.size()));
+  const auto mean_shape = options_.mean.defined() ? options_.mean.shape() : Shape{};
+  const auto axes = retained_axes(static_cast<int64_t>(input.size()));
   for (size_t k = 0; k < axes.size(); ++k) {
     const auto axis = static_cast<size_t>(axes[k]);
     if (input[axis] < 0) {
       throw ShapeError(where, str("axis ", axis, " has a known extent"), to_string(input),
                        "normalize over it, or give its extent");
     }
-    // Given statistics align with the last of the kept axes.
-    const size_t missing = axes.size() - given.size();
-    const bool fits = k < missing || given[k - missing] == 1 || given[k - missing] == input[axis];
+    // Statistics from the options align with the last retained axes.
+    const size_t missing = axes.size() - mean_shape.size();
+    const bool fits =
+        k < missing || mean_shape[k - missing] == 1 || mean_shape[k - missing] == input[axis];
     if (!fits || (built() && built_shape_[axis] != input[axis])) {
-      throw ShapeError(where,
-                       str("axis ", axis, " has ", fits ? built_shape_[axis] : given[k - missing],
-                           " indices, as ", fits ? "when built" : "mean and variance have"),
-                       to_string(input), "pass inputs of that size");
+      throw ShapeError(
+          where,
+          str("axis ", axis, " has ", fits ? built_shape_[axis] : mean_shape[k - missing],
+              " indices, as ", fits ? "when built" : "mean and variance have"),
+          to_string(input), "pass inputs of that size");
     }
   }
   return input;
@@ -212,7 +214,7 @@ void NormalizationLayer::make_weights(const Shapes& inputs) {
   built_shape_ = inputs[0];
   if (options_.mean.defined()) return;
   Shape shape;
-  for (const int64_t axis : kept_axes(static_cast<int64_t>(built_shape_.size()))) {
+  for (const int64_t axis : retained_axes(static_cast<int64_t>(built_shape_.size()))) {
     shape.push_back(built_shape_[static_cast<size_t>(axis)]);
   }
   mean_ = add_weight("mean", shape, "zeros", {.trainable = false});
@@ -221,16 +223,16 @@ void NormalizationLayer::make_weights(const Shapes& inputs) {
   add_weight("count", {}, "zeros", {.trainable = false, .dtype = at::kLong});
 }
 
-DTensor NormalizationLayer::statistics(const ArrayOption& given, const Variable& learned,
+DTensor NormalizationLayer::statistics(const ArrayOption& fixed, const Variable& learned,
                                        const DTensor& x) const {
-  const auto axes = kept_axes(x.rank());
-  const Shape kept = learned.defined() ? learned.shape() : given.shape();
+  const auto axes = retained_axes(x.rank());
+  const Shape extents = learned.defined() ? learned.shape() : fixed.shape();
   Shape shape(x.shape().size(), 1);
-  for (size_t i = 1; i <= kept.size(); ++i) {
-    shape[static_cast<size_t>(axes[axes.size() - i])] = kept[kept.size() - i];
+  for (size_t i = 1; i <= extents.size(); ++i) {
+    shape[static_cast<size_t>(axes[axes.size() - i])] = extents[extents.size() - i];
   }
   if (learned.defined()) return ops::reshape(read(learned), shape);
-  return pack(given.tensor().reshape(shape).to(x.dtype()), Layout::replicated(x.mesh(), x.rank()));
+  return pack(fixed.tensor().reshape(shape).to(x.dtype()), Layout::replicated(x.mesh(), x.rank()));
 }
 
 DTensor NormalizationLayer::call(const Inputs& inputs, const CallContext&) {
@@ -251,7 +253,7 @@ RunningMoments NormalizationLayer::start_adapting(Shape shape) {
     throw ConfigError("Normalization " + path(), "adapt() takes at least one row", to_string(shape),
                       "give it data");
   }
-  const auto axes = kept_axes(static_cast<int64_t>(shape.size()));
+  const auto axes = retained_axes(static_cast<int64_t>(shape.size()));
   if (axes.empty() || axes[0] != 0) shape[0] = -1;
   if (built()) output_shape({shape});
   build({shape});
@@ -270,9 +272,9 @@ void NormalizationLayer::adapt(const at::Tensor& data) {
 }
 
 /// Adds these rows of a dataset to `moments`.
-void add_rows(RunningMoments& moments, const Dataset& data, Interval rows, int64_t at_a_time) {
-  for (int64_t first = rows.lo; first < rows.hi; first += at_a_time) {
-    std::vector<int64_t> numbers(static_cast<size_t>(std::min(at_a_time, rows.hi - first)));
+void add_rows(RunningMoments& moments, const Dataset& data, Interval rows, int64_t batch_size) {
+  for (int64_t first = rows.lo; first < rows.hi; first += batch_size) {
+    std::vector<int64_t> numbers(static_cast<size_t>(std::min(batch_size, rows.hi - first)));
     std::iota(numbers.begin(), numbers.end(), first);
     moments.add(data.get(numbers).x.at(0));
   }
@@ -286,7 +288,7 @@ void join_all(RunningMoments& moments, const Mesh& mesh, const std::function<voi
     return numbers_text(at::cat({at::scalar_tensor(moments.count(), at::kDouble).view(1),
                                  moments.mean.flatten(), moments.variance.flatten()}));
   });
-  moments = {moments.kept(), shape};
+  moments = {moments.axes(), shape};
   for (const std::string& text : all) {
     const at::Tensor numbers = numbers_of(text);
     const int64_t size = numel(shape);
@@ -299,17 +301,17 @@ void NormalizationLayer::adapt(const Dataset& data) {
   Shape shape = data.input_shapes().at(0);
   shape.insert(shape.begin(), data.size());
   RunningMoments moments = start_adapting(shape);
-  const std::vector<int64_t> kept = kept_axes(static_cast<int64_t>(shape.size()));
+  const std::vector<int64_t> axes = retained_axes(static_cast<int64_t>(shape.size()));
   const Mesh& mesh = mean_.layout().mesh();
-  if (!kept.empty() && kept[0] == 0) {
+  if (!axes.empty() && axes[0] == 0) {
     // Each row has its own moments, so reading a share of the rows is not enough.
     add_rows(moments, data, {0, data.size()}, data.size());
   } else if (!mesh.communicator()) {
     add_rows(moments, data, {0, data.size()}, batch_rows);
   } else {
     const Communicator& all = *mesh.communicator();
-    const Interval own = shard_interval(data.size(), all.size(), all.rank());
-    join_all(moments, mesh, [&] { add_rows(moments, data, own, batch_rows); });
+    const Interval shard = shard_interval(data.size(), all.size(), all.rank());
+    join_all(moments, mesh, [&] { add_rows(moments, data, shard, batch_rows); });
   }
   finish_adapting(moments);
 }

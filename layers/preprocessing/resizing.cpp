@@ -92,10 +92,10 @@ void ResizingLayer::check_options() const {
   if (!options_.bounding_box_format.empty()) box_format(where(), options_.bounding_box_format);
   std::vector<std::string> known = {"nearest"};
   for (const auto& [name, how] : interpolations()) known.push_back(name);
-  const std::string& given = options_.interpolation;
-  if (std::find(known.begin(), known.end(), given) == known.end()) {
+  const std::string& interpolation = options_.interpolation;
+  if (std::find(known.begin(), known.end(), interpolation) == known.end()) {
     throw ConfigError("Resizing " + name(), "interpolation is one of " + quoted_list(known),
-                      in_quotes(given), suggestion(given, known));
+                      in_quotes(interpolation), suggestion(interpolation, known));
   }
   if (options_.fill_mode != "constant") {
     throw ConfigError("Resizing " + name(), "fill_mode is \"constant\"",
@@ -143,24 +143,24 @@ at::Tensor ResizingLayer::moved_corners(const at::Tensor& corners, ImageExtent f
 
 LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const CallContext& context) {
   const bool first = data_format() == "channels_first";
-  LabeledImages made = batch;
-  made.images = (*this)(packed_on_host(batch.images), context).full();
+  LabeledImages result = batch;
+  result.images = (*this)(packed_on_host(batch.images), context).full();
   if (batch.segmentation_masks.defined()) {
     const DTensor masks = packed_on_host(batch.segmentation_masks);
-    made.segmentation_masks =
+    result.segmentation_masks =
         channels_last(masks, first, [&](const DTensor& x) { return in_size(x, "nearest"); });
   }
   const at::Tensor& boxes = batch.bounding_boxes.boxes;
-  if (!boxes.defined()) return made;
+  if (!boxes.defined()) return result;
   const ImageExtent from = image_extent(batch.images, first);
   const ImageExtent to{double(size_.height), double(size_.width)};
   const std::string& format = required_box_format(where(), options_.bounding_box_format);
   // Boxes of all 0 or all -1 are padding; they become 0.
   const at::Tensor none = boxes.eq(-1).all(-1).logical_or(boxes.eq(0).all(-1)).unsqueeze(-1);
-  made.bounding_boxes =
+  result.bounding_boxes =
       transformed_boxes(batch.bounding_boxes, format, from, to,
                         [&](const auto& x) { return moved_corners(x, from).masked_fill(none, 0); });
-  return made;
+  return result;
 }
 
 }  // namespace

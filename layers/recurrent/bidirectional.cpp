@@ -90,9 +90,9 @@ BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
                                        const BidirectionalOptions& options)
     : WrapperLayer(common_options(options)), options_(options) {
   add_inner("forward_layer", copied(*layer.layer(), "forward_", false));
-  const bool given = options.backward_layer.has_value();
-  add_inner("backward_layer", given ? copied(*options.backward_layer->layer(), "", false)
-                                    : copied(*layer.layer(), "backward_", true));
+  const bool has_backward = options.backward_layer.has_value();
+  add_inner("backward_layer", has_backward ? copied(*options.backward_layer->layer(), "", false)
+                                           : copied(*layer.layer(), "backward_", true));
   const RecurrentOptions& a = direction(0).settings();
   const RecurrentOptions& b = direction(1).settings();
   if (a.go_backwards == b.go_backwards) {

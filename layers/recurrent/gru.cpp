@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/gru.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -44,12 +44,12 @@ const RegisteredLayer registered_gru("GRU", [](JsonObject& config) {
 
 std::vector<DTensor> GRULayer::step(const DTensor& x, const std::vector<DTensor>& states,
                                     const RecurrentProduct& recurrent) const {
-  const auto thirds = [&](const DTensor& sums, int64_t gates) {
+  const auto by_gate = [&](const DTensor& sums, int64_t gates) {
     return ops::unstack(ops::reshape(sums, {sums.size(0), gates, units()}), 1);
   };
   const ActivationHandle& gate = options_.recurrent_activation;
-  const std::vector<DTensor> inner = thirds(recurrent(states[0]), options_.reset_after ? 3 : 2);
-  const std::vector<DTensor> outer = thirds(x, 3);
+  const std::vector<DTensor> inner = by_gate(recurrent(states[0]), options_.reset_after ? 3 : 2);
+  const std::vector<DTensor> outer = by_gate(x, 3);
   const DTensor z = gate(outer[0] + inner[0]);
   const DTensor r = gate(outer[1] + inner[1]);
   const DTensor product = options_.reset_after ? r * inner[2] : recurrent(r * states[0], 1);

@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/lstm.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -19,16 +19,16 @@ namespace {
 /// Draws by another initializer, with ones in the second quarter.
 class ForgetBias final : public Initializer {
  public:
-  explicit ForgetBias(InitializerHandle others) : others_(std::move(others)) {}
+  explicit ForgetBias(InitializerHandle initializer) : initializer_(std::move(initializer)) {}
   std::string class_name() const override { return "ForgetBias"; }
   DTensor draw(const Shape& shape, at::ScalarType dtype, Seed seed) const override {
     const int64_t units = shape[0] / 4;
-    return ops::concat({others_->draw({units}, dtype, seed), ones({units}, dtype),
-                        others_->draw({2 * units}, dtype, fold_in(seed, 1))});
+    return ops::concat({initializer_->draw({units}, dtype, seed), ones({units}, dtype),
+                        initializer_->draw({2 * units}, dtype, fold_in(seed, 1))});
   }
 
  private:
-  InitializerHandle others_;
+  InitializerHandle initializer_;
 };
 
 CellSpec lstm_spec(const LSTMOptions& options) {

@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/simple_rnn.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/recurrent_layer.hpp>

@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/alpha_dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <cmath>
 
@@ -67,9 +67,9 @@ DTensor AlphaDropoutLayer::call(const Inputs& inputs, const CallContext& context
   const auto constant = [&](double value) { return scalar(value, x.mesh(), x.dtype()); };
   const DTensor factors =
       noise_shape_.factors(x, rate_, draw_seed(context, path(), x.mesh(), options_.seed));
-  const DTensor kept = ops::greater(factors, constant(0));
+  const DTensor keep = ops::greater(factors, constant(0));
   const double scale = 1 / std::sqrt((1 - rate_) * (1 + rate_ * dropped * dropped));
-  return ops::where(kept, x, constant(dropped)) * scale + -scale * dropped * rate_;
+  return ops::where(keep, x, constant(dropped)) * scale + -scale * dropped * rate_;
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/gaussian_dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <cmath>
 

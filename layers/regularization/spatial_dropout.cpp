@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/spatial_dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>

@@ -1,4 +1,4 @@
-#include <tessera/layers/reshaping/flatten.hpp>
+#include <tessera/layers/reshaping/reshape.hpp>
 
 #include <algorithm>
 

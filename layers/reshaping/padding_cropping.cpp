@@ -46,18 +46,18 @@ std::string received(const std::vector<AxisPads::Pair>& counts) {
 }
 
 AxisPads take_pads(JsonObject& config, const std::string& key, const AxisPads& fallback) {
-  const std::optional<Json> given = config.take_optional<Json>(key);
-  if (!given) return fallback;
+  const std::optional<Json> value = config.take_optional<Json>(key);
+  if (!value) return fallback;
   const JsonPath path = config.path().key(key);
   AxisPads pads = 0;
   pads.one.clear();
-  if (!given->is_array()) {
-    pads.one = {json_as<int64_t>(*given, path)};
-  } else if (given->empty() || !(*given)[0].is_array()) {
-    pads.one = json_as<std::vector<int64_t>>(*given, path);
+  if (!value->is_array()) {
+    pads.one = {json_as<int64_t>(*value, path)};
+  } else if (value->empty() || !(*value)[0].is_array()) {
+    pads.one = json_as<std::vector<int64_t>>(*value, path);
   } else {
-    for (const auto& pair : json_as<std::vector<std::vector<int64_t>>>(*given, path)) {
-      if (pair.size() != 2) json_fail(*given, path, "pairs of counts before and after");
+    for (const auto& pair : json_as<std::vector<std::vector<int64_t>>>(*value, path)) {
+      if (pair.size() != 2) json_fail(*value, path, "pairs of counts before and after");
       pads.two.emplace_back(pair[0], pair[1]);
     }
   }
@@ -94,11 +94,11 @@ PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const
   } else if (counts_.empty()) {
     for (int64_t n : each(counts.one, argument(border), 0)) counts_.emplace_back(n, n);
   }
-  const bool good = std::all_of(counts_.begin(), counts_.end(), [](const AxisPads::Pair& pair) {
+  const bool valid = std::all_of(counts_.begin(), counts_.end(), [](const AxisPads::Pair& pair) {
     constexpr int64_t most = std::numeric_limits<int32_t>::max();
     return std::min(pair.first, pair.second) >= 0 && std::max(pair.first, pair.second) <= most;
   });
-  if (good && static_cast<int64_t>(counts_.size()) == spatial) return;
+  if (valid && static_cast<int64_t>(counts_.size()) == spatial) return;
   throw ConfigError(
       class_name() + " " + name(),
       str(argument(border), " has counts from 0 to 2147483647 before and after each of ", spatial,

@@ -1,4 +1,4 @@
-#include <tessera/layers/reshaping/repeat_vector.hpp>
+#include <tessera/layers/reshaping/reshape.hpp>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>

@@ -64,10 +64,10 @@ UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
   for (const auto& [name, how] : interpolations()) {
     if (spatial == 2) known.push_back(name);
   }
-  const std::string& given = options.interpolation;
-  if (std::find(known.begin(), known.end(), given) != known.end()) return;
+  const std::string& interpolation = options.interpolation;
+  if (std::find(known.begin(), known.end(), interpolation) != known.end()) return;
   throw ConfigError(class_name() + " " + name(), "interpolation is one of " + quoted_list(known),
-                    in_quotes(given), suggestion(given, known));
+                    in_quotes(interpolation), suggestion(interpolation, known));
 }
 
 Json UpSamplingLayer::config() const {

@@ -90,8 +90,8 @@ IndexLookupOptions text_vectorization_options(const TextVectorizationOptions& op
 
 /// Returns the fixed sequence length, if any: 1 if texts are not split, as each is one token.
 std::optional<int64_t> sequence_length(const TextVectorizationOptions& options) {
-  const bool whole = options.split.name().empty() && !options.split.function();
-  if (options.output_sequence_length || !whole) return options.output_sequence_length;
+  const bool is_unsplit = options.split.name().empty() && !options.split.function();
+  if (options.output_sequence_length || !is_unsplit) return options.output_sequence_length;
   return options.ngrams.lengths().empty() ? std::optional<int64_t>(1) : std::nullopt;
 }
 
@@ -106,7 +106,7 @@ TextVectorizationLayer::TextVectorizationLayer(const TextVectorizationOptions& o
 }
 
 Json TextVectorizationLayer::config() const {
-  named([&] {
+  with_error_location([&] {
     check_named(options_.standardize, "standardize");
     check_named(options_.split, "split");
   });

@@ -34,14 +34,14 @@ bool evenly_spaced(const std::vector<double>& sorted) {
 /// Replaces all but the k largest along the last axis by -inf; of equal values, the first are kept.
 DTensor only_largest(const DTensor& x, int64_t k) {
   const DTensor none = number_like(-std::numeric_limits<double>::infinity(), x);
-  DTensor left = x, kept;
+  DTensor remaining = x, selected;
   for (int64_t i = 0; i < k; ++i) {
     const DTensor hit =
-        ops::cast(ops::one_hot(ops::argmax(left), x.size(-1), at::kByte), at::kBool);
-    kept = kept.defined() ? ops::logical_or(kept, hit) : hit;
-    left = ops::where(hit, none, left);
+        ops::cast(ops::one_hot(ops::argmax(remaining), x.size(-1), at::kByte), at::kBool);
+    selected = selected.defined() ? ops::logical_or(selected, hit) : hit;
+    remaining = ops::where(hit, none, remaining);
   }
-  return ops::where(kept, x, none);
+  return ops::where(selected, x, none);
 }
 
 /// Returns a vector as a replicated tensor.
@@ -100,10 +100,10 @@ DTensor ConfusionMetric::exceeded(const DTensor& predictions) const {
 DTensor ConfusionMetric::weights(const DTensor& labels, const DTensor& sample_weight) const {
   DTensor all = filled(labels.shape(), 1, at::kDouble, labels.layout().resolved());
   if (sample_weight.defined()) {
-    DTensor given = ops::cast(sample_weight, at::kDouble);
-    if (given.rank() < labels.rank()) given = ops::expand_dims(given, -1);
-    check_weights(name().c_str(), labels.shape(), given.shape());
-    all = all * given;
+    DTensor weight = ops::cast(sample_weight, at::kDouble);
+    if (weight.rank() < labels.rank()) weight = ops::expand_dims(weight, -1);
+    check_weights(name().c_str(), labels.shape(), weight.shape());
+    all = all * weight;
   }
   if (options_.label_weights.empty() || options_.multi_label) return all;
   const auto count = static_cast<int64_t>(options_.label_weights.size());
@@ -170,8 +170,8 @@ std::vector<std::vector<Confusion>> ConfusionMetric::counts(
     const double negatives = of_label[2 * buckets - 2], positives = of_label[2 * buckets - 1];
     std::vector<Confusion> by_threshold;
     for (const double threshold : options_.thresholds) {
-      const auto place = std::lower_bound(sorted_.begin(), sorted_.end(), threshold);
-      const double* below = of_label + 2 * (place - sorted_.begin());
+      const auto it = std::lower_bound(sorted_.begin(), sorted_.end(), threshold);
+      const double* below = of_label + 2 * (it - sorted_.begin());
       by_threshold.push_back({.true_positives = positives - below[1],
                               .false_positives = negatives - below[0],
                               .true_negatives = below[0],

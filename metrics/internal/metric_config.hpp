@@ -14,10 +14,10 @@ void fields(MetricOptions& o, const Visit& visit) {
 
 /// Makes a metric that takes only options from its "config"; a factory for Registered. "dtype" is
 /// ignored, since totals are float64.
-template <class Made, class Options>
+template <class MetricClass, class Options>
 MetricHandle metric_of(JsonObject& config) {
   config.take_optional<Json>("dtype");
-  return made_of<Made, Options>(config);
+  return made_of<MetricClass, Options>(config);
 }
 
 }  // namespace tessera::detail

@@ -24,15 +24,15 @@ template <class F>
 std::vector<DTensor> computed(const std::vector<DTensor>& a, const std::vector<DTensor>& b,
                               const F& f) {
   const std::vector<at::Tensor> first = blocks_of(a), second = blocks_of(b);
-  std::vector<at::Tensor> made(first.size());
+  std::vector<at::Tensor> result(first.size());
   for_each_list(
-      first, [&](size_t i) { made[i] = f(first[i], second[i]); },
-      [&](const std::vector<size_t>& places) {
+      first, [&](size_t i) { result[i] = f(first[i], second[i]); },
+      [&](const std::vector<size_t>& indices) {
         const BlockList list =
-            f(BlockList(select(first, places)), BlockList(select(second, places)));
-        for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list.blocks()[i];
+            f(BlockList(select(first, indices)), BlockList(select(second, indices)));
+        for (size_t i = 0; i < indices.size(); ++i) result[indices[i]] = list.blocks()[i];
       });
-  return values_of(a, made);
+  return values_of(a, result);
 }
 
 /// Subtracts factor · step in place; both values have the same sharding.

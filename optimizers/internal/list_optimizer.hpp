@@ -83,9 +83,9 @@ class BlockList {
   BlockList sqrt() const { return BlockList(at::_foreach_sqrt(blocks_)); }
   BlockList pow(double exponent) const { return BlockList(at::_foreach_pow(blocks_, exponent)); }
   BlockList clamp(double min, double max) const {
-    std::vector<at::Tensor> made = at::_foreach_clamp_min(blocks_, min);
-    at::_foreach_clamp_max_(made, max);
-    return BlockList(std::move(made));
+    std::vector<at::Tensor> result = at::_foreach_clamp_min(blocks_, min);
+    at::_foreach_clamp_max_(result, max);
+    return BlockList(std::move(result));
   }
 
   friend BlockList operator+(const BlockList& a, double b) {
@@ -117,13 +117,13 @@ struct ListUpdate {
 };
 
 inline ListUpdate list_update(const std::vector<UpdateArgs>& blocks,
-                              const std::vector<size_t>& places) {
-  const auto list = [&](const auto& part) {
-    std::vector<at::Tensor> select;
-    for (size_t place : places) select.push_back(part(blocks[place]));
-    return BlockList(std::move(select));
+                              const std::vector<size_t>& indices) {
+  const auto list = [&](const auto& field) {
+    std::vector<at::Tensor> tensors;
+    for (size_t index : indices) tensors.push_back(field(blocks[index]));
+    return BlockList(std::move(tensors));
   };
-  const UpdateArgs& first = blocks[places[0]];
+  const UpdateArgs& first = blocks[indices[0]];
   ListUpdate update{list([](const UpdateArgs& args) { return args.weight; }),
                     list([](const UpdateArgs& args) { return args.gradient; }),
                     {},
@@ -153,7 +153,7 @@ class ListOptimizer : public Optimizer {
           const ProfileSpan span(SpanKind::aten, "update");
           update(blocks[b]);
         },
-        [&](const std::vector<size_t>& places) { derived().rule(list_update(blocks, places)); });
+        [&](const std::vector<size_t>& indices) { derived().rule(list_update(blocks, indices)); });
   }
 
  private:

@@ -16,16 +16,16 @@ Json optimizer_config(const Optimizer& optimizer, const Options& options) {
   return json;
 }
 
-/// Creates an optimizer from its "config", with the defaults of Made() for absent keys; a factory
-/// for Registered.
-template <class Made, class Options>
+/// Creates an optimizer from its "config", with the defaults of OptimizerClass() for absent keys; a
+/// factory for Registered.
+template <class OptimizerClass, class Options>
 OptimizerHandle optimizer_of(JsonObject& config) {
-  LearningRate rate = Made()->learning_rate();
+  LearningRate rate = OptimizerClass()->learning_rate();
   read_option(config, "learning_rate", rate);
   auto options = options_from<Options>(config);
   read_option(config, "name", options.name);
   base_fields(options, [&](const char* key, auto& value) { read_option(config, key, value); });
-  return Made(rate, options);
+  return OptimizerClass(rate, options);
 }
 
 }  // namespace tessera::detail

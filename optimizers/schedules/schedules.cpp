@@ -55,20 +55,20 @@ void fields(CosineDecayRestartsOptions& o, const Visit& visit) {
 namespace {
 
 /// Creates a schedule from its initial rate, decay length and options.
-template <class Made, class Options>
+template <class ScheduleClass, class Options>
 LearningRateScheduleHandle decay_of(JsonObject& config, const char* steps) {
   const auto options = options_from<Options>(config);
   const auto initial = config.take<double>("initial_learning_rate");
-  return Made(initial, config.take<double>(steps), options);
+  return ScheduleClass(initial, config.take<double>(steps), options);
 }
 
 /// Creates a schedule from its initial rate, decay length, decay rate and options.
-template <class Made, class Options>
+template <class ScheduleClass, class Options>
 LearningRateScheduleHandle rated_decay(JsonObject& config) {
   const auto options = options_from<Options>(config);
   const auto initial = config.take<double>("initial_learning_rate");
   const auto steps = config.take<double>("decay_steps");
-  return Made(initial, steps, config.take<double>("decay_rate"), options);
+  return ScheduleClass(initial, steps, config.take<double>("decay_rate"), options);
 }
 
 const Registered registered_exponential(schedule_factories(), {"ExponentialDecay"},
@@ -229,8 +229,8 @@ struct CosineSchedule : LearningRateSchedule {
 
  private:
   float decayed(float at, float from) const {
-    const float wave = 0.5f * (1 + std::cos(pi * (at / float(decay_steps))));
-    return from * (float(1 - options.alpha) * wave + float(options.alpha));
+    const float cosine = 0.5f * (1 + std::cos(pi * (at / float(decay_steps))));
+    return from * (float(1 - options.alpha) * cosine + float(options.alpha));
   }
 };
 
@@ -254,8 +254,8 @@ struct CosineRestartsSchedule : LearningRateSchedule {
       const float length = std::pow(growth, period);
       at = (at - (1 - length) / (1 - growth)) / length;
     }
-    const float wave = 0.5f * std::pow(float(options.m_mul), period) * (1 + std::cos(pi * at));
-    return float(initial) * ((1 - alpha) * wave + alpha);
+    const float cosine = 0.5f * std::pow(float(options.m_mul), period) * (1 + std::cos(pi * at));
+    return float(initial) * ((1 - alpha) * cosine + alpha);
   }
   Json config() const override {
     return schedule_config({{"initial_learning_rate", initial}, {"first_decay_steps", first_steps}},

@@ -11,7 +11,7 @@ using test::SampleProgram;
 
 namespace {
 
-/// The text of the error that the arguments cause; a config file may stand among them.
+/// Returns the error text for these arguments, which may include a config file.
 std::string error_of(const std::vector<std::string>& arguments) {
   SampleProgram program;
   try {
@@ -22,7 +22,7 @@ std::string error_of(const std::vector<std::string>& arguments) {
   return "no error";
 }
 
-/// The text of the error of a configuration file, with "FILE" for its path.
+/// Returns the error text for a configuration file, with "FILE" in place of its path.
 std::string error_of_config(const std::string& json) {
   const test::TempFolder folder;
   const std::string path = (folder / "run.json").string();
@@ -36,7 +36,7 @@ std::string error_of_config(const std::string& json) {
 
 }  // namespace
 
-TEST_CASE("a bad argument gives one line with what, received and what to do", "[app_options]") {
+TEST_CASE("a bad argument gives one line: rule, received value and fix", "[app_options]") {
   const std::vector<std::vector<std::string>> bad{{"--batch-size", "0"},
                                                   {"--batch-size", "-1"},
                                                   {"--batch-size", "1.5"},
@@ -89,7 +89,7 @@ TEST_CASE("a bad argument gives one line with what, received and what to do", "[
   CHECK(error_of({"--hidden", "a\nb"}).find(R"(Received: "a\x0ab")") != std::string::npos);
 }
 
-TEST_CASE("an argument that is no option gives one line", "[app_options]") {
+TEST_CASE("an unknown argument gives one line", "[app_options]") {
   CHECK(error_of({"-x"}) ==
         "[command line] every option must be known. Received: -x. To fix: see --help.");
   CHECK(error_of({"--epoch", "3"}) ==
@@ -143,7 +143,8 @@ TEST_CASE("a bad configuration file gives one line with file and key", "[app_opt
   }
 }
 
-TEST_CASE("a bad value in the file is refused though the command line beats it", "[app_options]") {
+TEST_CASE("a bad value in the file is refused even if the command line overrides it",
+          "[app_options]") {
   const test::TempFolder folder;
   const std::string path = (folder / "run.json").string();
   test::write_file(path, R"({"epochs": -1})");

@@ -104,7 +104,7 @@ TEST_CASE("every option is read from the command line", "[app_options]") {
   CHECK(program.hidden == std::vector<int64_t>{3});
 }
 
-TEST_CASE("the command line beats the file, which beats the defaults", "[app_options]") {
+TEST_CASE("the command line overrides the file, which overrides the defaults", "[app_options]") {
   const test::TempFolder folder;
   const std::string path = (folder / "run.json").string();
   test::write_file(path, R"({"batch_size": 64, "epochs": 9, "shuffle": false, "train_size": "all",
@@ -138,7 +138,7 @@ TEST_CASE("lists and meshes may be strings in the file", "[app_options]") {
   CHECK(program.hidden == std::vector<int64_t>{9, 8});
 }
 
-TEST_CASE("the last of a repeated option counts", "[app_options]") {
+TEST_CASE("the last occurrence of a repeated option counts", "[app_options]") {
   SampleProgram program;
   REQUIRE(program.parse({"--epochs", "1", "--epochs", "2", "--no-shuffle", "--shuffle"}));
   CHECK(program.common.epochs == 2);
@@ -186,23 +186,23 @@ TEST_CASE("the mesh comes from the option, the layouts file, the devices, the pr
           "[app_options]") {
   const MeshDims file{{"batch", 2}, {"feature", 2}};
   const MeshDims fallback{{"batch", 8}};
-  const auto chosen = [&](const std::vector<std::string>& arguments, const MeshDims& from_file) {
+  const auto mesh_of = [&](const std::vector<std::string>& arguments, const MeshDims& from_file) {
     SampleProgram program;
     program.parse(arguments);
     return app::choose_mesh(program.common, from_file, fallback);
   };
-  CHECK(to_string(chosen({"--mesh", "model=3"}, file).dims()) == "model=3");
-  CHECK(to_string(chosen({}, file).dims()) == to_string(file));
-  CHECK(to_string(chosen({}, {}).dims()) == to_string(fallback));
-  CHECK(to_string(chosen({"--devices", "5"}, {}).dims()) == "batch=5");
-  CHECK(to_string(chosen({"--devices", "4"}, file).dims()) == to_string(file));
+  CHECK(to_string(mesh_of({"--mesh", "model=3"}, file).dims()) == "model=3");
+  CHECK(to_string(mesh_of({}, file).dims()) == to_string(file));
+  CHECK(to_string(mesh_of({}, {}).dims()) == to_string(fallback));
+  CHECK(to_string(mesh_of({"--devices", "5"}, {}).dims()) == "batch=5");
+  CHECK(to_string(mesh_of({"--devices", "4"}, file).dims()) == to_string(file));
   if (gpu_count() < 4) {
-    CHECK_THROWS_WITH(chosen({"--device", "cuda"}, file),
+    CHECK_THROWS_WITH(mesh_of({"--device", "cuda"}, file),
                       Catch::Contains(gpu_count() == 0 ? "--device cpu" : "--virtual-devices"));
   } else {
-    CHECK(to_string(chosen({"--device", "cuda"}, file).local_devices()[1]) == "cuda:1");
+    CHECK(to_string(mesh_of({"--device", "cuda"}, file).local_devices()[1]) == "cuda:1");
   }
-  CHECK_THROWS_AS(chosen({"--devices", "5"}, file), ConfigError);
+  CHECK_THROWS_AS(mesh_of({"--devices", "5"}, file), ConfigError);
 }
 
 TEST_CASE("arguments without flags are read in order", "[app_options]") {
@@ -230,29 +230,29 @@ TEST_CASE("arguments without flags are read in order", "[app_options]") {
   CHECK(help.find("TEXT") != std::string::npos);
 }
 
-TEST_CASE("several processes share the mesh", "[app_options]") {
-  const auto chosen = [](std::vector<std::string> arguments, const MeshDims& from_file = {}) {
+TEST_CASE("the mesh is distributed over several processes", "[app_options]") {
+  const auto mesh_of = [](std::vector<std::string> arguments, const MeshDims& from_file = {}) {
     arguments.insert(arguments.begin(), {"--coordinator", "h:1", "--rank", "1"});
     SampleProgram program;
     program.parse(arguments);
     return to_string(app::choose_mesh_dims(program.common, from_file, {{"batch", 8}}));
   };
-  CHECK(chosen({"--processes", "2"}) == "batch=8");
-  CHECK(chosen({"--processes", "3"}) == "batch=3");
-  CHECK(chosen({"--processes", "3", "--devices", "2"}) == "batch=6");
-  CHECK(chosen({"--processes", "2", "--devices", "2"}, {{"batch", 2}, {"model", 2}}) ==
+  CHECK(mesh_of({"--processes", "2"}) == "batch=8");
+  CHECK(mesh_of({"--processes", "3"}) == "batch=3");
+  CHECK(mesh_of({"--processes", "3", "--devices", "2"}) == "batch=6");
+  CHECK(mesh_of({"--processes", "2", "--devices", "2"}, {{"batch", 2}, {"model", 2}}) ==
         "batch=2,model=2");
-  CHECK(chosen({"--processes", "2", "--devices", "2", "--mesh", "model=4"}) == "model=4");
-  CHECK_THROWS_WITH(chosen({"--processes", "2", "--devices", "4", "--mesh", "batch=4"}),
+  CHECK(mesh_of({"--processes", "2", "--devices", "2", "--mesh", "model=4"}) == "model=4");
+  CHECK_THROWS_WITH(mesh_of({"--processes", "2", "--devices", "4", "--mesh", "batch=4"}),
                     "[--devices] must be those of one process: 2 processes share the 4 devices of "
                     "the mesh. Received: 4 with mesh batch=4. To fix: leave --devices out or "
                     "change the mesh.");
-  CHECK_THROWS_WITH(chosen({"--processes", "4", "--mesh", "batch=2"}),
+  CHECK_THROWS_WITH(mesh_of({"--processes", "4", "--mesh", "batch=2"}),
                     Catch::StartsWith("[--mesh] must have a device for each of 4 processes"));
-  CHECK_THROWS_WITH(chosen({}), Catch::StartsWith("[--processes] must be given"));
+  CHECK_THROWS_WITH(mesh_of({}), Catch::StartsWith("[--processes] must be given"));
 }
 
-TEST_CASE("the first process prints", "[app_options]") {
+TEST_CASE("only the first process prints", "[app_options]") {
   for (const auto& [rank, prints] : {std::pair("0", true), std::pair("2", false)}) {
     SampleProgram program;
     program.parse({"--coordinator", "h:1", "--rank", rank, "--processes", "3", "--verbose", "2"});

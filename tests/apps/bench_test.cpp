@@ -54,7 +54,7 @@ TEST_CASE("bench refuses wrong arguments in one line", "[bench]") {
         std::string::npos);
 }
 
-TEST_CASE("bench ops times the samples of an operation, as they are or scaled", "[bench]") {
+TEST_CASE("bench ops times an operation's samples, original or scaled", "[bench]") {
   const test::TempFolder folder;
   for (const bool scale : {false, true}) {
     const std::string file = folder / "times.json";
@@ -70,7 +70,7 @@ TEST_CASE("bench ops times the samples of an operation, as they are or scaled", 
     for (const char* key : {"aten_us", "one_device_us", "eight_devices_us"}) {
       CHECK(rows[0][key].get<double>() > 0);
     }
-    // Its attribute is a shape.
+    // reshape has a shape as its attribute.
     CHECK(rows.back()["op"] == "reshape");
     CHECK(rows.back()["scaled"] == false);
     CHECK_FALSE(rows.back().contains("aten_us"));
@@ -78,7 +78,7 @@ TEST_CASE("bench ops times the samples of an operation, as they are or scaled", 
   }
 }
 
-TEST_CASE("bench step times every configuration as often as asked", "[bench]") {
+TEST_CASE("bench step times every configuration the requested number of times", "[bench]") {
   const test::TempFolder folder;
   const std::string file = folder / "times.json";
   const test::ProgramRun run = bench({"step", "--devices", "1,2,8", "--blocks", "per_worker",
@@ -92,7 +92,7 @@ TEST_CASE("bench step times every configuration as often as asked", "[bench]") {
     CHECK(row["rounds_ms"].size() == 2);
     CHECK(row["fastest_ms"].get<double>() > 0);
   }
-  // 0 is the step by hand; one device is there once.
+  // 0 stands for the hand-written step; one device is listed once.
   CHECK(devices == std::vector<int>{0, 1, 2, 8});
   CHECK(rows[1]["to_one_device"] == 1.0);
   CHECK(run.out.find("8 devices, per_worker: ") != std::string::npos);
@@ -102,9 +102,9 @@ TEST_CASE("bench text times every pass", "[bench]") {
   const test::TempFolder folder;
   for (const std::string split : {"train", "test"}) {
     for (const std::string kind : {"neg", "pos"}) {
-      const auto place = folder / ("aclImdb/" + split + "/" + kind);
-      std::filesystem::create_directories(place);
-      test::write_file(place / "0_1.txt", "a film of " + kind + " words");
+      const auto class_folder = folder / ("aclImdb/" + split + "/" + kind);
+      std::filesystem::create_directories(class_folder);
+      test::write_file(class_folder / "0_1.txt", "a film of " + kind + " words");
     }
   }
   const std::string file = folder / "times.json";
@@ -118,7 +118,7 @@ TEST_CASE("bench text times every pass", "[bench]") {
   for (const Json& pass : passes) CHECK(pass["ms"].get<double>() > 0);
 }
 
-TEST_CASE("bench compare times our work alone where no peer is found", "[bench]") {
+TEST_CASE("bench compare times Tessera alone if no peer framework is installed", "[bench]") {
   const test::TempFolder folder;
   const std::string file = folder / "times.json";
   const test::ProgramRun run =
@@ -139,10 +139,10 @@ TEST_CASE("bench compare times our work alone where no peer is found", "[bench]"
   CHECK(rows[1]["met"] == (rows[1]["ours_to_it"] <= rows[1]["at_most"]));
 }
 
-TEST_CASE("bench compare lets peers take turns and leaves out who ends", "[bench]") {
+TEST_CASE("bench compare alternates between peers and drops those that exit", "[bench]") {
   const test::TempFolder folder;
   const std::string python = folder / "python";
-  // One that has JAX, whose programs end, and PyTorch, whose steps take an hour.
+  // A Python with JAX, whose programs exit, and PyTorch, whose steps take an hour.
   test::write_file(python, R"(#!/bin/sh
 case "$1" in
   *packages.py) echo '{"torch": "2.0", "jax": "0.1", "optax": "0.1"}' ;;
@@ -167,7 +167,7 @@ esac
   }
 }
 
-TEST_CASE("bench compare --device says in one line that there is no GPU", "[bench]") {
+TEST_CASE("bench compare --device reports a missing GPU in one line", "[bench]") {
   const test::ProgramRun run = test::run_program(
       test::app_path("bench"), {"compare", "--device", "cuda"}, {{"CUDA_VISIBLE_DEVICES", ""}});
   CHECK(run.exit_code == 1);
@@ -175,10 +175,10 @@ TEST_CASE("bench compare --device says in one line that there is no GPU", "[benc
   CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
 }
 
-TEST_CASE("bench compare --device times the works of one device beside all peers", "[bench]") {
+TEST_CASE("bench compare --device times the one-device workloads against all peers", "[bench]") {
   const test::TempFolder folder;
   const std::string python = folder / "python";
-  // One that has all, says what it was told, and is quick.
+  // A Python that has all frameworks, prints its arguments, and returns at once.
   test::write_file(python, R"sh(#!/bin/sh
 case "$1" in
   *packages.py) echo '{"torch": "2.0", "jax": "0.1", "optax": "0.1"}' ;;

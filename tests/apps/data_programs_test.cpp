@@ -1,4 +1,5 @@
-// Programs on data of the user's own, beside Keras' guides: keras_programs.zip of tests/golden.
+// Compares the programs for the user's own data with Keras' guides, by
+// tests/golden/keras_programs.zip.
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
@@ -20,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// The files of keras_programs.zip.
+/// Returns a folder with the files of keras_programs.zip.
 const fs::path& unpacked() {
   static const test::TempFolder folder;
   if (fs::is_empty(folder.path())) {
@@ -38,7 +39,7 @@ test::ProgramRun run(const std::string& program, const std::vector<std::string>&
   return test::run_program(test::app_path(program), arguments, {});
 }
 
-/// What a program's training gave, from Keras' weights and in the files' order.
+/// Trains from Keras' initial weights, with rows in the files' order, and returns the history.
 Json history_of(const std::string& program, const std::string& name, const std::string& data,
                 std::vector<std::string> arguments) {
   const test::TempFolder folder;
@@ -52,7 +53,7 @@ Json history_of(const std::string& program, const std::string& name, const std::
   return read_json_file(history);
 }
 
-/// The losses of its first twenty steps.
+/// Returns the losses of the first twenty steps.
 std::vector<double> losses_of(const std::string& program, const std::string& name,
                               const std::string& data, const std::vector<std::string>& arguments) {
   auto losses = history_of(program, name, data, arguments).at("steps").get<std::vector<double>>();
@@ -60,7 +61,7 @@ std::vector<double> losses_of(const std::string& program, const std::string& nam
   return losses;
 }
 
-/// How far losses are from Keras', relatively.
+/// Returns the largest relative difference from Keras' losses.
 double distance(const std::vector<double>& losses, const std::string& name) {
   const auto expected =
       read_json_file(unpacked() / "losses.json").at(name).get<std::vector<double>>();
@@ -72,13 +73,13 @@ double distance(const std::vector<double>& losses, const std::string& name) {
   return worst;
 }
 
-/// A metric and how far from Keras' it may be after any epoch.
+/// A metric and its largest allowed difference from Keras' after any epoch.
 struct Bound {
   std::string metric;
   double distance;
 };
 
-/// Compares what a whole training gives with epochs.json, epoch by epoch.
+/// Compares the history of a complete training with epochs.json, epoch by epoch.
 void check_epochs(const std::string& program, const std::string& name, const std::string& data,
                   std::vector<std::string> arguments, const std::vector<Bound>& bounds) {
   const Json expected = read_json_file(unpacked() / "epochs.json").at(name);
@@ -98,7 +99,7 @@ void check_epochs(const std::string& program, const std::string& name, const std
 
 }  // namespace
 
-TEST_CASE("structured_data trains as Keras' guide, on any mesh") {
+TEST_CASE("structured_data trains like Keras' guide on every mesh") {
   for (const char* mesh : {"batch=1", "batch=2,model=2"}) {
     CAPTURE(mesh);
     CHECK(distance(losses_of("structured_data", "heart", "heart/heart.csv",
@@ -107,7 +108,7 @@ TEST_CASE("structured_data trains as Keras' guide, on any mesh") {
   }
 }
 
-TEST_CASE("timeseries trains as Keras' example, on any mesh") {
+TEST_CASE("timeseries trains like Keras' example on every mesh") {
   for (const char* mesh : {"batch=1", "batch=2"}) {
     CAPTURE(mesh);
     CHECK(distance(losses_of("timeseries", "weather", "weather/weather.csv",
@@ -117,7 +118,7 @@ TEST_CASE("timeseries trains as Keras' example, on any mesh") {
   }
 }
 
-TEST_CASE("text_classification trains as Keras' example, on any mesh") {
+TEST_CASE("text_classification trains like Keras' example on every mesh") {
   for (const char* mesh : {"batch=1", "batch=2"}) {
     CAPTURE(mesh);
     CHECK(distance(losses_of("text_classification", "reviews", "reviews",
@@ -127,7 +128,7 @@ TEST_CASE("text_classification trains as Keras' example, on any mesh") {
   }
 }
 
-TEST_CASE("image_classification trains as Keras' example, on any mesh") {
+TEST_CASE("image_classification trains like Keras' example on every mesh") {
   for (const char* mesh : {"batch=1", "batch=2"}) {
     CAPTURE(mesh);
     CHECK(distance(losses_of("image_classification", "shapes", "shapes",
@@ -137,11 +138,11 @@ TEST_CASE("image_classification trains as Keras' example, on any mesh") {
   }
 }
 
-// Rounding grows from step to step. Three programs were within 4e-6 of Keras after every epoch and
-// had its accuracy. Small pictures with batch normalization go apart from 3e-7 to 2e-3 in thirty
-// epochs, and by one picture at times; Keras' own losses on another processor do so by 3e-6 in
-// the first twenty steps.
-TEST_CASE("whole trainings come to Keras' accuracy, loss and error") {
+// Rounding grows from step to step. Three programs stayed within 4e-6 of Keras after every epoch
+// and reached its accuracy. Training on small pictures with batch normalization diverges from 3e-7
+// to 2e-3 in thirty epochs, sometimes by one picture; Keras' own losses on another processor differ
+// by 3e-6 in the first twenty steps.
+TEST_CASE("complete trainings reach Keras' accuracy, loss and error") {
   check_epochs(
       "structured_data", "heart", "heart/heart.csv", {},
       {{"loss", 2e-5}, {"val_loss", 2e-5}, {"accuracy", 1.01 / 242}, {"val_accuracy", 1.01 / 61}});
@@ -158,7 +159,7 @@ TEST_CASE("whole trainings come to Keras' accuracy, loss and error") {
                {{"loss", 1e-2}, {"val_loss", 1e-2}, {"acc", 2.01 / 64}, {"val_acc", 1.01 / 16}});
 }
 
-TEST_CASE("programs without data make some up, say so and learn") {
+TEST_CASE("programs without data generate some, say so and learn") {
   const test::TempFolder folder;
   const auto accuracy = [&](const std::string& program, const std::string& metric,
                             std::vector<std::string> arguments) {
@@ -180,7 +181,7 @@ TEST_CASE("programs without data make some up, say so and learn") {
                   "0.002"}) > 0.9);
 }
 
-TEST_CASE("programs on one's own data say in a line what is wrong with them") {
+TEST_CASE("programs report problems in the user's data in one line") {
   const test::TempFolder folder;
   const auto refused = [](const std::string& program, const std::vector<std::string>& arguments) {
     const test::ProgramRun done = run(program, arguments);

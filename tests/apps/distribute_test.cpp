@@ -28,7 +28,7 @@ std::vector<double> numbers(const std::string& text) {
 
 TEST_CASE("distribute_loop prints the guide's losses under every strategy") {
   const Json golden = read_json_file(golden_path("distribute_guide.json").string());
-  const auto wanted = golden.at("losses").get<std::vector<double>>();
+  const auto expected = golden.at("losses").get<std::vector<double>>();
   const std::vector<std::vector<std::string>> runs = {
       {"--strategy", "default"},
       {"--strategy", "one_device"},
@@ -40,16 +40,16 @@ TEST_CASE("distribute_loop prints the guide's losses under every strategy") {
     INFO(arguments.back() << "\n" << run.err);
     CHECK(run.exit_code == 0);
     const std::vector<double> losses = numbers(run.out);
-    REQUIRE(losses.size() == wanted.size());
+    REQUIRE(losses.size() == expected.size());
     double worst = 0;
     for (size_t i = 0; i < losses.size(); ++i) {
-      worst = std::max(worst, std::abs(losses[i] - wanted[i]));
+      worst = std::max(worst, std::abs(losses[i] - expected[i]));
     }
     CHECK(worst <= 1e-5);
   }
 }
 
-TEST_CASE("distribute_loop with short batches goes on to smaller losses") {
+TEST_CASE("distribute_loop with short batches reaches smaller losses") {
   const ProgramRun run =
       run_program(app_path("distribute_loop"), {"--batch-size", "16", "--devices", "4"});
   const std::vector<double> losses = numbers(run.out);
@@ -64,7 +64,7 @@ TEST_CASE("distribute_fit trains on all replicas") {
   CHECK_THAT(run.out, Contains("Epoch 2/2\n10/10"));
 }
 
-TEST_CASE("distribute programs refuse what there is not in one line") {
+TEST_CASE("distribute programs refuse unsupported strategies in one line") {
   for (const char* name : {"distribute_fit", "distribute_loop"}) {
     const ProgramRun tpu = run_program(app_path(name), {"--strategy", "tpu"});
     CHECK(tpu.exit_code == 1);

@@ -13,7 +13,7 @@
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/seed_scope.hpp"
 
-/// Each of gpt's layouts files beside one device.
+/// Compares each of gpt's layouts files with one device.
 namespace gpt_every_file_test {
 
 using namespace tessera;
@@ -79,23 +79,23 @@ std::vector<double> losses(const ModelSize& size, const LayoutMap& layouts,
   return all;
 }
 
-/// By how much of itself the loss of one device differs most from that of each mesh.
+/// Checks that each mesh's losses differ from one device's by less than `bar`, relatively.
 void check_every_file(const std::string& dtype, const std::vector<bool>& pre_norms, double bar) {
   for (const bool pre_norm : pre_norms) {
-    std::map<int64_t, std::vector<double>> wholes;
+    std::map<int64_t, std::vector<double>> references;
     for (const Scheme& scheme : schemes()) {
-      // Which expert is chosen hangs on the last digit, at times, and then losses part.
+      // Rounding may change which expert is selected; losses then diverge.
       if (scheme.experts > 0 && dtype == "float32") continue;
       const ModelSize size = size_of(scheme, pre_norm);
-      std::vector<double>& whole = wholes[scheme.experts];
-      if (whole.empty()) whole = losses(size, one_device(), dtype);
-      REQUIRE(whole.back() < whole.front());
+      std::vector<double>& reference = references[scheme.experts];
+      if (reference.empty()) reference = losses(size, one_device(), dtype);
+      REQUIRE(reference.back() < reference.front());
       for (const std::string& mesh : scheme.meshes) {
         CAPTURE(scheme.file, mesh, pre_norm, dtype);
-        const std::vector<double> cut = losses(size, scheme.on(mesh), dtype);
+        const std::vector<double> sharded = losses(size, scheme.on(mesh), dtype);
         double worst = 0;
-        for (size_t i = 0; i < cut.size(); ++i) {
-          worst = std::max(worst, std::abs(cut[i] / whole[i] - 1));
+        for (size_t i = 0; i < sharded.size(); ++i) {
+          worst = std::max(worst, std::abs(sharded[i] / reference[i] - 1));
         }
         CHECK(worst < bar);
       }
@@ -105,7 +105,7 @@ void check_every_file(const std::string& dtype, const std::vector<bool>& pre_nor
 
 }  // namespace
 
-TEST_CASE("gpt: there is no layouts file that is not compared with one device") {
+TEST_CASE("gpt: every layouts file is compared with one device") {
   std::set<std::string> there, listed;
   for (const std::string& name : layouts_names()) there.insert(name);
   for (const Scheme& scheme : schemes()) listed.insert(scheme.file);
@@ -120,7 +120,7 @@ TEST_CASE("gpt: every layouts file trains as one device does, float32") {
   check_every_file("float32", {false}, 1e-5);
 }
 
-TEST_CASE("gpt: with keys and values kept, words are those of the whole text, on every mesh") {
+TEST_CASE("gpt: decoding with cached keys and values equals decoding without, on every mesh") {
   const DTypeScope doubles("float64");
   for (const bool pre_norm : {false, true}) {
     std::map<int64_t, std::set<std::string>> texts;
@@ -140,12 +140,12 @@ TEST_CASE("gpt: with keys and values kept, words are those of the whole text, on
       const Generator generator(model, vocabulary, size.length, layouts);
       std::vector<int64_t> words = {5, 80, 7};
       Generator::DecodeState state;
-      // Behind the twelfth word the model sees the last twelve.
+      // From the thirteenth word on, the model sees only the last twelve.
       while (words.size() < 15) {
-        const at::Tensor whole = generator.next_logits(words);
-        const at::Tensor kept = generator.next_logits(words, state);
-        CHECK(((kept - whole).abs().max() / whole.abs().max()).item<double>() < 1e-12);
-        words.push_back(whole.argmax().item<int64_t>());
+        const at::Tensor uncached = generator.next_logits(words);
+        const at::Tensor cached = generator.next_logits(words, state);
+        CHECK(((cached - uncached).abs().max() / uncached.abs().max()).item<double>() < 1e-12);
+        words.push_back(uncached.argmax().item<int64_t>());
       }
       texts[scheme.experts].insert(generator.generate("w9 w10 w11", {.words = 12}));
       const Functional alone = compiled(one_device());

@@ -23,7 +23,7 @@ bool has_reviews() {
   return !folder.empty() && std::filesystem::exists(folder + "/imdb/aclImdb_v1.tar.gz");
 }
 
-/// What a small gpt with experts has come to on the true reviews.
+/// Results of training a small gpt with experts on the real reviews.
 struct Trained {
   double loss, entropy, dropped;
 };
@@ -75,7 +75,7 @@ Trained trained(std::vector<std::string> flags) {
 
 }  // namespace
 
-TEST_CASE("gpt: experts are chosen evenly by their loss, and drop less the more slots there are",
+TEST_CASE("gpt: the auxiliary loss balances experts, and more slots drop fewer tokens",
           "[nightly][imdb]") {
   if (!has_reviews()) return skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   const auto with = [](const std::string& factor, const std::string& aux) {

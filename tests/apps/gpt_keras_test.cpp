@@ -27,16 +27,16 @@ using namespace tessera::test;
 
 namespace {
 
-/// As numbers() of make_keras_gpt.py.
+/// Same as numbers() of make_keras_gpt.py.
 at::Tensor numbers(const Shape& shape, int64_t seed) {
   const at::Tensor index = at::arange(numel(shape), at::kLong);
   const at::Tensor values = at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
   return (values.to(at::kDouble) / 1001 - 1).reshape(shape).to(at::kFloat);
 }
 
-/// The place of a weight in Keras' model, which lists a block's attention and dense layers before
-/// its norms.
-int64_t keras_number(const std::string& path, const ModelSize& size) {
+/// Returns a weight's index in Keras' model, which lists a block's attention and dense layers
+/// before its norms.
+int64_t keras_index(const std::string& path, const ModelSize& size) {
   const std::vector<std::string> in_block = {"attention/query/kernel",
                                              "attention/query/bias",
                                              "attention/key/kernel",
@@ -71,7 +71,7 @@ int64_t keras_number(const std::string& path, const ModelSize& size) {
 void give_keras_weights(const Functional& model, const ModelSize& size) {
   for (Variable weight : model.weights()) {
     const std::string& path = weight.path();
-    at::Tensor values = numbers(weight.shape(), keras_number(path, size));
+    at::Tensor values = numbers(weight.shape(), keras_index(path, size));
     if (path.ends_with("gamma")) {
       values = 1 + 0.1 * values;
     } else if (weight.shape().size() < 2 || path.ends_with("bias")) {
@@ -94,7 +94,8 @@ const Json& golden() {
   return json;
 }
 
-/// The losses of a trace's steps from the `first` on; at 0 it gives the model Keras' weights.
+/// Returns the losses of a trace's steps from `first` on; if `first` is 0, sets Keras' initial
+/// weights.
 std::vector<double> losses_of(const Functional& model, const Json& trace, size_t first,
                               size_t steps) {
   const ModelSize size = size_of(trace.at("size"));
@@ -109,7 +110,7 @@ std::vector<double> losses_of(const Functional& model, const Json& trace, size_t
   return losses;
 }
 
-/// Trains on: the first five losses within 1e-6, others within 1e-5.
+/// Continues training; checks the first five losses within 1e-6 and others within 1e-5.
 void check_losses(const Functional& model, const Json& trace, size_t first, size_t steps) {
   const auto expected = trace.at("losses").get<std::vector<double>>();
   REQUIRE(first + steps <= expected.size());
@@ -120,8 +121,8 @@ void check_losses(const Functional& model, const Json& trace, size_t first, size
   }
 }
 
-/// Within 3 times how far Keras' losses, up to that step, leave each other when weights begin one
-/// step of their numbers away and rows come in another order.
+/// Checks that the drift is at most 3 times Keras' own up to that step: between runs whose initial
+/// weights differ by one ulp and whose rows come in another order.
 void check_drift(const Functional& model, const Json& trace) {
   const auto expected = trace.at("losses").get<std::vector<double>>();
   const auto drift = trace.at("drift").get<std::vector<double>>();
@@ -138,7 +139,7 @@ void check_drift(const Functional& model, const Json& trace) {
 void check_greedy(const Functional& model, const Json& trace, const LayoutMap& layouts) {
   const ModelSize size = size_of(trace.at("size"));
   const auto greedy = trace.at("greedy").get<std::vector<int64_t>>();
-  // What the text says is of no matter: words have numbers for names.
+  // The text does not matter: words are named by number.
   const Generator generator(model, gpt_vocabulary(size), size.length, layouts);
   std::vector<int64_t> all(greedy.begin(), greedy.begin() + 5);
   while (all.size() < greedy.size()) all.push_back(generator.argmax_token(all));
@@ -156,7 +157,7 @@ std::string sha256(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("gpt: losses and greedy words are those of Keras' miniature GPT") {
+TEST_CASE("gpt: losses and greedy words equal those of Keras' miniature GPT") {
   for (const Json& trace : golden().at("traces")) {
     const ModelSize size = size_of(trace.at("size"));
     CAPTURE(size.pre_norm);
@@ -168,7 +169,7 @@ TEST_CASE("gpt: losses and greedy words are those of Keras' miniature GPT") {
   }
 }
 
-TEST_CASE("gpt: at its full size twenty losses are Keras', and the likeliest words after ten") {
+TEST_CASE("gpt: at full size twenty losses and the most probable words after ten equal Keras'") {
   const Json& trace = golden().at("mini");
   const LayoutMap layouts(create_mesh({{"batch", 1}}));
   const Functional model = gpt_model(size_of(trace.at("size")));
@@ -178,22 +179,22 @@ TEST_CASE("gpt: at its full size twenty losses are Keras', and the likeliest wor
   check_losses(model, trace, 10, 10);
 }
 
-// In float32 Keras' own losses leave each other by more than 1e-5 before the fiftieth step.
-TEST_CASE("gpt: at its full size fifty losses drift no further than Keras' own do", "[nightly]") {
+// In float32 Keras' own losses diverge by more than 1e-5 before the fiftieth step.
+TEST_CASE("gpt: at full size fifty losses drift no further than Keras' own do", "[nightly]") {
   const Json& trace = golden().at("mini");
   const Functional model = gpt_model(size_of(trace.at("size")));
   model.compile(gpt_training(LayoutMap(create_mesh({{"batch", 1}}))));
   check_drift(model, trace);
 }
 
-TEST_CASE("gpt: 300 losses drift from Keras' no further than Keras' own do") {
+TEST_CASE("gpt: 300 losses drift no further than Keras' own do") {
   const Json& trace = golden().at("long");
   const Functional model = gpt_model(size_of(trace.at("size")));
   model.compile(gpt_training(LayoutMap(create_mesh({{"batch", 1}}))));
   check_drift(model, trace);
 }
 
-TEST_CASE("gpt: all reviews give Keras' vocabulary, and a thousand its numbers", "[imdb]") {
+TEST_CASE("gpt: the real reviews give Keras' vocabulary and token ids", "[imdb]") {
   const std::string folder = real_data_folder();
   if (folder.empty() || !std::filesystem::exists(folder + "/imdb/aclImdb_v1.tar.gz")) {
     return skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
@@ -211,14 +212,14 @@ TEST_CASE("gpt: all reviews give Keras' vocabulary, and a thousand its numbers",
   std::vector<int64_t> rows(1000);
   std::iota(rows.begin(), rows.end(), 0);
   const Examples examples = corpus.data.get(rows);
-  // The last word of a row is the last of what follows.
+  // The last word of a row is its last label.
   const at::Tensor ids = at::cat({examples.x[0], examples.y[0].narrow(1, 79, 1)}, 1).contiguous();
   CHECK(ids.sizes() == at::IntArrayRef({1000, 81}));
   const std::string bytes(static_cast<const char*>(ids.data_ptr()), ids.nbytes());
   CHECK(sha256(bytes) == expected.at("ids_sha256").get<std::string>());
 }
 
-TEST_CASE("gpt: texts become Keras' words") {
+TEST_CASE("gpt: texts are split into Keras' words") {
   const Json& text = golden().at("text");
   const auto texts = text.at("texts").get<std::vector<std::string>>();
   const auto standardized = text.at("standardized").get<std::vector<std::string>>();

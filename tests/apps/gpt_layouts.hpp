@@ -16,7 +16,7 @@ inline std::filesystem::path layouts_folder() {
   return std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts";
 }
 
-/// Names of gpt's layouts files, "data", "fsdp", …
+/// Returns the names of gpt's layouts files: "data", "fsdp", …
 inline std::vector<std::string> layouts_names() {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(layouts_folder())) {
@@ -26,7 +26,7 @@ inline std::vector<std::string> layouts_names() {
   return names;
 }
 
-/// Experts of the model that a file is for.
+/// Returns the number of experts of the model that a layouts file is for.
 inline int64_t experts_of(const std::string& name) { return name.starts_with("experts") ? 8 : 0; }
 
 inline LayoutFile layouts_file(const std::string& name) {
@@ -35,7 +35,7 @@ inline LayoutFile layouts_file(const std::string& name) {
   return file;
 }
 
-/// A layouts file over other numbers of devices.
+/// Loads a layouts file with other mesh dimensions.
 inline LayoutMap layouts_of(const std::string& name, const MeshDims& dims) {
   const LayoutFile file = layouts_file(name);
   REQUIRE(file.mesh->size() == dims.size());
@@ -43,7 +43,7 @@ inline LayoutMap layouts_of(const std::string& name, const MeshDims& dims) {
   return make_layout_map(file, create_mesh(dims));
 }
 
-/// A layouts file over its own mesh.
+/// Loads a layouts file with its own mesh.
 inline LayoutMap layouts_of(const std::string& name) {
   return layouts_of(name, *layouts_file(name).mesh);
 }

@@ -21,10 +21,10 @@ using namespace tessera::test;
 
 namespace {
 
-/// Of what is made for no device, which counts for all of them.
+/// DeviceMemory's index for tensors that belong to no device and count for all of them.
 constexpr int64_t no_device = -1;
 
-/// Most of it is the vocabulary's, whose axis is a multiple of four.
+/// Most weights have the vocabulary axis, whose extent is a multiple of four.
 ModelSize wordy_size() {
   return {.blocks = 2,
           .heads = 4,
@@ -54,7 +54,7 @@ Examples words(const ModelSize& size, int64_t rows) {
           .y = {all.narrow(1, 1, size.length).contiguous()}};
 }
 
-/// The most bytes that a device held at a time while f() worked, the same on each.
+/// Returns the peak bytes per device during f(); checks that it is the same on each.
 int64_t peak_of(const Mesh& mesh, const std::function<void()>& f) {
   const DeviceMemory memory;
   f();
@@ -63,7 +63,7 @@ int64_t peak_of(const Mesh& mesh, const std::function<void()>& f) {
   return memory.peak(0);
 }
 
-/// What a device holds at most of the layer of logits, whose vocabulary is cut over all devices.
+/// Peak bytes of one device for the logits layer, whose vocabulary is sharded over all devices.
 struct LogitsBytes {
   int64_t weights, slots, outputs, gradients;
 };
@@ -99,25 +99,25 @@ LogitsBytes logits_bytes(int64_t devices) {
 
 }  // namespace
 
-TEST_CASE("gpt: of the vocabulary's weights, slots, logits and gradients a device has its part") {
+TEST_CASE("gpt: a device holds its shard of vocabulary weights, slots, logits and gradients") {
   const ModelSize size = wordy_size();
-  const LogitsBytes whole = logits_bytes(1);
+  const LogitsBytes full = logits_bytes(1);
   const int64_t kernel = 4 * size.width * size.vocabulary;
-  CHECK(whole.weights >= kernel);
-  CHECK(whole.slots >= 2 * kernel);
-  CHECK(whole.outputs >= 4 * 16 * size.length * size.vocabulary);
-  CHECK(whole.gradients >= kernel);
+  CHECK(full.weights >= kernel);
+  CHECK(full.slots >= 2 * kernel);
+  CHECK(full.outputs >= 4 * 16 * size.length * size.vocabulary);
+  CHECK(full.gradients >= kernel);
   for (const int64_t k : {2, 4}) {
     CAPTURE(k);
-    const LogitsBytes part = logits_bytes(k);
-    CHECK(k * part.weights == whole.weights);
-    CHECK(k * part.slots == whole.slots);
-    CHECK(k * part.outputs == whole.outputs);
-    CHECK(k * part.gradients == whole.gradients);
+    const LogitsBytes shard = logits_bytes(k);
+    CHECK(k * shard.weights == full.weights);
+    CHECK(k * shard.slots == full.slots);
+    CHECK(k * shard.outputs == full.outputs);
+    CHECK(k * shard.gradients == full.gradients);
   }
 }
 
-TEST_CASE("gpt: of experts' kernels and their slots a device has its part") {
+TEST_CASE("gpt: a device holds its shard of the experts' kernels and slots") {
   const auto bytes = [](int64_t devices) {
     const SeedScope seed(7);
     const BlockPolicyScope policy(BlockPolicy::per_device);
@@ -138,7 +138,7 @@ TEST_CASE("gpt: of experts' kernels and their slots a device has its part") {
     return sums;
   };
   const auto [weights, slots] = bytes(1);
-  // With what they are drawn from.
+  // Includes the memory of the random draws.
   constexpr int64_t kernels = 2 * 2 * 4 * 4 * 32 * 64;
   CHECK(weights >= kernels);
   CHECK(slots >= 2 * kernels);
@@ -148,7 +148,7 @@ TEST_CASE("gpt: of experts' kernels and their slots a device has its part") {
   }
 }
 
-TEST_CASE("gpt: what a training step allocates counts for the device that it is for") {
+TEST_CASE("gpt: a training step's allocations count for the device that they are for") {
   ModelSize size = wordy_size();
   const Examples batch = words(size, 16);
   for (const std::string& name : layouts_names()) {
@@ -166,12 +166,12 @@ TEST_CASE("gpt: what a training step allocates counts for the device that it is 
     }
     CAPTURE(name, memory.peak(no_device), most, least);
     CHECK(memory.peak(no_device) * 100 <= least);
-    // No device has what is there once, such as a sum of all.
+    // No device counts tensors that exist once, such as a total.
     CHECK(most * 10 <= least * 11);
   }
 }
 
-TEST_CASE("gpt: a fourth of the vocabulary takes less than half of a step's memory") {
+TEST_CASE("gpt: a quarter of the vocabulary takes less than half of a step's memory") {
   const ModelSize size = wordy_size();
   const Examples batch = words(size, 16);
   const auto peak = [&](int64_t devices) {
@@ -184,9 +184,9 @@ TEST_CASE("gpt: a fourth of the vocabulary takes less than half of a step's memo
     for (int64_t d = 0; d < devices; ++d) most = std::max(most, memory.peak(d));
     return most;
   };
-  const int64_t whole = peak(1), part = peak(4);
-  CAPTURE(whole, part);
-  CHECK(part * 2 < whole);
+  const int64_t full = peak(1), shard = peak(4);
+  CAPTURE(full, shard);
+  CHECK(shard * 2 < full);
 }
 
 }  // namespace gpt_memory_test

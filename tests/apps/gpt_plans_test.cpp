@@ -26,7 +26,7 @@ std::string megabytes(double bytes) {
   return text;
 }
 
-/// "3 all_reduce, 2 all_gather", most first.
+/// Returns the counts by kind, most frequent first: "3 all_reduce, 2 all_gather".
 std::string kinds(const StepPlan& plan) {
   std::map<std::string, int64_t> counts;
   for (const CommEntry& entry : plan.collectives) ++counts[to_string(entry.op)];
@@ -40,7 +40,7 @@ std::string kinds(const StepPlan& plan) {
   return text;
 }
 
-/// A row of the table of docs/transformers.md: what the fullest device holds, and what each
+/// Returns a row of the table in docs/transformers.md: what the fullest device holds, and what each
 /// receives.
 std::string row(const std::string& name, const StepPlan& plan) {
   double weights = 0, slots = 0, activations = 0, received = 0;
@@ -64,7 +64,7 @@ std::string row(const std::string& name, const StepPlan& plan) {
 
 }  // namespace
 
-TEST_CASE("gpt: the table of layouts in the documentation is what plans say") {
+TEST_CASE("gpt: the table of layouts in the documentation equals the plans") {
   const std::filesystem::path root = std::filesystem::path(TESSERA_TEST_DIR).parent_path();
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(root / "apps/gpt/layouts")) {
@@ -95,13 +95,14 @@ TEST_CASE("gpt: the table of layouts in the documentation is what plans say") {
   CHECK(first_difference(shown, table) == "");
 }
 
-// Kept are the inputs of both norms with two numbers a word of each, what they give, queries, keys,
-// values, the attention's result with a number a head, and relu's result; of dropouts, the seeds.
-TEST_CASE("gpt: a block of 22B and 175B keeps what formulas say, on 8 devices an eighth at best") {
+// Saved for the backward pass are: the inputs of both norms with two numbers per word each, the
+// norms' outputs, queries, keys, values, the attention's result with one number per head, relu's
+// result, and the seeds of dropouts.
+TEST_CASE("gpt: a block of 22B and 175B saves what formulas say, an eighth on 8 devices at best") {
   for (const char* const name : {"22b", "175b"}) {
     ModelSize size = model_size({.size = name, .blocks = 2});
     size.dropout = 0.1;
-    const auto kept = [&](const std::string& file, const MeshDims& mesh) {
+    const auto saved_bytes = [&](const std::string& file, const MeshDims& mesh) {
       const Functional model = gpt_model(size);
       model.compile({.optimizer = "adam",
                      .loss = SparseCategoricalCrossentropy({.from_logits = true}),
@@ -118,13 +119,14 @@ TEST_CASE("gpt: a block of 22B and 175B keeps what formulas say, on 8 devices an
                  a = double(size.heads), seeds = 32;
     const MeshDims mesh = {{"batch", 1}, {"model", 8}};
     CAPTURE(name);
-    CHECK(kept("data", {{"batch", 1}}) == word * (12 * h + a + 4) + seeds);
-    const double tensor = kept("tensor", mesh), megatron = kept("megatron", mesh);
+    CHECK(saved_bytes("data", {{"batch", 1}}) == word * (12 * h + a + 4) + seeds);
+    const double tensor = saved_bytes("tensor", mesh), megatron = saved_bytes("megatron", mesh);
     CHECK(tensor == word * (4 * h + 8 * h / t + a / t + 4) + seeds);
-    CHECK(kept("sequence", mesh) == word * (2 * h + 10 * h / t + a / t + 4 / t) + seeds);
+    CHECK(saved_bytes("sequence", mesh) == word * (2 * h + 10 * h / t + a / t + 4 / t) + seeds);
     CHECK(megatron == word * (12 * h + a + 4) / t + seeds);
-    // Beside tensor parallelism that keeps scores, 5 a s bytes of half a number's 2 each (arXiv
-    // 2205.05198): what the paper's sequence parallelism with selective recomputation comes to.
+    // Compared with tensor parallelism that saves the scores, 5 a s bytes with 2-byte numbers
+    // (arXiv 2205.05198): the saving of the paper's sequence parallelism with selective
+    // recomputation.
     const double scores = word * 2.5 * a * double(size.length) / t;
     CHECK(megatron <= 0.25 * (tensor + scores));
   }

@@ -18,7 +18,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// A size of batch and model of which every dimension divides.
+/// Sizes of batch and model that every mesh dimension divides.
 struct Case {
   int64_t batch, length, width, hidden;
   double x() const { return 4.0 * double(batch * length * width); }   ///< bytes of activations
@@ -26,8 +26,8 @@ struct Case {
   double a() const { return 4.0 * double(width * hidden); }           ///< bytes of a kernel
 };
 
-/// What each device receives in a training step, "block_2/up all_gather row" -> bytes; of vectors,
-/// such as biases, nothing.
+/// Returns the bytes that each device receives in a training step, by keys such as "block_2/up
+/// all_gather row". Leaves out vectors, such as biases.
 std::map<std::string, double> received(const Case& c, const LayoutMap& layouts) {
   const ModelSize size{.blocks = 2,
                        .heads = 4,
@@ -52,8 +52,8 @@ std::map<std::string, double> received(const Case& c, const LayoutMap& layouts) 
   return bytes;
 }
 
-/// What is received for a layer: its inputs, kernel and outputs, both ways. Without sums over
-/// `depth`, where devices of 2.5D hold the same weights, as data parallelism has them.
+/// Returns the bytes received for a layer's inputs, kernel and outputs, forward and backward.
+/// Leaves out all-reduces over `depth`: as in data parallelism, 2.5D replicates weights over it.
 double of_layer(const std::map<std::string, double>& bytes, const std::string& layer) {
   double sum = 0;
   for (const auto& [what, received] : bytes) {
@@ -64,7 +64,7 @@ double of_layer(const std::map<std::string, double>& bytes, const std::string& l
   return sum;
 }
 
-/// All-reduces of activations in a step, for each linear layer: there are four in a block.
+/// Returns the bytes of activations' all-reduces per linear layer: each of 2 blocks has four.
 double all_reduced(const std::map<std::string, double>& bytes) {
   double sum = 0;
   for (const auto& [what, received] : bytes) {
@@ -74,16 +74,16 @@ double all_reduced(const std::map<std::string, double>& bytes) {
 }
 
 const std::vector<Case>& cases() {
-  // In the first |X| = |A| = |Y|.
+  // In the first case |X| = |A| = |Y|.
   static const std::vector<Case> all = {{8, 32, 256, 256}, {16, 64, 256, 512}, {32, 16, 512, 128}};
   return all;
 }
 
-/// The files without "reshard": what was gathered is kept for the backward pass.
-LayoutMap keeping(const std::string& file, const MeshDims& dims) {
-  LayoutFile kept = layouts_file(file);
-  for (LayoutRule& rule : kept.rules) rule.reshard_after_forward = false;
-  return make_layout_map(kept, create_mesh(dims));
+/// Loads a layouts file without "reshard": gathered tensors are saved for the backward pass.
+LayoutMap without_reshard(const std::string& file, const MeshDims& dims) {
+  LayoutFile layouts = layouts_file(file);
+  for (LayoutRule& rule : layouts.rules) rule.reshard_after_forward = false;
+  return make_layout_map(layouts, create_mesh(dims));
 }
 
 MeshDims square(int64_t q) { return {{"row", q}, {"col", q}}; }
@@ -92,7 +92,7 @@ MeshDims cube(int64_t q) { return {{"x", q}, {"y", q}, {"z", q}}; }
 
 }  // namespace
 
-TEST_CASE("gpt: 1D tensor parallelism receives an all-reduce for a linear layer") {
+TEST_CASE("gpt: 1D tensor parallelism receives one all-reduce per linear layer") {
   for (const Case& c : cases()) {
     for (const int64_t p : {2, 4, 8}) {
       const auto bytes = received(c, layouts_of("tensor", {{"batch", 1}, {"model", p}}));
@@ -102,8 +102,8 @@ TEST_CASE("gpt: 1D tensor parallelism receives an all-reduce for a linear layer"
   }
 }
 
-// SUMMA's forward pass receives (q-1)/q² of |X| and of |A|, its backward pass twice as much, to
-// gather both again.
+// SUMMA's forward pass receives (q-1)/q² of |X| and of |A|, its backward pass twice as much because
+// it gathers both again.
 TEST_CASE("gpt: 2D tensor parallelism receives what SUMMA does") {
   for (const Case& c : cases()) {
     for (const int64_t side : {2, 4}) {
@@ -113,14 +113,14 @@ TEST_CASE("gpt: 2D tensor parallelism receives what SUMMA does") {
       const auto bytes = received(c, layouts_of("tensor_2d", square(side)));
       CHECK(of_layer(bytes, "block_2/up") == Approx(3 * part * (c.x() + c.a())));
       CHECK(of_layer(bytes, "block_2/down") == Approx(3 * part * (c.y() + c.a())));
-      const auto kept = received(c, keeping("tensor_2d", square(side)));
-      CHECK(of_layer(kept, "block_2/up") == Approx(2 * part * (c.x() + c.a())));
-      CHECK(of_layer(kept, "block_2/down") == Approx(2 * part * (c.y() + c.a())));
+      const auto saved = received(c, without_reshard("tensor_2d", square(side)));
+      CHECK(of_layer(saved, "block_2/up") == Approx(2 * part * (c.x() + c.a())));
+      CHECK(of_layer(saved, "block_2/down") == Approx(2 * part * (c.y() + c.a())));
     }
   }
 }
 
-TEST_CASE("gpt: 2.5D tensor parallelism receives 2D's of a part of the batch, and sums copies") {
+TEST_CASE("gpt: 2.5D tensor parallelism receives 2D's share for its part of the batch") {
   for (const Case& c : cases()) {
     for (const auto& [side, depth] : {std::pair(2, 2), std::pair(2, 4), std::pair(4, 2)}) {
       const auto bytes = received(c, layouts_of("tensor_2p5d", deep(side, depth)));
@@ -135,7 +135,7 @@ TEST_CASE("gpt: 2.5D tensor parallelism receives 2D's of a part of the batch, an
   }
 }
 
-TEST_CASE("gpt: 3D tensor parallelism receives a part of inputs, kernel and outputs, each way") {
+TEST_CASE("gpt: 3D tensor parallelism receives shards of inputs, kernel and outputs") {
   for (const Case& c : cases()) {
     for (const int64_t side : {2, 4}) {
       const auto bytes = received(c, layouts_of("tensor_3d", cube(side)));
@@ -148,9 +148,9 @@ TEST_CASE("gpt: 3D tensor parallelism receives a part of inputs, kernel and outp
   }
 }
 
-// ColossalAI's documentation has 2D and 2.5D in units of a row of q blocks, |X| / q, the others in
-// those of |X|.
-TEST_CASE("gpt: ColossalAI's table in the documentation is what plans say") {
+// ColossalAI's documentation counts 2D and 2.5D in units of a row of q blocks, |X| / q, and the
+// others in units of |X|.
+TEST_CASE("gpt: ColossalAI's table in the documentation equals the plans") {
   const Case c = cases()[0];
   const double s = c.x();
   std::string table =

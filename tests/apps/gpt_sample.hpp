@@ -8,7 +8,7 @@
 
 namespace tessera::test {
 
-/// Nothing divides: 6 heads of 2 keys and values, 40 words, a vocabulary of 203.
+/// Sizes that nothing divides: 6 heads with 2 key-value heads, 40 words, a vocabulary of 203.
 inline gpt::ModelSize odd_gpt(bool pre_norm) {
   return {.blocks = 4,
           .heads = 6,
@@ -23,8 +23,8 @@ inline gpt::ModelSize odd_gpt(bool pre_norm) {
           .tied = pre_norm};
 }
 
-/// Rows of numbers of words in which some follow others, one longer than the model sees: as
-/// words_of() of make_keras_gpt.py.
+/// Rows of token ids with learnable order, one longer than the model's input; same as words_of() of
+/// make_keras_gpt.py.
 inline at::Tensor gpt_words(int64_t rows, const gpt::ModelSize& size) {
   const at::Tensor row = at::arange(rows, at::kLong).unsqueeze(1);
   const at::Tensor step = at::arange(size.length + 1, at::kLong);
@@ -34,7 +34,7 @@ inline at::Tensor gpt_words(int64_t rows, const gpt::ModelSize& size) {
   return at::remainder(mixed, size.vocabulary);
 }
 
-/// Some of them as words, and those that follow.
+/// Returns some of the rows as inputs, with the next tokens as labels.
 inline Examples gpt_batch(const at::Tensor& rows, int64_t first, int64_t count) {
   const at::Tensor some = rows.narrow(0, first, count);
   const int64_t length = rows.size(1) - 1;
@@ -42,14 +42,14 @@ inline Examples gpt_batch(const at::Tensor& rows, int64_t first, int64_t count) 
           .y = {some.narrow(1, 1, length).contiguous()}};
 }
 
-/// Keras' example: Adam and the logits' cross-entropy.
+/// Adam and cross-entropy of logits, as in Keras' example.
 inline CompileOptions gpt_training(const LayoutMap& layouts) {
   return {.optimizer = Adam(1e-3),
           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
           .layouts = layouts};
 }
 
-/// "", "[UNK]", "w2", … for programs that print words.
+/// The vocabulary "", "[UNK]", "w2", … for programs that print words.
 inline std::vector<std::string> gpt_vocabulary(const gpt::ModelSize& size) {
   std::vector<std::string> vocabulary = {"", "[UNK]"};
   for (int64_t w = 2; w < size.vocabulary; ++w) vocabulary.push_back("w" + std::to_string(w));

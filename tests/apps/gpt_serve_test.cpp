@@ -22,7 +22,7 @@ namespace {
 
 const std::string predict = "/v1/models/gpt:predict";
 
-/// A small model that was trained for a step, in a folder.
+/// Trains a small model for one step and saves it in a folder.
 void save_model(const std::string& folder) {
   const test::ProgramRun run =
       test::run_program(test::app_path("gpt"),
@@ -58,7 +58,7 @@ void save_model(const std::string& folder) {
 
 }  // namespace
 
-TEST_CASE("gpt serve goes on with texts as generate does") {
+TEST_CASE("gpt serve continues texts like generate") {
   const test::TempFolder folder;
   save_model(folder / "m");
   test::ServedProgram served("gpt", {folder / "m", "--max-words", "50"}, folder / "log");
@@ -105,7 +105,7 @@ TEST_CASE("gpt serve goes on with texts as generate does") {
   CHECK_THAT(test::read_file(folder / "log"), Contains("POST " + predict + " 200"));
 }
 
-TEST_CASE("gpt serve ends while it is writing a text") {
+TEST_CASE("gpt serve stops while it is generating a text") {
   const test::TempFolder folder;
   save_model(folder / "m");
   test::ServedProgram served("gpt", {folder / "m", "--max-words", "1000000"});
@@ -118,7 +118,7 @@ TEST_CASE("gpt serve ends while it is writing a text") {
   CHECK(served.wait() == 0);
 }
 
-TEST_CASE("gpt serve refuses what it cannot serve, in one line") {
+TEST_CASE("gpt serve reports errors in one line") {
   const test::TempFolder folder;
   const auto error = [](std::vector<std::string> words) {
     words.insert(words.begin(), "serve");

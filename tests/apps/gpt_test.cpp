@@ -25,7 +25,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What one training step communicates in a block, but for sums of weights' gradients.
+/// Returns the collectives of one training step in a block, without all-reduces of weight
+/// gradients.
 std::vector<CommEntry> entries_in(const std::string& block, const Functional& model,
                                   const std::vector<CommEntry>& all) {
   std::set<std::string> weights;
@@ -49,7 +50,7 @@ std::vector<CommEntry> planned_in(const std::string& block, const ModelSize& siz
 
 using Counts = std::map<std::string, int64_t>;
 
-/// "all_reduce model" -> how many.
+/// Returns counts by kind and mesh dimension, such as "all_reduce model" -> 4.
 Counts counts(const std::vector<CommEntry>& entries) {
   Counts found;
   for (const CommEntry& entry : entries) ++found[to_string(entry.op) + " " + entry.dims];
@@ -70,7 +71,7 @@ TEST_CASE("gpt: a tensor-parallel block costs two all-reduces forward and two ba
     const ModelSize size = odd_gpt(pre_norm);
     const LayoutMap layouts = layouts_of("tensor", {{"batch", 2}, {"model", 2}});
     CHECK(counts(planned_in("block_2", size, layouts)) == Counts{{"all_reduce model", 4}});
-    // And a step that is replayed, as the third is.
+    // The third step is replayed; it must cost the same.
     const Functional model = gpt_model(size);
     model.compile(gpt_training(layouts));
     const Examples batch = gpt_batch(gpt_words(8, size), 0, 8);
@@ -90,7 +91,7 @@ TEST_CASE("gpt: a block's experts cost two all-to-alls forward and two backward"
   CHECK(counts(planned_in("block_2", size, layouts)) == Counts{{"all_to_all expert", 4}});
 }
 
-TEST_CASE("gpt: sums in parts of the sequence, and heads in place of steps, are what they cost") {
+TEST_CASE("gpt: sequence parallelism, Ulysses and ring attention cost what formulas say") {
   for (const bool pre_norm : {false, true}) {
     CAPTURE(pre_norm);
     const ModelSize size = odd_gpt(pre_norm);
@@ -100,26 +101,26 @@ TEST_CASE("gpt: sums in parts of the sequence, and heads in place of steps, are 
     const auto sequence = planned("sequence"), megatron = planned("megatron"),
                ulysses = planned("ulysses");
     CHECK(counts(sequence) == Counts{{"all_gather model", 4}, {"reduce_scatter model", 4}});
-    // As many bytes as the all-reduces of tensor parallelism take, (k - 1) / k of the activations
-    // for each half of one.
-    const double rows = 4, k = 2, whole = 4 * rows * double(size.length * size.width);
-    CHECK(received(sequence) == Approx(8 * (k - 1) / k * whole));
+    // Same bytes as tensor parallelism's all-reduces: (k - 1) / k of the activations for each half
+    // of an all-reduce.
+    const double rows = 4, k = 2, activations = 4 * rows * double(size.length * size.width);
+    CHECK(received(sequence) == Approx(8 * (k - 1) / k * activations));
     CHECK(received(sequence) == Approx(received(planned("tensor"))));
-    // As `sequence`, and what was gathered is gathered again.
+    // Same as `sequence`, plus gathering again in the backward pass.
     CHECK(counts(megatron) == Counts{{"all_gather model", 6}, {"reduce_scatter model", 4}});
-    CHECK(received(megatron) == Approx(10 * (k - 1) / k * whole));
+    CHECK(received(megatron) == Approx(10 * (k - 1) / k * activations));
     CHECK(counts(ulysses) == Counts{{"all_to_all model", 8}});
     const double steps = 4 * rows * double(size.length * size.head_dim) / k;
     CHECK(received(ulysses) ==
           Approx(2 * (k - 1) / k * steps * double(2 * size.heads + 2 * size.kv_heads)));
-    // Keys and values go round once, their gradients twice; halves are swapped in and out.
+    // Keys and values rotate once, their gradients twice; halves are exchanged before and after.
     CHECK(counts(planned("context")) ==
           Counts{{"all_gather model", 2}, {"reduce_scatter model", 2}});
     CHECK(counts(planned("ring")) == Counts{{"collective_permute model", 1 + 2 + 1 + 2 + 2}});
   }
 }
 
-TEST_CASE("gpt: nothing that has the vocabulary's axis is communicated where it is cut") {
+TEST_CASE("gpt: no tensor with a sharded vocabulary axis is communicated") {
   const ModelSize size = odd_gpt(false);
   const LayoutMap layouts = layouts_of("vocab", {{"batch", 2}, {"model", 2}});
   const Functional model = gpt_model(size);
@@ -129,16 +130,16 @@ TEST_CASE("gpt: nothing that has the vocabulary's axis is communicated where it 
   for (const CommEntry& entry : model.plan(TensorDataset(all), {.batch_size = 8}).collectives) {
     if (entry.place.starts_with("block_") || entry.dims == "batch") continue;
     CAPTURE(to_string(entry.op), entry.place, entry.bytes);
-    // A number for each word of a device's rows, or the features of each.
+    // One number or one feature vector per word of a device's rows.
     const int64_t words = 4 * size.length;
     const bool is_number = entry.bytes == 4 * words;
     CHECK((is_number || entry.bytes == 4 * words * size.width));
     reductions += is_number;
   }
-  CHECK(reductions == 3);  // of the largest logit, the sum and the label's
+  CHECK(reductions == 3);  // of the largest logit, the sum and the label's logit
 }
 
-TEST_CASE("gpt: trains, saves, and goes on with texts") {
+TEST_CASE("gpt: trains, saves and continues texts") {
   const TempFolder folder;
   const std::vector<std::pair<std::string, std::string>> synthetic = {
       {"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}};
@@ -216,7 +217,7 @@ TEST_CASE("gpt: trains, saves, and goes on with texts") {
   CHECK_THAT(shared.err, Contains("[--kv-heads]"));
 }
 
-TEST_CASE("gpt: a run that goes on from its checkpoints ends as one that was not ended") {
+TEST_CASE("gpt: a run resumed from its checkpoints ends like an uninterrupted one") {
   const TempFolder folder;
   const std::vector<std::pair<std::string, std::string>> synthetic = {
       {"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}};
@@ -239,16 +240,16 @@ TEST_CASE("gpt: a run that goes on from its checkpoints ends as one that was not
     REQUIRE(run.exit_code == 0);
     return read_json_file(folder / (name + ".json")).at("history").at("loss");
   };
-  const Json whole = losses("whole", {"--epochs", "3"});
+  const Json uninterrupted = losses("uninterrupted", {"--epochs", "3"});
   losses("first", {"--epochs", "2", "--checkpoint-dir", folder / "saved"});
   const Json rest =
       losses("rest", {"--epochs", "3", "--checkpoint-dir", folder / "saved", "--resume"});
-  CHECK(rest.back() == whole[2]);
-  // Rows in another order give others.
-  CHECK(losses("ordered", {"--epochs", "3", "--no-shuffle"}) != whole);
+  CHECK(rest.back() == uninterrupted[2]);
+  // Another order of rows gives other losses.
+  CHECK(losses("ordered", {"--epochs", "3", "--no-shuffle"}) != uninterrupted);
 }
 
-TEST_CASE("gpt: a plan as JSON, and layouts files that are wrong, in one line") {
+TEST_CASE("gpt: writes plans as JSON and reports wrong layouts files in one line") {
   const TempFolder folder;
   const std::vector<std::pair<std::string, std::string>> synthetic = {
       {"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}};
@@ -282,16 +283,16 @@ TEST_CASE("gpt: a plan as JSON, and layouts files that are wrong, in one line") 
       {R"({"match": "block_1/(up", "layout": [null, "model"]})", "block_1/(up"},
       {R"({"match": "block_1/up/output", "layout": ["batch", null, "batch"]})", "at most once"},
       {R"({"match": 3})", "layouts[0].match]"}};
-  for (const auto& [rule, part] : wrong) {
+  for (const auto& [rule, error] : wrong) {
     const ProgramRun run = gpt(begin + rule + "]}");
     CAPTURE(rule, run.out, run.err);
     CHECK(run.exit_code == 1);
-    CHECK_THAT(run.err, Contains(part));
+    CHECK_THAT(run.err, Contains(error));
     CHECK(std::count(run.err.begin(), run.err.end(), '\n') == 1);
   }
 }
 
-TEST_CASE("gpt: the named sizes are those of the papers") {
+TEST_CASE("gpt: the named sizes match the papers") {
   const std::vector<std::pair<std::string, double>> billions = {
       {"mini", 0.010939168}, {"small", 0.1244}, {"medium", 0.3548}, {"large", 0.774},
       {"xl", 1.5576},        {"22b", 22.07},    {"175b", 174.6}};

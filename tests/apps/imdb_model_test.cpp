@@ -34,7 +34,7 @@ LayoutMap layouts_of(const imdb::Scheme& scheme) {
   return make_layout_map(scheme.layouts, create_mesh(*scheme.layouts.mesh));
 }
 
-/// Rows like tf-idf's: mostly 0; the labels depend on them.
+/// Rows like tf-idf's, mostly 0; the labels depend on them.
 TensorDataset reviews(int64_t rows, at::ScalarType dtype) {
   const at::Tensor seen = (at::arange(rows * 1200).remainder(101) * 37).remainder(101).lt(8);
   const at::Tensor x = (at::arange(rows * 1200).remainder(89) / 20.0 + 0.7) * seen;
@@ -48,14 +48,14 @@ std::vector<int64_t> row_numbers() {
   return rows;
 }
 
-/// What a step on 64 reviews exchanges, and then reading its loss.
+/// The collectives of a step on 64 reviews, and of reading its loss.
 struct Step {
   CommLog train, loss;
 
   Step(const ModelHandle& model, const LayoutMap& layouts) {
     model.compile(sentiment_compile(layouts));
     const TensorDataset data = reviews(64, at::kFloat);
-    // Weights are drawn and metrics read before the step that counts.
+    // Weights are drawn and metrics are read before the measured step.
     model.fit(data, {.batch_size = 64, .verbose = 0, .shuffle = false});
     const Batch batch = pack_batch(data.get(row_numbers()), layouts);
     DTensor value;
@@ -68,7 +68,7 @@ struct Step {
   }
 };
 
-/// "place: kind over dims, bytes", in order.
+/// Returns lines of the form "place: kind over dims, bytes", in order.
 std::vector<std::string> lines(const std::vector<CommEntry>& entries) {
   std::vector<std::string> list;
   for (const CommEntry& entry : entries) {
@@ -80,7 +80,7 @@ std::vector<std::string> lines(const std::vector<CommEntry>& entries) {
 
 }  // namespace
 
-TEST_CASE("imdb: the kernels begin as the tutorial's stateless draws") {
+TEST_CASE("imdb: the kernels' initial values are the tutorial's stateless draws") {
   const ModelHandle model = imdb::sentiment_model();
   model.build({-1, 1200});
   const std::vector<at::Tensor> weights = model.get_weights();
@@ -91,13 +91,13 @@ TEST_CASE("imdb: the kernels begin as the tutorial's stateless draws") {
   CHECK(model.trainable_weights().size() == 4);
 }
 
-TEST_CASE("imdb: a step exchanges what the scheme says, and nothing else") {
-  const auto sum = [](const std::string& place, const std::string& dims, int64_t numbers) {
-    return str(place, ": all_reduce over ", dims, ", ", 4 * numbers);
+TEST_CASE("imdb: a step communicates what the scheme says and nothing else") {
+  const auto sum = [](const std::string& path, const std::string& dims, int64_t numbers) {
+    return str(path, ": all_reduce over ", dims, ", ", 4 * numbers);
   };
   struct Expected {
     std::vector<std::string> forward;
-    int64_t tokens, units;  ///< of the first kernel, on one device
+    int64_t tokens, units;  ///< extents of the first kernel on one device
   };
   const std::vector<Expected> expected = {
       {{sum("bn", "batch", 48), sum("bn", "batch", 48)}, 1200, 48},
@@ -115,7 +115,7 @@ TEST_CASE("imdb: a step exchanges what the scheme says, and nothing else") {
     std::vector<std::string> all = lines(step.train.entries());
     REQUIRE(all.size() == forward.size() + 6);
     CHECK(std::vector(all.begin(), all.begin() + int64_t(forward.size())) == forward);
-    // Backward: the moments' sums, then a gradient for each variable.
+    // Backward: all-reduces of the moments, then of each variable's gradient.
     std::vector<std::string> backward = {sum("bn", "batch", units),
                                          sum("bn", "batch", units),
                                          sum("dense1/kernel", "batch", tokens * units),
@@ -132,7 +132,7 @@ TEST_CASE("imdb: a step exchanges what the scheme says, and nothing else") {
   }
 }
 
-TEST_CASE("imdb: a plan's activations are what a real step allocates") {
+TEST_CASE("imdb: a plan's activations equal what a real step allocates") {
   const int threads = at::get_num_threads();
   at::set_num_threads(1);
   const BlockPolicyScope separate(BlockPolicy::per_device);
@@ -159,7 +159,7 @@ TEST_CASE("imdb: a plan's activations are what a real step allocates") {
   at::set_num_threads(threads);
 }
 
-TEST_CASE("imdb: every scheme trains as one device does, in float64") {
+TEST_CASE("imdb: every scheme trains like one device in float64") {
   const test::DTypeScope double_precision("float64");
   const TensorDataset data = reviews(30 * 64 - 21, at::kDouble);
   const auto train = [&](const LayoutMap& layouts) {
@@ -181,7 +181,7 @@ TEST_CASE("imdb: every scheme trains as one device does, in float64") {
   }
 }
 
-TEST_CASE("imdb: the loss reported is a sample's, the gradient is the sum's") {
+TEST_CASE("imdb: the reported loss is the mean, the gradient is the sum's") {
   const TensorDataset data = reviews(40, at::kFloat);
   const ModelHandle model = imdb::sentiment_model();
   model.compile(sentiment_compile(LayoutMap(create_mesh({{"batch", 1}}))));
@@ -194,7 +194,7 @@ TEST_CASE("imdb: the loss reported is a sample's, the gradient is the sum's") {
   };
   const Logs logs = model.train_on_batch(batch());
   const at::Tensor x = batch().x[0], y = batch().y[0];
-  // By hand, on one device.
+  // The same computation by hand, on one device.
   const at::Tensor hidden = at::relu(at::matmul(x, before[0]) + before[1]);
   const at::Tensor normal = (hidden - hidden.mean(0)) / (hidden.var(0, false) + 1e-5).sqrt();
   const at::Tensor logits = at::matmul(normal, before[4]) + before[5];

@@ -20,7 +20,7 @@ test::ProgramRun imdb(std::vector<std::string> words) {
   return test::run_program(test::app_path("imdb"), words);
 }
 
-/// The line that predict prints for a text.
+/// Returns the line that predict prints for a text.
 std::string line_of(const ExportedModel& model, const std::string& text) {
   const auto decided = model.decide(model.predict(std::vector<std::string>{text}));
   char line[100];
@@ -28,7 +28,7 @@ std::string line_of(const ExportedModel& model, const std::string& text) {
   return line;
 }
 
-/// What a shell command prints.
+/// Returns the output of a shell command.
 std::string output_of(const std::string& command) {
   FILE* pipe = popen(command.c_str(), "r");
   REQUIRE(pipe != nullptr);
@@ -40,7 +40,7 @@ std::string output_of(const std::string& command) {
 
 }  // namespace
 
-TEST_CASE("imdb predict prints label and probability of every text") {
+TEST_CASE("imdb predict prints the label and probability of every text") {
   const test::TempFolder folder;
   const std::string e = folder / "e";
   test::export_reviews(e);
@@ -56,7 +56,7 @@ TEST_CASE("imdb predict prints label and probability of every text") {
   CHECK(line["probability"] == std::max(positive, 1 - positive));
 }
 
-TEST_CASE("imdb predict reads lines from the standard input") {
+TEST_CASE("imdb predict reads lines from standard input") {
   const test::TempFolder folder;
   const std::string e = folder / "e";
   test::export_reviews(e);
@@ -74,7 +74,7 @@ TEST_CASE("imdb predict reads lines from the standard input") {
   CHECK(out == expected + line_of(model, "great"));
 }
 
-TEST_CASE("imdb predict says in one line what is wrong") {
+TEST_CASE("imdb predict reports errors in one line") {
   const test::TempFolder folder;
   const auto error = [&](const std::vector<std::string>& words) {
     const test::ProgramRun run = imdb(words);

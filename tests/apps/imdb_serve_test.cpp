@@ -28,14 +28,14 @@ namespace {
 const std::string predict = "/v1/models/imdb:predict";
 const std::string good_body = R"({"instances": ["A good film"]})";
 
-/// `imdb serve` on a free port.
+/// Starts `imdb serve` on a free port.
 test::ServedProgram serve(const std::string& folder, const std::string& log = "/dev/null") {
   return test::ServedProgram("imdb", {folder}, log);
 }
 
 }  // namespace
 
-TEST_CASE("imdb serve answers until SIGTERM, and drops nothing then") {
+TEST_CASE("imdb serve answers until SIGTERM and then drops no request") {
   const test::TempFolder folder;
   test::export_reviews(folder / "e");
   test::ServedProgram served = serve(folder / "e", folder / "log");
@@ -56,7 +56,7 @@ TEST_CASE("imdb serve answers until SIGTERM, and drops nothing then") {
           if (!answer.keeps_open) client = std::make_unique<HttpClient>(served.port());
         }
       } catch (const std::runtime_error&) {
-        // No more connections are taken.
+        // No new connections are accepted.
       }
     });
   }
@@ -73,7 +73,7 @@ TEST_CASE("imdb serve answers until SIGTERM, and drops nothing then") {
   CHECK(log.find('\x1b') == std::string::npos);
 }
 
-TEST_CASE("imdb serve takes a newer export over") {
+TEST_CASE("imdb serve switches to a newer export") {
   const test::TempFolder folder;
   test::export_reviews(folder / "e");
   test::ServedProgram served = serve(folder / "e");
@@ -91,7 +91,7 @@ TEST_CASE("imdb serve takes a newer export over") {
   CHECK(served.wait() == 0);
 }
 
-TEST_CASE("imdb serve says in one line what is wrong") {
+TEST_CASE("imdb serve reports errors in one line") {
   const test::TempFolder folder;
   const auto error = [&](std::vector<std::string> words) {
     words.insert(words.begin(), "serve");
@@ -104,7 +104,7 @@ TEST_CASE("imdb serve says in one line what is wrong") {
   CHECK_THAT(error({folder / "none", "--port", "65536"}), Contains("--port"));
   CHECK_THAT(error({folder / "none", "--name", "a/b"}), Contains("--name"));
   CHECK_THAT(error({folder / "none", "--host", "localhost"}), Contains("in digits"));
-  // A request must not wait longer for others than draining waits for it.
+  // The batch window must not exceed the time that draining waits for a request.
   CHECK_THAT(error({folder / "none", "--batch-window", "5000"}), Contains("--batch-window"));
   CHECK_THAT(error({folder / "none", "more"}), Contains("more"));
   test::export_reviews(folder / "e");

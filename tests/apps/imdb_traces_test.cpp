@@ -24,13 +24,13 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Whether this machine has the reviews that TensorFlow's figures are of.
+/// Returns whether this machine has the reviews that TensorFlow's results were computed from.
 bool has_reviews() {
   const std::string folder = test::real_data_folder();
   return !folder.empty() && std::filesystem::exists(folder + "/imdb/aclImdb_v1.tar.gz");
 }
 
-/// How many of a trace's first steps those of true_reviews() suffice for.
+/// Returns how many of a trace's first steps true_reviews() has data for.
 size_t steps_of_reviews(size_t steps) {
   return has_reviews() ? steps : std::min<size_t>(steps, 10);
 }
@@ -47,7 +47,8 @@ at::Tensor excerpt(const std::string& name) {
   return at::from_blob(array.data.data(), array.shape, at::kByte).to(at::kLong);
 }
 
-/// The first rows of the true reviews, made of counts that tests/golden/make_excerpts.py writes.
+/// Returns the first rows of the real reviews, from the counts that tests/golden/make_excerpts.py
+/// writes.
 TensorDataset first_reviews() {
   const at::Tensor bytes = excerpt("imdb-counts-idx3-ubyte.gz");
   const at::Tensor counts = bytes.select(2, 0) * 256 + bytes.select(2, 1);
@@ -56,7 +57,8 @@ TensorDataset first_reviews() {
                        excerpt("imdb-labels-idx1-ubyte.gz"));
 }
 
-/// The true reviews to train on or, where this machine has none, the first.
+/// Returns the real reviews to train on or, if this machine does not have them, the excerpt of the
+/// first.
 const Dataset& true_reviews() {
   static const std::shared_ptr<const Dataset> all = []() -> std::shared_ptr<const Dataset> {
     if (!has_reviews()) return std::make_shared<TensorDataset>(first_reviews());
@@ -65,7 +67,7 @@ const Dataset& true_reviews() {
   return *all;
 }
 
-/// What the tutorial's program trains on here: the true reviews, or procedural ones.
+/// Returns what the tutorial's program trains on here: the real reviews, or procedural ones.
 const Dataset& program_reviews() {
   static const std::shared_ptr<const Dataset> procedural = [] {
     if (has_reviews()) return std::shared_ptr<const Dataset>();
@@ -80,17 +82,17 @@ const Json& golden() {
   return all;
 }
 
-/// A run that TensorFlow's stable traces are of.
+/// A run of which TensorFlow's stable traces exist.
 struct Run {
   std::string dtype;
   double learning_rate;
   std::string trace;
-  double at_10, at_50;  ///< how far the losses may be off by then
+  double at_10, at_50;  ///< largest allowed difference of the losses by that step
 };
 const std::vector<Run> runs = {{"float32", 1e-4, "float32_lr_1e_4", 2e-5, 2e-5},
                                {"float64", 1e-2, "float64_lr_1e_2", 2e-5, 2e-4}};
 
-/// The largest |a / b - 1| of the first `count` pairs.
+/// Returns the largest |a / b - 1| of the first `count` pairs.
 double worst(const std::vector<double>& actual, const std::vector<double>& expected, size_t count) {
   REQUIRE(actual.size() >= count);
   REQUIRE(expected.size() >= count);
@@ -113,7 +115,7 @@ LayoutMap layouts_of(const imdb::Scheme& scheme) {
   return make_layout_map(scheme.layouts, create_mesh(*scheme.layouts.mesh));
 }
 
-/// The losses of the first steps of fit.
+/// Returns the losses of fit's first steps.
 std::vector<double> fit_steps(const Run& run, const LayoutMap& layouts, size_t steps,
                               const Dataset& reviews = true_reviews()) {
   const test::DTypeScope dtype(run.dtype);
@@ -122,7 +124,7 @@ std::vector<double> fit_steps(const Run& run, const LayoutMap& layouts, size_t s
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .metrics = {"accuracy"},
                  .layouts = layouts});
-  // A handle that does not own: the data outlive the run.
+  // A non-owning handle: the data outlives the run.
   const std::shared_ptr<const Dataset> data(std::shared_ptr<void>(), &reviews);
   const History history = model.fit(data, {.batch_size = 64,
                                            .verbose = 0,
@@ -131,7 +133,7 @@ std::vector<double> fit_steps(const Run& run, const LayoutMap& layouts, size_t s
   return history.steps;
 }
 
-/// The losses that the tutorial's program writes, by phase.
+/// Returns the losses that the tutorial's program writes, by phase.
 std::vector<std::vector<double>> tutorial_steps(const std::vector<std::string>& arguments) {
   const test::TempFolder folder;
   const std::string file = folder / "history.json";
@@ -156,16 +158,16 @@ std::string number(double value) { return to_json_text(value, -1); }
 
 }  // namespace
 
-TEST_CASE("imdb: the excerpt of the reviews is the first of them") {
+TEST_CASE("imdb: the excerpt holds the first of the real reviews") {
   if (!has_reviews()) return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   std::vector<int64_t> rows(640);
   std::iota(rows.begin(), rows.end(), 0);
-  const Examples excerpt = first_reviews().get(rows), whole = true_reviews().get(rows);
-  CHECK(test::difference(excerpt.x[0], whole.x[0], 1e-6) == "");
-  CHECK(test::difference(excerpt.y[0], whole.y[0]) == "");
+  const Examples excerpt = first_reviews().get(rows), real = true_reviews().get(rows);
+  CHECK(test::difference(excerpt.x[0], real.x[0], 1e-6) == "");
+  CHECK(test::difference(excerpt.y[0], real.y[0]) == "");
 }
 
-TEST_CASE("imdb: layers under fit follow the tutorial's traces by every scheme") {
+TEST_CASE("imdb: fit follows the tutorial's traces under every scheme") {
   for (const Run& run : runs) {
     for (const imdb::Scheme& scheme : imdb::schemes()) {
       CAPTURE(run.trace, scheme.name);
@@ -174,7 +176,7 @@ TEST_CASE("imdb: layers under fit follow the tutorial's traces by every scheme")
   }
 }
 
-TEST_CASE("imdb: on true reviews every scheme trains as one device does, in float64") {
+TEST_CASE("imdb: on real reviews every scheme trains like one device in float64") {
   const Run& run = runs[1];
   const size_t steps = steps_of_reviews(30);
   const auto one = fit_steps(run, LayoutMap(create_mesh({{"batch", 1}})), steps);
@@ -184,7 +186,7 @@ TEST_CASE("imdb: on true reviews every scheme trains as one device does, in floa
   }
 }
 
-TEST_CASE("dtensor_tutorial: the loop by hand is fit by every scheme, and follows the traces") {
+TEST_CASE("dtensor_tutorial: the custom loop equals fit and the traces under every scheme") {
   const size_t steps = steps_of_reviews(50);
   for (const Run& run : runs) {
     for (const imdb::Scheme& scheme : imdb::schemes()) {
@@ -200,7 +202,7 @@ TEST_CASE("dtensor_tutorial: the loop by hand is fit by every scheme, and follow
   }
 }
 
-TEST_CASE("dtensor_tutorial: MLPStricter is the MLP step by step, over one checkpoint folder") {
+TEST_CASE("dtensor_tutorial: MLPStricter equals MLP at every step, sharing checkpoints") {
   const std::vector<std::string> words = {"--dtype", "float64", "--epochs", "1", "--steps", "12"};
   const auto with = [&](const std::vector<std::string>& more) {
     std::vector<std::string> all = words;
@@ -211,7 +213,7 @@ TEST_CASE("dtensor_tutorial: MLPStricter is the MLP step by step, over one check
   REQUIRE(mlp.size() == 3);
   REQUIRE(stricter.size() == 3);
   for (size_t phase = 0; phase < 3; ++phase) CHECK(mlp[phase] == stricter[phase]);
-  // Every phase sees the same batches; the weights go on from the former.
+  // Every phase sees the same batches and continues from the previous phase's weights.
   CHECK(mlp[1][0] < 0.9 * mlp[0][0]);
   CHECK(mlp[2][0] < 0.9 * mlp[0][0]);
   if (has_reviews()) CHECK(mlp[0][0] == Approx(5.46779588).epsilon(1e-6));

@@ -19,7 +19,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// On synthetic reviews.
+/// Runs imdb on synthetic reviews.
 test::ProgramRun imdb(const Words& words) {
   static const test::TempFolder cache;
   return test::run_program(test::app_path("imdb"), words,
@@ -32,7 +32,7 @@ double relative(double a, double b) { return std::abs(a / b - 1); }
 
 }  // namespace
 
-TEST_CASE("imdb train: the three schemes, one after the other, are the tutorial's") {
+TEST_CASE("imdb train: the three schemes in sequence reproduce the tutorial") {
   const std::string data = test::real_data_folder();
   if (data.empty() || !std::filesystem::exists(data + "/imdb/aclImdb_v1.tar.gz")) {
     return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
@@ -66,7 +66,7 @@ TEST_CASE("imdb train: the three schemes, one after the other, are the tutorial'
   for (size_t i = 1; i < 5; ++i) CHECK(relative(steps[i], expected[i]) < 1e-4);
 }
 
-TEST_CASE("imdb train: a run that was killed goes on to the same end, bit for bit") {
+TEST_CASE("imdb train: a killed run resumes to a bit-identical end") {
   const test::TempFolder folder;
   const Words words = {"--train-size", "1500", "--save-every", "5", "--verbose", "0"};
   const auto run = [&](const std::string& name, const Words& more) {
@@ -78,7 +78,7 @@ TEST_CASE("imdb train: a run that was killed goes on to the same end, bit for bi
   };
   REQUIRE(imdb(run("whole", {})).exit_code == 0);
 
-  // In the middle of the first epoch, of the second scheme, and between two of them.
+  // In the middle of the first epoch, in the middle of the second scheme, and between two schemes.
   const std::string at = GENERATE("step-000005", "step-000068", "step-000048");
   INFO("killed at " << at);
   const std::string script = "\"$@\" & for i in $(seq 1 6000); do [ -e \"" +
@@ -98,7 +98,7 @@ TEST_CASE("imdb train: a run that was killed goes on to the same end, bit for bi
   CHECK(test::read_file(folder / "killed.json") == test::read_file(folder / "whole.json"));
 }
 
-TEST_CASE("imdb train: a scheme begins with the folder's weights, and exports what it learned") {
+TEST_CASE("imdb train: a scheme starts from the folder's weights and exports what it learned") {
   const test::TempFolder folder;
   const Words small = {"--train-size", "400", "--epochs", "1", "--max-tokens", "200"};
   const auto with = [&](Words words) {
@@ -124,7 +124,7 @@ TEST_CASE("imdb train: a scheme begins with the folder's weights, and exports wh
   CHECK((run.out.starts_with("negative ") || run.out.starts_with("positive ")));
 }
 
-TEST_CASE("imdb says in one line what is wrong with its options") {
+TEST_CASE("imdb reports wrong options in one line") {
   const auto [words, text] = GENERATE(table<Words, std::string>(
       {{{"tran"}, "the command is train, predict or serve. Received: \"tran\". To fix: write tra"},
        {{"--resume"}, "[--resume] needs a folder of checkpoints"},
@@ -149,7 +149,7 @@ TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
     words.insert(words.end(), common.begin(), common.end());
     return words;
   };
-  // There is none yet.
+  // The folder has no checkpoint yet.
   const test::ProgramRun first =
       imdb(with({"--scheme", "data", "--train-size", "200", "--resume"}));
   REQUIRE(first.exit_code == 0);
@@ -173,7 +173,7 @@ TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
                                  "checkpoint. Received: " +
                                  other[0]));
   }
-  // But one that is to last longer goes on.
+  // A run with more epochs continues.
   const test::ProgramRun longer =
       imdb({"--scheme", "data", "--train-size", "200", "--resume", "--checkpoint-dir",
             folder.path(), "--epochs", "2", "--verbose", "2"});
@@ -181,17 +181,17 @@ TEST_CASE("imdb train: --resume refuses the checkpoints of another run") {
   CHECK_THAT(longer.out, Contains("step-000004\nEpoch 2/2"));
 }
 
-TEST_CASE("imdb train: --resume over a damaged checkpoint trains that scheme from its beginning") {
+TEST_CASE("imdb train: --resume with a damaged checkpoint restarts that scheme") {
   const test::TempFolder folder;
-  const std::string checkpoints = folder / "ck", whole = folder / "whole.json",
+  const std::string checkpoints = folder / "ck", uninterrupted = folder / "uninterrupted.json",
                     resumed = folder / "resumed.json";
   const auto train = [&](const Words& more) {
     Words words = {"--train-size", "300", "--epochs", "1", "--checkpoint-dir", checkpoints};
     words.insert(words.end(), more.begin(), more.end());
     return imdb(words);
   };
-  REQUIRE(train({"--history", whole}).exit_code == 0);
-  // The last scheme's only one; those before it are of the other two.
+  REQUIRE(train({"--history", uninterrupted}).exit_code == 0);
+  // The only checkpoint of the last scheme; earlier ones belong to the other two.
   const std::string shard = checkpoints + "/step-000015/shard-00000.safetensors";
   std::string bytes = test::read_file(shard);
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
@@ -200,7 +200,7 @@ TEST_CASE("imdb train: --resume over a damaged checkpoint trains that scheme fro
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.err, Contains("damaged") && Contains("step-000015"));
   CHECK_THAT(run.out, Contains("Resuming from " + checkpoints + "/step-000010"));
-  CHECK(test::read_file(resumed) == test::read_file(whole));
+  CHECK(test::read_file(resumed) == test::read_file(uninterrupted));
 }
 
 }  // namespace imdb_train_test

@@ -14,7 +14,7 @@ tessera::test::ProgramRun launch(const std::vector<std::string>& arguments) {
 
 }  // namespace
 
-TEST_CASE("launch starts an application beside it, or any program", "[launch]") {
+TEST_CASE("launch starts applications by name, or any program", "[launch]") {
   const auto help = launch({"-n", "1", "--", "mnist", "--help"});
   CHECK(help.exit_code == 0);
   CHECK(help.out.find("[0] Trains a classifier of handwritten digits") == 0);
@@ -38,14 +38,14 @@ TEST_CASE("launch starts the tasks of a parameter server job", "[launch]") {
   CHECK(ranks.out.find("\"task\":{\"type\":\"worker\",\"index\":1}") != std::string::npos);
 }
 
-TEST_CASE("launch restarts as often as it is told", "[launch]") {
+TEST_CASE("launch restarts as often as the option says", "[launch]") {
   const auto run =
       launch({"-n", "1", "--max-restarts", "2", "--", "sh", "-c", "[ \"$TESSERA_RESTART\" = 2 ]"});
   CHECK(run.exit_code == 0);
   CHECK(run.err.find("launch: restart 2 of 2\n") != std::string::npos);
 }
 
-TEST_CASE("a wrong command line is one line", "[launch]") {
+TEST_CASE("a wrong command line gives a one-line error", "[launch]") {
   const std::vector<std::pair<std::vector<std::string>, std::string>> cases = {
       {{}, "launch: error: [-n] must be given."},
       {{"-n", "2"}, "launch: error: [command line] ends with the program to run."},

@@ -19,7 +19,7 @@ struct Work {
   std::vector<std::string> arguments;
 };
 
-/// A mean of several runs and its standard error, squared.
+/// The mean of several runs and its squared standard error.
 struct Mean {
   double value = 0, variance = 0;
 };
@@ -69,12 +69,12 @@ void check_as_accurate(const Work& work) {
 
 }  // namespace
 
-TEST_CASE("mnist trains in mixed precision as well as in float32", "[nightly]") {
+TEST_CASE("mnist reaches float32's accuracy in mixed precision", "[nightly]") {
   check_as_accurate({"mnist", {"--model", "core-api"}});
   check_as_accurate({"mnist", {"--model", "cnn"}});
 }
 
-TEST_CASE("imdb trains in mixed precision as well as in float32", "[nightly]") {
+TEST_CASE("imdb reaches float32's accuracy in mixed precision", "[nightly]") {
   check_as_accurate({"imdb", {"--scheme", "data", "--validation", "--epochs", "6"}});
 }
 

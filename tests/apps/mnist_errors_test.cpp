@@ -32,7 +32,7 @@ class Workplace {
     return folder_ / name;
   }
 
-  /// Runs mnist with the data, a small model and a mesh of two unless `words` say otherwise.
+  /// Runs mnist with the data, a small model and a mesh of two devices; `words` override these.
   test::ProgramRun run(const Words& words) const {
     Words all = {"--data-dir",   folder_ / "data",
                  "--train-size", "all",
@@ -44,7 +44,7 @@ class Workplace {
     return test::run_program(test::app_path("mnist"), all);
   }
 
-  /// The error that a run ends with, which must be one line.
+  /// Returns the error of a run, which must be one line.
   std::string error_of(const Words& words) const {
     const test::ProgramRun outcome = run(words);
     CHECK(outcome.exit_code == 1);
@@ -64,7 +64,7 @@ class Workplace {
   test::TempFolder folder_;
 };
 
-/// The error with a layouts file of this text, on a mesh of batch=2,model=2 unless it has one.
+/// Returns the error for a layouts file with this text, by default on the mesh batch=2,model=2.
 std::string layouts_error(const std::string& text,
                           const Words& more = {"--mesh", "batch=2,model=2"}) {
   const Workplace here;
@@ -130,7 +130,7 @@ TEST_CASE("mnist: layouts that do not fit the model") {
              Contains("model") && Contains("mesh batch=8"));
 }
 
-TEST_CASE("mnist: files that are no JSON of that form, with the place") {
+TEST_CASE("mnist: invalid JSON files, with the position of the error") {
   CHECK_THAT(layouts_error("{\"layouts\": [\n  {\"match\" \"x\"}]}"), Contains("layouts.json:2:"));
   CHECK_THAT(layouts_error(R"({"layout": []})"), Contains("layout") && Contains("layouts"));
   CHECK_THAT(layouts_error(R"({"layouts": [{"mach": "x", "layout": []}]})"),
@@ -159,7 +159,7 @@ TEST_CASE("mnist: values that training cannot use") {
                        (Contains("nan") || Contains("inf")));
 }
 
-TEST_CASE("mnist: outputs that cannot be written, and nothing half written after an error") {
+TEST_CASE("mnist: outputs that cannot be written; errors leave no partial files") {
   const Workplace here;
   const size_t before = here.files();
   for (const std::string flag : {"--save", "--history", "--profile"}) {
@@ -171,10 +171,10 @@ TEST_CASE("mnist: outputs that cannot be written, and nothing half written after
   CHECK(here.files() == before);
 }
 
-TEST_CASE("mnist: weights that are saved and loaded go on as they were") {
+TEST_CASE("mnist: loaded weights equal the saved ones") {
   const Workplace here;
   const std::string weights = here / "w.safetensors";
-  // The loss on the test images at the end.
+  // Returns the final loss on the test images.
   const auto loss_of = [&](const Words& words) -> double {
     const std::string history = here / "h.json";
     Words all = {"--verbose", "0", "--history", history};
@@ -209,7 +209,7 @@ TEST_CASE("mnist: weights that are saved and loaded go on as they were") {
   CHECK_THAT(here.error_of({"--load", weights, "--hidden", "8"}), Contains(weights));
 }
 
-TEST_CASE("mnist: strategies with options that they exclude") {
+TEST_CASE("mnist: strategies with incompatible options") {
   const Workplace here;
   const auto error = [&](const std::string& strategy, const Words& more) {
     Words words = {"--strategy", strategy};

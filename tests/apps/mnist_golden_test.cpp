@@ -18,13 +18,13 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// Where a run takes place: a mesh, empty for the layouts file's own, and a layouts file or none.
-struct Place {
+/// A mesh (empty: the layouts file's own) and a layouts file or none.
+struct MeshChoice {
   std::string mesh;
   std::string layouts;
 };
 
-const std::vector<Place> places = {
+const std::vector<MeshChoice> mesh_choices = {
     {"batch=1", ""},
     {"batch=8", ""},
     {"batch=3", ""},
@@ -35,12 +35,12 @@ const std::vector<Place> places = {
     {"batch=8", "fsdp.json"},
 };
 
-Words at_place(const Place& place) {
+Words arguments_for(const MeshChoice& choice) {
   Words words;
-  if (!place.mesh.empty()) words.insert(words.end(), {"--mesh", place.mesh});
-  if (!place.layouts.empty()) {
+  if (!choice.mesh.empty()) words.insert(words.end(), {"--mesh", choice.mesh});
+  if (!choice.layouts.empty()) {
     const auto root = std::filesystem::path(TESSERA_TEST_DIR).parent_path();
-    words.insert(words.end(), {"--layouts", root / "apps/mnist/layouts" / place.layouts});
+    words.insert(words.end(), {"--layouts", root / "apps/mnist/layouts" / choice.layouts});
   }
   return words;
 }
@@ -51,12 +51,12 @@ bool has_data() {
   return false;
 }
 
-/// Arguments for an epoch of so many batches of the first images.
+/// Returns arguments for one epoch of `count` batches of the first images.
 Words batches(size_t count) {
   return {"--train-size", std::to_string(128 * count), "--test-size", "1", "--epochs", "1"};
 }
 
-/// The history that mnist writes for these arguments on the true data in their order.
+/// Returns the history that mnist writes for these arguments on the real data, without shuffling.
 Json history_of(const Words& arguments, const std::string& policy = "per_worker") {
   const test::TempFolder folder;
   const std::string file = folder / "history.json";
@@ -73,7 +73,7 @@ Json history_of(const Words& arguments, const std::string& policy = "per_worker"
   return history;
 }
 
-/// The largest |a / b - 1| of the first `count` pairs.
+/// Returns the largest |a / b - 1| of the first `count` pairs.
 double worst(const std::vector<double>& actual, const std::vector<double>& expected, size_t count) {
   REQUIRE(actual.size() >= count);
   REQUIRE(expected.size() >= count);
@@ -90,7 +90,7 @@ Json core_api(const std::string& hidden) {
   return golden.at("runs").at("784-" + units + "-10");
 }
 
-/// Means of the first i + 1 steps' losses.
+/// Returns the running means of the steps' losses.
 std::vector<double> running_means(const std::vector<double>& steps) {
   std::vector<double> means;
   double sum = 0;
@@ -103,16 +103,16 @@ std::vector<double> running_means(const std::vector<double>& steps) {
 
 }  // namespace
 
-TEST_CASE("core-api: 20 steps are TensorFlow's on every mesh, in every block policy") {
+TEST_CASE("core-api: 20 steps equal TensorFlow's on every mesh, under every block policy") {
   const size_t count = test::steps_of_digits(20);
   for (const std::string hidden : {"700,500", "700,10"}) {
     const std::vector<double> expected = numbers(core_api(hidden).at("step_losses"));
     for (const std::string policy : {"per_device", "per_shard", "per_worker"}) {
-      for (const Place& place : places) {
-        CAPTURE(hidden, policy, place.mesh, place.layouts);
+      for (const MeshChoice& choice : mesh_choices) {
+        CAPTURE(hidden, policy, choice.mesh, choice.layouts);
         Words words = batches(count);
         words.insert(words.end(), {"--hidden", hidden});
-        const Words where = at_place(place);
+        const Words where = arguments_for(choice);
         words.insert(words.end(), where.begin(), where.end());
         const std::vector<double> steps = numbers(history_of(words, policy).at("steps"));
         CHECK(steps.size() == count);
@@ -122,16 +122,16 @@ TEST_CASE("core-api: 20 steps are TensorFlow's on every mesh, in every block pol
   }
 }
 
-TEST_CASE("core-api: three epochs are TensorFlow's") {
+TEST_CASE("core-api: three epochs equal TensorFlow's") {
   if (!has_data()) return;
-  const std::vector<std::pair<std::string, Place>> runs = {{"700,500", places[1]},
-                                                           {"700,500", places[3]},
-                                                           {"700,500", places[7]},
-                                                           {"700,10", places[6]}};
-  for (const auto& [hidden, place] : runs) {
-    CAPTURE(hidden, place.mesh, place.layouts);
+  const std::vector<std::pair<std::string, MeshChoice>> runs = {{"700,500", mesh_choices[1]},
+                                                                {"700,500", mesh_choices[3]},
+                                                                {"700,500", mesh_choices[7]},
+                                                                {"700,10", mesh_choices[6]}};
+  for (const auto& [hidden, choice] : runs) {
+    CAPTURE(hidden, choice.mesh, choice.layouts);
     Words words = {"--hidden", hidden, "--epochs", "3"};
-    const Words where = at_place(place);
+    const Words where = arguments_for(choice);
     words.insert(words.end(), where.begin(), where.end());
     const Json history = history_of(words);
     const Json expected = core_api(hidden);
@@ -149,7 +149,7 @@ TEST_CASE("core-api: three epochs are TensorFlow's") {
   }
 }
 
-TEST_CASE("keras: three epochs of all of MNIST are Keras'") {
+TEST_CASE("keras: three epochs of all of MNIST equal Keras'") {
   if (!has_data()) return;
   const Json history =
       history_of({"--model", "keras", "--train-size", "all", "--test-size", "all"});

@@ -16,7 +16,7 @@ namespace {
 using Weights = std::vector<std::pair<std::string, Shape>>;
 using Layouts = std::map<std::string, std::string>;
 
-/// Paths and shapes of a stack of dense layers on 784 inputs, as mnist names them.
+/// Returns paths and shapes of a stack of dense layers on 784 inputs, named as in mnist.
 Weights weights_of(const std::vector<int64_t>& hidden) {
   Weights weights;
   int64_t inputs = 784;
@@ -37,7 +37,7 @@ std::filesystem::path layouts_path(const std::string& name) {
   return std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/mnist/layouts" / name;
 }
 
-/// The layouts of the weights that are not replicated.
+/// Returns the layouts of the weights that are not replicated.
 Layouts placed(const LayoutMap& map, const Weights& weights) {
   Layouts layouts;
   std::vector<std::string> paths;
@@ -60,7 +60,7 @@ LayoutMap map_of(const std::string& name, const std::string& mesh) {
 
 }  // namespace
 
-TEST_CASE("data.json replicates the weights and cuts the batch", "[mnist_layouts]") {
+TEST_CASE("data.json replicates the weights and shards the batch", "[mnist_layouts]") {
   for (const std::string mesh : {"batch=1", "batch=8", "batch=4,model=2"}) {
     const LayoutMap map = map_of("data.json", mesh);
     for (const Weights& weights : models) CHECK(placed(map, weights).empty());
@@ -69,7 +69,8 @@ TEST_CASE("data.json replicates the weights and cuts the batch", "[mnist_layouts
   }
 }
 
-TEST_CASE("model.json cuts the hidden layers on any mesh with model", "[mnist_layouts]") {
+TEST_CASE("model.json shards the hidden layers on any mesh with dimension model",
+          "[mnist_layouts]") {
   for (const std::string mesh : {"model=8", "batch=4,model=2", "batch=2,model=4"}) {
     const LayoutMap map = map_of("model.json", mesh);
     Layouts expected{{"hidden_1/kernel", "(unsharded, model)"}, {"hidden_1/bias", "(model)"}};
@@ -83,7 +84,7 @@ TEST_CASE("model.json cuts the hidden layers on any mesh with model", "[mnist_la
         "(batch, unsharded)");
 }
 
-TEST_CASE("feature.json cuts the input features too", "[mnist_layouts]") {
+TEST_CASE("feature.json shards the input features too", "[mnist_layouts]") {
   const LayoutFile file = read_layout_file(layouts_path("feature.json").string());
   REQUIRE(file.mesh);
   CHECK(to_string(*file.mesh) == "batch=2,feature=2,model=2");
@@ -96,7 +97,7 @@ TEST_CASE("feature.json cuts the input features too", "[mnist_layouts]") {
   CHECK(placed(map, weights_of({700, 500})) == expected);
 }
 
-TEST_CASE("fsdp.json cuts every weight over batch", "[mnist_layouts]") {
+TEST_CASE("fsdp.json shards every weight over batch", "[mnist_layouts]") {
   for (const std::string mesh : {"batch=8", "batch=3", "batch=4,model=2"}) {
     const LayoutMap map = map_of("fsdp.json", mesh);
     for (const Weights& weights : models) {

@@ -38,7 +38,7 @@ std::vector<std::string> lines(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("mnist without files says that its digits are synthetic, first and in the history") {
+TEST_CASE("mnist without files announces synthetic digits and records them in the history") {
   const test::TempFolder folder;
   const std::string history = folder / "h.json";
   const test::ProgramRun run =
@@ -58,7 +58,7 @@ TEST_CASE("mnist without files says that its digits are synthetic, first and in 
   }
 }
 
-TEST_CASE("mnist: the command line beats the configuration, which beats the defaults") {
+TEST_CASE("mnist: the command line overrides the configuration, which overrides the defaults") {
   const test::TempFolder folder;
   test::write_mnist(folder / "data", 40, 20);
   const std::string history = folder / "h.json", config = folder / "c.json";
@@ -71,7 +71,7 @@ TEST_CASE("mnist: the command line beats the configuration, which beats the defa
   CHECK(mnist({"--help"}).out.find("--layouts") != std::string::npos);
 }
 
-TEST_CASE("mnist trains its convolutional model alike under every layouts file for it") {
+TEST_CASE("mnist trains its convolutional model equally under each of its layouts files") {
   const test::TempFolder folder;
   test::write_mnist(folder / "data", 48, 12);
   const auto losses = [&](const Words& more) {
@@ -101,22 +101,22 @@ TEST_CASE("mnist trains its convolutional model alike under every layouts file f
   }
 }
 
-TEST_CASE("custom_loop trains as the guide does") {
+TEST_CASE("custom_loop trains like the guide") {
   const std::string data = test::real_data_folder();
   if (data.empty()) return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   const test::ProgramRun run =
       test::run_program(test::app_path("custom_loop"), {}, {{"TESSERA_DATA", data}});
   CHECK(run.err == "");
   CHECK(run.exit_code == 0);
-  std::smatch found;
+  std::smatch match;
   REQUIRE(std::regex_search(
-      run.out, found, std::regex("epoch 3: training loss ([0-9.]+), test accuracy ([0-9.]+)")));
-  // The figures of mnist_core_api.json.
-  CHECK(std::stod(found[1]) == Approx(0.15696).epsilon(0.01));
-  CHECK(std::stod(found[2]) == Approx(0.9176).epsilon(0.01));
+      run.out, match, std::regex("epoch 3: training loss ([0-9.]+), test accuracy ([0-9.]+)")));
+  // The results in mnist_core_api.json.
+  CHECK(std::stod(match[1]) == Approx(0.15696).epsilon(0.01));
+  CHECK(std::stod(match[2]) == Approx(0.9176).epsilon(0.01));
 }
 
-TEST_CASE("mnist --profile prints where the time went, and writes a trace") {
+TEST_CASE("mnist --profile prints where time was spent and writes a trace") {
   const test::TempFolder folder;
   test::write_mnist(folder / "data", 40, 20);
   const std::string trace = folder / "trace.json";

@@ -56,15 +56,15 @@ TEST_CASE("the three styles give TensorFlow's trace on any mesh") {
   const Json golden = read_json_file(test::golden_path("mnist_core_api.json").string());
   const auto expected = golden.at("runs").at("784-700-10-10").at("step_losses");
   for (const std::string& style : styles) {
-    for (const Words& place :
+    for (const Words& mesh_words :
          {Words{"--mesh", "batch=8"},
           Words{"--mesh", "batch=4,model=2", "--layouts", layouts_file("model.json")},
           Words{"--layouts", layouts_file("feature.json")},
           Words{"--mesh", "batch=8", "--layouts", layouts_file("fsdp.json")}}) {
-      CAPTURE(style, place);
+      CAPTURE(style, mesh_words);
       Words words = {"--style", style,          "--hidden",
                      "700,10",  "--train-size", std::to_string(128 * count)};
-      words.insert(words.end(), place.begin(), place.end());
+      words.insert(words.end(), mesh_words.begin(), mesh_words.end());
       check_close(steps_of(words), expected.get<std::vector<double>>(), count, 5e-5);
     }
   }
@@ -88,7 +88,7 @@ TEST_CASE("the three styles give Keras' trace") {
   }
 }
 
-TEST_CASE("mnist shows the model, the plan, and draws pictures") {
+TEST_CASE("mnist prints the model and the plan, and draws pictures") {
   const test::TempFolder folder;
   test::write_mnist(folder / "data", 40, 20);
   const std::string curves = folder / "curves.svg", graph = folder / "graph.dot",

@@ -16,7 +16,7 @@ TEST_CASE("quickstart trains, evaluates and saves") {
       "/bin/sh",
       {"-c", "cd \"$1\" && exec \"$2\"", "sh", folder.path(), test::app_path("quickstart")},
       {{"TESSERA_DATA", ""}, {"XDG_CACHE_HOME", folder.path()}});
-  // Without the files it says what takes their place, for each split.
+  // Without the files it says what it uses instead, for each split.
   CHECK_THAT(run.err, Matches("(Warning: mnist \\(synthetic\\): 5000 procedural [^\n]*\n){2}"));
   CHECK(run.exit_code == 0);
   CHECK_THAT(run.out, Contains("hidden (Dense)") && Contains("Mesh: batch=4, model=2"));

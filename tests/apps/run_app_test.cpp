@@ -18,7 +18,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Exit code and standard error of a program whose main function is `body`.
+/// Returns the exit code and standard error of a program whose main function is `body`.
 std::pair<int, std::string> outcome(const std::function<int()>& body) {
   std::string path = "/some/where/mnist";
   char* argv[] = {path.data(), nullptr};
@@ -53,7 +53,7 @@ TEST_CASE("an exception becomes one line and exit code 1", "[run_app]") {
         Outcome{1, "mnist: error: an exception of unknown type\n"});
 }
 
-TEST_CASE("a run that a signal ended says so and exits as a shell would", "[run_app]") {
+TEST_CASE("a run ended by a signal says so and exits like a shell", "[run_app]") {
   const auto body = []() -> int { throw Interrupted(15, "fit", "SIGTERM in epoch 2", "--resume"); };
   CHECK(outcome(body) ==
         Outcome{143, "mnist: [fit] Received: SIGTERM in epoch 2. To fix: --resume.\n"});

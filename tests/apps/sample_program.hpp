@@ -8,7 +8,7 @@
 
 namespace tessera::test {
 
-/// An application with options of its own, as mnist has them.
+/// An application with options of its own, like mnist's.
 struct SampleProgram {
   SampleProgram() {
     options.common().train_size = 5000;

@@ -20,11 +20,11 @@ TEST_CASE("a table aligns its columns and has no trailing spaces", "[table]") {
         "exp\n");
 }
 
-TEST_CASE("a table without rows is its head", "[table]") {
+TEST_CASE("a table without rows is its header", "[table]") {
   CHECK(Table({"a", "bc"}).to_string() == "a  bc\n-  --\n");
 }
 
-TEST_CASE("fixed writes a number of decimals", "[table]") {
+TEST_CASE("fixed writes the given number of decimals", "[table]") {
   CHECK(fixed(2.5, 2) == "2.50");
   CHECK(fixed(1.25e6, 0) == "1250000");
   CHECK(fixed(0.049, 1) == "0.0");

@@ -38,7 +38,7 @@ std::shared_ptr<arrow::Array> array_of(const Written& column) {
   return builder.Finish().ValueOrDie();
 }
 
-/// Writes a file with the types of Arrow in it, in groups of `group` rows.
+/// Writes a file with its Arrow schema, in row groups of `group` rows.
 void write_parquet(const std::string& path, const std::vector<Written>& columns,
                    int64_t group = 1 << 20) {
   arrow::FieldVector fields;
@@ -48,13 +48,13 @@ void write_parquet(const std::string& path, const std::vector<Written>& columns,
     fields.push_back(arrow::field(column.name, arrays.back()->type()));
   }
   const auto file = arrow::io::FileOutputStream::Open(path).ValueOrDie();
-  parquet::WriterProperties::Builder form;
-  // As pandas compresses them.
-  form.enable_page_checksum()->compression(parquet::Compression::SNAPPY);
+  parquet::WriterProperties::Builder properties;
+  // pandas' default compression.
+  properties.enable_page_checksum()->compression(parquet::Compression::SNAPPY);
   const auto types = parquet::ArrowWriterProperties::Builder().store_schema()->build();
   const auto table = arrow::Table::Make(arrow::schema(fields), arrays);
   REQUIRE(parquet::arrow::WriteTable(*table, arrow::default_memory_pool(), file, group,
-                                     form.build(), types)
+                                     properties.build(), types)
               .ok());
   REQUIRE(file->Close().ok());
 }
@@ -74,15 +74,15 @@ const std::string patients_csv =
     "63,1,233.5,True,True,fixed,b,,\n67,2,,False,,\"re, versible\",a,x,\n"
     ",3,250,True,False,,,y,\n37,9007199254740993,1e300,False,True,über,b,long text,\n";
 
-/// What is different between two tables; "" if nothing is.
-std::string table_difference(const Table& got, const Table& wanted) {
-  if (datasets::describe(got) != datasets::describe(wanted)) {
-    return datasets::describe(got) + " in place of " + datasets::describe(wanted);
+/// Describes the difference between two tables; "" if they are equal.
+std::string table_difference(const Table& actual, const Table& expected) {
+  if (datasets::describe(actual) != datasets::describe(expected)) {
+    return datasets::describe(actual) + " in place of " + datasets::describe(expected);
   }
-  for (const std::string& name : wanted.names()) {
-    const bool same = wanted[name].is_text()
-                          ? got[name].texts() == wanted[name].texts()
-                          : at::allclose(got[name].numbers(), wanted[name].numbers(), 0, 0, true);
+  for (const std::string& name : expected.names()) {
+    const bool same = expected[name].is_text() ? actual[name].texts() == expected[name].texts()
+                                               : at::allclose(actual[name].numbers(),
+                                                              expected[name].numbers(), 0, 0, true);
     if (!same) return "other values in " + name;
   }
   return "";
@@ -90,27 +90,27 @@ std::string table_difference(const Table& got, const Table& wanted) {
 
 }  // namespace
 
-TEST_CASE("a Parquet file gives the table that the same data as CSV give") {
+TEST_CASE("a Parquet file gives the same table as a CSV file of the same data") {
   const test::TempFolder folder;
   const std::string path = folder / "patients.parquet", csv = folder / "patients.csv";
   test::write_file(csv, patients_csv);
-  const Table wanted = datasets::read_csv(csv);
+  const Table expected = datasets::read_csv(csv);
   for (const int64_t group : {1, 3, 100}) {
     INFO(group << " rows in a group");
     write_parquet(path, patients, group);
-    CHECK(table_difference(datasets::read_parquet(path), wanted) == "");
+    CHECK(table_difference(datasets::read_parquet(path), expected) == "");
     const std::vector<std::string> some = {"thal", "chol", "age"};
     for (const int64_t rows : {0, 2, 3, 9}) {
-      const Table part = datasets::read_parquet(path, {.columns = some, .rows = rows});
-      CHECK(part.rows() == std::min<int64_t>(rows, 4));
-      CHECK(part.names() == std::vector<std::string>{"age", "chol", "thal"});
+      const Table selection = datasets::read_parquet(path, {.columns = some, .rows = rows});
+      CHECK(selection.rows() == std::min<int64_t>(rows, 4));
+      CHECK(selection.names() == std::vector<std::string>{"age", "chol", "thal"});
     }
     CHECK(datasets::describe(datasets::read_parquet(path, {.columns = some, .rows = 2})) ==
           "2 rows: age int64, chol float64, thal text");
   }
 }
 
-TEST_CASE("numbers of Parquet files keep their dtypes, or get the next that has all of them") {
+TEST_CASE("numbers of Parquet files keep their dtype or get the next wider supported one") {
   const test::TempFolder folder;
   const std::string path = folder / "numbers.parquet";
   write_parquet(path, {{"i8", arrow::int8(), "[-128, 127]"},
@@ -147,7 +147,7 @@ TEST_CASE("numbers of Parquet files keep their dtypes, or get the next that has 
   CHECK(table["bytes"].texts() == std::vector<std::string>{"ab", "c"});
 }
 
-TEST_CASE("times of Parquet files are numbers of the file's unit") {
+TEST_CASE("times of Parquet files become integers in the file's unit") {
   const test::TempFolder folder;
   const std::string path = folder / "times.parquet";
   write_parquet(path, {{"ms", arrow::timestamp(arrow::TimeUnit::MILLI), R"(["1970-01-02"])"},
@@ -159,14 +159,14 @@ TEST_CASE("times of Parquet files are numbers of the file's unit") {
   const Table table = datasets::read_parquet(path);
   CHECK(datasets::describe(table) ==
         "1 row: ms int64, us int64, ns int64, day int64, time int64, long int64");
-  const std::vector<int64_t> wanted = {86400000, 17000000000000, 1, 19000, 3600000, 7};
-  for (size_t i = 0; i < wanted.size(); ++i) {
+  const std::vector<int64_t> expected = {86400000, 17000000000000, 1, 19000, 3600000, 7};
+  for (size_t i = 0; i < expected.size(); ++i) {
     INFO(table.names()[i]);
-    CHECK(table[table.names()[i]].numbers().item<int64_t>() == wanted[i]);
+    CHECK(table[table.names()[i]].numbers().item<int64_t>() == expected[i]);
   }
 }
 
-TEST_CASE("many rows are read by blocks, and texts of many words by their dictionary") {
+TEST_CASE("many rows are read in blocks, and repeated texts by their dictionary") {
   const test::TempFolder folder;
   const std::string path = folder / "long.parquet";
   constexpr int64_t rows = 150000;
@@ -182,18 +182,18 @@ TEST_CASE("many rows are read by blocks, and texts of many words by their dictio
                 70000);
   const Table table = datasets::read_parquet(path);
   CHECK(datasets::describe(table) == "150000 rows: n float64, w text");
-  at::Tensor wanted = at::arange(rows, at::kDouble);
-  wanted[140000] = -1;
-  CHECK(difference(table["n"].numbers().nan_to_num(-1), wanted) == "");
+  at::Tensor expected = at::arange(rows, at::kDouble);
+  expected[140000] = -1;
+  CHECK(difference(table["n"].numbers().nan_to_num(-1), expected) == "");
   int64_t wrong = 0;
   for (size_t i = 0; i < rows; ++i) wrong += table["w"].texts()[i] != str("word ", i % 1000);
   CHECK(wrong == 0);
-  // Without the block that has the missing value, the column is as it was written.
+  // Without the block that has the missing value, the column keeps its written dtype.
   const Table first = datasets::read_parquet(path, {.rows = 100000});
   CHECK(datasets::describe(first) == "100000 rows: n int32, w text");
 }
 
-TEST_CASE("what a Parquet file has not is one line that says where") {
+TEST_CASE("a missing column of a Parquet file gives a one-line error") {
   const test::TempFolder folder;
   const std::string path = folder / "trips.parquet";
   write_parquet(path, {{"fare", arrow::float64(), "[1.5]"},
@@ -215,7 +215,7 @@ TEST_CASE("what a Parquet file has not is one line that says where") {
              Contains("trips.parquet] one of the 5 columns. Received: \"zoen\". To fix: write "
                       "\"zone\""));
   CHECK_THAT(error({.rows = -1}), Contains("trips.parquet] a number of rows. Received: -1."));
-  // Columns behind those of lists and structs are found.
+  // Columns after lists and structs are found.
   const Table table = datasets::read_parquet(path, {.columns = {"zone", "fare"}});
   CHECK(datasets::describe(table) == "1 row: fare float64, zone text");
   CHECK(table["zone"].texts() == std::vector<std::string>{"a"});
@@ -224,7 +224,7 @@ TEST_CASE("what a Parquet file has not is one line that says where") {
                                  "\"x\" twice."));
 }
 
-TEST_CASE("a file that is no whole Parquet file is a FileError that names it") {
+TEST_CASE("an incomplete Parquet file is a FileError that names the file") {
   const test::TempFolder folder;
   const std::string path = folder / "damaged.parquet";
   const auto error = [&] { return test::error_line([&] { datasets::read_parquet(path); }); };
@@ -234,20 +234,20 @@ TEST_CASE("a file that is no whole Parquet file is a FileError that names it") {
   test::write_file(path, "");
   CHECK_THAT(error(), Contains("damaged.parquet] a Parquet file. Received: Parquet file size"));
   write_parquet(path, patients);
-  const std::string whole = test::read_file(path);
-  for (size_t bytes = 0; bytes < whole.size(); bytes += 97) {
-    test::write_file(path, whole.substr(0, bytes));
-    INFO("the first " << bytes << " bytes of " << whole.size());
+  const std::string contents = test::read_file(path);
+  for (size_t bytes = 0; bytes < contents.size(); bytes += 97) {
+    test::write_file(path, contents.substr(0, bytes));
+    INFO("the first " << bytes << " bytes of " << contents.size());
     CHECK_THROWS_AS(datasets::read_parquet(path), FileError);
   }
-  // Pages have checksums, but not what says where they are and what is in them.
+  // Pages have checksums, but the metadata on their positions and contents does not.
   int64_t refused = 0;
-  for (size_t byte = 0; byte < whole.size(); ++byte) {
+  for (size_t byte = 0; byte < contents.size(); ++byte) {
     for (const int flip : {0x01, 0xff}) {
-      std::string damaged = whole;
+      std::string damaged = contents;
       damaged[byte] = static_cast<char>(damaged[byte] ^ flip);
       test::write_file(path, damaged);
-      INFO("byte " << byte << " of " << whole.size() << " ^ " << flip);
+      INFO("byte " << byte << " of " << contents.size() << " ^ " << flip);
       try {
         datasets::read_parquet(path);
       } catch (const FileError& caught) {
@@ -256,8 +256,8 @@ TEST_CASE("a file that is no whole Parquet file is a FileError that names it") {
       }
     }
   }
-  INFO(refused << " of " << 2 * whole.size() << " were refused");
-  CHECK(refused > static_cast<int64_t>(whole.size()) / 2);
+  INFO(refused << " of " << 2 * contents.size() << " were refused");
+  CHECK(refused > static_cast<int64_t>(contents.size()) / 2);
 }
 
 }  // namespace read_parquet_test

@@ -10,7 +10,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
-/// Values on a mesh of 2 x 2, for tests of tapes.
+/// Values on a 2 x 2 mesh, for tests of tapes.
 namespace tessera::test::grid {
 
 inline const Mesh& mesh() {
@@ -22,10 +22,10 @@ inline at::Tensor numbers(Shape shape, uint64_t seed) {
   return random_values({std::move(shape), at::kDouble}, seed);
 }
 
-/// As a trainable Variable's.
-inline DTensor variable(const at::Tensor& whole, const LayoutSpec& spec) {
+/// Returns a value tagged like that of a trainable Variable.
+inline DTensor variable(const at::Tensor& full, const LayoutSpec& spec) {
   using namespace detail;
-  const DTensor value = pack(whole, Layout(spec, mesh()));
+  const DTensor value = pack(full, Layout(spec, mesh()));
   value.set_tag(std::make_shared<VariableTag>(VariableTag{DTensor::next_id()}));
   return value;
 }

@@ -18,7 +18,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test::grid;
 
-TEST_CASE("what was gathered and let go is gathered again, once for all that read it") {
+TEST_CASE("a gathered tensor that was released is gathered again once for all its readers") {
   const at::Tensor x = numbers({4, 6}, 1), a = numbers({6, 3}, 2), b = numbers({6, 5}, 3);
   const DTensor input = pack(x, Layout({"batch", "model"}, mesh()));
   const DTensor left = variable(a, {nullptr, nullptr}), right = variable(b, {"model", nullptr});
@@ -32,10 +32,10 @@ TEST_CASE("what was gathered and let go is gathered again, once for all that rea
     tape.watch(input);
     DTensor y;
     {
-      const DTensor whole = relayout(input, rows, reshard);
+      const DTensor replicated = relayout(input, rows, reshard);
       const DTensor gathered = relayout(right, Layout::replicated(mesh(), 2), reshard);
-      y = ops::sum(ops::square(ops::matmul(whole, left))) +
-          ops::sum(ops::square(ops::matmul(whole, gathered)));
+      y = ops::sum(ops::square(ops::matmul(replicated, left))) +
+          ops::sum(ops::square(ops::matmul(replicated, gathered)));
     }
     CHECK(log.count(CommOp::all_gather, "model") == 2);
     const std::vector<DTensor> gradients = tape.gradient(y, {input, left, right});
@@ -47,34 +47,34 @@ TEST_CASE("what was gathered and let go is gathered again, once for all that rea
   }
 }
 
-TEST_CASE("a persistent tape gathers again each time, and an outer one goes through it") {
+TEST_CASE("a persistent tape gathers again each time, also under an outer tape") {
   const at::Tensor x = numbers({4, 6}, 1);
   const DTensor input = pack(x, Layout({"batch", "model"}, mesh()));
   GradientTape outer;
   outer.watch(input);
   GradientTape tape({.persistent = true});
   tape.watch(input);
-  const DTensor whole = relayout(input, Layout({"batch", nullptr}, mesh()), true);
-  const DTensor y = whole * whole * whole;
+  const DTensor replicated = relayout(input, Layout({"batch", nullptr}, mesh()), true);
+  const DTensor y = replicated * replicated * replicated;
   CHECK(same(tape.gradient(y, input), 3 * x * x) == "");
   const DTensor slope = tape.gradient(y, input);
   CHECK(same(outer.gradient(slope, input), 6 * x) == "");
 }
 
-TEST_CASE("what no gradient reads is not gathered again") {
+TEST_CASE("a tensor that no gradient reads is not gathered again") {
   const DTensor input = pack(numbers({4, 6}, 1), Layout({"batch", nullptr}, mesh()));
   const DTensor weight = variable(numbers({6, 4}, 2), {"model", nullptr});
   CommLog log;
   const CommLogScope scope(log);
   GradientTape tape;
-  const DTensor whole = relayout(weight, Layout::replicated(mesh(), 2), true);
-  // Only the input's gradient would need the weight.
-  const DTensor y = ops::sum(ops::matmul(input, whole));
+  const DTensor replicated = relayout(weight, Layout::replicated(mesh(), 2), true);
+  // Only the gradient of the input would need the gathered weight.
+  const DTensor y = ops::sum(ops::matmul(input, replicated));
   tape.gradient(y, weight);
   CHECK(log.count(CommOp::all_gather, "model") == 1);
 }
 
-TEST_CASE("between forward and backward pass what was let go takes no memory") {
+TEST_CASE("released tensors take no memory between the forward and backward passes") {
   const Mesh two = create_mesh({{"model", 2}});
   constexpr int64_t bytes = 256 * 256 * 8;
   const auto held = [&](bool reshard) {
@@ -84,13 +84,13 @@ TEST_CASE("between forward and backward pass what was let go takes no memory") {
     tape.watch(input);
     DTensor y;
     for (int step = 0; step < 4; ++step) {
-      const DTensor whole = relayout(input, Layout::replicated(two, 2), reshard);
-      const DTensor sum = ops::sum(ops::square(whole));
+      const DTensor replicated = relayout(input, Layout::replicated(two, 2), reshard);
+      const DTensor sum = ops::sum(ops::square(replicated));
       y = y.defined() ? y + sum : sum;
     }
     return memory.peak(0);
   };
-  // One that is gathered at a time in place of four, and the same of the rest.
+  // One gathered tensor at a time instead of four; everything else is the same.
   CHECK(held(false) - held(true) == 3 * bytes);
 }
 

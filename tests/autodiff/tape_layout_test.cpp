@@ -22,7 +22,8 @@ using namespace tessera::test::grid;
 
 namespace {
 
-/// x·a, then relu(·b)·c with b and c cut over `model`, as one cuts a pair of layers.
+/// Computes x·a, then relu(·b)·c with b and c sharded over `model`, as a model-parallel pair of
+/// layers.
 struct ThreeLayers {
   at::Tensor x = numbers({8, 6}, 1), a = numbers({6, 5}, 2), b = numbers({5, 4}, 3),
              c = numbers({4, 3}, 4);
@@ -36,7 +37,7 @@ struct ThreeLayers {
     return ops::sum(ops::square(ops::matmul(ops::relu(ops::matmul(h, up)), down)));
   }
 
-  /// By hand on one device.
+  /// Returns the gradients computed by hand on one device.
   std::vector<at::Tensor> gradients() const {
     const at::Tensor h = x.mm(a).tanh(), r = h.mm(b).relu(), y = r.mm(c);
     const at::Tensor dy = 2 * y, dr = dy.mm(c.t()) * r.gt(0), dh = dr.mm(b.t()) * (1 - h * h);
@@ -92,8 +93,8 @@ TEST_CASE("the forward pass of a model-parallel pair costs one all-reduce over m
   CHECK(log.entries().size() == 1);
 }
 
-/// As in a transformer's block: three projections of one tensor, and the tensor added behind them.
-TEST_CASE("a residual's gradient waits for those of cut layers, which cost one all-reduce") {
+/// Three projections of one tensor plus the tensor itself, as in a transformer block.
+TEST_CASE("a residual's gradient is added after the one all-reduce of the sharded layers") {
   const at::Tensor x = numbers({8, 6}, 1), a = numbers({6, 6}, 2), down = numbers({4, 6}, 6);
   const at::Tensor kernels[] = {numbers({6, 4}, 3), numbers({6, 4}, 4), numbers({6, 4}, 5)};
   const bool residual_first = GENERATE(false, true);
@@ -135,7 +136,7 @@ TEST_CASE("a residual's gradient waits for those of cut layers, which cost one a
   CHECK(same(gradient, x.t().mm(back(u, back(w, 2 * y)))) == "");
 }
 
-TEST_CASE("the gradient of a Variable stays pending through cast, transpose and reshape") {
+TEST_CASE("the gradient of a Variable stays a partial sum through cast, transpose and reshape") {
   const at::Tensor x = numbers({8, 6}, 1), w = numbers({5, 6}, 2);
   const DTensor weight = variable(w, {nullptr, nullptr});
   const DTensor input = pack(x.to(at::kFloat), Layout({"batch", nullptr}, mesh()));
@@ -174,7 +175,7 @@ TEST_CASE("the gradient of a tensor has the layout of the tensor") {
   }
 }
 
-TEST_CASE("the gradient of relayout and copy_to_mesh comes back to where the value was") {
+TEST_CASE("the gradient of relayout and copy_to_mesh returns to the value's layout and mesh") {
   const at::Tensor x = numbers({4, 6}, 1);
   const Mesh other = virtual_mesh({3});
   const DTensor input = pack(x, Layout({"batch", nullptr}, mesh()));
@@ -193,7 +194,7 @@ TEST_CASE("the gradient of relayout and copy_to_mesh comes back to where the val
   CHECK(tape.gradient(y, moved).layout() == moved.layout());
 }
 
-TEST_CASE("on_ready is called once a source, as soon as its gradient is complete") {
+TEST_CASE("on_ready is called once per source, as soon as its gradient is complete") {
   const ThreeLayers net;
   GradientTape tape;
   const DTensor decay = ops::sum(ops::square(net.down));
@@ -208,7 +209,7 @@ TEST_CASE("on_ready is called once a source, as soon as its gradient is complete
   };
   const std::vector<DTensor> gradients =
       tape.gradient(loss, {net.first, net.up, net.down, unused}, options);
-  // The decay was recorded first, so its part of the third gradient comes last.
+  // The decay was recorded first, so its contribution to the third gradient comes last.
   CHECK(order == std::vector<size_t>{1, 0, 2});
   CHECK(seen[0].layout().is_partial());
   CHECK(seen[1].layout().is_partial());

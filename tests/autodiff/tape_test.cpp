@@ -30,23 +30,23 @@ const Mesh& mesh() {
   return two;
 }
 
-/// First axis cut over both devices.
-DTensor sharded(const at::Tensor& whole) {
-  return pack(whole, Layout::batch_sharded(mesh(), "x", whole.dim()));
+/// Shards the first axis over both devices.
+DTensor sharded(const at::Tensor& full) {
+  return pack(full, Layout::batch_sharded(mesh(), "x", full.dim()));
 }
 
 std::string same(const DTensor& actual, const at::Tensor& expected) {
   return difference(actual.full(), expected, 1e-10, 1e-12);
 }
 
-/// The value of a Variable, without the Variable.
-DTensor variable(const at::Tensor& whole, bool trainable = true) {
-  const DTensor value = sharded(whole);
+/// Returns a value tagged like a Variable's, without the Variable.
+DTensor variable(const at::Tensor& full, bool trainable = true) {
+  const DTensor value = sharded(full);
   value.set_tag(std::make_shared<VariableTag>(VariableTag{DTensor::next_id(), 0, trainable}));
   return value;
 }
 
-/// The second derivative of sum(f) with respect to x, by nested tapes.
+/// Returns the second derivative of sum(f) with respect to x, by nested tapes.
 template <class Function>
 DTensor second_derivative(const DTensor& x, const Function& f) {
   GradientTape outer;
@@ -92,13 +92,13 @@ TEST_CASE("three tapes give the third derivative") {
   CHECK(same(outer.gradient(second, d), -x.cos()) == "");
 }
 
-TEST_CASE("what has no second derivative says so by name") {
+TEST_CASE("an operation without a second derivative is an error that names it") {
   const DTensor x = sharded(numbers({3, 4}, 4, 0.5, 1));
   CHECK_THROWS_WITH(second_derivative(x, [](const DTensor& v) { return ops::prod(v, {1}); }),
                     Contains("prod_grad") && Contains("has a derivative"));
 }
 
-TEST_CASE("gradient() is for one call, unless the tape is persistent") {
+TEST_CASE("gradient() can be called once, unless the tape is persistent") {
   const at::Tensor x = numbers({3}, 5);
   const DTensor d = sharded(x);
   {
@@ -120,7 +120,7 @@ TEST_CASE("gradient() is for one call, unless the tape is persistent") {
   CHECK(same(tape.gradient(later, d), (x * x * x).exp() * 3 * x * x) == "");
 }
 
-TEST_CASE("only what is watched is differentiated, from when it is watched") {
+TEST_CASE("only watched tensors are differentiated, from when they are watched") {
   const at::Tensor x = numbers({3}, 6);
   const DTensor d = sharded(x);
   GradientTape tape({.persistent = true});
@@ -156,7 +156,7 @@ TEST_CASE("a copy of a Variable's value made later is the same source") {
   CHECK(same(tape.gradient(y, again), 2 * x + 1) == "");
 }
 
-TEST_CASE("stop_gradient and whole numbers pass nothing back") {
+TEST_CASE("stop_gradient and integers propagate no gradient") {
   const at::Tensor x = numbers({3}, 9);
   const DTensor d = sharded(x);
   GradientTape tape({.persistent = true});
@@ -169,7 +169,7 @@ TEST_CASE("stop_gradient and whole numbers pass nothing back") {
   CHECK(!tape.gradient(sign, d).defined());
 }
 
-TEST_CASE("what the target does not depend on has no gradient, or zeros") {
+TEST_CASE("a source that the target does not depend on has no gradient, or zeros") {
   const DTensor d = sharded(numbers({3}, 10)), other = sharded(numbers({4, 2}, 11));
   GradientTape tape({.persistent = true});
   tape.watch(d);
@@ -181,7 +181,7 @@ TEST_CASE("what the target does not depend on has no gradient, or zeros") {
   CHECK(zero.layout() == other.layout());
 }
 
-TEST_CASE("an output gradient takes the place of ones") {
+TEST_CASE("an output gradient replaces the default of ones") {
   const at::Tensor x = numbers({4}, 12), g = numbers({4}, 13);
   const DTensor d = sharded(x);
   GradientTape tape;
@@ -203,7 +203,7 @@ TEST_CASE("the target itself is a source") {
   CHECK(same(gradients[2], 2 * x) == "");
 }
 
-TEST_CASE("contributions to a tensor that is used several times add up") {
+TEST_CASE("gradients of a tensor that is used several times are accumulated") {
   const at::Tensor x = numbers({3, 3}, 15);
   const DTensor d = sharded(x);
   GradientTape tape;
@@ -240,7 +240,7 @@ TEST_CASE("a Variable that changed since the forward pass is an error") {
                     Contains("[GradientTape, mul]") && Contains("assigned in between"));
   // add saves nothing that could have changed.
   CHECK(same(tape.gradient(sum, weight), at::full({3}, 2.0, at::kDouble)) == "");
-  // Nor would what is made again be what it was.
+  // Rematerialized values would not equal the original ones.
   const DTensor moved = ops::relayout(weight, Layout::replicated(weight.mesh(), 1), true);
   const DTensor squares = moved * moved;
   ++tag->version;

@@ -7,7 +7,7 @@ namespace error_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("an error is one line of where, expected, received and fix") {
+TEST_CASE("an error is one line of where, rule, received value and fix") {
   const LayoutError error("hidden/kernel", "layout names mesh dimension \"modle\"",
                           "mesh batch=4, model=2", "write \"model\"");
   CHECK(std::string(error.what()) ==
@@ -27,7 +27,7 @@ TEST_CASE("every error is an Error and a std::runtime_error") {
   CHECK_THROWS_AS(throw CommError("a", "b", "c", "d"), std::runtime_error);
 }
 
-TEST_CASE("str joins what it is given") {
+TEST_CASE("str concatenates its arguments") {
   CHECK(str("axis ", -1, " of ", 3, '.') == "axis -1 of 3.");
   CHECK(str("") == "");
 }

@@ -23,7 +23,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// `text` as a gzip file.
+/// Returns `text` as a gzip file.
 std::string gzip(const std::string& text) {
   z_stream stream{};
   deflateInit2(&stream, 6, Z_DEFLATED, 16 + MAX_WBITS, 8, Z_DEFAULT_STRATEGY);
@@ -71,14 +71,14 @@ TEST_CASE("a byte reader reads in order and stops at the end") {
   CHECK(other.offset() == 0);
 }
 
-TEST_CASE("checked arithmetic tells overflow") {
+TEST_CASE("checked arithmetic reports overflow") {
   CHECK(checked_mul(uint64_t{1} << 32, (uint64_t{1} << 32) - 1).has_value());
   CHECK_FALSE(checked_mul(uint64_t{1} << 32, uint64_t{1} << 32).has_value());
   CHECK(checked_add(UINT64_MAX - 1, 1) == UINT64_MAX);
   CHECK_FALSE(checked_add(UINT64_MAX, 1).has_value());
 }
 
-TEST_CASE("files are read plain and unpacked") {
+TEST_CASE("files are read raw and decompressed") {
   const test::TempFolder folder;
   std::string text;
   for (int i = 0; i < 200000; ++i) text += std::to_string(i);
@@ -116,7 +116,7 @@ TEST_CASE("a damaged gzip file is refused") {
   CHECK_THROWS_WITH(read_file(path), Contains("incorrect data check"));
 }
 
-TEST_CASE("what is not a readable file is a FileError with the reason") {
+TEST_CASE("an unreadable file is a FileError with the reason") {
   const test::TempFolder folder;
   CHECK_THROWS_WITH(read_file((folder / "none").string()), Contains("No such file or directory"));
   CHECK_THROWS_WITH(read_file(folder.path().string()), Contains("a folder"));
@@ -126,7 +126,7 @@ TEST_CASE("what is not a readable file is a FileError with the reason") {
   CHECK_FALSE(exists((folder / "none").string()));
 }
 
-TEST_CASE("a file is replaced in one step") {
+TEST_CASE("a file is replaced atomically") {
   const test::TempFolder folder;
   const std::string path = (folder / "a.json").string();
   write_file_atomically(path, "first");
@@ -158,7 +158,7 @@ TEST_CASE("a link is followed when its file is replaced") {
   CHECK(std::filesystem::is_symlink(link));
 }
 
-TEST_CASE("a link that others planted is replaced and not followed") {
+TEST_CASE("a link that another user planted is replaced, not followed") {
   const test::TempFolder folder;
   const std::string target = (folder / "target").string();
   const std::string link = (folder / "link").string();
@@ -173,7 +173,7 @@ TEST_CASE("a link that others planted is replaced and not followed") {
   CHECK_THROWS_AS(write_file_atomically(folder.path().string(), "x", Links::replaced), FileError);
 }
 
-TEST_CASE("a failed write leaves the old file and nothing else") {
+TEST_CASE("a failed write leaves the old file and no temporary file") {
   const test::TempFolder folder;
   const std::string path = (folder / "a.bin").string();
   write_file_atomically(path, "old");
@@ -188,7 +188,7 @@ TEST_CASE("a failed write leaves the old file and nothing else") {
   CHECK(file_count(folder) == 1);
 }
 
-TEST_CASE("a write removes what others left of theirs, and what nobody works on alone") {
+TEST_CASE("a write removes abandoned temporary files, and only those") {
   const test::TempFolder folder;
   const auto name = [](const std::string& number) { return ".tessera-" + number + ".tmp"; };
   const std::string ended = folder / name(test::ended_number());

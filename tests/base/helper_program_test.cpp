@@ -13,7 +13,7 @@ namespace helper_program_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("how a program ended is told once, and no other process is waited for") {
+TEST_CASE("a program's exit status is returned once, and no other process is waited for") {
   const FileDescriptor out = open_descriptor("/dev/null", O_WRONLY);
   HelperProgram program({"/bin/sh", "-c", "exit 3"}, {.output = out.get()}, "install it");
   std::optional<int> status;
@@ -33,7 +33,7 @@ TEST_CASE("how a program ended is told once, and no other process is waited for"
   CHECK(WEXITSTATUS(ended) == 7);
 }
 
-TEST_CASE("a program that the system does not start is an error") {
+TEST_CASE("a program that the system cannot start is an error") {
   CHECK(find_program("tessera-none").empty());
   const auto start = [] { HelperProgram({"/none/program"}, {.output = 1}, "install it"); };
   CHECK_THAT(test::error_line(start),

@@ -19,7 +19,7 @@ void put(const TempFolder& root, const std::string& path, const std::string& tex
   tessera::test::write_file(file, text);
 }
 
-/// 8 GiB of a machine's 16 are available.
+/// Sets up a machine with 8 of 16 GiB available.
 void put_machine(const TempFolder& root) {
   put(root, "proc/meminfo",
       "MemTotal:       16777216 kB\nMemFree:  1024 kB\n"
@@ -30,7 +30,7 @@ constexpr uint64_t gib = uint64_t{1} << 30;
 
 }  // namespace
 
-TEST_CASE("the memory that is available is the machine's where no group has less") {
+TEST_CASE("available memory is the machine's unless a control group has less") {
   const TempFolder root;
   CHECK(available_memory(root.path()) == std::numeric_limits<uint64_t>::max());
   put_machine(root);
@@ -41,7 +41,7 @@ TEST_CASE("the memory that is available is the machine's where no group has less
   CHECK(available_memory(root.path()) == 8 * gib);
 }
 
-TEST_CASE("of a container's groups the one that leaves least counts, without pages of files") {
+TEST_CASE("the tightest of a container's groups counts, without page cache") {
   const TempFolder root;
   put_machine(root);
   put(root, "proc/self/cgroup", "0::/a/b\n");
@@ -53,14 +53,14 @@ TEST_CASE("of a container's groups the one that leaves least counts, without pag
   put(root, "sys/fs/cgroup/a/memory.max", std::to_string(2 * gib));
   put(root, "sys/fs/cgroup/a/memory.current", std::to_string(gib));
   CHECK(available_memory(root.path()) == gib);
-  // Inside a namespace of its own a process sees its group as the root.
+  // Inside its own cgroup namespace, a process sees its group as the root.
   put(root, "proc/self/cgroup", "0::/\n");
   put(root, "sys/fs/cgroup/memory.max", std::to_string(gib));
   put(root, "sys/fs/cgroup/memory.current", std::to_string(2 * gib));
   CHECK(available_memory(root.path()) == 0);
 }
 
-TEST_CASE("the first version of control groups is read, too") {
+TEST_CASE("version 1 of control groups is read too") {
   const TempFolder root;
   put_machine(root);
   put(root, "proc/self/cgroup", "11:cpu,cpuacct:/x\n4:memory:/docker/0a\n1:name=systemd:/y\n");

@@ -18,7 +18,7 @@ using Catch::Matchers::StartsWith;
 
 namespace {
 
-/// Text of the ConfigError that `action` throws; empty if it throws none.
+/// Returns the text of the ConfigError that `action` throws; "" if it throws none.
 template <class Action>
 std::string config_error(Action&& action) {
   try {
@@ -39,7 +39,7 @@ std::string repeat(const std::string& text, size_t count) {
   return out;
 }
 
-/// Text of the ConfigError of reading `text` as a T.
+/// Returns the text of the ConfigError from reading `text` as a T.
 template <class T>
 std::string read_error(const std::string& text) {
   const Json json = parse_json(text, "a.json");
@@ -61,7 +61,7 @@ TEST_CASE("valid JSON keeps values and key order") {
   CHECK(parse_json("[[],{},[{}]]", "a").dump() == "[[],{},[{}]]");
 }
 
-TEST_CASE("malformed JSON is one line with file, line and column") {
+TEST_CASE("malformed JSON gives a one-line error with file, line and column") {
   CHECK_THAT(parse_error("{\n  \"a\": 1,\n  b: 2}"), StartsWith("[a.json:3:3] "));
   CHECK_THAT(parse_error("[\"\xc3\xa9\xc3\xa9\", x]"), StartsWith("[a.json:1:8] "));
   for (const std::string text :
@@ -85,7 +85,7 @@ TEST_CASE("JSON nesting is limited to 64") {
   CHECK_THAT(parse_error(repeat("[", 1000000)), Contains("64 deep"));
 }
 
-TEST_CASE("a JSON key stands once") {
+TEST_CASE("a JSON key may occur once") {
   CHECK_THAT(parse_error("{\"a\": 1,\n \"a\": 2}"), StartsWith("[a.json:2:4] "));
   CHECK_THAT(parse_error("[{\"b\": {\"c\": 1, \"c\": 1}}]"), Contains("\"c\" again"));
   CHECK_THAT(parse_error("{\"a\": 1, \"\\u0061\": 2}"), Contains("\"a\" again"));
@@ -111,7 +111,7 @@ TEST_CASE("a JSON object of many keys reads in linear time") {
     text += "}";
     return test::cpu_seconds([&] { CHECK(parse_json(text, "a").size() == keys); });
   };
-  // 64 times as long if each key were compared with all before it.
+  // Comparing each key with all before it would take 64 times as long.
   CHECK(seconds(64'000) < 32 * seconds(8'000));
 }
 
@@ -143,7 +143,7 @@ TEST_CASE("other types are read strictly") {
   CHECK(names == Names{"batch", std::nullopt});
 }
 
-TEST_CASE("an object reader takes what it knows and names what it does not") {
+TEST_CASE("an object reader accepts known keys and names unknown ones") {
   const Json json = parse_json(
       "{\"match\": \"hidden/kernel\", \"epochs\": 3, \"seed\": null, \"inner\": {\"x\": [1, 2]}}",
       "a.json");
@@ -165,7 +165,7 @@ TEST_CASE("an object reader takes what it knows and names what it does not") {
              Contains("an object. Received: 3"));
 }
 
-TEST_CASE("an unknown key brings the nearest known one") {
+TEST_CASE("an unknown key's error suggests the nearest known one") {
   const Json json = parse_json("{\"lernin_rate\": 1}", "a.json");
   JsonObject object(json, JsonPath("a.json"));
   object.take_optional<double>("learning_rate");

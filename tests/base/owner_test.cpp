@@ -27,13 +27,13 @@ void make_older(const fs::path& path, std::chrono::hours age) {
 
 }  // namespace
 
-TEST_CASE("the host's name is the system's") {
+TEST_CASE("the host name is the system's") {
   std::array<char, 256> name{};
   REQUIRE(::gethostname(name.data(), name.size()) == 0);
   CHECK(host_name() == name.data());
 }
 
-TEST_CASE("a number tells its process, and is given once") {
+TEST_CASE("an owner number identifies its process and is unique") {
   const std::string number = own_number();
   CHECK(number != own_number());
   REQUIRE(owner_of(number).has_value());
@@ -50,7 +50,7 @@ TEST_CASE("a number tells its process, and is given once") {
   }
 }
 
-TEST_CASE("temporary names are known, those of an earlier version too") {
+TEST_CASE("temporary names are recognized, also those of an earlier version") {
   const std::optional<TemporaryName> own = temporary_name(new_temporary_name());
   REQUIRE(own.has_value());
   CHECK(own->owner == this_process());
@@ -93,7 +93,7 @@ TEST_CASE("a process has ended when it is gone, a zombie, or another one has its
   for (const int end : pipe) ::close(end);
 }
 
-TEST_CASE("what another machine wrote is abandoned after a day in which nothing in it changed") {
+TEST_CASE("another machine's files are abandoned after a day without changes") {
   const test::TempFolder root;
   const fs::path folder = root / "a";
   fs::create_directory(folder);

@@ -24,7 +24,7 @@ Json trace_of(const Profile& profile) {
   return read_json_file(path);
 }
 
-/// The complete events of a name; all if it is empty.
+/// Returns the complete events named `name`, or all if it is empty.
 std::vector<Json> complete(const Json& trace, const std::string& name = "") {
   std::vector<Json> list;
   for (const Json& event : trace) {
@@ -36,7 +36,7 @@ std::vector<Json> complete(const Json& trace, const std::string& name = "") {
 
 }  // namespace
 
-TEST_CASE("a full profile says what it lacks, in the table and in the trace") {
+TEST_CASE("a full profile reports dropped spans in the table and the trace") {
   Profile profile({.max_spans = 10});
   {
     const ProfileSpan step(SpanKind::step, "train");
@@ -55,7 +55,7 @@ TEST_CASE("a full profile says what it lacks, in the table and in the trace") {
   CHECK(trace.back().at("name") == "full: 3 later spans are left out");
 }
 
-TEST_CASE("the trace has an event for each span, with the times of the rows") {
+TEST_CASE("the trace has one event per span, with the times of the rows") {
   Profile profile;
   for (int i = 0; i < 3; ++i) test::profiled_step();
   profile.stop();
@@ -69,7 +69,7 @@ TEST_CASE("the trace has an event for each span, with the times of the rows") {
   CHECK(complete(trace).size() == 3 * (2 + 2 * 5));
   CHECK(complete(trace, "all_reduce").at(0).at("args") ==
         Json({{"kind", "collective"}, {"bytes", 800}}));
-  // What is inside of a step lies inside of its event.
+  // Events of spans inside a step are within the step's event.
   const Json step = complete(trace, "train").at(1);
   const double begin = step.at("ts"), end = begin + step.at("dur").get<double>();
   int64_t inside = 0;
@@ -81,7 +81,7 @@ TEST_CASE("the trace has an event for each span, with the times of the rows") {
   CHECK(trace.at(1).at("args").at("name") == "main thread");
 }
 
-TEST_CASE("each thread has a lane in the trace, and what helpers do a line under the table") {
+TEST_CASE("each thread has a lane in the trace, and helpers a line below the table") {
   Profile profile;
   test::profiled_matmul();
   std::thread(test::work_on_a_block).join();
@@ -94,7 +94,7 @@ TEST_CASE("each thread has a lane in the trace, and what helpers do a line under
   CHECK_THAT(profile.table(), Contains("ATen on helping threads: "));
 }
 
-TEST_CASE("names in the trace are valid JSON, whatever they hold") {
+TEST_CASE("names in the trace are valid JSON whatever characters they contain") {
   Profile profile;
   {
     const ProfileSpan quoted(SpanKind::op, "a \"quoted\\\n\x01 name");
@@ -111,7 +111,7 @@ TEST_CASE("a trace that cannot be written is a FileError") {
   CHECK_THROWS_AS(profile.save("/nonexistent/trace.json"), FileError);
 }
 
-TEST_CASE("the table has a line for each row and one for the steps") {
+TEST_CASE("the table has one line per row and one for the steps") {
   Profile profile;
   for (int i = 0; i < 2; ++i) test::profiled_step();
   profile.stop();

@@ -18,12 +18,12 @@ using namespace tessera::detail;
 
 namespace {
 
-/// What a row has of its own.
+/// Returns a row's own time, without nested spans.
 double own(const Profile::Row& row) { return row.aten + row.waiting + row.overhead; }
 
 }  // namespace
 
-TEST_CASE("what has a span without a profile is in none") {
+TEST_CASE("spans outside a profile are in none") {
   CHECK(!Profile::is_taken());
   test::profiled_matmul();
   const Profile profile;
@@ -31,7 +31,7 @@ TEST_CASE("what has a span without a profile is in none") {
   CHECK(profile.rows().empty());
 }
 
-TEST_CASE("an op has ATen's time, its waiting and its overhead; what is inside has its own row") {
+TEST_CASE("an op has ATen's time, waiting and overhead; nested ops have their own rows") {
   Profile profile;
   test::profiled_matmul();
   profile.stop();
@@ -53,7 +53,7 @@ TEST_CASE("an op has ATen's time, its waiting and its overhead; what is inside h
   CHECK(op.in_steps == 0);
 }
 
-TEST_CASE("what all rows have of their own adds up to the steps") {
+TEST_CASE("the rows' own times add up to the steps' time") {
   Profile profile;
   for (int i = 0; i < 3; ++i) test::profiled_step();
   test::profiled_matmul();
@@ -81,7 +81,7 @@ TEST_CASE("what all rows have of their own adds up to the steps") {
                        [](const auto& a, const auto& b) { return a.total > b.total; }));
 }
 
-TEST_CASE("a step inside a step is no step of its own") {
+TEST_CASE("a step inside a step is not counted as a step") {
   Profile profile;
   {
     const ProfileSpan train(SpanKind::step, "train");
@@ -130,7 +130,7 @@ TEST_CASE("an op inside an op of its name counts as two calls, its time once") {
   CHECK(test::same_time(row.total, row.overhead));
 }
 
-TEST_CASE("threads have a lane each, and keep it when they end before the profile") {
+TEST_CASE("each thread has a lane, also if it ends before the profile") {
   Profile profile;
   test::profiled_matmul();
   std::thread(test::work_on_a_block).join();
@@ -144,7 +144,7 @@ TEST_CASE("threads have a lane each, and keep it when they end before the profil
   CHECK(test::row_of(profile, SpanKind::op, "matmul").calls == 1);
 }
 
-TEST_CASE("many threads at once, with rows read while they go on") {
+TEST_CASE("rows can be read while many threads record spans") {
   constexpr int threads = 4, spans = 2000;
   Profile profile;
   std::vector<std::jthread> list;
@@ -174,7 +174,7 @@ TEST_CASE("a span that is open when the profile begins is not in it") {
   CHECK(test::row_of(*profile, SpanKind::op, "inside").calls == 1);
 }
 
-TEST_CASE("a span that is open when the profile ends goes to there") {
+TEST_CASE("a span that is open when the profile ends is cut off there") {
   Profile profile;
   std::optional<Profile::Row> at_end;
   {
@@ -192,7 +192,7 @@ TEST_CASE("a span that is open when the profile ends goes to there") {
   CHECK(!test::find_row(profile, SpanKind::op, "after"));
 }
 
-TEST_CASE("spans of an earlier profile, open on other threads, do not reach a later one") {
+TEST_CASE("spans of an earlier profile, open on other threads, are not in a later one") {
   std::latch begun(1), over(1);
   std::optional<Profile> profile(std::in_place);
   std::jthread thread([&] {

@@ -25,7 +25,7 @@ nlohmann::json golden() {
   return nlohmann::json::parse(in);
 }
 
-std::vector<Interval> whole(const Shape& shape) {
+std::vector<Interval> full_slice(const Shape& shape) {
   std::vector<Interval> slice;
   for (int64_t extent : shape) slice.push_back({0, extent});
   return slice;
@@ -64,7 +64,7 @@ std::vector<uint32_t> bits(Seed seed, const Shape& shape, const std::vector<Inte
   });
 }
 
-/// The part of a row-major tensor that `slice` names.
+/// Returns the elements of a row-major tensor that `slice` selects.
 template <class T>
 std::vector<T> cut(const std::vector<T>& all, const Shape& shape,
                    const std::vector<Interval>& slice) {
@@ -91,11 +91,11 @@ TEST_CASE("draws equal TensorFlow's stateless generator") {
     const Seed seed{entry["seed"][0].get<int64_t>(), entry["seed"][1].get<int64_t>()};
     const auto shape = entry["shape"].get<Shape>();
     CAPTURE(seed.a, seed.b, to_string(shape));
-    CHECK(bits(seed, shape, whole(shape)) == entry["bits"].get<std::vector<uint32_t>>());
-    CHECK(uniform(seed, shape, whole(shape)) == entry["uniform"].get<std::vector<float>>());
-    CHECK(normal(seed, shape, whole(shape)) == entry["normal"].get<std::vector<float>>());
+    CHECK(bits(seed, shape, full_slice(shape)) == entry["bits"].get<std::vector<uint32_t>>());
+    CHECK(uniform(seed, shape, full_slice(shape)) == entry["uniform"].get<std::vector<float>>());
+    CHECK(normal(seed, shape, full_slice(shape)) == entry["normal"].get<std::vector<float>>());
     const auto expected = entry["truncated_normal"].get<std::vector<float>>();
-    const auto actual = truncated(seed, shape, whole(shape));
+    const auto actual = truncated(seed, shape, full_slice(shape));
     REQUIRE(actual.size() == expected.size());
     for (size_t i = 0; i < actual.size(); ++i) {
       CAPTURE(i);
@@ -108,7 +108,7 @@ TEST_CASE("the 784 x 700 draw has TensorFlow's checksums") {
   const auto entry = golden()["big"];
   const Shape shape = entry["shape"].get<Shape>();
   const Seed seed{entry["seed"][0].get<int64_t>(), entry["seed"][1].get<int64_t>()};
-  const auto values = uniform(seed, shape, whole(shape));
+  const auto values = uniform(seed, shape, full_slice(shape));
   CHECK(std::accumulate(values.begin(), values.end(), 0.0) ==
         Approx(entry["sum"].get<double>()).epsilon(1e-12));
   const auto check = [&](size_t first, const std::vector<float>& expected) {
@@ -125,13 +125,13 @@ TEST_CASE("the 784 x 700 draw has TensorFlow's checksums") {
   check(values.size() - last.size(), last);
 }
 
-TEST_CASE("a slice of a draw is the slice of the whole draw") {
+TEST_CASE("drawing a slice equals slicing the full draw") {
   const Seed seed{5, -9};
   const std::vector<Shape> shapes{{},      {1},       {37},         {5, 7},
                                   {8, 12}, {3, 4, 5}, {2, 3, 1, 7}, {3, 700}};
   uint64_t step = 0;
   for (const Shape& shape : shapes) {
-    const auto all = whole(shape);
+    const auto all = full_slice(shape);
     const auto all_bits = bits(seed, shape, all);
     const auto all_uniform = uniform(seed, shape, all);
     const auto all_normal = normal(seed, shape, all);
@@ -154,16 +154,16 @@ TEST_CASE("a slice of a draw is the slice of the whole draw") {
 TEST_CASE("limits, mean and standard deviation scale the draw") {
   const Shape shape{20000};
   std::vector<float> values(20000);
-  stateless_uniform({1, 2}, shape, whole(shape), -3.0f, 5.0f, values.data());
+  stateless_uniform({1, 2}, shape, full_slice(shape), -3.0f, 5.0f, values.data());
   const auto [low, high] = std::minmax_element(values.begin(), values.end());
   CHECK(*low >= -3.0f);
   CHECK(*low < -2.99f);
   CHECK(*high < 5.0f);
   CHECK(*high > 4.99f);
-  const auto unit = normal({1, 2}, shape, whole(shape));
-  stateless_normal({1, 2}, shape, whole(shape), 2.0f, 0.5f, values.data());
+  const auto unit = normal({1, 2}, shape, full_slice(shape));
+  stateless_normal({1, 2}, shape, full_slice(shape), 2.0f, 0.5f, values.data());
   CHECK(values[17] == unit[17] * 0.5f + 2.0f);
-  stateless_truncated_normal({1, 2}, shape, whole(shape), 1.0f, 0.25f, values.data());
+  stateless_truncated_normal({1, 2}, shape, full_slice(shape), 1.0f, 0.25f, values.data());
   const auto [least, most] = std::minmax_element(values.begin(), values.end());
   CHECK(*least > 0.5f);
   CHECK(*most < 1.5f);
@@ -180,7 +180,7 @@ TEST_CASE("a slice outside its tensor is a ShapeError") {
   CHECK_THROWS_AS(stateless_uniform({}, {2}, backwards, 0, 1, &out), ShapeError);
 }
 
-TEST_CASE("element numbers may exceed 32 bits") {
+TEST_CASE("element indices may exceed 32 bits") {
   const Shape shape{int64_t{1} << 40, 3};
   const std::vector<Interval> end{{(int64_t{1} << 40) - 1, int64_t{1} << 40}, {0, 3}};
   const std::vector<Interval> start{{0, 1}, {0, 3}};
@@ -219,7 +219,7 @@ TEST_CASE("a permutation is a bijection of its range") {
   }
 }
 
-TEST_CASE("a permutation stays what it was, for runs that go on in its midst") {
+TEST_CASE("permutations are stable across versions, so runs can resume inside one") {
   const auto images = [](int64_t n) {
     const Permutation permutation(n, {4, 2});
     std::vector<int64_t> first;
@@ -254,7 +254,7 @@ TEST_CASE("permutations of different seeds are independent and well mixed") {
   CHECK(distance / n == Approx(n / 3.0).epsilon(0.01));
 }
 
-TEST_CASE("every place of a small permutation is equally likely") {
+TEST_CASE("every position of a small permutation is equally likely") {
   for (int64_t n : {2, 3, 5, 6, 10}) {
     constexpr int trials = 4000;
     std::vector<double> counts(static_cast<size_t>(n * n), 0.0);
@@ -271,7 +271,7 @@ TEST_CASE("every place of a small permutation is equally likely") {
   }
 }
 
-TEST_CASE("a permutation refuses what is outside its range") {
+TEST_CASE("a permutation refuses indices outside its range") {
   CHECK_THROWS_AS(Permutation(-1, {}), ConfigError);
   CHECK_THROWS_AS(Permutation(0, {})(0), ShapeError);
   CHECK_THROWS_AS(Permutation(3, {})(3), ShapeError);

@@ -11,7 +11,7 @@ namespace record_file_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("a file of records is begun anew or gone on in") {
+TEST_CASE("a file of records is started anew or appended to") {
   const test::TempFolder folder;
   const std::string path = folder / "log";
   RecordFile file;
@@ -29,7 +29,7 @@ TEST_CASE("a file of records is begun anew or gone on in") {
   CHECK(test::read_file(path).empty());
 }
 
-TEST_CASE("of a record that is not taken whole nothing stays, and later ones follow") {
+TEST_CASE("a partly written record leaves nothing, and later records follow") {
   const test::TempFolder folder;
   const std::string path = folder / "log";
   RecordFile file;

@@ -9,16 +9,16 @@
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("a scoped value nests and gives the former value back") {
+TEST_CASE("a scoped value nests and restores the previous value") {
   std::string mode = "outside";
   {
     const ScopedValue<std::string> outer(mode, "outer");
     CHECK(mode == "outer");
-    CHECK(outer.former() == "outside");
+    CHECK(outer.previous() == "outside");
     try {
       const ScopedValue<std::string> inner(mode, "inner");
       CHECK(mode == "inner");
-      CHECK(inner.former() == "outer");
+      CHECK(inner.previous() == "outer");
       throw 1;
     } catch (int) {
       CHECK(mode == "outer");
@@ -27,7 +27,7 @@ TEST_CASE("a scoped value nests and gives the former value back") {
   CHECK(mode == "outside");
 }
 
-TEST_CASE("what is done to a scoped value ends with its scope") {
+TEST_CASE("changes to a scoped value end with its scope") {
   std::vector<int> list = {1, 2};
   {
     const ScopedValue<std::vector<int>> none(list, {});

@@ -51,7 +51,7 @@ TEST_CASE("intersect") {
   CHECK(apart.size() == 0);
 }
 
-TEST_CASE("numel and text of a shape") {
+TEST_CASE("a shape's numel and text") {
   CHECK(numel({}) == 1);
   CHECK(numel({2, 3, 4}) == 24);
   CHECK(numel({2, 0, 4}) == 0);

@@ -22,7 +22,7 @@ TEST_CASE("nearest finds the candidate within a few typing mistakes") {
   CHECK(nearest("model", {}).empty());
 }
 
-TEST_CASE("a suggestion names the nearest or lists what there is") {
+TEST_CASE("a suggestion names the nearest candidate or lists all") {
   const std::vector<std::string> names{"batch", "model"};
   CHECK(suggestion("modle", names) == "write \"model\"");
   CHECK(suggestion("spatial", names) == "use one of \"batch\", \"model\"");

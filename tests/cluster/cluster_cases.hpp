@@ -17,8 +17,8 @@ using Values = std::map<std::string, std::string>;
 
 inline EnvironmentLookup environment_of(const Values& values) {
   return [values](const char* name) -> const char* {
-    const auto found = values.find(name);
-    return found == values.end() ? nullptr : found->second.c_str();
+    const auto it = values.find(name);
+    return it == values.end() ? nullptr : it->second.c_str();
   };
 }
 
@@ -27,7 +27,7 @@ inline std::string describe(const Cluster& c) {
              " ", c.address, ":", c.port, c.job.empty() ? "" : " job " + c.job);
 }
 
-/// The cluster, or the text of the error.
+/// Returns the cluster as text, or the error's text.
 inline std::string outcome(const Values& values, const ClusterFlags& flags = {}) {
   try {
     return describe(find_cluster(flags, environment_of(values)));
@@ -36,13 +36,13 @@ inline std::string outcome(const Values& values, const ClusterFlags& flags = {})
   }
 }
 
-/// An environment and what the outcome begins with.
+/// An environment and the expected beginning of the outcome.
 struct Case {
   Values values;
   std::string expected;
 };
 
-/// Every outcome is one line that begins as expected.
+/// Checks that every outcome is one line that begins as expected.
 inline void check_all(const std::vector<Case>& cases) {
   for (const auto& [values, expected] : cases) {
     std::string text;
@@ -54,7 +54,7 @@ inline void check_all(const std::vector<Case>& cases) {
   }
 }
 
-/// A TF_CONFIG.
+/// Returns an environment with this TF_CONFIG.
 inline Values tf(const std::string& cluster, const std::string& task) {
   return {{"TF_CONFIG", "{\"cluster\": " + cluster + ", \"task\": " + task + "}"}};
 }

@@ -32,7 +32,7 @@ Values slurm(const Values& more) {
 
 }  // namespace
 
-TEST_CASE("a process that nothing is said of is alone", "[cluster]") {
+TEST_CASE("a process without cluster settings is a cluster of one", "[cluster]") {
   const Cluster cluster = find_cluster({}, environment_of({}));
   CHECK(cluster.size == 1);
   CHECK(cluster.rank == 0);
@@ -47,7 +47,7 @@ TEST_CASE("a process that nothing is said of is alone", "[cluster]") {
   });
 }
 
-TEST_CASE("RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
+TEST_CASE("reads RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
   check_all({
       {rank_values("2", "4"), "RANK worker 2/4 local 2 h:29500"},
       {{{"RANK", "5"},
@@ -80,7 +80,7 @@ TEST_CASE("RANK and WORLD_SIZE as torchrun sets them", "[cluster]") {
   });
 }
 
-TEST_CASE("DTENSOR_JOBS and DTENSOR_CLIENT_ID", "[cluster]") {
+TEST_CASE("reads DTENSOR_JOBS and DTENSOR_CLIENT_ID", "[cluster]") {
   Values counted = jobs("a:1,b:2", "1");
   counted["DTENSOR_NUM_CLIENTS"] = "2";
   Values miscounted = counted;
@@ -102,7 +102,7 @@ TEST_CASE("DTENSOR_JOBS and DTENSOR_CLIENT_ID", "[cluster]") {
   });
 }
 
-TEST_CASE("a step of Slurm", "[cluster]") {
+TEST_CASE("reads the variables of a Slurm step", "[cluster]") {
   Values nowhere = slurm({});
   nowhere.erase("SLURM_NODELIST");
   Values nameless = slurm({});
@@ -126,7 +126,7 @@ TEST_CASE("a step of Slurm", "[cluster]") {
   });
 }
 
-TEST_CASE("the first host of a list of Slurm", "[cluster]") {
+TEST_CASE("finds the first host of Slurm's node list", "[cluster]") {
   CHECK(first_slurm_host("x", "gpu[03-05,09],cpu1") == "gpu03");
   CHECK(first_slurm_host("x", "cpu1,gpu[1-2]") == "cpu1");
   CHECK(first_slurm_host("x", "rack[2-3]n[007,9].lan") == "rack2n007.lan");
@@ -136,7 +136,7 @@ TEST_CASE("the first host of a list of Slurm", "[cluster]") {
   }
 }
 
-TEST_CASE("flags beat the environment and are checked", "[cluster]") {
+TEST_CASE("flags override the environment and are checked", "[cluster]") {
   Values all = tf(two_workers, R"({"type": "worker", "index": 1})");
   all.merge(Values{{"DTENSOR_JOBS", "c:1"}, {"DTENSOR_CLIENT_ID", "0"}});
   all.merge(rank_values("2", "4"));

@@ -14,7 +14,7 @@ const std::string all_types =
 
 }  // namespace
 
-TEST_CASE("TF_CONFIG's tasks", "[cluster]") {
+TEST_CASE("reads the tasks of TF_CONFIG", "[cluster]") {
   const auto task = [](const std::string& type, int index) {
     return str("{\"type\": \"", type, "\", \"index\": ", index, "}");
   };

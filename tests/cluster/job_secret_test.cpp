@@ -45,7 +45,7 @@ std::string hexadecimal(const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("the secret of a job comes from its cluster, a variable or a file", "[cluster]") {
+TEST_CASE("a job's secret comes from its cluster, a variable or a file", "[cluster]") {
   const TempFolder folder;
   const std::string path = (folder / "secret").string();
   const std::string secret(40, 's');
@@ -72,7 +72,7 @@ TEST_CASE("the secret of a job comes from its cluster, a variable or a file", "[
   CHECK_THAT(error_of({{"TESSERA_INSECURE", "yes"}}), Contains("[TESSERA_INSECURE] must be"));
 }
 
-TEST_CASE("a file of a secret that others may read is refused", "[cluster]") {
+TEST_CASE("a secret file that others may read is refused", "[cluster]") {
   const TempFolder folder;
   const std::string path = (folder / "secret").string();
   write_file(path, std::string(64, 's'));
@@ -94,29 +94,29 @@ TEST_CASE("a file of a secret that others may read is refused", "[cluster]") {
              Contains("a secret has 32 to 4096 characters"));
 }
 
-TEST_CASE("beyond loopback there is a secret, or a word that there is none", "[cluster]") {
-  const auto said = [](const std::string& host, const JobAccess& access) {
+TEST_CASE("beyond loopback a secret is required, or the insecure option", "[cluster]") {
+  const auto outcome = [](const std::string& host, const JobAccess& access) {
     try {
       return check_access("coordination", "rank 0", host, access);
     } catch (const ConfigError& error) {
       return std::string(error.what());
     }
   };
-  for (const std::string host : {"127.0.0.1", "::1", "localhost"}) CHECK(said(host, {}).empty());
-  CHECK(said("host1", {std::string(32, 's'), false}).empty());
-  CHECK(said("host1", {"", true}) ==
+  for (const std::string host : {"127.0.0.1", "::1", "localhost"}) CHECK(outcome(host, {}).empty());
+  CHECK(outcome("host1", {std::string(32, 's'), false}).empty());
+  CHECK(outcome("host1", {"", true}) ==
         "Warning: [coordination] rank 0 listens beyond this host, at host1, without a secret: "
         "whoever "
         "reaches it may take part");
   CHECK_THAT(
-      said("10.0.0.7", {}),
+      outcome("10.0.0.7", {}),
       Contains("[coordination] rank 0 needs a secret to listen beyond this host, at 10.0.0.7. "
                "Received: no secret. To fix: ") &&
           Contains("TESSERA_SECRET_FILE") && Contains("--insecure"));
 }
 
-TEST_CASE("proofs are HMAC-SHA256 of texts that cannot be mistaken for others", "[cluster]") {
-  // openssl dgst -sha256 -hmac key, of "1:a2:bc".
+TEST_CASE("proofs are the HMAC-SHA256 of unambiguously encoded texts", "[cluster]") {
+  // The output of openssl dgst -sha256 -hmac key for "1:a2:bc".
   CHECK(hexadecimal(proof_of("key", {"a", "bc"})) ==
         "1285c12d1467a2dda4fe0f874da6e8e15938a9e56a374ff0ac2a1778900e98f6");
   CHECK_FALSE(same_secret(proof_of("key", {"a", "bc"}), proof_of("key", {"ab", "c"})));

@@ -9,7 +9,7 @@ namespace rank_text_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("ranks are named one by one, and as a range where there are three in a row") {
+TEST_CASE("ranks are listed, and three or more consecutive ones as a range") {
   const auto names = [](const std::vector<int>& ranks) { return rank_names(ranks); };
   CHECK(names({2}) == "rank 2");
   CHECK(names({0, 1}) == "ranks 0 and 1");

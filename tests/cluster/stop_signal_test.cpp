@@ -15,7 +15,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// The status of a process that did this.
+/// Runs `body` in a process and returns its status.
 int status_of(const std::function<void()>& body) {
   const pid_t pid = fork();
   if (pid == 0) {
@@ -31,7 +31,7 @@ int status_of(const std::function<void()>& body) {
 
 }  // namespace
 
-TEST_CASE("the first signal is kept until it is forgotten", "[stop_signal]") {
+TEST_CASE("the first signal is kept until it is cleared", "[stop_signal]") {
   const StopSignals signals;
   clear_stop_signal();
   CHECK(stop_signal() == 0);
@@ -63,7 +63,7 @@ TEST_CASE("a second signal of the same kind ends the process", "[stop_signal]") 
         }) == 0);
 }
 
-TEST_CASE("what was before is restored", "[stop_signal]") {
+TEST_CASE("the previous signal handlers are restored", "[stop_signal]") {
   const int status = status_of([] {
     { const StopSignals signals; }
     raise(SIGTERM);

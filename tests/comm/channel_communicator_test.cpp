@@ -20,8 +20,8 @@ namespace {
 
 using Tensors = std::vector<at::Tensor>;
 
-/// All members in one process, for the result to compare with.
-Group whole_of(const Owners& owner) { return group_of(Owners(owner.size(), 0), 0); }
+/// Returns the group with all members in one process, which computes the expected result.
+Group in_one_process(const Owners& owner) { return group_of(Owners(owner.size(), 0), 0); }
 
 Tensors local_parts(const Group& group, const Tensors& all) {
   Tensors parts;
@@ -29,7 +29,7 @@ Tensors local_parts(const Group& group, const Tensors& all) {
   return parts;
 }
 
-/// Small whole numbers, so that sums of any order are equal in every dtype.
+/// Returns small integers, so that sums in any order are equal in every dtype.
 at::Tensor values(at::IntArrayRef shape, at::ScalarType dtype, int64_t seed) {
   const int64_t count = c10::multiply_integers(shape);
   const at::Tensor numbers = at::arange(count, at::kLong).mul(7).add(seed * 3).remainder(5);
@@ -40,13 +40,13 @@ bool same(const at::Tensor& actual, const at::Tensor& expected) {
   return actual.scalar_type() == expected.scalar_type() && at::equal(actual, expected);
 }
 
-/// Ranks that own the members of some groups, every rank of which has one.
+/// Groups, as the rank that owns each member; every rank owns at least one.
 const std::vector<Owners> shapes = {{0, 1},          {1, 0, 1},    {0, 0, 1, 1},    {0, 1, 2},
                                     {0, 1, 2, 0, 1}, {3, 1, 2, 0}, {0, 1, 2, 3, 4}, {2, 0, 0, 1}};
 
 int ranks_of(const Owners& owner) { return *std::max_element(owner.begin(), owner.end()) + 1; }
 
-/// Runs the test for every kind of channel and every group.
+/// Runs the test for every kind of transport and every group.
 void on_all_groups(
     const std::function<void(const Owners&, int, const std::shared_ptr<Engine>&)>& test) {
   for (const auto& [name, make] : transport_kinds()) {
@@ -60,7 +60,7 @@ void on_all_groups(
 
 }  // namespace
 
-TEST_CASE("engine: all_reduce gives every rank what one process gets") {
+TEST_CASE("engine: all_reduce gives every rank the result of one process") {
   on_all_groups([](const Owners& owner, int rank, const auto& engine) {
     const Group group = group_of(owner, rank);
     for (int64_t count : {0, 1, 5, 4097, 70001}) {
@@ -68,7 +68,7 @@ TEST_CASE("engine: all_reduce gives every rank what one process gets") {
       for (int64_t m = 0; m < group.size(); ++m) all.push_back(values({count}, at::kFloat, m));
       for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
         at::Tensor out, expected;
-        wait(local_communicator()->all_reduce(whole_of(owner), kind, all, expected));
+        wait(local_communicator()->all_reduce(in_one_process(owner), kind, all, expected));
         wait(engine->all_reduce(group, kind, local_parts(group, all), out));
         expect(same(out, expected), str("all_reduce of ", count));
       }
@@ -100,7 +100,7 @@ TEST_CASE("engine: all_reduce of every dtype, shape and stride") {
   }
 }
 
-TEST_CASE("engine: sums are the same bits on every rank, and parts stay as they are") {
+TEST_CASE("engine: sums are bit-identical on every rank, and inputs are unchanged") {
   for (const auto& [name, make] : transport_kinds()) {
     Tensors outs(4);
     INFO(name);
@@ -142,7 +142,7 @@ TEST_CASE("engine: all_gather joins members in order along any axis") {
   });
 }
 
-TEST_CASE("engine: reduce_scatter gives each member its piece") {
+TEST_CASE("engine: reduce_scatter gives each member its shard") {
   on_all_groups([](const Owners& owner, int rank, const auto& engine) {
     const Group group = group_of(owner, rank);
     for (int64_t axis : {0, 1}) {
@@ -169,12 +169,13 @@ TEST_CASE("engine: reduce_scatter gives each member its piece") {
   });
 }
 
-TEST_CASE("engine: all_to_all hands every member what each one has for it") {
+TEST_CASE("engine: all_to_all gives every member the tensors addressed to it") {
   on_all_groups([](const Owners& owner, int rank, const auto& engine) {
     const Group group = group_of(owner, rank);
     const int64_t members = group.size();
-    // From 1 to 0 nothing goes, to the last an empty tensor; the others differ in their extents.
-    const auto cell = [&](int64_t from, int64_t to) {
+    // Member 1 sends nothing to 0, the last member gets an empty tensor; other tensors differ in
+    // their extents.
+    const auto payload = [&](int64_t from, int64_t to) {
       if (from == 1 && to == 0) return at::Tensor();
       return values({to == members - 1 ? 0 : 1 + from + to, 3}, at::kFloat, from * 10 + to);
     };
@@ -183,16 +184,17 @@ TEST_CASE("engine: all_to_all hands every member what each one has for it") {
       send.emplace_back();
       recv.emplace_back();
       for (int64_t m = 0; m < members; ++m) {
-        send.back().push_back(cell(me, m));
-        const at::Tensor place = cell(m, me);
+        send.back().push_back(payload(me, m));
+        const at::Tensor expected = payload(m, me);
         const bool remote = owner[size_t(m)] != rank;
-        recv.back().push_back(remote && place.defined() ? at::empty_like(place) : at::Tensor());
+        recv.back().push_back(remote && expected.defined() ? at::empty_like(expected)
+                                                           : at::Tensor());
       }
     }
     wait(engine->all_to_all(group, send, recv));
     for (size_t i = 0; i < recv.size(); ++i) {
       for (int64_t m = 0; m < members; ++m) {
-        const at::Tensor expected = cell(m, group.local[i]);
+        const at::Tensor expected = payload(m, group.local[i]);
         const at::Tensor& got = recv[i][size_t(m)];
         expect(got.defined() == expected.defined(), "defined");
         expect(!got.defined() || same(got, expected), str("from ", m));

@@ -30,7 +30,8 @@ bool is_abort(const std::string& error, const std::string& reason) {
   return error.size() > end.size() && error.substr(error.size() - end.size()) == end;
 }
 
-/// An abort for the reason; or another rank's, which came first and ended the connections.
+/// Returns whether the error is an abort for this reason, or another rank's abort that came first
+/// and closed the connections.
 bool is_abort_of_all(const std::string& error, const std::string& reason) {
   return is_abort(error, reason) || error.find("stays open") != std::string::npos;
 }
@@ -52,9 +53,9 @@ TEST_CASE("engine: an abort frees every rank at once and stays") {
       INFO(name << " " << count);
       std::vector<std::string> errors(3);
       std::atomic<double> longest{0};
-      run_transports(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
-        const auto engine = make_p2p_engine(std::move(channel));
-        std::thread control([&] {
+      run_transports(make, 3, [&](int rank, std::unique_ptr<Transport> transport) {
+        const auto engine = make_p2p_engine(std::move(transport));
+        std::thread controller([&] {
           std::this_thread::sleep_for(std::chrono::milliseconds(300));
           const auto start = Clock::now();
           engine->abort("rank 2 was lost");
@@ -76,7 +77,7 @@ TEST_CASE("engine: an abort frees every rank at once and stays") {
           text = error_of([&] { meet(*engine); });
         }
         errors[size_t(rank)] = text;
-        control.join();
+        controller.join();
         const auto later = error_of([&] { meet(*engine); });
         expect(is_abort(later, "rank 2 was lost"), later);
       });
@@ -89,18 +90,18 @@ TEST_CASE("engine: an abort frees every rank at once and stays") {
   }
 }
 
-TEST_CASE("engine: a rank that is gone is named") {
+TEST_CASE("engine: a lost rank is named") {
   for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     std::vector<std::string> errors(3);
-    run_transports(make, 3, [&](int rank, std::unique_ptr<Transport> channel) {
+    run_transports(make, 3, [&](int rank, std::unique_ptr<Transport> transport) {
       if (rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(100));
-        channel->abort("gone");
+        transport->abort("gone");
         return;
       }
       if (rank == 2) return;
-      const auto engine = make_p2p_engine(std::move(channel));
+      const auto engine = make_p2p_engine(std::move(transport));
       errors[0] = error_of([&] {
         at::Tensor out;
         wait(engine->all_reduce(group_of({0, 1}, 0), Reduce::sum, {at::ones({400000})}, out));
@@ -110,13 +111,13 @@ TEST_CASE("engine: a rank that is gone is named") {
   }
 }
 
-TEST_CASE("engine: what is sent for one call is never taken for another") {
+TEST_CASE("engine: data sent for one call is never used for another") {
   for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     std::vector<std::string> errors(2);
     std::barrier<> both(2);
-    CHECK_NOTHROW(run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
-      const auto engine = make_p2p_engine(std::move(channel));
+    CHECK_NOTHROW(run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> transport) {
+      const auto engine = make_p2p_engine(std::move(transport));
       at::Tensor out;
       const Group group = group_of({0, 1}, rank);
       engine->set_call(7);
@@ -139,12 +140,12 @@ TEST_CASE("engine: what is sent for one call is never taken for another") {
   }
 }
 
-TEST_CASE("engine: sizes that differ exchange nothing and end nothing") {
+TEST_CASE("engine: differing sizes exchange no data and wait for an abort") {
   for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     std::barrier<> both(2);
-    CHECK_NOTHROW(run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
-      const auto engine = make_p2p_engine(std::move(channel));
+    CHECK_NOTHROW(run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> transport) {
+      const auto engine = make_p2p_engine(std::move(transport));
       at::Tensor out;
       const WorkPtr work = engine->all_reduce(group_of({0, 1}, rank), Reduce::sum,
                                               {at::ones({rank ? 5 : 500000})}, out);

@@ -15,7 +15,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
-TEST_CASE("engine: collectives under way end in any order of waits, and without any") {
+TEST_CASE("engine: pending collectives complete in any order of waits, and without waits") {
   for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 2, [](int rank, const auto& engine) {
@@ -37,19 +37,19 @@ TEST_CASE("engine: collectives under way end in any order of waits, and without 
         expect(works[i]->done() && at::all(outs[i] == 2.0 * double(i)).template item<bool>(),
                str("result ", i));
       }
-      // Nobody waits for the last.
+      // No one waits for the last collective.
       engine->all_reduce(group, Reduce::sum, {at::ones({3})}, outs[0]);
       meet(*engine);
     }));
   }
 }
 
-TEST_CASE("engine: groups of some ranks do not wait for the others") {
+TEST_CASE("engine: groups of some ranks do not wait for the other ranks") {
   for (const auto& [name, make] : transport_kinds()) {
     INFO(name);
     CHECK_NOTHROW(run_engines(make, 4, [](int rank, const auto& engine) {
       const int row = rank / 2 * 2;
-      // The second row calls more often.
+      // The ranks of the second row make more calls.
       for (int i = 0; i < 1 + rank / 2 * 5; ++i) {
         at::Tensor out;
         wait(engine->all_reduce(group_of({row, row + 1}, rank), Reduce::sum, {at::full({9}, rank)},

@@ -24,7 +24,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A channel on which nothing travels.
+/// A transport that carries no data.
 class NoTransport final : public Transport {
  public:
   explicit NoTransport(std::function<void()> on_abort = [] {}) : on_abort_(std::move(on_abort)) {}
@@ -34,7 +34,7 @@ class NoTransport final : public Transport {
   TransferPtr send(int, uint64_t, const void*, size_t) override { return nullptr; }
   TransferPtr recv(int, uint64_t, void*, size_t) override { return nullptr; }
   TransferPtr recv(int, uint64_t, size_t, Reader) override { return nullptr; }
-  bool sends_alone() const override { return true; }
+  bool sends_in_background() const override { return true; }
   void abort(const std::string&) override { on_abort_(); }
 
  private:
@@ -66,7 +66,7 @@ std::string error_of(Work& work) {
   return "no error";
 }
 
-/// What pushes a collective that begins, and goes on beginning until told; returns once it begins.
+/// Pushes a collective whose start() blocks until `goes_on`; returns once start() has been called.
 template <class Queue>
 std::future<WorkPtr> begin_until(Queue& queue, std::latch& goes_on) {
   const auto begins = std::make_shared<std::latch>(1);
@@ -83,11 +83,11 @@ std::future<WorkPtr> begin_until(Queue& queue, std::latch& goes_on) {
 
 }  // namespace
 
-TEST_CASE("a collective that comes while another begins runs, though nobody waits for that one") {
+TEST_CASE("a collective pushed while another starts runs, even if no one waits for the other") {
   const auto queue = open_queue();
   std::latch goes_on(1);
   std::future<WorkPtr> first = begin_until(*queue, goes_on);
-  // The first is the one that runs: this wakes the thread, which finds that it does.
+  // The first collective is running: this push wakes the queue's thread, which finds it running.
   const WorkPtr second = queue->push(std::make_unique<Task>(), true);
   std::this_thread::sleep_for(50ms);
   std::future<void> done = std::async(std::launch::async, [&] { second->wait(); });
@@ -96,14 +96,14 @@ TEST_CASE("a collective that comes while another begins runs, though nobody wait
   const WorkPtr begun = first.get();
   const bool came = done.wait_for(10s) == std::future_status::ready;
   CHECK(came);
-  // Runs both where the thread does not.
+  // Runs both if the queue's thread does not.
   begun->wait();
   if (!came) queue->push(std::make_unique<Task>(), false)->wait();
   done.get();
   queue->close();
 }
 
-TEST_CASE("a queue that is closed while a collective begins ends") {
+TEST_CASE("a queue can be closed while a collective starts") {
   const auto queue = open_queue();
   std::latch goes_on(1);
   std::future<WorkPtr> first = begin_until(*queue, goes_on);
@@ -117,10 +117,10 @@ TEST_CASE("a queue that is closed while a collective begins ends") {
   closed.get();
 }
 
-TEST_CASE("whatever a collective throws on the queue's thread is whoever waits' error") {
+TEST_CASE("an exception of a collective on the queue's thread is rethrown to the waiter") {
   const auto queue = open_queue();
   const WorkPtr begun = queue->push(std::make_unique<Task>(), true);
-  // Not the first: the thread runs it.
+  // The queue's thread runs this one because it is not the first.
   const WorkPtr odd = queue->push(std::make_unique<Task>([] {}, [] { throw 7; }), false);
   while (!odd->done()) std::this_thread::sleep_for(1ms);
   CHECK_THAT(error_of(*odd), Contains("[nothing] a collective completes"));
@@ -128,7 +128,7 @@ TEST_CASE("whatever a collective throws on the queue's thread is whoever waits' 
   queue->close();
 }
 
-TEST_CASE("an exception while the error of a collective is told is whoever waits' error") {
+TEST_CASE("an exception while a collective's error is handled is rethrown to the waiter") {
   std::atomic<int> aborts{0};
   const auto queue = open_queue([&] {
     if (aborts++ == 0) throw std::bad_alloc();
@@ -141,34 +141,35 @@ TEST_CASE("an exception while the error of a collective is told is whoever waits
   queue->close();
 }
 
-TEST_CASE("what a reader throws is thrown to its owner, whichever thread moved the message") {
+TEST_CASE("a reader's exception is thrown to its owner, whichever thread received the message") {
   test::MakeTransport make;
   for (const auto& [name, made] : test::transport_kinds()) {
     if (name == "shared memory") make = made;
   }
   REQUIRE(make);
-  constexpr int rounds = 200;
+  constexpr int repetitions = 200;
   constexpr size_t bytes = 64 << 10;
-  int misplaced = 0, told = 0, by_other = 0;
-  test::run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> channel) {
+  int misplaced = 0, delivered = 0, by_other = 0;
+  test::run_transports(make, 2, [&](int rank, std::unique_ptr<Transport> transport) {
     std::vector<std::byte> data(bytes);
-    for (uint64_t round = 0; round < rounds; ++round) {
-      const uint64_t tag = 10 * round;
+    for (uint64_t repetition = 0; repetition < repetitions; ++repetition) {
+      const uint64_t tag = 10 * repetition;
       if (rank == 0) {
-        // Begun when both wait.
-        channel->recv(1, tag + 2, data.data(), 64)->wait();
-        const TransferPtr first = channel->send(1, tag, data.data(), bytes);
-        const TransferPtr second = channel->send(1, tag + 1, data.data(), bytes);
+        // Starts when both threads wait.
+        transport->recv(1, tag + 2, data.data(), 64)->wait();
+        const TransferPtr first = transport->send(1, tag, data.data(), bytes);
+        const TransferPtr second = transport->send(1, tag + 1, data.data(), bytes);
         first->wait();
         second->wait();
         continue;
       }
       std::thread::id reader;
-      const TransferPtr read = channel->recv(0, tag, bytes, [&](const std::byte*, size_t, size_t) {
-        reader = std::this_thread::get_id();
-        throw std::runtime_error("the reader's own");
-      });
-      const TransferPtr plain = channel->recv(0, tag + 1, data.data(), bytes);
+      const TransferPtr read =
+          transport->recv(0, tag, bytes, [&](const std::byte*, size_t, size_t) {
+            reader = std::this_thread::get_id();
+            throw std::runtime_error("the reader's own");
+          });
+      const TransferPtr plain = transport->recv(0, tag + 1, data.data(), bytes);
       std::thread other([&] {
         try {
           plain->wait();
@@ -176,11 +177,11 @@ TEST_CASE("what a reader throws is thrown to its owner, whichever thread moved t
           ++misplaced;
         }
       });
-      const TransferPtr go = channel->send(0, tag + 2, data.data(), 64);
+      const TransferPtr go = transport->send(0, tag + 2, data.data(), 64);
       try {
         read->wait();
       } catch (const std::runtime_error& error) {
-        told += std::string(error.what()) == "the reader's own";
+        delivered += std::string(error.what()) == "the reader's own";
       }
       by_other += reader == other.get_id();
       other.join();
@@ -188,7 +189,7 @@ TEST_CASE("what a reader throws is thrown to its owner, whichever thread moved t
     }
   });
   CHECK(misplaced == 0);
-  CHECK(told == rounds);
+  CHECK(delivered == repetitions);
   CHECK(by_other > 0);
 }
 

@@ -9,7 +9,7 @@ namespace comm_log_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("received bytes of a collective") {
+TEST_CASE("received bytes of each collective") {
   CHECK(received_bytes(CommOp::all_reduce, 100, 4) == 150);
   CHECK(received_bytes(CommOp::all_gather, 100, 4) == 75);
   CHECK(received_bytes(CommOp::reduce_scatter, 100, 4) == 75);
@@ -19,7 +19,7 @@ TEST_CASE("received bytes of a collective") {
   CHECK(received_bytes(CommOp::exchange, 100, 1) == 0);
 }
 
-TEST_CASE("a log counts by kind and dimensions and prints a line each") {
+TEST_CASE("a log counts by kind and dimensions and prints one line per entry") {
   CommLog log;
   log.add({CommOp::all_reduce, "batch", 4, 100, 150});
   log.add({CommOp::all_reduce, "batch,model", 8, 8, 14});

@@ -19,7 +19,7 @@ namespace {
 using Ids = std::vector<int64_t>;
 using Ranks = std::vector<int>;
 
-/// Fails or succeeds in wait().
+/// Work that fails or succeeds in wait().
 class Promise final : public Work {
  public:
   explicit Promise(bool fails) : fails_(fails) {}
@@ -59,7 +59,7 @@ TEST_CASE("the identity of a reduction changes nothing") {
   CHECK(lowest.item<int64_t>() == INT64_MIN);
 }
 
-TEST_CASE("reductions combine all parts and leave them alone") {
+TEST_CASE("reductions combine all inputs and leave them unchanged") {
   const std::vector<at::Tensor> parts = {at::tensor({1.f, 5.f}), at::tensor({2.f, -7.f}),
                                          at::tensor({-4.f, 3.f})};
   CHECK(difference(reduce_all(Reduce::sum, parts), at::tensor({-1.f, 1.f})) == "");
@@ -71,7 +71,7 @@ TEST_CASE("reductions combine all parts and leave them alone") {
       reduce_all(Reduce::max, {at::tensor({NAN}), parts[0][0].view({1})}).item<float>()));
 }
 
-TEST_CASE("only sums of half types are combined in float32") {
+TEST_CASE("only sums of float16 and bfloat16 are combined in float32") {
   CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kFloat);
   CHECK(reduction_dtype(at::kBFloat16, Reduce::sum) == at::kFloat);
   CHECK(reduction_dtype(at::kHalf, Reduce::max) == at::kHalf);
@@ -91,7 +91,7 @@ TEST_CASE("a group's members are the coordinates along its dimensions") {
   CHECK(make_group(mesh, {0, 1}, {2, 2}).size() == 4);
 }
 
-TEST_CASE("between processes a group names who holds each member") {
+TEST_CASE("between processes a group names the rank that holds each member") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"a", 2}, {"b", 2}}, communicator);
     const Group a = make_group(mesh, {0}, {2, 2});
@@ -118,7 +118,7 @@ TEST_CASE("between processes a group names who holds each member") {
   }));
 }
 
-TEST_CASE("a sub-mesh inside a process keeps its collectives there") {
+TEST_CASE("collectives of a sub-mesh inside a process stay there") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh inner = rank_mesh({{"a", 2}, {"b", 2}}, communicator).sub_mesh({"b"});
     const Group group = make_group(inner, {0}, {2});
@@ -129,7 +129,7 @@ TEST_CASE("a sub-mesh inside a process keeps its collectives there") {
   }));
 }
 
-TEST_CASE("ranks that hold other devices than their run are named") {
+TEST_CASE("ranks whose devices do not fit the run are named") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh swapped =
         create_mesh_part({{"a", 4}}, rank ? Ids{0, 1} : Ids{2, 3}, virtual_cpus(2), communicator);
@@ -147,7 +147,7 @@ TEST_CASE("ranks that hold other devices than their run are named") {
   }));
 }
 
-TEST_CASE("waiting for work ends when it is done, or with its error") {
+TEST_CASE("wait() returns when work is done, or throws its error") {
   wait(nullptr);
   const auto good = std::make_shared<Promise>(false), bad = std::make_shared<Promise>(true);
   CHECK_FALSE(good->done());

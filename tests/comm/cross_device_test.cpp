@@ -38,12 +38,12 @@ std::vector<at::Tensor> weights_after(const Mesh& mesh) {
   const BlockPolicyScope each(BlockPolicy::per_device);
   const Sequential model = compiled_small(mesh);
   model.fit(small_data(27), {.batch_size = 8, .verbose = 0});
-  return whole_weights(model);
+  return full_weights(model);
 }
 
 }  // namespace
 
-TEST_CASE("cross device: every kind adds what the local communicator adds") {
+TEST_CASE("cross device: every kind gives the local communicator's sums") {
   const Warnings quiet;
   const int64_t members = GENERATE(1, 2, 3, 5, 8);
   const int64_t packs = GENERATE(0, 1, 4, 50);
@@ -62,7 +62,7 @@ TEST_CASE("cross device: every kind adds what the local communicator adds") {
 }
 
 TEST_CASE("cross device: to one device in order, by pairs in a tree") {
-  // 1 is lost beside 1e16, so that the order tells.
+  // Adding 1 to 1e16 loses it, so the result shows the order.
   const std::vector<double> values = {1e16, 1, -1e16, 1, 3};
   std::vector<at::Tensor> parts;
   for (double value : values) parts.push_back(at::full({2}, value, at::kDouble));
@@ -74,7 +74,7 @@ TEST_CASE("cross device: to one device in order, by pairs in a tree") {
   CHECK(reduced(HierarchicalCopyAllReduce(2), Reduce::sum, parts)[1].item<double>() == tree);
 }
 
-TEST_CASE("cross device: an empty value, and one result for each part") {
+TEST_CASE("cross device: an empty value, and one result per input") {
   const auto tree = cross_device_communicator(HierarchicalCopyAllReduce(3), virtual_cpus(2));
   at::Tensor out;
   wait(tree->all_reduce(local_group(2), Reduce::sum, {at::empty({0, 4}), at::empty({0, 4})}, out));
@@ -87,7 +87,7 @@ TEST_CASE("cross device: an empty value, and one result for each part") {
   CHECK_FALSE(device_reducer(*local_communicator()));
 }
 
-TEST_CASE("cross device: NCCL gives way on CPUs, with one warning at most") {
+TEST_CASE("cross device: NCCL falls back on CPUs, with at most one warning") {
   const Warnings warnings;
   const auto first = cross_device_communicator(NcclAllReduce(), virtual_cpus(2));
   cross_device_communicator(NcclAllReduce(), virtual_cpus(2));
@@ -95,7 +95,7 @@ TEST_CASE("cross device: NCCL gives way on CPUs, with one warning at most") {
   CHECK(warnings.lines() <= 1);
 }
 
-TEST_CASE("cross device: what is refused") {
+TEST_CASE("cross device: invalid arguments are refused") {
   CHECK_THROWS_WITH(NcclAllReduce(-1),
                     "[NcclAllReduce] num_packs is not negative. Received: -1. To fix: pass "
                     "the number of packs that a value is split into.");
@@ -107,7 +107,7 @@ TEST_CASE("cross device: what is refused") {
   CHECK_THROWS_AS(tree->all_reduce(local_group(1), Reduce::sum, {at::ones({1})}, out), CommError);
 }
 
-TEST_CASE("cross device: a model trains alike under each") {
+TEST_CASE("cross device: a model trains equally under each kind") {
   const Warnings quiet;
   const int64_t devices = GENERATE(2, 3, 5);
   const std::vector<at::Tensor> expected = weights_after(create_mesh({{"batch", devices}}));
@@ -119,10 +119,10 @@ TEST_CASE("cross device: a model trains alike under each") {
     const std::vector<Device> cpus = virtual_cpus(devices);
     const Mesh mesh =
         create_mesh_part({{"batch", devices}}, ids, cpus, cross_device_communicator(ops, cpus));
-    const std::vector<at::Tensor> found = weights_after(mesh);
-    REQUIRE(found.size() == expected.size());
-    for (size_t i = 0; i < found.size(); ++i) {
-      CHECK(at::allclose(found[i], expected[i], 1e-10, 1e-12));
+    const std::vector<at::Tensor> actual = weights_after(mesh);
+    REQUIRE(actual.size() == expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      CHECK(at::allclose(actual[i], expected[i], 1e-10, 1e-12));
     }
   }
 }

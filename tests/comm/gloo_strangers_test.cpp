@@ -26,7 +26,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// Where this process listens.
+/// Returns the ports on which this process listens.
 std::set<uint16_t> listening_ports() {
   std::set<uint16_t> ports;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -42,7 +42,7 @@ std::set<uint16_t> listening_ports() {
   return ports;
 }
 
-/// Connects to every port where this process listens and says these bytes there.
+/// Connects to every port on which this process listens and sends these bytes.
 void attack(const std::vector<std::string>& inputs, std::vector<FileDescriptor>& connections) {
   for (const uint16_t port : listening_ports()) {
     for (const std::string& input : inputs) {
@@ -60,13 +60,13 @@ void attack(const std::vector<std::string>& inputs, std::vector<FileDescriptor>&
 
 }  // namespace
 
-TEST_CASE("strangers on the ports of ranks that connect neither end them nor take their place") {
+TEST_CASE("unknown peers on the ports of connecting ranks neither end them nor replace them") {
   const std::string nonce(32, 'n');
   const auto hello = [&](uint64_t rank) {
     return encode_frame(FrameType::hello, BodyWriter().number(rank).text(nonce).bytes());
   };
   const std::string proof = encode_frame(FrameType::proof, std::string(32, 'p'));
-  // What begins like a message of Gloo's, of more bytes than there are.
+  // Begins like a message of Gloo's that announces more bytes than follow.
   const std::string gloo = std::string(8, '\x7f') + std::string(1, '\1') + std::string(39, '\0');
   const std::vector<std::string> inputs = {"",
                                            gloo,
@@ -89,7 +89,7 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
                                .size = size,
                                .secret = secret,
                                .gather = [&, first](const std::string& text) mutable {
-                                 // All listen once all are here; nobody connects before.
+                                 // All ranks listen once all have gathered; none connects before.
                                  const std::vector<std::string> texts = gather(text);
                                  if (!std::exchange(first, false)) return texts;
                                  if (rank == 0) attack(inputs, connections);
@@ -98,9 +98,9 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
                                }});
       },
       3,
-      [&](int, std::unique_ptr<Transport> channel) {
+      [&](int, std::unique_ptr<Transport> transport) {
         const c10::InferenceMode inference;
-        const auto engine = make_p2p_engine(std::move(channel));
+        const auto engine = make_p2p_engine(std::move(transport));
         at::Tensor out;
         wait(engine->all_reduce(group_of({0, 1, 2}, engine->rank()), Reduce::sum,
                                 {at::full({100000}, engine->rank() + 1.)}, out));
@@ -109,11 +109,11 @@ TEST_CASE("strangers on the ports of ranks that connect neither end them nor tak
       });
   CHECK(sums == 3);
   CHECK(connections.size() >= 2 * inputs.size());
-  // Nobody listens any more.
+  // No port is listened on any more.
   CHECK(listening_ports().empty());
 }
 
-TEST_CASE("a rank that knows another secret is not connected with, and named") {
+TEST_CASE("a rank with another secret is refused and named") {
   std::vector<std::string> errors(2);
   try {
     run_transports(
@@ -130,7 +130,7 @@ TEST_CASE("a rank that knows another secret is not connected with, and named") {
           }
         },
         2, [](int, const std::unique_ptr<Transport>&) {});
-    FAIL("they are connected");
+    FAIL("the ranks are connected");
   } catch (const CommError&) {
   }
   CHECK_THAT(errors[0], Catch::Contains("[gloo] rank 0 connects with rank 1. Received: it did not "

@@ -19,7 +19,7 @@ const std::vector<at::Tensor> parts = {at::tensor({1.f, 2.f, 3.f}), at::tensor({
 
 }  // namespace
 
-TEST_CASE("local: all_reduce, with one addend or all") {
+TEST_CASE("local: all_reduce, with one partial sum or all") {
   const auto local = local_communicator();
   at::Tensor out;
   wait(local->all_reduce(local_group(2), Reduce::sum, parts, out));
@@ -28,14 +28,14 @@ TEST_CASE("local: all_reduce, with one addend or all") {
   CHECK(difference(out, parts[0]) == "");
 }
 
-TEST_CASE("local: all_gather joins parts in order, empty ones too") {
+TEST_CASE("local: all_gather concatenates inputs in order, empty ones too") {
   const auto local = local_communicator();
   at::Tensor out;
   wait(local->all_gather(local_group(3), 0, {3, 0, 3}, {parts[0], at::empty({0}), parts[1]}, out));
   CHECK(difference(out, at::tensor({1.f, 2.f, 3.f, 10.f, 20.f, 30.f})) == "");
 }
 
-TEST_CASE("local: reduce_scatter gives each member its piece") {
+TEST_CASE("local: reduce_scatter gives each member its shard") {
   const auto local = local_communicator();
   std::vector<at::Tensor> out;
   wait(local->reduce_scatter(local_group(2), Reduce::sum, 0, {{0, 1}, {1, 3}}, parts, out));
@@ -44,7 +44,7 @@ TEST_CASE("local: reduce_scatter gives each member its piece") {
   CHECK(difference(out[1], at::tensor({22.f, 33.f})) == "");
 }
 
-TEST_CASE("local: all_to_all hands tensors on as they are") {
+TEST_CASE("local: all_to_all passes tensors on unchanged") {
   const auto local = local_communicator();
   const std::vector<std::vector<at::Tensor>> send = {{parts[0], parts[1]},
                                                      {at::Tensor(), parts[0]}};
@@ -86,10 +86,11 @@ TEST_CASE("local: after abort every collective throws its reason") {
 TEST_CASE("local: a mesh without a communicator has the local one") {
   const Mesh mesh = create_mesh({{"a", 2}});
   CHECK(communicator_of(mesh).name() == "local");
-  const Mesh part = create_mesh_part({{"a", 2}}, {0}, virtual_cpus(1), nullptr);
+  const Mesh local_mesh = create_mesh_part({{"a", 2}}, {0}, virtual_cpus(1), nullptr);
   at::Tensor out;
-  const Group group = make_group(part, {0}, {2});
-  CHECK_THROWS_AS(communicator_of(part).all_reduce(group, Reduce::sum, {parts[0]}, out), CommError);
+  const Group group = make_group(local_mesh, {0}, {2});
+  CHECK_THROWS_AS(communicator_of(local_mesh).all_reduce(group, Reduce::sum, {parts[0]}, out),
+                  CommError);
 }
 
 }  // namespace local_communicator_test

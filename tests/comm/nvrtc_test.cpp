@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What `./run test` installs, or what is there for GPUs.
+/// Returns the files that `./run test` installs, or those installed for GPUs.
 std::vector<std::string> files() {
   std::vector<std::string> all = nvrtc_files();
   all.insert(all.begin(),
@@ -36,7 +36,7 @@ std::optional<Nvrtc> compiler() {
 
 }  // namespace
 
-TEST_CASE("NVRTC compiles each kernel of this library for GPUs since Ampere") {
+TEST_CASE("NVRTC compiles each kernel of this library for Ampere and later GPUs") {
   const std::optional<Nvrtc> nvrtc = compiler();
   if (!nvrtc) return;
   for (const DeviceKernel* kernel : {&draw_kernel(), &index_kernel()}) {
@@ -48,7 +48,7 @@ TEST_CASE("NVRTC compiles each kernel of this library for GPUs since Ampere") {
   }
 }
 
-TEST_CASE("a kernel that NVRTC refuses is an error with the place") {
+TEST_CASE("a kernel that NVRTC refuses is an error with its line") {
   const std::optional<Nvrtc> nvrtc = compiler();
   if (!nvrtc) return;
   const DeviceKernel wrong{.name = "wrong", .source = "\nextern \"C\" __global__ void wrong( {}"};

@@ -11,7 +11,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Notes what it is asked for.
+/// An engine that records its calls.
 class NotingEngine final : public Engine {
  public:
   std::string name() const override { return "noting"; }
@@ -46,7 +46,7 @@ class NotingEngine final : public Engine {
 
 }  // namespace
 
-TEST_CASE("tensors of CPUs and of GPUs go by engines of their own") {
+TEST_CASE("tensors on CPUs and on GPUs use separate engines") {
   const auto host = std::make_shared<NotingEngine>(), gpus = std::make_shared<NotingEngine>();
   const auto engine = split_engine(host, gpus);
   const at::Tensor here = at::ones({2}), there = at::empty({2}, at::kMeta);

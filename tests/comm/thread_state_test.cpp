@@ -10,7 +10,7 @@
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("a mode is of its thread, and a new thread has none") {
+TEST_CASE("a mode belongs to its thread, and a new thread has none") {
   CommLog log;
   const std::string label = "hidden/kernel";
   const CommLogScope logged(log);

@@ -25,7 +25,7 @@ using test::difference;
 
 namespace {
 
-/// Row i is (10 i, 10 i + 1) with label i; counts how often it is read and may fail at a row.
+/// Row i is (10 i, 10 i + 1) with label i. Counts reads and can be made to fail at a row.
 class Numbers final : public Dataset {
  public:
   explicit Numbers(int64_t size, int64_t fails_at = -1) : size_(size), fails_at_(fails_at) {}
@@ -53,7 +53,7 @@ class Numbers final : public Dataset {
   int64_t fails_at_;
 };
 
-/// Gives one row less than it is asked for.
+/// Returns one row less than requested.
 class Short final : public Dataset {
  public:
   int64_t size() const override { return 8; }
@@ -63,7 +63,7 @@ class Short final : public Dataset {
   std::vector<Shape> input_shapes() const override { return {{2}}; }
 };
 
-/// Labels of each batch that the loader gives.
+/// Returns the labels of each batch of the loader.
 std::vector<std::vector<int64_t>> batches(const Dataset& data, const BatchLoaderOptions& options) {
   BatchLoader loader(data, options);
   std::vector<std::vector<int64_t>> result;
@@ -86,14 +86,14 @@ using Parts = std::vector<std::vector<int64_t>>;
 
 }  // namespace
 
-TEST_CASE("batches come in order and the last one is as short as it must be") {
+TEST_CASE("batches come in order, and the last one may be short") {
   CHECK(batches(Numbers(7), {.batch_size = 3}) == Parts{{0, 1, 2}, {3, 4, 5}, {6}});
   CHECK(batches(Numbers(6), {.batch_size = 3}) == Parts{{0, 1, 2}, {3, 4, 5}});
   CHECK(batches(Numbers(2), {.batch_size = 5}) == Parts{{0, 1}});
   CHECK(batches(Numbers(0), {.batch_size = 5}).empty());
 }
 
-TEST_CASE("an epoch can be cut at both ends") {
+TEST_CASE("an epoch can be limited at both ends") {
   const Numbers data(7);
   CHECK(batches(data, {.batch_size = 3, .steps = 2}) == Parts{{0, 1, 2}, {3, 4, 5}});
   CHECK(batches(data, {.batch_size = 3, .first_step = 1}) == Parts{{3, 4, 5}, {6}});
@@ -126,7 +126,7 @@ TEST_CASE("a shuffle is the permutation of seed and epoch") {
   CHECK(rest == std::vector<int64_t>(order.begin() + 40, order.end()));
 }
 
-TEST_CASE("one batch is read ahead, and no more") {
+TEST_CASE("exactly one batch is prefetched") {
   using namespace std::chrono_literals;
   const Numbers data(100);
   BatchLoader loader(data, {.batch_size = 10});
@@ -143,7 +143,7 @@ TEST_CASE("one batch is read ahead, and no more") {
   CHECK(settles_at(4));
 }
 
-TEST_CASE("a loader ends cleanly in the middle of an epoch") {
+TEST_CASE("a loader can be destroyed in the middle of an epoch") {
   const Numbers data(1000);
   for (int taken = 0; taken < 40; ++taken) {
     BatchLoader loader(data, {.batch_size = 3});
@@ -151,7 +151,7 @@ TEST_CASE("a loader ends cleanly in the middle of an epoch") {
   }
 }
 
-TEST_CASE("what a dataset throws reaches the training thread, after the batches before it") {
+TEST_CASE("a dataset's exception reaches the training thread after the batches before it") {
   const Numbers data(10, 6);
   BatchLoader loader(data, {.batch_size = 3});
   CHECK(loader.next()->rows() == 3);
@@ -160,13 +160,13 @@ TEST_CASE("what a dataset throws reaches the training thread, after the batches 
   CHECK_THROWS_AS(loader.next(), FileError);
 }
 
-TEST_CASE("a dataset that gives other rows than asked for is refused") {
+TEST_CASE("a dataset that returns a wrong number of rows is refused") {
   const Short data;
   BatchLoader loader(data, {.batch_size = 3});
   CHECK_THROWS_WITH(loader.next(), Contains("[data, x] all tensors of a batch have its 3 rows"));
 }
 
-TEST_CASE("reading takes no compute threads of its own") {
+TEST_CASE("reading starts no compute threads of its own") {
   const int before = at::get_num_threads();
   const Numbers data(10);
   batches(data, {.batch_size = 3});
@@ -184,7 +184,7 @@ TEST_CASE("wrong loader options are refused") {
   CHECK_THROWS_WITH(BatchLoader(data, {.batch_size = 3, .steps = -1}), Contains("[steps]"));
 }
 
-TEST_CASE("batches are the same rows on every mesh, cut along its batch dimension") {
+TEST_CASE("batches hold the same rows on every mesh, sharded along its batch dimension") {
   const Numbers data(11);
   for (const MeshDims& dims : {MeshDims{{"batch", 1}}, MeshDims{{"batch", 3}},
                                MeshDims{{"batch", 2}, {"model", 2}}, MeshDims{{"model", 2}}}) {
@@ -212,7 +212,7 @@ TEST_CASE("batches are the same rows on every mesh, cut along its batch dimensio
   }
 }
 
-TEST_CASE("the data entries of a layout map cut a batch") {
+TEST_CASE("a layout map's data entries shard a batch") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"feature", 2}});
   LayoutMap layouts(mesh);
   layouts.set_data("x", {"batch", "feature"});
@@ -234,7 +234,7 @@ TEST_CASE("the data entries of a layout map cut a batch") {
                         Contains("To fix: "));
 }
 
-TEST_CASE("a batch that nobody else holds is cut into views") {
+TEST_CASE("a batch that no one else holds is sharded into views") {
   const BlockPolicyScope per_shard(BlockPolicy::per_shard);
   const LayoutMap layouts(create_mesh({{"batch", 2}}));
   const Numbers data(8);

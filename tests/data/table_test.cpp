@@ -21,7 +21,7 @@ Table passengers() {
 
 }  // namespace
 
-TEST_CASE("a table gives its columns by name, in the order in which they were added") {
+TEST_CASE("a table returns its columns by name and lists them in insertion order") {
   Table table = passengers();
   CHECK(table.rows() == 3);
   CHECK(table.names() == std::vector<std::string>{"age", "sex", "fare"});
@@ -31,7 +31,7 @@ TEST_CASE("a table gives its columns by name, in the order in which they were ad
   CHECK_FALSE(table.has("fare"));
 }
 
-TEST_CASE("rows of a table are taken in any order, of numbers and texts alike") {
+TEST_CASE("rows of a table can be selected in any order, of numbers and texts") {
   const std::vector<int64_t> rows = {2, 0, 2};
   const Table taken = passengers().take(rows);
   CHECK(taken["age"].numbers().equal(at::tensor({26, 22, 26}, at::kLong)));
@@ -40,7 +40,7 @@ TEST_CASE("rows of a table are taken in any order, of numbers and texts alike") 
                     Contains("a row number lies in [0, 3)") && Contains("Received: 3"));
 }
 
-TEST_CASE("columns of numbers are one matrix") {
+TEST_CASE("columns of numbers form one matrix") {
   Table table = passengers();
   table.add("place", at::arange(6).reshape({3, 2}));
   const at::Tensor matrix =
@@ -50,7 +50,7 @@ TEST_CASE("columns of numbers are one matrix") {
   CHECK_THROWS_WITH(Table().matrix(), Contains("a table without any"));
 }
 
-TEST_CASE("what is no column is refused in a line that names it") {
+TEST_CASE("an unknown column is refused in one line that names it") {
   Table table = passengers();
   CHECK_THROWS_AS(table.add("fares", at::zeros({4})), ShapeError);
   CHECK_THROWS_WITH(table.add("fares", at::zeros({4})),

@@ -30,7 +30,7 @@ at::Tensor pick(const at::Tensor& all, const std::vector<int64_t>& rows) {
 
 }  // namespace
 
-TEST_CASE("rows of all tensors come in the order asked for") {
+TEST_CASE("rows of all tensors are returned in the requested order") {
   const TensorDataset data = two_inputs();
   CHECK(data.size() == 5);
   CHECK(data.name() == "data");
@@ -58,7 +58,7 @@ TEST_CASE("labels and weights may be absent") {
   CHECK(TensorDataset(numbers({0, 2})).size() == 0);
 }
 
-TEST_CASE("rows come in fresh memory, also from tensors that are not contiguous") {
+TEST_CASE("rows are copied to new memory, also from non-contiguous tensors") {
   const at::Tensor x = numbers({3, 4}).t();
   const TensorDataset data(x, numbers({4}), "mine");
   for (const std::vector<int64_t>& rows :
@@ -72,7 +72,7 @@ TEST_CASE("rows come in fresh memory, also from tensors that are not contiguous"
   }
 }
 
-TEST_CASE("take() gives the first rows and shares the memory") {
+TEST_CASE("take() returns the first rows and shares the memory") {
   const at::Tensor x = numbers({5, 2});
   const TensorDataset data(x, numbers({5}), "mine");
   const TensorDataset head = data.take(3);
@@ -85,7 +85,7 @@ TEST_CASE("take() gives the first rows and shares the memory") {
   CHECK_THROWS_AS(data.take(-1), ConfigError);
 }
 
-TEST_CASE("tensors that make no dataset are refused by name") {
+TEST_CASE("tensors that do not form a dataset are refused by name") {
   CHECK_THROWS_WITH(TensorDataset(Examples{}), Contains("[data] a dataset has at least one input"));
   CHECK_THROWS_WITH(TensorDataset(at::Tensor()), Contains("[data, x]") && Contains("undefined"));
   CHECK_THROWS_WITH(TensorDataset(at::zeros({})), Contains("[data, x]") && Contains("shape ()"));
@@ -99,7 +99,7 @@ TEST_CASE("tensors that make no dataset are refused by name") {
                     Contains("[data, sample_weight]"));
 }
 
-TEST_CASE("a row that is not there is refused") {
+TEST_CASE("a row out of range is refused") {
   const TensorDataset data = two_inputs();
   for (const std::vector<int64_t>& rows :
        {std::vector<int64_t>{5}, std::vector<int64_t>{-1}, std::vector<int64_t>{4, 5},

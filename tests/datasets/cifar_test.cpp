@@ -20,8 +20,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Rows of labels and a picture whose byte p of colour c is 10 c + p modulo 7, and the row number
-/// in its first byte.
+/// Returns rows of labels and a picture whose byte p of colour c is 10 c + p modulo 7; the first
+/// byte is the row number.
 std::string rows_of(int count, int first, int label_bytes) {
   std::string bytes;
   for (int i = 0; i < count; ++i) {
@@ -45,7 +45,7 @@ void write_cifar10(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("CIFAR-10 is read from its folder and from its archive, batch after batch") {
+TEST_CASE("CIFAR-10 is read from its folder and its archive, batch file after batch file") {
   const test::TempFolder folder;
   write_cifar10(folder.path());
   std::vector<test::TarEntry> entries;
@@ -115,7 +115,7 @@ TEST_CASE("missing and corrupt files of CIFAR are refused by name") {
   CHECK_THAT(error({.path = folder / "x.tar.gz"}), Contains("an archive without it"));
 }
 
-TEST_CASE("Fashion-MNIST is read from its own folder, and MNIST's files are not taken for it") {
+TEST_CASE("Fashion-MNIST is read from its own folder and not from MNIST's files") {
   const test::TempFolder folder;
   const test::EnvironmentScope data("TESSERA_DATA", folder.path().c_str());
   const test::EnvironmentScope cache("XDG_CACHE_HOME", (folder / "none").c_str());

@@ -16,7 +16,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Batches of 2 rows that hold their number, from 0 on.
+/// Returns a stream of batches of 2 rows that hold the batch's number, from 0 on.
 GeneratorDataset counting(int64_t count, const GeneratorDatasetOptions& options = {}) {
   return GeneratorDataset(
       [count] {
@@ -50,7 +50,7 @@ TEST_CASE("a stream is read from its start in every epoch") {
   }
 }
 
-TEST_CASE("a stream is cut at both ends") {
+TEST_CASE("a stream can be limited at both ends") {
   BatchLoader some(counting(5), {.first_step = 1, .steps = 3});
   CHECK(some.steps() == 3);
   CHECK(numbers(some) == std::vector<double>{1, 2});
@@ -60,7 +60,7 @@ TEST_CASE("a stream is cut at both ends") {
   CHECK(numbers(early).size() == 2);
 }
 
-TEST_CASE("what a generator throws or gives wrongly reaches the training thread") {
+TEST_CASE("a generator's exceptions and invalid batches reach the training thread") {
   const GeneratorDataset bad([] {
     return []() -> std::optional<Examples> { throw FileError("part-3", "readable", "", ""); };
   });

@@ -27,13 +27,13 @@ at::Tensor expected(const std::string& name) {
   return datasets::load_npz(picture("pixels.npz"), name).to(at::kFloat);
 }
 
-/// The greatest difference of two pictures of one shape.
-double furthest(const at::Tensor& a, const at::Tensor& b) {
+/// Returns the largest difference between two pictures of the same shape.
+double largest_difference(const at::Tensor& a, const at::Tensor& b) {
   if (a.sizes() != b.sizes()) return 1e9;
   return (a.to(at::kDouble) - b.to(at::kDouble)).abs().max().item<double>();
 }
 
-/// Classes "a", of so many pictures of one grey each, and "b", of as many more.
+/// Writes classes "a" and "b" with `count` pictures each, every picture in one shade of grey.
 void write_classes(const fs::path& folder, int count) {
   for (int i = 0; i < 2 * count; ++i) {
     const std::string name = i < count ? "a" : "b";
@@ -51,7 +51,7 @@ std::vector<int64_t> numbers(int64_t count) {
 
 }  // namespace
 
-TEST_CASE("pixels are those that Pillow decodes, within 2 of 255") {
+TEST_CASE("decoded pixels are within 2 of 255 of Pillow's") {
   const struct {
     const char* name;
     const char* mode;
@@ -81,11 +81,11 @@ TEST_CASE("pixels are those that Pillow decodes, within 2 of 255") {
     if (pixels.dim() == 2) pixels = pixels.unsqueeze(2);
     const at::Tensor got = load_img(picture(one.name), {.color_mode = one.color_mode});
     CHECK(got.scalar_type() == at::kByte);
-    CHECK(furthest(got, pixels) <= 2);
+    CHECK(largest_difference(got, pixels) <= 2);
   }
 }
 
-TEST_CASE("both subsets of pictures are those of two calls") {
+TEST_CASE("subset \"both\" of an image folder equals two calls") {
   const test::TempFolder folder;
   write_classes(folder.path(), 5);
   ImageFolderOptions options{.image_size = {4, 6}, .seed = 5, .validation_split = 0.3};
@@ -95,11 +95,13 @@ TEST_CASE("both subsets of pictures are those of two calls") {
         train.file_paths());
   CHECK_THAT(test::error_line([&] { image_dataset_from_directory(folder.path(), options); }),
              Contains("call datasets::..._subsets_from_directory"));
-  for (const auto& [part, subset] : {std::pair(&train, "training"), {&validation, "validation"}}) {
+  for (const auto& [images, subset] :
+       {std::pair(&train, "training"), {&validation, "validation"}}) {
     options.subset = subset;
     const auto alone = image_dataset_from_directory(folder.path(), options);
-    CHECK(part->file_paths() == alone.file_paths());
-    const Examples rows = part->get(numbers(part->size())), own = alone.get(numbers(alone.size()));
+    CHECK(images->file_paths() == alone.file_paths());
+    const Examples rows = images->get(numbers(images->size())),
+                   own = alone.get(numbers(alone.size()));
     CHECK(difference(rows.x[0], own.x[0]) == "");
     CHECK(difference(rows.y[0], own.y[0]) == "");
   }
@@ -107,12 +109,12 @@ TEST_CASE("both subsets of pictures are those of two calls") {
   CHECK(validation.size() == 3);
 }
 
-TEST_CASE("load_img resizes as Pillow does") {
+TEST_CASE("load_img resizes as Pillow") {
   for (const std::string how : {"nearest", "bilinear", "bicubic", "lanczos", "box", "hamming"}) {
     CAPTURE(how);
     const at::Tensor got =
         load_img(picture("photo.jpg"), {.target_size = {{31, 24}}, .interpolation = how});
-    CHECK(furthest(got, expected("pillow_" + how)) <= 2);
+    CHECK(largest_difference(got, expected("pillow_" + how)) <= 2);
   }
   const at::Tensor whole = load_img(picture("photo.jpg"));
   // The middle 23 columns of 37, unchanged.
@@ -121,7 +123,7 @@ TEST_CASE("load_img resizes as Pillow does") {
             whole.narrow(1, 7, 23)) == "");
 }
 
-TEST_CASE("pictures of a folder are resized as tf.image.resize does") {
+TEST_CASE("pictures of a folder are resized as by tf.image.resize") {
   const test::TempFolder folder;
   fs::create_directories(folder / "a");
   fs::copy_file(picture("colours.png"), folder / "a/colours.png");
@@ -135,14 +137,14 @@ TEST_CASE("pictures of a folder are resized as tf.image.resize does") {
   for (const std::string how : {"bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5",
                                 "gaussian", "mitchellcubic"}) {
     CAPTURE(how);
-    // Golden numbers are of 16 bits.
-    CHECK(furthest(get({.interpolation = how}), expected("tf_" + how)) <= 0.5);
+    // The golden numbers have 16 bits.
+    CHECK(largest_difference(get({.interpolation = how}), expected("tf_" + how)) <= 0.5);
   }
-  CHECK(furthest(get({.crop_to_aspect_ratio = true}), expected("tf_crop")) <= 0.1);
-  CHECK(furthest(get({.pad_to_aspect_ratio = true}), expected("tf_pad")) <= 0.1);
+  CHECK(largest_difference(get({.crop_to_aspect_ratio = true}), expected("tf_crop")) <= 0.1);
+  CHECK(largest_difference(get({.pad_to_aspect_ratio = true}), expected("tf_pad")) <= 0.1);
 }
 
-TEST_CASE("rows are in Keras' order for a seed, with labels of each kind") {
+TEST_CASE("rows have Keras' order for a seed, with labels of each kind") {
   const test::TempFolder folder;
   write_classes(folder.path(), 15);
   for (const uint32_t seed : {0, 1337}) {
@@ -201,7 +203,7 @@ TEST_CASE("wrong options and pictures are errors that name them") {
   CHECK_THAT(error({}), Contains("a/x.GIF] pictures that are JPEG, PNG or WebP files"));
 }
 
-TEST_CASE("save_img scales as Keras does") {
+TEST_CASE("save_img scales as Keras") {
   const test::TempFolder folder;
   const std::string path = folder / "a.png";
   save_img(path, at::tensor({-1.0f, 0.0f, 3.0f}).reshape({1, 3, 1}));

@@ -25,15 +25,15 @@ namespace {
 
 const std::string archive = "aclImdb_v1.tar.gz";
 
-/// A server with a small archive, an empty cache folder, and no other place.
-struct Place {
+/// A server with a small archive and an empty cache folder; no reviews elsewhere.
+struct Setup {
   test::TempFolder root;
   test::HttpsServer server;
   EnvironmentScope data{"TESSERA_DATA", nullptr};
   EnvironmentScope cache{"XDG_CACHE_HOME", root.path().c_str()};
   EnvironmentScope offline{"TESSERA_OFFLINE", nullptr};
 
-  Place() {
+  Setup() {
     std::vector<test::TarEntry> files;
     for (const std::string name :
          {"train/neg/0_1.txt", "train/pos/0_9.txt", "test/neg/0_1.txt", "test/pos/0_9.txt"}) {
@@ -56,39 +56,39 @@ struct Place {
 
 }  // namespace
 
-TEST_CASE("an archive that is nowhere is fetched into the cache folder, once") {
-  const Place place;
-  const auto train = place.get("train");
+TEST_CASE("a missing archive is fetched into the cache folder once") {
+  const Setup setup;
+  const auto train = setup.get("train");
   CHECK(train->text(1) == "train/pos/0_9.txt");
-  CHECK(train->announcement() == "imdb: 2 train reviews from " + place.folder() + "/" + archive);
-  CHECK_FALSE(place.get("test")->synthetic());
-  CHECK(place.server.requests().size() == 1);
+  CHECK(train->announcement() == "imdb: 2 train reviews from " + setup.folder() + "/" + archive);
+  CHECK_FALSE(setup.get("test")->synthetic());
+  CHECK(setup.server.requests().size() == 1);
   const EnvironmentScope offline("TESSERA_OFFLINE", "1");
   CHECK_FALSE(datasets::imdb()->synthetic());
 }
 
-TEST_CASE("an archive that cannot be fetched is said once and tried once") {
-  const Place place;
-  const auto train = place.get("train", "missing");
+TEST_CASE("a failed download of the archive is tried once and reported once") {
+  const Setup setup;
+  const auto train = setup.get("train", "missing");
   CHECK(train->synthetic());
   CHECK_THAT(train->announcement(),
              Contains("procedural") &&
-                 Contains("The download failed: [" + place.server.url("missing", "/" + archive)) &&
+                 Contains("The download failed: [" + setup.server.url("missing", "/" + archive)) &&
                  Contains("HTTP status 404"));
   CHECK(train->announcement().find('\n') == std::string::npos);
-  CHECK(place.get("test", "good")->synthetic());
-  CHECK(place.server.requests().size() == 1);
-  CHECK_FALSE(std::filesystem::exists(place.folder()));
+  CHECK(setup.get("test", "good")->synthetic());
+  CHECK(setup.server.requests().size() == 1);
+  CHECK_FALSE(std::filesystem::exists(setup.folder()));
 }
 
 TEST_CASE("no archive is fetched offline or without a source") {
-  const Place place;
+  const Setup setup;
   {
     const EnvironmentScope offline("TESSERA_OFFLINE", "1");
-    CHECK_THAT(place.get("test")->announcement(), !Contains("download"));
+    CHECK_THAT(setup.get("test")->announcement(), !Contains("download"));
   }
   CHECK(datasets::imdb({.size = 1, .download = std::nullopt})->synthetic());
-  CHECK(place.server.requests().empty());
+  CHECK(setup.server.requests().empty());
 }
 
 TEST_CASE("the archive of IMDB is fetched from its authors") {

@@ -29,7 +29,7 @@ using test::TarEntry;
 
 namespace {
 
-/// 2 n reviews of each split, half of them pos.
+/// Returns 2 n reviews of each split, half of them positive.
 std::vector<TarEntry> reviews(int n) {
   std::vector<TarEntry> files;
   for (const std::string split : {"train", "test"}) {
@@ -55,27 +55,27 @@ void write_unpacked(const std::filesystem::path& folder, int n) {
   }
 }
 
-/// The true archive, where this machine has it; else empty.
+/// Returns the path of the real archive, or "" if this machine does not have it.
 std::string true_archive() {
   const char* variable = std::getenv("TESSERA_DATA");
-  for (const std::string& place :
+  for (const std::string& candidate :
        {std::string(variable == nullptr ? "" : variable), TESSERA_TEST_DIR "/../../shared/data"s}) {
-    const std::string found = place.empty() ? "" : find_reviews(place);
-    if (!found.empty()) return found;
+    const std::string path = candidate.empty() ? "" : find_reviews(candidate);
+    if (!path.empty()) return path;
   }
   return "";
 }
 
 }  // namespace
 
-TEST_CASE("reviews of an archive or folder come in a mixed order with their labels") {
+TEST_CASE("reviews of an archive or folder come shuffled, with their labels") {
   const test::TempFolder folder;
   write_archive(folder / "packed/imdb", 3);
   write_unpacked(folder / "unpacked", 3);
-  for (const std::string place :
+  for (const std::string name :
        {"packed", "packed/imdb", "packed/imdb/aclImdb_v1.tar.gz", "unpacked", "unpacked/aclImdb"}) {
-    CAPTURE(place);
-    const auto train = datasets::imdb({.path = folder / place});
+    CAPTURE(name);
+    const auto train = datasets::imdb({.path = folder / name});
     REQUIRE(train->size() == 6);
     // 7919 is 5 modulo 6.
     CHECK(train->text(0) == "train neg 0");
@@ -84,7 +84,7 @@ TEST_CASE("reviews of an archive or folder come in a mixed order with their labe
     CHECK(difference(train->labels(), at::tensor({0, 1, 1, 1, 0, 0}, at::kLong)) == "");
     CHECK(train->name() == "imdb");
     CHECK_FALSE(train->synthetic());
-    CHECK(datasets::imdb({.split = "test", .path = folder / place})->text(1) == "test pos 2");
+    CHECK(datasets::imdb({.split = "test", .path = folder / name})->text(1) == "test pos 2");
   }
   const std::string path = folder / "packed/imdb/aclImdb_v1.tar.gz";
   CHECK(datasets::imdb({.path = folder / "packed"})->announcement() ==
@@ -94,7 +94,7 @@ TEST_CASE("reviews of an archive or folder come in a mixed order with their labe
   CHECK_THROWS_AS(datasets::imdb({.path = path})->text(-1), ShapeError);
 }
 
-TEST_CASE("the first reviews are those of all of them") {
+TEST_CASE("limiting the number of reviews keeps the first ones") {
   const test::TempFolder folder;
   write_archive(folder.path(), 4);
   const std::string path = folder.path();
@@ -111,7 +111,7 @@ TEST_CASE("the first reviews are those of all of them") {
   CHECK(datasets::imdb_splits({.path = path}).test->size() == 8);
 }
 
-TEST_CASE("texts for a text layer are made of reviews") {
+TEST_CASE("reviews can be read as texts for a text layer") {
   const test::TempFolder folder;
   write_archive(folder.path(), 1);
   const TextDataHandle texts = datasets::imdb({.path = folder.path()});
@@ -119,7 +119,7 @@ TEST_CASE("texts for a text layer are made of reviews") {
   CHECK(texts->labels().size(0) == 2);
 }
 
-TEST_CASE("reviews are looked for in $TESSERA_DATA, then in the cache folder") {
+TEST_CASE("reviews are searched in $TESSERA_DATA, then in the cache folder") {
   NoData none;
   const test::TempFolder root;
   write_archive(root / "cache/tessera/imdb", 1);
@@ -135,7 +135,7 @@ TEST_CASE("reviews are looked for in $TESSERA_DATA, then in the cache folder") {
   CHECK(datasets::imdb({.path = root / "own"})->size() == 8);
 }
 
-TEST_CASE("without files the reviews are synthetic, and say so") {
+TEST_CASE("without files the reviews are synthetic and announced as such") {
   NoData none;
   const EnvironmentScope data("TESSERA_DATA", none.folder.path().c_str());
   const auto train = datasets::imdb({.size = 50});
@@ -184,7 +184,7 @@ TEST_CASE("wrong options of imdb are refused in one line") {
                     Contains(R"(split is "train" or "test". Received: "dev")"));
 }
 
-TEST_CASE("the true IMDB is read as it is") {
+TEST_CASE("the real IMDB is read correctly") {
   const std::string path = true_archive();
   if (path.empty()) return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   const ImdbSplits splits = datasets::imdb_splits({.path = path});

@@ -21,15 +21,15 @@ using test::EnvironmentScope;
 
 namespace {
 
-/// A server with small files of MNIST, an empty cache folder, and no other place.
-struct Place {
+/// A server with small MNIST files and an empty cache folder; no files elsewhere.
+struct Setup {
   test::TempFolder root;
   test::HttpsServer server;
   EnvironmentScope data{"TESSERA_DATA", nullptr};
   EnvironmentScope cache{"XDG_CACHE_HOME", root.path().c_str()};
   EnvironmentScope offline{"TESSERA_OFFLINE", nullptr};
 
-  Place() { test::write_mnist(server.folder(), 7, 4, true); }
+  Setup() { test::write_mnist(server.folder(), 7, 4, true); }
   std::string folder() const { return root / "tessera/mnist"; }
   DownloadSource source(const std::string& behaviour) const {
     DownloadSource result{server.url(behaviour, ""), {}, server.ca_file()};
@@ -48,51 +48,51 @@ struct Place {
 
 }  // namespace
 
-TEST_CASE("files that are nowhere are fetched into the cache folder, once") {
-  const Place place;
-  const MnistDataset train = place.get("train");
+TEST_CASE("missing MNIST files are fetched into the cache folder once") {
+  const Setup setup;
+  const MnistDataset train = setup.get("train");
   CHECK(train.size() == 7);
-  CHECK(train.announcement() == "mnist: 7 train images from " + place.folder());
-  CHECK(place.get("test").size() == 4);
-  CHECK(place.server.requests().size() == 4);
+  CHECK(train.announcement() == "mnist: 7 train images from " + setup.folder());
+  CHECK(setup.get("test").size() == 4);
+  CHECK(setup.server.requests().size() == 4);
   const EnvironmentScope offline("TESSERA_OFFLINE", "1");
   CHECK(datasets::mnist().size() == 7);
 }
 
-TEST_CASE("a download that fails is said once and tried once") {
-  const Place place;
-  const MnistDataset train = place.get("train", "missing");
+TEST_CASE("a failed download of MNIST is tried once and reported once") {
+  const Setup setup;
+  const MnistDataset train = setup.get("train", "missing");
   CHECK(train.synthetic());
   CHECK(train.size() == 60000);
   CHECK_THAT(train.announcement(), Contains("procedural") &&
                                        Contains("The download failed: [" +
-                                                place.server.url("missing", "/train-images")) &&
+                                                setup.server.url("missing", "/train-images")) &&
                                        Contains("HTTP status 404"));
   CHECK(train.announcement().find('\n') == std::string::npos);
-  CHECK(place.get("test", "good").synthetic());
-  CHECK(place.server.requests().size() == 1);
-  CHECK_FALSE(std::filesystem::exists(place.folder()));
+  CHECK(setup.get("test", "good").synthetic());
+  CHECK(setup.server.requests().size() == 1);
+  CHECK_FALSE(std::filesystem::exists(setup.folder()));
 }
 
-TEST_CASE("nothing is fetched offline, without a source, or for files at hand") {
-  const Place place;
+TEST_CASE("nothing is fetched offline, without a source, or if the files exist") {
+  const Setup setup;
   for (const char* value : {"1", "true"}) {
     const EnvironmentScope offline("TESSERA_OFFLINE", value);
-    CHECK_THAT(place.get("test").announcement(), !Contains("download") && Contains("procedural"));
+    CHECK_THAT(setup.get("test").announcement(), !Contains("download") && Contains("procedural"));
   }
   CHECK(datasets::mnist({.split = "test", .download = std::nullopt}).synthetic());
   const test::TempFolder own;
   test::write_mnist(own.path(), 5, 3);
   CHECK(
-      datasets::mnist({.data_dir = own.path().string(), .download = place.source("good")}).size() ==
+      datasets::mnist({.data_dir = own.path().string(), .download = setup.source("good")}).size() ==
       5);
   {
     const EnvironmentScope data("TESSERA_DATA", own.path().c_str());
-    CHECK(place.get("test").size() == 3);
+    CHECK(setup.get("test").size() == 3);
   }
-  CHECK(place.server.requests().empty());
+  CHECK(setup.server.requests().empty());
   const EnvironmentScope online("TESSERA_OFFLINE", "0");
-  CHECK(place.get("test").size() == 4);
+  CHECK(setup.get("test").size() == 4);
 }
 
 }  // namespace mnist_download_test

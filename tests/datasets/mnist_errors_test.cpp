@@ -20,7 +20,7 @@ namespace {
 const std::string images = "train-images-idx3-ubyte";
 const std::string labels = "train-labels-idx1-ubyte";
 
-/// Text of the FileError that reading a folder throws after `damage` to a good one of 5 images.
+/// Returns the text of the FileError from reading a good folder of 5 images after `damage`.
 std::string error_after(const std::function<void(const std::filesystem::path&)>& damage,
                         const MnistOptions& options = {}) {
   const test::TempFolder folder;
@@ -37,7 +37,7 @@ std::string error_after(const std::function<void(const std::filesystem::path&)>&
   return "";
 }
 
-/// The same after a file's bytes were replaced.
+/// Returns the text of the error after a file's bytes were replaced.
 std::string error_of(const std::string& name, const std::string& bytes) {
   return error_after(
       [&](const std::filesystem::path& folder) { test::write_file(folder / name, bytes); });
@@ -63,7 +63,7 @@ TEST_CASE("a data folder without the files is an error, never synthetic") {
   CHECK_THROWS_WITH(datasets::mnist({.data_dir = folder + "/none"}), Contains("no such folder"));
 }
 
-TEST_CASE("a folder with some of the files is an error wherever it lies") {
+TEST_CASE("a folder with only some of the files is an error wherever it is") {
   const test::EnvironmentScope cache("XDG_CACHE_HOME", "/nowhere");
   for (const std::string& missing : {images, labels}) {
     const test::TempFolder folder;
@@ -76,7 +76,7 @@ TEST_CASE("a folder with some of the files is an error wherever it lies") {
   }
 }
 
-TEST_CASE("damaged files are refused with file and place") {
+TEST_CASE("damaged files are refused with file and offset") {
   CHECK(error_of(images, good(images)).empty());
   for (const std::string& name : {images, labels}) {
     const std::string whole = good(name);

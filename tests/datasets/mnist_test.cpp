@@ -31,23 +31,23 @@ Examples all_of(const Dataset& data) {
   return data.get(rows);
 }
 
-/// Image i as write_mnist() makes it.
+/// Returns image i of write_mnist().
 at::Tensor image(int i) { return (at::arange(784).add(i)).remainder(256).reshape({1, 28, 28}); }
 
 }  // namespace
 
-TEST_CASE("files of a data folder are read, plain or packed, there or in its folder mnist") {
+TEST_CASE("files are read plain or gzipped, from a data folder or its subfolder mnist") {
   const test::TempFolder folder;
   for (const bool gzip : {false, true}) {
-    for (const std::string place : {"plain", "packed/mnist"}) {
+    for (const std::string subfolder : {"plain", "packed/mnist"}) {
       const test::TempFolder root;
-      test::write_mnist(root / place, 7, 4, gzip);
-      const std::string data_dir = (root / place.substr(0, place.find('/'))).string();
+      test::write_mnist(root / subfolder, 7, 4, gzip);
+      const std::string data_dir = (root / subfolder.substr(0, subfolder.find('/'))).string();
       const MnistDataset train = datasets::mnist({.data_dir = data_dir});
       CHECK(train.size() == 7);
       CHECK(train.name() == "mnist");
       CHECK_FALSE(train.synthetic());
-      CHECK(train.announcement() == "mnist: 7 train images from " + (root / place).string());
+      CHECK(train.announcement() == "mnist: 7 train images from " + (root / subfolder).string());
       const MnistDataset test = datasets::mnist({.data_dir = data_dir, .split = "test"});
       CHECK(test.size() == 4);
       const Examples got = test.get(std::vector<int64_t>{3, 0});
@@ -58,7 +58,7 @@ TEST_CASE("files of a data folder are read, plain or packed, there or in its fol
   }
 }
 
-TEST_CASE("images are flat, of double precision and few on request") {
+TEST_CASE("images can be flat, float64 and limited in number") {
   const test::TempFolder folder;
   test::write_mnist(folder.path(), 7, 4);
   const MnistDataset data = datasets::mnist(
@@ -72,7 +72,7 @@ TEST_CASE("images are flat, of double precision and few on request") {
   CHECK(whole.input_shapes() == std::vector<Shape>{{28, 28}});
 }
 
-TEST_CASE("a pixel is its byte divided by 255 in float32, to the bit") {
+TEST_CASE("a pixel is its byte divided by 255 in float32, bit for bit") {
   const test::TempFolder folder;
   test::write_mnist(folder.path(), 1, 1);
   const Examples got =
@@ -83,7 +83,7 @@ TEST_CASE("a pixel is its byte divided by 255 in float32, to the bit") {
   }
 }
 
-TEST_CASE("files are looked for in $TESSERA_DATA, then in the cache folder") {
+TEST_CASE("MNIST files are searched in $TESSERA_DATA, then in the cache folder") {
   NoData none;
   const test::TempFolder root;
   test::write_mnist(root / "cache/tessera/mnist", 3, 2);
@@ -97,7 +97,7 @@ TEST_CASE("files are looked for in $TESSERA_DATA, then in the cache folder") {
   CHECK(datasets::mnist({.data_dir = (root / "own").string()}).size() == 9);
 }
 
-TEST_CASE("the cache folder is below the home folder by default") {
+TEST_CASE("the default cache folder is below the home folder") {
   NoData none;
   const test::TempFolder root;
   const EnvironmentScope cache("XDG_CACHE_HOME", nullptr);
@@ -107,7 +107,7 @@ TEST_CASE("the cache folder is below the home folder by default") {
   CHECK(datasets::mnist().size() == 3);
 }
 
-TEST_CASE("synthetic digits warn unless they are asked for, and can be refused") {
+TEST_CASE("synthetic digits warn unless they are requested, and can be refused") {
   NoData none;
   const test::Warnings heard;
   const MnistDataset unasked = datasets::mnist({.size = 51});
@@ -120,7 +120,7 @@ TEST_CASE("synthetic digits warn unless they are asked for, and can be refused")
                              "(synthetic): 50 procedural train images, as no files were found"));
 }
 
-TEST_CASE("without files the digits are synthetic, and say so") {
+TEST_CASE("without files the digits are synthetic and announced as such") {
   NoData none;
   const EnvironmentScope data("TESSERA_DATA", none.folder.path().c_str());
   const MnistDataset train = datasets::mnist({.size = 50});
@@ -144,7 +144,7 @@ TEST_CASE("without files the digits are synthetic, and say so") {
                     Contains("[mnist test] size is at most 10000") && Contains("10001"));
 }
 
-TEST_CASE("the first true digits are read as they are") {
+TEST_CASE("the first real digits are read correctly") {
   const std::string folder = test::golden_path("excerpts").string();
   const MnistDataset train = datasets::mnist({.data_dir = folder});
   CHECK(train.size() == 1280);
@@ -156,7 +156,7 @@ TEST_CASE("the first true digits are read as they are") {
   CHECK(difference(test.y[0].narrow(0, 0, 3), at::tensor({7, 2, 1}, at::kLong)) == "");
 }
 
-TEST_CASE("the true MNIST is read as it is") {
+TEST_CASE("the real MNIST is read correctly") {
   const std::string folder = test::real_data_folder();
   if (folder.empty()) return test::skip("there is no MNIST in $TESSERA_DATA or ../shared/data");
   const MnistDataset train = datasets::mnist({.data_dir = folder});

@@ -14,7 +14,7 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
 
-TEST_CASE("arrays are written and read back, of every kind and shape") {
+TEST_CASE("arrays of every dtype and shape are written and read back") {
   const test::TempFolder folder;
   const std::string path = folder / "a.npy";
   for (const at::ScalarType dtype :
@@ -30,7 +30,7 @@ TEST_CASE("arrays are written and read back, of every kind and shape") {
   CHECK(datasets::load_npy(path).sizes() == at::IntArrayRef({0, 3}));
 }
 
-TEST_CASE("an archive of arrays is a table, and back") {
+TEST_CASE("an archive of arrays becomes a table, and the reverse") {
   const test::TempFolder folder;
   const std::string path = folder / "a.npz";
   Table table(
@@ -49,14 +49,14 @@ TEST_CASE("an archive of arrays is a table, and back") {
              Contains("a.npz] columns of numbers. Received: texts in \"t\"."));
 }
 
-TEST_CASE("what numpy.savez and numpy.savez_compressed wrote is read") {
+TEST_CASE("archives of numpy.savez and numpy.savez_compressed are read") {
   const Table table = datasets::load_npz(test::golden_path("arrays.npz"));
   CHECK(table.names() == std::vector<std::string>{"x", "y"});
   CHECK(difference(table["x"].numbers(), at::arange(6, at::kDouble).reshape({3, 2})) == "");
   CHECK(difference(table["y"].numbers(), at::tensor({1, 0, 1}, at::kInt)) == "");
 }
 
-TEST_CASE("archives that are none, or of arrays that lie, are refused by name") {
+TEST_CASE("files that are no archive, and archives with invalid arrays, are refused by name") {
   const test::TempFolder folder;
   const std::string path = folder / "a.npz";
   const auto error = [&](const std::vector<test::ZipEntry>& entries) {

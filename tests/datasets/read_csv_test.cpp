@@ -22,7 +22,7 @@ const std::string text =
 
 }  // namespace
 
-TEST_CASE("a table has the columns of a CSV file, and describe() says what they are") {
+TEST_CASE("a table has the columns of a CSV file, and describe() lists them") {
   const test::TempFolder folder;
   const std::string path = folder / "heart.csv";
   test::write_file(path, text);
@@ -35,13 +35,13 @@ TEST_CASE("a table has the columns of a CSV file, and describe() says what they 
   CHECK(table["thal"].texts() == std::vector<std::string>{"fixed", "re, versible", ""});
   CHECK(difference(table.pop("ill").numbers(), at::tensor({1, 0, 1}).to(at::kBool)) == "");
   CHECK(table["zip"].texts()[1] == "00001");
-  const Table chosen = datasets::read_csv(path, {.columns = {"zip", "age"}, .rows = 2});
-  CHECK(datasets::describe(chosen) == "2 rows: age int64, zip int64");
+  const Table selection = datasets::read_csv(path, {.columns = {"zip", "age"}, .rows = 2});
+  CHECK(datasets::describe(selection) == "2 rows: age int64, zip int64");
   table.add("pixels", at::zeros({3, 2, 4}));
   CHECK_THAT(datasets::describe(table), Contains(", pixels float32 (2, 4)"));
 }
 
-TEST_CASE("a wrong dtype, column or value is one line that says where") {
+TEST_CASE("a wrong dtype, column or value gives a one-line error with its position") {
   const test::TempFolder folder;
   const std::string path = folder / "heart.csv";
   test::write_file(path, text);

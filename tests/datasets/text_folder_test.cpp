@@ -30,7 +30,7 @@ void write_texts(const test::TempFolder& folder) {
 
 }  // namespace
 
-TEST_CASE("texts of a folder are its classes' files") {
+TEST_CASE("texts of a folder are the files of its classes") {
   const test::TempFolder folder;
   write_texts(folder);
   const auto texts = text_dataset_from_directory(folder.path(), {.shuffle = false});
@@ -53,7 +53,7 @@ TEST_CASE("texts of a folder are its classes' files") {
   CHECK(vectorize.get_vocabulary().size() == 7);
 }
 
-TEST_CASE("both subsets of texts are those of two calls") {
+TEST_CASE("subset \"both\" of a text folder equals two calls") {
   const test::TempFolder folder;
   for (int i = 0; i < 10; ++i) {
     const std::string name = str(i % 2 == 0 ? "neg/" : "pos/", i, ".txt");
@@ -62,11 +62,11 @@ TEST_CASE("both subsets of texts are those of two calls") {
   }
   TextFolderOptions options{.seed = 5, .validation_split = 0.3};
   const auto [train, validation] = datasets::text_subsets_from_directory(folder.path(), options);
-  for (const auto& [part, subset] : {std::pair(train, "training"), {validation, "validation"}}) {
+  for (const auto& [texts, subset] : {std::pair(train, "training"), {validation, "validation"}}) {
     options.subset = subset;
     const auto alone = text_dataset_from_directory(folder.path(), options);
-    CHECK(part->file_paths() == alone->file_paths());
-    CHECK(difference(part->labels(), alone->labels()) == "");
+    CHECK(texts->file_paths() == alone->file_paths());
+    CHECK(difference(texts->labels(), alone->labels()) == "");
   }
   CHECK(train->size() == 7);
   CHECK(validation->size() == 3);
@@ -77,7 +77,7 @@ TEST_CASE("both subsets of texts are those of two calls") {
   CHECK_THAT(error(options), Contains("both subsets. Received: subset \"validation\"."));
 }
 
-TEST_CASE("texts are cut between characters, and errors name the file") {
+TEST_CASE("texts are truncated between characters, and errors name the file") {
   const test::TempFolder folder;
   write_texts(folder);
   const std::string path = folder.path();

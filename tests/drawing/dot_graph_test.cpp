@@ -8,7 +8,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
-TEST_CASE("a graph's DOT has nodes, rows, clusters and arrows", "[dot_graph]") {
+TEST_CASE("a graph's DOT text has nodes, rows, clusters and edges", "[dot_graph]") {
   DotGraph graph;
   graph.title = "whole";
   graph.clusters = {{"outer", "Functional"}, {"inner", "Sequential", 0}};
@@ -21,7 +21,7 @@ TEST_CASE("a graph's DOT has nodes, rows, clusters and arrows", "[dot_graph]") {
   CHECK_THAT(text, Contains("<b>a</b>  <font color=\"#59636e\">Dense</font>"));
   CHECK_THAT(text, Contains(">output</font></td>") && Contains(">(None, 4)</td>"));
   CHECK_THAT(text, Catch::EndsWith("n0 -> n1\nn1 -> n2\nn0 -> n2\n}\n"));
-  // Frames stand in each other, and each node in its own.
+  // Clusters are nested, and each node is in its own.
   const size_t outer = text.find("subgraph cluster_0 {"), b = text.find("n2 ["),
                inner = text.find("subgraph cluster_1 {"), a = text.find("n1 [");
   CHECK(text.find("n0 [") < outer);
@@ -44,7 +44,7 @@ TEST_CASE("no name breaks out of its label", "[dot_graph]") {
   CHECK_THAT(text, Contains(">r&lt;</font>") && Contains(">]\\\\&gt;\\\\xff</td>"));
 }
 
-TEST_CASE("an empty graph is DOT too", "[dot_graph]") {
+TEST_CASE("an empty graph gives valid DOT", "[dot_graph]") {
   CHECK_THAT(DotGraph().text(), Catch::StartsWith("digraph {\n") && Catch::EndsWith("}\n"));
 }
 

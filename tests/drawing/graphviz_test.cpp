@@ -19,7 +19,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A PATH that begins with a folder of this test, put back at the end.
+/// Prepends a folder of this test to PATH and restores PATH at the end.
 class ProgramFolder {
  public:
   explicit ProgramFolder(bool alone) : before_(getenv("PATH")) {
@@ -28,7 +28,7 @@ class ProgramFolder {
   }
   ~ProgramFolder() { setenv("PATH", before_.c_str(), 1); }
 
-  /// Puts a shell script there as the program dot.
+  /// Adds a shell script to the folder as the program dot.
   void add_dot(const std::string& commands) const {
     test::write_file(folder_ / "dot", "#!/bin/sh\n" + commands + "\n");
     std::filesystem::permissions(folder_ / "dot", std::filesystem::perms::owner_all);
@@ -51,7 +51,7 @@ bool has_graphviz() {
 
 }  // namespace
 
-TEST_CASE("dot reads the graph and its picture is what it writes", "[graphviz]") {
+TEST_CASE("dot reads the graph, and its output is the picture", "[graphviz]") {
   const test::TempFolder folder;
   test::write_file(folder / "-m.dot", "digraph {}");
   const ProgramFolder programs(false);
@@ -62,7 +62,8 @@ TEST_CASE("dot reads the graph and its picture is what it writes", "[graphviz]")
   CHECK(test::read_file(folder / "m.png") == "-Tpng -Gdpi=144\ndigraph {}");
 }
 
-TEST_CASE("a dot that is missing or fails leaves the old picture, and says why", "[graphviz]") {
+TEST_CASE("if dot is missing or fails, the old picture stays and the error says why",
+          "[graphviz]") {
   const test::TempFolder folder;
   const std::string dot = folder / "m.dot", picture = folder / "m.svg";
   test::write_file(dot, "digraph {}");
@@ -80,7 +81,7 @@ TEST_CASE("a dot that is missing or fails leaves the old picture, and says why",
   CHECK_THROWS_AS(draw_dot_file(dot, folder / "none" / "m.svg"), FileError);
 }
 
-TEST_CASE("Graphviz draws names of any bytes as they are", "[graphviz]") {
+TEST_CASE("Graphviz draws names of any bytes unchanged", "[graphviz]") {
   if (!has_graphviz()) return test::skip("there is no Graphviz here");
   const test::TempFolder folder;
   DotGraph graph;

@@ -9,7 +9,7 @@ namespace svg_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("numbers in a picture are short and plain", "[svg]") {
+TEST_CASE("numbers in a picture are short decimals", "[svg]") {
   CHECK(svg_number(12) == "12");
   CHECK(svg_number(12.5) == "12.5");
   CHECK(svg_number(-1.0 / 3) == "-0.33");
@@ -18,7 +18,7 @@ TEST_CASE("numbers in a picture are short and plain", "[svg]") {
   CHECK(svg_number(INFINITY) == "0");
 }
 
-TEST_CASE("any text can stand in a picture", "[svg]") {
+TEST_CASE("a picture can contain any text", "[svg]") {
   CHECK(xml_text("a < b & \"c\" > d") == "a &lt; b &amp; &quot;c&quot; &gt; d");
   CHECK(xml_text("naïve … 日本") == "naïve … 日本");
   CHECK(xml_text(std::string("tab\t nul\0 bad\xff", 13)) == "tab\\x09 nul\\x00 bad");
@@ -27,7 +27,7 @@ TEST_CASE("any text can stand in a picture", "[svg]") {
   CHECK(xml_text(std::string(500, 'x')).size() == 500);
 }
 
-TEST_CASE("texts are measured and cut to a width", "[svg]") {
+TEST_CASE("texts are measured and truncated to a width", "[svg]") {
   CHECK(text_width("", 12) == 0);
   CHECK(text_width("mm", 12) == Approx(2 * text_width("m", 12)));
   CHECK(text_width("iii", 12) < text_width("mmm", 12));
@@ -38,11 +38,11 @@ TEST_CASE("texts are measured and cut to a width", "[svg]") {
   CHECK(cut.starts_with("a_lon"));
   CHECK(cut.ends_with("…"));
   CHECK(text_width(cut, 12) <= 60);
-  // Never within a character.
+  // Texts are never truncated within a character.
   CHECK(fit_text("éééééééé", 12, 40) == "éé…");
 }
 
-TEST_CASE("a picture is an XML document with a ground of its own", "[svg]") {
+TEST_CASE("a picture is an XML document with its own background", "[svg]") {
   Svg svg(100, 50.5, "a & b");
   svg.line({1, 2}, {3, 4}, "stroke=\"#000000\"");
   svg.circle({5, 6}, 1.5, "");

@@ -19,11 +19,11 @@ TEST_CASE("the first convolution of a process, on a CPU", "[.]") {
   const DTensor y = Conv2D(2, {3, 3})(ones({1, 5, 5, 1}));
   CHECK(y.shape() == Shape{1, 3, 3, 2});
   CHECK(test::fake_gpu::loads() == 1);
-  // What ATen remembers of GPUs it asked after they were there.
+  // ATen caches what it learned about GPUs once they existed.
   CHECK(at::ones({2}).to(test::device(0)).sum().item<float>() == 2);
 }
 
-TEST_CASE("a convolution on a CPU before the first GPU loads what GPUs need") {
+TEST_CASE("a CPU convolution before the first GPU loads what GPUs need") {
   const test::ProgramRun run =
       test::run_program(std::filesystem::path(TESSERA_BIN_DIR) / "fake_gpu_test",
                         {"the first convolution of a process*"});

@@ -10,13 +10,13 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// A fake GPU, which is there once this was called.
+/// Returns a fake GPU, which exists from the first call on.
 inline c10::Device device(int index) { return gpu(index).device; }
 
-/// Numbers on the first of them.
+/// Returns options of float32 tensors on the first fake GPU.
 inline at::TensorOptions x_options() { return at::TensorOptions(device(0)).dtype(at::kFloat); }
 
-/// What came of calling body.
+/// Returns the counters of calling `body`.
 template <class Body>
 fake_gpu::Counters counted(const Body& body) {
   const fake_gpu::Counters before = fake_gpu::counters();

@@ -12,7 +12,7 @@
 #include "tests/gpu/nccl_rank.hpp"
 #include "tests/support/catch.hpp"
 
-/// Work that is recorded, and what cannot be.
+/// Tests captured work, and work that cannot be captured.
 namespace graphs_test {
 
 using namespace tessera;
@@ -29,7 +29,7 @@ at::Tensor full(double value) { return at::full({3}, value, x_options()); }
 
 using Graph = std::unique_ptr<GpuGraph>;
 
-/// What a stream does while it is the thread's own.
+/// Captures `work` on the recording stream.
 Graph recorded(const std::function<void()>& work) {
   const c10::StreamGuard guard(recording());
   Graph graph = capture_graph(recording());
@@ -45,7 +45,7 @@ void on(const c10::Stream& stream, const std::function<void()>& work) {
 
 }  // namespace
 
-TEST_CASE("a replay is one launch, which comes as late as other work of its stream") {
+TEST_CASE("a replay is one launch, which runs as late as other work of its stream") {
   const c10::InferenceMode inference;
   const at::Tensor x = full(1);
   const fake_gpu::Counters counts = counted([&] {
@@ -57,13 +57,13 @@ TEST_CASE("a replay is one launch, which comes as late as other work of its stre
   CHECK(counts.kernels == 0);
   CHECK(counts.graphs == 2);
   CHECK(counts.waits == 1);
-  // The graph lives until they are done.
+  // The graph lives until its replays are done.
   CHECK(x.cpu().equal(at::full({3}, 1)));
   order(recording(), gpu(0).compute());
   CHECK(x.cpu().equal(at::full({3}, 10)));
 }
 
-TEST_CASE("results of every kind have their places before there are values") {
+TEST_CASE("captured results of every kind have strides and storage before values") {
   const c10::InferenceMode inference;
   const at::Tensor x = at::arange(12, x_options()).view({3, 4});
   const at::Tensor ids = at::tensor({2, 0}).to(device(0));
@@ -71,10 +71,10 @@ TEST_CASE("results of every kind have their places before there are values") {
   std::vector<at::Tensor> all;
   at::Tensor grown = at::empty({0}, x_options());
   const auto work = [&] {
-    const auto [values, places] = x.topk(2);
+    const auto [values, indices] = x.topk(2);
     at::mul_out(grown, x, x);
     all = {values,
-           places,
+           indices,
            x.index_select(0, ids),
            x.add(host),
            grown,
@@ -88,7 +88,7 @@ TEST_CASE("results of every kind have their places before there are values") {
   for (const at::Tensor& tensor : all) expected.push_back(tensor.cpu());
   grown = at::empty({0}, x_options());
   const Graph graph = recorded(work);
-  host.fill_(7);  // CUDA has taken the number
+  host.fill_(7);  // CUDA has read the number at capture
   graph->replay(recording());
   order(recording(), gpu(0).compute());
   REQUIRE(all.size() == 9);
@@ -99,7 +99,7 @@ TEST_CASE("results of every kind have their places before there are values") {
   }
 }
 
-TEST_CASE("memory of a graph is nobody else's while it lives, and everyone's after") {
+TEST_CASE("memory of a graph is reserved while it lives and released after it") {
   const c10::InferenceMode inference;
   const c10::StreamGuard guard(recording());
   const auto ask = [] { return at::empty({5000}, x_options()); };
@@ -109,20 +109,20 @@ TEST_CASE("memory of a graph is nobody else's while it lives, and everyone's aft
     inner = ask().const_data_ptr();
     y = ask();
   });
-  const void* const place = y.const_data_ptr();
-  // What is given back while a graph is recorded is used again in it.
-  CHECK(place == inner);
+  const void* const address = y.const_data_ptr();
+  // Memory released during a capture is reused inside the graph.
+  CHECK(address == inner);
   y.reset();
   const at::Tensor outside = ask();
-  CHECK(outside.const_data_ptr() != place);
+  CHECK(outside.const_data_ptr() != address);
   graph->replay(recording());
   graph.reset();
-  // It is still to run.
-  CHECK(ask().const_data_ptr() != place);
+  // The graph is still to run.
+  CHECK(ask().const_data_ptr() != address);
   recording().synchronize();
   const at::Tensor after[] = {ask(), ask()};
-  CHECK((after[0].const_data_ptr() == place || after[1].const_data_ptr() == place));
-  // A tensor that outlives the graph gives its memory back as others do.
+  CHECK((after[0].const_data_ptr() == address || after[1].const_data_ptr() == address));
+  // A tensor that outlives the graph releases its memory like others.
   graph = recorded([&] { y = ask(); });
   const void* const last = y.const_data_ptr();
   graph.reset();
@@ -131,7 +131,7 @@ TEST_CASE("memory of a graph is nobody else's while it lives, and everyone's aft
   CHECK(ask().const_data_ptr() == last);
 }
 
-TEST_CASE("streams that wait for a recording take part in it, until they are waited for") {
+TEST_CASE("streams that wait for a capturing stream join the capture until they are waited for") {
   const c10::InferenceMode inference;
   const at::Tensor x = full(1), y = full(0);
   const auto fork = [&] {
@@ -149,12 +149,12 @@ TEST_CASE("streams that wait for a recording take part in it, until they are wai
   recording().synchronize();
   CHECK(y.cpu().equal(at::full({3}, 6)));
   CHECK_THROWS_WITH(recorded(fork), Contains("work of stream") && Contains("does not wait for"));
-  // Both do work at once again.
+  // Both streams run work immediately again.
   on(other(), [&] { y.fill_(8); });
   CHECK(y.cpu().equal(at::full({3}, 8)));
 }
 
-TEST_CASE("what CUDA cannot record is refused, and ends the recording") {
+TEST_CASE("work that CUDA cannot capture is refused and ends the capture") {
   const c10::InferenceMode inference;
   const at::Tensor x = full(1), there = at::ones({3}).to(device(1));
   const at::Tensor pageable = at::ones({3}), pinned = at::ones({3}).pin_memory();
@@ -195,14 +195,14 @@ TEST_CASE("what CUDA cannot record is refused, and ends the recording") {
   }
   CHECK_THROWS_WITH(capture_graph(c10::Stream(c10::Stream::DEFAULT, device(0))),
                     Contains("a default stream"));
-  // An event outlives its recording.
+  // An event that outlives its capture.
   std::optional<c10::Event> late;
   const Graph graph = recorded([&] { late.emplace(event()); });
   CHECK_THROWS_WITH(late->block(other()), Contains("another recording"));
   CHECK_THROWS_WITH(late->query(), Contains("an event that was recorded"));
 }
 
-TEST_CASE("a recording that is given up leaves nothing") {
+TEST_CASE("an abandoned capture leaves nothing") {
   const c10::InferenceMode inference;
   const c10::StreamGuard guard(recording());
   const at::Tensor x = full(1);
@@ -213,7 +213,7 @@ TEST_CASE("a recording that is given up leaves nothing") {
   CHECK(x.add(1).cpu().equal(at::full({3}, 2)));
 }
 
-TEST_CASE("a graph reads pinned memory when it is replayed, which has to be there") {
+TEST_CASE("a graph reads pinned memory at each replay, so the memory must live") {
   const c10::InferenceMode inference;
   const at::Tensor x = full(0);
   std::optional<at::Tensor> source = at::ones({3}).pin_memory();
@@ -235,7 +235,7 @@ TEST_CASE("a graph reads pinned memory when it is replayed, which has to be ther
   CHECK_THROWS_WITH(graph->replay(recording()), Contains("lives as long as the graph"));
 }
 
-TEST_CASE("the imitated NCCL says that it does not record") {
+TEST_CASE("the imitated NCCL reports that it cannot be captured") {
   Rendezvous hub(1, std::chrono::minutes(1));
   const Rank rank(hub, 0);
   rank.meet();

@@ -21,7 +21,7 @@ at::Tensor numbers() { return at::arange(1, 13, at::kFloat).view({3, 4}); }
 
 }  // namespace
 
-TEST_CASE("kernels of a fake GPU compute what those of the CPU do") {
+TEST_CASE("kernels of a fake GPU compute what the CPU's compute") {
   const c10::InferenceMode inference;
   using Function = std::function<at::Tensor(at::Tensor)>;
   const std::vector<Function> functions = {
@@ -53,7 +53,7 @@ TEST_CASE("kernels of a fake GPU compute what those of the CPU do") {
   }
 }
 
-TEST_CASE("kernels in place and lists of tensors write through") {
+TEST_CASE("in-place kernels and kernels on lists write through") {
   const c10::InferenceMode inference;
   const at::Tensor x = numbers().to(device(0)), y = at::empty({0}, x_options());
   x.narrow(0, 0, 1).add_(10);
@@ -70,7 +70,7 @@ TEST_CASE("kernels in place and lists of tensors write through") {
   CHECK(w.cpu().allclose(at::full({3}, 0.5)));
 }
 
-TEST_CASE("what CUDA refuses is refused") {
+TEST_CASE("operations that CUDA refuses are refused") {
   const c10::InferenceMode inference;
   const at::Tensor x = numbers().to(device(0)), there = numbers().to(device(1)), host = numbers();
   const auto elsewhere = Contains("Expected all tensors to be on the same device");
@@ -82,9 +82,9 @@ TEST_CASE("what CUDA refuses is refused") {
   CHECK(x.add(at::scalar_tensor(1)).cpu().equal(host + 1));
   CHECK(x.index({at::tensor({2})}).cpu().equal(host.narrow(0, 2, 1)));
 
-  const at::Tensor whole = x.to(at::kLong);
-  CHECK_THROWS_WITH(whole.t().mm(whole), Contains("not implemented for 'Long'"));
-  CHECK_THROWS_WITH(at::einsum("ij,kj->ik", {whole, whole}), Contains("not implemented"));
+  const at::Tensor integers = x.to(at::kLong);
+  CHECK_THROWS_WITH(integers.t().mm(integers), Contains("not implemented for 'Long'"));
+  CHECK_THROWS_WITH(at::einsum("ij,kj->ik", {integers, integers}), Contains("not implemented"));
   const at::Tensor wide = x.to(at::kDouble), step = at::zeros({}, x_options());
   CHECK_THROWS_WITH(at::_fused_adam_({x.clone(), wide.clone()}, {x, wide},
                                      {x.clone(), wide.clone()}, {x.clone(), wide.clone()}, {},
@@ -99,7 +99,7 @@ TEST_CASE("kernels, copies and waits are counted") {
   const fake_gpu::Counters all = counted([&] {
     x.add(1).mul_(2);      // two kernels
     host.to(device(0));    // pageable: waits
-    pinned.to(device(0));  // waits, since it is not said to be non-blocking
+    pinned.to(device(0));  // waits because it is not non-blocking
     pinned.to(device(0), at::kFloat, true);
     pinned.to(device(0), at::kDouble, true);  // converted in pageable memory
     x.to(device(1));
@@ -119,7 +119,7 @@ TEST_CASE("kernels, copies and waits are counted") {
   CHECK(fake_gpu::take_waits() == std::vector<std::string>{"aten::equal"});
 }
 
-TEST_CASE("a budget of waits names what waits beyond it") {
+TEST_CASE("a budget of waits names the operation that exceeds it") {
   const c10::InferenceMode inference;
   const at::Tensor x = numbers().to(device(0));
   const fake_gpu::SyncBudget budget(1);

@@ -16,7 +16,7 @@
 #include "tests/support/files.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
-/// What is read from GPUs is read late: what was computed, and what is wrong, is told all the same.
+/// Tests that values are read late from GPUs, and that results and errors still arrive.
 namespace late_reads_test {
 
 using namespace tessera;
@@ -28,7 +28,7 @@ namespace {
 
 constexpr int64_t batch_size = 8, classes = 4, steps = 6;
 
-/// Labels in [0, classes), but for one of `value` in a row.
+/// Returns data with labels in [0, classes), except for `value` in one row.
 TensorDataset data(int64_t value = 0, int64_t row = 0, double largest = 1) {
   const at::Tensor x = random_values({{steps * batch_size, 5}, at::kFloat, -largest, largest}, 1);
   at::Tensor y = random_values({{steps * batch_size}, at::kLong, 0, double(classes)}, 2).clone();
@@ -62,7 +62,7 @@ std::vector<at::Tensor> weights_of(const ModelHandle& model) {
 
 }  // namespace
 
-TEST_CASE("a fit on GPUs has the CPU's history, step by step and epoch by epoch") {
+TEST_CASE("a fit on GPUs has the CPU's history in every step and epoch") {
   for (const int64_t gpus : {1, 2}) {
     const Sequential on_cpu = model_on(virtual_mesh({gpus}));
     const Sequential on_gpu = model_on(gpu_mesh({{"batch", gpus}}));
@@ -92,7 +92,7 @@ TEST_CASE("gradients are clipped on GPUs as on CPUs") {
   }
 }
 
-TEST_CASE("a loss is scaled on GPUs as on CPUs, and steps that overflow are none") {
+TEST_CASE("loss scaling on GPUs equals the CPU's, and skips steps that overflow") {
   for (const int64_t growth : {2, 100}) {
     // The first steps overflow.
     const LossScaleOptimizerOptions scaling{.initial_scale = 3e38, .dynamic_growth_steps = growth};
@@ -117,14 +117,14 @@ TEST_CASE("a loss is scaled on GPUs as on CPUs, and steps that overflow are none
     CHECK(gpu->iterations() == cpu->iterations());
     CHECK(gpu->steps() == 2 * steps);
     CHECK(gpu->state() == cpu->state());
-    // It goes on with what is restored.
+    // Training continues with the restored state.
     gpu->restore({{"dynamic_scale", 2.0}, {"step_counter", 0}});
     on_gpu.fit(data(), {.batch_size = batch_size, .epochs = 1, .verbose = 0, .steps_per_epoch = 1});
     CHECK(gpu.dynamic_scale() == 2.0);
   }
 }
 
-TEST_CASE("what hangs on the number of steps hangs on those that did not overflow, on GPUs too") {
+TEST_CASE("schedules count only steps that did not overflow, on GPUs too") {
   const AdamOptions accumulation{.gradient_accumulation_steps = 2},
       averages{.use_ema = true, .ema_momentum = 0.5, .ema_overwrite_frequency = 3},
       decay{.weight_decay = 0.1};
@@ -171,7 +171,7 @@ TEST_CASE("what hangs on the number of steps hangs on those that did not overflo
   }
 }
 
-TEST_CASE("every optimizer computes on GPUs what it does on CPUs") {
+TEST_CASE("every optimizer computes on GPUs what it computes on CPUs") {
   std::vector<std::function<OptimizerHandle()>> all = {
       [] { return SGD(1e-2, {.momentum = 0.9, .nesterov = true}); },
       [] { return RMSprop(1e-2, {.momentum = 0.9, .centered = true}); },
@@ -194,7 +194,7 @@ TEST_CASE("every optimizer computes on GPUs what it does on CPUs") {
   }
 }
 
-TEST_CASE("nothing is saved that an index out of range has spoilt") {
+TEST_CASE("no state that an index out of range has corrupted is saved") {
   const TempFolder folder;
   const Sequential model = model_on(gpu_mesh({{"batch", 1}}));
   FitOptions fit = one_epoch();
@@ -204,25 +204,25 @@ TEST_CASE("nothing is saved that an index out of range has spoilt") {
   CHECK_FALSE(std::filesystem::exists(folder / "step-2"));
 }
 
-TEST_CASE("an index out of range outside of a step is told when a value is read") {
+TEST_CASE("an index out of range outside of a step is reported when a value is read") {
   const Mesh mesh = gpu_mesh({{"batch", 1}});
   const DTensor table = pack(at::ones({5, 2}), Layout::replicated(mesh, 2));
   const DTensor ids = pack(at::tensor({0, 7, 1}), Layout::replicated(mesh, 1));
   const DTensor rows = ops::gather(table, ids);
   CHECK_THROWS_WITH(rows.full(), Contains("[gather]") && Contains("7 in row 1"));
-  // Once.
+  // The error is thrown once.
   CHECK_NOTHROW(table.full());
   for (int i = 0; i < 64; ++i) ops::gather(table, ids);
   CHECK_THROWS_WITH(ops::gather(table, ids), Contains("7 in row 1"));
 }
 
-TEST_CASE("indices that count from the end are checked on GPUs, and nothing waits for that") {
+TEST_CASE("negative indices are checked on GPUs without a wait") {
   const Mesh mesh = gpu_mesh({{"batch", 2}});
   const at::Tensor numbers = at::arange(10).to(at::kFloat).view({2, 5});
   const DTensor x = pack(numbers, Layout::batch_sharded(mesh, "batch", 2));
   const auto index = [&](int64_t first, int64_t second) {
-    const at::Tensor places = at::tensor({first, second}, at::kLong).view({2, 1});
-    return pack(places, Layout::batch_sharded(mesh, "batch", 2));
+    const at::Tensor indices = at::tensor({first, second}, at::kLong).view({2, 1});
+    return pack(indices, Layout::batch_sharded(mesh, "batch", 2));
   };
   const DTensor good = index(-5, -1), bad = index(0, -6);
   DTensor taken;
@@ -233,7 +233,7 @@ TEST_CASE("indices that count from the end are checked on GPUs, and nothing wait
                                            "Received: -6 at (1, 0)"));
 }
 
-TEST_CASE("an integer divided by 0 is told when a value is read, and nothing waits for that") {
+TEST_CASE("an integer division by 0 is reported when a value is read, without a wait") {
   const Mesh mesh = gpu_mesh({{"batch", 2}});
   const Layout rows = Layout::batch_sharded(mesh, "batch", 1);
   const DTensor a = pack(at::tensor({-7, 8, 9, 10}), rows);
@@ -252,8 +252,8 @@ TEST_CASE("an integer divided by 0 is told when a value is read, and nothing wai
   CHECK_NOTHROW(a.full());
 }
 
-TEST_CASE("CTC on a GPU is the CPU's, and what is wrong with its labels is told late") {
-  // Labels that repeat, none, one, and more than the steps have room for.
+TEST_CASE("CTC on a GPU equals the CPU's, and wrong labels are reported late") {
+  // Rows with repeated labels, no label, one label, and more labels than fit into the steps.
   const at::Tensor labels =
       at::tensor({1, 1, 2, 0, 0, 0, 0, 0, 3, 0, 0, 0, 2, 2, 2, 2, 1, 2, 3, 1}).view({5, 4});
   const at::Tensor logits = random_values({{5, 6, 4}, at::kDouble, -3, 3}, 1);
@@ -303,19 +303,19 @@ TEST_CASE("a loss that is not finite ends a fit with the number of its step") {
                     Contains("the loss stays finite") && Contains("at epoch 1, step 4"));
 }
 
-TEST_CASE("memory that was uploaded to is not used again before it was read") {
+TEST_CASE("memory of an upload is not reused before it has been read") {
   const c10::InferenceMode inference;
   const at::Tensor ones = at::ones({1000}), twos = at::full({1000}, 2.0F);
   std::optional<Download> late;
-  late.emplace(upload(ones, device(0), /*kept=*/true));
-  const at::Tensor next = upload(twos, device(0), /*kept=*/true);
-  // The upload comes first, as it may.
+  late.emplace(upload(ones, device(0), /*immutable=*/true));
+  const at::Tensor next = upload(twos, device(0), /*immutable=*/true);
+  // The upload runs first, which CUDA allows.
   gpu(0).upload.synchronize();
   CHECK(difference(late->get(), ones, 0, 0) == "");
   CHECK(difference(next.cpu(), twos, 0, 0) == "");
 }
 
-TEST_CASE("batches are uploaded from the memory that the reader pinned") {
+TEST_CASE("batches are uploaded from memory that the reader pinned") {
   const Sequential model = model_on(gpu_mesh({{"batch", 2}}));
   model.fit(data(), one_epoch());
   const fake_gpu::Counters counted = [&] {

@@ -12,7 +12,7 @@ using namespace tessera;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 
-TEST_CASE("the memory of GPUs is counted, of each by itself") {
+TEST_CASE("memory is counted for each GPU separately") {
   constexpr int64_t mebi = 1 << 20;
   const auto make = [](int gpu, int64_t bytes) {
     return at::zeros({bytes}, at::TensorOptions(device(gpu)).dtype(at::kByte));
@@ -28,13 +28,13 @@ TEST_CASE("the memory of GPUs is counted, of each by itself") {
   CHECK_THROWS_WITH(memory.gpu_peak(5), Contains("cuda:5"));
 }
 
-TEST_CASE("a profile has the times of the GPU, and a lane of it in its trace") {
+TEST_CASE("a profile has the GPU's times, and its trace a lane for the GPU") {
   const Sequential model({Dense(16, {.activation = "relu"}), Dense(4)});
   model.compile({.optimizer = Adam(),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .layouts = LayoutMap(gpu_mesh({{"batch", 1}}))});
   const TensorDataset data(at::ones({64, 8}), at::zeros({64}, at::kLong));
-  // Weights are drawn before: that is work of the GPU outside all steps.
+  // Draws the weights first, which is GPU work outside all steps.
   model.fit(data, {.batch_size = 8, .epochs = 1, .verbose = 0});
   Profile profile;
   model.fit(data, {.batch_size = 8, .epochs = 1, .verbose = 0});

@@ -25,7 +25,7 @@ namespace {
 
 constexpr std::chrono::milliseconds patience = std::chrono::seconds(30);
 
-/// The error that a call ends in, on any thread; "no error" without one.
+/// Returns the error text of a call on any thread, or "no error".
 template <class Call>
 std::string error_of(const Call& call) {
   try {
@@ -36,31 +36,31 @@ std::string error_of(const Call& call) {
   return "no error";
 }
 
-/// What both ranks came to: the text of an error, or what `body` returns.
+/// Runs `body` on two ranks; returns each rank's error text, or what `body` returns.
 std::vector<std::string> both(const std::function<std::string(Rank&)>& body) {
   Rendezvous hub(2, patience);
-  std::vector<std::string> said(2);
+  std::vector<std::string> results(2);
   std::vector<std::thread> threads;
   for (int r = 0; r < 2; ++r) {
     threads.emplace_back([&, r] {
       const c10::InferenceMode inference;
       const std::string error = error_of([&] {
         Rank rank(hub, r);
-        said[size_t(r)] = body(rank);
+        results[size_t(r)] = body(rank);
       });
-      if (error != "no error") said[size_t(r)] = error;
+      if (error != "no error") results[size_t(r)] = error;
     });
   }
   for (std::thread& thread : threads) thread.join();
-  return said;
+  return results;
 }
 
 WorkPtr add(const Rank& rank, const at::Tensor& mine, at::Tensor& sum) {
   return rank.engine->all_reduce(rank.everyone(), Reduce::sum, {mine.to(rank.device)}, sum);
 }
 
-/// Waits until it is true.
-bool comes(const std::function<bool()>& what) {
+/// Waits until `what` is true; returns false after a timeout.
+bool eventually(const std::function<bool()>& what) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (!what()) {
     if (std::chrono::steady_clock::now() > end) return false;
@@ -69,59 +69,59 @@ bool comes(const std::function<bool()>& what) {
   return true;
 }
 
-/// What a rank says that asks again and again whether its work is well.
+/// Polls work until it fails and returns the error text.
 std::string failure(const WorkPtr& work) {
-  std::string said;
-  comes([&] { return (said = error_of([&] { work->wait(); })) != "no error"; });
-  return said;
+  std::string error;
+  eventually([&] { return (error = error_of([&] { work->wait(); })) != "no error"; });
+  return error;
 }
 
 }  // namespace
 
-TEST_CASE("an abort ends the wait for ranks that do not come") {
+TEST_CASE("an abort ends the wait for missing ranks") {
   NcclCommunicators communicators;
-  std::string said;
+  std::string error;
   std::thread joins([&] {
     const c10::DeviceGuard guard(device(0));
-    said = error_of([&] { communicators.add(communicators.make_id(), 2, 0); });
+    error = error_of([&] { communicators.add(communicators.make_id(), 2, 0); });
   });
-  CHECK(comes([] { return fake_nccl::alive() == 1; }));
+  CHECK(eventually([] { return fake_nccl::alive() == 1; }));
   communicators.abort("rank 1 died");
   joins.join();
-  CHECK(said == "[nccl] the communicator was aborted. Received: rank 1 died.");
+  CHECK(error == "[nccl] the communicator was aborted. Received: rank 1 died.");
   CHECK(fake_nccl::alive() == 0);
 }
 
-TEST_CASE("an abort ends a collective in which a rank is missing, and the wait for its result") {
+TEST_CASE("an abort ends a collective with a missing rank, and the wait for its result") {
   at::Tensor sum;
-  const std::vector<std::string> said = both([&](Rank& rank) -> std::string {
+  const std::vector<std::string> results = both([&](Rank& rank) -> std::string {
     if (rank.rank == 1) return "";
     const WorkPtr work = add(rank, at::ones({3}), sum);
     work->wait();
     const int64_t before = fake_gpu::counters().waits;
-    std::thread control([&] {
-      comes([&] { return fake_gpu::counters().waits > before; });
+    std::thread controller([&] {
+      eventually([&] { return fake_gpu::counters().waits > before; });
       rank.engine->abort("rank 1 died");
     });
     sum.cpu();
-    control.join();
+    controller.join();
     return error_of([&] { rank.meet(); });
   });
-  CHECK(said[0] == "[nccl] the communicator was aborted. Received: rank 1 died.");
-  CHECK(said[1] == "");
+  CHECK(results[0] == "[nccl] the communicator was aborted. Received: rank 1 died.");
+  CHECK(results[1] == "");
 }
 
-TEST_CASE("an error that NCCL meets in the background is told in one line") {
+TEST_CASE("an asynchronous error of NCCL is reported in one line") {
   Rank* ranks[2] = {};
   fake_nccl::fail_at(1, 1);
-  const std::vector<std::string> said = both([&](Rank& rank) -> std::string {
+  const std::vector<std::string> results = both([&](Rank& rank) -> std::string {
     ranks[rank.rank] = &rank;
     rank.meet();
     at::Tensor sum;
     const WorkPtr work = add(rank, at::ones({3}), sum);
     if (rank.rank == 0) return failure(work);
     const std::string error = failure(work);
-    // As the control plane does.
+    // Aborts as the coordination does.
     ranks[0]->engine->abort("rank 1: " + error);
     return error;
   });
@@ -129,30 +129,32 @@ TEST_CASE("an error that NCCL meets in the background is told in one line") {
   const std::string line =
       "[nccl] NCCL calls succeed. Received: remote process exited or there was "
       "a network error, planted by a test. To fix: set NCCL_DEBUG=WARN to see more.";
-  CHECK(said[1] == line);
-  CHECK_THAT(said[0], Contains("the communicator was aborted. Received: rank 1: " + line));
+  CHECK(results[1] == line);
+  CHECK_THAT(results[0], Contains("the communicator was aborted. Received: rank 1: " + line));
 }
 
-TEST_CASE("ranks that ask NCCL for different things are told what") {
-  const std::vector<std::string> said = both([&](Rank& rank) -> std::string {
+TEST_CASE("differing NCCL calls of ranks are reported on each") {
+  const std::vector<std::string> results = both([&](Rank& rank) -> std::string {
     at::Tensor sum;
     return failure(add(rank, at::ones({rank.rank + 2}), sum));
   });
-  CHECK_THAT(said[0], Contains("invalid usage, rank 1 is at ncclAllReduce of 3 Float, sum, rank 0 "
-                               "at ncclAllReduce of 2 Float"));
-  CHECK_THAT(said[1], Contains("invalid usage, rank 0 is at ncclAllReduce of 2 Float, sum, rank 1 "
-                               "at ncclAllReduce of 3 Float"));
+  CHECK_THAT(results[0],
+             Contains("invalid usage, rank 1 is at ncclAllReduce of 3 Float, sum, rank 0 "
+                      "at ncclAllReduce of 2 Float"));
+  CHECK_THAT(results[1],
+             Contains("invalid usage, rank 0 is at ncclAllReduce of 2 Float, sum, rank 1 "
+                      "at ncclAllReduce of 3 Float"));
 }
 
-TEST_CASE("collectives begin after what was computed, and end before what needs them") {
-  const std::vector<std::string> said = both([&](Rank& rank) -> std::string {
+TEST_CASE("collectives start after their inputs are computed and end before their readers") {
+  const std::vector<std::string> results = both([&](Rank& rank) -> std::string {
     at::Tensor x = at::zeros({3}, at::TensorOptions(rank.device));
     x.copy_(at::full({3}, rank.rank + 1.F).pin_memory(), /*non_blocking=*/true);
     std::string wrong;
     for (int i = 0; i < 20; ++i) {
       at::Tensor sum;
       const WorkPtr work = rank.engine->all_reduce(rank.everyone(), Reduce::sum, {x}, sum);
-      // Its memory goes to others at once, who overwrite it.
+      // The memory of `x` is reused and overwritten at once.
       x.reset();
       at::full({3}, -1.F, at::TensorOptions(rank.device));
       work->wait();
@@ -160,10 +162,10 @@ TEST_CASE("collectives begin after what was computed, and end before what needs 
     }
     return str(x.cpu()[0].item<float>());
   });
-  CHECK(said == std::vector<std::string>{"1.5", "1.5"});
+  CHECK(results == std::vector<std::string>{"1.5", "1.5"});
 }
 
-TEST_CASE("GPUs of one process are reduced by NCCL") {
+TEST_CASE("GPUs of one process are all-reduced by NCCL") {
   const c10::InferenceMode inference;
   {
     const std::shared_ptr<DeviceReducer> reducer = make_nccl_devices();

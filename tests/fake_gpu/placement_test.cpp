@@ -18,7 +18,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// The GPUs of a mesh's devices.
+/// Returns the GPU of each device of a mesh.
 std::vector<int> gpus(const Mesh& mesh) {
   std::vector<int> list;
   for (Device device : mesh.local_devices()) {
@@ -28,7 +28,7 @@ std::vector<int> gpus(const Mesh& mesh) {
   return list;
 }
 
-/// mnist's first lines, and the end of what it says is wrong.
+/// Runs mnist; returns its first lines and the end of its error.
 test::ProgramRun mnist(Words words) {
   const test::TempFolder folder;
   words.insert(words.end(), {"--train-size", "64", "--test-size", "32", "--epochs", "1"});
@@ -41,7 +41,7 @@ test::ProgramRun mnist(Words words) {
 
 }  // namespace
 
-TEST_CASE("a mesh lies on the machine's GPUs, several devices on each where that is said") {
+TEST_CASE("a mesh is placed on the machine's GPUs, several devices on each if requested") {
   CHECK(gpus(create_distributed_mesh({{"batch", 2}})) == std::vector{0, 1});
   CHECK(gpus(create_distributed_mesh({{"batch", -1}})) == std::vector{0, 1});
   CHECK(gpus(create_distributed_mesh({{"batch", 1}})) == std::vector{0});
@@ -55,7 +55,7 @@ TEST_CASE("a mesh lies on the machine's GPUs, several devices on each where that
   CHECK(cpus.local_devices() == virtual_cpus(4));
 }
 
-TEST_CASE("a mesh that does not fit on the machine's GPUs says what would") {
+TEST_CASE("a mesh that does not fit on the machine's GPUs is an error that says what would") {
   CHECK_THAT(test::error_line([] {
                create_distributed_mesh({{"batch", 3}});
              }),
@@ -74,7 +74,7 @@ TEST_CASE("a mesh that does not fit on the machine's GPUs says what would") {
              Contains("this process may use 2 GPUs") && Contains("cuda:2"));
 }
 
-TEST_CASE("mnist trains on all GPUs of the machine, and on several devices of each") {
+TEST_CASE("mnist trains on all GPUs of the machine, and with several devices on each") {
   struct Case {
     Words words;
     std::string mesh;

@@ -19,7 +19,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// mnist on two processes with a GPU each, or on one with both.
+/// Starts mnist on two processes with a GPU each, or on one with both GPUs.
 Processes start_mnist(const TempFolder& folder, int count, const Words& more,
                       const Processes::Variables& variables = {}) {
   Words words = {"--mesh",      "batch=2", "--dtype",  "float64", "--train-size", "640",
@@ -55,7 +55,7 @@ std::vector<double> losses(int count, const Words& more) {
 
 }  // namespace
 
-TEST_CASE("two processes with a GPU each train as one with both, and as CPUs") {
+TEST_CASE("two processes with a GPU each train like one with both, and like CPUs") {
   const auto root = std::filesystem::path(TESSERA_TEST_DIR).parent_path();
   for (const char* layouts : {"data", "fsdp"}) {
     CAPTURE(layouts);
@@ -75,7 +75,8 @@ TEST_CASE("two processes with a GPU each train as one with both, and as CPUs") {
 }
 
 TEST_CASE("an error in a process's NCCL ends all processes with a line that names it") {
-  // The third group is a step's last: then processes wait for the loss, and call NCCL no more.
+  // The third group is the last of a step: after it, processes wait for the loss and call NCCL no
+  // more.
   for (const char* group : {"1:2", "1:3"}) {
     for (const RankEnd& end : mnist(2, {}, {{"TESSERA_FAKE_NCCL_FAILS", group}})) {
       CAPTURE(group, end.out, end.err);
@@ -86,11 +87,11 @@ TEST_CASE("an error in a process's NCCL ends all processes with a line that name
   }
 }
 
-TEST_CASE("a process that is killed amid its steps ends the others with a line that names it") {
+TEST_CASE("a process that is killed during a step ends the others with a line that names it") {
   for (const int victim : {0, 1}) {
     const TempFolder folder;
     Processes processes = start_mnist(folder, 2, {"--epochs", "100000", "--verbose", "2"});
-    // Rank 0 alone says how far it is.
+    // Only rank 0 prints its progress.
     REQUIRE(processes.writes(0, "Epoch 3/", std::chrono::minutes(1)));
     processes.signal(victim, SIGKILL);
     const std::vector<RankEnd> ends = processes.wait(std::chrono::minutes(1));

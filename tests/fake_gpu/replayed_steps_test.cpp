@@ -27,8 +27,8 @@ struct Trained {
   Json state;
 };
 
-/// Steps with dropout, a schedule and a short last batch. The first ones overflow the loss scale,
-/// the last ones leave a layer as it is.
+/// Trains with dropout, a schedule and a short last batch. The first steps overflow the loss scale,
+/// the last ones freeze a layer.
 Trained trained(const OptimizerHandle& inner, bool run_eagerly) {
   set_random_seed(3);
   const LossScaleOptimizer scaled(inner, {.initial_scale = 3e38, .dynamic_growth_steps = 7});
@@ -56,7 +56,7 @@ Trained trained(const OptimizerHandle& inner, bool run_eagerly) {
 
 }  // namespace
 
-TEST_CASE("more than fifty replayed steps on GPUs are the eager ones bit for bit") {
+TEST_CASE("more than fifty replayed steps on GPUs equal the eager ones bit for bit") {
   const ExponentialDecay rate(1e-3, 10, 0.9);
   const auto make = GENERATE_COPY(
       OptimizerOf([=] { return SGD(rate, {.momentum = 0.9, .global_clipnorm = 0.5}); }),

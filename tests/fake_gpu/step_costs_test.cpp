@@ -28,7 +28,7 @@ TensorDataset data(const Shape& row, at::ScalarType dtype, int64_t labels = clas
                        random_values({{shape[0]}, at::kLong, 0, double(labels)}, 2));
 }
 
-/// What is trained, and on what.
+/// A model and the data that it is trained on.
 struct Work {
   std::string name;
   std::function<ModelHandle(bool score)> model;
@@ -43,7 +43,7 @@ CompileOptions classifier(const OptimizerHandle& optimizer = Adam()) {
           .metrics = {"accuracy"}};
 }
 
-/// Classes, or one score in [0, 1].
+/// Returns a head for classes, or for one score in [0, 1].
 Dense head(bool score) { return score ? Dense(1, {.activation = "sigmoid"}) : Dense(classes); }
 
 ModelHandle mlp(bool score) { return Sequential({Dense(32, {.activation = "relu"}), head(score)}); }
@@ -71,14 +71,14 @@ ModelHandle transformer(bool score) {
   return Functional({ids}, {head(score)(GlobalAveragePooling1D()(x))});
 }
 
-/// Pools with padding and makes images larger.
-ModelHandle images_of_other_sizes(bool score) {
+/// Returns a model that pools with padding and enlarges images.
+ModelHandle resizing_model(bool score) {
   return Sequential({AveragePooling2D(3, {.strides = 2, .padding = "same"}),
                      UpSampling2D(2, {.interpolation = "lanczos3"}), Flatten(), head(score)});
 }
 
-/// Changes images at random in every way.
-ModelHandle changer_of_images(bool score) {
+/// Returns a model with every layer of random image augmentation.
+ModelHandle augmenting_model(bool score) {
   return Sequential({RandomFlip(), RandomRotation(0.1), RandomZoom(0.1), RandomCrop(7, 6),
                      RandomTranslation(0.1, 0.1), RandomErasing(0.5), RandomPerspective(0.5),
                      RandomColorJitter({.brightness_factor = 0.1, .hue_factor = 0.1}), MixUp(),
@@ -88,7 +88,7 @@ ModelHandle changer_of_images(bool score) {
 
 ModelHandle reader_of_sequences(bool) { return Sequential({Dense(6)}); }
 
-/// Ids that are divided before they are looked up.
+/// A layer that divides ids before they are looked up.
 class Halved final : public Layer {
  public:
   Halved() : Layer({.name = "halved"}) {}
@@ -98,8 +98,8 @@ class Halved final : public Layer {
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    const Layout whole = Layout::replicated(inputs[0].mesh(), 0);
-    return ops::floor_div(inputs[0], filled({}, 2, at::kLong, whole));
+    const Layout scalar_layout = Layout::replicated(inputs[0].mesh(), 0);
+    return ops::floor_div(inputs[0], filled({}, 2, at::kLong, scalar_layout));
   }
 };
 
@@ -115,7 +115,7 @@ CompileOptions scores() {
   return options;
 }
 
-/// All but Adam, and those around others.
+/// Returns all optimizers but Adam, including wrappers.
 std::vector<std::pair<std::string, OptimizerHandle>> optimizers() {
   std::vector<std::pair<std::string, OptimizerHandle>> all;
   for (const std::string& name : optimizer_names()) {
@@ -128,7 +128,7 @@ std::vector<std::pair<std::string, OptimizerHandle>> optimizers() {
   return all;
 }
 
-/// Norms are clipped in each step.
+/// Returns the works of the committed table; each step clips norms.
 std::vector<Work> works() {
   const TensorDataset rows = data({20}, at::kFloat), texts = data({12}, at::kLong);
   std::vector<Work> all = {
@@ -151,7 +151,7 @@ std::vector<Work> works() {
   return all;
 }
 
-/// What a step does beside training, one by one.
+/// Returns works that each add one feature to a training step.
 std::vector<Work> works_with_everything() {
   const AdamOptions clipnorm{.clipnorm = 1e-3}, global_clipnorm{.global_clipnorm = 1e-3},
       clipvalue{.clipvalue = 1e-4}, averages{.use_ema = true, .ema_overwrite_frequency = 3},
@@ -187,7 +187,7 @@ std::vector<Work> works_with_everything() {
   return all;
 }
 
-/// Steps whose operations read small tables, or look at numbers before they compute.
+/// Returns works whose operations read small tables, or check numbers before they compute.
 std::vector<Work> works_with_tables_and_checks() {
   CompileOptions ctc;
   ctc.optimizer = Adam();
@@ -195,17 +195,17 @@ std::vector<Work> works_with_tables_and_checks() {
   const TensorDataset images = data({8, 7, 2}, at::kFloat), texts = data({12}, at::kLong),
                       sequences(random_values({{8 * batch_size, 9, 4}, at::kFloat}, 1),
                                 random_values({{8 * batch_size, 3}, at::kLong, 1, 6}, 2));
-  return {{"images", images_of_other_sizes, images, classifier()},
-          {"changed images", changer_of_images, data({8, 7, 3}, at::kFloat), classifier()},
+  return {{"images", resizing_model, images, classifier()},
+          {"changed images", augmenting_model, data({8, 7, 3}, at::kFloat), classifier()},
           {"CTC", reader_of_sequences, sequences, ctc},
           {"division", mean_of_halved_words, texts, classifier()}};
 }
 
-/// What fits of four steps and of eight differ by.
+/// The difference in counters between fits of eight and of four steps.
 class Cost {
  public:
   Cost(const ModelHandle& model, const TensorDataset& data) : model_(model), data_(data) {
-    // Until the step is recorded.
+    // Trains until the step is captured.
     fit(4);
     fake_gpu::take_waits();
     const fake_gpu::Counters four = counted([&] { fit(4); });
@@ -216,10 +216,10 @@ class Cost {
   }
 
   int64_t waits() const { return counters_.waits; }
-  /// In each step.
+  /// Returns the uploads per step.
   int64_t uploads() const { return counters_.uploads() / 4; }
 
-  /// "3 waits (3 _local_scalar_dense), 2 uploads, 40 kernels", per step.
+  /// Describes a step's cost: "3 waits (3 _local_scalar_dense), 2 uploads, 40 kernels".
   std::string describe() const {
     std::string names;
     for (const auto& [name, count] : waits_) {
@@ -243,7 +243,7 @@ class Cost {
 
 }  // namespace
 
-TEST_CASE("waits, uploads and kernels of a step are those of the committed table") {
+TEST_CASE("waits, uploads and kernels of a step equal the committed table") {
   std::string table =
       "What a replayed training step of fit() asks of fake GPUs, on average: waits of the host\n"
       "and what waited, uploads, kernels; with Adam or who is named, cross-entropy and accuracy.\n";
@@ -264,7 +264,7 @@ TEST_CASE("waits, uploads and kernels of a step are those of the committed table
   CHECK(golden_difference("fake_gpu_steps.txt", table) == "");
 }
 
-TEST_CASE("no step waits, whatever it does beside training, and the batch is all it uploads") {
+TEST_CASE("no step waits, whatever features it has, and only the batch is uploaded") {
   const Mesh mesh = gpu_mesh({{"batch", 1}});
   for (Work& work : works_with_everything()) {
     work.options.layouts = LayoutMap(mesh);
@@ -278,7 +278,7 @@ TEST_CASE("no step waits, whatever it does beside training, and the batch is all
   }
 }
 
-TEST_CASE("no step waits or uploads for what windows and weights are, lengths and divisors") {
+TEST_CASE("no step waits or uploads for windows, weights, lengths and divisors") {
   for (const int64_t gpus : {1, 2}) {
     for (Work& work : works_with_tables_and_checks()) {
       CAPTURE(gpus, work.name);

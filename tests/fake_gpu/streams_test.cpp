@@ -14,7 +14,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// Queues a copy of 1, 2, 3 to the GPU on a stream of its own.
+/// Queues a copy of 1, 2, 3 to the GPU on a separate stream.
 void queue_upload(const at::Tensor& to) {
   const c10::StreamGuard guard(gpu(0).communication);
   to.copy_(at::tensor({1.F, 2.F, 3.F}).pin_memory(), /*non_blocking=*/true);
@@ -25,7 +25,7 @@ at::Tensor expected() { return at::tensor({1.F, 2.F, 3.F}); }
 
 }  // namespace
 
-TEST_CASE("a copy that nothing waits for may come late: who needs it says so by an event") {
+TEST_CASE("a copy without a wait may run late; readers must wait for its event") {
   const c10::InferenceMode inference;
   const at::Tensor x = zeros();
   order(gpu(0).compute(), gpu(0).communication);
@@ -35,7 +35,7 @@ TEST_CASE("a copy that nothing waits for may come late: who needs it says so by 
   CHECK(x.add(0).cpu().equal(expected()));
 }
 
-TEST_CASE("the host waits for an event, a stream or asks again and again") {
+TEST_CASE("the host can wait for an event or a stream, or poll") {
   const c10::InferenceMode inference;
   for (const int way : {0, 1, 2, 3}) {
     CAPTURE(way);
@@ -56,18 +56,18 @@ TEST_CASE("the host waits for an event, a stream or asks again and again") {
   }
 }
 
-TEST_CASE("pinned memory is read when the copy runs, and kept until then") {
+TEST_CASE("pinned memory is read when the copy runs and kept alive until then") {
   const c10::InferenceMode inference;
   const at::Tensor x = zeros(), y = zeros();
   const at::Tensor source = expected().pin_memory();
   x.copy_(source, /*non_blocking=*/true);
-  source.fill_(7);  // too early: a defect that CUDA shows now and then
+  source.fill_(7);  // too early: a race that shows only sometimes on CUDA
   CHECK(x.cpu().equal(at::full({3}, 7)));
   y.copy_(expected().pin_memory(), /*non_blocking=*/true);
   CHECK(y.cpu().equal(expected()));
 }
 
-TEST_CASE("a block that another stream uses is overwritten unless it was told of that") {
+TEST_CASE("memory used by another stream is overwritten unless record_stream() was called") {
   const c10::InferenceMode inference;
   for (const bool recorded : {true, false}) {
     CAPTURE(recorded);

@@ -40,7 +40,7 @@ std::string save_error(const std::string& folder, const IoFaults& faults) {
 
 }  // namespace
 
-TEST_CASE("a save that ends before any of its calls leaves the old checkpoint or the new one") {
+TEST_CASE("a save that crashes before any of its calls leaves the old or the new checkpoint") {
   const TempFolder root;
   for (const Scene& scene : scenes) {
     const std::vector<IoCall> calls = calls_of(scene, root);
@@ -71,7 +71,7 @@ TEST_CASE("a save that ends before any of its calls leaves the old checkpoint or
   }
 }
 
-TEST_CASE("a save of which any call fails says why and leaves the old checkpoint") {
+TEST_CASE("a save with any failing call reports it and leaves the old checkpoint") {
   const TempFolder root;
   const std::vector<std::string> files = open_files();
   for (const Scene& scene : scenes) {
@@ -89,7 +89,7 @@ TEST_CASE("a save of which any call fails says why and leaves the old checkpoint
           CHECK(text.find(std::strerror(error)) != std::string::npos);
           CHECK(text.find((root / "run").string()) == 1);
         } else if (error != EINTR) {
-          // Neither what is left over spoils a save, nor a folder that was only looked at.
+          // Failing to remove leftovers or to open a folder does not fail a save.
           const bool is_file = call.path.find("/shard-") != std::string::npos ||
                                call.path.find("/index.") != std::string::npos;
           const bool looks = call.name == "close" || call.path == scene.folder(root);
@@ -129,7 +129,7 @@ TEST_CASE("signals and short writes do not spoil a save") {
   CHECK(writes >= 5);
 }
 
-TEST_CASE("a save puts everything on disk before its name, and its name before it returns") {
+TEST_CASE("a save syncs its contents before the rename, and the rename before it returns") {
   const TempFolder root;
   for (const Scene& scene : scenes) {
     CAPTURE(scene.replaces, scene.no_exchange);
@@ -159,7 +159,7 @@ TEST_CASE("a save puts everything on disk before its name, and its name before i
   }
 }
 
-TEST_CASE("a removal that ends before any of its calls leaves a whole checkpoint or none") {
+TEST_CASE("a removal that crashes before any of its calls leaves a complete checkpoint or none") {
   const TempFolder root;
   const Scene scene;
   scene.set(root);

@@ -20,8 +20,8 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Writes a checkpoint whose bytes and state all tell `step`: a tensor of `bytes`, another in two
-/// pieces. With two writers the second writes one of the two, and the tensor.
+/// Writes a checkpoint whose bytes and state all encode `step`: a tensor of `bytes` bytes, and one
+/// in two pieces. With two writers the second writes one of the pieces and the first tensor.
 inline void save_step(const std::string& folder, int64_t step, size_t bytes = 64,
                       const CheckpointWriterOptions& options = {}) {
   const int other = options.writers - 1;
@@ -36,7 +36,7 @@ inline void save_step(const std::string& folder, int64_t step, size_t bytes = 64
                    {{"step", step}}, options);
 }
 
-/// The step that a checkpoint of save_step() tells; throws if its parts tell different ones.
+/// Returns the step that a checkpoint of save_step() encodes; throws if its parts disagree.
 inline int64_t load_step(const std::string& folder) {
   const CheckpointReader reader(folder);
   reader.verify();
@@ -53,12 +53,12 @@ inline int64_t load_step(const std::string& folder) {
   return step;
 }
 
-/// -1 for no checkpoint; throws for a damaged one.
+/// Returns the step of a checkpoint, or -1 for none; throws for a damaged one.
 inline int64_t step_at(const std::string& folder) {
   return is_checkpoint(folder) ? load_step(folder) : -1;
 }
 
-/// Names of what lies in a folder, sorted.
+/// Returns the sorted names of a folder's entries.
 inline std::vector<std::string> entries_in(const std::filesystem::path& folder) {
   std::vector<std::string> names;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -68,8 +68,8 @@ inline std::vector<std::string> entries_in(const std::filesystem::path& folder) 
   return names;
 }
 
-/// Where saves go wrong: beside a former checkpoint, or with none; without the system call that
-/// exchanges two folders.
+/// The setting of a failing save: with a previous checkpoint or without; with or without the system
+/// call that exchanges two folders.
 struct Scene {
   bool replaces = true;
   bool no_exchange = false;
@@ -84,7 +84,7 @@ struct Scene {
 
 inline const std::vector<Scene> scenes{{true, false}, {true, true}, {false, false}};
 
-/// Exit code of `work` in a process of its own; 128 + the signal's number if one ended it.
+/// Runs `work` in a process of its own; returns its exit code, or 128 + the signal that ended it.
 template <class Work>
 int run_child(Work work) {
   const pid_t child = ::fork();

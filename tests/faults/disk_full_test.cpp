@@ -21,7 +21,7 @@ unsigned long free_blocks(const std::string& path) {
   return ::statvfs(path.c_str(), &info) == 0 ? info.f_bfree : 0;
 }
 
-/// In a process of its own, so that the mount ends with it.
+/// Saves on a full disk. Run it in a process of its own, so that the mount ends with it.
 int save_on_full_disk(const std::string& root) {
   const bool mounted = ::unshare(CLONE_NEWNS) == 0 &&
                        ::mount("none", "/", nullptr, MS_REC | MS_PRIVATE, nullptr) == 0 &&

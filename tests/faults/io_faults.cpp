@@ -28,8 +28,9 @@ std::string path_of(int descriptor) {
   return size < 0 ? "" : std::string(target.data(), static_cast<size_t>(size));
 }
 
-/// Whether this call is the one that something happens to. Ends the process if that is to crash.
-bool is_spoilt(const char* name, std::string path) {
+/// Returns whether this is the call that the fault applies to. Ends the process if the fault is a
+/// crash.
+bool hits_fault(const char* name, std::string path) {
   if (recorded == nullptr) return false;
   recorded->push_back({name, std::move(path)});
   if (static_cast<int>(recorded->size()) != armed.at) return false;
@@ -38,7 +39,7 @@ bool is_spoilt(const char* name, std::string path) {
 }
 
 bool fails(const char* name, std::string path) {
-  if (!is_spoilt(name, std::move(path)) || armed.error == 0) return false;
+  if (!hits_fault(name, std::move(path)) || armed.error == 0) return false;
   errno = armed.error;
   return true;
 }
@@ -72,7 +73,7 @@ std::vector<std::string> open_files() {
 
 }  // namespace tessera::test
 
-// They stand before the C library's of the same name in the programs that link this file.
+// These functions replace the C library's of the same name in programs that link this file.
 extern "C" {
 
 int open(const char* path, int flags, ...) {
@@ -95,7 +96,7 @@ int close(int descriptor) {
 
 ssize_t write(int descriptor, const void* bytes, size_t size) {
   using Write = ssize_t(int, const void*, size_t);
-  if (tessera::test::is_spoilt("write", tessera::test::path_of(descriptor))) {
+  if (tessera::test::hits_fault("write", tessera::test::path_of(descriptor))) {
     if (tessera::test::armed.short_write) size = (size + 1) / 2;
     errno = tessera::test::armed.error;
     if (errno != 0) return -1;

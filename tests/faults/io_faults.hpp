@@ -5,34 +5,34 @@
 
 namespace tessera::test {
 
-/// A call that the process made: open, write, fsync, close, mkdir, rename, renameat2, unlink or
-/// rmdir, and the path it was about.
+/// A call of this process (open, write, fsync, close, mkdir, rename, renameat2, unlink or rmdir)
+/// and its path.
 struct IoCall {
   std::string name;
   std::string path;
 };
 
-/// What goes wrong with the calls of IoCall. They are counted from 1 on; 0 is none of them.
+/// The faults to inject into calls. Calls are counted from 1 on; 0 is none.
 struct IoFaults {
-  int at = 0;                ///< the call that something happens to
-  int error = 0;             ///< it fails with this errno
-  bool crash = false;        ///< the process ends before it, with crash_exit_code
-  bool short_write = false;  ///< if it is a write, it writes half of the bytes
-  bool no_exchange = false;  ///< the file system cannot exchange two folders: EINVAL
-  /// The process is on a machine of this name, which with those of other names sees the same
-  /// files but, as on network file systems, not their locks: each takes any lock. Empty: it is not.
+  int at = 0;                ///< number of the call that the fault applies to
+  int error = 0;             ///< errno with which the call fails
+  bool crash = false;        ///< whether the process ends before the call, with crash_exit_code
+  bool short_write = false;  ///< whether a write writes only half of its bytes
+  bool no_exchange = false;  ///< whether exchanging two folders fails with EINVAL
+  /// Name of the machine that the process pretends to be on (default: the real one). Machines share
+  /// files but, as on some network file systems, not locks: each can take any lock.
   std::string machine = "";
 };
 
 inline constexpr int crash_exit_code = 77;
 
-/// From here on calls are counted, recorded and spoilt. Programs that link io_faults.cpp only.
+/// Starts to count, record and fault calls. Only for programs that link io_faults.cpp.
 void start_io_faults(const IoFaults& faults = {});
 
-/// Back to normal; returns the calls since.
+/// Ends the faults; returns the calls since start_io_faults().
 std::vector<IoCall> stop_io_faults();
 
-/// Paths of the files that the process has open.
+/// Returns the paths of the process's open files.
 std::vector<std::string> open_files();
 
 }  // namespace tessera::test

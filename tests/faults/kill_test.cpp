@@ -10,6 +10,8 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+
 namespace kill_test {
 
 using namespace tessera;
@@ -18,13 +20,13 @@ using namespace tessera::test;
 
 namespace {
 
-/// The last steps of which a saver knows that they are saved.
+/// The last steps that a saver has completely saved.
 struct Done {
   std::atomic<int64_t> numbered{0};
   std::atomic<int64_t> latest{0};
 };
 
-/// Done, shared by parent and child.
+/// A Done in memory shared by parent and child.
 class SharedDone {
  public:
   SharedDone()
@@ -52,8 +54,8 @@ struct Saver {
     return entries.empty() ? 0 : load_step(entries.back().folder);
   }
 
-  /// Goes on from the newest checkpoint: removes old ones and saves the next step, as "latest" too,
-  /// for as long as it lives or `steps` times.
+  /// Continues from the newest checkpoint: removes old ones and saves the next step, also as
+  /// "latest", `steps` times or until it is killed.
   int run(Done& done, int64_t steps = INT64_MAX) const {
     remove_leftovers(root);
     int64_t step = newest();
@@ -82,9 +84,9 @@ void sleep_microseconds(long microseconds) {
   ::nanosleep(&span, nullptr);
 }
 
-/// Kills a saver `rounds` times, after a random time in which it does up to two steps; each time
-/// the newest checkpoint is whole, and the last that was finished or the one begun after it.
-void kill_savers(const Saver& saver, int rounds) {
+/// Kills a saver `kills` times, each after a random time of up to two steps. Checks each time that
+/// the newest checkpoint is complete: the last finished one or the one started after it.
+void kill_savers(const Saver& saver, int kills) {
   using std::chrono::steady_clock;
   const SharedDone done;
   std::mt19937 random(7);
@@ -94,7 +96,7 @@ void kill_savers(const Saver& saver, int rounds) {
       std::chrono::duration_cast<std::chrono::microseconds>(steady_clock::now() - begin);
   const long max_microseconds = std::clamp<long>(spent.count() * 2 / 5, 2000, 150'000);
   int good = 0;
-  for (int round = 0; round < rounds; ++round) {
+  for (int attempt = 0; attempt < kills; ++attempt) {
     const pid_t child = ::fork();
     if (child == 0) ::_exit(saver.run(*done));
     sleep_microseconds(static_cast<long>(random() % max_microseconds));
@@ -102,17 +104,17 @@ void kill_savers(const Saver& saver, int rounds) {
     ::waitpid(child, nullptr, 0);
     const int64_t newest = saver.newest();
     const int64_t latest = load_latest(saver);
-    CAPTURE(round, done->numbered.load(), newest, done->latest.load(), latest);
-    const bool whole = newest - done->numbered >= 0 && newest - done->numbered <= 1 &&
-                       (latest == done->latest || latest == done->numbered);
-    CHECK(whole);
-    good += whole;
+    CAPTURE(attempt, done->numbered.load(), newest, done->latest.load(), latest);
+    const bool as_expected = newest - done->numbered >= 0 && newest - done->numbered <= 1 &&
+                             (latest == done->latest || latest == done->numbered);
+    CHECK(as_expected);
+    good += as_expected;
     done->numbered = newest;
     done->latest = latest;
   }
-  CHECK(good == rounds);
-  // Enough was saved in all for the kills to have met saves.
-  CHECK(done->numbered > rounds / 20);
+  CHECK(good == kills);
+  // Enough was saved for some kills to have hit saves.
+  CHECK(done->numbered > kills / 20);
   remove_leftovers(saver.root);
   for (const auto& entry : std::filesystem::directory_iterator(saver.root)) {
     CHECK(entry.path().filename().string().rfind("tmp.", 0) != 0);
@@ -121,17 +123,18 @@ void kill_savers(const Saver& saver, int rounds) {
 
 }  // namespace
 
-TEST_CASE("a saver killed at any of 300 moments leaves the old checkpoint or the new one") {
+TEST_CASE("a saver killed at 300 random moments leaves the old or the new checkpoint") {
   const TempFolder root;
   kill_savers({.root = root.path().string(), .bytes = 4'000'000, .keep = 2}, 300);
 }
 
-TEST_CASE("savers killed while they remove old checkpoints never lose the newest", "[nightly]") {
+TEST_CASE("savers that are killed while they remove old checkpoints never lose the newest",
+          "[nightly]") {
   const TempFolder root;
   kill_savers({.root = root.path().string(), .bytes = 1000, .keep = 3}, 200);
 }
 
-TEST_CASE("a reader beside a writer always finds a whole checkpoint") {
+TEST_CASE("a reader concurrent with a writer always finds a complete checkpoint") {
   const TempFolder root;
   const Saver saver{.root = root.path().string(), .bytes = 65536, .keep = 3};
   const SharedDone done;
@@ -148,7 +151,7 @@ TEST_CASE("a reader beside a writer always finds a whole checkpoint") {
     const int64_t before = done->numbered;
     const std::vector<CheckpointEntry> entries = list_checkpoints(saver.root);
     if (entries.empty()) {
-      // The newest was removed between its name and a look at it.
+      // The newest checkpoint was removed between listing and reading it.
       CHECK(done->numbered >= before + 2);
       continue;
     }
@@ -156,7 +159,7 @@ TEST_CASE("a reader beside a writer always finds a whole checkpoint") {
       const int64_t found = load_step(entries.back().folder);
       CHECK(found == entries.back().step);
     } catch (const FileError&) {
-      // It is removed before the third save after it.
+      // A checkpoint is removed before the third save after it.
       CHECK(done->numbered >= entries.back().step + 2);
     }
     ++reads;

@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The error of a write with these faults; empty if it has none.
+/// Returns the error text of a write with these faults, or "".
 std::string write_error(const std::string& path, const IoFaults& faults,
                         std::vector<IoCall>* calls = nullptr) {
   std::string text;
@@ -34,28 +34,28 @@ std::string write_error(const std::string& path, const IoFaults& faults,
 
 }  // namespace
 
-TEST_CASE("a write of which any call fails says truly whether the old file is there or the new") {
+TEST_CASE("a write with any failing call reports correctly whether the file is old or new") {
   const TempFolder root;
   const std::string path = root / "file";
   std::vector<IoCall> calls;
   REQUIRE(write_error(path, {}, &calls).empty());
   REQUIRE(calls.size() > 6);
-  int in_place = 0;
+  int failed_but_new = 0;
   for (size_t at = 1; at <= calls.size(); ++at) {
     CAPTURE(at, calls[at - 1].name, calls[at - 1].path);
     write_file(path, "old");
     const std::string text = write_error(path, {.at = static_cast<int>(at), .error = EIO});
     const bool says_new = text.find("new file was written") != std::string::npos;
-    in_place += says_new;
+    failed_but_new += says_new;
     CHECK(read_file(path) == (text.empty() || says_new ? "new" : "old"));
     if (!text.empty()) CHECK_THAT(text, Contains("[" + path + "]") && Contains(std::strerror(EIO)));
     CHECK(entries_in(root.path()) == std::vector<std::string>{"file"});
   }
-  // The folder is opened, and synced.
-  CHECK(in_place == 2);
+  // These are opening and syncing the folder.
+  CHECK(failed_but_new == 2);
 }
 
-TEST_CASE("what a write left that ended before any of its calls is removed by the next") {
+TEST_CASE("leftovers of a write that crashed before any of its calls are removed by the next") {
   const TempFolder root;
   const std::string path = root / "file";
   std::vector<IoCall> calls;
@@ -69,8 +69,8 @@ TEST_CASE("what a write left that ended before any of its calls is removed by th
       return 0;
     });
     REQUIRE(code == crash_exit_code);
-    const std::string found = read_file(path);
-    CHECK((found == "old" || found == "new"));
+    const std::string content = read_file(path);
+    CHECK((content == "old" || content == "new"));
     with_rest = with_rest || entries_in(root.path()).size() > 1;
     CHECK(write_error(path, {}).empty());
     CHECK(entries_in(root.path()) == std::vector<std::string>{"file"});

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <random>
 
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/format/directory_claim.hpp>
 
 #include "tests/faults/checkpoint_sample.hpp"
@@ -23,9 +24,9 @@ namespace {
 
 using std::chrono::milliseconds;
 
-/// What the processes of two machines share.
+/// State that the processes of two machines share.
 struct Shared {
-  std::atomic<int64_t> saved{0};  ///< the highest step that one of them knows to be saved
+  std::atomic<int64_t> saved{0};  ///< highest step that is completely saved
   std::array<std::atomic<int64_t>, 2> claims{};
   std::array<std::atomic<int64_t>, 2> saves{};
 };
@@ -41,22 +42,22 @@ void raise_to(std::atomic<int64_t>& value, int64_t step) {
   }
 }
 
-/// A run on one of the machines, for as long as it lives: looks at the folder, claims it, and goes
-/// on from the newest checkpoint for as long as its claim stands.
+/// A run on one of the machines until it is killed: looks at the folder, claims it, and continues
+/// from the newest checkpoint while its claim is valid.
 [[noreturn]] void run(size_t machine, const std::string& root, bool no_exchange, Shared& shared) {
   for (;;) {
-    // Forgets the calls that were recorded.
+    // Discards the recorded calls.
     start_io_faults({.no_exchange = no_exchange, .machine = machine == 0 ? "node1" : "node2"});
     try {
       remove_leftovers(root);
-      const auto claim = claim_directory(
-          root,
-          {.patience = milliseconds(5), .beat = milliseconds(5), .silence = milliseconds(60)});
+      const auto claim = claim_directory(root, {.acquire_timeout = milliseconds(5),
+                                                .heartbeat_interval = milliseconds(5),
+                                                .heartbeat_timeout = milliseconds(60)});
       remove_leftovers(root);
       ++shared.claims[machine];
       std::vector<CheckpointEntry> entries = list_checkpoints(root);
       int64_t step = entries.empty() ? 0 : load_step(entries.back().folder);
-      while (claim->stands()) {
+      while (claim->is_valid()) {
         ++step;
         save_step(root + "/" + checkpoint_name(step), step, 300'000);
         raise_to(shared.saved, step);
@@ -68,7 +69,7 @@ void raise_to(std::atomic<int64_t>& value, int64_t step) {
         }
       }
     } catch (const FileError&) {
-      // The other one has the folder.
+      // The other machine holds the folder.
     }
     stop_io_faults();
   }
@@ -76,7 +77,7 @@ void raise_to(std::atomic<int64_t>& value, int64_t step) {
 
 }  // namespace
 
-TEST_CASE("who looks at a folder from another machine takes nothing from a save that goes on") {
+TEST_CASE("listing a folder from another machine does not disturb a save in progress") {
   for (const bool no_exchange : {false, true}) {
     const TempFolder root;
     const Scene scene{.replaces = true, .no_exchange = no_exchange};
@@ -87,7 +88,7 @@ TEST_CASE("who looks at a folder from another machine takes nothing from a save 
         start_io_faults({.no_exchange = no_exchange, .machine = "node2"});
         const int removed = remove_leftovers((root / "run").string());
         const auto claim = claim_directory((root / "run").string());
-        return claim && claim->stands() ? removed : -1;
+        return claim && claim->is_valid() ? removed : -1;
       });
       CHECK(code == 0);
       ++looks;
@@ -102,7 +103,7 @@ TEST_CASE("who looks at a folder from another machine takes nothing from a save 
   }
 }
 
-TEST_CASE("two machines that hide their locks lose nothing that was saved, whoever is killed") {
+TEST_CASE("two machines without shared locks lose no save, whichever is killed") {
   const TempFolder root;
   const std::string folder = root.path().string();
   void* memory =
@@ -119,7 +120,7 @@ TEST_CASE("two machines that hide their locks lose nothing that was saved, whoev
     }
     const size_t victim = random() % 2;
     sleep_for(static_cast<long>(random() % 60'000));
-    // Killed, or stopped for so long that the other one takes it for dead.
+    // Kills the run, or stops it so long that the other one considers it dead.
     const bool stops = random() % 3 == 0;
     ::kill(runs[victim], stops ? SIGSTOP : SIGKILL);
     sleep_for(static_cast<long>(random() % 150'000));
@@ -137,15 +138,15 @@ TEST_CASE("two machines that hide their locks lose nothing that was saved, whoev
     good += newest >= shared.saved;
   }
   CHECK(good == rounds);
-  // Each had the folder and saved, one after the other too.
+  // Each machine claimed the folder and saved, in turns.
   for (const size_t machine : {0, 1}) {
     CHECK(shared.claims[machine] > rounds / 10);
     CHECK(shared.saves[machine] > rounds / 10);
   }
   const int code = run_child([&] {
     start_io_faults({.machine = "node1"});
-    const auto claim = claim_directory(folder, {.silence = milliseconds(60)});
-    return remove_leftovers(folder) >= 0 && claim->stands() ? 0 : 1;
+    const auto claim = claim_directory(folder, {.heartbeat_timeout = milliseconds(60)});
+    return remove_leftovers(folder) >= 0 && claim->is_valid() ? 0 : 1;
   });
   CHECK(code == 0);
   ::munmap(memory, sizeof(Shared));

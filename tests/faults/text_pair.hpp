@@ -15,7 +15,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Two processes that exchange texts, made before the second is forked. Uses no call of IoCall.
+/// Lets two processes exchange texts. Created before the second is forked. Uses no call of IoCall.
 class TextPair {
  public:
   TextPair() {
@@ -29,15 +29,15 @@ class TextPair {
   TextPair(const TextPair&) = delete;
   TextPair& operator=(const TextPair&) = delete;
 
-  /// This process is `rank`; the other one's end is closed, so that its death is seen.
-  CheckpointWriterOptions be(int rank) {
+  /// Makes this process `rank`. Closes the other's end, so that its death is noticed.
+  CheckpointWriterOptions act_as(int rank) {
     ::close(ends_[static_cast<size_t>(1 - rank)]);
     ends_[static_cast<size_t>(1 - rank)] = -1;
     return {.rank = rank, .writers = 2, .gather = [this, rank](const std::string& text) {
               return gather(rank, text);
             }};
   }
-  /// This process is neither.
+  /// Closes both ends: this process is neither rank.
   void leave() {
     for (int& end : ends_) {
       ::close(end);
@@ -49,7 +49,7 @@ class TextPair {
   std::vector<std::string> gather(int rank, const std::string& text) const {
     const int end = ends_[static_cast<size_t>(rank)];
     const uint64_t size = text.size();
-    // What the other one can no longer hear it will not miss.
+    // Errors are ignored: the other process may have ended.
     ::send(end, &size, sizeof(size), MSG_NOSIGNAL);
     ::send(end, text.data(), text.size(), MSG_NOSIGNAL);
     uint64_t length = 0;

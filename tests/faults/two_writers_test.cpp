@@ -24,13 +24,13 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// Exit codes of a writer.
+/// A writer's exit codes.
 enum Code : int { saved = 0, other_failed = 11, alone = 12, own_error = 13 };
 
-/// What became of a save of step 2 by `rank` of two.
+/// Saves step 2 as `rank` of two and returns the outcome.
 Code save_as(int rank, TextPair& pair, const std::string& folder) {
   try {
-    save_step(folder, 2, 64, pair.be(rank));
+    save_step(folder, 2, 64, pair.act_as(rank));
     return saved;
   } catch (const RankFailures& error) {
     const bool exact = error.failures().size() == 1 && error.failures().count(1 - rank) == 1;
@@ -48,7 +48,8 @@ int code_of(pid_t child) {
   return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
 }
 
-/// Saves with `rank` here and the other in a process of its own, whose exit code it returns.
+/// Saves as `rank` here and as the other rank in a process of its own, whose exit code is stored in
+/// `other`.
 Code save_here(int rank, const std::string& folder, const IoFaults& faults, int& other,
                std::vector<IoCall>* calls = nullptr, std::string* text = nullptr) {
   TextPair pair;
@@ -57,8 +58,8 @@ Code save_here(int rank, const std::string& folder, const IoFaults& faults, int&
     start_io_faults({.no_exchange = faults.no_exchange});
     ::_exit(save_as(1 - rank, pair, folder));
   }
-  // The end that be() closes is not one of the save's calls.
-  const CheckpointWriterOptions options = pair.be(rank);
+  // Closing the other end in act_as() is not one of the save's calls.
+  const CheckpointWriterOptions options = pair.act_as(rank);
   Code code = saved;
   start_io_faults(faults);
   try {
@@ -88,7 +89,7 @@ std::vector<IoCall> calls_of(int rank, const Scene& scene, const TempFolder& roo
 
 }  // namespace
 
-TEST_CASE("two writers of which one ends before any of its calls leave the old or the new") {
+TEST_CASE("two writers, one crashing before any of its calls, leave the old or the new save") {
   const TempFolder root;
   for (const Scene& scene : scenes) {
     for (const int rank : {0, 1}) {
@@ -102,7 +103,7 @@ TEST_CASE("two writers of which one ends before any of its calls leave the old o
         const std::string folder = scene.folder(root);
         const pid_t ends = ::fork();
         if (ends == 0) {
-          const CheckpointWriterOptions options = pair.be(rank);
+          const CheckpointWriterOptions options = pair.act_as(rank);
           start_io_faults(
               {.at = static_cast<int>(at), .crash = true, .no_exchange = scene.no_exchange});
           save_step(folder, 2, 64, options);
@@ -120,7 +121,7 @@ TEST_CASE("two writers of which one ends before any of its calls leave the old o
         CHECK((other == alone || (other == saved && step == 2)));
         CHECK((step == scene.before() || step == 2));
         if (!fs::exists(root / "run")) continue;
-        // Rank 0 puts everything in order where it stays alive.
+        // Rank 0 cleans up if it stays alive.
         if (rank == 1) CHECK(entries_in(root / "run").size() == (step < 0 ? 0 : 1));
         remove_leftovers((root / "run").string());
         CHECK(step_at(folder) == step);
@@ -132,7 +133,7 @@ TEST_CASE("two writers of which one ends before any of its calls leave the old o
   }
 }
 
-TEST_CASE("two writers of which one has any call fail both say so and leave the old checkpoint") {
+TEST_CASE("if any call of two writers fails, both report it and leave the old checkpoint") {
   const TempFolder root;
   const std::vector<std::string> files = open_files();
   for (const Scene& scene : scenes) {
@@ -174,7 +175,7 @@ TEST_CASE("two writers of which one has any call fail both say so and leave the 
   }
 }
 
-TEST_CASE("one of two writers killed at any of 150 moments leaves the old or the new checkpoint") {
+TEST_CASE("killing one of two writers at 150 random moments leaves the old or the new save") {
   const TempFolder root;
   const std::string folder = (root / "run/latest").string();
   void* memory = ::mmap(nullptr, sizeof(std::atomic<int64_t>), PROT_READ | PROT_WRITE,
@@ -192,7 +193,7 @@ TEST_CASE("one of two writers killed at any of 150 moments leaves the old or the
       const pid_t child = ::fork();
       if (child == 0) {
         try {
-          const CheckpointWriterOptions options = pair.be(rank);
+          const CheckpointWriterOptions options = pair.act_as(rank);
           for (int64_t step = first + 1;; ++step) {
             save_step(folder, step, 2'000'000, options);
             if (rank == 0) done = step;
@@ -217,12 +218,12 @@ TEST_CASE("one of two writers killed at any of 150 moments leaves the old or the
     CHECK(killed == 128 + SIGKILL);
     CHECK(other == alone);
     const int64_t step = is_checkpoint(folder) ? load_step(folder) : 0;
-    const bool whole = step == done || step == done + 1;
-    CHECK(whole);
-    good += whole;
+    const bool as_expected = step == done || step == done + 1;
+    CHECK(as_expected);
+    good += as_expected;
     if (fs::exists(root / "run")) {
       const size_t entries = entries_in(root / "run").size();
-      // Only the end of rank 0 leaves something for the next run to remove.
+      // Only the death of rank 0 leaves leftovers for the next run to remove.
       if (victim == 1) CHECK(entries == (step > 0 ? 1 : 0));
       with_rest = with_rest || entries > 1;
     }

@@ -18,8 +18,7 @@ constexpr size_t block = 512;
 constexpr size_t checksum_begin = 148;
 constexpr size_t checksum_end = 156;
 
-/// Gives every block that looks like a header the checksum that a header needs, which mutations
-/// would hardly ever find.
+/// Sets the checksum of every block that looks like a header; mutations would hardly ever find it.
 void repair(std::string& tar) {
   for (size_t start = 0; start + block <= tar.size(); start += block) {
     if (tar.compare(start + 257, 5, "ustar") != 0) continue;
@@ -38,7 +37,7 @@ void repair(std::string& tar) {
 
 }  // namespace
 
-/// The first byte says whether the others are repaired (1) and packed (2).
+/// The bits of the first byte say whether the rest is repaired (1) and compressed (2).
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   static fuzz::MemoryFile file;

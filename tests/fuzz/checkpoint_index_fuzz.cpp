@@ -18,7 +18,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   } catch (const FileError&) {
     return 0;
   }
-  // What was accepted is written, and read again, as the same.
+  // An accepted index is unchanged by writing and reading it.
   const std::string text = checkpoint_index_text(index);
   fuzz::require(checkpoint_index_text(parse_checkpoint_index(text, "index.json")) == text);
   return 0;

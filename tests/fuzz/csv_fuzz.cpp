@@ -6,7 +6,7 @@
 using namespace tessera;
 using namespace tessera::detail;
 
-/// The first byte says how large blocks are; in whichever they are read, rows are the same.
+/// The first byte is the block size, which must not change the rows.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   static fuzz::MemoryFile file;
@@ -25,8 +25,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
           for (const std::string& text : texts) seen += text;
         } else {
           std::vector<double> doubles(rows);
-          std::vector<int64_t> whole(rows);
-          column.kind == CsvKind::float64 ? column.take(doubles.data()) : column.take(whole.data());
+          std::vector<int64_t> expected(rows);
+          column.kind == CsvKind::float64 ? column.take(doubles.data())
+                                          : column.take(expected.data());
         }
       }
     } catch (const FileError&) {
@@ -34,7 +35,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     }
     return seen;
   };
-  const std::string whole = read(1 << 15, 1);
-  fuzz::require(read(16 + 4 * uint64_t{data[0]}, 1) == whole && read(1 << 15, 3) == whole);
+  const std::string expected = read(1 << 15, 1);
+  fuzz::require(read(16 + 4 * uint64_t{data[0]}, 1) == expected && read(1 << 15, 3) == expected);
   return 0;
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the fuzz targets and runs each for a while. Usage: fuzz.sh [--seconds 60] [TARGET...]
 # Without targets: all but those that need libtorch, which take much longer to build.
-# Exit code 1 on a finding, whose input lies in build/fuzz/findings/.
+# Exit code 1 on a finding, whose input is in build/fuzz/findings/.
 set -euo pipefail
 cd "$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")/../.."
 
@@ -18,7 +18,7 @@ while (($#)); do
   esac
   shift
 done
-[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds is a whole number of seconds, not \"$seconds\""
+[[ $seconds =~ ^[1-9][0-9]*$ ]] || fail "--seconds must be a positive integer, not \"$seconds\""
 mapfile -t known < <(cd tests/fuzz && printf '%s\n' *_fuzz.cpp | sed 's/_fuzz\.cpp$//')
 with_models=(model_config)
 needs_models() { [[ " ${with_models[*]} " == *" $1 "* ]]; }
@@ -61,7 +61,7 @@ for target in "${targets[@]}"; do
   mkdir -p "$folder/corpus/$target"
   code=0
   programs=$folder/bin megabytes=512
-  # libtorch alone takes a part of it.
+  # libtorch itself takes a part of the memory.
   if needs_models "$target"; then programs=build/fuzz-models/bin megabytes=2048; fi
   "$programs/${target}_fuzz" -max_total_time="$seconds" -rss_limit_mb="$megabytes" \
     -malloc_limit_mb=256 -timeout=5 \

@@ -10,12 +10,12 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   if (size == 0) return 0;
   constexpr int64_t channels[] = {1, 3, 4};
   constexpr int64_t most = int64_t{1} << 21;
-  const int64_t wanted = channels[data[0] % 3];
+  const int64_t requested = channels[data[0] % 3];
   try {
     const std::string_view bytes(reinterpret_cast<const char*>(data) + 1, size - 1);
     const Image image =
-        decode_image({.bytes = bytes, .channels = wanted, .file = "case", .most = most});
-    fuzz::require(image.channels == wanted && image.height > 0 && image.width > 0);
+        decode_image({.bytes = bytes, .channels = requested, .file = "case", .max_pixels = most});
+    fuzz::require(image.channels == requested && image.height > 0 && image.width > 0);
     fuzz::require(image.height * image.width <= most);
     fuzz::require(static_cast<int64_t>(image.pixels.size()) ==
                   image.height * image.width * image.channels);

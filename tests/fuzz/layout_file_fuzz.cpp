@@ -16,7 +16,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const std::string_view text(reinterpret_cast<const char*>(data), size);
     const LayoutFile file = layout_file_from_json(parse_json(text, "layouts.json"), "layouts.json");
-    // What was accepted describes a map over a mesh, or is refused for it.
+    // An accepted file describes a map over a mesh, or is refused for that mesh.
     const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
     const LayoutMap map = make_layout_map(file, mesh);
     const Json written = to_json(map);

@@ -9,7 +9,7 @@ import zipfile
 
 
 def safetensors(tensors, metadata=None):
-    """tensors: name -> (dtype, shape, bytes)"""
+    """Returns a safetensors file. `tensors`: name -> (dtype, shape, bytes)."""
     header = {"__metadata__": metadata} if metadata else {}
     data = b""
     for name, (dtype, shape, content) in tensors.items():
@@ -37,7 +37,7 @@ def tar(files, mode, kind):
             info.size = len(content)
             info.linkname = "a" if entry in (tarfile.SYMTYPE, tarfile.LNKTYPE) else ""
             archive.addfile(info, io.BytesIO(content))
-    # Without most of the padding; only shorter inputs mutate well.
+    # Removes most of the padding, since shorter inputs mutate better.
     return bytes([mode]) + out.getvalue().rstrip(b"\0") + bytes(1024)
 
 
@@ -48,7 +48,7 @@ def npy(descr, shape, data, version=1):
 
 
 def archive(members, comment=b"", wide=False):
-    """members: (name, bytes, whether it is packed)"""
+    """Returns a zip archive. `members`: (name, bytes, whether it is compressed)."""
     out = io.BytesIO()
     with zipfile.ZipFile(out, "w") as made:
         for name, content, packed in members:
@@ -74,7 +74,7 @@ def index(tensors, shards=1, state=None):
 
 
 def serialized(tree, found):
-    """All that has a class name in a tree, which may hold JSON as text."""
+    """Collects everything with a class name in a tree, which may hold JSON as text."""
     if isinstance(tree, str) and tree.startswith("{") and '"class_name"' in tree:
         tree = json.loads(tree)
     if isinstance(tree, dict) and isinstance(tree.get("config"), dict) and "class_name" in tree:
@@ -85,7 +85,8 @@ def serialized(tree, found):
 
 
 def model_configs():
-    """Models that Keras wrote for the tests, and a Sequential of each kind of layer there."""
+    """Yields the models that Keras wrote for the tests, and a Sequential of each kind of layer in
+    them."""
     models, layers = [], {}
     for path in sorted((pathlib.Path(__file__).parent.parent / "golden").glob("**/*.json")):
         for part in serialized(json.loads(path.read_text()), []):

@@ -11,7 +11,7 @@
 
 namespace tessera::fuzz {
 
-/// A file in memory, so that readers of files can be fuzzed without a disk.
+/// A file in memory, for fuzzing file readers without a disk.
 class MemoryFile {
  public:
   MemoryFile() : descriptor_(::memfd_create("fuzz", MFD_CLOEXEC)) {
@@ -21,7 +21,7 @@ class MemoryFile {
   MemoryFile(const MemoryFile&) = delete;
   MemoryFile& operator=(const MemoryFile&) = delete;
 
-  /// Makes `bytes` the whole content, and returns the path to open.
+  /// Replaces the content by `bytes` and returns the path to open.
   std::string set(std::span<const uint8_t> bytes) {
     const auto size = static_cast<off_t>(bytes.size());
     const bool written = ::ftruncate(descriptor_, 0) == 0 &&
@@ -34,7 +34,7 @@ class MemoryFile {
   int descriptor_;
 };
 
-/// Ends the process, and so the fuzzing, where something that always holds does not.
+/// Aborts the process, and so the fuzzing, if an invariant does not hold.
 inline void require(bool holds) {
   if (!holds) std::abort();
 }

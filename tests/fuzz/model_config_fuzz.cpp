@@ -19,7 +19,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Values that a reader may not have thought of.
+/// Returns values that a reader may not expect.
 const std::vector<Json>& odd_values() {
   static const std::vector<Json> values = {nullptr,
                                            true,
@@ -67,7 +67,8 @@ void collect(Json& json, std::vector<Json*>& nodes) {
   for (Json& child : json) collect(child, nodes);
 }
 
-/// Changes one node of a tree: by an odd value, another node, or the loss or doubling of a part.
+/// Changes one node of a tree: replaces it by an odd value or another node, or removes or
+/// duplicates an entry.
 void mutate(Json& tree, std::minstd_rand& random) {
   std::vector<Json*> nodes;
   collect(tree, nodes);
@@ -92,7 +93,7 @@ void mutate(Json& tree, std::minstd_rand& random) {
   }
 }
 
-/// Calls a model that knows its one input without numbers, as an export's is before it is loaded.
+/// Calls a model with one known input symbolically, as the loader of an export does.
 void plan_call(const ModelHandle& model) {
   if (!model->built() || model->input_shapes().size() != 1) return;
   Shape shape = model->input_shapes()[0];
@@ -106,7 +107,7 @@ void plan_call(const ModelHandle& model) {
 
 extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t max_size);
 
-/// Most changes of bytes are no JSON any more: changes the tree, and the bytes now and then.
+/// Mutates the JSON tree, and sometimes the bytes: most changed bytes are no longer JSON.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size,
                                           unsigned int seed) {
   std::minstd_rand random(seed);
@@ -123,7 +124,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   try {
     const std::string text(reinterpret_cast<const char*>(data), size);
     const ModelHandle model = model_from_json(text, "model.json");
-    // What was accepted is written, and read again as the same.
+    // An accepted model is unchanged by writing and reading it.
     const std::string written = model.to_json();
     fuzz::require(model_from_json(written, "model.json").to_json() == written);
     plan_call(model);

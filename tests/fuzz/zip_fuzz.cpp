@@ -22,7 +22,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
       } catch (const FileError&) {
       }
     }
-    // None shares its bytes with another one.
+    // No member shares bytes with another one.
     fuzz::require(taken <= size);
   } catch (const FileError&) {
   }

@@ -1,4 +1,4 @@
-"""What the generators of keras_*.json share; they choose Keras' backend first."""
+"""Shared by the generators of keras_*.json, which select Keras' backend first."""
 
 import json
 
@@ -8,7 +8,7 @@ import tensorflow as tf
 
 
 def compact(value):
-    """Shape and shortest decimals of an array, in row-major order."""
+    """Returns the shape and the shortest decimals of an array, in row-major order."""
     array = np.asarray(value)
     numbers = array.ravel()
     if array.dtype == np.float32:
@@ -25,17 +25,17 @@ def tensor(value):
 
 
 def serialized(thing):
-    """Keras' configuration as it is in JSON."""
+    """Returns Keras' configuration as JSON."""
     return json.loads(json.dumps(keras.saving.serialize_keras_object(thing)))
 
 
 def upstream(shape):
-    """What an output is weighted with: (i mod 7) / 2 - 1.25, in row-major order."""
+    """Returns the output gradient: (i mod 7) / 2 - 1.25, in row-major order."""
     return (np.arange(np.prod(shape, dtype=int)) % 7 / 2 - 1.25).reshape(shape)
 
 
 def merges(layer):
-    """Whether the layer is called on a list."""
+    """Returns whether the layer is called on a list."""
     layers = keras.layers
     return isinstance(layer, (layers.Add, layers.Subtract, layers.Multiply, layers.Average,
                               layers.Maximum, layers.Minimum, layers.Concatenate, layers.Dot))
@@ -53,7 +53,7 @@ def give_weights(layer, rng):
 
 
 def masked(value, mask):
-    """The value with Keras' mask, if there is one."""
+    """Returns the value with Keras' mask, if there is one."""
     if mask is not None:
         value._keras_mask = tf.constant(mask)
     return value
@@ -65,15 +65,15 @@ def mask_of(value):
 
 
 def layer_case(rng, layer, *inputs, call=None, masks=()):
-    """Outputs of a layer, penalties, gradients of upstream · outputs + penalties.
+    """Returns a layer's outputs, penalties, and gradients of upstream · outputs + penalties.
 
-    The weights are drawn from `rng`; `call(layer, *tensors)` says how to call the layer, if not on
-    all inputs in order. `masks` are those of the first inputs, None for none.
+    Weights are drawn from `rng`. `call(layer, *tensors)` calls the layer, by default on all inputs
+    in order. `masks` are the masks of the first inputs, None for none.
     """
     tensors = [tf.constant(x) for x in inputs]
 
     def call_masked():
-        # A call may take the masks away.
+        # A call may remove the masks.
         for value, mask in zip(tensors, masks):
             masked(value, mask)
         return call(layer, *tensors)
@@ -111,7 +111,7 @@ def dump(value):
 
 
 def write(path, golden):
-    """One line for each item of the lists of `golden`."""
+    """Writes one line for each item of the lists of `golden`."""
     parts = []
     for key, value in golden.items():
         if isinstance(value, list):

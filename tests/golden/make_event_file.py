@@ -19,7 +19,7 @@ HISTOGRAMS = [("dense/kernel", [0.1 * i * i - 0.3 for i in range(9)], 4, 4),
 
 
 def payloads(data):
-    """The bytes of each record, without length and checksums."""
+    """Returns the bytes of each record, without length and checksums."""
     at = 0
     while at < len(data):
         (size,) = struct.unpack_from("<Q", data, at)

@@ -1,8 +1,8 @@
-"""Writes excerpts/: what the first ten steps of TensorFlow's and Keras' traces see of the true data.
+"""Writes excerpts/: the real data of the first ten steps of TensorFlow's and Keras' traces.
 
-mnist/ has the first 1280 images to train on and 16 of the test, in MNIST's format (by Yann LeCun and
-Corinna Cortes, CC BY-SA 3.0). Reviews are no more than counts of the vocabulary's words, of the
-first 640 rows in the order of datasets::imdb(): no text can be read from them.
+mnist/ has the first 1280 training images and 16 test images, in MNIST's format (by Yann LeCun and
+Corinna Cortes, CC BY-SA 3.0). Reviews are stored only as counts of the vocabulary's words, for the
+first 640 rows in the order of datasets::imdb(): no text can be recovered.
 
 Run it in this folder: python3 make_excerpts.py FOLDER, where FOLDER is $TESSERA_DATA.
 """
@@ -30,7 +30,7 @@ def write(name, shape, data):
 
 
 def digits(name, shape, count):
-    """The first of the bytes of a file of MNIST."""
+    """Returns the first `count` entries of an MNIST file."""
     data = gzip.decompress((DATA / "mnist" / f"{name}.gz").read_bytes())[4 + 4 * len(shape):]
     bytes_of_one = len(data) // shape[0]
     write(f"mnist/{name}", (count, *shape[1:]), data[:count * bytes_of_one])
@@ -48,7 +48,7 @@ def reviews():
 
 
 def check(row, counts, golden):
-    """Weighted counts are TensorFlow's."""
+    """Checks that weighted counts equal TensorFlow's."""
     for column, count in enumerate(counts):
         expected = golden["sample_rows"][str(row)].get(str(column), 0)
         assert abs(count * golden["idf"][column] - expected) < 1e-5 * max(1, expected)

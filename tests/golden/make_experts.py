@@ -1,13 +1,15 @@
-"""Writes experts.json: what three implementations make of the same logits, for MixtureOfExperts.
+"""Writes experts.json: the results of three implementations for the same logits, for
+MixtureOfExperts.
 
     pip download --no-deps --only-binary=:all: --python-version 3.9 lingvo==0.14.2
     python3 make_experts.py lingvo-0.14.2-*.whl experts.json
 
-Needs tensorflow, torch, fairscale 0.4.13 and transformers 4.57.1. Of Lingvo, whose wheel needs an
-older Python, Top2GatingOnLogits alone is run, out of the wheel's text, without the 1e-6 in the
-denominators of its means. fairscale's noise is 0. Slots, gates, losses and the gradients of
+Needs tensorflow, torch, fairscale 0.4.13 and transformers 4.57.1. Lingvo's wheel needs an older
+Python: only Top2GatingOnLogits is run, from the wheel's source, without the 1e-6 in the
+denominators of its means. fairscale's noise is 0. The results are slots, gates, losses and the
+gradients of
     sum(combine * upstream) + aux_loss + z_loss.
-Logits are made of numbers() below, which the test makes again.
+Logits are computed by numbers() below, which the test repeats.
 """
 import json
 import sys
@@ -22,7 +24,7 @@ from transformers.models.switch_transformers import modeling_switch_transformers
 
 
 def numbers(shape, seed):
-    """Numbers in [-1, 1] that hardly repeat."""
+    """Returns numbers in [-1, 1] that hardly repeat."""
     index = np.arange(int(np.prod(shape)), dtype=np.int64)
     values = (index * 7919 + seed * 104729 + index * index * 31) % 2003
     return (values / 1001 - 1).reshape(shape)
@@ -42,7 +44,7 @@ def upstream_of(case):
 
 
 def lingvo_gating(wheel):
-    """Lingvo's function, with what it reports left out."""
+    """Returns Lingvo's function without its summaries."""
     text = zipfile.ZipFile(wheel).read("lingvo/core/gshard_layers.py").decode()
     begin = text.index("def Top2GatingOnLogits")
     source = text[begin:text.index("\ndef ", begin)]
@@ -81,7 +83,7 @@ def run_fairscale(case):
     logits = torch.tensor(logits_of(case), dtype=torch.float32, requires_grad=True)
     experts = case["shape"][2]
     groups = [top2gate.top2gating(group) for group in logits]
-    # It gives the mean over experts.
+    # The function returns the mean over experts.
     aux = torch.stack([group[0] for group in groups]).mean() * experts**2
     combine = torch.stack([group[1] for group in groups])
     dispatch = torch.stack([group[2] for group in groups])
@@ -107,7 +109,7 @@ def run_switch(case):
     z = switch.router_z_loss_func(seen)
     upstream = torch.tensor(upstream_of(case), dtype=torch.float32)
     ((mask * best * upstream).sum() + aux + z).backward()
-    # Tokens fill an expert's slots in their order.
+    # Tokens fill an expert's slots in order.
     position = (torch.cumsum(mask, -2) - 1) * mask
     slots = torch.nn.functional.one_hot(position, capacity) * mask[..., None]
     combine = slots * best[..., None]

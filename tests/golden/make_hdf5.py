@@ -1,4 +1,4 @@
-"""Writes hdf5_cases.json: small HDF5 files, what is in them, and files that are to be refused.
+"""Writes hdf5_cases.json: small HDF5 files, their contents, and files that must be refused.
 
 Needs h5py 3.14 and numpy from PyPI. Run it in this folder: python3 make_hdf5.py
 """
@@ -141,14 +141,14 @@ def linked(f, link):
 
 
 def slash(link):
-    """A link whose name is a path to another one."""
+    """Makes a link whose name is a path to another one."""
     made = file(lambda f: [f.create_group("sub"), f["sub"].__setitem__("x", link),
                            dataset(f, "abc_x")])
     return made.replace(b"abc_x", b"sub/x")
 
 
 def shared_text(f):
-    """An attribute whose elements are all the same text of the file."""
+    """Makes an attribute whose elements all share one text in the file."""
     f.attrs["name"] = ["t" * 40000] + ["u%03d" % i for i in range(400)]
 
 
@@ -156,7 +156,7 @@ def same_texts():
     made = bytearray(file(shared_text))
     data = bytes(made)
     heap = data.index(b"GCOL")
-    # Elements of an attribute: 4 bytes of length, 8 of the heap's place, 4 of the object's number.
+    # Elements of an attribute: 4 bytes of length, 8 of the heap's address, 4 of the object's index.
     long = (40000).to_bytes(4, "little")
     at = data.index(long + heap.to_bytes(8, "little"))
     first = made[at:at + 16]
@@ -167,14 +167,14 @@ def same_texts():
 
 
 def larger(content, before, after):
-    """With another extent."""
+    """Replaces an extent."""
     was, now = (b"".join(n.to_bytes(8, "little") for n in shape) for shape in (before, after))
     assert was in content
     return content.replace(was, now)
 
 
 EXTERNAL = h5py.ExternalLink("/etc/hostname", "/x")
-# Refused when they are opened, or when "x" is read.
+# Files that are refused when they are opened, or when "x" is read.
 REFUSED = {
     "an external link": (file(lambda f: linked(f, EXTERNAL)), "links to other places or files"),
     "an external link to itself": (
@@ -190,7 +190,7 @@ REFUSED = {
     "a name that leads to a soft link": (slash(h5py.SoftLink("/")), "a name with a \"/\""),
     "a virtual dataset": (file(lambda f: virtual(f, (4,), None)),
                           "/x: its data are in other datasets"),
-    # Of a version of the format that earlier libraries do not know.
+    # Uses a version of the format that earlier libraries do not know.
     "a virtual dataset without end": (
         file(lambda f: virtual(f, (4,), (None,)), libver="latest"), "/x: "),
     "a virtual dataset of the same file": (file(virtual_here),
@@ -244,7 +244,7 @@ def listing(content):
                       "data": data.tobytes().hex() if known else ""})
 
     with h5py.File(io.BytesIO(content)) as f:
-        # Not visititems(), which visits each object once.
+        # visititems() would visit each object only once.
         def visit(group, path):
             for name in (name for name in group if isinstance(name, str)):
                 inner = path + name

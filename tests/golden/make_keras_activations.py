@@ -15,7 +15,7 @@ import tensorflow as tf
 from keras_golden import tensor, upstream, write
 
 rng = np.random.default_rng(41)
-# Kinks and points beside them.
+# Kinks and points next to them.
 NEAR = sorted({sign * (kink + step) for sign in (-1, 1) for kink in (0, 0.5, 1, 2, 3, 6)
                for step in (0, 1e-3, -1e-3, 0.3)} | {1e-6, -1e-6, -7.5, 7.5})
 FAR = [-1e4, -300, -60, -20, 20, 60, 300, 1e4]
@@ -70,12 +70,13 @@ def case(name, arguments, x):
 def points(name, where):
     if name == "exponential" and where is FAR:
         return [-1e4, -60, 20]
-    # Keras' celu has derivative 2 at 0: it adds that of both of its halves.
+    # Keras' celu has derivative 2 at 0: it adds the derivatives of both halves.
     return [x for x in where if x != 0 or name != "celu"]
 
 
 def is_exact(dtype, name, arguments):
-    """TensorFlow has the slope of leaky_relu and the root of 2 of gelu in float32."""
+    """Returns whether TensorFlow computes it exactly: leaky_relu's slope and gelu's sqrt(2) are
+    float32."""
     return dtype == np.float32 or name not in ("leaky_relu", "gelu") or arguments
 
 

@@ -1,4 +1,4 @@
-"""Writes keras_augmentation.json: layers that change images, for draws that are written with them.
+"""Writes keras_augmentation.json: image augmentation layers, with the random draws of each case.
 
 Made with keras 3.15.1, tensorflow-cpu 2.21.0 (imported alone), numpy 2.4.6 and scipy 1.17.1 from
 PyPI. Run it in this folder: python3 make_keras_augmentation.py
@@ -20,9 +20,9 @@ TRIES = 8
 
 
 class Draws:
-    """Stands in the place of keras.random: columns of one table, in the order of the calls.
+    """Replaces keras.random: records draws as columns of one table, in the order of the calls.
 
-    With `again`, the columns of another one, it gives those once more.
+    With `again`, the columns of another instance, it replays those.
     """
 
     def __init__(self, rows=ROWS, again=()):
@@ -42,7 +42,7 @@ class Draws:
         return np.asarray(minval + (maxval - minval) * numbers, np.float32)
 
     def randint(self, shape, minval, maxval, dtype="int32", seed=None):
-        # One for each image, or those of RandAugment, which are the same for all.
+        # One draw per image, or RandAugment's, which are the same for all images.
         count = shape[0]
         numbers = self.take(1)[:, 0] if count == self.rows else self.shared(count)
         return np.floor(minval + (maxval - minval) * numbers).astype(dtype)
@@ -54,7 +54,8 @@ class Draws:
         return normal.reshape(shape).astype(np.float32)
 
     def log_gamma(self, alpha):
-        """Logarithms of gamma numbers by Marsaglia and Tsang, of the first try that succeeds."""
+        """Returns logarithms of gamma samples by Marsaglia and Tsang's method, from the first
+        accepted try."""
         log = lambda u: np.log(np.maximum(u, 2.0**-24))
         tries, last = self.take(3 * TRIES).astype(np.float64), self.take(1)[:, 0]
         d = alpha + 2 / 3
@@ -74,7 +75,7 @@ class Draws:
 
 
 def with_columns(layer, call, again=()):
-    """What the call gives while `layer` draws from a table, and the table's columns."""
+    """Returns the call's result while `layer` draws from a table, and the table's columns."""
     draws, random = Draws(again=again), layer.backend.random
     names = ("uniform", "randint", "normal", "beta", "shuffle")
     kept = {name: getattr(random, name) for name in names}
@@ -98,7 +99,8 @@ def with_draws(layer, call):
 
 
 def rand_augment(**options):
-    """A RandAugment whose images are not changed in place by a brightness that is not chosen."""
+    """Returns a RandAugment that does not modify images in place by a brightness that was not
+    selected."""
     layer = L.RandAugment(**options)
     changed = layer.random_brightness.transform_images
     layer.random_brightness.transform_images = lambda x, change: changed(x.copy(), change)
@@ -189,7 +191,7 @@ def mixing():
 
 
 def unchanged():
-    """Configurations of layers on which nothing else is compared."""
+    """Returns configurations of layers of which only the configuration is compared."""
     layers = [L.RandomFlip(data_format="channels_first", name="flip"),
               L.Pipeline([L.RandomFlip("horizontal"), L.RandomContrast(0.25),
                           L.Rescaling(0.5)], name="augment")]
@@ -197,7 +199,8 @@ def unchanged():
 
 
 def transforms():
-    """keras.ops.image.affine_transform, near and far, in all modes."""
+    """Returns cases of keras.ops.image.affine_transform, with small and large shifts, in all
+    modes."""
     cases = []
     for mode in ("constant", "nearest", "wrap", "mirror", "reflect"):
         for how in ("bilinear", "nearest"):

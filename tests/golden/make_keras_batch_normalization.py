@@ -25,12 +25,12 @@ def normal(*shape):
 
 
 def upstream(shape):
-    """What the output is weighted with: (i mod 7) / 2 - 1.25, in row-major order."""
+    """Returns the output gradient: (i mod 7) / 2 - 1.25, in row-major order."""
     return (np.arange(np.prod(shape, dtype=int)) % 7 / 2 - 1.25).reshape(shape).astype(np.float32)
 
 
 def step(layer, x, training):
-    """Output, penalties and the gradients of upstream · output + penalties."""
+    """Returns output, penalties and the gradients of upstream · output + penalties."""
     x = tf.constant(x)
     with tf.GradientTape() as tape:
         tape.watch(x)

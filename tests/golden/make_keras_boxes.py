@@ -1,11 +1,11 @@
-"""Writes keras_boxes.json: boxes and masks of segments that follow layers on images, for draws that
-are written with them, and keras.utils.bounding_boxes.
+"""Writes keras_boxes.json: bounding boxes and segmentation masks under image augmentation layers,
+with the random draws of each case, and keras.utils.bounding_boxes.
 
 Made with keras 3.15.1, tensorflow-cpu 2.21.0 (imported alone), numpy 2.4.6 and scipy 1.17.1 from
 PyPI. Run it in this folder: python3 make_keras_boxes.py
 
-Where boxes of Keras' layers do not lie where the images show them, Keras is asked otherwise, as
-each function here says, so that all that is written is made by Keras.
+Where Keras' layers move boxes differently from images, the functions here call Keras in another
+way, as each one documents, so that all results are still Keras'.
 """
 
 import numpy as np
@@ -22,7 +22,7 @@ FORMATS = ("xyxy", "yxyx", "xywh", "center_xywh", "center_yxhw", "rel_xyxy", "re
 
 
 def boxes_in(height, width, count=4):
-    """Boxes of an image in "xyxy", the last one to fill the row up."""
+    """Returns boxes of an image in "xyxy"; the last one is padding."""
     x, y = (np.sort(rng.random((ROWS, count, 2)) * most, -1) for most in (width, height))
     boxes = np.stack([x[..., 0], y[..., 0], x[..., 1], y[..., 1]], -1).astype(np.float32)
     labels = rng.integers(0, 5, (ROWS, count)).astype(np.int32)
@@ -35,7 +35,7 @@ def converted(boxes, source, target, height, width):
 
 
 def called(layer, images, masks, boxes, labels, again=()):
-    """The layer's output for copies of these, and what it drew."""
+    """Returns the layer's output for copies of these, and its draws."""
     data = {"images": images.copy()}
     if masks is not None:
         data["segmentation_masks"] = masks.copy()
@@ -71,8 +71,8 @@ def case(layer, *size):
 
 
 def in_corners(layer, *size):
-    """RandomRotation takes boxes of any format for "xyxy", and RandomPerspective gives such: it is
-    asked with that, before and behind conversions."""
+    """Calls a layer with "xyxy" boxes, with conversions before and after: RandomRotation treats
+    boxes of any format as "xyxy", and RandomPerspective returns "xyxy"."""
     form, layer.bounding_box_format = layer.bounding_box_format, "xyxy"
     inputs = images, boxes, labels, masks = inputs_of(layer, *size)
     made, columns = called(layer, images, masks, boxes, labels)
@@ -86,8 +86,8 @@ def in_corners(layer, *size):
 
 
 def crop(height, width, form, *size):
-    """RandomCrop takes its top from x and its left from y, and clips at neither end: it is asked
-    with "yxyx" as if it were "xyxy", and clip_to_image_size() behind it."""
+    """RandomCrop swaps top and left, and does not clip: it is called with "yxyx" boxes declared as
+    "xyxy", followed by clip_to_image_size()."""
     layer = L.RandomCrop(height, width, seed=4, bounding_box_format="xyxy")
     images, boxes, labels, masks = inputs_of(layer, *size)
     made, columns = called(layer, images, masks, boxes[..., [1, 0, 3, 2]], labels)
@@ -101,8 +101,8 @@ def crop(height, width, form, *size):
 
 
 def mix_up(**options):
-    """MixUp joins labels along the batch and mixes cells of masks by their numbers: labels are
-    split again, and masks are given as images, with the same draws."""
+    """MixUp concatenates labels along the batch and mixes mask pixels as numbers: labels are split
+    again, and masks are passed as images, with the same draws."""
     layer = L.MixUp(bounding_box_format="xyxy", **options)
     inputs = images, boxes, labels, masks = inputs_of(layer)
     made, columns = called(layer, images, None, boxes, labels)
@@ -114,7 +114,8 @@ def mix_up(**options):
 
 
 def cut_mix(**options):
-    """CutMix gives masks the images' channels, of which the first is taken; boxes it has none."""
+    """CutMix gives masks the images' channels, of which the first is taken; it does not support
+    boxes."""
     layer = L.CutMix(**options)
     inputs = images, _, _, masks = inputs_of(layer)
     made, columns = called(layer, images, masks, None, None)
@@ -123,8 +124,9 @@ def cut_mix(**options):
 
 
 def augment(**options):
-    """RandAugment moves boxes once by each layer that was drawn, in the order of its list: draws
-    are taken for which that is what images see. Its RandomShear is an approximation on boxes."""
+    """RandAugment moves boxes once by each drawn layer, in the order of its list: draws are
+    selected for which images are transformed in the same way. Its RandomShear is approximate on
+    boxes."""
     while True:
         layer = rand_augment(bounding_box_format="xyxy", **options)
         inputs = images, boxes, labels, masks = inputs_of(layer)
@@ -161,7 +163,7 @@ def following():
 
 
 def resized():
-    """Without draws: CenterCrop, whose masks are not resized here, and Resizing."""
+    """Returns cases without draws: CenterCrop, whose masks are not resized here, and Resizing."""
     return [
         case(L.CenterCrop(4, 5, bounding_box_format="xyxy")),
         case(L.CenterCrop(3, 7, bounding_box_format="rel_center_xywh"), 8, 9),
@@ -174,7 +176,7 @@ def resized():
 
 
 def small_crop():
-    """Boxes of CenterCrop alone where the image is too small: its masks are interpolated."""
+    """Returns only boxes of CenterCrop if the image is too small: its masks are interpolated."""
     layer = L.CenterCrop(9, 7, bounding_box_format="xyxy")
     inputs = inputs_of(layer)
     images, boxes, labels, masks = inputs
@@ -194,7 +196,7 @@ def conversions():
 
 
 def utilities():
-    """Each function of keras.utils.bounding_boxes with its arguments."""
+    """Returns cases of each function of keras.utils.bounding_boxes."""
     one, other = boxes_in(20, 30)[0], boxes_in(20, 30, 5)[0]
     far = (one * 2 - 15).astype(np.float32)
     labels = rng.integers(0, 5, one.shape[:2]).astype(np.int32)

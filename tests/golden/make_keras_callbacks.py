@@ -1,4 +1,5 @@
-"""Writes keras_callbacks.json: what fit of Keras on TensorFlow does with its options and callbacks.
+"""Writes keras_callbacks.json: the behaviour of Keras' fit on TensorFlow with options and
+callbacks.
 
 Made with keras 3.15.1, tensorflow-cpu 2.21.0, tensorboard 2.21.0 and numpy 2.4.6 from PyPI. Run it
 in this folder: python3 make_keras_callbacks.py
@@ -22,7 +23,7 @@ rng = np.random.default_rng(5)
 
 
 def finite(values):
-    """Numbers for JSON, which has none for those that are not finite."""
+    """Replaces non-finite numbers, which JSON does not have."""
     return [float(v) if np.isfinite(v) else None for v in np.ravel(values)]
 
 
@@ -34,7 +35,7 @@ X = draw(14, 3)
 DATA = {
     "x": X,
     "y": (X @ np.array([[1.0], [-0.5], [0.25]]) + 0.1 * draw(14, 1)).astype("float32"),
-    # Validation that gets worse as training goes on.
+    # Validation data on which the loss gets worse during training.
     "x_val": draw(5, 3),
     "y_val": draw(5, 1),
     "labels": rng.integers(0, 3, 14).astype("int64"),
@@ -135,7 +136,7 @@ case("terminate", regression(1e20), DATA["x"], DATA["y"], epochs=4,
 
 
 class WeightLog(callbacks.Callback):
-    """Logs the weights that callbacks named later would save."""
+    """Logs the weights that callbacks after it would save."""
 
     def on_epoch_end(self, epoch, logs=None):
         logs["bias"] = float(self.model.get_layer("out").bias.numpy()[0])
@@ -177,7 +178,8 @@ case("sample weight", classification("crossentropy", metrics=["accuracy"],
                                      weighted_metrics=["accuracy"]),
      DATA["x"], DATA["labels"], epochs=3, sample_weight=DATA["weight"])
 
-# Whole batches: on TensorFlow a short one counts as much as any other in an output's loss.
+# A multiple of the batch size: on TensorFlow a short batch counts like any other in an output's
+# loss.
 WHOLE = 12
 X_WHOLE, Y_WHOLE = DATA["x"][:WHOLE], [DATA["y"][:WHOLE], DATA["labels"][:WHOLE]]
 part = "outputs"
@@ -216,7 +218,7 @@ part = "checkpoints"
 
 
 def saved(name, filename, epochs=3, validated=True, **options):
-    """Names end as ours do: those of folders in nothing, of weights in ".safetensors"."""
+    """Renames files to Tessera's endings: none for folders, ".safetensors" for weights."""
     validation = (DATA["x_val"], DATA["y_val"]) if validated else None
     with tempfile.TemporaryDirectory() as folder:
         case(name, regression(), DATA["x"], DATA["y"], epochs=epochs, validation_data=validation,
@@ -237,7 +239,7 @@ saved("save every 3 batches", "{epoch}-{batch:03d}-{loss:8.1f}.keras", save_freq
 
 
 def board(update_freq, **options):
-    """[folder, tag, step] of each scalar, in the order of the files."""
+    """Returns [folder, tag, step] of each scalar, in the order of the files."""
     with tempfile.TemporaryDirectory() as folder:
         regression().fit(
             DATA["x"], DATA["y"], batch_size=4, shuffle=False, verbose=0, epochs=2,

@@ -1,4 +1,4 @@
-"""Writes keras_convolution.json: convolutions, poolings and their kin of Keras on TensorFlow.
+"""Writes keras_convolution.json: convolutions, poolings and related layers of Keras on TensorFlow.
 
 Made with keras 3.15.1, tensorflow-cpu 2.21.0 and numpy 2.4.6 from PyPI. Run it in this folder:
 python3 make_keras_convolution.py
@@ -22,7 +22,7 @@ def normal(*shape, dtype=np.float32):
 
 
 def distinct(*shape, dtype=np.float32):
-    """Numbers of which no two are equal, so that no two tie for a maximum."""
+    """Returns distinct numbers, so that maxima have no ties."""
     count = int(np.prod(shape))
     return (rng.permutation(count).reshape(shape) / count - 0.5).astype(dtype)
 

@@ -18,7 +18,7 @@ rng = np.random.default_rng(11)
 
 
 def compact(value):
-    """Shape and shortest decimals of an array, in row-major order."""
+    """Returns the shape and the shortest decimals of an array, in row-major order."""
     array = np.asarray(value)
     numbers = array.ravel()
     if array.dtype == np.float32:

@@ -1,9 +1,10 @@
-"""Writes keras_gpt.json: losses and greedy words of Keras' miniature GPT, as the example "Text generation with
-a miniature GPT" builds it, at small sizes and at its own, and what the example makes of texts: of a few, and as
-hashes of the reviews of IMDB.
+"""Writes keras_gpt.json: losses and greedy words of Keras' miniature GPT, as in the example "Text
+generation with a miniature GPT", at small sizes and at full size, and the example's token ids: of a
+few texts, and as hashes of the IMDB reviews.
 
-Weights and words come from formulas, so that nothing else is stored. Made with keras 3.15.1 on jax 0.10.2 and tensorflow
-2.21.0 from PyPI. Run it in this folder: python3 make_keras_gpt.py FOLDER, where FOLDER is $TESSERA_DATA.
+Weights and words come from formulas and need not be stored. Made with keras 3.15.1 on jax 0.10.2
+and tensorflow 2.21.0 from PyPI. Run it in this folder: python3 make_keras_gpt.py FOLDER, where
+FOLDER is $TESSERA_DATA.
 """
 import hashlib
 import json
@@ -31,7 +32,7 @@ TEXTS = [
 
 
 def numbers(shape, seed):
-    """Numbers from -1 to 1 that hang on no generator's version."""
+    """Returns numbers from -1 to 1 that do not depend on a generator's version."""
     index = np.arange(np.prod(shape, dtype=int), dtype=np.int64)
     values = (index * 7919 + seed * 104729 + index * index * 31) % 2003
     return (values / 1001 - 1).reshape(shape).astype(np.float32)
@@ -89,14 +90,14 @@ def gpt(size):
 
 
 def words_of(rows, length, vocabulary):
-    """Rows of words in which some follow others."""
+    """Returns rows of token ids with learnable order."""
     row, step = np.mgrid[:rows, :length + 1]
     kinds = 9973 if vocabulary > 9973 else 97
     return ((row * 31 + step * step * 7 + step * row) % kinds * 2 + (step % 2)) % vocabulary
 
 
 def add_noise(model, random):
-    """Puts weights one step of their numbers away, up or down."""
+    """Moves each weight by one ulp, up or down."""
     for weight in model.trainable_weights:
         values = keras.ops.convert_to_numpy(weight)
         ways = np.where(random.random(values.shape) < 0.5, np.inf, -np.inf)
@@ -104,7 +105,7 @@ def add_noise(model, random):
 
 
 def greedy_words(model, first, length):
-    """Likeliest words behind the first ones."""
+    """Returns the most probable words after the first ones."""
     words = list(map(int, first))
     for _ in range(12):
         padded = words + [0] * (length - len(words))
@@ -114,9 +115,9 @@ def greedy_words(model, first, length):
 
 
 def trace(size, steps, batch, greedy_after=None, noise=None):
-    """Losses, and the likeliest words after some of the steps.
+    """Returns losses, and the most probable words after some of the steps.
 
-    With noise, of that seed: in the weights, and in all sums over a batch, whose rows come in another order.
+    `noise` is a seed: it perturbs the weights, and all sums over a batch by another order of rows.
     """
     model = gpt(size)
     give_weights(model)
@@ -140,7 +141,7 @@ def trace(size, steps, batch, greedy_after=None, noise=None):
 
 
 def custom_standardization(text):
-    """The example's."""
+    """Standardizes texts as the example does."""
     lowercased = tf.strings.lower(text)
     stripped = tf.strings.regex_replace(lowercased, "<br />", " ")
     return tf.strings.regex_replace(stripped, f"([{string.punctuation}])", r" \1")
@@ -155,7 +156,7 @@ def texts():
 
 
 def trace_with_drift(size, steps, batch, noises, greedy_after=None):
-    """A trace, and how far its losses drift at most with noise."""
+    """Returns a trace and the largest drift of its losses under noise."""
     plain = trace(size, steps, batch, greedy_after)
     losses = np.array(plain["losses"])
     drift = np.max([np.abs(np.array(trace(size, steps, batch, noise=seed)["losses"]) / losses - 1)
@@ -164,7 +165,7 @@ def trace_with_drift(size, steps, batch, noises, greedy_after=None):
 
 
 def reviews():
-    """Hashes of the vocabulary of all reviews, and of the numbers of the first 1,000."""
+    """Returns hashes of the vocabulary of all reviews, and of the token ids of the first 1,000."""
     splits = {"train": {}, "test": {}}
     with tarfile.open(pathlib.Path(sys.argv[1]) / "imdb/aclImdb_v1.tar.gz") as archive:
         for member in archive:
@@ -189,7 +190,8 @@ def main():
             "pre_norm": False}
     deep = {"blocks": 4, "heads": 4, "head_dim": 16, "width": 64, "hidden": 64, "length": 64, "vocabulary": 2000,
             "pre_norm": False}
-    # Noise changes the mini model's likeliest words from some step between the tenth and the twentieth on.
+    # Noise changes the mini model's most probable words from some step between the tenth and the
+    # twentieth on.
     golden = json.dumps({"traces": traces, "mini": trace_with_drift(mini, 50, 128, 3, 10),
                          "long": trace_with_drift(deep, 300, 16, 3), "text": texts(), "reviews": reviews()},
                         ensure_ascii=False, indent=1)

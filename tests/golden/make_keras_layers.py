@@ -174,7 +174,7 @@ def adaptations():
 
 
 def configurations():
-    """Of every class, with defaults and with all options."""
+    """Returns configurations of every class, with defaults and with all options."""
     seeded = (I.GlorotUniform, I.GlorotNormal, I.HeUniform, I.HeNormal, I.LecunUniform,
               I.LecunNormal)
     initializers = [kind(**options) for kind in seeded for options in ({}, {"seed": 7})]

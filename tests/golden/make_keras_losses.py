@@ -21,7 +21,7 @@ SHAPES = ((5, 3), (2, 4), (3, 2, 4))
 
 
 def case(name, options, y_true, y_pred, weight=None, reductions=REDUCTIONS, mask=None):
-    """One loss with every reduction; the mask is that of the predictions."""
+    """Returns a case of one loss with every reduction; the mask is the predictions' mask."""
     results = []
     for reduction in reductions:
         made = getattr(keras.losses, name)(reduction=reduction, **options)
@@ -77,7 +77,7 @@ def weights(*shape):
 
 
 def weightings(shape):
-    """Without weights, one a sample, one a sample and step, in a column."""
+    """Returns sample weights: none, per sample, per sample and step, and in a column."""
     kinds = [None, weights(shape[0])] if len(shape) == 2 else [None, weights(*shape[:-1])]
     if len(shape) == 3:
         kinds.append(weights(shape[0], 1))
@@ -108,7 +108,7 @@ KINDS = [
 
 
 def special():
-    """Labels out of the ordinary, broadcasts and ignored classes."""
+    """Returns cases with unusual labels, broadcasting and ignored classes."""
     labels = rng.integers(0, 4, (3, 2))
     ignored = np.array([[0, -1], [3, 2], [-1, 1]])
     sparse = "SparseCategoricalCrossentropy"
@@ -197,7 +197,7 @@ def other_cases():
              (unit(6, 3) * 0.7).astype(np.float32)),
         case("Circle", {}, np.zeros(4, int), unit(4, 3)),
     ]
-    # A whole sequence, shorter ones, none and repeated labels.
+    # A full sequence, shorter ones, an empty one and repeated labels.
     sequences = np.array([[1, 2, 3], [2, 2, 0], [0, 0, 0], [3, 1, 1], [4, 0, 0]])
     for weight in (None, weights(5)):
         cases.append(case("CTC", {}, sequences, normal(5, 7, 5), weight))

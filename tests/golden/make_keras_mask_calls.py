@@ -1,5 +1,5 @@
-"""Writes keras_mask_calls.json: Functional models of Keras whose calls are given masks, or whose
-masks operations make, with what they compute.
+"""Writes keras_mask_calls.json: Functional models of Keras whose calls get masks, or whose
+operations compute masks, with their outputs.
 
 Made with keras 3.15.1 and numpy 2.4.6 from PyPI. Run it in this folder: python3 make_keras_mask_calls.py
 """
@@ -24,7 +24,8 @@ def tensor(value):
 
 
 def drawn(input_):
-    """Values for an Input: ids from 0 to 6, a mask with something left in each row, or numbers."""
+    """Returns values for an Input: ids from 0 to 6, a mask that keeps something in each row, or
+    numbers."""
     shape = (3, *input_.shape[1:])
     if input_.dtype == "bool":
         mask = rng.random(shape) < 0.6
@@ -33,7 +34,7 @@ def drawn(input_):
     if input_.dtype == "int32":
         return rng.integers(0, 3, shape).astype(np.int32)
     values = rng.normal(0, 1, shape).astype(np.float32)
-    # What Masking leaves out.
+    # Values that Masking masks.
     if len(shape) == 3:
         values[0, 1:], values[2, 2] = 0.5, 0.5
     return values
@@ -53,7 +54,7 @@ def case(name, inputs, output, loss="mse", metrics=()):
               "output": tensor(model.predict(x, verbose=0)), "y": tensor(y),
               "loss": json.loads(json.dumps(keras.saving.serialize_keras_object(loss))),
               "logs": model.evaluate(x, y, verbose=0, return_dict=True)}
-    # Last, for it moves the statistics.
+    # Last, because it updates the moving statistics.
     return {**golden, "training_output": tensor(np.asarray(model(x, training=True)))}
 
 
@@ -62,7 +63,7 @@ def steps(features=3):
 
 
 def given():
-    """Masks that are Inputs, given to the calls."""
+    """Returns models with masks that are Inputs, passed to the calls."""
     cases = []
 
     def add(name, call, **more):
@@ -103,7 +104,7 @@ def given():
         a=keras.Input((4, 4), dtype="bool", name="a"))
     add("scores", lambda x, m: L.Attention(name="scores")([x, x], mask=[m, m]))
     add("value_scores", lambda x, m: L.AdditiveAttention(name="scores")([x, x], mask=[None, m]))
-    # A mask of the call counts in place of the input's own.
+    # A mask passed to the call replaces the input's own.
     ids = keras.Input((4,), dtype="int32", name="ids")
     words = L.Embedding(3, 3, mask_zero=True, name="words")
     add("in_place", lambda x, m, ids: L.LSTM(3, name="lstm")(words(ids), mask=m), ids=ids)
@@ -111,7 +112,7 @@ def given():
 
 
 def made():
-    """Masks that Embedding and Masking make, as Keras' models hold them."""
+    """Returns models with masks of Embedding and Masking, as Keras writes them."""
     ids, others = (keras.Input((4,), dtype="int32", name=name) for name in ("ids", "others"))
     x = keras.Input((4, 2), name="x")
     words = L.Embedding(3, 3, mask_zero=True, name="words")
@@ -132,7 +133,7 @@ def made():
 
 
 def judged():
-    """Models on words of which a mask leaves some out, up to a layer that ends it."""
+    """Returns models on masked words, up to a layer that drops the mask."""
     cases = []
 
     def add(name, *layers, **options):

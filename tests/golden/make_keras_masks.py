@@ -96,7 +96,7 @@ def metrics():
 
 
 def tagger():
-    """Every step gets a class; padding counts nowhere."""
+    """Returns a model that classifies every step; padding has no effect."""
     return keras.Sequential([
         L.Input((4,), dtype="int32"), L.Embedding(7, 3, mask_zero=True, name="words"),
         L.Bidirectional(L.LSTM(2, return_sequences=True, name="lstm"), name="both"),
@@ -104,12 +104,13 @@ def tagger():
 
 
 def attention():
-    """A sentence gets a number: masks pass through a Functional and a nested model."""
+    """Returns a model that scores a sentence: masks pass through a Functional and a nested
+    model."""
     x = keras.Input((4,), dtype="int32", name="ids")
     inner = keras.Sequential([L.Input((4, 4)), L.Dense(4, activation="tanh", name="dense"),
                               L.GRU(4, return_sequences=True, name="gru")], name="block")
     y = inner(L.Embedding(7, 4, mask_zero=True, name="words")(x))
-    # Keras' attention takes the mask away from its very input.
+    # Keras' attention removes the mask from its input tensor itself.
     besides = L.Rescaling(0.5, name="half")(y)
     attended = L.MultiHeadAttention(2, 2, name="attention")(y, y, use_causal_mask=True)
     z = L.Add(name="add")([besides, attended])

@@ -20,7 +20,8 @@ CLASSES = 4
 
 
 def case(name, options, y_true, y_pred, weight=None, sizes=SIZES):
-    """`y_true`, `y_pred` and `weight` are functions of the number of samples."""
+    """Returns a metric's case; `y_true`, `y_pred` and `weight` are functions of the number of
+    samples."""
     made = getattr(keras.metrics, name)(**options)
     steps = []
     for size in sizes:
@@ -45,7 +46,7 @@ def positive(*axes):
 
 
 def chances(*axes):
-    """With two decimals, so that some are at thresholds."""
+    """Returns probabilities with two decimals, so that some equal thresholds."""
     return lambda n: np.round(rng.uniform(0, 1, (n, *axes)), 2).astype(np.float32)
 
 

@@ -1,5 +1,5 @@
-"""Writes keras_models.json: models as keras.Model.to_json() writes them, with their weights' paths
-and output shapes. Run with Keras 3 on TensorFlow from PyPI:
+"""Writes keras_models.json: models as written by keras.Model.to_json(), with the paths of their
+weights and output shapes. Run with Keras 3 on TensorFlow from PyPI:
 
     python make_keras_models.py keras_models.json
 """

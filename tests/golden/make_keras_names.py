@@ -17,7 +17,7 @@ BASES = {"Layer", "Loss", "Metric", "Optimizer", "LearningRateSchedule", "Callba
 
 
 def classes_of(module):
-    """Names of a module's classes; of several names of one class, its own."""
+    """Returns the names of a module's classes; if a class has several, its own name."""
     holder = keras
     for part in module.split("."):
         holder = getattr(holder, part)

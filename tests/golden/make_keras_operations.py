@@ -1,5 +1,5 @@
 """Writes keras_operations.json: Functional models with operations between their layers, as Keras
-writes and prints them, and what they compute; calls by name and dicts; steps of a residual model.
+writes and prints them, and their outputs; calls by name and dicts; steps of a residual model.
 
 Made with keras 3.15.1, jax 0.10.2 and numpy 2.4.6 from PyPI. Run it in this folder:
 python3 make_keras_operations.py
@@ -61,8 +61,8 @@ def case(name, inputs, outputs):
 
 
 def operations():
-    """Each operation in a model of its own, made of inputs a, b: (2, 6), n: (3,), whole numbers,
-    m: (6,), truth values, and c: (6, 3), as far as the function takes them."""
+    """Returns one model per operation, with the inputs that its function takes of a, b: (2, 6), n:
+    (3,) integers, m: (6,) bools, and c: (6, 3)."""
     cases = []
 
     def add(name, function):
@@ -174,7 +174,7 @@ def operations():
 
 
 def layers():
-    """Operations between layers, whose names and numbers they share."""
+    """Returns models with operations between layers, which share names and numbering."""
     cases = []
 
     def add(name, make):
@@ -224,8 +224,8 @@ def layers():
 
 
 def read():
-    """Models that are read, and not written alike: what only Keras' functions make, arguments by
-    name, arrays, masks of operations, dicts."""
+    """Returns models that are read but not written in the same way: operations that only Keras'
+    functions make, arguments by name, arrays, masks of operations, dicts."""
     cases = []
     x, y = keras.Input((4, 6), name="x"), keras.Input((4, 6), name="y")
     ids = keras.Input((4,), dtype="int32", name="ids")
@@ -276,7 +276,7 @@ def read():
 
 
 def refused():
-    """What no reader of Tessera takes, with a part of what it says."""
+    """Returns models that Tessera refuses, with a part of the error."""
     x = keras.Input((4, 6), name="x")
     model = keras.Model(x, L.Dense(2, name="dense")(ops.sort(x, axis=1) + 1.0), name="unknown")
     reflects = keras.Model(x, ops.pad(x, [[0, 0], [1, 1], [0, 0]], mode="reflect"), name="reflect")
@@ -286,7 +286,7 @@ def refused():
 
 
 def trained():
-    """Steps of a residual model: losses and weights."""
+    """Returns losses and weights of a residual model's training steps."""
     keras.backend.clear_session()
     x = keras.Input((6,), name="x")
     y = x + L.Dense(6, activation="tanh", name="first")(x)

@@ -1,7 +1,7 @@
 """Writes keras_optimizers.json: optimizers and learning-rate schedules of Keras on TensorFlow.
 
-Those of ScheduleFreeAdamW are of Keras on JAX: on TensorFlow the old momentum that its update
-looks back at is the new one.
+ScheduleFreeAdamW's results are those of Keras on JAX: on TensorFlow its update reads the new
+momentum in place of the old one.
 
 Made with keras 3.15.1, tensorflow-cpu 2.21.0, jax 0.10.2 and numpy 2.4.6 from PyPI. Run it in this
 folder: python3 make_keras_optimizers.py
@@ -28,7 +28,7 @@ SHAPES = {"kernel": (6, 4), "bias": (4,), "table": (8, 2), "filter": (2, 3, 4),
 
 
 def numbers(array):
-    """Shortest decimals of an array, in row-major order."""
+    """Returns the shortest decimals of an array, in row-major order."""
     return [float(str(x)) for x in np.asarray(array, np.float32).ravel()]
 
 
@@ -44,12 +44,12 @@ GRADIENTS = [
      for name, shape in SHAPES.items()}
     for _ in range(STEPS)
 ]
-# The loss does not depend on this one in every step.
+# The loss does not depend on this weight in every step.
 GRADIENTS[4]["table"] = None
 
 
 def step_gradients(step, spoiled):
-    """Those of a step; in a spoiled one the kernel's last element is no finite number."""
+    """Returns a step's gradients; in a spoiled step the kernel's last element is not finite."""
     gradients = dict(GRADIENTS[step])
     if step in spoiled:
         gradients["kernel"] = gradients["kernel"].copy()
@@ -58,7 +58,7 @@ def step_gradients(step, spoiled):
 
 
 def optimizer_case(made, exclude=None, constrained=(), finalize=False, spoiled=None):
-    """Ten steps; values of all variables after the marked ones."""
+    """Runs ten steps; returns the values of all variables after the marked ones."""
     several = isinstance(made, keras.optimizers.MultiOptimizer)
     with keras.name_scope("dense") if several else contextlib.nullcontext():
         variables = [keras.Variable(value, name=key) for key, value in FIRST.items()]
@@ -170,7 +170,7 @@ def optimizers():
         add(name, options)
     for name in ("SGD", "Adam", "AdamW", "RMSprop", "Adagrad", "Adadelta", "Adamax", "Nadam",
                  "Lion", "Lamb", "Adafactor", "Ftrl", "Muon"):
-        # With a low one Ftrl's first weights are differences of much larger numbers.
+        # With a low rate Ftrl's first weights would be differences of much larger numbers.
         rate = 1.0 if name == "Ftrl" else 0.05
         add(name, {"learning_rate": rate, **EVERY}, exclude={"var_names": ["bias"]})
     for name, rate in (("SGD", 0.1), ("Adam", 0.01)):

@@ -1,5 +1,5 @@
-"""Writes keras_parts.json: models of Keras whose layers have layers as activations or models inside,
-or batches of a fixed size, with what they compute and where ".weights.h5" has their weights.
+"""Writes keras_parts.json: Keras models whose layers have layers as activations, nested models or
+fixed batch sizes, with their outputs and the paths of their weights in ".weights.h5".
 
 Made with keras 3.15.1, jax 0.10.2, h5py 3.14.0 and numpy 2.4.6 from PyPI. Run it in this folder:
 python3 make_keras_parts.py
@@ -26,7 +26,7 @@ def tensor(value):
 
 
 def datasets(model):
-    """Paths and shapes of the weights in the file that Keras writes, sorted."""
+    """Returns the sorted paths and shapes of the weights in Keras' file."""
     found = []
     with tempfile.TemporaryDirectory() as folder:
         model.save_weights(folder + "/x.weights.h5")
@@ -39,7 +39,7 @@ def datasets(model):
 
 def case(name, model, calls=1):
     if name == "dense" or name == "convolutions":
-        # A layer that is an activation gets its weights at the first call.
+        # A layer used as an activation creates its weights at the first call.
         model(np.zeros((4, *model.input_shape[1:]), np.float32))
     for weight in model.weights:
         values = rng.normal(0, 0.5, weight.shape).astype(np.float32)
@@ -48,9 +48,9 @@ def case(name, model, calls=1):
     golden = {"name": name, "model": json.loads(model.to_json()), "x": tensor(x),
               "weights": [tensor(w.numpy()) for w in model.weights],
               "paths": [w.path for w in model.weights], "datasets": datasets(model),
-              # Not by predict(), which keeps no states on JAX.
+              # predict() would keep no states on JAX.
               "outputs": [tensor(model(x)) for _ in range(calls)]}
-    # Last, for it moves the statistics.
+    # Last, because it updates the moving statistics.
     return {**golden, "training_output": tensor(np.asarray(model(x, training=True)))}
 
 
@@ -77,7 +77,7 @@ def batches():
 
 def models():
     inner = K.Sequential([K.Input((4,)), L.Dense(3, "tanh"), L.BatchNormalization()])
-    inner.compile("sgd", "mse")  # Of which nothing is to be read.
+    inner.compile("sgd", "mse")  # The compile configuration must be ignored.
     chain = K.Sequential([K.Input((3, 4)), L.TimeDistributed(inner), L.Dense(2)])
     i = K.Input((4,))
     graph = K.Model(i, L.Add()([L.Dense(4)(i), K.Sequential([L.Dense(4, "relu")])(i)]))

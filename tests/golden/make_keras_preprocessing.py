@@ -1,4 +1,4 @@
-"""Writes keras_preprocessing.json: layers that prepare data, and FeatureSpace.
+"""Writes keras_preprocessing.json: preprocessing layers and FeatureSpace.
 
 Made with keras 3.15.1, tensorflow-cpu 2.21.0 and numpy 2.4.6 from PyPI. Run it in this folder:
 python3 make_keras_preprocessing.py
@@ -7,7 +7,7 @@ python3 make_keras_preprocessing.py
 import json
 import os
 
-# NumPy's resizing is exact; TensorFlow's looks cubic weights up in a table.
+# NumPy's resizing is exact; TensorFlow reads cubic weights from a table.
 os.environ["KERAS_BACKEND"] = "numpy"
 
 import keras

@@ -1,10 +1,11 @@
-"""Writes keras_programs.zip: small files of data, models over them as Keras' guides build them, with weights
-from a formula, the losses of their first twenty batches, and losses and metrics of each epoch of a fit.
+"""Writes keras_programs.zip: small data files, models for them as in Keras' guides, with weights
+from a formula, the losses of their first twenty batches, and losses and metrics of each epoch of a
+fit.
 
-heart/, weather/, reviews/ and shapes/ have the data: a table, a series, texts and pictures. NAME.weights.h5
-are the weights that training begins with; "losses.json" has the loss of each batch, "epochs.json" what fit()
-returned, of training and validation. Made with keras 3.15.1
-on jax 0.10.2, tensorflow 2.21.0 and pillow 13.0.0 from PyPI. Run it in this folder: python3 make_keras_programs.py
+heart/, weather/, reviews/ and shapes/ have the data: a table, a series, texts and pictures.
+NAME.weights.h5 are the initial weights; "losses.json" has the loss of each batch, "epochs.json" the
+history of fit(), with training and validation. Made with keras 3.15.1 on jax 0.10.2, tensorflow
+2.21.0 and pillow 13.0.0 from PyPI. Run it in this folder: python3 make_keras_programs.py
 """
 import csv
 import json
@@ -26,7 +27,7 @@ from keras.utils import FeatureSpace
 from keras.src.utils.dataset_utils import get_training_or_validation_split, index_directory
 from PIL import Image
 
-# Which of equal values comes first decides where Keras' bins end, and is left to numpy otherwise.
+# A stable sort: the order of equal values decides where Keras' bins end.
 argsort = np.argsort
 np.argsort = lambda values, **options: argsort(values, **{"kind": "stable", **options})
 
@@ -36,7 +37,7 @@ FIXED = (1980, 1, 1, 0, 0, 0)
 
 
 def numbers(shape, seed):
-    """Numbers from -1 to 1 that hang on no generator's version."""
+    """Returns numbers from -1 to 1 that do not depend on a generator's version."""
     index = np.arange(np.prod(shape, dtype=int), dtype=np.int64)
     values = (index * 7919 + seed * 104729 + index * index * 31) % 2003
     return (values / 1001 - 1).reshape(shape).astype(np.float32)
@@ -55,7 +56,7 @@ def pick(seed, row, choices):
 # ---- a table -------------------------------------------------------------------------------------
 
 def write_heart(folder):
-    """303 patients in the columns of the guide's heart.csv."""
+    """Writes 303 patients with the columns of the guide's heart.csv."""
     with open(folder / "heart.csv", "w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["age", "sex", "cp", "trestbps", "chol", "fbs", "restecg", "thalach", "exang",
@@ -101,7 +102,7 @@ def heart(folder):
         crosses=[FeatureSpace.cross(feature_names=("sex", "age"), crossing_dim=64),
                  FeatureSpace.cross(feature_names=("thal", "ca"), crossing_dim=16)],
         output_mode="concat")
-    # As the guide has it: one row in five is kept for validation.
+    # As in the guide, one row in five is held out for validation.
     held = np.arange(303) % 5 == 0
     train = {name: values[~held] for name, values in columns.items()}
     test = {name: values[held] for name, values in columns.items()}
@@ -125,7 +126,7 @@ COLUMNS = ["p (mbar)", "T (degC)", "VPmax (mbar)", "VPdef (mbar)", "sh (g/kg)", 
 
 
 def write_weather(folder):
-    """1,500 observations of seven quantities."""
+    """Writes 1,500 observations of seven quantities."""
     with open(folder / "weather.csv", "w", newline="", encoding="utf-8") as file:
         out = csv.writer(file, lineterminator="\n")
         out.writerow(["Date Time", *COLUMNS])
@@ -167,7 +168,7 @@ BAD = "an awful boring movie with a dull plot and terrible acting that i hated".
 
 
 def write_reviews(folder):
-    """Sixty texts of each class, as the guide's aclImdb/train has them."""
+    """Writes sixty texts per class, in folders like the guide's aclImdb/train."""
     for label, own in (("neg", BAD), ("pos", GOOD)):
         (folder / label).mkdir()
         for i in range(60):
@@ -177,7 +178,7 @@ def write_reviews(folder):
 
 
 def rows_of(folder, formats, subset):
-    """Files and labels of a part, in the order that Keras' readers of folders give them."""
+    """Returns files and labels of a subset, in the order of Keras' folder readers."""
     files, labels, _ = index_directory(str(folder), labels="inferred", formats=formats, seed=1337)
     return get_training_or_validation_split(files, labels, 0.2, subset)
 
@@ -216,7 +217,7 @@ def reviews(folder):
 # ---- pictures ------------------------------------------------------------------------------------
 
 def write_shapes(folder):
-    """Forty pictures of each class: discs and squares of any size, place and colour."""
+    """Writes forty pictures per class: discs and squares of any size, position and colour."""
     y, x = np.mgrid[:48, :40]
     for label in ("disc", "square"):
         (folder / label).mkdir()
@@ -262,7 +263,7 @@ def shapes(folder):
 
 
 def made(make, folder):
-    """A model with weights from the formula, and its data to train on and to validate with."""
+    """Returns a model with weights from the formula, and its training and validation data."""
     keras.backend.clear_session()
     model, data, validation = make(folder)
     give_weights(model)
@@ -286,7 +287,7 @@ def main():
                 golden[name].append(float(model.train_on_batch(x, y, return_dict=True)["loss"]))
             model, data, validation = made(make, folder)
             if name == "shapes":
-                model.optimizer.learning_rate = 1e-3  # at the example's it learns too slowly
+                model.optimizer.learning_rate = 1e-3  # with the example's rate it learns too slowly
             epochs[name] = model.fit(data, epochs=EPOCHS[name], validation_data=validation,
                                      shuffle=False, verbose=0).history
             print(name, model.count_params(), golden[name][:3], golden[name][-1],

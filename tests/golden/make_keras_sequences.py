@@ -26,14 +26,14 @@ def whole(limit, *shape, dtype=np.int32):
 
 
 class SmallWeights:
-    """Draws that do not saturate the gates of a recurrent layer."""
+    """An initializer whose weights do not saturate the gates of a recurrent layer."""
 
     def normal(self, mean, deviation, shape):
         return rng.normal(mean, deviation / 3, shape)
 
 
 def case(layer, *inputs, **options):
-    """A layer's configuration is that of before it was built."""
+    """Returns a layer's case; the configuration is read before the layer is built."""
     config = serialized(layer)
     recurrent = isinstance(layer, (L.RNN, L.Bidirectional))
     golden = layer_case(SmallWeights() if recurrent else rng, layer, *inputs, **options)
@@ -88,7 +88,8 @@ def embedding_cases():
 
 
 def mask(rows, steps):
-    """Some steps of each row, not all of the first row, and none of the last but one."""
+    """Returns a mask with some steps of each row, not all of the first row, and none of the last
+    but one."""
     counts = rng.random((rows, steps)) < 0.6
     counts[0, 0], counts[0, -1] = False, True
     counts[-2] = False
@@ -100,12 +101,13 @@ def with_states(layer, x, *states):
 
 
 def with_mask_and_states(layer, x, *states):
-    """Keras does not find a mask by itself where there are first states."""
+    """Calls a layer with its mask: Keras does not pass masks automatically if initial states are
+    given."""
     return layer(x, initial_state=list(states), mask=x._keras_mask)
 
 
 def recurrent_options(gated):
-    """Option sets that all recurrent layers have."""
+    """Returns option sets for all recurrent layers."""
     full = dict(activation="softplus", use_bias=True, kernel_initializer="he_normal",
                 recurrent_initializer=I.RandomNormal(stddev=0.2, seed=3),
                 bias_initializer=I.Constant(0.3), kernel_regularizer="l2",
@@ -189,7 +191,8 @@ def einsum_dense_cases():
 
 
 def attention_case(layer, *inputs, masks=(), **given):
-    """What Keras takes at a call is an option of the layer here; further inputs are key and mask."""
+    """Returns a case; call arguments in Keras are options of the layer here; further inputs are key
+    and mask."""
     names = ("query", "value", "key", "attention_mask")
 
     def call(layer, *tensors):
@@ -198,14 +201,14 @@ def attention_case(layer, *inputs, masks=(), **given):
     golden = case(layer, *inputs, call=call, masks=masks)
     golden["layer"]["config"].update(given)
     if masks:
-        # Keras' softmax leaves its own mask on the scores.
+        # Keras' softmax attaches its own mask to the scores.
         golden["output_masks"][1:] = [None] * len(golden["output_masks"][1:])
     return golden
 
 
 def attention_cases():
-    """In float64: gradients of the keys' biases are 0 but for rounding. Keras rounds
-    1 / sqrt(key_dim) to float32, which changes nothing for 4.
+    """Returns cases in float64: gradients of the keys' biases are 0 up to rounding. Keras rounds 1
+    / sqrt(key_dim) to float32, which is exact for 4.
     """
     x, y = lambda *s: normal(*s, dtype=np.float64) * 0.6, rng.random((2, 3, 4)) < 0.6
     M = lambda *args, **options: L.MultiHeadAttention(*args, **options, dtype="float64")
@@ -242,7 +245,7 @@ def attention_cases():
 
 
 def group_query_cases():
-    """In float64, with a head_dim of 4: as in attention_cases()."""
+    """Returns cases in float64 with a head_dim of 4, as in attention_cases()."""
     x, y = lambda *s: normal(*s, dtype=np.float64) * 0.6, rng.random((2, 3, 4)) < 0.6
     G = lambda *args, **options: L.GroupQueryAttention(*args, **options, dtype="float64")
     y[0, 0] = False
@@ -332,7 +335,8 @@ def masked_cases():
 
 
 def training_norms():
-    """BatchNormalization in training takes the moments of what its mask leaves."""
+    """Returns cases of BatchNormalization in training, which computes moments of unmasked
+    values."""
     cases = []
     for options, shape in (({}, (3, 4, 2)), (dict(axis=1, epsilon=0.1), (3, 4, 2)),
                            (dict(renorm=True), (3, 4, 2)), ({}, (3, 2, 2, 3))):

@@ -33,7 +33,7 @@ def bits(*shape):
 
 
 def activation_layers():
-    # Slopes and factors of float64 layers are what they are in float32, as Keras keeps them.
+    # Slopes and factors of float64 layers are exact in float32, in which Keras keeps them.
     return [
         layer_case(L.ReLU(), normal(5, 3)),
         layer_case(L.ReLU(max_value=1.5, negative_slope=0.2, threshold=0.3), normal(3, 2, 3)),
@@ -86,7 +86,7 @@ def other_layers():
         layer_case(L.Identity(), normal(3, 2, 1, 3)),
         layer_case(L.Identity(), normal(3, 4, 2), masks=[bits(3, 4)]),
         layer_case(L.ReLU(), normal(3, 4, 2), masks=[bits(3, 4)]),
-        # Out of training the random layers pass their input on.
+        # Outside training, random layers are the identity.
         layer_case(L.GaussianNoise(0.3), normal(5, 3)),
         layer_case(L.GaussianNoise(0.3, seed=4), normal(5, 3, 2), masks=[bits(5, 3)]),
         layer_case(L.GaussianDropout(0.4, seed=5), normal(3, 5)),

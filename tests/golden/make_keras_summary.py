@@ -1,5 +1,5 @@
-"""Writes keras_summary.json: what keras.Model.summary() prints, in a pipe and in terminals of 80 and
-120 columns, as bytes. Run with Keras 3 on TensorFlow from PyPI:
+"""Writes keras_summary.json: the output of keras.Model.summary() to a pipe and to terminals of 80
+and 120 columns, as bytes. Run with Keras 3 on TensorFlow from PyPI:
 
     python make_keras_summary.py keras_summary.json
 """

@@ -3,7 +3,7 @@
 Made with keras 3.15.1, tensorflow-cpu 2.21.0 and numpy 2.4.6 from PyPI. Run it in this folder:
 python3 make_keras_text.py
 
-Texts are written in hexadecimal digits, for some are not UTF-8.
+Texts are written in hexadecimal because some are not UTF-8.
 """
 
 import json
@@ -62,7 +62,7 @@ def texts(values):
 
 
 def tokens_by_index(layer):
-    """The vocabulary in bytes: get_vocabulary() fails for tokens that are not UTF-8."""
+    """Returns the vocabulary as bytes: get_vocabulary() fails for tokens that are not UTF-8."""
     lookup = getattr(layer, "_lookup_layer", layer)
     keys, values = lookup.lookup_table.export()
     return texts(token for _, token in sorted(zip(values.numpy().tolist(), keys.numpy())))

@@ -1,6 +1,6 @@
-"""Writes keras_text_model.keras: a model of Keras that takes texts, with two layers that look words up, one of
-them in a model inside. Made with keras 3.15.1 on tensorflow 2.21.0 from PyPI. Run it in this folder:
-python3 make_keras_text_model.py
+"""Writes keras_text_model.keras: a Keras model on texts with two lookup layers, one of them in a
+nested model. Made with keras 3.15.1 on tensorflow 2.21.0 from PyPI. Run it in this folder: python3
+make_keras_text_model.py
 """
 import json
 import os

@@ -1,8 +1,8 @@
 """Writes keras_training.zip: models that Keras on JAX saved after three steps, and 20 more losses.
 
-Each "NAME.keras" is an archive as Model.save() writes it, but for dates and addresses; "losses.json" has the
-data and what training goes on with. Made with keras 3.15.1, jax 0.10.2, h5py 3.16.0 and numpy 2.4.6
-from PyPI. Run it in this folder: python3 make_keras_training.py
+Each "NAME.keras" is an archive as written by Model.save(), except for dates and addresses;
+"losses.json" has the data and the losses of continued training. Made with keras 3.15.1, jax 0.10.2,
+h5py 3.16.0 and numpy 2.4.6 from PyPI. Run it in this folder: python3 make_keras_training.py
 """
 
 import io
@@ -27,7 +27,7 @@ METADATA = {"keras_version": keras.__version__, "date_saved": "1980-01-01@00:00:
 
 
 def numbers(shape, seed):
-    """Numbers from -1 to 1 that hang on no generator's version."""
+    """Returns numbers from -1 to 1 that do not depend on a generator's version."""
     index = np.arange(np.prod(shape, dtype=int), dtype=np.int64)
     values = (index * 7919 + seed * 104729 + index * index * 31) % 2003
     return (values / 1001 - 1).reshape(shape).astype(np.float32)
@@ -52,7 +52,8 @@ def frozen():
 
 
 def deep():
-    """Layers of many kinds, whose variables Keras' optimizers have an order for."""
+    """Returns a model of many kinds of layers, to test the order of variables in Keras'
+    optimizers."""
     x = keras.Input((6, 4))
     y = layers.Bidirectional(layers.GRU(3, return_sequences=True))(x)
     y = layers.MultiHeadAttention(2, 3)(y, y)
@@ -78,7 +79,7 @@ DATA = {
 
 
 def plain_cases():
-    """Optimizers with a model of two layers."""
+    """Yields cases of optimizers with a model of two layers."""
     o = optimizers
     decay = schedules.ExponentialDecay(0.1, 2, 0.7)
     yield "sgd", o.SGD(0.1)
@@ -135,7 +136,7 @@ def plain_cases():
 
 
 def cases():
-    """Name, model, data, what compile() takes and how many steps come before saving."""
+    """Yields name, model, data, compile() arguments and the number of steps before saving."""
     o = optimizers
     for name, optimizer in plain_cases():
         yield name, small, "small", {"optimizer": optimizer, "loss": "mse"}, BEFORE
@@ -181,7 +182,7 @@ def trained(model, data, steps):
 
 
 def with_int64_iteration(weights):
-    """As Keras on TensorFlow counts."""
+    """Stores the iteration as int64, as Keras on TensorFlow does."""
     buffer = io.BytesIO(weights)
     with h5py.File(buffer, "r+") as file:
         group = file["optimizer/vars"]
@@ -198,14 +199,14 @@ def add(archive, name, content, method):
 
 
 def with_small_ids(config):
-    """Objects that are shared have addresses as numbers."""
+    """Replaces addresses, by which Keras numbers shared objects, by small ids."""
     ids = {}
     return re.sub(rb'"shared_object_id": (\d+)', lambda found: b'"shared_object_id": %d' %
                   ids.setdefault(found[1], len(ids) + 1), config)
 
 
 def saved(model, name):
-    """An archive without what changes from run to run."""
+    """Returns an archive without what differs from run to run."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "model.keras")
         model.save(path)

@@ -1,12 +1,13 @@
-"""Writes arrays.npz, and pictures/: small pictures of each kind, and in pixels.npz what Pillow,
-TensorFlow and Keras make of them.
+"""Writes arrays.npz, and pictures/: small pictures of each kind, with the results of Pillow,
+TensorFlow and Keras in pixels.npz.
 
 Made with numpy, pillow and tensorflow-cpu 2.21.0 from PyPI. Run it in this folder:
 python3 make_readers.py
 
-Arrays: NAME_MODE are a file's pixels by Pillow, photo_jpg_stored_L the luminance that the file has;
-tf_METHOD is colours.png brought to 31 x 24 by tf.image.resize, tf_crop and tf_pad by Keras'
-crop_to_aspect_ratio and pad_to_aspect_ratio; pillow_METHOD is photo.jpg by Pillow; order_SEED are the numbers 0 to 29 as index_directory shuffles.
+Arrays: NAME_MODE holds a file's pixels by Pillow, photo_jpg_stored_L the luminance stored in the
+file; tf_METHOD is colours.png resized to 31 x 24 by tf.image.resize, tf_crop and tf_pad by Keras'
+crop_to_aspect_ratio and pad_to_aspect_ratio; pillow_METHOD is photo.jpg resized by Pillow;
+order_SEED holds the numbers 0 to 29 as shuffled by index_directory.
 """
 import pathlib
 
@@ -20,7 +21,7 @@ SIZE = (31, 24)
 
 
 def photo():
-    """Smooth colours with an edge."""
+    """Returns a picture of smooth colours with an edge."""
     y, x = np.mgrid[0:HEIGHT, 0:WIDTH]
     red = 127 + 120 * np.sin(x / 5.0)
     green = 255 * y / HEIGHT
@@ -66,7 +67,7 @@ def main():
     for method in ("bilinear", "nearest", "bicubic", "area", "lanczos3", "lanczos5", "gaussian",
                    "mitchellcubic"):
         arrays[f"tf_{method}"] = np.asarray(tf.image.resize(pixels, SIZE, method), np.float16)
-    # As smart_resize cuts out the middle.
+    # Crops the middle like smart_resize.
     width = int(HEIGHT * SIZE[1] / SIZE[0])
     left = int((WIDTH - width) / 2)
     arrays["tf_crop"] = np.asarray(tf.image.resize(pixels[:, left:left + width], SIZE), np.float16)

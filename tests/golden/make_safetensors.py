@@ -19,7 +19,7 @@ PAIR = '{"a":{"dtype":"F32","shape":[%d],"data_offsets":[%d,%d]},' \
 
 
 def file(header, data=0, length=None):
-    """Bytes of a file of this header, `data` zero bytes and a header length that may lie."""
+    """Returns a file with this header, `data` zero bytes and a header length that may be false."""
     header = header.encode() if isinstance(header, str) else header
     return struct.pack("<Q", len(header) if length is None else length) + header + bytes(data)
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What has to hold on a machine with a GPU: see README.md beside this file.
+# The acceptance tests for a machine with a GPU: see README.md next to this file.
 set -euo pipefail
 here=$(dirname "$(readlink -f "${BASH_SOURCE[0]}")")
 
@@ -14,18 +14,18 @@ help() {
   cat <<TEXT
 Usage: tests/gpu/accept.sh COMMAND [OPTIONS]
 
-  pack [--preset NAME]   build gpu_test and the applications, and pack what they need beside
+  pack [--preset NAME]   build gpu_test and the applications, and pack what they need besides
                          libtorch and CUDA into $payload
   run PART               on the machine with a GPU: correctness, nccl or speed
-  rehearse               all parts, in small, on a CPU in place of a GPU
+  rehearse               all parts at a small size on a CPU instead of a GPU
   table [FILE.json...]   the parts' results as one table in Markdown
 
 Each has a --help. Exit codes: 0 if nothing failed, 1 if something did, 2 if it could not run.
 TEXT
 }
 
-# Libraries that programs are linked with and another system may lack: "name path". What lies beside
-# libtorch, and what goes with the loader of every Linux with glibc, does not count.
+# Lists the libraries that programs are linked with and another system may lack: "name path". Leaves
+# out those in libtorch's folder and those of every Linux with glibc.
 carried_libraries() {
   ldd "${@:2}" | awk -v wheels="$1/" '
     $3 == "not" {exit 1}

@@ -19,7 +19,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// Runs `body` on 1, 2, … ranks, as many as there are GPUs; what it returns is what is wrong.
+/// Runs `body` on 1, 2, … ranks, up to the number of GPUs; it returns an error text or "".
 void check_ranks(const std::function<std::string(Rank&)>& body) {
   for (int size = 1; size <= gpu_count(); ++size) {
     Rendezvous hub(size, std::chrono::minutes(1));
@@ -46,7 +46,7 @@ void check_ranks(const std::function<std::string(Rank&)>& body) {
 }
 
 at::Tensor numbers(const Shape& shape, int64_t seed, at::ScalarType dtype = at::kFloat) {
-  const at::Tensor values = whole_numbers(shape, seed);
+  const at::Tensor values = small_integers(shape, seed);
   if (dtype == at::kBool) return values.gt(0);
   return (dtype == at::kByte ? values.abs() : values).to(dtype);
 }
@@ -57,7 +57,7 @@ std::string unlike(const at::Tensor& actual, const at::Tensor& expected) {
 
 }  // namespace
 
-TEST_CASE("NCCL reduces every dtype, wherever the addends lie") {
+TEST_CASE("NCCL reduces every dtype, wherever the partial sums are stored") {
   check_ranks([](Rank& r) -> std::string {
     for (const at::ScalarType dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kChar,
                                        at::kByte, at::kShort, at::kInt, at::kLong, at::kBool}) {
@@ -68,7 +68,7 @@ TEST_CASE("NCCL reduces every dtype, wherever the addends lie") {
           const at::Tensor mine = all[size_t(r.rank)];
           at::Tensor out;
           wait(r.engine->all_reduce(r.everyone(), kind, {on_host ? mine : mine.to(r.device)}, out));
-          if (out.is_cpu() != on_host) return "the result lies elsewhere";
+          if (out.is_cpu() != on_host) return "the result is on another device";
           const std::string wrong = unlike(out, reduce_all(kind, all));
           if (!wrong.empty()) return str(c10::toString(dtype), " ", to_string(kind), ": ", wrong);
         }
@@ -78,7 +78,7 @@ TEST_CASE("NCCL reduces every dtype, wherever the addends lie") {
   });
 }
 
-TEST_CASE("NCCL gathers and scatters uneven parts, several of a rank in turns") {
+TEST_CASE("NCCL gathers and scatters uneven blocks, also several per rank") {
   check_ranks([](Rank& r) -> std::string {
     for (const int64_t axis : {0, 1}) {
       const Group group = r.everyone(2);
@@ -113,7 +113,7 @@ TEST_CASE("NCCL gathers and scatters uneven parts, several of a rank in turns") 
   });
 }
 
-TEST_CASE("NCCL sends from each member to each") {
+TEST_CASE("NCCL sends from every member to every member") {
   check_ranks([](Rank& r) -> std::string {
     const Group group = r.everyone(2);
     const auto letter = [](int64_t from, int64_t to) {
@@ -143,7 +143,7 @@ TEST_CASE("NCCL sends from each member to each") {
 TEST_CASE("NCCL serves groups of some ranks, each with its own communicator") {
   check_ranks([](Rank& r) -> std::string {
     if (r.size < 2) return "";
-    // The first and the last rank, beside those between.
+    // One group of the first and the last rank, one of those between.
     const bool outer = r.rank == 0 || r.rank == r.size - 1;
     Group group;
     int64_t expected = 0;

@@ -1,7 +1,7 @@
 // Counts a program's calls of the CUDA runtime: LD_PRELOAD=count_cuda.so COUNT_CUDA_OUT=FILE
 // PROGRAM writes them to FILE as JSON when the program ends. It needs neither CUDA nor its headers.
 //   cc -shared -fPIC -O2 -o count_cuda.so count_cuda.c -ldl
-// It sees who calls the libcudart.so of the process, as ATen does; cuBLAS, cuDNN and NCCL hold a
+// It counts calls of the process's libcudart.so, such as ATen's; cuBLAS, cuDNN and NCCL contain a
 // runtime of their own, whose calls it does not see.
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -33,10 +33,10 @@ static const char* const names[] = {COUNTED(NAME)};
 static atomic_long counts[counted];
 static void* _Atomic functions[counted];
 
-/// The runtime's own function.
+/// Returns the runtime's own function.
 static void* find(const char* name) {
   void* found = dlsym(RTLD_NEXT, name);
-  // A runtime that came by dlopen may lie outside of the global scope.
+  // A runtime loaded by dlopen may not be in the global scope.
   const char* const runtimes[] = {"libcudart.so.13", "libcudart.so.12"};
   for (int i = 0; !found && i < 2; ++i) {
     void* runtime = dlopen(runtimes[i], RTLD_LAZY | RTLD_NOLOAD);

@@ -17,7 +17,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
-TEST_CASE("devices beyond those of the machine are named") {
+TEST_CASE("devices that the machine does not have are named") {
   const int count = gpu_count();
   CHECK_FALSE(gpu(0).device.is_cpu());
   CHECK(gpu(0).device.index() == 0);
@@ -25,13 +25,13 @@ TEST_CASE("devices beyond those of the machine are named") {
   CHECK_THROWS_WITH(gpu(count), Contains(str("cuda:", count)));
 }
 
-TEST_CASE("a block stands for the devices of a mesh that lie on one GPU") {
+TEST_CASE("a block covers the mesh devices that are placed on one GPU") {
   using Gpus = std::vector<int>;
   struct Case {
     MeshDims dims;
-    Gpus devices;  ///< the GPU of each
-    Gpus merged;   ///< the GPU of each block, per worker
-    Gpus whole;    ///< the same of a value that is cut nowhere
+    Gpus devices;     ///< GPU of each device
+    Gpus merged;      ///< GPU of each block with per-worker blocks
+    Gpus replicated;  ///< the same for a replicated value
   };
   const std::vector<Case> cases = {
       {{{"x", 4}, {"y", 1}}, {0, 0, 0, 0}, {0}, {0}},
@@ -39,7 +39,7 @@ TEST_CASE("a block stands for the devices of a mesh that lie on one GPU") {
       {{{"x", 4}, {"y", 1}}, {0, 0, 1, 1}, {0, 1}, {0, 1}},
       {{{"x", 2}, {"y", 2}}, {0, 0, 1, 1}, {0, 1}, {0, 1}},
       {{{"x", 1}, {"y", 4}}, {0, 0, 1, 1}, {0, 1}, {0, 1}},
-      // The devices of a GPU are no box of the mesh.
+      // The devices of one GPU do not form a box in the mesh.
       {{{"x", 2}, {"y", 2}}, {0, 1, 0, 1}, {0, 1, 0, 1}, {0, 1, 0, 1}},
       {{{"x", 3}, {"y", 2}}, {0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 1, 1}, {0, 0, 0, 1, 1, 1}},
   };
@@ -57,7 +57,8 @@ TEST_CASE("a block stands for the devices of a mesh that lie on one GPU") {
         Gpus blocks;
         for (const at::Tensor& block : value.blocks()) blocks.push_back(block.device().index());
         if (policy == BlockPolicy::per_device) CHECK(blocks == c.devices);
-        if (policy == BlockPolicy::per_worker && layout.used_dims() == 0) CHECK(blocks == c.whole);
+        if (policy == BlockPolicy::per_worker && layout.used_dims() == 0)
+          CHECK(blocks == c.replicated);
         if (policy == BlockPolicy::per_worker && layout.axis(0) == std::vector{0} &&
             layout.axis(1).empty()) {
           CHECK(blocks == c.merged);
@@ -79,7 +80,7 @@ TEST_CASE("a block stands for the devices of a mesh that lie on one GPU") {
   }
 }
 
-TEST_CASE("a tensor may be changed once it was packed") {
+TEST_CASE("a tensor may be changed after it was packed") {
   const Mesh mesh = test::gpu_mesh({{"x", 1}});
   for (const bool pinned : {false, true}) {
     at::Tensor source = at::ones({1 << 20});

@@ -17,7 +17,7 @@ using test::difference;
 
 namespace {
 
-/// The weights after a step of a model whose layers have two dtypes.
+/// Returns the weights after one step of a model whose layers have two dtypes.
 std::vector<at::Tensor> trained(const Mesh& mesh, const OptimizerHandle& optimizer) {
   const Sequential model(
       {Dense(4, {.kernel_initializer = GlorotUniform({.seed = 1})}),
@@ -26,7 +26,7 @@ std::vector<at::Tensor> trained(const Mesh& mesh, const OptimizerHandle& optimiz
   options.optimizer = optimizer;
   model.compile(options);
   model.fit(test::small_data(8), {.batch_size = 8, .verbose = 0});
-  return test::whole_weights(model);
+  return test::full_weights(model);
 }
 
 }  // namespace

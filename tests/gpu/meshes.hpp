@@ -9,15 +9,15 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// A mesh whose devices lie on these GPUs.
+/// Returns a mesh whose devices are placed on these GPUs.
 inline Mesh gpu_mesh(const MeshDims& dims, const std::vector<int>& gpus) {
   std::vector<Device> devices;
   for (int gpu : gpus) devices.push_back({Device::Type::cuda, gpu});
   return create_mesh(dims, devices);
 }
 
-/// A mesh over the machine's GPUs. Where it has more devices than there are GPUs, neighbours lie on
-/// one.
+/// Returns a mesh over the machine's GPUs. If it has more devices than there are GPUs, neighbours
+/// share one.
 inline Mesh gpu_mesh(const MeshDims& dims) {
   int64_t size = 1;
   for (const auto& dim : dims) size *= dim.second;

@@ -27,7 +27,7 @@ class Rank {
                                    return hub.gather(number, key, text);
                                  }})) {}
 
-  /// Members of which every rank holds `each`, in turns.
+  /// Returns a group in which every rank holds `each` members, assigned round-robin.
   Group everyone(int each = 1) const {
     Group group;
     for (int m = 0; m < each * size; ++m) {
@@ -37,7 +37,7 @@ class Rank {
     return group;
   }
 
-  /// Returns when every rank has called it: a tensor of the CPU is waited for.
+  /// A barrier: returns when every rank has called it, by waiting for a collective on the CPU.
   void meet() const {
     at::Tensor out;
     engine->all_reduce(everyone(), Reduce::sum, {at::ones({}, at::kInt)}, out);

@@ -26,7 +26,7 @@ double draw_tolerance(std::string_view op) {
 
 }  // namespace
 
-TEST_CASE("every registered operation gives on GPUs what one CPU gives") {
+TEST_CASE("every registered operation gives the result of one CPU on GPUs") {
   OracleStats stats;
   for (const OpInfo* info : op_registry()) {
     Failures failures;

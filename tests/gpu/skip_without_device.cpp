@@ -12,10 +12,10 @@ using namespace detail;
 
 namespace {
 
-/// What ctest takes for a skipped test.
+/// The exit code that ctest counts as a skipped test.
 constexpr int skipped = 77;
 
-/// Nothing here is to pass where there is nothing to test.
+/// Skips the program if the machine has no GPU, instead of passing.
 class SkipWithoutDevice final : public Catch::TestEventListenerBase {
  public:
   using TestEventListenerBase::TestEventListenerBase;

@@ -26,12 +26,12 @@ Run train(const test::SmallScheme& scheme, const Mesh& mesh) {
   model.compile(test::small_compile(test::small_layouts(scheme.layouts, mesh)));
   const History history = model.fit(test::small_data(13, 1, true),
                                     {.batch_size = 5, .epochs = 2, .verbose = 0, .shuffle = false});
-  return {history.at("loss").back(), test::whole_weights(model)};
+  return {history.at("loss").back(), test::full_weights(model)};
 }
 
 }  // namespace
 
-TEST_CASE("training steps on GPUs are those of the CPU, in every scheme") {
+TEST_CASE("training steps on GPUs equal the CPU's under every scheme") {
   for (const test::SmallScheme& scheme : test::small_schemes()) {
     INFO(scheme.layouts << " on " << to_string(scheme.mesh));
     const Run expected = train(scheme, create_mesh(scheme.mesh));
@@ -44,7 +44,7 @@ TEST_CASE("training steps on GPUs are those of the CPU, in every scheme") {
   }
 }
 
-TEST_CASE("a label that is no class ends a fit on a GPU with operation, value and row") {
+TEST_CASE("a label out of range ends a fit on a GPU with operation, value and row") {
   set_random_seed(1);
   const Sequential model({Dense(4)});
   model.compile({.optimizer = SGD(0.1),
@@ -57,7 +57,7 @@ TEST_CASE("a label that is no class ends a fit on a GPU with operation, value an
   CHECK_THROWS_WITH(model.fit(x, wrong, fit),
                     Catch::Matchers::StartsWith("[sparse_softmax_cross_entropy] labels lie in "
                                                 "[0, 4). Received: 9 in row 5."));
-  // The model goes on with data that are right.
+  // The model can continue with valid data.
   CHECK(model.fit(x, right, fit).steps.size() == 6);
 }
 

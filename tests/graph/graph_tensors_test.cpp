@@ -11,11 +11,11 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
 
-TEST_CASE("a model of the first layers of another is made by input() and output()") {
+TEST_CASE("input() and output() make a model of another's first layers") {
   const Dense hidden(4, {.activation = "relu", .name = "hidden"}), last(2);
   Input x({3});
-  const Functional whole({x}, {last(hidden(x))});
-  const Functional features({whole.input()}, {hidden.output()});
+  const Functional full_model({x}, {last(hidden(x))});
+  const Functional features({full_model.input()}, {hidden.output()});
   CHECK(features->output_shapes({{5, 3}}) == Shapes{{5, 4}});
   const at::Tensor rows = at::randn({5, 3});
   const at::Tensor kernel = hidden->weights()[0].read().full();
@@ -24,7 +24,7 @@ TEST_CASE("a model of the first layers of another is made by input() and output(
   CHECK(hidden->weights()[0].path() == "hidden/kernel");
 }
 
-TEST_CASE("a Sequential that begins with an Input has a graph, which grows") {
+TEST_CASE("a Sequential that starts with an Input has a graph that grows") {
   const Dense hidden(4), last(2);
   Sequential model({Input({3}), hidden, last});
   const Functional features({model.input()}, {hidden.output()});
@@ -37,7 +37,7 @@ TEST_CASE("a Sequential that begins with an Input has a graph, which grows") {
   CHECK(last.input().shape() == Shape{-1, 4});
 }
 
-TEST_CASE("several inputs and outputs are lists") {
+TEST_CASE("several inputs and outputs are returned as lists") {
   Input a({3}), b({4});
   const Concatenate both;
   const Functional model({a, b}, {both({a, b}), Dense(2)(a)});
@@ -48,7 +48,7 @@ TEST_CASE("several inputs and outputs are lists") {
   CHECK_THROWS_WITH(model.output(), Contains("symbolic_outputs()"));
 }
 
-TEST_CASE("without one call in a graph there is no input() and no output()") {
+TEST_CASE("input() and output() need exactly one call in a graph") {
   const Dense layer(2, {.name = "lonely"});
   CHECK_THROWS_WITH(layer.output(), Contains("Dense lonely") && Contains("no call"));
   { layer(Input({3})); }

@@ -23,15 +23,15 @@ ModelHandle model_of(const Json& golden) {
   return model;
 }
 
-Inputs placed(const std::vector<at::Tensor>& whole, const Mesh& mesh) {
+Inputs placed(const std::vector<at::Tensor>& full, const Mesh& mesh) {
   Inputs inputs;
-  for (const at::Tensor& x : whole) {
+  for (const at::Tensor& x : full) {
     inputs.push_back(pack(x, Layout::batch_sharded(mesh, "batch", x.dim())));
   }
   return inputs;
 }
 
-/// Outputs, in training too, and what loss and metrics say of them.
+/// Checks outputs, in training too, and the losses and metrics of them.
 void check_case(const Json& golden, const Mesh& mesh) {
   const std::vector<at::Tensor> x = input_tensors(golden.at("x"));
   const ModelHandle model = model_of(golden);
@@ -64,7 +64,7 @@ void check_cases(const std::string& part) {
   }
 }
 
-/// The masks of all calls, in the order of the layers, but query_mask, which Keras passes over.
+/// Returns the masks of all calls in layer order, except query_mask, which Keras ignores.
 Json masks_of(const Json& model) {
   Json all = Json::array();
   for (const Json& layer : model.at("config").at("layers")) {
@@ -88,23 +88,23 @@ SymbolicTensor masked_lstm(const SymbolicTensor& x, const SymbolicTensor& m) {
 
 }  // namespace
 
-TEST_CASE("masks that are given to calls compute what they do in Keras") {
+TEST_CASE("masks passed to calls have the same effect as in Keras") {
   CHECK(cases("given").size() >= 20);
   check_cases("given");
 }
 
-TEST_CASE("masks end, and count in losses and metrics, where they do in Keras") {
+TEST_CASE("masks stop, and affect losses and metrics, where they do in Keras") {
   CHECK(cases("judged").size() == 8);
   check_cases("judged");
 }
 
-TEST_CASE("masks that are given to calls are written as Keras writes them") {
+TEST_CASE("masks passed to calls are written as by Keras") {
   for (const Json& golden : cases("given")) {
     CAPTURE(golden.at("model").at("config").at("name").dump());
     const ModelHandle model = model_of(golden);
     const std::string text = model.to_json();
-    const bool by_place = model->name() == "pooling_by_place";
-    if (!by_place) CHECK(masks_of(parse_json(text, "model")) == masks_of(golden.at("model")));
+    const bool by_position = model->name() == "pooling_by_place";
+    if (!by_position) CHECK(masks_of(parse_json(text, "model")) == masks_of(golden.at("model")));
     const ModelHandle again = model_from_json(text);
     CHECK(again.to_json() == text);
     again.set_weights(model.get_weights());
@@ -113,7 +113,7 @@ TEST_CASE("masks that are given to calls are written as Keras writes them") {
   }
 }
 
-TEST_CASE("a model whose calls are given masks trains alike in eager and in replayed steps") {
+TEST_CASE("a model whose calls get masks trains equally in eager and replayed steps") {
   const Json& golden = cases("given")[0];
   const TensorDataset data(
       Examples{.x = input_tensors(golden.at("x")), .y = {input_tensor(golden.at("y"))}});
@@ -128,14 +128,14 @@ TEST_CASE("a model whose calls are given masks trains alike in eager and in repl
   for (size_t i = 0; i < eager.size(); ++i) CHECK(difference(replayed[i], eager[i]) == "");
 }
 
-TEST_CASE("masks that layers make in Keras' JSON follow by themselves") {
+TEST_CASE("masks that layers compute in Keras' JSON are propagated automatically") {
   check_cases("made");
   for (const Json& golden : cases("made")) {
     CHECK(masks_of(parse_json(model_of(golden).to_json(), "model")).empty());
   }
 }
 
-TEST_CASE("a mask counts in a Functional model as it does in an eager call") {
+TEST_CASE("a mask has the same effect in a Functional model as in an eager call") {
   const Input x({4, 2}, {.name = "x"}), m({4}, {.dtype = "bool", .name = "m"});
   const Functional model({x, m}, {masked_lstm(x, m)});
   const DTensor steps = pack(at::rand({3, 4, 2}), Layout::replicated(default_mesh(), 3));
@@ -159,9 +159,9 @@ TEST_CASE("each input of a MultiHeadAttention has a mask of its own") {
       {x.with_mask(m), y}, {x, y.with_mask(m)}, {x, y, y.with_mask(m)}};
   for (size_t i = 0; i < 3; ++i) {
     const Functional model({x, y, m}, {heads(calls[i])});
-    Inputs given = {inputs[0], inputs[1], inputs[1]};
-    given[i] = given[i].with_mask(inputs[2]);
-    const DTensor expected = heads(given);
+    Inputs masked = {inputs[0], inputs[1], inputs[1]};
+    masked[i] = masked[i].with_mask(inputs[2]);
+    const DTensor expected = heads(masked);
     CHECK(difference(model(inputs).full(), expected.full()) == "");
     CHECK(model(inputs).mask().defined() == (i == 0));
     const ModelHandle again = model_from_json(model.to_json());
@@ -171,7 +171,7 @@ TEST_CASE("each input of a MultiHeadAttention has a mask of its own") {
   }
 }
 
-TEST_CASE("one input's mask in a list of Keras' takes off the others' own, which is refused") {
+TEST_CASE("a list of masks for only one input, which drops the others' masks, is refused") {
   const Input ids({4}, {.dtype = "int32", .name = "ids"}), m({4}, {.dtype = "bool", .name = "m"});
   const SymbolicTensor words = Embedding(5, 3, {.mask_zero = true, .name = "words"})(ids);
   const SymbolicTensor plain = Embedding(5, 3, {.name = "plain"})(ids);
@@ -188,7 +188,7 @@ TEST_CASE("one input's mask in a list of Keras' takes off the others' own, which
   CHECK_THROWS_WITH(model_from_config(json), Contains("kwargs.mask[0]"));
 }
 
-TEST_CASE("masks that nothing would read are refused in one line") {
+TEST_CASE("unused masks are refused in one line") {
   const Input x({4, 2}, {.name = "x"}), m({4}, {.dtype = "bool", .name = "m"});
   CHECK_THROWS_WITH(Flatten({.name = "flat"})(x.with_mask(m)),
                     Contains("[Flatten flat]") && Contains("does not support masking"));

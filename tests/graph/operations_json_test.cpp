@@ -20,7 +20,7 @@ const Json& cases(const std::string& part) { return golden_part("keras_operation
 
 }  // namespace
 
-TEST_CASE("what Keras' JSON says by operations, names, arrays and dicts is read") {
+TEST_CASE("operations, names, arrays and dicts in Keras' JSON are read") {
   CHECK(cases("read").size() == 27);
   for (const Json& golden : cases("read")) {
     CAPTURE(golden.at("model").at("config").at("name").dump());
@@ -32,7 +32,7 @@ TEST_CASE("what Keras' JSON says by operations, names, arrays and dicts is read"
   }
 }
 
-TEST_CASE("operations that are not read are refused by their names") {
+TEST_CASE("unsupported operations are refused by name") {
   const auto refusal = [](size_t i) { return [i] { read_model(cases("refused")[i]); }; };
   CHECK_THROWS_WITH(refusal(0)(),
                     Contains("layers[1]] the operation must be one that Tessera has. Received: "
@@ -43,7 +43,7 @@ TEST_CASE("operations that are not read are refused by their names") {
   CHECK_THROWS_WITH(refusal(2)(), Contains("other arguments of \"once\", Add"));
 }
 
-TEST_CASE("a model with operations trains as in Keras, in eager and in replayed steps") {
+TEST_CASE("a model with operations trains as in Keras, in eager and replayed steps") {
   const Json& golden = cases("trained")[0];
   const at::Tensor x = input_tensor(golden.at("x"));
   const at::Tensor y = input_tensor(golden.at("y"));
@@ -71,7 +71,7 @@ TEST_CASE("a model with operations trains as in Keras, in eager and in replayed 
   }
 }
 
-TEST_CASE("inputs and outputs with keys stand in the order of the keys") {
+TEST_CASE("inputs and outputs with keys are sorted by key") {
   const Input a({2}, {.name = "a"}), b({3}, {.name = "b"});
   const T first = Dense(2, {.name = "first"})(b), second = Dense(3, {.name = "second"})(a);
   const Functional model({{"b", b}, {"a", a}}, {{"q", first}, {"p", second}});

@@ -24,7 +24,7 @@ const Json& cases(const std::string& part) { return golden_part("keras_operation
 
 List pair_of(const std::pair<T, T>& both) { return {both.first, both.second}; }
 
-/// What make_keras_operations.py makes under these names.
+/// The models that make_keras_operations.py makes under these names.
 const std::map<std::string, Make> makers = {
     {"add", [](const List& x) { return List{x[0] + x[1]}; }},
     {"add_number", [](const List& x) { return List{x[0] + 2}; }},
@@ -151,8 +151,8 @@ const std::map<std::string, Make> makers = {
      [](const List& x) { return List{ops::take_along_axis(x[0][{":", 0}], x[1], 1)}; }},
     {"take_along_axis_back",
      [](const List& x) {
-       const T places = x[1][{":", "None"}];
-       return List{ops::take_along_axis(x[0], places - 3, -1)};
+       const T indices = x[1][{":", "None"}];
+       return List{ops::take_along_axis(x[0], indices - 3, -1)};
      }},
     {"einsum", [](const List& x) { return List{ops::einsum("bij,bjk->bki", {x[0], x[1]})}; }},
     {"einsum_dots",
@@ -225,13 +225,13 @@ const std::map<std::string, Make> makers = {
      }},
 };
 
-/// Ends of a graph; Keras writes one tensor that was given without a list without one.
+/// Returns the inputs or outputs of a graph as lists; Keras writes a single tensor without a list.
 Json ends_of(const Json& ends) {
   return ends.is_array() && ends[0].is_string() ? Json::array({ends}) : ends;
 }
 
-/// The graph of a configuration: operations whole, of layers their names and calls alone, as their
-/// options are compared elsewhere.
+/// Returns the graph of a configuration: operations in full, but only names and calls of layers,
+/// whose options are compared elsewhere.
 Json graph_of(const Json& model) {
   const Json& config = model.at("config");
   Json graph = {{"inputs", ends_of(config.at("input_layers"))},
@@ -242,7 +242,7 @@ Json graph_of(const Json& model) {
     if (inner) graph["inner"].push_back(graph_of(layer));
     for (Json& call : layer.at("inbound_nodes")) {
       Json& kwargs = call.at("kwargs");
-      // Keras writes that a model's input has no mask, and masks that layers make.
+      // Keras also writes that a model's input has no mask, and the masks that layers compute.
       const bool follows = kwargs.contains("mask") && (kwargs["mask"].is_null() || !operation);
       if (follows) kwargs.erase("mask");
     }
@@ -268,7 +268,7 @@ ModelHandle made(const Json& golden) {
     inputs.push_back(Input(shape, {.dtype = config.at("dtype").get<std::string>(),
                                    .name = layer.at("name").get<std::string>()}));
   }
-  // Layers lie in the order of the graph.
+  // The inputs in the order of the graph.
   List in_order;
   for (const Json& end : golden.at("model").at("config").at("input_layers")) {
     for (const T& input : inputs) {
@@ -295,12 +295,12 @@ void check_made(const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("operations of ops and C++ are written, shown and computed as in Keras") {
+TEST_CASE("operations of ops and of C++ are written, shown and computed as in Keras") {
   CHECK(cases("operations").size() == 142);
   check_made("operations");
 }
 
-TEST_CASE("operations between layers share names and numbers with them as in Keras") {
+TEST_CASE("operations and layers share names and numbering as in Keras") {
   const Json& all = cases("layers");
   CHECK(all.size() == 5);
   for (const Json& golden : all) {
@@ -316,7 +316,7 @@ TEST_CASE("operations between layers share names and numbers with them as in Ker
   }
 }
 
-TEST_CASE("an operation is no layer of the model") {
+TEST_CASE("an operation is not a layer of the model") {
   const Input x({3}, {.name = "x"});
   const T y = x + Dense(3, {.name = "dense"})(x);
   const Functional model({x}, {y * y});
@@ -328,11 +328,11 @@ TEST_CASE("an operation is no layer of the model") {
   CHECK_THROWS_WITH(model.get_layer("add"), Contains("the layer must be one of the model's"));
   CHECK(model.weights().size() == 2);
   CHECK_THAT(model_to_dot(model.model()), Contains("Multiply"));
-  // Functions of ops are still found where one of tensors is meant.
+  // Functions of ops still resolve where a function on tensors is expected.
   CHECK(Dense(3, {.activation = ops::relu})(x).shape() == Shape{-1, 3});
 }
 
-TEST_CASE("parts of tensors are spelled as in Python, and others are refused") {
+TEST_CASE("slices are written as in Python, and others are refused") {
   const Input x({4, 6}, {.name = "x"});
   CHECK((x[{":", "1:3"}].shape() == Shape{-1, 2, 6}));
   CHECK((x[{"...", -1}].shape() == Shape{-1, 4}));
@@ -343,7 +343,7 @@ TEST_CASE("parts of tensors are spelled as in Python, and others are refused") {
   CHECK_THROWS_WITH((x[{0, 0, 0, 0}]), Contains("at most 3 indices and slices"));
 }
 
-TEST_CASE("operations on what does not fit are refused") {
+TEST_CASE("operations on incompatible tensors are refused") {
   const Input x({4}, {.name = "x"}), y({5}, {.name = "y"}), m({4}, {.dtype = "bool", .name = "m"});
   CHECK_THROWS_AS(x + y, ShapeError);
   CHECK_THROWS_WITH(x + y, Contains("Add"));

@@ -27,8 +27,7 @@ History trained(const Sequential& model) {
 
 }  // namespace
 
-TEST_CASE("a checkpoint from before the first step brings training back to its start",
-          "[checkpoint]") {
+TEST_CASE("a checkpoint from before the first step resets training to its start", "[checkpoint]") {
   const test::TempFolder folder;
   const std::string path = folder / "begin";
   const Sequential model = compiled();
@@ -41,7 +40,7 @@ TEST_CASE("a checkpoint from before the first step brings training back to its s
   CHECK(second.steps == first.steps);
 }
 
-TEST_CASE("slots that a loop of one's own had not made yet begin anew", "[checkpoint]") {
+TEST_CASE("slots that a custom loop had not created yet start anew", "[checkpoint]") {
   const test::TempFolder folder;
   const std::string path = folder / "begin";
   const Variable weight("w", ones({3}));
@@ -60,7 +59,7 @@ TEST_CASE("slots that a loop of one's own had not made yet begin anew", "[checkp
   CHECK(at::equal(weight.value().full(), once));
 }
 
-TEST_CASE("the losses of steps are a tensor, whatever their number", "[checkpoint]") {
+TEST_CASE("the losses of steps are stored as one tensor, whatever their number", "[checkpoint]") {
   const test::TempFolder folder;
   const std::string path = folder / "end";
   const Sequential model = compiled();

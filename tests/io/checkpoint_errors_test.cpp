@@ -18,7 +18,7 @@ using test::Everything;
 
 namespace {
 
-/// The error of restoring; checks that it changed nothing.
+/// Returns the error of restoring; checks that nothing was changed.
 template <class Kind = CheckpointMismatch>
 std::string refused(const ModelHandle& model, const std::string& folder,
                     const CheckpointRestoreOptions& options = {}) {
@@ -51,7 +51,7 @@ bool has(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("what does not fit is refused by name, and nothing is changed") {
+TEST_CASE("mismatched tensors are refused by name, and nothing is changed") {
   const test::TempFolder folder;
   const std::string path = folder / "one";
   Checkpoint saving(small("hidden", 2, Adam(0.1)));
@@ -76,7 +76,7 @@ TEST_CASE("what does not fit is refused by name, and nothing is changed") {
   CHECK(has(refused(checkpoint_model(checkpoint_layouts("data", 1)), path), "hidden_1/kernel"));
 }
 
-TEST_CASE("tensors that the program lacks are refused, unless it asks for less") {
+TEST_CASE("tensors that the program lacks are refused, unless partial restoring is requested") {
   const test::TempFolder folder;
   const std::string path = folder / "one";
   const Mesh mesh = create_mesh({{"batch", 1}});
@@ -93,7 +93,7 @@ TEST_CASE("tensors that the program lacks are refused, unless it asks for less")
   CHECK(c.value().full().sum().item<double>() == 14);
 }
 
-TEST_CASE("weights alone fit a model with another optimizer") {
+TEST_CASE("weights can be restored into a model with another optimizer") {
   const test::TempFolder folder;
   const ModelHandle model = small("hidden", 2, Adam(0.1));
   model->optimizer()->set_steps(5);
@@ -120,7 +120,7 @@ TEST_CASE("a missing or damaged checkpoint changes nothing") {
   for (const auto& file : std::filesystem::directory_iterator(path)) {
     const std::string bytes = test::read_file(file.path());
     std::string damaged = bytes;
-    // The last byte before what ends the file is of a tensor, or of the index.
+    // The last byte before the file's trailer belongs to a tensor or to the index.
     damaged[damaged.size() - 3] = static_cast<char>(damaged[damaged.size() - 3] ^ 4);
     test::write_file(file.path(), damaged);
     CAPTURE(file.path().string());
@@ -131,7 +131,7 @@ TEST_CASE("a missing or damaged checkpoint changes nothing") {
   CHECK_NOTHROW(Checkpoint(model).restore(path));
 }
 
-TEST_CASE("a model is built and variables have different paths") {
+TEST_CASE("a model must be built, and variables must have distinct paths") {
   const test::TempFolder folder;
   const Sequential unbuilt({Dense(2)});
   CHECK_THROWS_AS(Checkpoint(unbuilt).save(folder / "one"), StateError);

@@ -23,7 +23,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// A variable whose value is the step that it was saved at.
+/// A variable whose value is the step at which it was saved.
 struct Counter {
   Counter() : w("w", filled({100}, 0)), checkpoint({w}) {}
   void set(double value) { w.assign(filled({100}, value)); }
@@ -54,7 +54,7 @@ using Names = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("the newest checkpoints stay, and the best one") {
+TEST_CASE("the newest checkpoints and the best one are kept") {
   for (const bool asynchronous : {false, true}) {
     const test::TempFolder folder;
     const std::string directory = folder / "run";
@@ -76,7 +76,7 @@ TEST_CASE("the newest checkpoints stay, and the best one") {
     CHECK(names(manager) == Names{"step-000004", "step-000010", "step-000012"});
     CHECK(manager.best() == directory + "/step-000004");
     CHECK(manager.latest() == directory + "/step-000012");
-    // Another start knows the best one too.
+    // A restarted manager knows the best one too.
     Counter again;
     CheckpointManager next(again.checkpoint, directory, options);
     CHECK(next.best() == directory + "/step-000004");
@@ -91,7 +91,7 @@ TEST_CASE("the newest checkpoints stay, and the best one") {
   }
 }
 
-TEST_CASE("the best may be the largest, and all may stay") {
+TEST_CASE("the best may have the largest metric, and all may be kept") {
   const test::TempFolder folder;
   Counter counter;
   CheckpointManager manager(counter.checkpoint, folder / "run",
@@ -105,13 +105,13 @@ TEST_CASE("the best may be the largest, and all may stay") {
   CHECK(names(all).size() == 5);
 }
 
-TEST_CASE("newest is what was saved last, whatever its step") {
+TEST_CASE("the newest checkpoint is the one saved last, whatever its step") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   Counter counter;
   counter.checkpoint.save(directory + "/step-000900");
-  CheckpointManager former(counter.checkpoint, directory);
-  for (const int64_t step : {100, 200, 300}) former.save(step);
+  CheckpointManager previous(counter.checkpoint, directory);
+  for (const int64_t step : {100, 200, 300}) previous.save(step);
   for (const bool asynchronous : {false, true}) {
     CheckpointManager manager(counter.checkpoint, directory,
                               {.max_to_keep = 2, .asynchronous = asynchronous});
@@ -123,8 +123,8 @@ TEST_CASE("newest is what was saved last, whatever its step") {
     CHECK(names(manager) == Names{"step-000900", "step-000020", "step-000030"});
     CHECK(manager.latest() == directory + "/step-000030");
   }
-  // One that was made before this one was saved to, by another manager.
-  CHECK(former.latest() == directory + "/step-000030");
+  // A manager that was created earlier also finds the checkpoint that another one saved last.
+  CHECK(previous.latest() == directory + "/step-000030");
   CheckpointManager next(counter.checkpoint, directory);
   next.save(25);
   CHECK(next.restore_latest() == directory + "/step-000025");
@@ -135,7 +135,7 @@ TEST_CASE("newest is what was saved last, whatever its step") {
   CHECK(warnings.text().find("step-000025") != std::string::npos);
 }
 
-TEST_CASE("a metric that is not there keeps no best one, with one warning") {
+TEST_CASE("a missing metric keeps no best checkpoint, with one warning") {
   const test::TempFolder folder;
   Counter counter;
   CheckpointManager manager(counter.checkpoint, folder / "run", {.monitor = "val_loss"});
@@ -156,7 +156,7 @@ TEST_CASE("a metric that is not there keeps no best one, with one warning") {
   CHECK(warnings.text().find("There are: none.") != std::string::npos);
 }
 
-TEST_CASE("a manager changes nothing in a directory before it saves there") {
+TEST_CASE("a manager changes nothing in a directory before its first save") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   Counter counter;
@@ -180,7 +180,7 @@ TEST_CASE("a manager changes nothing in a directory before it saves there") {
   CHECK(exists(elsewhere + "/index.json"));
 }
 
-TEST_CASE("a manager whose directory another machine took over claims it again, or fails") {
+TEST_CASE("a manager whose directory another machine took over reclaims it, or fails") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   Counter counter;
@@ -198,7 +198,7 @@ TEST_CASE("a manager whose directory another machine took over claims it again, 
   REQUIRE(first.size() == 1);
   manager.save(2);
   CHECK(claims() == first);
-  // As who takes the directory over does.
+  // Does what a machine that takes the directory over does.
   std::filesystem::remove(directory + "/" + first[0]);
   manager.save(3);
   REQUIRE(claims().size() == 1);
@@ -219,7 +219,7 @@ TEST_CASE("a manager whose directory another machine took over claims it again, 
   CHECK_FALSE(exists(directory + "/step-000004"));
 }
 
-TEST_CASE("what a manager did not make stays") {
+TEST_CASE("a manager keeps files that it did not create") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   Counter counter;
@@ -242,7 +242,7 @@ TEST_CASE("what a manager did not make stays") {
   CHECK_FALSE(exists(directory + "/step-000004"));
 }
 
-TEST_CASE("a damaged newest checkpoint gives way to the one before, with one warning") {
+TEST_CASE("if the newest checkpoint is damaged, the previous one is used, with one warning") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   Counter counter;
@@ -266,14 +266,14 @@ TEST_CASE("a damaged newest checkpoint gives way to the one before, with one war
   }
   CHECK(counter.value() == 1);
   CHECK(next.latest() == directory + "/step-000001");
-  // The next one is older by number, and yet it is the one that stays.
+  // The next checkpoint has a smaller step but is kept as the newest.
   next.save(2);
   CHECK(names(next) == Names{"step-000002"});
   damage(directory + "/step-000002");
   CHECK_THROWS_AS(next.restore_latest(), FileError);
 }
 
-TEST_CASE("a checkpoint of something else is not taken for a damaged one") {
+TEST_CASE("a checkpoint of another model is not treated as damaged") {
   const test::TempFolder folder;
   Counter counter;
   CheckpointManager manager(counter.checkpoint, folder / "run");
@@ -311,7 +311,7 @@ TEST_CASE("a save that fails ends the run, or warns") {
   }
 }
 
-TEST_CASE("nobody is left to throw to: the last error is a warning") {
+TEST_CASE("an error that can no longer be thrown becomes a warning") {
   const test::TempFolder folder;
   test::write_file(folder / "file", "not a folder");
   const test::Warnings warnings;

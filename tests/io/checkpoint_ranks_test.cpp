@@ -36,7 +36,7 @@ constexpr int64_t devices = 8;
 const std::vector<std::string> kinds{"data", "model", "spatial", "mixed"};
 const std::vector<int> rank_counts{1, 2, 4, 8};
 
-/// The model on the rank's part of the eight devices.
+/// Returns the model on this rank's share of the eight devices.
 ModelHandle model_of(const std::string& kind, const CommunicatorRef& communicator) {
   const Mesh mesh = test::rank_mesh(test::checkpoint_mesh(kind, devices), communicator);
   return checkpoint_model(checkpoint_layouts(kind, mesh));
@@ -47,7 +47,7 @@ CheckpointIndex index_of(const std::string& folder) {
   return parse_checkpoint_index(read_file(path), path);
 }
 
-/// Bytes that this thread has written so far.
+/// Returns the bytes that this thread has written so far.
 uint64_t bytes_written() {
   std::ifstream file("/proc/thread-self/io");
   std::string key;
@@ -58,7 +58,7 @@ uint64_t bytes_written() {
   return 0;
 }
 
-/// Saves on `ranks` ranks; the bytes that each wrote, index and all.
+/// Saves on `ranks` ranks; returns the bytes that each wrote, including the index.
 std::vector<uint64_t> save_on(int ranks, const std::string& kind, const std::string& folder) {
   std::vector<uint64_t> bytes(static_cast<size_t>(ranks));
   test::run_ranks(ranks, [&](int rank, const CommunicatorRef& communicator) {
@@ -88,7 +88,7 @@ std::string error_of(Work work) {
 
 }  // namespace
 
-TEST_CASE("256 pairs of processes and layouts: what some save any others restore, bit for bit") {
+TEST_CASE("256 pairs of processes and layouts restore each other's saves bit for bit") {
   const test::TempFolder folder;
   for (const std::string& kind : kinds) {
     for (const int ranks : rank_counts) save_on(ranks, kind, folder / str(kind, ranks));
@@ -124,7 +124,7 @@ TEST_CASE("each process writes its own shards, and its share of the replicas") {
       const std::string path = folder / str(kind, ranks);
       const std::vector<uint64_t> bytes = save_on(ranks, kind, path);
       const CheckpointIndex index = index_of(path);
-      // These tensors are small: a file for each writer.
+      // The tensors are small, so there is one file per writer.
       CHECK(index.shards.size() == static_cast<size_t>(ranks));
       uint64_t all = 0, largest = 0, most = 0;
       for (const StoredTensor& stored : index.tensors) {
@@ -150,7 +150,7 @@ TEST_CASE("each process writes its own shards, and its share of the replicas") {
   }
 }
 
-TEST_CASE("asynchronous saves of several processes are of the state at the call") {
+TEST_CASE("asynchronous saves of several processes have the state at the call") {
   const test::TempFolder folder;
   const auto run = [&](int, const CommunicatorRef& communicator) {
     const ModelHandle model = model_of("mixed", communicator);
@@ -159,7 +159,7 @@ TEST_CASE("asynchronous saves of several processes are of the state at the call"
       test::fill(model, round);
       const Everything then(model);
       checkpoint.save(folder / "async", {.asynchronous = true});
-      // Another one at the same time, and the work of a step beside both.
+      // A second save at the same time, and a step that runs concurrently.
       other.save(folder / "other", {.asynchronous = true});
       test::fill(model, 100 + round);
       test::expect(!Everything(model).difference(then).empty(), "the weights did not change");
@@ -174,7 +174,7 @@ TEST_CASE("asynchronous saves of several processes are of the state at the call"
   CHECK_NOTHROW(test::run_ranks(4, run));
 }
 
-TEST_CASE("an error of one process ends a save on all, and the former checkpoint stays") {
+TEST_CASE("an error of one process ends a save on all, and the previous checkpoint stays") {
   for (const bool asynchronous : {false, true}) {
     CAPTURE(asynchronous);
     const test::TempFolder folder;
@@ -188,7 +188,7 @@ TEST_CASE("an error of one process ends a save on all, and the former checkpoint
       w.assign(filled(w.shape(), 2, at::kFloat, w.layout()));
       texts[at] = error_of([&] {
         try {
-          // Its file system lacks the folder that rank 0 makes.
+          // Rank 1's file system lacks the folder that rank 0 makes.
           checkpoint.save(rank == 1 ? folder / "elsewhere/one" : folder / "one",
                           {.asynchronous = asynchronous});
           checkpoint.wait();
@@ -211,7 +211,7 @@ TEST_CASE("an error of one process ends a save on all, and the former checkpoint
   }
 }
 
-TEST_CASE("what one process cannot read makes all take the checkpoint before") {
+TEST_CASE("if one process cannot read a checkpoint, all use the previous one") {
   const test::TempFolder folder;
   const std::string directory = folder / "run";
   std::vector<std::string> from(2), last(2);
@@ -226,7 +226,7 @@ TEST_CASE("what one process cannot read makes all take the checkpoint before") {
     }
     communicator->gather("written", "");
     if (rank == 0) {
-      // Half of "w", which rank 1 alone reads.
+      // Damages the half of "w" that only rank 1 reads.
       const std::string file = directory + "/step-000003/" + checkpoint_shard_file(1);
       std::string bytes = test::read_file(file);
       bytes.back() = static_cast<char>(bytes.back() ^ 1);

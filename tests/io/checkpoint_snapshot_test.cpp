@@ -19,7 +19,7 @@ namespace checkpoint_snapshot_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("saves into folders of one name do not mix, whichever a process writes first") {
+TEST_CASE("saves into folders of the same name do not mix, whichever is written first") {
   const test::TempFolder folder;
   const auto run = [&](int rank, const std::shared_ptr<Communicator>& communicator) {
     const Mesh mesh = test::rank_mesh({{"x", 2}}, communicator);

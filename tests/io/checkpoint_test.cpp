@@ -25,7 +25,7 @@ using test::Everything;
 
 namespace {
 
-/// Draws nothing: tells if it is asked to.
+/// An initializer that fails if it is asked to draw.
 class NeverDrawn final : public Initializer {
  public:
   std::string class_name() const override { return "NeverDrawn"; }
@@ -35,12 +35,12 @@ class NeverDrawn final : public Initializer {
   }
 };
 
-Variable variable(const std::string& path, const at::Tensor& whole, const Mesh& mesh) {
-  return Variable(path, pack(whole, Layout::replicated(mesh, whole.dim())));
+Variable variable(const std::string& path, const at::Tensor& full_value, const Mesh& mesh) {
+  return Variable(path, pack(full_value, Layout::replicated(mesh, full_value.dim())));
 }
 
-bool equal(const Variable& variable, const at::Tensor& whole) {
-  return at::equal(variable.value().full(), whole);
+bool equal(const Variable& variable, const at::Tensor& full_value) {
+  return at::equal(variable.value().full(), full_value);
 }
 
 const std::vector<std::string>& kinds() {
@@ -50,7 +50,7 @@ const std::vector<std::string>& kinds() {
 
 }  // namespace
 
-TEST_CASE("64 pairs of meshes: what one saves any other restores, bit for bit") {
+TEST_CASE("64 pairs of meshes restore each other's saves bit for bit") {
   const test::TempFolder folder;
   std::map<std::pair<int64_t, std::string>, std::string> saved;
   const ModelHandle first = checkpoint_model(checkpoint_layouts("data", 1));
@@ -58,7 +58,7 @@ TEST_CASE("64 pairs of meshes: what one saves any other restores, bit for bit") 
   const Everything expected(first);
   for (const int64_t devices : {1, 2, 4, 8}) {
     const std::string path = folder / str("from_", devices);
-    // The layouts take turns as the source, too.
+    // The layouts alternate as the source too.
     const std::string& source = kinds()[static_cast<size_t>(devices) % 3 + 1];
     const ModelHandle model = checkpoint_model(checkpoint_layouts(source, devices));
     test::fill(model, 3);
@@ -85,20 +85,20 @@ TEST_CASE("a checkpoint holds each shard once") {
     for (const auto& file : std::filesystem::directory_iterator(folder / "one")) {
       if (file.path().extension() == ".safetensors") bytes += file.file_size();
     }
-    // Weight, momentum, velocity, in float32; the rest is headers.
+    // Weights, momentums and velocities in float32; the rest is headers.
     const auto least = static_cast<uintmax_t>(model.count_params()) * 3 * 4;
     CHECK(bytes > least);
     CHECK(bytes < least + 16384);
   }
 }
 
-TEST_CASE("steps, rate, seed, position and the user's own values come back") {
+TEST_CASE("steps, rate, seed, position and the user's values are restored") {
   const test::TempFolder folder;
   const ModelHandle model = checkpoint_model(checkpoint_layouts("data", 2));
   model->optimizer()->set_steps(12);
   model->optimizer()->set_learning_rate(0.125);
   model->set_fit_position({3, 4});
-  const test::SeedScope former;
+  const test::SeedScope old_seed;
   set_random_seed(99);
   Checkpoint saving(model);
   saving.extra() = {{"note", "mine"}, {"inf", -HUGE_VAL}, {"nan", {std::nan("")}}};
@@ -118,7 +118,7 @@ TEST_CASE("steps, rate, seed, position and the user's own values come back") {
   CHECK(std::isnan(loading.extra()["nan"][0].get<double>()));
 }
 
-TEST_CASE("a training loop of one's own saves variables and optimizers") {
+TEST_CASE("a custom training loop saves variables and optimizers") {
   const test::TempFolder folder;
   const Mesh mesh = create_mesh({{"batch", 2}});
   const auto run = [&](const Variable& kernel, const Variable& bias,
@@ -147,7 +147,7 @@ TEST_CASE("a training loop of one's own saves variables and optimizers") {
   CHECK(equal(bias_2, bias.value().full()));
 }
 
-TEST_CASE("a model that is compiled but not placed yet takes its weights and slots along") {
+TEST_CASE("a model that is compiled but not yet placed saves its weights and slots") {
   const test::TempFolder folder;
   const ModelHandle model = checkpoint_model(checkpoint_layouts("mixed", 8));
   test::fill(model, 4);
@@ -163,18 +163,18 @@ TEST_CASE("a model that is compiled but not placed yet takes its weights and slo
   CHECK(Everything(late).difference(Everything(model)) == "");
 }
 
-TEST_CASE("weights that were not drawn are not drawn by restoring") {
+TEST_CASE("restoring does not draw weights that were not drawn yet") {
   const test::TempFolder folder;
   const Mesh mesh = create_mesh({{"batch", 2}});
-  const at::Tensor whole = at::rand({3, 2});
-  Checkpoint({variable("w", whole, mesh)}).save(folder / "one");
+  const at::Tensor full_value = at::rand({3, 2});
+  Checkpoint({variable("w", full_value, mesh)}).save(folder / "one");
   const Variable fresh(
       VariableSpec{"w", {3, 2}, at::kFloat, InitializerHandle(std::make_shared<NeverDrawn>())});
   Checkpoint({fresh}).restore(folder / "one");
-  CHECK(equal(fresh, whole));
+  CHECK(equal(fresh, full_value));
 }
 
-TEST_CASE("an asynchronous save is of the state at the call") {
+TEST_CASE("an asynchronous save has the state at the call") {
   const test::TempFolder folder;
   const ModelHandle model = checkpoint_model(checkpoint_layouts("mixed", 8));
   for (int round = 0; round < 10; ++round) {
@@ -195,7 +195,7 @@ TEST_CASE("an asynchronous save is of the state at the call") {
   }
 }
 
-TEST_CASE("an error in the background comes with the next call") {
+TEST_CASE("an error in the background is thrown by the next call") {
   const test::TempFolder folder;
   test::write_file(folder / "file", "not a folder");
   const Variable w = variable("w", at::ones({2}), create_mesh({{"batch", 1}}));
@@ -210,7 +210,7 @@ TEST_CASE("an error in the background comes with the next call") {
   CHECK_THROWS_AS(checkpoint.save(bad), FileError);
 }
 
-TEST_CASE("two processes save and restore as one") {
+TEST_CASE("two processes save and restore like one") {
   const test::TempFolder folder;
   for (const std::string& kind : kinds()) {
     CAPTURE(kind);
@@ -245,12 +245,12 @@ TEST_CASE("two processes save and restore as one") {
   }
 }
 
-TEST_CASE("a process reads the slices that it needs") {
+TEST_CASE("a process reads only the slices that it needs") {
   const test::TempFolder folder;
   const Shape shape = {2048, 1024};
   const uint64_t all = 2048 * 1024 * 4;
-  const at::Tensor whole = at::rand(shape);
-  Checkpoint({variable("w", whole, create_mesh({{"batch", 1}}))}).save(folder / "one");
+  const at::Tensor full_value = at::rand(shape);
+  Checkpoint({variable("w", full_value, create_mesh({{"batch", 1}}))}).save(folder / "one");
   for (const LayoutSpec& spec : {LayoutSpec{"x", unsharded}, LayoutSpec{unsharded, "x"},
                                  LayoutSpec{{"y", "x"}, unsharded}}) {
     std::mutex mutex;
@@ -260,7 +260,7 @@ TEST_CASE("a process reads the slices that it needs") {
       const Variable w("w", filled(shape, 0, at::kFloat, Layout(spec, mesh)));
       Checkpoint checkpoint({w});
       const Checkpoint::Restored restored = checkpoint.restore(folder / "one");
-      test::expect(equal(w, whole), "other values");
+      test::expect(equal(w, full_value), "other values");
       checkpoint.save(folder / "two");
       const std::lock_guard<std::mutex> lock(mutex);
       bytes.push_back(restored.bytes_read);
@@ -272,7 +272,7 @@ TEST_CASE("a process reads the slices that it needs") {
     if (rows) CHECK(bytes == std::vector<uint64_t>{all / 2, all / 2});
     const Variable back = variable("w", at::zeros(shape), create_mesh({{"batch", 1}}));
     CHECK(Checkpoint({back}).restore(folder / "two").bytes_read == all);
-    CHECK(equal(back, whole));
+    CHECK(equal(back, full_value));
   }
 }
 

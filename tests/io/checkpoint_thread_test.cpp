@@ -15,12 +15,12 @@
 
 namespace checkpoint_thread_test {
 
-/// Whether this thread gets no other one.
+/// Whether this thread cannot start other threads.
 thread_local bool no_threads = false;
 
 }  // namespace checkpoint_thread_test
 
-// It stands before the C library's, which std::thread calls.
+// Replaces the C library's function, which std::thread calls.
 extern "C" int pthread_create(pthread_t* thread, const pthread_attr_t* attributes,
                               void* (*run)(void*), void* argument) {
   using Create = int(pthread_t*, const pthread_attr_t*, void* (*)(void*), void*);
@@ -35,7 +35,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using Catch::Matchers::Contains;
 
-TEST_CASE("where one process gets no thread to save on, all throw and go on") {
+TEST_CASE("if one process cannot start a thread to save on, all throw and can continue") {
   const test::TempFolder folder;
   const std::string path = folder / "c";
   std::array<std::string, 2> texts;

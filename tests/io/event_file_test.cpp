@@ -38,7 +38,7 @@ T little_endian(const std::string& bytes, size_t at) {
   return value;
 }
 
-/// The records of a file; checks lengths and checksums.
+/// Returns the records of a file; checks lengths and checksums.
 std::vector<std::string> records(const std::string& path) {
   const std::string bytes = test::read_file(path);
   const auto masked = [](const std::string& text) {
@@ -57,7 +57,7 @@ std::vector<std::string> records(const std::string& path) {
   return found;
 }
 
-/// The bytes of a nested message: those of the first field `path[0]`, therein of `path[1]`, …
+/// Returns the bytes of a nested message: of the first field `path[0]`, within it of `path[1]`, …
 std::string field(const std::string& message, std::vector<uint32_t> path) {
   protozero::pbf_reader reader(message);
   if (!reader.next(path[0])) return "absent";
@@ -69,7 +69,7 @@ std::string field(const std::string& message, std::vector<uint32_t> path) {
 }  // namespace
 
 TEST_CASE("checksums are Castagnoli's", "[event_file]") {
-  // Check values of RFC 3720.
+  // The check values of RFC 3720.
   CHECK(crc32c("") == 0);
   CHECK(crc32c("123456789") == 0xE3069283u);
   CHECK(crc32c(std::string(32, '\0')) == 0x8A9136AAu);
@@ -100,7 +100,7 @@ TEST_CASE("an event file equals TensorFlow's byte for byte", "[event_file]") {
   CHECK(test::read_file(writer.path()) == unhex(golden["bytes"]));
 }
 
-TEST_CASE("an event file has its version first, then a record for each value", "[event_file]") {
+TEST_CASE("an event file has its version first, then one record per value", "[event_file]") {
   const test::TempFolder folder;
   const std::string logs = (folder / "logs/train").string();
   EventFileWriter writer(logs, {.clock = [] { return 1234567890.75; }});
@@ -121,8 +121,8 @@ TEST_CASE("an event file has its version first, then a record for each value", "
   REQUIRE(number.size() == 4);
   CHECK(std::bit_cast<float>(little_endian<uint32_t>(number, 0)) == 0.75f);
   const std::string name = std::filesystem::path(writer.path()).filename().string();
-  const std::regex form(R"(events\.out\.tfevents\.1234567890\..+\.\d+\.\d+\.v2)");
-  CHECK(std::regex_match(name, form));
+  const std::regex pattern(R"(events\.out\.tfevents\.1234567890\..+\.\d+\.\d+\.v2)");
+  CHECK(std::regex_match(name, pattern));
 }
 
 TEST_CASE("two writers of one folder do not share a file", "[event_file]") {
@@ -131,20 +131,20 @@ TEST_CASE("two writers of one folder do not share a file", "[event_file]") {
   CHECK(first.path() != second.path());
 }
 
-TEST_CASE("a writer that ends leaves nothing unwritten", "[event_file]") {
+TEST_CASE("a destroyed writer has written everything", "[event_file]") {
   const test::TempFolder folder;
   std::string path;
   {
     EventFileWriter writer(folder.path().string());
     for (int i = 0; i < 30000; ++i) writer.scalar("loss", i, i);
     path = writer.path();
-    // More than is kept in memory.
+    // More than the writer buffers in memory.
     CHECK(std::filesystem::file_size(path) > 1000000);
   }
   CHECK(records(path).size() == 30001);
 }
 
-TEST_CASE("event files refuse what they cannot hold", "[event_file]") {
+TEST_CASE("event files refuse values that they cannot hold", "[event_file]") {
   const test::TempFolder folder;
   test::write_file(folder / "file", "");
   CHECK_THROWS_AS(EventFileWriter((folder / "file").string()), FileError);
@@ -175,7 +175,7 @@ TEST_CASE("a full disk is an error that names the file", "[event_file]") {
   }
 }
 
-TEST_CASE("what a full disk does not take of an event file is written later", "[event_file]") {
+TEST_CASE("records that did not fit on a full disk are written later", "[event_file]") {
   const test::TempFolder folder;
   EventFileWriter writer(folder.path().string());
   writer.scalar("loss", 1, 0);

@@ -38,8 +38,8 @@ std::vector<fs::path> files_of(const std::string& version) {
   return files;
 }
 
-/// Whether loading throws a FileError in one line, or gives the same answers. Anything else that is
-/// thrown leaves this function.
+/// Returns whether loading throws a one-line FileError or gives the same answers. Rethrows any
+/// other exception.
 bool refused_or_equal(const std::string& version, const at::Tensor& expected) {
   try {
     return at::equal(load_export(version).predict(texts), expected);
@@ -58,8 +58,8 @@ bool is_refused(const std::string& version) {
   return false;
 }
 
-/// Puts what `change` makes of one file of an export, the sample classifier's, in its place, with
-/// checksums that fit: what only somebody who means harm would write. The error of loading it.
+/// Applies `change` to one file of the sample classifier's export and fixes the checksums, as only
+/// an attacker would. Returns the error of loading it.
 std::string forged(
     const std::string& file, const std::function<void(Json&)>& change,
     const std::function<void(const std::string&)>& write = [](const std::string& good) {
@@ -120,7 +120,7 @@ void collect_strings(Json& json, std::vector<Json*>& strings) {
 
 }  // namespace
 
-TEST_CASE("every changed bit of an export is found") {
+TEST_CASE("every flipped bit of an export is detected") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   const std::string version = folder / "e/000001";
@@ -140,7 +140,7 @@ TEST_CASE("every changed bit of an export is found") {
   CHECK_FALSE(is_refused(version));
 }
 
-TEST_CASE("an export that is cut short, longer or incomplete is refused") {
+TEST_CASE("a truncated, extended or incomplete export is refused") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   const std::string version = folder / "e/000001";
@@ -148,8 +148,8 @@ TEST_CASE("an export that is cut short, longer or incomplete is refused") {
     CAPTURE(file);
     const std::string bytes = test::read_file(file);
     // The manifest ends with a newline that may be missing.
-    const size_t whole = bytes.size() - (file.filename() == version_manifest);
-    for (size_t length = 0; length < whole; ++length) {
+    const size_t needed = bytes.size() - (file.filename() == version_manifest);
+    for (size_t length = 0; length < needed; ++length) {
       test::write_file(file, bytes.substr(0, length));
       if (!is_refused(version)) FAIL_CHECK("length " << length);
     }
@@ -162,7 +162,7 @@ TEST_CASE("an export that is cut short, longer or incomplete is refused") {
   CHECK_FALSE(is_refused(version));
 }
 
-TEST_CASE("files of another export are refused, named") {
+TEST_CASE("files of another export are refused by name") {
   const test::TempFolder folder;
   test::export_sample(folder / "e", 1);
   test::export_sample(folder / "e", 5);
@@ -177,7 +177,7 @@ TEST_CASE("files of another export are refused, named") {
   CHECK_FALSE(is_refused(folder / "e/000002"));
 }
 
-TEST_CASE("a configuration names no unknown class, path, or size that memory would not hold") {
+TEST_CASE("a configuration with an unknown class, a path, or an excessive size is refused") {
   const auto config = [](const std::function<void(Json&)>& change) {
     return forged("config.json", [&](Json& json) { change(json["config"]["layers"]); });
   };
@@ -196,8 +196,8 @@ TEST_CASE("a configuration names no unknown class, path, or size that memory wou
              Contains("config.json") || Contains("sample") || Contains("can be loaded"));
 }
 
-TEST_CASE("a model whose sample needs more memory than there is is refused before it takes any") {
-  // The average of a row that is written more often is the same, so that the sample tells nothing.
+TEST_CASE("a model whose sample needs too much memory is refused before allocating any") {
+  // Averaging more copies of a row gives the same result, so the sample does not reveal the change.
   const auto enlarged = [](const LayerHandle& layer, const std::string& key, const Json& value) {
     return forged(
         "config.json", [&](Json& json) { json["config"]["layers"][0]["config"][key] = value; },
@@ -216,7 +216,7 @@ TEST_CASE("a model whose sample needs more memory than there is is refused befor
              Contains("Received: (256, 4000000002, 1) of layer pad, a total of"));
 }
 
-TEST_CASE("what a call may hold is an option, and counts what layers do inside") {
+TEST_CASE("the memory limit of a call is an option and includes layers' temporaries") {
   const test::TempFolder folder;
   const SymbolicTensor x = Input({8, 8, 8});
   const LayerHandle attention =
@@ -224,13 +224,13 @@ TEST_CASE("what a call may hold is an option, and counts what layers do inside")
   const Functional model({x}, {GlobalMaxPooling2D()(attention({x, x}))});
   export_model(model, folder / "e", {.sample = at::ones({1, 8, 8, 8})});
   load_export(folder / "e", {.max_activation_bytes = 1 << 20});
-  // The scores are 2 x 64 x 64 numbers; its inputs and outputs are not an eighth of that.
+  // The scores are 2 x 64 x 64 numbers; the inputs and outputs are less than an eighth of that.
   CHECK_THROWS_WITH(load_export(folder / "e", {.max_activation_bytes = 30000}),
                     Contains("take at most 29.30 KB") && Contains("Received: (1, 2, 8, 8, 8, 8)") &&
                         Contains("of layer attention"));
 }
 
-TEST_CASE("no text of a configuration is ever opened") {
+TEST_CASE("no text of a configuration is opened as a file") {
   const test::TempFolder folder;
   const std::string trap = folder / "trap.txt";
   test::write_file(trap, "good\nbad\n");
@@ -250,14 +250,14 @@ TEST_CASE("no text of a configuration is ever opened") {
   CHECK(watch.opens() == 1);
 }
 
-TEST_CASE("a configuration may not be deep") {
+TEST_CASE("a deeply nested configuration is refused") {
   const std::string error = forged("config.json", [](Json& json) {
     for (int i = 0; i < 1000; ++i) json = Json{{"config", std::move(json)}};
   });
   CHECK_THAT(error, Contains("config.json") && Contains("64 deep"));
 }
 
-TEST_CASE("a text layer's configuration is that of a text layer") {
+TEST_CASE("a text layer's configuration must be a text layer's") {
   CHECK_THAT(forged("text.json", [](Json& json) { json["class_name"] = "Dense"; }),
              Contains("text.json"));
   CHECK_THAT(forged("text.json",
@@ -267,7 +267,7 @@ TEST_CASE("a text layer's configuration is that of a text layer") {
              Contains("text.json") && Contains("Flatten"));
 }
 
-TEST_CASE("a manifest says nothing that is not checked") {
+TEST_CASE("every entry of a manifest is checked") {
   const auto manifest = [](const std::string& key, const Json& value) {
     return forged(version_manifest, [&](Json& json) { json[key] = value; });
   };
@@ -288,7 +288,7 @@ TEST_CASE("a manifest says nothing that is not checked") {
   CHECK_THAT(manifest("open", "/etc/passwd"), Contains("\"open\""));
 }
 
-TEST_CASE("names of files stay in the folder") {
+TEST_CASE("file names outside the folder are refused") {
   const test::TempFolder folder;
   NewVersion version(folder / "e");
   for (const char* name : {"", ".", "..", "../x", "/etc/x", "a/b", ".hidden", "x.gz", "a b",

@@ -27,7 +27,7 @@ namespace {
 const std::vector<std::string> texts{"good good fun", "hate this awful thing", "", "x y z",
                                      "best and worst"};
 
-/// What DriftLayer multiplies by: a computation that changes between export and load.
+/// DriftLayer's factor: makes a computation change between export and load.
 double drift = 1;
 
 class DriftLayer final : public Layer {
@@ -42,7 +42,7 @@ class DriftLayer final : public Layer {
   }
 };
 
-/// What the training model itself makes of the texts.
+/// Returns the training model's outputs for the texts.
 at::Tensor answers(const ModelHandle& model) {
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   const at::Tensor rows = test::sample_words()->transform(views);
@@ -56,7 +56,7 @@ LayoutMap model_layouts(const Mesh& mesh) {
   return layouts;
 }
 
-/// Text of the FileError of loading; empty if it loads.
+/// Returns the text of the FileError of loading; "" if it loads.
 std::string load_error(const std::string& folder) {
   try {
     load_export(folder);
@@ -66,7 +66,7 @@ std::string load_error(const std::string& folder) {
   return "";
 }
 
-/// Whether the error of an export call of these options says a text.
+/// Checks that an export with these options throws an error that contains a text.
 template <class Thrown>
 void check_refused(const ModelHandle& model, const ExportOptions& options,
                    const std::string& says) {
@@ -78,7 +78,7 @@ void check_refused(const ModelHandle& model, const ExportOptions& options,
 
 }  // namespace
 
-TEST_CASE("an exported model answers as the training model, on any mesh") {
+TEST_CASE("an exported model answers like the training model on every mesh") {
   const Mesh eight = create_mesh({{"batch", 4}, {"model", 2}}, virtual_cpus(8));
   const Sequential model = test::sample_classifier();
   model.compile({.layouts = model_layouts(eight)});
@@ -117,7 +117,7 @@ TEST_CASE("an export decides for a label with its probability") {
   CHECK_THROWS_AS(model.predict(std::vector<std::string>()), ConfigError);
 }
 
-TEST_CASE("a model of tensors is exported with one output, too") {
+TEST_CASE("a model of tensors with one output can be exported too") {
   const Sequential model({Dense(1, {.name = "score"})});
   model.build({-1, 3});
   const test::TempFolder folder;
@@ -134,7 +134,7 @@ TEST_CASE("a model of tensors is exported with one output, too") {
   CHECK_THROWS_AS(loaded.predict({"text"}), ConfigError);
 }
 
-TEST_CASE("exporting after training keeps what was trained, and moving moments") {
+TEST_CASE("exporting after training keeps trained weights and moving moments") {
   const Sequential model({BatchNormalization({.name = "norm"}), Dense(2, {.name = "logits"})});
   model.compile(
       {.optimizer = Adam(1e-2), .loss = SparseCategoricalCrossentropy({.from_logits = true})});
@@ -145,7 +145,7 @@ TEST_CASE("exporting after training keeps what was trained, and moving moments")
   CHECK(test::difference(load_export(folder / "e").predict(x), model.predict(x), 0, 1e-6) == "");
 }
 
-TEST_CASE("versions follow one another, and the newest is loaded") {
+TEST_CASE("versions are numbered consecutively, and the newest is loaded") {
   const test::TempFolder folder;
   CHECK(test::export_sample(folder / "e", 1) == 1);
   std::filesystem::create_directory(folder / "e/notes");
@@ -167,7 +167,7 @@ TEST_CASE("versions follow one another, and the newest is loaded") {
   CHECK(leftovers == 0);
 }
 
-TEST_CASE("what cannot be exported leaves nothing behind") {
+TEST_CASE("a failed export leaves nothing behind") {
   const ExportOptions good = test::sample_export_options();
   ExportOptions options = good;
   options.activation = "softmaxx";
@@ -184,7 +184,7 @@ TEST_CASE("what cannot be exported leaves nothing behind") {
   check_refused<StateError>(Sequential({Dense(2)}), good, "built");
 }
 
-TEST_CASE("what could not be loaded again is not exported") {
+TEST_CASE("a model that could not be loaded is not exported") {
   const Sequential model({Dense(2)});
   model.build({-1, 3});
   for (const at::ScalarType dtype : {at::kByte, at::kBool, at::kHalf}) {
@@ -196,7 +196,7 @@ TEST_CASE("what could not be loaded again is not exported") {
   check_refused<ConfigError>(model, {.sample = at::ones({2, 3})}, "finite");
 }
 
-TEST_CASE("an export leaves a model without compile() where it lies") {
+TEST_CASE("an export does not move a model without compile()") {
   const test::TempFolder folder;
   const ModelHandle model = test::sample_classifier();
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
@@ -208,14 +208,14 @@ TEST_CASE("an export leaves a model without compile() where it lies") {
   CHECK(load_error(folder / "e") == "");
 }
 
-TEST_CASE("a file that stands where the exports should be is a FileError") {
+TEST_CASE("a file in place of the export folder is a FileError") {
   const test::TempFolder folder;
   test::write_file(folder / "e", "text");
   CHECK_THROWS_AS(test::export_sample(folder / "e"), FileError);
   CHECK_THROWS_AS(load_export(folder / "e"), FileError);
 }
 
-TEST_CASE("where the first process cannot write an export, no process takes it for written") {
+TEST_CASE("if the first process cannot write an export, all processes throw") {
   const test::TempFolder folder;
   test::write_file(folder / "file", "text");
   test::register_word_table();
@@ -234,7 +234,7 @@ TEST_CASE("where the first process cannot write an export, no process takes it f
   CHECK_NOTHROW(test::run_ranks(2, run));
 }
 
-TEST_CASE("the sample is computed anew, and another result refused") {
+TEST_CASE("the sample is recomputed on loading, and a different result is refused") {
   register_layer("Drift", [](JsonObject& config) {
     return make_layer<DriftLayer>(take_layer_options(config));
   });

@@ -26,7 +26,7 @@ using test::with_everything;
 
 namespace {
 
-/// Does after so many steps what fit() does when a signal comes.
+/// Stops a run after `steps` steps like a signal.
 class Signal final : public Callback {
  public:
   Signal(const CallbackHandle& told, int64_t steps, const std::string& saved)
@@ -46,10 +46,10 @@ class Signal final : public Callback {
 
 }  // namespace
 
-TEST_CASE("a backup is made at once when a signal ends the run, in the middle of an epoch") {
+TEST_CASE("a signal in the middle of an epoch ends the run with a backup at once") {
   const Json optimizer = with_everything(optimizer_named("adam"));
-  const ModelHandle whole = dropout_model(optimizer, some_layouts());
-  const Run expected = train(whole, {});
+  const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+  const Run expected = train(uninterrupted, {});
   for (const bool asynchronous : {false, true}) {
     const test::TempFolder folder;
     const BackupAndRestore backup(folder / "backup", {.asynchronous = asynchronous});
@@ -61,7 +61,7 @@ TEST_CASE("a backup is made at once when a signal ends the run, in the middle of
     const Run resumed = train(second, {BackupAndRestore(folder / "backup")});
     CHECK(resumed.steps == 8);
     CHECK(differs(expected, resumed) == "");
-    CHECK(Everything(second).difference(Everything(whole)) == "");
+    CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
   }
 }
 

@@ -25,8 +25,8 @@ ModelHandle model_of_64_megabytes() {
                      Dense(2048, {.use_bias = false, .name = "b"}), Dense(2048, {.name = "c"})});
 }
 
-/// A model whose kernels are cut over all ranks, along rows and along columns.
-ModelHandle cut_model(const std::shared_ptr<Communicator>& communicator) {
+/// Returns a model whose kernels are sharded over all ranks, along rows and along columns.
+ModelHandle sharded_model(const std::shared_ptr<Communicator>& communicator) {
   const ModelHandle model = model_of_64_megabytes();
   LayoutMap layouts(test::rank_mesh({{"model", ranks}}, communicator));
   layouts["b/kernel"] = {unsharded, "model"};
@@ -44,13 +44,13 @@ uint64_t shard_bytes(const ModelHandle& model) {
 
 }  // namespace
 
-TEST_CASE("of a file of 64 MB four processes read their own bytes, and send none") {
+TEST_CASE("four processes read only their own bytes of a 64 MB file and send none") {
   const test::TempFolder folder;
-  const ModelHandle whole = model_of_64_megabytes();
-  whole.save(folder / "x.keras");
-  whole.save_weights(folder / "x.weights.h5");
+  const ModelHandle full_model = model_of_64_megabytes();
+  full_model.save(folder / "x.keras");
+  full_model.save_weights(folder / "x.weights.h5");
   const auto load = [&](int, const std::shared_ptr<Communicator>& communicator) {
-    const ModelHandle model = cut_model(communicator);
+    const ModelHandle model = sharded_model(communicator);
     const Mesh mesh = model->weights()[0].layout().mesh();
     const ZipArchive archive(folder / "x.keras");
     KerasStore stores[] = {KerasStore(folder / "x.weights.h5"),
@@ -71,10 +71,10 @@ TEST_CASE("of a file of 64 MB four processes read their own bytes, and send none
   CHECK_NOTHROW(test::run_ranks(ranks, load));
 }
 
-TEST_CASE("four processes save a model of 64 MB and send nothing") {
+TEST_CASE("four processes save a 64 MB model and send nothing") {
   const test::TempFolder folder;
   const auto save = [&](int, const std::shared_ptr<Communicator>& communicator) {
-    const ModelHandle model = cut_model(communicator);
+    const ModelHandle model = sharded_model(communicator);
     CommLog log;
     {
       const CommLogScope scope(log);
@@ -84,11 +84,11 @@ TEST_CASE("four processes save a model of 64 MB and send nothing") {
     test::expect(log.entries().empty(), log.to_string());
   };
   CHECK_NOTHROW(test::run_ranks(ranks, save));
-  const ModelHandle whole = model_of_64_megabytes();
-  whole.load_weights(folder / "x.weights.h5");
+  const ModelHandle full_model = model_of_64_megabytes();
+  full_model.load_weights(folder / "x.weights.h5");
   const ModelHandle same = load_model(folder / "x.keras");
-  for (size_t i = 0; i < whole->weights().size(); ++i) {
-    CHECK(whole->get_weights()[i].equal(same->get_weights()[i]));
+  for (size_t i = 0; i < full_model->weights().size(); ++i) {
+    CHECK(full_model->get_weights()[i].equal(same->get_weights()[i]));
   }
 }
 

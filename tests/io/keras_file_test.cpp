@@ -29,8 +29,8 @@ ModelHandle model_of_many() {
   return Functional({steps}, {end(each)});
 }
 
-/// Kernels cut by their last axis along "model".
-LayoutMap cut_kernels(const Mesh& mesh) {
+/// Returns layouts that shard the last axis of kernels over "model".
+LayoutMap sharded_kernels(const Mesh& mesh) {
   LayoutMap layouts(mesh);
   layouts[".*(dense|cell).*/kernel"] = {unsharded, "model"};
   layouts["multi_head_attention/.*/kernel"] = {unsharded, "model", unsharded};
@@ -59,7 +59,8 @@ TEST_CASE("a model is saved from one mesh and loaded on another") {
   CHECK(same.to_json() == model.to_json());
   CHECK(same.predict(TensorDataset(x, at::zeros({2}))).equal(y));
   CHECK(difference(model, same) == "");
-  const LayoutMap layouts = cut_kernels(create_mesh({{"batch", 1}, {"model", 2}}, virtual_cpus(2)));
+  const LayoutMap layouts =
+      sharded_kernels(create_mesh({{"batch", 1}, {"model", 2}}, virtual_cpus(2)));
   const ModelHandle cut = load_model(folder / "model.keras", {.layouts = layouts});
   CHECK(cut->weights()[0].layout().describe() == "(unsharded, model)");
   CHECK(difference(model, cut) == "");
@@ -67,19 +68,19 @@ TEST_CASE("a model is saved from one mesh and loaded on another") {
   CHECK(difference(model, load_model(folder / "cut.keras")) == "");
 }
 
-TEST_CASE("vocabularies that layers learned are files of the model") {
+TEST_CASE("adapted vocabularies are stored as files of the model") {
   const test::TempFolder folder;
   const at::Tensor codes = at::tensor({7, 3, 3, 9, 7, 3}, at::kLong).reshape({3, 2});
   const IntegerLookup learned({.output_mode = "multi_hot"}), other;
   learned.adapt(codes);
   other.adapt(codes + 1);
-  const IntegerLookup given({.vocabulary = {3, 9}, .output_mode = "count"});
+  const IntegerLookup preset({.vocabulary = {3, 9}, .output_mode = "count"});
   const Input input({2}, {.dtype = "int64"});
   const SymbolicTensor weights = Rescaling(0.5)(other(input));
   const SymbolicTensor counts =
       CategoryEncoding(5, {.output_mode = "count"})({other(input), weights});
   const Functional model({input},
-                         {Dense(2)(Concatenate()({learned(input), given(input), counts}))});
+                         {Dense(2)(Concatenate()({learned(input), preset(input), counts}))});
   const at::Tensor y = model.predict(TensorDataset(codes, at::zeros({3})));
   for (const bool zipped : {true, false}) {
     const std::string path = folder / (zipped ? "model.keras" : "model");
@@ -104,7 +105,7 @@ TEST_CASE("vocabularies that layers learned are files of the model") {
                     Contains("w.keras") && Contains("idf_weights.txt") && Contains("as options"));
 }
 
-TEST_CASE("a model that takes texts is refused, with what to do") {
+TEST_CASE("a model with text inputs is refused, with what to do") {
   const test::TempFolder folder;
   const Functional model = [] {
     const Input input({2});
@@ -121,7 +122,7 @@ TEST_CASE("a model that takes texts is refused, with what to do") {
                         Contains("takes texts") && Contains("load_text_layer()"));
 }
 
-TEST_CASE("what takes texts in a model of Keras is loaded by itself, with its vocabulary") {
+TEST_CASE("a text layer of a Keras model can be loaded separately, with its vocabulary") {
   const std::string path = test::golden_path("keras_text_model.keras");
   CHECK_THROWS_WITH(load_model(path), Contains("which takes texts"));
   const LookupHandle words(load_text_layer(path, "words"));
@@ -129,7 +130,7 @@ TEST_CASE("what takes texts in a model of Keras is loaded by itself, with its vo
         std::vector<std::string>{"", "[UNK]", "fine", "film", "a", "story", "dull", "acting"});
   CHECK(words.transform(std::vector<std::string>{"fine words, a film"})
             .equal(at::tensor({2, 1, 4, 3}, at::kLong).reshape({1, 4})));
-  // In a model inside.
+  // A text layer in a nested model.
   const LookupHandle kinds(load_text_layer(path, "kinds"));
   CHECK(kinds.get_vocabulary() == std::vector<std::string>{"[UNK]", "drama", "comedy"});
   CHECK_THROWS_WITH(load_text_layer(path), Contains("one layer that takes texts") &&
@@ -149,16 +150,16 @@ TEST_CASE("what takes texts in a model of Keras is loaded by itself, with its vo
                     Contains("the vocabulary of \"kinds\"") && Contains("after adapt()"));
 }
 
-TEST_CASE("processes save and load their own parts") {
+TEST_CASE("processes save and load their own shards") {
   const test::TempFolder folder;
   const ModelHandle one = model_of_many();
   one.save(folder / "one.keras");
   const auto half = [&](int, const std::shared_ptr<Communicator>& communicator) {
     const LayoutMap layouts =
-        cut_kernels(test::rank_mesh({{"batch", 1}, {"model", 2}}, communicator));
-    const ModelHandle part = load_model(folder / "one.keras", {.layouts = layouts});
-    part.save(folder / "two.keras");
-    part.save_weights(folder / "two.weights.h5");
+        sharded_kernels(test::rank_mesh({{"batch", 1}, {"model", 2}}, communicator));
+    const ModelHandle sharded = load_model(folder / "one.keras", {.layouts = layouts});
+    sharded.save(folder / "two.keras");
+    sharded.save_weights(folder / "two.weights.h5");
   };
   CHECK_NOTHROW(test::run_ranks(2, half));
   CHECK(difference(one, load_model(folder / "two.keras")) == "");

@@ -43,7 +43,7 @@ ModelHandle small_model(int64_t seed = 0) {
   return model;
 }
 
-/// The members of a saved model, to be changed.
+/// Returns the members of a saved model, to be changed.
 std::vector<ZipEntry> saved_members(const std::string& path) {
   const ZipArchive archive(path);
   std::vector<ZipEntry> entries;
@@ -53,7 +53,7 @@ std::vector<ZipEntry> saved_members(const std::string& path) {
   return entries;
 }
 
-/// Models that are loaded from archives that are changed.
+/// Loads models from modified archives.
 class Hostile {
  public:
   Hostile() {
@@ -70,7 +70,7 @@ class Hostile {
     throw std::runtime_error(name);
   }
 
-  /// What loading an archive of these members says, which must name the archive.
+  /// Returns the error of loading an archive with these members; checks that it names the archive.
   std::string error(const std::vector<ZipEntry>& entries) const {
     const std::string file = path("bad.keras");
     test::write_file(file, test::zip_bytes(entries));
@@ -79,13 +79,13 @@ class Hostile {
     CHECK(line.size() < 1200);
     return line;
   }
-  /// The same with one member more.
+  /// Returns the error with one member added.
   std::string with(ZipEntry one) const {
     std::vector<ZipEntry> entries = good_;
     entries.push_back(std::move(one));
     return error(entries);
   }
-  /// The same with a member's place taken.
+  /// Returns the error with one member replaced.
   std::string instead(const ZipEntry& one) const {
     std::vector<ZipEntry> entries = good_;
     for (ZipEntry& entry : entries) {
@@ -98,7 +98,7 @@ class Hostile {
     change(json);
     return instead({.name = "config.json", .text = json.dump()});
   }
-  /// With what a layer's configuration is changed to.
+  /// Returns the error with a layer's configuration changed.
   std::string layer(const std::function<void(Json&)>& change) const {
     return config([&](Json& json) { change(json["config"]["layers"][1]); });
   }
@@ -108,19 +108,20 @@ class Hostile {
   std::vector<ZipEntry> good_;
 };
 
-/// A model whose weights must stay as they are.
-class Kept {
+/// A model whose weights must stay unchanged.
+class WeightsGuard {
  public:
-  Kept() : model_(small_model(7)) {
+  WeightsGuard() : model_(small_model(7)) {
     for (const at::Tensor& weight : model_->get_weights()) before_.push_back(weight.clone());
   }
-  /// What loading weights says, after which the model has its own.
+  /// Returns the error of loading weights; checks that a failed load left the model's weights
+  /// unchanged.
   std::string error(const std::string& path) {
     const std::string line = test::error_line([&] { model_.load_weights(path); });
     const std::vector<at::Tensor> after = model_->get_weights();
-    bool kept = after.size() == before_.size();
-    for (size_t i = 0; kept && i < after.size(); ++i) kept = after[i].equal(before_[i]);
-    CHECK(kept == (line != "no error"));
+    bool unchanged = after.size() == before_.size();
+    for (size_t i = 0; unchanged && i < after.size(); ++i) unchanged = after[i].equal(before_[i]);
+    CHECK(unchanged == (line != "no error"));
     return line;
   }
 
@@ -137,7 +138,7 @@ void collect_strings(Json& json, std::vector<Json*>& strings) {
 
 }  // namespace
 
-TEST_CASE("a model as it was saved is loaded by what changes it here") {
+TEST_CASE("the helpers of this test load an unmodified model") {
   const Hostile hostile;
   CHECK(hostile.config([](Json&) {}) == "no error");
   CHECK(hostile.layer([](Json&) {}) == "no error");
@@ -147,7 +148,7 @@ TEST_CASE("a model as it was saved is loaded by what changes it here") {
   CHECK(hostile.instead(packed) == "no error");
 }
 
-TEST_CASE("archives of models that were made to harm are refused") {
+TEST_CASE("malicious archives of models are refused") {
   const Hostile hostile;
   for (const char* name :
        {"../x", "/tmp/x", "assets/../../x", "assets\\..\\x", "assets//x", "..", "assets/x\n"}) {
@@ -183,7 +184,7 @@ TEST_CASE("archives of models that were made to harm are refused") {
   CHECK_THAT(hostile.instead(weights), Contains("not an HDF5 file"));
 }
 
-TEST_CASE("a configuration runs nothing, opens nothing and names nothing but layers") {
+TEST_CASE("a configuration cannot run code, open files or name anything but layers") {
   const Hostile hostile;
   const Json code{{"class_name", "__lambda__"},
                   {"config", {{"code", "4wEAAAA="}, {"defaults", nullptr}, {"closure", nullptr}}}};
@@ -215,7 +216,7 @@ TEST_CASE("a configuration runs nothing, opens nothing and names nothing but lay
              Contains("../Model"));
 }
 
-TEST_CASE("a configuration that is none, too deep, in a circle or too large is refused") {
+TEST_CASE("an invalid, too deep, cyclic or too large configuration is refused") {
   const Hostile hostile;
   const auto text = [&](const std::string& config) {
     return hostile.instead({.name = "config.json", .text = config});
@@ -232,7 +233,7 @@ TEST_CASE("a configuration that is none, too deep, in a circle or too large is r
     for (int i = 0; i < 1000; ++i) json = Json{{"config", std::move(json)}};
   }),
              Contains("64 deep"));
-  // Of a layer that takes what it gives.
+  // A layer whose input is its own output.
   CHECK_THAT(hostile.layer([](Json& layer) {
     Json& history = layer["inbound_nodes"][0]["args"][0]["config"]["keras_history"];
     history[0] = "first";
@@ -246,7 +247,7 @@ TEST_CASE("a configuration that is none, too deep, in a circle or too large is r
   }
 }
 
-TEST_CASE("no text of a saved model's configuration is ever opened") {
+TEST_CASE("no text of a saved model's configuration is opened as a file") {
   const Hostile hostile;
   const std::string trap = hostile.path("trap.txt");
   test::write_file(trap, "a\nb\n");
@@ -274,34 +275,34 @@ TEST_CASE("no text of a saved model's configuration is ever opened") {
   ::close(queue);
 }
 
-TEST_CASE("HDF5 files that were made to harm leave a model's weights as they are") {
+TEST_CASE("malicious HDF5 files leave a model's weights unchanged") {
   const Hostile hostile;
-  Kept kept;
+  WeightsGuard guard;
   size_t named = 0;
   const std::vector<test::Hdf5Case> cases = test::hdf5_cases("refused");
   for (const test::Hdf5Case& one : cases) {
     CAPTURE(one.name);
     const std::string path = hostile.path("bad.weights.h5");
     test::write_file(path, one.bytes);
-    const std::string line = kept.error(path);
+    const std::string line = guard.error(path);
     CHECK_THAT(line, StartsWith("[" + path + "] "));
     named += line.find(one.about["says"].get<std::string>()) != std::string::npos;
     CHECK(hostile.instead({.name = "model.weights.h5", .text = one.bytes}) != "no error");
   }
-  // The others are refused only where their data are read, of which this model takes none.
+  // The others are refused only when their data is read, of which this model needs none.
   CHECK(named + 5 >= cases.size());
-  CHECK(kept.error(hostile.path("good.weights.h5")) == "no error");
+  CHECK(guard.error(hostile.path("good.weights.h5")) == "no error");
 }
 
-TEST_CASE("a map of weights names files beside it and nothing else") {
+TEST_CASE("a weight map may name only files next to it") {
   const Hostile hostile;
-  Kept kept;
+  WeightsGuard guard;
   const std::string path = hostile.path("x.weights.json");
   const auto map = [&](const Json& files) {
     test::write_file(path, Json{{"metadata", {{"total_size", 1.0}}},
                                 {"weight_map", {{"/layers/first/vars", files}}}}
                                .dump());
-    return kept.error(path);
+    return guard.error(path);
   };
   for (const char* name : {"../x.weights.h5", "/etc/x.weights.h5", "a/b.weights.h5", "x.h5",
                            "/etc/passwd", "..", ""}) {
@@ -315,12 +316,12 @@ TEST_CASE("a map of weights names files beside it and nothing else") {
   CHECK_THAT(map(7), Contains(path));
   CHECK_THAT(map(Json::object()), Contains(path));
   test::write_file(path, "{\"weight_map\": []}");
-  CHECK_THAT(kept.error(path), Contains(path));
+  CHECK_THAT(guard.error(path), Contains(path));
   test::write_file(path, std::string(100000, '['));
-  CHECK_THAT(kept.error(path), Contains(path));
+  CHECK_THAT(guard.error(path), Contains(path));
 }
 
-TEST_CASE("a folder of a model holds files") {
+TEST_CASE("a model folder must hold regular files") {
   const Hostile hostile;
   small_model().save(hostile.path("m"), {.zipped = false});
   const auto error = [&] { return test::error_line([&] { load_model(hostile.path("m")); }); };
@@ -344,7 +345,7 @@ TEST_CASE("a folder of a model holds files") {
   CHECK(error() == "no error");
 }
 
-TEST_CASE("any byte around an archive's weights may be another, and any end may be missing") {
+TEST_CASE("changed bytes around an archive's weights, and truncations, are read or refused") {
   const Hostile hostile;
   const std::string path = hostile.path("bad.keras");
   const std::string bytes = test::read_file(hostile.path("good.keras"));
@@ -358,7 +359,7 @@ TEST_CASE("any byte around an archive's weights may be another, and any end may 
     if (line != "no error" && !line.starts_with("[" + path)) FAIL_CHECK(line);
   };
   for (size_t at = 0; at < bytes.size(); ++at) {
-    // Those of the weights are changed in hdf5_damage_test.
+    // Bytes of the weights are changed in hdf5_damage_test.
     if (at >= weights.offset && at < weights.offset + weights.bytes) continue;
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));
@@ -371,9 +372,9 @@ TEST_CASE("any byte around an archive's weights may be another, and any end may 
   CHECK(read == 0);
 }
 
-TEST_CASE("mutated weights are taken as a whole or not at all") {
+TEST_CASE("mutated weights are loaded completely or not at all") {
   const Hostile hostile;
-  Kept kept;
+  WeightsGuard guard;
   const std::string path = hostile.path("bad.weights.h5");
   const std::string bytes = test::read_file(hostile.path("good.weights.h5"));
   std::mt19937 random(3);
@@ -388,7 +389,7 @@ TEST_CASE("mutated weights are taken as a whole or not at all") {
     if (line == "no error") continue;
     ++refused;
     CHECK_THAT(line, StartsWith("[" + path + "] "));
-    CHECK(kept.error(path) == line);
+    CHECK(guard.error(path) == line);
   }
   CHECK(refused > 20);
 }

@@ -35,7 +35,7 @@ ModelHandle model_of(const Json& golden) {
   return model;
 }
 
-/// Where the weights are in the file that is written, as make_keras_parts.py lists them.
+/// Returns the datasets of the written file, as make_keras_parts.py lists them.
 Json datasets(const ModelHandle& model) {
   const TempFolder folder;
   model.save_weights(folder / "x.weights.h5");
@@ -46,20 +46,20 @@ Json datasets(const ModelHandle& model) {
   return list;
 }
 
-/// What it computes on a mesh; and in training, which comes last for it moves the statistics.
+/// Checks outputs on a mesh, and in training last because that updates moving statistics.
 void check_outputs(const ModelHandle& model, const Json& golden, const Mesh& mesh,
                    const LayoutMap& layouts) {
   CAPTURE(golden.at("name"), mesh.to_string());
   model->place_weights(layouts);
-  const at::Tensor whole = input_tensor(golden.at("x"));
-  const DTensor x = pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
+  const at::Tensor inputs = input_tensor(golden.at("x"));
+  const DTensor x = pack(inputs, Layout::batch_sharded(mesh, "batch", inputs.dim()));
   for (const Json& output : golden.at("outputs")) CHECK(unlike(model(x).full(), output) == "");
   if (golden.at("outputs").size() > 1) return;
   CHECK(unlike(model(x, {.training = true}).full(), golden.at("training_output")) == "");
 }
 
-/// Matrices cut by their last axis, where it is even.
-LayoutMap cut_last_axes(const ModelHandle& model, const Mesh& mesh) {
+/// Returns layouts that shard the last axis of matrices if it is even.
+LayoutMap shard_last_axes(const ModelHandle& model, const Mesh& mesh) {
   LayoutMap layouts(mesh);
   for (const Variable& weight : model->weights()) {
     if (weight.shape().size() != 2 || weight.shape()[1] % 2 != 0) continue;
@@ -75,7 +75,7 @@ void check_part(const std::string& part) {
     const Mesh four = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
     const ModelHandle model = model_of(golden);
     check_outputs(model_of(golden), golden, one, LayoutMap(one));
-    check_outputs(model_of(golden), golden, four, cut_last_axes(model, four));
+    check_outputs(model_of(golden), golden, four, shard_last_axes(model, four));
     CHECK(datasets(model) == golden.at("datasets"));
     const ModelHandle again = model_from_json(model.to_json());
     again.set_weights(input_tensors(golden.at("weights")));
@@ -85,7 +85,7 @@ void check_part(const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("layers as activations compute and are written as in Keras") {
+TEST_CASE("layers used as activations compute and are written as in Keras") {
   check_part("activations");
   const ModelHandle model = model_of(named("activations", "dense"));
   const Json layers = model->config().at("layers");
@@ -100,7 +100,8 @@ TEST_CASE("layers as activations compute and are written as in Keras") {
   }
   CHECK(model->weights()[2].path() == "dense/p_re_lu/alpha");
 
-  // As a program writes it; and a function by its object, as Keras writes those of other modules.
+  // A layer as a program writes it; and a function as an object, as Keras writes functions of other
+  // modules.
   const Sequential made({Input({6}), Dense(5, {.activation = PReLU()})});
   CHECK(made->weights()[2].path() == "dense/p_re_lu/alpha");
   CHECK(made->trainable_weights().size() == 3);
@@ -121,7 +122,7 @@ TEST_CASE("layers as activations compute and are written as in Keras") {
       "register_layer().");
 }
 
-TEST_CASE("batches of a fixed size, and states between calls, are Keras'") {
+TEST_CASE("fixed batch sizes and states between calls work as in Keras") {
   check_part("batches");
   const ModelHandle model = model_of(named("batches", "plain"));
   CHECK(model->config().at("layers")[0].at("config").at("batch_shape") == Json({4, 3, 2}));
@@ -135,7 +136,7 @@ TEST_CASE("batches of a fixed size, and states between calls, are Keras'") {
       Contains("[Input x] batch_size must be at least 1, or -1 for any. Received: 0"));
 }
 
-TEST_CASE("models in TimeDistributed compute and are kept as in Keras") {
+TEST_CASE("models in TimeDistributed compute and are saved as in Keras") {
   check_part("models");
   const Sequential inner({Dense(3), Dense(2)});
   const Sequential made({Input({4, 5}), TimeDistributed(inner)});

@@ -31,7 +31,7 @@ size_t entries_in(const fs::path& folder) {
       std::distance(fs::directory_iterator(folder), fs::directory_iterator()));
 }
 
-/// Everything in a file or folder.
+/// Returns all bytes of a file or folder.
 std::string content(const fs::path& path) {
   if (!fs::is_directory(path)) return test::read_file(path);
   std::string all;
@@ -43,7 +43,7 @@ std::string content(const fs::path& path) {
 
 }  // namespace
 
-TEST_CASE("a save that finds no room leaves the former file and nothing else") {
+TEST_CASE("a save on a full disk leaves only the previous file") {
   const ModelHandle small = model_of(3), large = model_of(4000);
   const struct {
     const char* name;
@@ -59,7 +59,7 @@ TEST_CASE("a save that finds no room leaves the former file and nothing else") {
     const std::string path = folder / way.name;
     way.save(small, path);
     const std::string before = content(path);
-    // In the first bytes, among the HDF5 library's, and among the data.
+    // Fails in the first bytes, in those of the HDF5 library, and in the data.
     for (const rlim_t bytes : {0, 10, 500, 3000, 5000, 20000, 100000}) {
       CAPTURE(path, bytes);
       std::string line;
@@ -78,7 +78,7 @@ TEST_CASE("a save that finds no room leaves the former file and nothing else") {
   }
 }
 
-TEST_CASE("what killed processes left of saves is removed by the next save") {
+TEST_CASE("leftovers of killed processes' saves are removed by the next save") {
   const test::TempFolder folder;
   const auto left = [&](int number) {
     return folder / (".tessera-" + test::ended_number(number) + ".tmp");

@@ -1,4 +1,5 @@
-// Training goes on where Keras, or another mesh, saved a model: keras_training.zip of tests/golden.
+// Tests that training continues where Keras, or another mesh, saved a model, by keras_training.zip
+// of tests/golden.
 #include <tessera/tessera.hpp>
 
 #include <algorithm>
@@ -32,7 +33,7 @@ ModelHandle loaded(const std::string& name) {
   return load_model(archive_of(folder, name));
 }
 
-/// The first step that differs by more than what is allowed for it; empty for none.
+/// Describes the first step that differs by more than its tolerance; "" if none does.
 std::string differs(const std::vector<double>& losses, const Json& expected, double first,
                     double others) {
   for (size_t i = 0; i < losses.size(); ++i) {
@@ -50,8 +51,8 @@ Json config_in(const std::string& path) {
   return Json::parse(archive.read(*archive.find("config.json"), max_bytes));
 }
 
-/// What both say: functions by their names, without dtypes of metrics, and without the arguments
-/// that Keras leaves out of most losses and metrics.
+/// Reduces a configuration to what both write: functions by name, without the dtypes of metrics and
+/// the arguments that Keras omits from most losses and metrics.
 Json plain(Json json) {
   if (json.is_object() && json.value("class_name", "") == "function") return json["config"];
   for (const char* key : {"dtype", "axis", "from_sorted_ids"}) {
@@ -63,7 +64,7 @@ Json plain(Json json) {
   return json;
 }
 
-/// Each metric of an output in a list, as it is written here.
+/// Wraps each metric of an output in a list, as Tessera writes it.
 Json in_lists(Json metrics) {
   if (!metrics.is_structured() || metrics.contains("class_name")) return metrics;
   const bool flat = metrics.is_array() && std::none_of(metrics.begin(), metrics.end(), [](auto& m) {
@@ -76,7 +77,7 @@ Json in_lists(Json metrics) {
   return metrics;
 }
 
-/// Paths of datasets, and what says more of groups and datasets.
+/// Returns the paths of datasets, and the attributes of groups and datasets.
 std::vector<std::string> listing(const std::string& path) {
   const ZipArchive archive(path);
   const ZipMember* member = archive.find("model.weights.h5");
@@ -88,8 +89,9 @@ std::vector<std::string> listing(const std::string& path) {
   return lines;
 }
 
-/// Kernels of the small model cut along "model", their slots along "batch" too.
-LayoutMap cut_layouts() {
+/// Returns layouts that shard the small model's kernels over "model", and their slots over "batch"
+/// too.
+LayoutMap sharded_layouts() {
   LayoutMap layouts(create_mesh({{"batch", 4}, {"model", 2}}, virtual_cpus(8)));
   layouts.add({.match = ".*/kernel",
                .layout = {unsharded, "model"},
@@ -106,7 +108,7 @@ ModelHandle compiled(const OptimizerHandle& optimizer, const LayoutMap& layouts 
 
 Examples some_data() { return data_of(keras_training_case("adam")); }
 
-/// Puts a float32 or int32 in the place of the first element of a dataset.
+/// Overwrites the first element of a dataset with a float32 or int32.
 template <class T>
 void overwrite(const std::string& path, const std::string& dataset, T value) {
   const uint64_t offset = *Hdf5File(path).find(dataset)->offset;
@@ -115,7 +117,7 @@ void overwrite(const std::string& path, const std::string& dataset, T value) {
   write_file(path, bytes);
 }
 
-/// Mean squared errors that no configuration knows.
+/// A mean squared error that is not registered for configurations.
 struct OwnLoss : Loss {
   OwnLoss() : Loss(Reduction::mean, "own") {}
   std::string class_name() const override { return "OwnLoss"; }
@@ -125,7 +127,7 @@ struct OwnLoss : Loss {
   }
 };
 
-/// What a model that is compiled so has in the file.
+/// Returns the compile configuration in the file of a model compiled with these options.
 Json saved_config(const CompileOptions& options) {
   const Sequential model({Input({4}), Dense(3)});
   model.compile(options);
@@ -140,7 +142,7 @@ Json saved_config(const CompileOptions& options) {
 
 }  // namespace
 
-TEST_CASE("training goes on as in Keras, which saved the model") {
+TEST_CASE("training a model saved by Keras continues as in Keras") {
   CHECK(keras_training().at("cases").size() == 64);
   for (const Json& each : keras_training().at("cases")) {
     const auto name = each.at("name").get<std::string>();
@@ -154,7 +156,7 @@ TEST_CASE("training goes on as in Keras, which saved the model") {
   }
 }
 
-TEST_CASE("a model is saved as Keras saves it") {
+TEST_CASE("a model is saved as by Keras") {
   for (const Json& each : keras_training().at("cases")) {
     const auto name = each.at("name").get<std::string>();
     CAPTURE(name);
@@ -162,16 +164,16 @@ TEST_CASE("a model is saved as Keras saves it") {
     const std::string keras = archive_of(folder, name), ours = folder / "ours.keras";
     load_model(keras).save(ours);
     Json expected = plain(config_in(keras).at("compile_config"));
-    // What there is none of here is as it is by default.
+    // Options that Tessera does not have get their defaults.
     expected["steps_per_execution"] = 1;
     expected["jit_compile"] = !expected["run_eagerly"].get<bool>();
     for (const char* key : {"metrics", "weighted_metrics"}) expected[key] = in_lists(expected[key]);
     const Json written = plain(config_in(ours).at("compile_config"));
     CAPTURE(written.dump(), expected.dump());
-    // Without an order of keys.
+    // Compares without the order of keys.
     CHECK(nlohmann::json(written) == nlohmann::json(expected));
     std::vector<std::string> datasets = listing(keras);
-    // Keras on TensorFlow counts so.
+    // Keras on TensorFlow counts steps in int64.
     if (name == "int64_iteration") {
       std::replace(datasets.begin(), datasets.end(), std::string("/optimizer/vars/0 I64 ()"),
                    std::string("/optimizer/vars/0 I32 ()"));
@@ -180,19 +182,19 @@ TEST_CASE("a model is saved as Keras saves it") {
   }
 }
 
-TEST_CASE("training goes on on another mesh as without a break") {
+TEST_CASE("training on another mesh continues as if uninterrupted") {
   const Examples data = some_data();
   for (const Json& each : keras_training().at("cases")) {
     if (each.at("data") != "small" || each.at("name") == "half") continue;
     const auto name = each.at("name").get<std::string>();
     CAPTURE(name);
     const OptimizerHandle optimizer = loaded(name)->compile_options().optimizer;
-    const ModelHandle whole =
-        compiled(optimizer_from_config(optimizer_to_config(optimizer)), cut_layouts());
-    losses_of(whole, data, 3);
+    const ModelHandle uninterrupted =
+        compiled(optimizer_from_config(optimizer_to_config(optimizer)), sharded_layouts());
+    losses_of(uninterrupted, data, 3);
     const TempFolder folder;
-    whole.save(folder / "model.keras");
-    const Json expected = losses_of(whole, data, 6);
+    uninterrupted.save(folder / "model.keras");
+    const Json expected = losses_of(uninterrupted, data, 6);
     const Warnings warnings;
     const LayoutMap on_three(create_mesh({{"batch", 3}}, virtual_cpus(3)));
     const ModelHandle resumed = load_model(folder / "model.keras", {.layouts = on_three});
@@ -202,7 +204,7 @@ TEST_CASE("training goes on on another mesh as without a break") {
   }
 }
 
-TEST_CASE("load_weights takes the optimizer's variables, if it is of the same kind") {
+TEST_CASE("load_weights loads the optimizer's variables if it has the same class") {
   const Examples data = some_data();
   const TempFolder folder;
   const std::string path = folder / "model.weights.h5";
@@ -245,7 +247,7 @@ TEST_CASE("load_weights takes the optimizer's variables, if it is of the same ki
   CHECK(warnings.lines() == 1);
 }
 
-TEST_CASE("a number of an optimizer that cannot be is refused, and nothing is changed") {
+TEST_CASE("an impossible number in an optimizer's variables is refused, and nothing is changed") {
   const TempFolder folder;
   const std::string path = folder / "model.weights.h5";
   const ModelHandle model = compiled(LossScaleOptimizer(SGD(0.1)));
@@ -275,7 +277,7 @@ TEST_CASE("a number of an optimizer that cannot be is refused, and nothing is ch
              Contains("Received: inf"));
 }
 
-TEST_CASE("what Keras' files lose of losses is written") {
+TEST_CASE("loss options that Keras' files lose are written") {
   const Json huber = saved_config({.optimizer = SGD(0.1), .loss = Huber({.delta = 2})});
   CHECK(huber.at("loss").at("config").at("delta") == 2);
   const Json cosine = saved_config({.optimizer = SGD(0.1), .loss = CosineSimilarity({.axis = 1})});
@@ -287,7 +289,7 @@ TEST_CASE("what Keras' files lose of losses is written") {
   CHECK(unscaled.at("auto_scale_loss") == false);
 }
 
-TEST_CASE("how a model is compiled is left out where a configuration cannot say it") {
+TEST_CASE("the compile configuration is omitted if it cannot be expressed") {
   const Warnings warnings;
   CHECK(saved_config({.loss = "mse"}).is_null());
   CHECK(warnings.text() == "");

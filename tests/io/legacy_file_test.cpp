@@ -33,7 +33,7 @@ std::string legacy_path(const std::string& name) {
   return test::golden_path("keras_legacy/" + name + ".h5");
 }
 
-/// What make_keras_legacy.py calls formula().
+/// Same as formula() of make_keras_legacy.py.
 at::Tensor formula(const Shape& shape) {
   int64_t count = 1;
   for (const int64_t extent : shape) count *= extent;
@@ -46,8 +46,8 @@ at::Tensor tensor_of(const Json& json) {
   return at::tensor(values, at::kDouble).to(at::kFloat).reshape(json.at("shape").get<Shape>());
 }
 
-/// The largest difference as a part of the largest value.
-double apart(const at::Tensor& actual, const at::Tensor& expected) {
+/// Returns the largest difference relative to the largest value.
+double relative_difference(const at::Tensor& actual, const at::Tensor& expected) {
   if (actual.sizes() != expected.sizes()) return 1;
   return ((actual - expected).abs().max() / expected.abs().max()).item<double>();
 }
@@ -79,15 +79,15 @@ void check_outputs(const std::string& name, const std::vector<at::Tensor>& outpu
   REQUIRE(outputs.size() == expected.size());
   for (size_t i = 0; i < outputs.size(); ++i) {
     CAPTURE(name, i);
-    CHECK(apart(outputs[i], tensor_of(expected[i])) < 1e-5);
+    CHECK(relative_difference(outputs[i], tensor_of(expected[i])) < 1e-5);
   }
 }
 
-/// Where the models that others trained lie, in the packages that have them; empty if they do not.
+/// Returns the path of a published model in the packages that contain it, or "".
 std::string published(const std::string& name) {
   const char* folder = std::getenv("TESSERA_KERAS_FILES");
-  for (const char* place : {"/fer/data/", "/spliceai/models/"}) {
-    const std::string path = folder ? folder + (place + name) : "";
+  for (const char* subfolder : {"/fer/data/", "/spliceai/models/"}) {
+    const std::string path = folder ? folder + (subfolder + name) : "";
     if (!path.empty() && std::ifstream(path).good()) return path;
   }
   return "";
@@ -95,7 +95,7 @@ std::string published(const std::string& name) {
 
 }  // namespace
 
-TEST_CASE("whole models of Keras 2 and of Keras 3 in HDF5 compute what they did there") {
+TEST_CASE("complete models of Keras 2 and Keras 3 in HDF5 compute what they did there") {
   for (const std::string name : {"sequences", "images", "words", "words_cut", "keras_3"}) {
     CAPTURE(name);
     const ModelHandle model = load_model(legacy_path(name));
@@ -103,7 +103,7 @@ TEST_CASE("whole models of Keras 2 and of Keras 3 in HDF5 compute what they did 
   }
 }
 
-TEST_CASE("weights of Keras 2 are read straight into shards") {
+TEST_CASE("weights of Keras 2 are read directly into shards") {
   const Mesh mesh = create_mesh({{"batch", 1}, {"model", 2}}, virtual_cpus(2));
   LayoutMap layouts(mesh);
   layouts["inner/dense_2/kernel"] = {unsharded, "model"};
@@ -112,38 +112,39 @@ TEST_CASE("weights of Keras 2 are read straight into shards") {
   check_outputs("sequences", outputs_of(model, inputs_of("sequences"), mesh));
 }
 
-TEST_CASE("legacy weights alone are read in their order and by name") {
-  const ModelHandle whole = load_model(legacy_path("images"));
+TEST_CASE("legacy weight files are read in order or by name") {
+  const ModelHandle original = load_model(legacy_path("images"));
   const std::string weights = legacy_path("images_weights");
   set_random_seed(3);
-  const ModelHandle other = clone_model(whole);
+  const ModelHandle other = clone_model(original);
   set_random_seed(0);
-  CHECK(apart(outputs_of(other, inputs_of("images"))[0],
-              tensor_of(golden().at("images").at("outputs")[0])) > 0.01);
+  CHECK(relative_difference(outputs_of(other, inputs_of("images"))[0],
+                            tensor_of(golden().at("images").at("outputs")[0])) > 0.01);
   other.load_weights(weights);
   check_outputs("images", outputs_of(other, inputs_of("images")));
 
-  const Sequential part({Input({6}), Dense(3, {.name = "scores"}), Dense(2, {.name = "new"})});
-  CHECK_THROWS_WITH(part.load_weights(weights),
+  const Sequential smaller({Input({6}), Dense(3, {.name = "scores"}), Dense(2, {.name = "new"})});
+  CHECK_THROWS_WITH(smaller.load_weights(weights),
                     "[" + weights +
                         "] the 2 layers with weights of \"sequential\". Received: 7. "
                         "To fix: load a file of the same model, or pass skip_mismatch or by_name.");
-  CHECK_THROWS_WITH(part.load_weights(weights, {.by_name = true}),
+  CHECK_THROWS_WITH(smaller.load_weights(weights, {.by_name = true}),
                     Contains("is \"scores/kernel\" of shape (6, 3)") && Contains("(4, 3) of F32"));
-  const at::Tensor before = part->weights()[0].value().full().clone();
-  part.load_weights(weights, {.skip_mismatch = true, .by_name = true});
-  CHECK(part->weights()[0].value().full().equal(before));
+  const at::Tensor before = smaller->weights()[0].value().full().clone();
+  smaller.load_weights(weights, {.skip_mismatch = true, .by_name = true});
+  CHECK(smaller->weights()[0].value().full().equal(before));
   const Sequential fits({Input({4}), Dense(3, {.name = "scores"}), Dense(2, {.name = "new"})});
   fits.load_weights(weights, {.by_name = true});
-  const Variable scores = whole->weights()[whole->weights().size() - 2];
+  const Variable scores = original->weights()[original->weights().size() - 2];
   CHECK(fits->weights()[0].value().full().equal(scores.value().full()));
 
   CHECK_THROWS_WITH(load_model(weights), Contains("] a complete model, with its model_config"));
 }
 
-TEST_CASE("configurations of Keras 2 are read as today's") {
+TEST_CASE("configurations of Keras 2 are read like current ones") {
   const auto model = [](const std::string& text) { return model_from_json(text, "old"); };
-  // Sequential of a list, its Input in the first layer; a GRU of a time without reset_after.
+  // A Sequential written as a list with its Input in the first layer; a GRU from before
+  // reset_after.
   const ModelHandle gru = model(R"({"class_name": "Sequential", "keras_version": "2.0.5",
       "config": [{"class_name": "GRU", "config": {"name": "g", "units": 2, "implementation": 1,
        "dtype": "float32", "batch_input_shape": [null, 5, 3],
@@ -161,7 +162,7 @@ TEST_CASE("configurations of Keras 2 are read as today's") {
   const Json initializer = gru->config().at("layers")[1].at("config").at("kernel_initializer");
   CHECK(initializer.at("config").at("distribution") == "truncated_normal");
 
-  // A model in a model, whose calls are counted from 1.
+  // A nested model, whose calls are counted from 1.
   const std::string inner = R"({"class_name": "Model", "name": "inner", "config": {"name": "inner",
       "layers": [{"class_name": "InputLayer", "name": "i", "inbound_nodes": [],
                   "config": {"name": "i", "batch_input_shape": [null, 4], "dtype": "float32",
@@ -202,7 +203,7 @@ TEST_CASE("configurations of Keras 2 are read as today's") {
                              "tensor: constants are not supported. Received: 2."));
 }
 
-TEST_CASE("how a model of Keras 2 was compiled is read as today's") {
+TEST_CASE("compile configurations of Keras 2 are read like current ones") {
   const Json training = parse_json(R"({"loss": {"class_name": "BinaryCrossentropy", "config":
       {"reduction": "auto", "name": "b", "from_logits": true, "fn": "binary_crossentropy"}},
       "metrics": [[{"class_name": "MeanMetricWrapper",
@@ -218,16 +219,16 @@ TEST_CASE("how a model of Keras 2 was compiled is read as today's") {
                                                                                 "today"));
 }
 
-TEST_CASE("emotion_model.hdf5, as Keras 2.0.5 wrote it, computes what it does in Keras") {
+TEST_CASE("emotion_model.hdf5, written by Keras 2.0.5, computes the same as in Keras") {
   const std::string path = published("emotion_model.hdf5");
   if (path.empty()) return test::skip("there is no emotion_model.hdf5 in TESSERA_KERAS_FILES");
   const Json& expected = golden().at("emotion_model.hdf5");
   const ModelHandle model = load_model(path);
   const at::Tensor y = outputs_of(model, {formula(expected.at("input").get<Shape>())})[0];
-  CHECK(apart(y, tensor_of(expected.at("output"))) < 1e-5);
+  CHECK(relative_difference(y, tensor_of(expected.at("output"))) < 1e-5);
 }
 
-TEST_CASE("the five models of spliceai compute what they do in Keras, cut over devices too") {
+TEST_CASE("the five models of spliceai compute the same as in Keras, sharded too") {
   if (published("spliceai5.h5").empty()) {
     return test::skip("there is no spliceai5.h5 in TESSERA_KERAS_FILES");
   }
@@ -237,9 +238,9 @@ TEST_CASE("the five models of spliceai compute what they do in Keras, cut over d
     const Json& expected = golden().at(name);
     const ModelHandle model = load_model(published(name));
     const at::Tensor y = outputs_of(model, {formula(expected.at("input").get<Shape>())})[0];
-    CHECK(apart(y, tensor_of(expected.at("output"))) < 1e-5);
+    CHECK(relative_difference(y, tensor_of(expected.at("output"))) < 1e-5);
   }
-  // 15,000 positions, of which each sees 5,000 to both sides.
+  // 15,000 positions, each of which depends on 5,000 on both sides.
   const at::Tensor x = formula({1, 15000, 4});
   const at::Tensor one = outputs_of(load_model(published("spliceai1.h5")), {x})[0];
   CHECK(one.sizes().vec() == Shape{1, 5000, 3});
@@ -248,7 +249,7 @@ TEST_CASE("the five models of spliceai compute what they do in Keras, cut over d
   const Layout positions({unsharded, "space", unsharded}, mesh);
   const DTensor y = cut.layer()->outputs({pack(x, positions)})[0];
 
-  CHECK(apart(y.full(), one) < 1e-6);
+  CHECK(relative_difference(y.full(), one) < 1e-6);
 }
 
 }  // namespace legacy_file_test

@@ -47,7 +47,7 @@ const FitCases& checkpoint_cases() {
   return cases;
 }
 
-/// Gives the logs of each epoch these values of "score".
+/// Sets "score" in the logs of each epoch to these values.
 class Scores final : public Callback {
  public:
   explicit Scores(std::vector<double> scores) : scores_(std::move(scores)) {}
@@ -71,12 +71,12 @@ History train(const ModelHandle& model, const std::vector<CallbackHandle>& callb
 
 }  // namespace
 
-TEST_CASE("ModelCheckpoint says and does what Keras' does, on every mesh") {
+TEST_CASE("ModelCheckpoint prints and does what Keras' does, on every mesh") {
   test::check_fit_cases("checkpoints", checkpoint_cases());
 }
 
-TEST_CASE("a path is filled in as Python does it") {
-  // The right sides are what Python prints.
+TEST_CASE("a path is formatted as in Python") {
+  // The right sides are Python's output.
   CHECK(filled("a/{epoch:02d}-{loss:.2f}") == "a/07-0.12");
   CHECK(filled("{epoch}{batch:4d}{loss}") == "7  120.12345");
   CHECK(filled("{{{epoch}}}") == "{7}");
@@ -92,7 +92,7 @@ TEST_CASE("a path is filled in as Python does it") {
                     Catch::Matchers::Contains("\"epoch\""));
 }
 
-TEST_CASE("what is saved is the model at that time") {
+TEST_CASE("the saved model is the one at that time") {
   const test::TempFolder folder;
   const FitModels models(LayoutMap(create_mesh({{"batch", 2}})));
   const ModelHandle model = models.regression();
@@ -113,7 +113,7 @@ TEST_CASE("what is saved is the model at that time") {
   CHECK_FALSE(at::equal(other.get_weights()[0], end[0]));
 }
 
-TEST_CASE("not a number is never the best") {
+TEST_CASE("NaN is never the best") {
   const test::TempFolder folder;
   const ModelHandle model = FitModels(LayoutMap(create_mesh({{"batch", 1}}))).regression();
   const ModelCheckpoint best(folder / "{epoch}",
@@ -141,17 +141,17 @@ TEST_CASE("a model that cannot be saved ends training, or warns") {
                                                .save_failure = SaveFailure::warn})})
               .steps.size() == 8);
   }
-  // A folder of the user's own is not replaced.
+  // A user's own folder is not replaced.
   std::filesystem::create_directory(folder / "mine");
   test::write_file(folder / "mine/notes.txt", "mine");
   CHECK_THROWS_AS(train(model, {ModelCheckpoint(folder / "mine")}), FileError);
   CHECK(test::read_file(folder / "mine/notes.txt") == "mine");
 }
 
-TEST_CASE("what could not be saved is not the best so far") {
+TEST_CASE("a model that could not be saved does not count as the best so far") {
   const test::TempFolder folder;
   const ModelHandle model = FitModels(LayoutMap(create_mesh({{"batch", 1}}))).regression();
-  /// Makes the place of the first epoch's model free after it was not saved.
+  /// Frees the path of the first epoch's model after saving it failed.
   class Freed final : public Callback {
    public:
     explicit Freed(std::string path) : path_(std::move(path)) {}
@@ -173,7 +173,7 @@ TEST_CASE("what could not be saved is not the best so far") {
   CHECK(std::filesystem::is_directory(path));
 }
 
-TEST_CASE("wrong arguments are refused at once") {
+TEST_CASE("wrong arguments of ModelCheckpoint are refused at once") {
   CHECK_THROWS_AS(ModelCheckpoint(""), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("folder/"), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("x", {.save_weights_only = true}), ConfigError);

@@ -36,7 +36,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a folder of a model takes another one's place, or none where it is not committed") {
+TEST_CASE("a model folder replaces another one if it is committed, and only then") {
   const test::TempFolder root;
   make_folder(root / "m", "metadata.json");
   {
@@ -54,7 +54,7 @@ TEST_CASE("a folder of a model takes another one's place, or none where it is no
   CHECK(names_in(root.path()) == std::vector<std::string>{"m"});
 }
 
-TEST_CASE("a folder of something else keeps its place") {
+TEST_CASE("a folder that is no model folder is not replaced") {
   const test::TempFolder root;
   make_folder(root / "m", "letters.txt");
   CHECK_THAT(test::error_line([&] { ModelFolder(root / "m"); }),
@@ -62,14 +62,14 @@ TEST_CASE("a folder of something else keeps its place") {
   test::write_file(root / "f", "text");
   CHECK_THAT(test::error_line([&] { ModelFolder(root / "f"); }), Contains("Received: a file."));
   CHECK_THAT(test::error_line([&] { ModelFolder(root / "none/m"); }), Contains("none/m] "));
-  // What comes while it is written counts too.
+  // This includes a folder that appears while the model is written.
   ModelFolder folder(root / "late");
   make_folder(root / "late", "letters.txt");
   CHECK_THAT(test::error_line([&] { folder.commit(); }), Contains("\"letters.txt\""));
   CHECK(names_in(root / "late") == std::vector<std::string>{"letters.txt"});
 }
 
-TEST_CASE("folders that killed processes left are removed by the next save, others stay") {
+TEST_CASE("folders left by killed processes are removed by the next save; others stay") {
   const test::TempFolder root;
   const auto name = [](const std::string& number) { return ".tessera-" + number + ".tmp"; };
   make_folder(root / name(test::ended_number()));

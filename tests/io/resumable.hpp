@@ -14,10 +14,10 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Steps of an epoch of train().
+/// Steps per epoch of train().
 inline constexpr int per_epoch = 7;
 
-/// Ends training after so many steps, as a crash does, a signal or a wish to stop.
+/// Ends training after `steps` steps, like a crash, a signal or a request to stop.
 class Interruption final : public Callback {
  public:
   enum class Kind : uint8_t { error, kill, stop };
@@ -34,7 +34,7 @@ class Interruption final : public Callback {
   Kind kind_;
 };
 
-/// Counts the steps that are made.
+/// Counts the steps of a run.
 class StepCounter final : public Callback {
  public:
   void on_train_batch_end(int64_t, const Logs&) override { ++steps; }
@@ -42,7 +42,7 @@ class StepCounter final : public Callback {
   int64_t steps = 0;
 };
 
-/// A model with dropout, compiled with the optimizer that Keras serialized so.
+/// Returns a model with dropout, compiled with this optimizer as serialized by Keras.
 inline ModelHandle dropout_model(const Json& optimizer, const LayoutMap& layouts) {
   const Sequential model(
       {Dense(14, {.activation = "relu", .name = "hidden_1"}), Dropout(0.3, {.name = "drop"}),
@@ -58,7 +58,7 @@ inline Json optimizer_named(const std::string& name) {
   return optimizer_to_config(make_optimizer(name));
 }
 
-/// The same with everything that an optimizer may keep between steps.
+/// Returns the optimizer with every option that adds state between steps.
 inline Json with_everything(Json optimizer) {
   Json& config = optimizer["config"];
   if (config.contains("momentum")) config["momentum"] = 0.9;
@@ -79,7 +79,7 @@ inline LayoutMap some_layouts() {
   return layouts;
 }
 
-/// What a run went through, with what came before it, and how many steps it made itself.
+/// The history of a run including the runs before it, and the number of its own steps.
 struct Run {
   History history;
   int64_t steps = 0;
@@ -99,10 +99,10 @@ inline Run train(const ModelHandle& model, std::vector<CallbackHandle> callbacks
   return run;
 }
 
-/// Names what a run that went on has other than one that was not interrupted.
-inline std::string differs(const Run& whole, const Run& resumed) {
+/// Names the results in which a resumed run differs from an uninterrupted one.
+inline std::string differs(const Run& uninterrupted, const Run& resumed) {
   std::string names;
-  const History &one = whole.history, &other = resumed.history;
+  const History &one = uninterrupted.history, &other = resumed.history;
   if (one.steps != other.steps) names += "steps ";
   if (one.epoch != other.epoch) names += "epoch ";
   for (const auto& [name, course] : one.history) {

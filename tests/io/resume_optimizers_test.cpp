@@ -1,4 +1,4 @@
-// Optimizers around others go on as the ordinary ones of resume_test.cpp do.
+// Tests that wrapping optimizers resume like the plain ones of resume_test.cpp.
 #include <tessera/tessera.hpp>
 
 #include "tests/io/resumable.hpp"
@@ -53,13 +53,13 @@ std::string refused(const Json& optimizer, const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a run with optimizers around others goes on as the one without a break") {
+TEST_CASE("a resumed run with wrapping optimizers equals the uninterrupted one") {
   for (const Json& optimizer :
        {scaled(optimizer_named("adam")), scaled(with_everything(optimizer_named("muon")), 1e30),
         several()}) {
     CAPTURE(optimizer.dump());
-    const ModelHandle whole = dropout_model(optimizer, some_layouts());
-    const Run expected = train(whole, {});
+    const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+    const Run expected = train(uninterrupted, {});
     const test::TempFolder folder;
     const ModelHandle first = dropout_model(optimizer, some_layouts());
     const std::string backup = folder / "backup";
@@ -69,13 +69,13 @@ TEST_CASE("a run with optimizers around others goes on as the one without a brea
     const Run resumed = train(second, {BackupAndRestore(backup, {.save_freq = 10})});
     CHECK(resumed.steps == 11);
     CHECK(differs(expected, resumed) == "");
-    CHECK(Everything(second).difference(Everything(whole)) == "");
-    CHECK(second->optimizer()->state() == whole->optimizer()->state());
-    CHECK(second->optimizer()->iterations() == whole->optimizer()->iterations());
+    CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
+    CHECK(second->optimizer()->state() == uninterrupted->optimizer()->state());
+    CHECK(second->optimizer()->iterations() == uninterrupted->optimizer()->iterations());
   }
 }
 
-TEST_CASE("a checkpoint of other optimizers inside is refused") {
+TEST_CASE("a checkpoint with other inner optimizers is refused") {
   const test::TempFolder folder;
   const ModelHandle model = dropout_model(scaled(optimizer_named("adam")), some_layouts());
   train(model, {}, 1);

@@ -30,14 +30,14 @@ using test::some_layouts;
 using test::train;
 using test::with_everything;
 
-TEST_CASE("a run that goes on in the middle of an epoch is bitwise the one without a break") {
+TEST_CASE("a run resumed in the middle of an epoch is bit-identical to an uninterrupted one") {
   for (const std::string& name : optimizer_names()) {
     for (const bool everything : {false, true}) {
       CAPTURE(name, everything);
       const Json optimizer =
           everything ? with_everything(optimizer_named(name)) : optimizer_named(name);
-      const ModelHandle whole = dropout_model(optimizer, some_layouts());
-      const Run expected = train(whole, {});
+      const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+      const Run expected = train(uninterrupted, {});
       REQUIRE(expected.steps == 21);
 
       const test::TempFolder folder;
@@ -50,7 +50,7 @@ TEST_CASE("a run that goes on in the middle of an epoch is bitwise the one witho
       const Run resumed = train(second, {BackupAndRestore(folder / "backup", {.save_freq = 10})});
       CHECK(resumed.steps == 11);
       CHECK(differs(expected, resumed) == "");
-      CHECK(Everything(second).difference(Everything(whole)) == "");
+      CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
       CHECK_FALSE(exists(folder / "backup"));
     }
   }
@@ -58,8 +58,8 @@ TEST_CASE("a run that goes on in the middle of an epoch is bitwise the one witho
 
 TEST_CASE("an interruption between epochs, at an epoch's end or twice changes nothing") {
   const Json optimizer = with_everything(optimizer_named("adam"));
-  const ModelHandle whole = dropout_model(optimizer, some_layouts());
-  const Run expected = train(whole, {});
+  const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+  const Run expected = train(uninterrupted, {});
   for (const auto& [every, breaks] : std::vector<std::pair<SaveFreq, std::vector<int64_t>>>{
            {"epoch", {8}}, {"epoch", {9, 3, 8}}, {per_epoch, {8}}, {1, {2, 5, 9}}, {3, {15}}}) {
     CAPTURE(every.batches(), breaks.size());
@@ -67,7 +67,7 @@ TEST_CASE("an interruption between epochs, at an epoch's end or twice changes no
     const BackupAndRestoreOptions options{.save_freq = every, .double_checkpoint = true};
     for (const int64_t steps : breaks) {
       const ModelHandle broken = dropout_model(optimizer, some_layouts());
-      // The backup hears of a step after the interruption, wherever it stands.
+      // The backup is notified of a step after the interruption, whatever their order.
       CHECK_THROWS_AS(
           train(broken, {BackupAndRestore(folder / "backup", options), Interruption(steps)}),
           StateError);
@@ -76,14 +76,14 @@ TEST_CASE("an interruption between epochs, at an epoch's end or twice changes no
     const Run resumed = train(second, {BackupAndRestore(folder / "backup", options)});
     CHECK(resumed.steps < expected.steps);
     CHECK(differs(expected, resumed) == "");
-    CHECK(Everything(second).difference(Everything(whole)) == "");
+    CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
   }
 }
 
-TEST_CASE("other callbacks go on from where they were") {
+TEST_CASE("other callbacks continue from their saved state") {
   const Json optimizer = {{"class_name", "Adam"}, {"config", {{"learning_rate", 0.01}}}};
   const test::TempFolder folder;
-  // With mode max the first epoch is the best: what is kept is older than the interruption.
+  // With mode max the first epoch is the best, so the kept weights are older than the interruption.
   struct Callbacks {
     explicit Callbacks(const std::string& path)
         : stopping({.monitor = "loss", .patience = 5, .mode = "max", .restore_best_weights = true}),
@@ -97,9 +97,9 @@ TEST_CASE("other callbacks go on from where they were") {
     EarlyStopping stopping;
     ModelCheckpoint best;
   };
-  const ModelHandle whole = dropout_model(optimizer, some_layouts());
+  const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
   const Callbacks one(folder / "best_1");
-  const Run expected = train(whole, one.all(Callback()), 12);
+  const Run expected = train(uninterrupted, one.all(Callback()), 12);
   REQUIRE(one.stopping.stopped_epoch() > 3);
   REQUIRE(one.stopping.best_epoch() < 2);
 
@@ -115,14 +115,14 @@ TEST_CASE("other callbacks go on from where they were") {
   const Run resumed = train(second, three.all(BackupAndRestore(folder / "backup", every)), 12);
   CHECK(resumed.steps == expected.steps - 2 * per_epoch - 2);
   CHECK(differs(expected, resumed) == "");
-  CHECK(Everything(second).difference(Everything(whole)) == "");
+  CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
   CHECK(three.stopping.stopped_epoch() == one.stopping.stopped_epoch());
   CHECK(three.stopping.best_epoch() == one.stopping.best_epoch());
   CHECK(three.best.best() == one.best.best());
-  CHECK(second->optimizer()->learning_rate() == whole->optimizer()->learning_rate());
+  CHECK(second->optimizer()->learning_rate() == uninterrupted->optimizer()->learning_rate());
 }
 
-TEST_CASE("what stopped early before a break does not train further") {
+TEST_CASE("a run that was stopped early before an interruption does not train further") {
   /// Fails when training is done.
   class FailsAtEnd final : public Callback {
     void on_train_end(const Logs&) override { throw StateError("FailsAtEnd", "power", "none", ""); }
@@ -133,8 +133,8 @@ TEST_CASE("what stopped early before a break does not train further") {
   const auto stopping = [](int64_t patience) {
     return EarlyStopping({.monitor = "loss", .patience = patience, .mode = "max"});
   };
-  const ModelHandle whole = dropout_model(optimizer, some_layouts());
-  const Run expected = train(whole, {stopping(1)}, 9);
+  const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+  const Run expected = train(uninterrupted, {stopping(1)}, 9);
   const ModelHandle broken = dropout_model(optimizer, some_layouts());
   CHECK_THROWS_AS(train(broken, {FailsAtEnd(), stopping(1), BackupAndRestore(backup)}, 9),
                   StateError);
@@ -149,7 +149,7 @@ TEST_CASE("what stopped early before a break does not train further") {
   }
 }
 
-TEST_CASE("a callback that has a state, or tensors alone, only later gets them back") {
+TEST_CASE("a callback that has state, or only tensors, from a later point on is restored") {
   /// Has nothing to save before its first epoch ends.
   class Late final : public Callback {
    public:
@@ -187,10 +187,10 @@ TEST_CASE("a callback that has a state, or tensors alone, only later gets them b
   }
 }
 
-TEST_CASE("an epoch that was stopped early goes on with its own metrics, not its validation's") {
+TEST_CASE("an epoch that was stopped early resumes with its own metrics, not validation's") {
   const Json optimizer = optimizer_named("adam");
-  const ModelHandle whole = dropout_model(optimizer, some_layouts());
-  const Run expected = train(whole, {});
+  const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+  const Run expected = train(uninterrupted, {});
   const test::TempFolder folder;
   const BackupAndRestoreOptions options{.delete_checkpoint = false};
   const ModelHandle first = dropout_model(optimizer, some_layouts());
@@ -200,18 +200,18 @@ TEST_CASE("an epoch that was stopped early goes on with its own metrics, not its
   const Run resumed = train(second, {BackupAndRestore(folder / "backup", options)});
   CHECK(resumed.steps == 11);
   CHECK(differs(expected, resumed) == "");
-  CHECK(Everything(second).difference(Everything(whole)) == "");
+  CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
   CHECK(exists(folder / "backup"));
 }
 
-TEST_CASE("a run goes on on another mesh with the same losses, but for rounding") {
+TEST_CASE("a run resumes on another mesh with the same losses up to rounding") {
   LayoutMap data(create_mesh({{"batch", 4}}));
   LayoutMap model(create_mesh({{"model", 2}}));
   model["hidden_1/kernel"] = {unsharded, "model"};
   model["hidden_2/kernel"] = {"model", unsharded};
   const Json optimizer = {{"class_name", "Adam"}, {"config", {{"learning_rate", 0.001}}}};
-  const ModelHandle whole = dropout_model(optimizer, data);
-  const Run expected = train(whole, {}, 9);
+  const ModelHandle uninterrupted = dropout_model(optimizer, data);
+  const Run expected = train(uninterrupted, {}, 9);
   const test::TempFolder folder;
   const ModelHandle first = dropout_model(optimizer, data);
   CHECK_THROWS_AS(
@@ -220,20 +220,22 @@ TEST_CASE("a run goes on on another mesh with the same losses, but for rounding"
   const ModelHandle second = dropout_model(optimizer, model);
   const Run resumed = train(second, {BackupAndRestore(folder / "backup")}, 9);
   REQUIRE(resumed.steps == 53);
-  const std::vector<double>&losses = resumed.history.steps, &wanted = expected.history.steps;
-  CHECK(losses[10] == Approx(wanted[10]).epsilon(1e-5));
-  for (size_t i = 10; i < wanted.size(); ++i) CHECK(losses[i] == Approx(wanted[i]).epsilon(1e-3));
+  const std::vector<double>&losses = resumed.history.steps,
+        &expected_losses = expected.history.steps;
+  CHECK(losses[10] == Approx(expected_losses[10]).epsilon(1e-5));
+  for (size_t i = 10; i < expected_losses.size(); ++i)
+    CHECK(losses[i] == Approx(expected_losses[i]).epsilon(1e-3));
 }
 
-TEST_CASE("two processes go on as they would have") {
+TEST_CASE("two processes resume as if uninterrupted") {
   const Json optimizer = with_everything(optimizer_named("adam"));
   const MeshDims dims = {{"batch", 2}, {"model", 2}};
   const test::TempFolder folder;
   const auto run = [&](int, const std::shared_ptr<Communicator>& communicator) {
     LayoutMap layouts(test::rank_mesh(dims, communicator));
     layouts["hidden_1/kernel"] = {unsharded, "model"};
-    const ModelHandle whole = dropout_model(optimizer, layouts);
-    const Run expected = train(whole, {});
+    const ModelHandle uninterrupted = dropout_model(optimizer, layouts);
+    const Run expected = train(uninterrupted, {});
     const ModelHandle first = dropout_model(optimizer, layouts);
     train(first,
           {BackupAndRestore(folder / "backup",
@@ -243,13 +245,13 @@ TEST_CASE("two processes go on as they would have") {
     const Run resumed = train(second, {BackupAndRestore(folder / "backup", {.save_freq = 5})});
     test::expect(resumed.steps == 11, "it began at another step");
     test::expect(differs(expected, resumed).empty(), differs(expected, resumed));
-    const std::string weights = Everything(second).difference(Everything(whole));
+    const std::string weights = Everything(second).difference(Everything(uninterrupted));
     test::expect(weights.empty(), weights);
   };
   CHECK_NOTHROW(test::run_ranks(2, run));
 }
 
-TEST_CASE("a backup that is damaged stops the run, or the one before is taken") {
+TEST_CASE("a damaged backup stops the run, or the previous one is used") {
   const Json optimizer = optimizer_named("sgd");
   for (const bool twice : {false, true}) {
     const test::TempFolder folder;
@@ -273,7 +275,7 @@ TEST_CASE("a backup that is damaged stops the run, or the one before is taken") 
   }
 }
 
-// Hidden: the test below runs it as a program of its own, which kills itself.
+// Hidden: the test below runs it as a separate program, which kills itself.
 TEST_CASE("a run that is killed", "[.killed_run]") {
   const char* folder = std::getenv("TESSERA_BACKUP");
   REQUIRE(folder);
@@ -282,10 +284,10 @@ TEST_CASE("a run that is killed", "[.killed_run]") {
         {BackupAndRestore(folder, {.save_freq = 5}), Interruption(13, Interruption::Kind::kill)});
 }
 
-TEST_CASE("a run goes on after kill -9 in another process") {
+TEST_CASE("a run resumes after kill -9 in another process") {
   const Json optimizer = with_everything(optimizer_named("adam"));
-  const ModelHandle whole = dropout_model(optimizer, some_layouts());
-  const Run expected = train(whole, {});
+  const ModelHandle uninterrupted = dropout_model(optimizer, some_layouts());
+  const Run expected = train(uninterrupted, {});
   const test::TempFolder folder;
   const std::string backup = folder / "backup";
   const test::ProgramRun run = test::run_program(std::filesystem::read_symlink("/proc/self/exe"),
@@ -295,7 +297,7 @@ TEST_CASE("a run goes on after kill -9 in another process") {
   const Run resumed = train(second, {BackupAndRestore(backup, {.save_freq = 5})});
   CHECK(resumed.steps == 11);
   CHECK(differs(expected, resumed) == "");
-  CHECK(Everything(second).difference(Everything(whole)) == "");
+  CHECK(Everything(second).difference(Everything(uninterrupted)) == "");
 }
 
 }  // namespace resume_test

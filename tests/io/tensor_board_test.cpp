@@ -31,7 +31,7 @@ namespace {
 /// A written value: its folder, tag and step.
 using Written = std::tuple<std::string, std::string, int64_t>;
 
-/// Adds what a record holds.
+/// Adds the values of a record to `found`.
 void read_event(const std::string& bytes, const std::string& part, std::vector<Written>& found) {
   int64_t step = 0;
   std::string tag;
@@ -52,7 +52,7 @@ void read_event(const std::string& bytes, const std::string& part, std::vector<W
   if (!tag.empty()) found.emplace_back(part, tag, step);
 }
 
-/// What the event files of a folder hold, in their order.
+/// Returns the values in a folder's event files, in order.
 std::vector<Written> written(const std::filesystem::path& folder) {
   std::vector<Written> found;
   for (const std::string part : {"train", "validation"}) {
@@ -82,7 +82,7 @@ std::vector<Written> golden(const std::string& board) {
   return found;
 }
 
-/// Four steps an epoch, two epochs, with validation, of the golden file's model.
+/// Trains the golden file's model for two epochs of four steps, with validation.
 void fit(const LayoutMap& layouts, const TensorBoardOptions& options,
          const CallbackHandle& other = LambdaCallback({})) {
   const Sequential model({Dense(4, {.name = "hidden"}), Dense(1, {.name = "out"})});
@@ -106,7 +106,7 @@ std::string error_of(const std::function<void()>& function) {
 
 }  // namespace
 
-TEST_CASE("TensorBoard gets the tags and steps that Keras writes") {
+TEST_CASE("TensorBoard files have Keras' tags and steps") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const auto fitted = [&](TensorBoardOptions options) {
     const test::TempFolder folder;
@@ -124,7 +124,7 @@ TEST_CASE("TensorBoard gets the tags and steps that Keras writes") {
   CHECK(steps == std::vector<int64_t>{3, 6});
 }
 
-TEST_CASE("the first process alone writes for TensorBoard") {
+TEST_CASE("only the first process writes for TensorBoard") {
   const test::TempFolder folder;
   test::run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
     fit(LayoutMap(test::rank_mesh({{"batch", 4}}, communicator)),
@@ -135,7 +135,7 @@ TEST_CASE("the first process alone writes for TensorBoard") {
   CHECK(std::count(found.begin(), found.end(), Written{"train", "out/bias/histogram", 1}) == 1);
 }
 
-TEST_CASE("what TensorBoard cannot write ends training on every process") {
+TEST_CASE("an error of writing for TensorBoard ends training on every process") {
   const test::TempFolder folder;
   test::write_file(folder / "train", "no folder");
   std::array<std::string, 2> errors;
@@ -149,7 +149,7 @@ TEST_CASE("what TensorBoard cannot write ends training on every process") {
   CHECK_THAT(errors[1], Contains("[step] every process goes on. Received: an error on rank 0: ["));
 }
 
-TEST_CASE("a full disk does not end training for TensorBoard, and its records follow") {
+TEST_CASE("a full disk does not end training, and TensorBoard's records are written later") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const test::TempFolder folder;
   std::optional<test::FileSizeLimit> full;
@@ -162,7 +162,7 @@ TEST_CASE("a full disk does not end training for TensorBoard, and its records fo
                                                   },
                                               .on_epoch_end =
                                                   [&](int64_t epoch, Logs&) {
-                                                    // The files of validation are shorter.
+                                                    // The validation files are shorter.
                                                     if (epoch == 0) full.emplace(700);
                                                     if (epoch == 1) full.reset();
                                                   }});
@@ -173,7 +173,7 @@ TEST_CASE("a full disk does not end training for TensorBoard, and its records fo
              Contains("TensorBoard could not write its values and will retry: [") &&
                  Contains("/train/events.") && Contains("File too large"));
   const std::vector<Written> all = golden("histograms");
-  // What was there in between was whole, else it could not be read.
+  // The records in between were complete; otherwise they could not be read.
   CHECK(records_before < all.size() / 2);
   CHECK(written(folder.path()) == all);
 }

@@ -28,7 +28,7 @@ ModelHandle model_of(const std::string& dtype, const LayoutMap& layouts = {}) {
 
 }  // namespace
 
-TEST_CASE("where the first process cannot write weights, no process takes them for written") {
+TEST_CASE("if the first process cannot write weights, all processes throw") {
   const test::TempFolder folder;
   test::write_file(folder / "file", "text");
   const auto run = [&](int, const std::shared_ptr<Communicator>& communicator) {

@@ -1,5 +1,5 @@
-// What release 0.1.0 wrote is read by every later one: a checkpoint of mnist, an export of imdb,
-// and the configuration of a model of many layers.
+// Tests that files of release 0.1.0 can be read: a checkpoint of mnist, an export of imdb, and the
+// configuration of a model with many layers.
 #include <span>
 
 #include <ATen/ATen.h>
@@ -17,14 +17,14 @@ namespace written_before_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("a checkpoint of 0.1.0 is restored, weights and optimizer") {
+TEST_CASE("a checkpoint of 0.1.0 is restored with weights and optimizer") {
   const std::string folder = test::golden_path("written_0_1_0/checkpoint");
   Sequential model({Input({784}), Flatten(), Dense(6, {.name = "hidden_1"}),
                     Dense(4, {.name = "hidden_2"}), Dense(10, {.name = "logits"})});
   model.compile({.optimizer = Adam(1e-3, {.epsilon_on_corrected_root = true}),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                  .mesh = create_mesh({{"batch", 2}}, virtual_cpus(2))});
-  const test::SeedScope former;
+  const test::SeedScope old_seed;
   Checkpoint(model).restore(folder);
   CHECK(global_seed() == 1337);
   CHECK(model->optimizer()->steps() == 4);
@@ -47,14 +47,14 @@ TEST_CASE("a checkpoint of 0.1.0 is restored, weights and optimizer") {
   }
 }
 
-TEST_CASE("an export of 0.1.0 loads, which verifies its sample, and answers") {
+TEST_CASE("an export of 0.1.0 loads, verifies its sample, and answers") {
   const ExportedModel loaded = load_export(test::golden_path("written_0_1_0/export"));
   const at::Tensor answers = loaded.predict({"a moving film", "the worst of all"});
   CHECK(answers.sizes() == at::IntArrayRef({2, 2}));
   CHECK(at::allclose(answers.sum(-1), at::ones({2})));
 }
 
-TEST_CASE("a model's configuration of 0.1.0 comes back to the byte, wrapped layers with a module") {
+TEST_CASE("a model's configuration of 0.1.0 is rewritten byte for byte but for wrapped modules") {
   const std::string text = read_file(test::golden_path("written_0_1_0/model.json"));
   Json json = parse_json(model_from_json(text).to_json(), "model");
   int wrapped = 0;

@@ -1,5 +1,5 @@
-"""Every model of keras.applications, one after the other as they are large: Keras writes it,
-Tessera reads it, runs it and writes it, Keras reads that.
+"""Tests every model of keras.applications, one at a time because they are large: Keras writes it,
+Tessera reads, runs and writes it, and Keras reads that.
 
 Usage: all_applications.py KERAS_TEST FOLDER
 """

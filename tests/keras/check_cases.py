@@ -1,5 +1,5 @@
-"""What Tessera wrote of Keras' models, NAME.back.keras beside NAME.keras, read by Keras again: every
-weight and every variable of the optimizer bit for bit, and the same groups, datasets and attributes.
+"""Checks that Keras reads what Tessera wrote of its models, NAME.back.keras next to NAME.keras:
+every weight and optimizer variable bit for bit, and the same groups, datasets and attributes.
 
 Usage: check_cases.py FOLDER
 """
@@ -38,7 +38,7 @@ def main():
         for line in lines[:5]:
             print(f"{back.name}: {line}")
         offenders += bool(lines)
-    print(f"{len(files) - offenders} of {len(files)} models that Tessera wrote are Keras'")
+    print(f"{len(files) - offenders} of {len(files)} models that Tessera wrote equal Keras'")
     return 1 if offenders or not files else 0
 
 

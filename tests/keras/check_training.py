@@ -1,5 +1,6 @@
-"""Models that Tessera trained and saved, FOLDER/NAME.keras, with which Keras goes on: every variable
-bit for bit, the file that Keras saves again, and the next twenty losses of losses.json.
+"""Checks that Keras continues training models that Tessera trained and saved, FOLDER/NAME.keras:
+every variable bit for bit, the file that Keras saves again, and the next twenty losses in
+losses.json.
 
 Usage: check_training.py FOLDER
 """
@@ -24,7 +25,7 @@ def array(tensor):
 
 
 def variables_of(path):
-    """The optimizer's variables in a file, in their order."""
+    """Returns the optimizer's variables in a file, in order."""
     with zipfile.ZipFile(path) as archive:
         with h5py.File(io.BytesIO(archive.read("model.weights.h5"))) as file:
             variables = file.get("optimizer/vars", {})
@@ -32,14 +33,14 @@ def variables_of(path):
 
 
 def wrong(path, data, expected, scratch):
-    """Lines that tell how Keras differs from Tessera with a model."""
+    """Yields lines that describe how Keras differs from Tessera with a model."""
     name = path.stem
-    # Keras scales losses where the process's policy says so, whatever the model's layers have.
+    # Keras scales losses by the global policy, whatever the layers' policies are.
     keras.config.set_dtype_policy("mixed_float16" if name == "half" else "float32")
     model = keras.saving.load_model(path)
     again = scratch / "again.keras"
     if name.startswith("untrained"):
-        # Reading makes the variables that the file of a model lacks before its first step.
+        # Reading creates variables that the file of an untrained model lacks.
         with zipfile.ZipFile(GOLDENS) as archive:
             again.write_bytes(archive.read(f"{name}.keras"))
     else:
@@ -78,7 +79,7 @@ def main():
             for line in lines[:5]:
                 print(f"{name}: {line}")
             offenders += bool(lines)
-    print(f"Keras goes on with {len(losses) - offenders} of {len(losses)} models")
+    print(f"Keras continues training {len(losses) - offenders} of {len(losses)} models")
     return 1 if offenders else 0
 
 

@@ -1,4 +1,4 @@
-// Models that Keras wrote, beside what it made of arrays: write_cases.py makes them, and
+// Compares models written by Keras with Keras' outputs. write_cases.py writes them, and
 // check_cases.py reads what is written here.
 #include <cstdlib>
 #include <filesystem>
@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// NAME.x0.npy, NAME.x1.npy and on.
+/// Reads NAME.x0.npy, NAME.x1.npy and so on.
 std::vector<at::Tensor> read_arrays(const fs::path& stem, char letter) {
   std::vector<at::Tensor> arrays;
   for (int i = 0; fs::exists(str(stem.string(), ".", letter, i, ".npy")); ++i) {
@@ -30,8 +30,8 @@ std::vector<at::Tensor> read_arrays(const fs::path& stem, char letter) {
   return arrays;
 }
 
-/// All weights of more than one axis cut along their last, vectors along with them.
-LayoutMap cut_weights(const Mesh& mesh, const ModelHandle& model) {
+/// Returns layouts that shard the last axis of all weights, vectors included.
+LayoutMap shard_weights(const Mesh& mesh, const ModelHandle& model) {
   LayoutMap layouts(mesh);
   for (const Variable& weight : model->weights()) {
     if (weight.shape().size() < 2) continue;
@@ -42,7 +42,7 @@ LayoutMap cut_weights(const Mesh& mesh, const ModelHandle& model) {
   return layouts;
 }
 
-/// How far outputs are from Keras', in parts of 1e-5 of their scale; at most 1 is good.
+/// Returns the difference from Keras' outputs in units of 1e-5 of their scale; at most 1 is good.
 double distance(const ModelHandle& model, const std::vector<at::Tensor>& x,
                 const std::vector<at::Tensor>& y) {
   const Examples rows{.x = x, .y = {at::zeros({x[0].size(0)})}};
@@ -62,7 +62,7 @@ double distance(const ModelHandle& model, const std::vector<at::Tensor>& x,
 
 }  // namespace
 
-TEST_CASE("models that Keras wrote give what they give in Keras, on any mesh") {
+TEST_CASE("models written by Keras give Keras' outputs on every mesh") {
   const char* const folder = std::getenv("TESSERA_KERAS_CASES");
   if (!folder || !fs::exists(folder)) {
     return test::skip("Keras wrote no models: TESSERA_KERAS_CASES names no folder");
@@ -85,9 +85,9 @@ TEST_CASE("models that Keras wrote give what they give in Keras, on any mesh") {
         CHECK(summary_text(model.model(), {}, {80, false}) == test::read_file(summary));
       }
       const Mesh line = create_mesh({{"batch", 2}}, virtual_cpus(2));
-      CHECK(distance(load_model(file, {.layouts = cut_weights(line, model)}), x, y) <= 1);
+      CHECK(distance(load_model(file, {.layouts = shard_weights(line, model)}), x, y) <= 1);
       const Mesh square = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
-      const ModelHandle cut = load_model(file, {.layouts = cut_weights(square, model)});
+      const ModelHandle cut = load_model(file, {.layouts = shard_weights(square, model)});
       CHECK(distance(cut, x, y) <= 1);
       cut.save(stem.string() + ".back.keras");
     } catch (const std::exception& error) {

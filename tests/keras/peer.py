@@ -1,4 +1,4 @@
-"""The Keras of build/deps/python, which `./run test` installs, and what its files hold."""
+"""Imports the Keras of build/deps/python, which `./run test` installs, and lists its files."""
 import io
 import os
 import sys
@@ -7,27 +7,27 @@ import zipfile
 
 
 def import_keras(backend, entry):
-    """Keras on a backend; ends the program, with ctest's status for skipped, where there is none."""
+    """Returns Keras on a backend; if it is not installed, exits with ctest's status for skipped."""
     os.environ["KERAS_BACKEND"] = backend
     try:
         import keras
     except ImportError:
         print(f'skipped: "{entry}": there is no Keras in build/deps/python')
         sys.exit(77)
-    # Graphs drawn at random end masks in many places, of which Keras tells each time.
+    # Random graphs drop masks in many places, and Keras warns each time.
     warnings.filterwarnings("ignore")
     return keras
 
 
 def listing(path):
-    """A line for each group and dataset of the weights in a model's archive."""
+    """Returns a line for each group and dataset of the weights in a model's archive."""
     import h5py
     import numpy as np
 
     lines = []
 
     def add(name, item):
-        # Counts have 32 bits in Keras on JAX, 64 on TensorFlow.
+        # Step counts have 32 bits in Keras on JAX, 64 on TensorFlow.
         kind = (f"{item.shape} {item.dtype}".replace("int32", "int64")
                 if isinstance(item, h5py.Dataset) else "group")
         attributes = {key: np.asarray(value).tolist() for key, value in item.attrs.items()}
@@ -41,6 +41,6 @@ def listing(path):
 
 
 def differences(expected, written):
-    """Lines that tell what two listings do not share."""
+    """Yields lines that only one of two listings has."""
     yield from (f"lacks {line}" for line in expected if line not in written)
     yield from (f"has beyond {line}" for line in written if line not in expected)

@@ -1,4 +1,4 @@
-// A model that Keras wrote, trained with its images cut over height and width.
+// Tests training a model written by Keras with its images sharded over height and width.
 #include <cstdlib>
 #include <filesystem>
 #include <regex>
@@ -25,8 +25,8 @@ struct Run {
   std::vector<at::Tensor> weights;
 };
 
-/// The model of a file in float64: in float32 the last digits of a sum grow to tenths of a loss
-/// within three steps, since batch normalization sees 18 positions of a channel.
+/// Loads a model in float64: in float32, rounding errors grow to tenths of the loss within three
+/// steps because batch normalization sees only 18 positions per channel.
 ModelHandle in_float64(const std::string& file) {
   const ModelHandle model = load_model(file);
   const std::regex policy("\"float32\"");
@@ -40,7 +40,7 @@ ModelHandle in_float64(const std::string& file) {
   return wide;
 }
 
-/// Three steps of SGD on the images of the file `stem`.x0.npy.
+/// Trains three steps of SGD on the images in `stem`.x0.npy.
 Run train(const fs::path& stem, const LayoutMap& layouts) {
   const at::Tensor x = datasets::load_npy(stem.string() + ".x0.npy").to(at::kDouble);
   const at::Tensor y = at::arange(x.size(0)).unsqueeze(1);
@@ -57,18 +57,18 @@ Run train(const fs::path& stem, const LayoutMap& layouts) {
 
 }  // namespace
 
-TEST_CASE("a model that Keras wrote trains on images cut over height and width as on one device") {
+TEST_CASE("a model written by Keras trains on spatially sharded images as on one device") {
   const char* const folder = std::getenv("TESSERA_KERAS_CASES");
   if (!folder || !fs::exists(folder)) {
     return test::skip("Keras wrote no models: TESSERA_KERAS_CASES names no folder");
   }
-  int found = 0;
-  // The second is there in the nightly run over all of keras.applications.
+  int models = 0;
+  // ResNet50 exists in the nightly run over all of keras.applications.
   for (const char* name : {"MobileNetV2", "ResNet50"}) {
     const fs::path stem = fs::path(folder) / name;
     if (!fs::exists(stem.string() + ".keras")) continue;
     CAPTURE(name);
-    ++found;
+    ++models;
     const Run expected = train(stem, LayoutMap(create_mesh({{"batch", 1}})));
     LayoutMap spatial(create_mesh({{"height", 2}, {"width", 2}}, virtual_cpus(4)));
     spatial.set_data("x", {unsharded, "height", "width", unsharded});
@@ -85,7 +85,7 @@ TEST_CASE("a model that Keras wrote trains on images cut over height and width a
       CHECK(test::difference(run.weights[w], expected.weights[w], 1e-8, 1e-8) == "");
     }
   }
-  CHECK(found > 0);
+  CHECK(models > 0);
 }
 
 }  // namespace spatial_training_test

@@ -1,5 +1,5 @@
-// Models that Keras trained and saved, trained on here and saved for check_training.py, where Keras
-// goes on with them.
+// Continues training models that Keras saved, and saves them for check_training.py, where Keras
+// continues training.
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -18,12 +18,12 @@ using namespace tessera::detail;
 
 namespace {
 
-/// What is saved before its first step, so that it has no variables of an optimizer.
+/// Returns whether a model was saved before its first step, without optimizer variables.
 bool is_untrained(const std::string& name) { return name.starts_with("untrained"); }
 
 }  // namespace
 
-TEST_CASE("models that were trained in Keras and here are saved for Keras") {
+TEST_CASE("models trained in Keras and here are saved for Keras") {
   const char* const cases = std::getenv("TESSERA_KERAS_CASES");
   if (!cases) return test::skip("TESSERA_KERAS_CASES names no folder to save models in");
   const std::filesystem::path folder = std::filesystem::path(cases) / "training";

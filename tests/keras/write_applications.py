@@ -1,8 +1,8 @@
-"""keras.applications in FOLDER/NAME.keras with weights from an integer formula, an input and what
-Keras makes of it, as write_cases.py has it.
+"""Writes keras.applications to FOLDER/NAME.keras, with weights from an integer formula, an input
+and Keras' outputs, like write_cases.py.
 
-The outputs of the small ones are committed beside this script, in applications.json, which --golden
-writes: compiling all of them takes minutes. Without it they are taken from there.
+The outputs of the small models are committed in applications.json next to this script, because
+compiling all models takes minutes; --golden writes that file.
 
 Usage: write_applications.py FOLDER [--only NAME] [--golden]
 """
@@ -18,7 +18,7 @@ keras = import_keras("jax", "keras_applications")
 import numpy as np
 
 GOLDEN = pathlib.Path(__file__).with_name("applications.json")
-# Of at most ten million parameters; NASNet and Inception need larger pictures than the others.
+# Models of at most ten million parameters; NASNet and Inception need larger pictures.
 SMALL = {"DenseNet121": 64, "EfficientNetB0": 64, "EfficientNetV2B0": 64, "MobileNet": 64,
          "MobileNetV2": 64, "MobileNetV3Large": 64, "MobileNetV3Small": 64, "NASNetMobile": 64}
 
@@ -32,7 +32,7 @@ def names(everything):
 
 
 def integers(count, salt):
-    """Numbers in [-0.5, 0.5) that any language can make."""
+    """Returns numbers in [-0.5, 0.5) that are easy to compute in any language."""
     i = np.arange(count, dtype=np.uint64) + np.uint64(salt) * np.uint64(7919)
     mixed = (i * np.uint64(2654435761) + np.uint64(12345)) % np.uint64(1 << 32)
     mixed = (mixed ^ (mixed >> np.uint64(15))) * np.uint64(2246822519) % np.uint64(1 << 32)
@@ -48,7 +48,7 @@ def fill(model):
         elif name == "gamma":
             value = 1 + value * 0.2
         elif len(weight.shape) > 1:
-            # Outputs keep about the size of inputs.
+            # Scales weights so that outputs are about as large as inputs.
             fan_in = np.prod(weight.shape[:-1]) if "depthwise" not in name else np.prod(
                 weight.shape[:2])
             value = value * np.sqrt(24 / fan_in)
@@ -81,7 +81,8 @@ def main():
         model.save(arguments.folder / f"{name}.keras")
         np.save(arguments.folder / f"{name}.x0.npy", x)
         np.save(arguments.folder / f"{name}.y0.npy", np.array(golden[name], dtype="float32"))
-        # A count has 32 bits in Keras on JAX; on TensorFlow, and here, 64, which the last lines tell.
+        # Counts have 32 bits in Keras on JAX, but 64 on TensorFlow and here; the lines below
+        # convert them.
         if any(weight.dtype == "int32" for weight in model.weights):
             continue
         with contextlib.redirect_stdout(io.StringIO()) as summary:

@@ -1,7 +1,7 @@
-"""Models and what they give, written by Keras: FOLDER/NAME.keras with NAME.x0.npy, NAME.y0.npy, ...
+"""Writes Keras models and their outputs: FOLDER/NAME.keras with NAME.x0.npy, NAME.y0.npy, ...
 
-Random graphs over every layer with weights, from seeds, and one of the layers that change images;
-they are read by files_test.cpp, which writes each model anew for check_cases.py.
+There are random graphs of every layer with weights, from seeds, and one of the image augmentation
+layers. files_test.cpp reads them and writes each model again for check_cases.py.
 
 Usage: write_cases.py FOLDER [--graphs 300]
 """
@@ -16,7 +16,7 @@ from keras import layers
 
 
 class Graph:
-    """A model that grows layer by layer, as its seed says."""
+    """A random model that grows layer by layer, determined by its seed."""
 
     def __init__(self, seed):
         self.random = np.random.default_rng(seed)
@@ -126,7 +126,7 @@ class Graph:
             try:
                 self.grow()
             except ValueError:
-                pass  # What Keras refuses, such as a kernel that is larger than its input.
+                pass  # Keras refuses it, e.g. a kernel larger than its input.
         outputs = self.tensors[-self.pick(1, 1, 2):]
         return keras.Model(self.inputs, outputs)
 
@@ -146,21 +146,22 @@ class Graph:
             if x.dtype == "int32":
                 yield self.random.integers(0, 9, shape).astype("int32")
             else:
-                # Not large beside their differences: Keras' LayerNormalization makes a variance of
-                # two squares in float32, and is off by more than a test allows where they are.
+                # Values are not large relative to their differences: Keras' LayerNormalization
+                # computes the variance as a difference of squares in float32, which would exceed
+                # the tolerance.
                 yield (self.random.standard_normal(shape) * 0.5).astype("float32")
 
 
 def changing_images(random):
-    """Layers that change images, in training but for AutoContrast, and images.
+    """Returns image augmentation layers (active in training, except AutoContrast) and images.
 
-    Keras finds a cycle in a graph with an Equalization, and writes empty groups for the layers inside
-    a RandAugment and a RandomColorJitter.
+    Keras finds a cycle in a graph with Equalization, and writes empty groups for the layers inside
+    RandAugment and RandomColorJitter.
     """
     x = keras.Input((6, 5, 3))
     y = layers.Pipeline([layers.RandomFlip("horizontal"), layers.BatchNormalization(),
                          layers.RandomContrast((0.1, 0.3))])(x)
-    # Keras refuses the factor that it writes for a RandomShear of one number.
+    # Keras cannot read the factor that it writes for a RandomShear with one number.
     for layer in (layers.RandomRotation(0.2), layers.RandomZoom(0.3, (0.1, 0.2)),
                   layers.RandomCrop(6, 5), layers.RandomTranslation(0.1, (0.2, 0.3)),
                   layers.RandomBrightness(0.2), layers.RandomErasing(fill_value=0.5),
@@ -180,7 +181,7 @@ def changing_images(random):
 def write(folder, name, model, arrays):
     outputs = keras.tree.flatten(model(arrays if len(arrays) > 1 else arrays[0], training=False))
     for left in folder.glob(f"{name}.*"):
-        # Of an earlier model of this name, which had more outputs.
+        # Left over from an earlier model of this name with more outputs.
         left.unlink()
     model.save(folder / f"{name}.keras")
     for i, array in enumerate(arrays):

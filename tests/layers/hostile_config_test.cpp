@@ -13,7 +13,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The error that a configuration's text gives.
+/// Returns the error of reading a layer from this text.
 std::string refusal(const std::string& text) {
   try {
     layer_from_config(parse_json(text, "model.json"), JsonPath("model.json"));
@@ -23,21 +23,21 @@ std::string refusal(const std::string& text) {
   return "no ConfigError";
 }
 
-/// A serialized layer.
+/// Returns the JSON of a layer with this class name and configuration.
 std::string with(const std::string& class_name, const std::string& config) {
   return "{\"class_name\": \"" + class_name + "\", \"config\": " + config + "}";
 }
 
 struct Hostile {
   std::string text;
-  std::string place;  ///< what the error's brackets begin with
+  std::string prefix;  ///< what the error's brackets begin with
   std::string says;
 };
 
 void check(const Hostile& hostile) {
   CAPTURE(hostile.text.substr(0, 300));
   const std::string error = refusal(hostile.text);
-  CHECK_THAT(error, Catch::Matchers::StartsWith("[" + hostile.place));
+  CHECK_THAT(error, Catch::Matchers::StartsWith("[" + hostile.prefix));
   CHECK_THAT(error, Contains(hostile.says));
   CHECK(error.find('\n') == std::string::npos);
   CHECK(error.size() < 700);
@@ -51,7 +51,7 @@ std::string nested(int depth) {
 
 }  // namespace
 
-TEST_CASE("what is not a serialized layer is refused") {
+TEST_CASE("texts that are no serialized layer are refused") {
   const std::vector<Hostile> all = {
       {"[]", "model.json]", "an object"},
       {"null", "model.json]", "an object"},
@@ -75,7 +75,7 @@ TEST_CASE("what is not a serialized layer is refused") {
   for (const Hostile& hostile : all) check(hostile);
 }
 
-TEST_CASE("a wrong configuration is refused") {
+TEST_CASE("an invalid configuration is refused") {
   const std::vector<Hostile> all = {
       {with("Dense", "{}"), "model.json: config]", "\"units\""},
       {with("Dense", R"({"units": 0})"), "model.json: config.units]", "Received: 0"},
@@ -114,7 +114,7 @@ TEST_CASE("a wrong configuration is refused") {
   for (const Hostile& hostile : all) check(hostile);
 }
 
-TEST_CASE("wrong options of every layer are refused") {
+TEST_CASE("invalid options of every layer are refused") {
   const std::vector<Hostile> all = {
       {with("Activation", "{}"), "model.json: config]", "\"activation\""},
       {with("Dropout", R"({"rate": 1.5})"), "model.json", "[0, 1)"},

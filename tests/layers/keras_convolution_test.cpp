@@ -8,23 +8,23 @@ namespace keras_convolution_test {
 
 using namespace tessera::test;
 
-TEST_CASE("convolutions are Keras' on every mesh") {
+TEST_CASE("convolutions match Keras on every mesh") {
   check_layers(golden_part("keras_convolution.json", "conv"));
 }
 
-TEST_CASE("depthwise and separable convolutions are Keras' on every mesh") {
+TEST_CASE("depthwise and separable convolutions match Keras on every mesh") {
   check_layers(golden_part("keras_convolution.json", "depthwise"));
 }
 
-TEST_CASE("transposed convolutions are Keras' on every mesh") {
+TEST_CASE("transposed convolutions match Keras on every mesh") {
   check_layers(golden_part("keras_convolution.json", "transpose"));
 }
 
-TEST_CASE("poolings are Keras' on every mesh") {
+TEST_CASE("pooling layers match Keras on every mesh") {
   check_layers(golden_part("keras_convolution.json", "pooling"));
 }
 
-TEST_CASE("up-sampling, padding and cropping are Keras' on every mesh") {
+TEST_CASE("up-sampling, padding and cropping match Keras on every mesh") {
   check_layers(golden_part("keras_convolution.json", "size"));
 }
 

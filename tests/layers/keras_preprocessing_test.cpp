@@ -24,7 +24,7 @@ LayerHandle made(const Json& golden) {
   return layer_from_config(golden.at("layer"), JsonPath("golden"));
 }
 
-/// Runs every case in every layout of the inputs; numbers within `part` of the largest one.
+/// Runs every case in every layout of the inputs; the tolerance is `part` of the largest number.
 void check_cases(const Json& cases, double part) {
   REQUIRE(!cases.empty());
   for (const Json& golden : cases) {
@@ -32,14 +32,14 @@ void check_cases(const Json& cases, double part) {
     const std::vector<at::Tensor> inputs = input_tensors(golden.at("inputs"));
     const at::Tensor keras = input_tensor(golden.at("output"));
     const auto call = [&](const Inputs& in) { return made(golden)(in); };
-    Inputs whole;
-    for (const at::Tensor& input : inputs) whole.push_back(on_one_device(input));
-    const DTensor alone = call(whole);
+    Inputs replicated;
+    for (const at::Tensor& input : inputs) replicated.push_back(on_one_device(input));
+    const DTensor alone = call(replicated);
     const bool pixels = keras.scalar_type() == at::kByte;
     CHECK((alone.dtype() == at::kByte) == pixels);
     const at::Tensor expected = keras.to(alone.dtype());
     const double scale = std::max(1.0, keras.to(at::kDouble).abs().max().item<double>());
-    // A sum that lies between two whole numbers may be rounded either way.
+    // A sum halfway between two integers may be rounded either way.
     CHECK(difference(alone.full().to(at::kDouble), expected.to(at::kDouble), 0,
                      pixels ? 1.0 : part * scale) == "");
     const at::Tensor own = pixels ? alone.full() : expected;
@@ -68,7 +68,7 @@ FeatureSpace space_of(const Json& config) {
   return space;
 }
 
-/// Compares one tensor, or one for each feature, with Keras'.
+/// Compares one tensor, or one for each feature, with Keras' result.
 void check_features(const FeatureSpace& space, const Table& table, const Json& expected) {
   if (expected.contains("dtype")) {
     const at::Tensor features = space(table);
@@ -86,11 +86,11 @@ void check_features(const FeatureSpace& space, const Table& table, const Json& e
 
 }  // namespace
 
-TEST_CASE("images are resized and cropped as by Keras, on every mesh") {
+TEST_CASE("images are resized and cropped as in Keras, on every mesh") {
   check_cases(golden_part(file, "images"), 1e-5);
 }
 
-TEST_CASE("categories are exactly Keras', on every mesh") {
+TEST_CASE("categories equal Keras' exactly, on every mesh") {
   check_cases(golden_part(file, "categories"), 1e-7);
 }
 
@@ -141,7 +141,7 @@ TEST_CASE("IntegerLookup learns Keras' vocabulary") {
       CHECK(Json(layer.get_vocabulary()) == golden.at("vocabulary"));
       CHECK(unlike(layer(on_one_device(data)).full(), golden.at("output")) == "");
     }
-    // What a file holds beside the configuration.
+    // Restores from the files that accompany the configuration.
     const LayerHandle loaded = made(golden);
     loaded->load_assets(layer->assets());
     CHECK(unlike(loaded(on_one_device(data)).full(), golden.at("output")) == "");
@@ -149,7 +149,7 @@ TEST_CASE("IntegerLookup learns Keras' vocabulary") {
   }
 }
 
-TEST_CASE("Hashing gives texts Keras' bins") {
+TEST_CASE("Hashing puts texts into Keras' bins") {
   for (const Json& golden : golden_part(file, "text_hashing")) {
     const Json& config = golden.at("layer").at("config");
     CAPTURE(config.dump());
@@ -165,7 +165,7 @@ TEST_CASE("Hashing gives texts Keras' bins") {
   }
 }
 
-TEST_CASE("HashedCrossing gives texts and numbers Keras' bins") {
+TEST_CASE("HashedCrossing puts texts and numbers into Keras' bins") {
   for (const Json& golden : golden_part(file, "text_crossing")) {
     const Json& config = golden.at("layer").at("config");
     CAPTURE(config.dump());
@@ -178,14 +178,14 @@ TEST_CASE("HashedCrossing gives texts and numbers Keras' bins") {
   }
 }
 
-TEST_CASE("FeatureSpace makes Keras' features of a table, and of its own configuration") {
+TEST_CASE("FeatureSpace makes Keras' features, also after its configuration's round trip") {
   for (const Json& golden : golden_part(file, "feature_spaces")) {
     CAPTURE(golden.at("config").dump());
     const Table table = table_of(golden.at("table"));
     const FeatureSpace space = space_of(golden.at("config"));
     space.adapt(table);
     check_features(space, table, golden.at("output"));
-    // Again, and in another program: what was learned is in the configuration.
+    // The learned state is in the configuration, so another program gets it too.
     space.adapt(table);
     check_features(space, table, golden.at("output"));
     const Json config = space.config();

@@ -3,7 +3,8 @@
 
 /// LayerNormalization, GroupNormalization, RMSNormalization, Embedding, SimpleRNN, LSTM, GRU,
 /// Bidirectional, TimeDistributed, EinsumDense, MultiHeadAttention, Attention and AdditiveAttention
-/// against Keras, and what passes masks: these, Masking, BatchNormalization and the merges.
+/// against Keras, and the layers that pass masks on: these, Masking, BatchNormalization and the
+/// merges.
 namespace keras_sequences_test {
 
 using namespace tessera;
@@ -15,13 +16,13 @@ const Json& cases(const std::string& part) { return golden_part("keras_sequences
 
 }  // namespace
 
-TEST_CASE("layer, group and RMS normalization are Keras' on any mesh") {
+TEST_CASE("layer, group and RMS normalization match Keras on any mesh") {
   check_layers(cases("norms"));
 }
 
-TEST_CASE("Embedding is Keras' on any mesh") { check_layers(cases("embeddings")); }
+TEST_CASE("Embedding matches Keras on any mesh") { check_layers(cases("embeddings")); }
 
-TEST_CASE("EinsumDense is Keras' on any mesh") { check_layers(cases("EinsumDense")); }
+TEST_CASE("EinsumDense matches Keras on any mesh") { check_layers(cases("EinsumDense")); }
 
 TEST_CASE("masks pass through layers as in Keras, on any mesh") { check_layers(cases("masked")); }
 

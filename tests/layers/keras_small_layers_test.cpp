@@ -8,7 +8,7 @@ namespace keras_small_layers_test {
 
 using namespace tessera::test;
 
-TEST_CASE("activations as layers, regularizing and normalizing layers are Keras' on every mesh") {
+TEST_CASE("activation, regularization and normalization layers match Keras on every mesh") {
   check_layers(golden_part("keras_small_layers.json", "layers"));
 }
 

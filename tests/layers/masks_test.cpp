@@ -20,7 +20,7 @@ DTensor masked(const Shape& shape, const Shape& mask) {
 
 }  // namespace
 
-TEST_CASE("a layer that a mask ends at says so once") {
+TEST_CASE("a layer that drops a mask warns once") {
   const LayerHandle layer = Flatten({.name = "flat"});
   const Warnings warnings;
   CHECK_FALSE(layer(masked({3, 4, 2}, {3, 4})).mask().defined());
@@ -31,7 +31,7 @@ TEST_CASE("a layer that a mask ends at says so once") {
   CHECK_THAT(warnings.text(), Contains("Flatten flat") && Contains("mask"));
 }
 
-TEST_CASE("a mask ends at a layer that has nothing to do") {
+TEST_CASE("layers that do not support masks drop them even when they change nothing") {
   const Warnings warnings;
   const LayerHandle layers[] = {UpSampling1D(1), ZeroPadding1D(0), Cropping1D(0), Reshape({4, 2})};
   for (const LayerHandle& layer : layers) {

@@ -30,7 +30,7 @@ DenseOptions options_of(const std::string& initializer, const std::string& name 
           .name = name};
 }
 
-/// Kernel and bias as first drawn, whole.
+/// Returns the kernel and bias as first drawn, in full.
 std::vector<at::Tensor> drawn(const DenseOptions& options, const Layout& kernel,
                               const Layout& bias) {
   const LayerHandle layer = Dense(5, options);
@@ -48,7 +48,7 @@ std::vector<at::Tensor> drawn(const DenseOptions& options) {
 
 }  // namespace
 
-TEST_CASE("first weights depend on neither mesh nor layout") {
+TEST_CASE("initial weights depend on neither mesh nor layout") {
   for (const char* initializer : {"glorot_uniform", "he_normal", "truncated_normal", "orthogonal",
                                   "random_uniform", "lecun_normal", "variance_scaling"}) {
     const std::vector<at::Tensor> expected = drawn(options_of(initializer));
@@ -68,22 +68,22 @@ TEST_CASE("first weights depend on neither mesh nor layout") {
   }
 }
 
-TEST_CASE("first weights follow from the global seed, the path and the initializer's seed") {
+TEST_CASE("initial weights depend on the global seed, the path and the initializer's seed") {
   const auto same = [](const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
     return difference(a[0], b[0]).empty() && difference(a[1], b[1]).empty();
   };
-  const int64_t former = global_seed();
+  const int64_t previous = global_seed();
   const auto first = drawn(options_of("he_normal"));
   CHECK(same(first, drawn(options_of("he_normal"))));
   CHECK_FALSE(same(first, drawn(options_of("he_normal", "other"))));
   CHECK(difference(first[0].slice(0, 0, 1).reshape({5}), first[1]) != "");
-  set_random_seed(former + 1);
+  set_random_seed(previous + 1);
   CHECK_FALSE(same(first, drawn(options_of("he_normal"))));
   DenseOptions seeded = options_of("zeros");
   seeded.kernel_initializer = HeNormal({.seed = 3});
   seeded.bias_initializer = RandomNormal({.seed = 4});
   const auto fixed = drawn(seeded);
-  set_random_seed(former);
+  set_random_seed(previous);
   CHECK(same(fixed, drawn(seeded)));
   CHECK(same(first, drawn(options_of("he_normal"))));
 }

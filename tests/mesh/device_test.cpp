@@ -16,7 +16,7 @@ TEST_CASE("virtual_cpus and cuda_devices count from zero") {
   CHECK_FALSE(cuda_devices(1)[0] == virtual_cpus(1)[0]);
 }
 
-TEST_CASE("a number of devices below one or absurdly large is refused") {
+TEST_CASE("a device count below one or absurdly large is refused") {
   for (int64_t n : {int64_t{0}, int64_t{-1}, int64_t{65537}, INT64_MAX, INT64_MIN}) {
     CHECK_THROWS_AS(virtual_cpus(n), MeshError);
     CHECK_THROWS_AS(cuda_devices(n), MeshError);

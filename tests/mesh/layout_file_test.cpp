@@ -20,7 +20,7 @@ Mesh grid() { return create_mesh({{"batch", 4}, {"model", 2}}); }
 
 }  // namespace
 
-TEST_CASE("no layouts file makes another library throw") {
+TEST_CASE("no layouts file makes a third-party library throw") {
   const std::vector<std::string> nasty = {"null",
                                           "true",
                                           "0",
@@ -41,7 +41,7 @@ TEST_CASE("no layouts file makes another library throw") {
                                           "{\"x\": 1}",
                                           "[{\"match\": 1, \"layout\": 2}]",
                                           "[{\"match\": \"(\", \"layout\": []}]"};
-  const std::vector<std::string> forms = {
+  const std::vector<std::string> templates = {
       "$",
       "[$]",
       "{\"mesh\": $}",
@@ -60,9 +60,9 @@ TEST_CASE("no layouts file makes another library throw") {
       "{\"layouts\": [{\"match\": \"a\", \"layout\": [], \"optional\": $}]}",
       "{\"other\": $}"};
   int refused = 0;
-  for (const std::string& form : forms) {
+  for (const std::string& skeleton : templates) {
     for (const std::string& value : nasty) {
-      std::string text = form;
+      std::string text = skeleton;
       text.replace(text.find('$'), 1, value);
       CAPTURE(text);
       try {
@@ -100,7 +100,7 @@ TEST_CASE("a layouts file is read from disk") {
   CHECK(map.data_layout("x", 2) == Layout({"batch", unsharded}, grid()));
 }
 
-TEST_CASE("every part of a layouts file may be absent or null") {
+TEST_CASE("every field of a layouts file may be absent or null") {
   CHECK(parse("{}") == LayoutFile{});
   CHECK(parse(R"({"mesh": null, "data": null, "layouts": null})") == LayoutFile{});
   const LayoutMap map = make_layout_map(parse("{}"), grid());
@@ -129,7 +129,7 @@ TEST_CASE("a layout map round-trips through JSON") {
   CHECK(to_json(LayoutMap(grid()))["on_multiple"] == "error");
 }
 
-TEST_CASE("errors in a layouts file name the place") {
+TEST_CASE("errors in a layouts file name the path") {
   const std::pair<const char*, const char*> cases[] = {
       {"[]", "[l.json]"},
       {"{\"data\": [\n  ,]}", "[l.json:2:3]"},

@@ -12,17 +12,17 @@ namespace {
 
 Mesh grid() { return create_mesh({{"batch", 4}, {"model", 2}}); }
 
-LayoutSpec found(const LayoutMap& map, const std::string& path, const Shape& shape) {
+LayoutSpec layout_for(const LayoutMap& map, const std::string& path, const Shape& shape) {
   return map.find(path, shape).layout.spec();
 }
 
 const LayoutSpec rows = {"model", unsharded};
 const LayoutSpec columns = {unsharded, "model"};
-const LayoutSpec whole = {unsharded, unsharded};
+const LayoutSpec replicated = {unsharded, unsharded};
 
 }  // namespace
 
-TEST_CASE("a rule places the weight of its exact path, all others are replicated") {
+TEST_CASE("a rule places the weight of its exact path; all others are replicated") {
   const Mesh mesh = grid();
   LayoutMap layouts(mesh);
   layouts["hidden/kernel"] = {unsharded, "model"};
@@ -40,25 +40,25 @@ TEST_CASE("a rule places the weight of its exact path, all others are replicated
   CHECK(layouts.find("scale", {}).layout == Layout::replicated(mesh, 0));
 }
 
-TEST_CASE("an expression has to match the whole path") {
+TEST_CASE("an expression must match the entire path") {
   LayoutMap layouts(grid());
   layouts["dense.*kernel"] = columns;
-  CHECK(found(layouts, "dense/kernel", {4, 4}) == columns);
-  CHECK(found(layouts, "dense_1/kernel", {4, 4}) == columns);
-  CHECK(found(layouts, "model/dense/kernel", {4, 4}) == whole);
-  CHECK(found(layouts, "dense/kernel_scale", {4, 4}) == whole);
+  CHECK(layout_for(layouts, "dense/kernel", {4, 4}) == columns);
+  CHECK(layout_for(layouts, "dense_1/kernel", {4, 4}) == columns);
+  CHECK(layout_for(layouts, "model/dense/kernel", {4, 4}) == replicated);
+  CHECK(layout_for(layouts, "dense/kernel_scale", {4, 4}) == replicated);
 }
 
-TEST_CASE("the exact path goes before expressions, wherever it stands") {
+TEST_CASE("the exact path takes precedence over expressions, in any order") {
   LayoutMap layouts(grid());
   layouts[".*/kernel"] = columns;
   layouts["a/kernel"] = rows;
-  CHECK(found(layouts, "a/kernel", {4, 4}) == rows);
-  CHECK(found(layouts, "b/kernel", {4, 4}) == columns);
-  // As a path the point is itself, as an expression it is any character.
+  CHECK(layout_for(layouts, "a/kernel", {4, 4}) == rows);
+  CHECK(layout_for(layouts, "b/kernel", {4, 4}) == columns);
+  // As a path `.` is itself, as an expression it is any character.
   layouts["c.d/w"] = rows;
   layouts["c[./]d/w"] = columns;
-  CHECK(found(layouts, "c.d/w", {4, 4}) == rows);
+  CHECK(layout_for(layouts, "c.d/w", {4, 4}) == rows);
   CHECK_THROWS_AS(layouts.find("c/d/w", {4, 4}), LayoutError);
 }
 
@@ -78,11 +78,11 @@ TEST_CASE("on_multiple = first takes the first rule in order") {
   LayoutMap layouts(grid(), {.on_multiple = OnMultiple::first});
   layouts["hidden/.*"] = columns;
   layouts[".*/kernel"] = rows;
-  CHECK(found(layouts, "hidden/kernel", {4, 4}) == columns);
-  layouts["hidden/.*"] = whole;
-  CHECK(found(layouts, "hidden/kernel", {4, 4}) == whole);
+  CHECK(layout_for(layouts, "hidden/kernel", {4, 4}) == columns);
+  layouts["hidden/.*"] = replicated;
+  CHECK(layout_for(layouts, "hidden/kernel", {4, 4}) == replicated);
   layouts["hidden/kernel"] = rows;
-  CHECK(found(layouts, "hidden/kernel", {4, 4}) == rows);
+  CHECK(layout_for(layouts, "hidden/kernel", {4, 4}) == rows);
 }
 
 TEST_CASE("the example of Keras 3's LayoutMap") {
@@ -92,12 +92,12 @@ TEST_CASE("the example of Keras 3's LayoutMap") {
   layouts[".*conv2d.*kernel"] = {nullptr, nullptr, nullptr, "model"};
   layouts[".*conv2d.*bias"] = {"model"};
   const LayoutSpec conv = {nullptr, nullptr, nullptr, "model"};
-  CHECK(found(layouts, "dense_1.kernel", {4, 4}) == columns);
-  CHECK(found(layouts, "dense_1.bias", {4}) == LayoutSpec{"model"});
-  CHECK(found(layouts, "dense_2.kernel", {4, 4}) == columns);
-  CHECK(found(layouts, "dense_2.bias", {4}) == LayoutSpec{"model"});
-  CHECK(found(layouts, "my_model/conv2d_123/kernel", {3, 3, 1, 4}) == conv);
-  CHECK(found(layouts, "my_model/conv2d_123/bias", {4}) == LayoutSpec{"model"});
+  CHECK(layout_for(layouts, "dense_1.kernel", {4, 4}) == columns);
+  CHECK(layout_for(layouts, "dense_1.bias", {4}) == LayoutSpec{"model"});
+  CHECK(layout_for(layouts, "dense_2.kernel", {4, 4}) == columns);
+  CHECK(layout_for(layouts, "dense_2.bias", {4}) == LayoutSpec{"model"});
+  CHECK(layout_for(layouts, "my_model/conv2d_123/kernel", {3, 3, 1, 4}) == conv);
+  CHECK(layout_for(layouts, "my_model/conv2d_123/bias", {4}) == LayoutSpec{"model"});
   CHECK(layouts.find("my_model/conv3d_1/kernel", {3, 3, 3, 1, 4}).rule == -1);
   CHECK(layouts.find("my_model/conv3d_1/bias", {4}).rule == -1);
 }
@@ -114,11 +114,11 @@ TEST_CASE("the example of tf.keras' LayoutMap and of its guide") {
   CHECK(layouts.find("dense_2.bias", {4}).rule == 1);
   CHECK(layouts.find("my_model/conv2d_123/kernel", {3, 3, 1, 4}).rule == 2);
   CHECK(layouts.find("my_model/conv2d_123/bias", {4}).rule == 3);
-  CHECK(found(layouts, "feature/kernel", {16, 16}) == LayoutSpec{"batch", unsharded});
-  CHECK(found(layouts, "feature_2/kernel", {16, 24}) == LayoutSpec{"batch", unsharded});
+  CHECK(layout_for(layouts, "feature/kernel", {16, 16}) == LayoutSpec{"batch", unsharded});
+  CHECK(layout_for(layouts, "feature_2/kernel", {16, 24}) == LayoutSpec{"batch", unsharded});
 }
 
-TEST_CASE("a rule's layout lies on the map's mesh") {
+TEST_CASE("a rule's layout is on the map's mesh") {
   LayoutMap layouts(grid());
   const Mesh other = create_mesh({{"batch", 2}, {"model", 2}});
   CHECK_THROWS_AS(layouts["a"] = Layout(columns, other), LayoutError);
@@ -141,9 +141,9 @@ TEST_CASE("a copy of a layout map is independent") {
   LayoutMap copy = layouts;
   copy["a/.*"] = rows;
   copy["b/.*"] = rows;
-  CHECK(found(layouts, "a/kernel", {4, 4}) == columns);
-  CHECK(found(layouts, "b/kernel", {4, 4}) == whole);
-  CHECK(found(copy, "b/kernel", {4, 4}) == rows);
+  CHECK(layout_for(layouts, "a/kernel", {4, 4}) == columns);
+  CHECK(layout_for(layouts, "b/kernel", {4, 4}) == replicated);
+  CHECK(layout_for(copy, "b/kernel", {4, 4}) == rows);
 }
 
 TEST_CASE("vectors follow the last axis of their layer's kernel") {
@@ -168,7 +168,7 @@ TEST_CASE("vectors follow the last axis of their layer's kernel") {
   CHECK(layouts.find("split/bias", {6}, &split).layout == Layout::replicated(mesh, 1));
 }
 
-TEST_CASE("use and slots come with the rule and with deduced vectors") {
+TEST_CASE("`use` and `slots` come with the rule and with derived vectors") {
   const Mesh mesh = grid();
   LayoutMap layouts(mesh);
   layouts.add({.match = ".*/kernel",
@@ -188,7 +188,7 @@ TEST_CASE("use and slots come with the rule and with deduced vectors") {
   CHECK(*bias.slots == Layout({AxisSpec{"model", "batch"}}, mesh));
 }
 
-TEST_CASE("use and slots have to fit the layout") {
+TEST_CASE("`use` and `slots` must refine the layout") {
   LayoutMap layouts(grid());
   const LayoutSpec vector = {"model"};
   const auto add = [&](std::optional<LayoutSpec> use, std::optional<LayoutSpec> slots) {
@@ -206,7 +206,7 @@ TEST_CASE("use and slots have to fit the layout") {
   CHECK(layouts.rules().size() == 1);
 }
 
-TEST_CASE("a rule of another rank than its weight is an error, not a replicated weight") {
+TEST_CASE("a rule whose rank differs from its weight's is an error") {
   LayoutMap layouts(grid());
   layouts["hidden/.*"] = columns;
   CHECK_THROWS_MATCHES(
@@ -219,7 +219,7 @@ TEST_CASE("a rule of another rank than its weight is an error, not a replicated 
   CHECK(layouts.find("s", {}).rule == 1);
 }
 
-TEST_CASE("an unknown mesh dimension is named with the nearest one") {
+TEST_CASE("an unknown mesh dimension is reported with the nearest name") {
   LayoutMap layouts(grid());
   CHECK_THROWS_MATCHES((layouts["hidden/kernel"] = {unsharded, "modle"}), LayoutError,
                        Catch::Message("[hidden/kernel] layout names mesh dimension \"modle\". "

@@ -44,14 +44,14 @@ TEST_CASE("an optional rule may match nothing") {
   CHECK_THROWS_WITH(layouts.check_all_used({"b/bias"}), Contains("[c/.*]"));
 }
 
-TEST_CASE("a rule overruled by an exact path has still matched") {
+TEST_CASE("a rule overridden by an exact path counts as used") {
   LayoutMap layouts(grid());
   layouts[".*/bias"] = {"model"};
   layouts["a/bias"] = {unsharded};
   CHECK_NOTHROW(layouts.check_all_used({"a/bias"}));
 }
 
-TEST_CASE("a rule that matches no weight places values; one that does, weights alone") {
+TEST_CASE("a rule that matches no weight places values; one that does, weights only") {
   const Mesh mesh = grid();
   LayoutMap layouts(mesh);
   layouts["a/.*"] = {unsharded, "model"};
@@ -79,7 +79,7 @@ TEST_CASE("a rule that matches no weight places values; one that does, weights a
                     Contains("at most one layout rule matches a value"));
 }
 
-TEST_CASE("a rule may let go of what it gathers, a weight's use or a value") {
+TEST_CASE("a rule may release what it gathers: a weight's use or a value") {
   const Mesh mesh = grid();
   LayoutMap layouts(mesh);
   layouts.add({.match = "a/kernel",
@@ -102,7 +102,7 @@ TEST_CASE("a rule may let go of what it gathers, a weight's use or a value") {
                      "To fix: add use, the layout to gather the weight to, or remove reshard."));
 }
 
-TEST_CASE("data are placed by the names of a model's inputs and outputs") {
+TEST_CASE("data is placed by the names of a model's inputs and outputs") {
   const Mesh mesh = grid();
   LayoutMap layouts(mesh);
   layouts.set_data("x", {"batch", unsharded});
@@ -121,7 +121,7 @@ TEST_CASE("data are placed by the names of a model's inputs and outputs") {
   CHECK_THROWS_WITH(layouts.set_data_names({"mask"}, {"price", "mask"}), Contains("for both"));
 }
 
-TEST_CASE("data goes to the dimension batch unless told otherwise") {
+TEST_CASE("data is sharded over the dimension batch by default") {
   const Mesh mesh = grid();
   const LayoutMap layouts(mesh);
   CHECK(layouts.data_layout("x", 3) == Layout({"batch", unsharded, unsharded}, mesh));
@@ -146,7 +146,7 @@ TEST_CASE("labels and sample weights follow axis 0 of x") {
   CHECK(layouts.data_layout("sample_weight", 1) == Layout::replicated(mesh, 1));
 }
 
-TEST_CASE("a data layout of another rank than the batch is refused") {
+TEST_CASE("a data layout whose rank differs from the batch's is refused") {
   LayoutMap layouts(grid());
   layouts.set_data("x", {"batch", unsharded});
   CHECK_THROWS_WITH(layouts.data_layout("x", 3), Contains("[data.x]") && Contains("rank 3"));
@@ -178,7 +178,7 @@ TEST_CASE("describe lists rules and data") {
         "data x: (batch, unsharded)\n");
 }
 
-TEST_CASE("a map without a mesh says so") {
+TEST_CASE("a map without a mesh throws") {
   LayoutMap layouts;
   CHECK_FALSE(layouts.defined());
   CHECK_THROWS_AS(LayoutMap(Mesh()), StateError);
@@ -214,7 +214,7 @@ TEST_CASE("constructs that RE2 lacks are named") {
   CHECK_NOTHROW(layouts["(?P<name>a)(?i:B)"] = LayoutSpec{"model"});
 }
 
-TEST_CASE("hostile expressions cost no time") {
+TEST_CASE("malicious expressions take no time") {
   LayoutMap layouts(grid());
   layouts["(a+)+$"] = {"model"};
   layouts["(a|a)*b"] = {"model"};
@@ -232,7 +232,7 @@ TEST_CASE("hostile expressions cost no time") {
   }
 }
 
-TEST_CASE("weights of any name are found by it") {
+TEST_CASE("weights of any name are matched by their name") {
   const std::string nul("a\0b/kernel", 10);
   const std::string lengthy(4096, 'n');
   for (const std::string& path :
@@ -251,7 +251,7 @@ TEST_CASE("weights of any name are found by it") {
   CHECK(layouts.find("\xFF\xFE/kernel", {4}).rule == -1);
 }
 
-TEST_CASE("errors stay on one line whatever the names hold") {
+TEST_CASE("errors stay on one line whatever the names contain") {
   LayoutMap layouts(grid());
   layouts["a\nb"] = {"model"};
   try {

@@ -15,7 +15,7 @@ Mesh grid() { return create_mesh({{"batch", 2}, {"height", 3}, {"width", 2}}); }
 
 }  // namespace
 
-TEST_CASE("a layout names a mesh dimension, several or none per axis") {
+TEST_CASE("a layout gives each axis one mesh dimension, several or none") {
   const Mesh mesh = grid();
   const Layout layout({"batch", unsharded, {"height", "width"}, nullptr}, mesh);
   CHECK(layout.defined());
@@ -67,7 +67,7 @@ TEST_CASE("replicated, batch_sharded and inner_sharded") {
   CHECK_THROWS_AS(Layout::inner_sharded(mesh, "model", 2), LayoutError);
 }
 
-TEST_CASE("layouts are equal when axes, mesh and pending reduction are") {
+TEST_CASE("layouts are equal when axes, mesh and partial reduction are") {
   const Mesh mesh = grid();
   const Layout layout({"batch", unsharded}, mesh);
   CHECK(layout == Layout({"batch", unsharded}, grid()));
@@ -124,7 +124,7 @@ TEST_CASE("any other layout text is refused") {
   CHECK_THROWS_AS(Layout::from_string("sharding_specs:batch mesh:|batch=2"), MeshError);
 }
 
-TEST_CASE("describe is for error texts") {
+TEST_CASE("describe() gives a layout's text for errors") {
   const Layout layout({"batch", unsharded, AxisSpec{"height", "width"}}, grid());
   CHECK(layout.describe() == "(batch, unsharded, (height,width))");
   CHECK(Layout({unsharded}, grid()).with_partial(0b101, Reduce::max).describe() ==
@@ -132,7 +132,7 @@ TEST_CASE("describe is for error texts") {
   CHECK(Layout().describe() == "(no layout)");
 }
 
-TEST_CASE("a pending layout combines addends over dimensions that cut no axis") {
+TEST_CASE("a partial layout reduces over dimensions that shard no axis") {
   const Layout layout({"batch", unsharded}, grid());
   const Layout pending = layout.with_partial(0b010, Reduce::max);
   CHECK(pending.is_partial());
@@ -145,7 +145,7 @@ TEST_CASE("a pending layout combines addends over dimensions that cut no axis") 
   CHECK_THROWS_AS(layout.with_partial(0b001, Reduce::sum), LayoutError);
 }
 
-TEST_CASE("shards of one axis cover it once, in order, even where it is short or empty") {
+TEST_CASE("shards of one axis cover it once, in order, even if it is short or empty") {
   for (int64_t k : {1, 2, 3, 4, 6, 8}) {
     for (int64_t n : {int64_t{0}, int64_t{1}, k - 1, k, k + 1, int64_t{10}, int64_t{1} << 40}) {
       int64_t at = 0;

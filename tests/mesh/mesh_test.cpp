@@ -57,7 +57,7 @@ TEST_CASE("without devices a mesh takes as many virtual CPUs as it needs") {
   CHECK(mesh.local_devices() == virtual_cpus(4));
 }
 
-TEST_CASE("one size of a mesh is found from the devices") {
+TEST_CASE("one size of a mesh is inferred from the devices") {
   const Mesh mesh = create_mesh({{"batch", -1}, {"model", 2}}, virtual_cpus(8));
   CHECK(to_string(mesh.dims()) == "batch=4,model=2");
   CHECK_THROWS_AS(create_mesh({{"batch", -1}, {"model", -1}}, virtual_cpus(8)), MeshError);
@@ -66,7 +66,7 @@ TEST_CASE("one size of a mesh is found from the devices") {
   CHECK_THROWS_AS(create_mesh({{"batch", -1}}), MeshError);
 }
 
-TEST_CASE("create_mesh refuses what is no mesh") {
+TEST_CASE("create_mesh refuses invalid meshes") {
   CHECK_THROWS_AS(create_mesh({}), MeshError);
   CHECK_THROWS_AS(create_mesh({{"batch", 0}}), MeshError);
   CHECK_THROWS_AS(create_mesh({{"batch", -2}}), MeshError);
@@ -107,7 +107,7 @@ TEST_CASE("meshes are equal when dimensions, devices, names and local parts are"
   CHECK_FALSE(Mesh().defined());
 }
 
-TEST_CASE("a process may hold any box of the mesh") {
+TEST_CASE("a process may own any box of the mesh") {
   const Mesh row = two_by_four_part({4, 5, 6, 7});
   CHECK_FALSE(row.is_local());
   CHECK(row.size() == 8);
@@ -116,7 +116,7 @@ TEST_CASE("a process may hold any box of the mesh") {
   CHECK(two_by_four_part({3}).local_box() == std::vector<Interval>{{0, 1}, {3, 4}});
 }
 
-TEST_CASE("a process may hold no device of a mesh") {
+TEST_CASE("a process may own no device of a mesh") {
   const Mesh mesh = create_mesh_part({{"batch", 2}, {"model", 4}}, {}, {}, nullptr, "far");
   CHECK(mesh.size() == 8);
   CHECK_FALSE(mesh.is_local());
@@ -151,7 +151,7 @@ TEST_CASE("sub_mesh keeps the named dimensions through the first local device") 
   CHECK_THROWS_AS(mesh.sub_mesh({}), MeshError);
 }
 
-TEST_CASE("sub_mesh of a partial mesh holds the part that is here") {
+TEST_CASE("sub_mesh of a partial mesh has its local part") {
   const Mesh row = two_by_four_part({6, 7});
   const Mesh model = row.sub_mesh({"model"});
   CHECK(model.size() == 4);
@@ -183,7 +183,7 @@ TEST_CASE("any other mesh text is refused") {
   }
 }
 
-TEST_CASE("mesh dimensions are read from the command line's text") {
+TEST_CASE("mesh dimensions are parsed from command-line text") {
   CHECK(parse_mesh_dims("batch=4,model=2") == MeshDims{{"batch", 4}, {"model", 2}});
   CHECK(to_string(parse_mesh_dims("model=2,batch=-1")) == "model=2,batch=-1");
   for (const char* text : {"", "batch", "batch=", "=4", "batch=4,", "batch=x", "batch=4.5",

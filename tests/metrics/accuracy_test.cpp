@@ -22,7 +22,7 @@ DTensor labels(std::vector<int64_t> values) {
 
 }  // namespace
 
-TEST_CASE("predictions that are not finite are in no top k, nor are labels that are no class") {
+TEST_CASE("non-finite predictions and labels that are no class are in no top k") {
   const double nan = std::nan(""), infinity = std::numeric_limits<double>::infinity();
   const DTensor predictions =
       pack(at::tensor({1.0, infinity, 2.0, nan, 1.0, 1.0, 3.0, 1.0, 2.0}).view({3, 3}),

@@ -21,7 +21,7 @@ DTensor labels(std::vector<int64_t> values) {
 
 }  // namespace
 
-TEST_CASE("a prediction that is no number is not positive") {
+TEST_CASE("a NaN prediction is not positive") {
   for (const auto& metric :
        {TruePositives().get(), TruePositives({.thresholds = {0, 0.5, 1}}).get()}) {
     metric->update(labels({1, 1}),
@@ -30,7 +30,7 @@ TEST_CASE("a prediction that is no number is not positive") {
   }
 }
 
-TEST_CASE("predictions beyond even thresholds count as 0 and 1") {
+TEST_CASE("predictions beyond evenly spaced thresholds count as 0 and 1") {
   const std::shared_ptr<Metric> hits = TruePositives({.thresholds = {0, 0.5, 1}}).get();
   hits->update(labels({1, 1}), pack(at::tensor({-3.0, 7.0}), Layout::replicated(mesh, 1)));
   CHECK(hits->result_values() == std::vector<double>{1, 1, 0});

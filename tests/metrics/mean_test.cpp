@@ -18,7 +18,7 @@ const Mesh mesh = create_mesh({{"batch", 4}});
 
 }  // namespace
 
-TEST_CASE("counts stay exact where float32 would not count on") {
+TEST_CASE("counts stay exact beyond float32's integers") {
   const Mean mean;
   const DTensor one = scalar(1, mesh);
   mean.update(one, double(int64_t{1} << 40));
@@ -35,8 +35,8 @@ TEST_CASE("a loss is averaged over the rows of its batches") {
   CHECK(mean.result() == Approx((2.0 * 128 + 5.0 * 8) / 136));
 }
 
-TEST_CASE("numbers that are known come behind the totals of the devices") {
-  /// The share of rows whose prediction is above the label.
+TEST_CASE("host totals are appended to the devices' totals") {
+  /// The fraction of rows whose prediction is above the label.
   class Share final : public Metric {
    public:
     Share() : Metric("share") {}

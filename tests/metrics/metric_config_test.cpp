@@ -1,4 +1,4 @@
-// Names, configurations, wrong options and wrong shapes of all metrics.
+// Names, configurations, invalid options and invalid shapes of all metrics.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -97,7 +97,7 @@ TEST_CASE("restored totals of another size are refused, by the metric's name") {
     for (const size_t count : one.good) CHECK_FALSE(refused(one.metric, count));
     for (const size_t count : one.bad) CHECK(refused(one.metric, count));
   }
-  // Of those that learn it from the batches.
+  // A metric that learns its size from the batches.
   const F1Score score;
   score.get()->restore(std::vector<double>(9, 1));
   const DTensor four = ones({2, 4});
@@ -132,7 +132,7 @@ TEST_CASE("metrics are known by Keras' names, class names and short names") {
   CHECK(metrics::AUC({.curve = AUCCurve::pr}).get()->config().at("curve") == "PR");
 }
 
-TEST_CASE("metric_names() are all of them, sorted") {
+TEST_CASE("metric_names() lists all metrics, sorted") {
   const std::vector<std::string> names = metric_names();
   const std::vector<std::string> with_arguments = {"io_u",
                                                    "mean_io_u",
@@ -215,7 +215,7 @@ TEST_CASE("Keras' serialization of a metric is read") {
             .at("thresholds") == Json({0.5}));
 }
 
-TEST_CASE("options that a metric cannot take are named") {
+TEST_CASE("invalid options of a metric are named") {
   CHECK_THROWS_AS(BinaryAccuracy({.threshold = 1}), ConfigError);
   CHECK_THROWS_WITH(TopKCategoricalAccuracy({.k = 0}), Contains("top_k_categorical_accuracy"));
   CHECK_THROWS_AS(SparseTopKCategoricalAccuracy({.k = -1}), ConfigError);
@@ -238,7 +238,7 @@ TEST_CASE("options that a metric cannot take are named") {
                     Contains("config.average"));
 }
 
-TEST_CASE("metrics with arguments of their own are made from Keras' configurations") {
+TEST_CASE("metrics with their own arguments are made from Keras' configurations") {
   const auto made = [](const std::string& name, const Json& config) {
     return metric_from_config({{"class_name", name}, {"config", config}});
   };
@@ -286,7 +286,7 @@ TEST_CASE("metrics with arguments of their own are made from Keras' configuratio
   CHECK_THROWS_WITH(R2Score({.num_regressors = -1}), Contains("num_regressors"));
 }
 
-TEST_CASE("shapes that a metric cannot take are named") {
+TEST_CASE("invalid shapes are named by the metric") {
   const auto update = [](const MetricHandle& metric, const Shape& y_true, const Shape& y_pred,
                          const Shape& weight = {}) {
     metric.get()->update(value(y_true), value(y_pred), weight.empty() ? DTensor() : value(weight));

@@ -1,5 +1,5 @@
-// Every metric against Keras, and what all have in common: nothing is sent until they are read,
-// and then once for all. What a family does beside has a file of its name.
+// Every metric against Keras, and what all metrics share: they communicate only when read, and then
+// once for all of them. What is particular to a family is in the file of its name.
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/metrics.hpp>
@@ -19,7 +19,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// The cases of keras_core.json and those of keras_metrics.json.
+/// The cases of keras_core.json and of keras_metrics.json.
 const std::vector<Json>& goldens() {
   static const std::vector<Json> all = [] {
     std::vector<Json> list;
@@ -36,19 +36,20 @@ bool has_integers(const Json& tensor) {
   return !values.empty() && values[0].is_number_integer();
 }
 
-/// A golden tensor, its first axis cut over the mesh dimensions `over`, a second over `inner`.
-DTensor place(const Json& batch, const std::string& key, const Mesh& mesh,
-              const std::vector<int>& over, const std::vector<int>& inner = {}) {
+/// Returns a golden tensor whose first axis is sharded over the mesh dimensions `over`, its second
+/// over `inner`.
+DTensor packed(const Json& batch, const std::string& key, const Mesh& mesh,
+               const std::vector<int>& over, const std::vector<int>& inner = {}) {
   if (!batch.contains(key)) return {};
-  const at::Tensor whole =
+  const at::Tensor full =
       golden_tensor(batch.at(key), has_integers(batch.at(key)) ? at::kLong : at::kFloat);
-  std::vector<std::vector<int>> axes(static_cast<size_t>(whole.dim()));
+  std::vector<std::vector<int>> axes(static_cast<size_t>(full.dim()));
   if (!axes.empty()) axes[0] = over;
   if (axes.size() > 1) axes[1] = inner;
-  return pack(whole, Layout::from_axes(mesh, axes));
+  return pack(full, Layout::from_axes(mesh, axes));
 }
 
-/// One number or, where Keras gives an array, several.
+/// Returns one number or, where Keras gives an array, several.
 std::vector<double> expected_of(const Json& batch) {
   const Json& result = batch.at("result");
   return result.is_array() ? result.get<std::vector<double>>()
@@ -62,8 +63,8 @@ void check_case(const Json& golden, const Mesh& mesh, const std::vector<int>& ov
       metric_from_config({{"class_name", golden.at("name")}, {"config", golden.at("options")}});
   CHECK(metric->result() == 0);
   for (const Json& batch : golden.at("batches")) {
-    metric->update(place(batch, "y_true", mesh, over), place(batch, "y_pred", mesh, over, inner),
-                   place(batch, "sample_weight", mesh, over));
+    metric->update(packed(batch, "y_true", mesh, over), packed(batch, "y_pred", mesh, over, inner),
+                   packed(batch, "sample_weight", mesh, over));
     const std::vector<double> expected = expected_of(batch);
     std::vector<double> values = metric->result_values();
     if (expected.size() == 1) values = {metric->result()};
@@ -87,7 +88,7 @@ DTensor scores() { return pack(at::eye(5), Layout::batch_sharded(mesh, "batch", 
 
 }  // namespace
 
-TEST_CASE("metrics are Keras' over several batches, whatever the layout") {
+TEST_CASE("metrics match Keras over several batches, in every layout") {
   REQUIRE(goldens().size() > 270);
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
@@ -101,7 +102,7 @@ TEST_CASE("metrics are Keras' over several batches, whatever the layout") {
   }
 }
 
-TEST_CASE("updating metrics of a sharded batch does not communicate, reading all reduces once") {
+TEST_CASE("updating metrics of a sharded batch does not communicate; reading all reduces once") {
   const std::vector<std::shared_ptr<Metric>> metrics = {SparseCategoricalAccuracy().get(),
                                                         Mean().get(), CategoricalAccuracy().get()};
   CommLog log;
@@ -120,7 +121,7 @@ TEST_CASE("updating metrics of a sharded batch does not communicate, reading all
   CHECK(values[2] == 1);
 }
 
-TEST_CASE("reset starts anew, restore goes on from stored totals") {
+TEST_CASE("reset starts over, restore continues from stored totals") {
   const std::shared_ptr<Metric> metric = SparseCategoricalAccuracy().get();
   metric->update(labels({0, 1, 0, 0, 4}), scores());
   const std::vector<double> totals = Metric::totals({metric.get()})[0];
@@ -134,7 +135,7 @@ TEST_CASE("reset starts anew, restore goes on from stored totals") {
   CHECK(metric->result() == Approx(0.4));
 }
 
-TEST_CASE("counts at thresholds of a sharded batch stay pending until they are read") {
+TEST_CASE("counts at thresholds of a sharded batch stay partial sums until read") {
   const std::vector<std::shared_ptr<Metric>> metrics = {AUC().get(),
                                                         Precision().get(),
                                                         TruePositives().get(),

@@ -23,16 +23,16 @@ ActivationPeak peak_of(const ModelHandle& model, const Shape& input, double enou
 
 }  // namespace
 
-TEST_CASE("the most that a call holds is what lives at one time, with the layer that makes it") {
+TEST_CASE("the peak of a call is what is alive at one time, with the layer that reaches it") {
   const Sequential model({UpSampling1D(10, {.name = "a"}), UpSampling1D(10, {.name = "b"}),
                           AveragePooling1D(100, {.name = "c"})});
   model.build({-1, 2, 3});
   const ActivationPeak peak = peak_of(model, {4, 2, 3});
-  // Of a 20 steps and of b 200, twice as b gives them another shape, in rows of 3 numbers.
+  // 20 rows from a and 200 from b, twice as b reshapes them, in rows of 3 numbers.
   CHECK(peak.bytes == 4 * 4 * (20 + 200 + 200) * 3);
   CHECK(peak.layer == "b");
   CHECK(peak.shape == Shape{4, 200, 3});
-  // Nothing was computed: the same of what no memory could hold.
+  // Nothing was computed: this shape would fit into no memory.
   CHECK(peak_of(model, {1000000000, 2, 3}).bytes == 4e9 * (20 + 200 + 200) * 3);
 }
 
@@ -43,7 +43,7 @@ TEST_CASE("a value that a later layer needs counts until then") {
   const SymbolicTensor three = ReLU({.name = "three"})(two);
   const Functional model({x}, {Add({.name = "sum"})({one, three})});
   const ActivationPeak peak = peak_of(model, {1, 100});
-  // One, three and the sum; two is gone.
+  // The first, third and the sum; the second is released.
   CHECK(peak.bytes == 3 * 400);
   CHECK(peak.layer == "three");
 }
@@ -57,11 +57,11 @@ TEST_CASE("values with masks count like others") {
   CHECK(peak_of(model, {1, 100, 1}).bytes >= 2 * 10 * 400);
 }
 
-TEST_CASE("looking ends with what is more than enough") {
+TEST_CASE("planning stops once the limit is exceeded") {
   const Sequential model({UpSampling1D(10, {.name = "a"}), UpSampling1D(10, {.name = "b"})});
   model.build({-1, 1, 1});
   const ActivationPeak peak = peak_of(model, {1, 1, 1}, 30);
-  // The input in another shape, and ten times.
+  // The reshaped input, and ten copies.
   CHECK(peak.bytes == 4 + 40);
   CHECK(peak.layer == "a");
 }

@@ -35,8 +35,8 @@ ModelHandle chain() {
                     {.name = "chain"});
 }
 
-/// A layer as an activation, a model in a layer, batches of a fixed size.
-ModelHandle parts() {
+/// A layer as an activation, a model as a layer, batches of a fixed size.
+ModelHandle nested() {
   const Sequential step({Input({4}), Dense(3, {.activation = LeakyReLU(), .name = "slopes"})},
                         {.name = "step"});
   return Sequential({Input({3, 4}, {.batch_size = 3}), TimeDistributed(step), Flatten(), Dense(2)},
@@ -58,7 +58,7 @@ std::vector<at::Tensor> run(const ModelHandle& model, const std::vector<at::Tens
 TEST_CASE("a model's configuration rebuilds it", "[config]") {
   const at::Tensor x = at::rand({3, 4}), y = at::rand({3, 4});
   const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
-      {graph(), {x, y}}, {chain(), {at::rand({3, 2, 3})}}, {parts(), {at::rand({3, 3, 4})}}};
+      {graph(), {x, y}}, {chain(), {at::rand({3, 2, 3})}}, {nested(), {at::rand({3, 3, 4})}}};
   for (const auto& [model, inputs] : models) {
     const std::string text = model_to_json(model.model());
     CAPTURE(text);
@@ -92,7 +92,7 @@ TEST_CASE("writes models for Keras", "[.model_json_sample]") {
   const std::vector<std::pair<ModelHandle, std::vector<at::Tensor>>> models = {
       {graph(), {at::rand({3, 4}), at::rand({3, 4})}},
       {chain(), {at::rand({3, 2, 3})}},
-      {parts(), {at::rand({3, 3, 4})}}};
+      {nested(), {at::rand({3, 3, 4})}}};
   for (const auto& [model, inputs] : models) {
     const Json sample = {{"json", model.to_json()},
                          {"inputs", list(inputs)},
@@ -104,7 +104,7 @@ TEST_CASE("writes models for Keras", "[.model_json_sample]") {
   SUCCEED();
 }
 
-TEST_CASE("models that Keras wrote are read", "[config]") {
+TEST_CASE("models written by Keras are read", "[config]") {
   const Json golden = read_json_file(test::golden_path("keras_models.json").string());
   CHECK(golden.size() >= 4);
   for (const auto& [name, one] : golden.items()) {
@@ -123,7 +123,7 @@ TEST_CASE("models that Keras wrote are read", "[config]") {
   }
 }
 
-TEST_CASE("configurations that are no model's are refused with their place", "[config]") {
+TEST_CASE("configurations that are no model's are refused with their JSON path", "[config]") {
   const Json good = serialize_layer(graph().model());
   const auto refused = [&](const std::function<void(Json&)>& change, const std::string& part) {
     Json bad = good;
@@ -178,7 +178,7 @@ TEST_CASE("configurations that are no model's are refused with their place", "[c
   CHECK_THROWS_WITH(model_from_config(deep), Contains("32 deep"));
 }
 
-TEST_CASE("what calls of one layer say differently is refused, and the call is named", "[config]") {
+TEST_CASE("contradicting calls of one layer are refused, and the call is named", "[config]") {
   const Input x({4, 3}, {.name = "x"});
   const MultiHeadAttention attention(2, 2, {.use_causal_mask = true, .name = "heads"});
   const SymbolicTensor once = attention({x, x});
@@ -208,7 +208,7 @@ TEST_CASE("inputs that are no dense tensors are refused", "[config]") {
   }
 }
 
-TEST_CASE("a Sequential without an Input is built for what Keras built it for", "[config]") {
+TEST_CASE("a Sequential without an Input is built for the shape Keras built it for", "[config]") {
   Json json = serialize_layer(Sequential({Dense(3, {.name = "only"})}, {.name = "s"}).model());
   CHECK_FALSE(model_from_config(json)->built());
   json["config"]["build_input_shape"] = {32, 5};
@@ -218,7 +218,7 @@ TEST_CASE("a Sequential without an Input is built for what Keras built it for", 
   CHECK_THROWS_WITH(model_from_config(json), Contains("build_input_shape[1]"));
 }
 
-TEST_CASE("an unrolled layer computes what any other does", "[config]") {
+TEST_CASE("an unrolled layer computes the same as any other", "[config]") {
   const DTensor x = pack(at::rand({2, 3, 2}), Layout::replicated(default_mesh(), 3));
   const auto run_unrolled = [&](bool unroll) {
     const LayerHandle layer = LSTM(3, {.unroll = unroll, .name = "lstm"});
@@ -228,7 +228,7 @@ TEST_CASE("an unrolled layer computes what any other does", "[config]") {
   CHECK(difference(run_unrolled(true), run_unrolled(false)) == "");
 }
 
-TEST_CASE("a class of the user's own cannot be cloned unless registered", "[config]") {
+TEST_CASE("a user-defined class cannot be cloned unless registered", "[config]") {
   class Mine final : public Layer {
    public:
     Mine() : Layer({.name = "mine"}) {}

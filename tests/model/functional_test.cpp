@@ -64,13 +64,13 @@ TEST_CASE("a functional model computes its graph; shared layers share weights", 
   CHECK(difference(y[1].full(), at::cat({sum, a}, 1).mm(w("right", 0)), 1e-5, 1e-6) == "");
 }
 
-TEST_CASE("layers of a functional model stand in Keras' order", "[functional]") {
+TEST_CASE("layers of a functional model are in Keras' order", "[functional]") {
   const Functional model = two_by_two();
   CHECK(names(model.model()) ==
         std::vector<std::string>{"a", "b", "shared", "sum", "concatenate", "left", "right"});
 }
 
-TEST_CASE("unnamed layers are numbered as they were made", "[functional]") {
+TEST_CASE("unnamed layers are numbered in creation order", "[functional]") {
   const Input x({3}), y({3});
   const Dense first(3), second(3);
   const Multiply product;
@@ -82,7 +82,7 @@ TEST_CASE("unnamed layers are numbered as they were made", "[functional]") {
   CHECK(model->name() == "functional");
 }
 
-TEST_CASE("models nest, and prefix their layers' paths", "[functional]") {
+TEST_CASE("models nest and prefix their layers' paths", "[functional]") {
   const Sequential block({Input({4}), Dense(4, {.name = "inner"})}, {.name = "block"});
   CHECK(paths(block.model()) == std::vector<std::string>{"inner/kernel", "inner/bias"});
   const Input x({4});
@@ -98,19 +98,19 @@ TEST_CASE("models nest, and prefix their layers' paths", "[functional]") {
   CHECK(difference(outer(input(value)).full(), expected, 1e-5, 1e-6) == "");
 }
 
-TEST_CASE("a model can be cut out of another's graph", "[functional]") {
+TEST_CASE("a submodel can be made from another model's graph", "[functional]") {
   const Input x({6});
   const SymbolicTensor features = Dense(5, {.name = "features"})(x);
-  const Functional whole({x}, {Dense(2, {.name = "head"})(features)});
+  const Functional full({x}, {Dense(2, {.name = "head"})(features)});
   const Functional part({x}, {features});
   CHECK(part.weights().size() == 2);
-  CHECK(part.weights()[0].is(whole.weights()[0]));
+  CHECK(part.weights()[0].is(full.weights()[0]));
   const at::Tensor value = at::rand({3, 6});
   CHECK(difference(part(input(value)).full(), value.mm(value_of(part.weights()[0])), 1e-5, 1e-6) ==
         "");
 }
 
-TEST_CASE("weights' first values follow from their final path", "[functional]") {
+TEST_CASE("weights' initial values follow from their final path", "[functional]") {
   const auto drawn = [](bool nested) {
     const Sequential block({Input({4}), Dense(3, {.name = "d"})}, {.name = "block"});
     if (nested) {
@@ -139,7 +139,7 @@ TEST_CASE("a functional model trains like the same Sequential", "[functional]") 
   CHECK(train(chain).at("loss") == train(graph).at("loss"));
 }
 
-TEST_CASE("wrong graphs and calls are refused in one line", "[functional]") {
+TEST_CASE("invalid graphs and calls are refused in one line", "[functional]") {
   const Input a({4}, {.name = "a"}), b({4}, {.name = "b"});
   const SymbolicTensor sum = Add()({a, b});
   CHECK_THROWS_WITH(Functional({a}, {sum}), Contains("another Input of shape (-1, 4)"));

@@ -18,8 +18,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What reading a configuration throws; "" if nothing. An exception of another library leaves this
-/// function.
+/// Returns the Error of reading a configuration; "" if there is none. Other libraries' exceptions
+/// propagate.
 std::string error_of(const Json& json) {
   try {
     model_from_config(json);
@@ -51,7 +51,7 @@ Json sequence_model() {
           .model());
 }
 
-/// Every value of a configuration, its own first.
+/// Collects every value of a configuration, the root first.
 void collect(Json& json, std::vector<Json*>& values) {
   values.push_back(&json);
   if (!json.is_structured()) return;
@@ -84,27 +84,28 @@ const std::vector<Json>& nasty_values() {
   return values;
 }
 
-/// Changes a configuration at some place: another value, one from elsewhere in it, or one less.
+/// Mutates a configuration at a random value: replaces it, copies another one there, or deletes a
+/// member.
 void change(Json& json, std::mt19937& random) {
   std::vector<Json*> values;
   collect(json, values);
-  Json& place = *values[random() % values.size()];
+  Json& target = *values[random() % values.size()];
   switch (random() % 4) {
     case 0: {
       const Json other = *values[random() % values.size()];
-      place = other;
+      target = other;
       break;
     }
     case 1:
-      if (place.is_structured() && !place.empty()) {
-        auto at = place.begin();
-        std::advance(at, static_cast<std::ptrdiff_t>(random() % place.size()));
-        place.erase(at);
+      if (target.is_structured() && !target.empty()) {
+        auto at = target.begin();
+        std::advance(at, static_cast<std::ptrdiff_t>(random() % target.size()));
+        target.erase(at);
         break;
       }
       [[fallthrough]];
     default:
-      place = nasty_values()[random() % nasty_values().size()];
+      target = nasty_values()[random() % nasty_values().size()];
   }
 }
 
@@ -124,8 +125,7 @@ Json& config_of(Json& model, const std::string& layer) {
 
 }  // namespace
 
-TEST_CASE("what a call is told is true, false or null, and a layer's config an object",
-          "[config]") {
+TEST_CASE("call options must be true, false or null, and a layer's config an object", "[config]") {
   Json model = attention_model();
   REQUIRE(error_of(model) == "");
   for (const Json& value : {Json("x"), Json(1), Json(Json::array()), Json(Json::object())}) {
@@ -143,11 +143,11 @@ TEST_CASE("what a call is told is true, false or null, and a layer's config an o
   }
 }
 
-TEST_CASE("sizes whose products leave 64 bits are refused", "[config]") {
-  const int64_t most = std::numeric_limits<int64_t>::max();
+TEST_CASE("sizes whose products overflow 64 bits are refused", "[config]") {
+  const int64_t max = std::numeric_limits<int64_t>::max();
   const Json model = attention_model();
   Json padded = model;
-  config_of(padded, "padded")["padding"] = Json::array({{most, 1}, {0, 0}});
+  config_of(padded, "padded")["padding"] = Json::array({{max, 1}, {0, 0}});
   CHECK_THAT(error_of(padded), Contains("padding has counts from 0 to 2147483647 before and after "
                                         "each of 2 spatial axes. Received: 2 pairs, "
                                         "(9223372036854775807, 1), (0, 0)"));
@@ -170,19 +170,19 @@ TEST_CASE("sizes whose products leave 64 bits are refused", "[config]") {
   CHECK_THAT(error_of(transposed), Contains("fewer than 2^62 elements"));
 }
 
-TEST_CASE("calls may stand in any order", "[config]") {
+TEST_CASE("calls may be listed in any order", "[config]") {
   const Input x({2}, {.name = "x"});
   SymbolicTensor y = x;
   for (int i = 0; i < 1000; ++i) y = Identity({.name = str("i", i)})(y);
   Json model = serialize_layer(Functional({x}, {y}).model());
-  // Each call reads what the one behind it makes.
+  // Each call reads the result of the one after it.
   std::reverse(model["config"]["layers"].begin(), model["config"]["layers"].end());
   const ModelHandle read = model_from_config(model);
   CHECK(read->sublayers().size() == 1001);
   CHECK(read.model().output_shape({{-1, 2}}) == Shape{-1, 2});
 }
 
-TEST_CASE("no configuration makes another library throw", "[config]") {
+TEST_CASE("no configuration makes a third-party library throw", "[config]") {
   std::mt19937 random(19);
   int refused = 0;
   for (const Json& model : {attention_model(), sequence_model()}) {

@@ -22,7 +22,7 @@ std::vector<std::string> paths(const ModelHandle& model) {
 
 DTensor input(const at::Tensor& x) { return pack(x, Layout::replicated(default_mesh(), x.dim())); }
 
-/// Has a weight beside its layers.
+/// A model with a weight of its own beside its layers.
 class Scaled final : public Model {
  public:
   Scaled() : Model({.name = "scaled"}) {}
@@ -44,7 +44,7 @@ class Scaled final : public Model {
 
 }  // namespace
 
-TEST_CASE("layers are found by name and by place", "[model]") {
+TEST_CASE("layers are found by name and by index", "[model]") {
   const Sequential model({Input({4}), Dense(3), Dense(2, {.name = "head"})});
   CHECK(model.layers().size() == 2);
   CHECK(model.get_layer(1).layer() == model.get_layer("head").layer());
@@ -72,7 +72,7 @@ TEST_CASE("weights are read and set as tensors", "[model]") {
   CHECK_THROWS_AS(Sequential({Dense(3)}).set_weights({}), StateError);
 }
 
-TEST_CASE("a model saves and loads its weights, and is told as JSON", "[model]") {
+TEST_CASE("a model saves and loads its weights, and is described as JSON", "[model]") {
   const test::TempFolder folder;
   const Sequential model({Input({4}), Dense(3)});
   model.save_weights(folder / "w.safetensors");
@@ -104,7 +104,7 @@ TEST_CASE("a model's own weights count, are placed and trained", "[model]") {
   CHECK(paths(nested)[1] == "scaled/dense/kernel");
 }
 
-TEST_CASE("names that another model gave give way", "[model]") {
+TEST_CASE("names given by another model are replaced", "[model]") {
   const Input x({4});
   const Dense one(4), two(4);
   const Sequential first({Input({4}), one}), second({Input({4}), two});
@@ -134,7 +134,7 @@ TEST_CASE("a model that is not trainable freezes its layers", "[model]") {
   CHECK(model.trainable_weights().size() == 2);
 }
 
-TEST_CASE("an Input checks shapes and casts whole numbers", "[model]") {
+TEST_CASE("an Input checks shapes and casts integers", "[model]") {
   const Input x({2, 2});
   const std::vector<ModelHandle> models = {Sequential({Input({2, 2}), Flatten(), Dense(3)}),
                                            Functional({x}, {Dense(3)(Flatten()(x))})};
@@ -149,7 +149,7 @@ TEST_CASE("an Input checks shapes and casts whole numbers", "[model]") {
   CHECK_THROWS_WITH(Sequential({Input({2}), Input({2})}), Contains("a second one"));
 }
 
-TEST_CASE("models that cannot be are refused", "[model]") {
+TEST_CASE("invalid models are refused", "[model]") {
   const Sequential inner({Dense(2)});
   const Sequential outer({inner});
   CHECK_THROWS_WITH(inner.add(inner), Contains("cannot contain itself"));

@@ -24,7 +24,7 @@ at::Tensor numbers(Shape shape, uint64_t seed) {
   return random_values({std::move(shape), at::kDouble}, seed);
 }
 
-/// A layer that names a value of its own.
+/// A layer that names an intermediate value.
 class Gate : public Layer {
  public:
   using Layer::Layer;
@@ -39,7 +39,7 @@ class Gate : public Layer {
   }
 };
 
-/// Two dense layers, the gate and a head, of rows of 6 numbers.
+/// Two dense layers, the gate and a head, on rows of 6 numbers.
 Functional small_graph() {
   const SymbolicTensor x = Input({6}, {.name = "rows"});
   const SymbolicTensor up = Dense(9, {.activation = "tanh", .name = "up", .dtype = "float64"})(x);
@@ -57,7 +57,7 @@ LayoutMap cut_weights() {
   return layouts;
 }
 
-/// Rows and labels of 3 classes.
+/// Returns rows and their labels of 3 classes.
 std::pair<at::Tensor, at::Tensor> data() {
   return {numbers({16, 6}, 1), at::arange(16).remainder(3)};
 }
@@ -75,7 +75,7 @@ std::vector<double> losses(const Functional& model, const LayoutMap& layouts) {
   return model.fit(x, y, {.batch_size = 8, .epochs = 4, .verbose = 0}).at("loss");
 }
 
-/// What one step exchanges, "reduce_scatter model down/output".
+/// Returns what one step communicates, as "reduce_scatter model down/output".
 std::vector<std::string> exchanges(const Functional& model, const LayoutMap& layouts) {
   model.compile(options_for(layouts));
   const auto [x, y] = data();
@@ -92,27 +92,29 @@ int64_t count(const std::vector<std::string>& lines, const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("values lie where rules by path put them, and training is the same") {
+TEST_CASE("values are placed by path rules, and training is the same") {
   set_random_seed(7);
-  const std::vector<double> whole = losses(small_graph(), LayoutMap(create_mesh({{"batch", 1}})));
-  REQUIRE(whole.back() < whole.front());
+  const std::vector<double> reference =
+      losses(small_graph(), LayoutMap(create_mesh({{"batch", 1}})));
+  REQUIRE(reference.back() < reference.front());
   LayoutMap layouts = cut_weights();
   layouts["down/output"] = {"batch", "model"};
   layouts["gate/squares"] = {AxisSpec{"batch", "model"}, unsharded};
   layouts["head/input"] = {"batch", unsharded};
   const std::vector<double> placed = losses(small_graph(), layouts);
-  REQUIRE(placed.size() == whole.size());
-  for (size_t i = 0; i < whole.size(); ++i) CHECK(placed[i] == Approx(whole[i]).epsilon(1e-12));
+  REQUIRE(placed.size() == reference.size());
+  for (size_t i = 0; i < reference.size(); ++i)
+    CHECK(placed[i] == Approx(reference[i]).epsilon(1e-12));
 
   const std::vector<std::string> lines = exchanges(small_graph(), layouts);
   CAPTURE(lines);
-  // The sums of `down` go straight to their parts.
+  // The partial sums of `down` are reduced straight into shards.
   CHECK(count(lines, "reduce_scatter model down/output") == 1);
   CHECK(count(lines, "all_to_all model gate/squares") == 2);  // and back in the backward pass
   CHECK(count(lines, "all_reduce model down") == 0);
 }
 
-TEST_CASE("an input's rule moves a tensor once that the layer is called on several times") {
+TEST_CASE("an input's rule reshards a tensor once for several calls of the layer") {
   const auto graph = [] {
     const SymbolicTensor x = Input({8, 6}, {.name = "rows"});
     const LayerHandle attention =
@@ -124,13 +126,13 @@ TEST_CASE("an input's rule moves a tensor once that the layer is called on sever
     const Functional model = graph();
     model.compile({.optimizer = "sgd", .loss = "mse", .layouts = layouts});
     const TensorDataset rows(numbers({4, 8, 6}, 1), numbers({4, 8, 3}, 2));
-    std::map<std::string, int64_t> found;
+    std::map<std::string, int64_t> gathers_of;
     for (const CommEntry& entry : model.plan(rows, {.batch_size = 4}).collectives) {
-      // Not the biases, whose gradients are brought to where they rest.
+      // Except the biases, whose gradients are resharded to their layout.
       if (entry.place.ends_with("/bias")) continue;
-      if (entry.op == CommOp::all_gather) ++found[entry.place];
+      if (entry.op == CommOp::all_gather) ++gathers_of[entry.place];
     }
-    return found;
+    return gathers_of;
   };
   LayoutMap layouts(grid());
   layouts.set_data("x", {"batch", "model", unsharded});
@@ -148,7 +150,7 @@ TEST_CASE("an input's rule moves a tensor once that the layer is called on sever
   CHECK(with.size() == 1);
 }
 
-TEST_CASE("what rules let go of trains as what they keep, for more gathers and less memory") {
+TEST_CASE("released gathers train as kept ones, with more gathers and less memory") {
   const auto rules = [](bool reshard) {
     LayoutMap layouts(grid());
     layouts["up/kernel"] = {unsharded, "model"};
@@ -160,19 +162,19 @@ TEST_CASE("what rules let go of trains as what they keep, for more gathers and l
                  .reshard_after_forward = reshard});
     return layouts;
   };
-  const LayoutMap kept = rules(false), let_go = rules(true);
+  const LayoutMap keeping = rules(false), releasing = rules(true);
   const auto seeded = [](const LayoutMap& layouts) {
     set_random_seed(7);
     return losses(small_graph(), layouts);
   };
-  CHECK(seeded(let_go) == seeded(kept));
+  CHECK(seeded(releasing) == seeded(keeping));
   const auto gathers = [](const LayoutMap& layouts) {
     const std::vector<std::string> lines = exchanges(small_graph(), layouts);
     return std::pair(count(lines, "all_gather model down/input"),
                      count(lines, "all_gather model head"));
   };
-  CHECK(gathers(kept) == std::pair<int64_t, int64_t>(1, 1));
-  CHECK(gathers(let_go) == std::pair<int64_t, int64_t>(2, 2));
+  CHECK(gathers(keeping) == std::pair<int64_t, int64_t>(1, 1));
+  CHECK(gathers(releasing) == std::pair<int64_t, int64_t>(2, 2));
   const auto activations = [](const LayoutMap& layouts) {
     const Functional model = small_graph();
     model.compile(options_for(layouts));
@@ -182,12 +184,12 @@ TEST_CASE("what rules let go of trains as what they keep, for more gathers and l
     for (const StepPlan::Row& row : plan.layers) bytes += row.activations[0];
     return bytes;
   };
-  // Of what `up` gives the device's part is kept in both.
+  // Both keep the device's shard of the output of `up`.
   const double rows_of_up = 8 * 4 * 9, kernel = 8 * 7 * 3;
-  CHECK(activations(kept) - activations(let_go) == rows_of_up + kernel);
+  CHECK(activations(keeping) - activations(releasing) == rows_of_up + kernel);
 }
 
-TEST_CASE("summary and plan show the values that are placed") {
+TEST_CASE("summary and plan show the placed values") {
   LayoutMap layouts = cut_weights();
   layouts["down/output"] = {"batch", "model"};
   const Functional model = small_graph();
@@ -199,7 +201,7 @@ TEST_CASE("summary and plan show the values that are placed") {
              Contains("down/output"));
 }
 
-TEST_CASE("rules for values that cannot hold are errors of one line") {
+TEST_CASE("invalid rules for values are errors of one line") {
   const auto failing = [](const std::string& match, const LayoutSpec& spec) {
     LayoutMap layouts = cut_weights();
     try {
@@ -219,7 +221,7 @@ TEST_CASE("rules for values that cannot hold are errors of one line") {
   CHECK_THAT(failing("down/output", {"bacth", unsharded}), Contains("write \"batch\""));
 }
 
-TEST_CASE("inputs and outputs are cut by their names, unknown ones are errors") {
+TEST_CASE("inputs and outputs are sharded by name; unknown names are errors") {
   const auto model = [] {
     const SymbolicTensor a = Input({6}, {.name = "a"}), b = Input({6}, {.name = "b"});
     return Functional({a, b},

@@ -17,7 +17,7 @@ namespace {
 
 using Names = std::vector<std::string>;
 
-/// What a DOT text says about its nodes.
+/// The nodes of a DOT text.
 struct Drawn {
   explicit Drawn(const std::string& dot) : text(dot) {
     const std::regex node(R"re(n(\d+) \[label=<<table[^>]*>\n<tr><td[^>]*><b>([^<]*)</b>)re");
@@ -30,7 +30,7 @@ struct Drawn {
     }
   }
 
-  /// The node's table without its tags, one row a line.
+  /// Returns the node's table without tags, one row a line.
   std::string table(const std::string& name) const {
     const size_t from = text.rfind(" [label=<<table", text.find("<b>" + name + "</b>"));
     const size_t rows = text.find('\n', from) + 1;
@@ -82,7 +82,7 @@ TEST_CASE("a model's DOT has its layers, connections, clusters and layouts", "[p
   CHECK(closed.inputs.at("block") == Names{"a"});
 }
 
-TEST_CASE("a nested functional model is joined to what is around it", "[plot_model]") {
+TEST_CASE("a nested functional model is connected to its surroundings", "[plot_model]") {
   const Input x({3}, {.name = "x"});
   const Functional inner({x}, {Dense(3, {.name = "deep"})(x)}, {.name = "inner"});
   const Input z({3}, {.name = "z"});
@@ -93,7 +93,7 @@ TEST_CASE("a nested functional model is joined to what is around it", "[plot_mod
   CHECK(drawn.inputs.at("top") == Names{"deep"});
 }
 
-TEST_CASE("a nested model that is called again is entered where it begins", "[plot_model]") {
+TEST_CASE("a nested model that is called again is entered at its input", "[plot_model]") {
   const Sequential block({Input({4}), Dense(3, {.name = "in"}), Dense(4, {.name = "out"})});
   const Input x({4}, {.name = "x"});
   const Functional model({x}, {block(block(x))});
@@ -103,7 +103,7 @@ TEST_CASE("a nested model that is called again is entered where it begins", "[pl
   CHECK(drawn.inputs.at("out") == Names{"in"});
 }
 
-TEST_CASE("plot_model writes DOT, of any style of model", "[plot_model]") {
+TEST_CASE("plot_model writes DOT for any style of model", "[plot_model]") {
   const test::TempFolder folder;
   const test::Warnings warnings;
   const Sequential model({Flatten(), Dense(3)}, {.name = "a<b"});
@@ -118,7 +118,7 @@ TEST_CASE("plot_model writes DOT, of any style of model", "[plot_model]") {
   CHECK_THROWS_AS(plot_model(model.model(), "model"), ConfigError);
 }
 
-TEST_CASE("without Graphviz plot_model leaves the DOT and says what to install", "[plot_model]") {
+TEST_CASE("without Graphviz plot_model keeps the DOT and says what to install", "[plot_model]") {
   const test::TempFolder folder;
   const Sequential model({Input({2}), Dense(3)});
   const std::string dot = folder / "model.dot", svg = folder / "model.svg";

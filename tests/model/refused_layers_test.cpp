@@ -18,7 +18,7 @@ using Catch::Matchers::EndsWith;
 
 namespace {
 
-/// The line that refuses a layer in a model; empty if it is read.
+/// Returns the line that refuses a layer in a model; empty if the layer is read.
 std::string refusal(const Json& layer) {
   const Json model = {{"class_name", "Sequential"},
                       {"config", {{"name", "s"}, {"layers", Json::array({layer})}}}};
@@ -38,7 +38,7 @@ const std::string own = "register your own class with register_layer().";
 
 }  // namespace
 
-TEST_CASE("no other layer is advised for one of Keras that is not there") {
+TEST_CASE("no replacement is suggested for a layer of Keras that is not supported") {
   const Json golden = read_json_file(test::golden_path("keras_names.json").string());
   const std::vector<std::string> known = layer_class_names();
   const std::set<std::string> here(known.begin(), known.end());
@@ -59,12 +59,12 @@ TEST_CASE("no other layer is advised for one of Keras that is not there") {
             own);
 }
 
-TEST_CASE("a name that is mistyped gets the nearest, one of a program's own what makes it known") {
+TEST_CASE("a mistyped name gets the nearest one, a user-defined name how to register it") {
   CHECK_THAT(refusal(layer_json_of("Densse")), EndsWith("To fix: write \"Dense\", or " + own));
   CHECK_THAT(refusal(layer_json_of("MyAttentionPooler")), EndsWith("To fix: " + own));
 }
 
-TEST_CASE("a cell inside a layer is refused where it stands") {
+TEST_CASE("a cell inside a layer is refused at its JSON path") {
   const Json rnn = layer_json_of("RNN", {{"cell", layer_json_of("LSTMCell", {{"units", 2}})}});
   CHECK(refusal(layer_json_of("Bidirectional", {{"layer", rnn}})) ==
         "[m: config.layers[0].config.layer] the layer class must be registered. Received: "
@@ -75,7 +75,7 @@ TEST_CASE("a cell inside a layer is refused where it stands") {
              Contains("config.layers[0].config.layer] a recurrent layer. Received: Sequential"));
 }
 
-TEST_CASE("an Input of texts says where they are looked up") {
+TEST_CASE("an Input of texts is refused with a hint where they are looked up") {
   const Json texts = {{"batch_shape", {nullptr, 1}}, {"dtype", "string"}};
   CHECK(refusal(layer_json_of("InputLayer", texts)) ==
         "[m: config.layers[0].config.dtype] an input's dtype must be numeric or bool. Received: "
@@ -90,7 +90,7 @@ TEST_CASE("a quantized policy is refused by its name") {
         "\"QuantizedDTypePolicy\". To fix: save the model before it is quantized.");
 }
 
-TEST_CASE("options of layers that there are none of are refused by their names") {
+TEST_CASE("unsupported options of layers are refused by name") {
   CHECK_THAT(refusal(layer_json_of("Dense", {{"units", 2}, {"lora_rank", 4}})),
              Contains("config.lora_rank] the value must be null: this option is not supported"));
   CHECK_THAT(refusal(layer_json_of("LayerNormalization", {{"rms_scaling", true}})),

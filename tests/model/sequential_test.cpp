@@ -25,11 +25,11 @@ std::vector<std::string> paths(const ModelHandle& model) {
   return list;
 }
 
-DTensor input(const at::Tensor& whole) {
-  return pack(whole, Layout::replicated(default_mesh(), whole.dim()));
+DTensor input(const at::Tensor& full) {
+  return pack(full, Layout::replicated(default_mesh(), full.dim()));
 }
 
-/// A layer of the user's own: x times one trained number.
+/// A user-defined layer: x times one trained number.
 class ScaleLayer : public Layer {
  public:
   explicit ScaleLayer(const LayerOptions& options = {}) : Layer(options) {}
@@ -66,7 +66,7 @@ TEST_CASE("unnamed layers are numbered within the root model, in order of additi
   CHECK(paths(again)[0] == "dense/kernel");
 }
 
-TEST_CASE("the same layers in a nested model have the nested model's prefix for layout rules") {
+TEST_CASE("a nested model's layers have its prefix for layout rules") {
   LayoutMap layouts(create_mesh({{"batch", 2}, {"model", 2}}));
   layouts["block/.*/kernel"] = {unsharded, "model"};
   const Sequential block({Dense(4), Dense(6)}, {.name = "block"});
@@ -92,7 +92,7 @@ TEST_CASE("a layer used twice shares its weights, also if copied before it is bu
   const at::Tensor expected = x.mm(kernel).tanh().mm(kernel).mm(kernel);
   CHECK(difference(model(input(x)).full(), expected, 1e-5, 1e-6) == "");
 
-  // Its gradient is the sum of all three uses': against differences in one element.
+  // The gradient is the sum over all three uses: compared with differences in one element.
   const auto loss = [&](double shift) {
     at::Tensor moved = kernel.to(at::kDouble);
     moved[1][2] += shift;
@@ -129,16 +129,16 @@ TEST_CASE("layers can be added one by one, and models frozen") {
   CHECK(config.at("layers")[1].at("config").at("units") == 2);
 }
 
-TEST_CASE("the last layer is taken out, and another takes its place") {
+TEST_CASE("the last layer is popped and another takes its place") {
   const Sequential model({Input({4}), Dense(3), Dense(2, {.name = "scores"})});
-  const at::Tensor kept = model->weights()[0].value().full().clone();
+  const at::Tensor frozen = model->weights()[0].value().full().clone();
   const LayerHandle scores = model.pop();
   CHECK(scores->name() == "scores");
   CHECK(paths(model) == std::vector<std::string>{"dense/kernel", "dense/bias"});
   model.add(Dense(5, {.name = "others"}));
   CHECK(model->symbolic_outputs()[0].shape() == Shape{-1, 5});
   CHECK(model(input(at::zeros({2, 4}))).shape() == Shape{2, 5});
-  CHECK(model->weights()[0].value().full().equal(kept));
+  CHECK(model->weights()[0].value().full().equal(frozen));
   CHECK(model->weights()[2].path() == "others/kernel");
   model.pop();
   model.pop();
@@ -153,13 +153,13 @@ TEST_CASE("the last layer is taken out, and another takes its place") {
                                           "compiled model. To fix: load or make it without"));
 }
 
-TEST_CASE("frozen weights stay as they are") {
+TEST_CASE("frozen weights stay unchanged") {
   const Sequential model({Dense(4, {.name = "frozen", .trainable = false}), Dense(2)});
   model.compile({.optimizer = SGD(0.1), .loss = "mse"});
   model.build({-1, 3});
-  const std::vector<at::Tensor> before = test::whole_weights(model);
+  const std::vector<at::Tensor> before = test::full_weights(model);
   model.fit(TensorDataset(at::rand({8, 3}), at::rand({8, 2})), {.batch_size = 4, .verbose = 0});
-  const std::vector<at::Tensor> after = test::whole_weights(model);
+  const std::vector<at::Tensor> after = test::full_weights(model);
   CHECK(before[0].equal(after[0]));
   CHECK(before[1].equal(after[1]));
   CHECK_FALSE(before[2].equal(after[2]));
@@ -170,7 +170,7 @@ TEST_CASE("two layers of one name are refused") {
   CHECK_THROWS_WITH(model.build({-1, 4}), Contains("two layers named \"a\""));
 }
 
-TEST_CASE("a model without an Input takes whole numbers as one with an Input does") {
+TEST_CASE("a model without an Input takes integers as one with an Input does") {
   const at::Tensor pixels = at::randint(0, 255, {6, 4, 4, 1}, at::kByte);
   const Sequential with({Input({4, 4, 1}), Conv2D(3, 3), Flatten(), Dense(2)});
   const Sequential without({Conv2D(3, 3), Flatten(), Dense(2)});
@@ -181,7 +181,7 @@ TEST_CASE("a model without an Input takes whole numbers as one with an Input doe
   CHECK(Sequential({Flatten(), Dense(3)}).predict(pixels).size(1) == 3);
 }
 
-TEST_CASE("layers of the user's own train like any other") {
+TEST_CASE("user-defined layers train like any other") {
   const Sequential model(
       {make_layer<ScaleLayer>(), make_layer<ScaleLayer>(LayerOptions{.name = "s"})});
   model.compile({.optimizer = SGD(0.1), .loss = "mse", .mesh = create_mesh({{"batch", 2}})});

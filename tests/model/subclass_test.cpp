@@ -36,7 +36,7 @@ class Residual final : public Model {
   LayerHandle head_ = track(Dense(5));
 };
 
-/// Looks at numbers while it computes, which no plan can follow.
+/// Reads numbers while it computes, which no plan can follow.
 class Reading final : public Model {
  public:
   Reading() : Model(LayerOptions()) {}
@@ -89,7 +89,7 @@ TEST_CASE("a subclassed model is built by planning a call", "[subclass]") {
   CHECK(model.count_params() == 7 * 12 + 12 + 12 * 12 + 12 + 12 * 5 + 5);
 }
 
-TEST_CASE("a subclassed model obeys layout rules from its first step", "[subclass]") {
+TEST_CASE("a subclassed model follows layout rules from its first step", "[subclass]") {
   LayoutMap layouts(create_mesh({{"batch", 2}, {"model", 2}}));
   layouts["(first|second)/kernel"] = {unsharded, "model"};
   const ModelHandle model = residual();
@@ -126,7 +126,7 @@ TEST_CASE("a subclassed model may have several outputs", "[subclass]") {
   CHECK_THROWS_WITH(model(x), Contains("2 outputs"));
 }
 
-TEST_CASE("a subclassed model stands in a graph", "[subclass]") {
+TEST_CASE("a subclassed model works inside a functional graph", "[subclass]") {
   const ModelHandle inner = residual();
   const Input x({7});
   const Functional outer({x}, {Dense(2, {.name = "top"})(inner(x))});
@@ -137,7 +137,7 @@ TEST_CASE("a subclassed model stands in a graph", "[subclass]") {
   CHECK(outer(value).shape() == Shape{4, 2});
 }
 
-TEST_CASE("a class without call() says so", "[subclass]") {
+TEST_CASE("a class without call() throws", "[subclass]") {
   class Empty final : public Model {
    public:
     Empty() : Model(LayerOptions()) {}

@@ -15,7 +15,7 @@ using test::difference;
 
 namespace {
 
-/// A plain layer of layers, without output_shape().
+/// A plain layer that contains layers, without output_shape().
 class Block final : public Layer {
  public:
   explicit Block(const LayerOptions& options = {}) : Layer(options) {}
@@ -23,7 +23,7 @@ class Block final : public Layer {
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    // The context of the call that this one is in is passed on by itself.
+    // The nested calls inherit the context of this call.
     return narrow_(drop_(norm_(wide_(inputs[0]))));
   }
 
@@ -34,7 +34,7 @@ class Block final : public Layer {
   LayerHandle narrow_ = track(Dense(2));
 };
 
-/// A weight of its own, a block, and a layer that is made with the weights.
+/// A layer with a weight, a block, and a layer that is created with the weights.
 class Outer final : public Layer {
  public:
   Outer() : Layer(LayerOptions()) {}
@@ -62,8 +62,8 @@ std::vector<std::string> paths_of(const std::vector<Variable>& weights) {
   return paths;
 }
 
-/// In Keras' order for Sequential([Input((4,)), Dense(3), Block(), Dense(3)]), where numbers go on
-/// from layer to layer of a program; here a layer numbers its own.
+/// Paths in Keras' order for Sequential([Input((4,)), Dense(3), Block(), Dense(3)]). Keras counts
+/// names through the program; here a layer counts its own.
 const std::vector<std::string> block_paths = {"dense/kernel",
                                               "dense/bias",
                                               "block/dense/kernel",
@@ -81,7 +81,7 @@ const LossHandle crossentropy = SparseCategoricalCrossentropy({.from_logits = tr
 
 }  // namespace
 
-TEST_CASE("a plain layer has the weights of the layers inside, in Keras' order", "[sublayers]") {
+TEST_CASE("a plain layer has the weights of its sublayers, in Keras' order", "[sublayers]") {
   const Sequential model({Input({4}), Dense(3), make_layer<Block>(), Dense(3)});
   CHECK(paths_of(model.weights()) == block_paths);
   CHECK(model.get_layer("block")->output_shape({{-1, 3}}) == Shape{-1, 2});
@@ -105,7 +105,7 @@ TEST_CASE("two blocks are numbered", "[sublayers]") {
   CHECK(paths[8] == "block_1/dense/kernel");
 }
 
-TEST_CASE("the layers inside a plain layer are trained, on every mesh alike", "[sublayers]") {
+TEST_CASE("sublayers of a plain layer are trained, equally on every mesh", "[sublayers]") {
   at::manual_seed(1);
   const at::Tensor x = at::rand({32, 4}), y = at::randint(0, 3, {32}, at::kLong);
   std::vector<at::Tensor> first;
@@ -125,7 +125,7 @@ TEST_CASE("the layers inside a plain layer are trained, on every mesh alike", "[
   }
 }
 
-TEST_CASE("freezing, losses and files reach the layers inside", "[sublayers]") {
+TEST_CASE("freezing, losses and files reach sublayers", "[sublayers]") {
   const Sequential model({Input({4}), make_layer<Outer>()});
   CHECK(model.trainable_weights().size() == 9);
   model.get_layer("outer")->set_trainable(false);
@@ -138,8 +138,8 @@ TEST_CASE("freezing, losses and files reach the layers inside", "[sublayers]") {
   CHECK(difference(again.predict(x), model.predict(x)) == "");
 }
 
-TEST_CASE("a call without a context is made in that of the call around it", "[sublayers]") {
-  // Dropout and the batch's own mean change what comes out.
+TEST_CASE("a nested call inherits the context of the call around it", "[sublayers]") {
+  // Dropout and the batch mean change the output.
   const LayerHandle block = make_layer<Block>();
   const DTensor x = pack(at::rand({64, 4}), Layout::replicated(default_mesh(), 2));
   const CallContext training{.training = true,

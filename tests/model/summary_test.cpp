@@ -102,12 +102,12 @@ TEST_CASE("summary is byte for byte what Keras prints", "[summary]") {
   CHECK(golden.size() == cases.size());
   const std::map<std::string, Terminal> terminals = {
       {"pipe", {80, false}}, {"80", {80, true}}, {"120", {120, true}}};
-  for (const auto& [name, forms] : golden.items()) {
+  for (const auto& [name, variants] : golden.items()) {
     const Case& made = cases.at(name);
-    for (const auto& [form, terminal] : terminals) {
-      CAPTURE(name, form);
+    for (const auto& [variant, terminal] : terminals) {
+      CAPTURE(name, variant);
       const std::string text = summary_text(made.make().model(), made.options, terminal);
-      CHECK(text == forms.at(form).get<std::string>());
+      CHECK(text == variants.at(variant).get<std::string>());
     }
   }
 }
@@ -123,7 +123,7 @@ TEST_CASE("summary can show layouts and bytes per device", "[summary]") {
   const std::string text = summary_text(model.model(), options, {160, false});
   CHECK_THAT(text, Contains("kernel (unsharded, model), "));
   CHECK_THAT(text, Contains("bias (model)"));
-  // Halved by the model dimension: 784 × 128 and 128; whole: 128 × 10 and 10; float32.
+  // Sharded over the model dimension: 784 × 128 and 128; replicated: 128 × 10 and 10; float32.
   const double weights = 4.0 * (784 * 64 + 64 + 1290);
   CHECK_THAT(text, Contains(" Bytes per device: " + readable_bytes(3 * weights) + " (weights " +
                             readable_bytes(weights) + ", optimizer " + readable_bytes(2 * weights) +
@@ -132,7 +132,7 @@ TEST_CASE("summary can show layouts and bytes per device", "[summary]") {
   CHECK_THAT(summary_text(shapes.model(), options, {160, false}), !Contains("device"));
 }
 
-TEST_CASE("a subclassed model's summary shows what its layers were built for", "[summary]") {
+TEST_CASE("a subclassed model's summary shows the shapes its layers were built for", "[summary]") {
   class Two final : public Model {
    public:
     Two() : Model({.name = "two"}) {}

@@ -25,7 +25,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The function of a golden case.
+/// Calls the function of a golden case.
 DTensor call(const Json& golden, const DTensor& x) {
   const std::string name = golden.at("name");
   const Json& options = golden.at("arguments");
@@ -69,7 +69,7 @@ const Json& cases() { return golden_part("keras_activations.json", "cases"); }
 
 }  // namespace
 
-TEST_CASE("activations and their gradients are Keras', also at kinks and far out") {
+TEST_CASE("activations and their gradients match Keras, also at kinks and for large inputs") {
   std::set<std::string> seen = {"threshold"};
   const Mesh one = create_mesh({{"x", 1}}), three = create_mesh({{"x", 3}});
   for (const Json& golden : cases()) {
@@ -86,7 +86,7 @@ TEST_CASE("activations and their gradients are Keras', also at kinks and far out
   CHECK(seen.size() == 32);
 }
 
-TEST_CASE("activations of several operations have the right gradients in every layout") {
+TEST_CASE("activations of several operations have correct gradients in every layout") {
   const at::Tensor x = at::linspace(-4.1, 4.3, 24, at::kDouble).reshape({4, 6});
   const auto glu = [](const std::vector<DTensor>& in) { return activations::glu(in[0], 0); };
   CHECK(wrong_gradients({x}, glu) == "");
@@ -96,7 +96,7 @@ TEST_CASE("activations of several operations have the right gradients in every l
   CHECK(wrong_gradients({x}, relu) == "");
 }
 
-TEST_CASE("silu and what is straight in pieces have second derivatives") {
+TEST_CASE("silu and piecewise linear functions have second derivatives") {
   const at::Tensor x = at::linspace(-4.1, 4.3, 12, at::kDouble);
   const auto slope = [](auto function) {
     return [function](const std::vector<DTensor>& in) {
@@ -110,7 +110,7 @@ TEST_CASE("silu and what is straight in pieces have second derivatives") {
   CHECK(wrong_gradients({x}, slope(activations::relu6)) == "");
 }
 
-TEST_CASE("an activation says what it cannot take") {
+TEST_CASE("an activation names the input that it refuses") {
   CHECK_THROWS_WITH(ActivationHandle("threshold"),
                     Contains("\"threshold\"") && Contains("activations::threshold"));
   CHECK_THROWS_WITH(ActivationHandle("lrelu"), Contains("\"relu\""));

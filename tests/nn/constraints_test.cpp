@@ -26,14 +26,14 @@ TEST_CASE("constraints give Keras' values under every layout") {
     CAPTURE(golden.at("constraint").dump());
     const auto constraint = json_as<ConstraintHandle>(golden.at("constraint"), JsonPath("golden"));
     CHECK(serialized(constraint).at("config") == golden.at("constraint").at("config"));
-    const auto kept = [&](const std::vector<DTensor>& in) { return (*constraint)(in[0]); };
-    // In float64: the addends of a pending vector of zeros must cancel below epsilon.
-    CHECK(wrong_values({golden_tensor(golden.at("w"), at::kDouble)}, kept,
+    const auto constrained = [&](const std::vector<DTensor>& in) { return (*constraint)(in[0]); };
+    // In float64: the partial sums of a zero vector must cancel below epsilon.
+    CHECK(wrong_values({golden_tensor(golden.at("w"), at::kDouble)}, constrained,
                        golden_tensor(golden.at("value"), at::kDouble), 1e-5) == "");
   }
 }
 
-TEST_CASE("constraints by name, and those that cannot be") {
+TEST_CASE("constraints are made by name, and invalid ones are refused") {
   CHECK(ConstraintHandle("max_norm")->config() == Json{{"max_value", 2.0}, {"axis", 0}});
   CHECK(make_constraint("UnitNorm")->config() == Json{{"axis", 0}});
   CHECK(make_constraint("non_neg")->class_name() == "NonNeg");

@@ -22,7 +22,7 @@ DTypePolicyMap sample_map() {
 
 }  // namespace
 
-TEST_CASE("a path's policy is that of its rule, of the one expression, or the default") {
+TEST_CASE("a path's policy is that of its rule, of the one matching expression, or the default") {
   const DTypePolicyMap map = sample_map();
   CHECK(to_string(map.find("encoder/layer_0/dense")) == "bfloat16");
   CHECK(to_string(map.find("encoder/attention/query")) == "float16");
@@ -32,7 +32,7 @@ TEST_CASE("a path's policy is that of its rule, of the one expression, or the de
         "float32; encoder/layer_0/dense: bfloat16; encoder/.*: float16; decoder: bfloat16");
 }
 
-TEST_CASE("rules that cannot be are refused, in a line") {
+TEST_CASE("invalid rules are refused in one line") {
   const auto make = [](const std::vector<std::pair<std::string, std::string>>& rules) {
     return DTypePolicyMap("float32", rules);
   };
@@ -44,7 +44,7 @@ TEST_CASE("rules that cannot be are refused, in a line") {
 }
 
 TEST_CASE("layers take the policy of their path when a model names them") {
-  const test::DTypeScope former("float32");
+  const test::DTypeScope outer("float32");
   set_dtype_policy(DTypePolicyMap(
       "mixed_bfloat16", {{"block/.*", "float16"}, {"logits", "float32"}, {"dense", "float64"}}));
   CHECK(to_string(default_dtype_policy()) == "mixed_bfloat16");
@@ -62,7 +62,7 @@ TEST_CASE("layers take the policy of their path when a model names them") {
   CHECK(inner->weights()[0].dtype() == at::kHalf);
   CHECK(unnamed->weights()[0].dtype() == at::kDouble);
   CHECK(model.predict(at::ones({5, 3})).scalar_type() == at::kFloat);
-  // Layers that are made later take what is in force then.
+  // Layers that are created later take the default of that time.
   set_dtype_policy(dtype_policy("float32"));
   CHECK(policy(Dense(1, {.name = "logits"})) == "float32");
   CHECK(policy(inner) == "float16");

@@ -26,7 +26,7 @@ TEST_CASE("an empty handle throws an error that names it") {
              Contains("[LayerHandle] a handle refers to a layer. Received: a null pointer"));
 }
 
-TEST_CASE("the gradient of what was not watched is empty, and says so when it is read") {
+TEST_CASE("the gradient of an unwatched value is empty, and reading it throws") {
   const DTensor a = ones({2});
   GradientTape tape;
   const DTensor loss = ops::sum(ops::square(a));

@@ -32,7 +32,7 @@ Json seeded(const std::string& name, const Json& seed) {
 
 }  // namespace
 
-TEST_CASE("initializers come back from Keras' configurations as they were") {
+TEST_CASE("initializers round-trip through Keras' configurations") {
   const Json file = read_json_file(golden_path("keras_layers.json").string());
   for (const Json& golden : file.at("initializers")) {
     CAPTURE(golden.dump());
@@ -77,7 +77,7 @@ TEST_CASE("activations and objects that may be null") {
   CHECK(read<RegularizerHandle>("l2")->config().at("l2") == 0.01);
 }
 
-TEST_CASE("objects that cannot be made name their place in one line") {
+TEST_CASE("objects that cannot be made name their JSON path in one line") {
   CHECK_THROWS_WITH(read<InitializerHandle>("glorot"),
                     Contains("[model.json: x, initializer]") && Contains("\"glorot\""));
   CHECK_THROWS_WITH(read<InitializerHandle>(nullptr), Contains("[model.json: x]"));
@@ -99,7 +99,7 @@ TEST_CASE("objects that cannot be made name their place in one line") {
   CHECK_THROWS_WITH(read<ActivationHandle>(Json::object()), Contains("[model.json: x]"));
 }
 
-TEST_CASE("numbers from JSON and back") {
+TEST_CASE("numbers round-trip through JSON") {
   CHECK(read<ArrayOption>(0.5).json() == 0.5);
   CHECK(read<ArrayOption>(nullptr).json().is_null());
   const Json table = Json::parse("[[1.0, 2.0, 3.0], [4.5, 5.0, 6.0]]");

@@ -91,11 +91,11 @@ TEST_CASE("initializers draw Keras' numbers") {
   }
 }
 
-TEST_CASE("a draw into shards is the slice of the whole draw") {
+TEST_CASE("a draw into shards is the slice of the full draw") {
   const Shape shape{5, 3};
   for (const char* name : names) {
     const InitializerHandle made(name);
-    const at::Tensor whole = made->draw(shape, at::kFloat, Seed{7, 8}).full();
+    const at::Tensor full = made->draw(shape, at::kFloat, Seed{7, 8}).full();
     for (const Mesh& mesh :
          {create_mesh({{"x", 3}}), create_mesh({{"x", 2}, {"y", 2}}), create_mesh({{"x", 8}})}) {
       for (const Layout& layout : all_layouts(mesh, 2)) {
@@ -105,14 +105,14 @@ TEST_CASE("a draw into shards is the slice of the whole draw") {
           const DefaultLayoutScope scope(layout);
           const DTensor value = made->draw(shape, at::kFloat, Seed{7, 8});
           CHECK(value.layout() == layout);
-          CHECK(wrong_shards(value, whole) == "");
+          CHECK(wrong_shards(value, full) == "");
         }
       }
     }
   }
 }
 
-TEST_CASE("an initializer's own seed beats the weight's") {
+TEST_CASE("an initializer's own seed overrides the weight's") {
   const Shape shape{4, 4};
   const auto draw = [&](const InitializerHandle& made, Seed seed) {
     return made->draw(shape, at::kFloat, seed).full();
@@ -124,7 +124,7 @@ TEST_CASE("an initializer's own seed beats the weight's") {
   CHECK_FALSE(at::equal(draw(GlorotUniform(), {1, 2}), seeded));
 }
 
-TEST_CASE("GlorotUniform of a seed pair is the Core-API guide's Xavier draw") {
+TEST_CASE("GlorotUniform with a seed pair is the Core-API guide's Xavier draw") {
   for (const Shape& shape : {Shape{784, 700}, Shape{700, 500}, Shape{500, 10}, Shape{700, 10}}) {
     const float limit = std::sqrt(6.f) / std::sqrt(float(shape[0] + shape[1]));
     const at::Tensor guide = stateless_uniform(shape, Seed{22, 23}, -limit, limit).full();
@@ -134,7 +134,7 @@ TEST_CASE("GlorotUniform of a seed pair is the Core-API guide's Xavier draw") {
   }
 }
 
-TEST_CASE("float64 weights are the float32 draw widened, half ones the draw rounded") {
+TEST_CASE("float64 weights are the float32 draw widened, float16 and bfloat16 the draw rounded") {
   for (const char* name : {"glorot_uniform", "he_normal", "random_normal", "constant"}) {
     const at::Tensor single = InitializerHandle(name)->draw({6, 3}, at::kFloat, Seed{1, 2}).full();
     const at::Tensor wide = InitializerHandle(name)->draw({6, 3}, at::kDouble, Seed{1, 2}).full();
@@ -154,7 +154,7 @@ TEST_CASE("an orthogonal draw has orthonormal rows or columns") {
   }
 }
 
-TEST_CASE("fans are Keras'") {
+TEST_CASE("fans match Keras") {
   const auto fans = [](const Shape& shape) {
     const Fans f = compute_fans(shape);
     return std::pair(f.in, f.out);
@@ -175,7 +175,7 @@ TEST_CASE("initializers are known by both of Keras' names") {
   CHECK_THROWS_AS(InitializerHandle("glorot_unifrom"), ConfigError);
 }
 
-TEST_CASE("wrong options of an initializer are named") {
+TEST_CASE("invalid options of an initializer are named") {
   CHECK_THROWS_AS(RandomUniform({.minval = 2, .maxval = 1}), ConfigError);
   CHECK_THROWS_AS(RandomNormal({.stddev = -1}), ConfigError);
   CHECK_THROWS_AS(VarianceScaling({.scale = 0}), ConfigError);
@@ -183,7 +183,7 @@ TEST_CASE("wrong options of an initializer are named") {
   CHECK_THROWS_AS(IdentityInitializer()->draw({4, 4, 4}, at::kFloat, Seed{}), ShapeError);
 }
 
-TEST_CASE("an initializer tells its configuration") {
+TEST_CASE("an initializer returns its configuration") {
   CHECK(GlorotUniform({.seed = 3})->config() == Json({{"seed", 3}}));
   CHECK(GlorotUniform()->config() == Json({{"seed", nullptr}}));
   CHECK(GlorotUniform({.seed = Seed{22, 23}})->config() == Json({{"seed", {22, 23}}}));

@@ -41,7 +41,7 @@ LayerHandle read(const Json& json) { return layer_from_config(json, JsonPath("mo
 
 }  // namespace
 
-TEST_CASE("a layer of the user's own comes from its configuration") {
+TEST_CASE("a user-defined layer is restored from its configuration") {
   const auto make = [](JsonObject& config) {
     const LayerOptions options = take_layer_options(config);
     return make_layer<ScaleLayer>(config.take<double>("factor"), options);
@@ -69,7 +69,7 @@ TEST_CASE("every built-in layer is known by its class name") {
   }
 }
 
-TEST_CASE("what Keras writes beside class and configuration is skipped") {
+TEST_CASE("keys that Keras writes beside class and configuration are skipped") {
   const Json json = {{"module", "keras.layers"},
                      {"class_name", "Flatten"},
                      {"config",

@@ -69,7 +69,7 @@ TEST_CASE("losses are known by Keras' names, class names and short names") {
   CHECK_THROWS_WITH(LossHandle("mean_square_error"), Contains("\"mean_squared_error\""));
 }
 
-TEST_CASE("loss_names() are all of them, sorted") {
+TEST_CASE("loss_names() lists all losses, sorted") {
   const std::vector<std::string> names = loss_names();
   CHECK(names.size() == classes.size() + 6);
   CHECK(std::is_sorted(names.begin(), names.end()));
@@ -121,7 +121,7 @@ TEST_CASE("Keras' serialization of a loss is read") {
   CHECK(from(R"({"class_name": "Hinge", "config": {"name": null}})")->name() == "hinge");
 }
 
-TEST_CASE("a wrong configuration of a loss is named") {
+TEST_CASE("an invalid configuration of a loss is named") {
   CHECK_THROWS_WITH(from(R"({"class_name": "Huber", "config": {"detla": 2}})"),
                     Contains("[loss: config]") && Contains("write \"delta\""));
   CHECK_THROWS_WITH(from(R"({"class_name": "Huber", "config": {"delta": "2"}})"),
@@ -139,7 +139,7 @@ TEST_CASE("a wrong configuration of a loss is named") {
                     Contains("[categorical_generalized_cross_entropy] q lies between 0 and 1"));
 }
 
-TEST_CASE("shapes that a loss cannot take are named") {
+TEST_CASE("shapes that a loss refuses are named") {
   CHECK_THROWS_AS((*CategoricalCrossentropy())(value({4}), value({4, 3})), ShapeError);
   CHECK_THROWS_AS((*BinaryCrossentropy())(value({4, 2}), value({4, 3})), ShapeError);
   CHECK_THROWS_WITH((*SparseCategoricalCrossentropy())(value({3}), value({4, 3})),

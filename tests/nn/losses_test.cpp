@@ -19,7 +19,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// A golden case's tensors.
+/// The tensors of a golden case.
 struct Data {
   /// `result` holds reduction, loss and gradient, or is the case itself.
   Data(const Json& golden, const Json& result)
@@ -35,9 +35,9 @@ struct Data {
     if (golden.contains("sample_weight")) weight = golden_tensor(golden.at("sample_weight"));
   }
   static at::ScalarType labels_of(const std::string& name) {
-    for (const char* whole :
+    for (const char* integral :
          {"SparseCategoricalCrossentropy", "CTC", "Circle", "CategoricalGeneralizedCrossEntropy"}) {
-      if (name == whole) return at::kLong;
+      if (name == integral) return at::kLong;
     }
     return at::kFloat;
   }
@@ -62,7 +62,7 @@ const std::vector<Data>& goldens() {
   return all;
 }
 
-/// The layout of labels or weights: as the predictions' first axes, where they have the extents.
+/// Returns the layout of labels or weights: the predictions' on the axes whose extents agree.
 Layout follow(const Layout& layout, const at::Tensor& tensor, const at::Tensor& predictions) {
   std::vector<std::vector<int>> axes;
   for (int64_t a = 0; a < tensor.dim(); ++a) {
@@ -72,7 +72,7 @@ Layout follow(const Layout& layout, const at::Tensor& tensor, const at::Tensor& 
   return Layout::from_axes(layout.mesh(), axes);
 }
 
-/// Losses that sum many exponents in float32 get more room.
+/// Compares with Keras; losses that sum many exponentials in float32 get a larger tolerance.
 std::string close(const Data& data, const at::Tensor& actual, const at::Tensor& expected) {
   const double scale = expected.numel() ? expected.abs().max().item<double>() : 0;
   const double room = data.name == "CTC" || data.name == "Circle" ? 1e-5 : 1e-6;
@@ -80,15 +80,15 @@ std::string close(const Data& data, const at::Tensor& actual, const at::Tensor& 
 }
 
 void check_case(const Data& data, const Layout& layout, bool labels_follow) {
-  const auto place = [&](const at::Tensor& tensor) {
+  const auto packed = [&](const at::Tensor& tensor) {
     if (!tensor.defined()) return DTensor();
     return pack(tensor, labels_follow ? follow(layout, tensor, data.y_pred)
                                       : Layout::replicated(layout.mesh(), tensor.dim()));
   };
-  const DTensor y_pred = pack(data.y_pred, layout).with_mask(place(data.mask));
+  const DTensor y_pred = pack(data.y_pred, layout).with_mask(packed(data.mask));
   GradientTape tape;
   tape.watch(y_pred);
-  const DTensor value = (*data.loss)(place(data.y_true), y_pred, place(data.weight));
+  const DTensor value = (*data.loss)(packed(data.y_true), y_pred, packed(data.weight));
   const DTensor gradient = tape.gradient(value, y_pred);
   CHECK(gradient.layout() == layout);
   CHECK(close(data, value.full(), data.expected) == "");
@@ -97,7 +97,7 @@ void check_case(const Data& data, const Layout& layout, bool labels_follow) {
 
 }  // namespace
 
-TEST_CASE("losses and their gradients are Keras'") {
+TEST_CASE("losses and their gradients match Keras") {
   const Mesh one = create_mesh({{"batch", 1}});
   REQUIRE(goldens().size() > 1000);
   for (const Data& data : goldens()) {
@@ -106,14 +106,14 @@ TEST_CASE("losses and their gradients are Keras'") {
   }
 }
 
-TEST_CASE("losses are Keras' whatever the layouts of predictions and labels") {
+TEST_CASE("losses match Keras in every layout of predictions and labels") {
   const std::vector<Mesh> meshes = {create_mesh({{"x", 2}, {"y", 2}}), create_mesh({{"x", 3}}),
                                     create_mesh({{"x", 8}})};
   size_t turn = 0;
   for (const Data& data : goldens()) {
     for (const Mesh& mesh : meshes) {
       const std::vector<Layout> layouts = all_layouts(mesh, data.y_pred.dim());
-      // A few of them for each case: the cases of one loss are many.
+      // Only some layouts for each case, as a loss has many cases.
       for (size_t i = turn % 4; i < layouts.size(); i += 4) {
         const BlockPolicyScope policy(policies[turn++ % 3]);
         INFO(data.name << " " << data.options.dump() << " " << layouts[i].describe() << " "
@@ -125,7 +125,7 @@ TEST_CASE("losses are Keras' whatever the layouts of predictions and labels") {
   }
 }
 
-TEST_CASE("a batch-sharded loss stays pending, and its gradient costs nothing") {
+TEST_CASE("a batch-sharded loss stays a partial sum, and its gradient costs nothing") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const DTensor logits = pack(at::randn({10, 3}), Layout::batch_sharded(mesh, "batch", 2));
   const DTensor labels = pack(at::arange(10) % 3, Layout::batch_sharded(mesh, "batch", 1));
@@ -139,13 +139,14 @@ TEST_CASE("a batch-sharded loss stays pending, and its gradient costs nothing") 
   CHECK(log.entries().empty());
 }
 
-TEST_CASE("a loss of half predictions is computed in float32, of double ones in float64") {
+TEST_CASE("a loss of bfloat16 predictions is computed in float32, of float64 ones in float64") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const Layout layout = Layout::batch_sharded(mesh, "batch", 2);
   const at::Tensor y = at::rand({4, 3});
-  for (auto [given, wanted] : {std::pair(at::kBFloat16, at::kFloat), {at::kDouble, at::kDouble}}) {
-    const DTensor value = (*MeanSquaredError())(pack(y, layout), pack(y.to(given), layout));
-    CHECK(value.dtype() == wanted);
+  for (auto [dtype, expected] :
+       {std::pair(at::kBFloat16, at::kFloat), {at::kDouble, at::kDouble}}) {
+    const DTensor value = (*MeanSquaredError())(pack(y, layout), pack(y.to(dtype), layout));
+    CHECK(value.dtype() == expected);
   }
 }
 
@@ -164,7 +165,7 @@ TEST_CASE("a sequence that does not fit its steps has a large loss and no gradie
   CHECK(gradient[1].abs().max().item<float>() > 0);
 }
 
-TEST_CASE("losses that sum over the samples' own axes stay pending over a cut batch") {
+TEST_CASE("losses that sum over the rows' own axes stay partial sums over a sharded batch") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const DTensor p = pack(at::rand({8, 3, 2}), Layout::batch_sharded(mesh, "batch", 3));
   const DTensor y = pack(at::ones({8, 3, 2}), Layout::batch_sharded(mesh, "batch", 3));

@@ -38,12 +38,13 @@ TEST_CASE("regularizers give Keras' values and gradients under every layout") {
     GradientTape tape;
     tape.watch(source);
     const DTensor gradient = tape.gradient((*regularizer)(source), source);
-    const at::Tensor wanted = golden_tensor(golden.at("gradient"));
-    CHECK(difference(gradient.full(), wanted, 0, 1e-5 * wanted.abs().max().item<double>()) == "");
+    const at::Tensor golden_gradient = golden_tensor(golden.at("gradient"));
+    CHECK(difference(gradient.full(), golden_gradient, 0,
+                     1e-5 * golden_gradient.abs().max().item<double>()) == "");
   }
 }
 
-TEST_CASE("gradients of regularizers under every layout") {
+TEST_CASE("gradients of regularizers hold in every layout") {
   const at::Tensor x = at::linspace(-1, 2, 15, at::kDouble).sin().reshape({5, 3}) + 0.1;
   for (const RegularizerHandle& regularizer : {RegularizerHandle(L1L2({.l1 = 0.1, .l2 = 0.4})),
                                                RegularizerHandle("orthogonal_regularizer")}) {
@@ -52,7 +53,7 @@ TEST_CASE("gradients of regularizers under every layout") {
   }
 }
 
-TEST_CASE("regularizers by name, and those that cannot be") {
+TEST_CASE("regularizers are made by name, and invalid ones are refused") {
   CHECK(RegularizerHandle("l1")->config().at("l1") == 0.01);
   CHECK(make_regularizer("L2")->class_name() == "L2");
   CHECK(RegularizerHandle("l1_l2")->config() == Json{{"l1", 0.0}, {"l2", 0.0}});

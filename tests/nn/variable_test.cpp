@@ -27,7 +27,7 @@ DTensor value_of(double number, const Layout& layout = Layout::replicated(mesh, 
   return filled({4, 4}, number, at::kFloat, layout);
 }
 
-at::Tensor whole(double number) { return at::full({4, 4}, number, at::kFloat); }
+at::Tensor matrix_of(double number) { return at::full({4, 4}, number, at::kFloat); }
 
 const void* memory(const Variable& variable) { return variable.value().blocks()[0].data_ptr(); }
 
@@ -57,48 +57,48 @@ TEST_CASE("a gradient after an assignment to a saved variable is a StateError") 
   }
   GradientTape tape;
   const DTensor y = ops::sum(ops::square(w.value()));
-  CHECK(difference(tape.gradient(y, w.value()).full(), whole(6)) == "");
+  CHECK(difference(tape.gradient(y, w.value()).full(), matrix_of(6)) == "");
 }
 
-TEST_CASE("an average that starts as the weight is not the weight") {
+TEST_CASE("an average initialized from a weight does not share its memory") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     Variable w("kernel", value_of(1));
     Variable average("average", w.value(), false);
     w.assign_add(value_of(2));
-    CHECK(difference(average.value().full(), whole(1)) == "");
+    CHECK(difference(average.value().full(), matrix_of(1)) == "");
     average.assign(ops::scale(average.value(), 0.5));
-    CHECK(difference(w.value().full(), whole(3)) == "");
+    CHECK(difference(w.value().full(), matrix_of(3)) == "");
     CHECK_FALSE(average.trainable());
   }
 }
 
-TEST_CASE("a kept value can be restored") {
+TEST_CASE("a saved value can be restored") {
   Variable w("kernel", value_of(1));
   const DTensor best = w.value();
   w.assign(value_of(7));
   w.assign_add(value_of(1));
-  CHECK(difference(w.value().full(), whole(8)) == "");
-  CHECK(difference(best.full(), whole(1)) == "");
+  CHECK(difference(w.value().full(), matrix_of(8)) == "");
+  CHECK(difference(best.full(), matrix_of(1)) == "");
   w.assign(best);
   fill(w, 0);
-  CHECK(difference(best.full(), whole(1)) == "");
+  CHECK(difference(best.full(), matrix_of(1)) == "");
 }
 
-TEST_CASE("a variable made of a relayout of another has memory of its own") {
+TEST_CASE("a variable made of another's relayout has its own memory") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     Variable w("kernel", value_of(1));
-    // Cutting a replicated value is free: the pieces are views of it.
+    // Sharding a replicated value is free: the blocks are views of it.
     Variable cut("cut", relayout_value(w.value(), Layout({"batch", unsharded}, mesh)));
     fill(w, 5);
-    CHECK(difference(cut.value().full(), whole(1)) == "");
+    CHECK(difference(cut.value().full(), matrix_of(1)) == "");
     fill(cut, 6);
-    CHECK(difference(w.value().full(), whole(5)) == "");
+    CHECK(difference(w.value().full(), matrix_of(5)) == "");
   }
 }
 
-TEST_CASE("a user's own buffer is never written to") {
+TEST_CASE("a user's buffer is never written to") {
   std::vector<float> buffer(16, 1);
   const at::Tensor mine = at::from_blob(buffer.data(), {4, 4}, at::kFloat);
   const Layout layout = Layout::replicated(mesh, 2);
@@ -125,7 +125,7 @@ TEST_CASE("an assignment is in place while nobody else holds the memory") {
       const DTensor held = w.value();
       w.assign(value_of(3));
       CHECK(memory(w) != before);
-      CHECK(difference(held.full(), whole(2)) == "");
+      CHECK(difference(held.full(), matrix_of(2)) == "");
     }
     const at::Tensor block = w.value().blocks()[0];
     w.assign(value_of(4));
@@ -137,7 +137,7 @@ TEST_CASE("an assignment is in place while nobody else holds the memory") {
   }
 }
 
-TEST_CASE("what writable() gives is contiguous") {
+TEST_CASE("writable() returns a contiguous tensor") {
   const Layout layout = Layout::replicated(create_mesh({{"batch", 1}}), 2);
   Variable w("kernel", pack(at::arange(12, at::kFloat).reshape({3, 4}).t(), layout));
   const at::Tensor before = w.value().full().clone();
@@ -161,16 +161,16 @@ TEST_CASE("a new placement moves the value") {
   CHECK(wrong_shards(w.value(), numbers) == "");
 }
 
-TEST_CASE("a moved value is still the variable's own") {
+TEST_CASE("a moved value still belongs to the variable") {
   Variable w("kernel", value_of(1));
   const DTensor before = w.value();
   w.place({w.shape(), Layout({"batch", unsharded}, mesh)});
   fill(w, 8);
-  CHECK(difference(before.full(), whole(1)) == "");
+  CHECK(difference(before.full(), matrix_of(1)) == "");
   CHECK(w.value().id() == w.id());
 }
 
-TEST_CASE("a variable is drawn straight into its shards, the same wherever it lies") {
+TEST_CASE("a variable is drawn straight into its shards, with the same values in every layout") {
   const at::Tensor numbers = drawn_variable().value().full();
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
@@ -184,7 +184,7 @@ TEST_CASE("a variable is drawn straight into its shards, the same wherever it li
   }
 }
 
-TEST_CASE("loading into an unread variable draws nothing") {
+TEST_CASE("loading into a variable that was not read draws nothing") {
   struct Forbidden : Initializer {
     std::string class_name() const override { return "Forbidden"; }
     DTensor draw(const Shape&, at::ScalarType, Seed) const override {
@@ -195,12 +195,12 @@ TEST_CASE("loading into an unread variable draws nothing") {
   Variable w(VariableSpec{"kernel", {4, 4}, at::kFloat, forbidden, Seed{}, true});
   w.place({w.shape(), Layout({"batch", "model"}, mesh)});
   w.assign(value_of(3));
-  CHECK(difference(w.value().full(), whole(3)) == "");
+  CHECK(difference(w.value().full(), matrix_of(3)) == "");
   Variable unread(VariableSpec{"kernel", {4, 4}, at::kFloat, forbidden, Seed{}, true});
   CHECK_THROWS_AS(unread.value(), StateError);
 }
 
-TEST_CASE("a variable is read in the layout and dtype that an operation wants") {
+TEST_CASE("a variable is read in the layout and dtype that an operation requests") {
   Variable w("kernel", value_of(1));
   Placement placement{w.shape(), Layout({"batch", unsharded}, mesh)};
   placement.use = Layout::replicated(mesh, 2);
@@ -221,28 +221,28 @@ TEST_CASE("a gradient through read() reaches the variable") {
     const DTensor y = ops::sum(ops::square(w.read(at::kDouble)));
     const DTensor gradient = tape.gradient(y, w.value());
     REQUIRE(gradient.defined());
-    CHECK(difference(gradient.full().to(at::kFloat), whole(6)) == "");
+    CHECK(difference(gradient.full().to(at::kFloat), matrix_of(6)) == "");
   }
 }
 
-TEST_CASE("assignments take the variable's layout and dtype, and only its shape") {
+TEST_CASE("assignments adopt the variable's layout and dtype, and must have its shape") {
   Variable w("dense/kernel", value_of(1, Layout({"batch", "model"}, mesh)));
   w.assign(filled({4, 4}, 2, at::kDouble, Layout::replicated(mesh, 2)));
   CHECK(w.value().dtype() == at::kFloat);
   CHECK(w.value().layout() == Layout({"batch", "model"}, mesh));
   w.assign(filled({4, 4}, 3, at::kFloat, Layout::replicated(create_mesh({{"x", 3}}), 2)));
-  CHECK(difference(w.value().full(), whole(3)) == "");
+  CHECK(difference(w.value().full(), matrix_of(3)) == "");
   w.assign_sub(value_of(1));
-  CHECK(difference(w.value().full(), whole(2)) == "");
+  CHECK(difference(w.value().full(), matrix_of(2)) == "");
   CHECK_THROWS_WITH(w.assign(filled({4}, 1, at::kFloat, Layout::replicated(mesh, 1))),
                     Catch::Contains("dense/kernel") && Catch::Contains("(4,)"));
 }
 
-TEST_CASE("copies of a variable are one variable") {
+TEST_CASE("copies of a variable share it") {
   Variable w("kernel", value_of(1));
   Variable same = w;
   same.assign(value_of(2));
-  CHECK(difference(w.value().full(), whole(2)) == "");
+  CHECK(difference(w.value().full(), matrix_of(2)) == "");
   CHECK(same.is(w));
   CHECK_FALSE(Variable("kernel", value_of(1)).is(w));
   CHECK(w.value().id() == w.id());

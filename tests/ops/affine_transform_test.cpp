@@ -17,7 +17,7 @@ using namespace tessera::test;
 using Catch::Matchers::Contains;
 using ops::FillMode;
 
-TEST_CASE("affine transforms are Keras' in all modes, near and far") {
+TEST_CASE("affine transforms match Keras in all modes, near and far outside the image") {
   const std::map<std::string, FillMode> modes = {{"constant", FillMode::constant},
                                                  {"nearest", FillMode::nearest},
                                                  {"wrap", FillMode::wrap},
@@ -36,14 +36,14 @@ TEST_CASE("affine transforms are Keras' in all modes, near and far") {
   }
 }
 
-TEST_CASE("an affine transform may make images of another size") {
+TEST_CASE("an affine transform may produce images of another size") {
   const DTensor x = on_one_device(at::arange(12, at::kFloat).view({1, 3, 4, 1}));
   const DTensor from = on_one_device(at::tensor({1., 0., 2., 0., 1., 1., 0., 0.}).view({1, 8}));
   const at::Tensor y = ops::affine_transform(x, from, {.nearest = true, .size = {{2, 2}}}).full();
   CHECK(y.equal(at::tensor({6.F, 7.F, 10.F, 11.F}).view({1, 2, 2, 1})));
 }
 
-TEST_CASE("what is no batch of images with a transform each is refused") {
+TEST_CASE("inputs that are no batch of images with one transform each are refused") {
   const DTensor x = on_one_device(at::ones({2, 3, 4, 1}));
   const DTensor rows = on_one_device(at::ones({2, 8}));
   CHECK_THROWS_WITH(ops::affine_transform(x, on_one_device(at::ones({3, 8}))),

@@ -30,12 +30,12 @@ at::Tensor numbers(Shape shape, uint64_t seed) {
 
 std::string same(const DTensor& actual, const at::Tensor& expected) {
   std::string wrong;
-  const at::Tensor whole = assemble(actual, wrong);
-  return wrong.empty() ? difference(whole, expected, 1e-12, 1e-12) : wrong;
+  const at::Tensor full = assemble(actual, wrong);
+  return wrong.empty() ? difference(full, expected, 1e-12, 1e-12) : wrong;
 }
 
-/// a·b with the inner axis cut over both dimensions in an order: pending over both, in blocks that
-/// differ with the order.
+/// Returns a·b with the inner axis sharded over both dimensions in this order: a partial sum over
+/// both, in blocks that depend on the order.
 DTensor pending_product(const at::Tensor& a, const at::Tensor& b, const AxisSpec& order) {
   return ops::matmul(pack(a, Layout({nullptr, order}, mesh())),
                      pack(b, Layout({order, nullptr}, mesh())));
@@ -43,7 +43,7 @@ DTensor pending_product(const at::Tensor& a, const at::Tensor& b, const AxisSpec
 
 }  // namespace
 
-TEST_CASE("pending values in different blocks go through one operation") {
+TEST_CASE("partial values in different blocks go through one operation") {
   at::set_num_threads(2);
   const at::Tensor a = numbers({3, 4}, 1), b = numbers({4, 5}, 2), ab = a.mm(b);
   for (BlockPolicy policy : policies) {
@@ -66,16 +66,16 @@ TEST_CASE("pending values in different blocks go through one operation") {
   }
 }
 
-TEST_CASE("values made under another policy are taken as they are") {
+TEST_CASE("values made under another policy are used as they are") {
   const at::Tensor x = numbers({5, 3}, 3), y = numbers({5, 3}, 4);
   const std::vector<LayoutSpec> specs = {
       {"x", nullptr}, {{"y", "x"}, nullptr}, {nullptr, nullptr}, {"x", "y"}};
   for (BlockPolicy first : policies) {
     for (BlockPolicy second : policies) {
       for (const LayoutSpec& spec : specs) {
-        const auto make = [&](const at::Tensor& whole, BlockPolicy policy) {
+        const auto make = [&](const at::Tensor& full, BlockPolicy policy) {
           const BlockPolicyScope scope(policy);
-          return pack(whole, Layout(spec, mesh()));
+          return pack(full, Layout(spec, mesh()));
         };
         const DTensor a = make(x, first), b = make(y, second);
         INFO(test::to_string(first)
@@ -91,7 +91,7 @@ TEST_CASE("values made under another policy are taken as they are") {
   }
 }
 
-TEST_CASE("pending values made under another policy are taken as they are") {
+TEST_CASE("partial values made under another policy are used as they are") {
   const at::Tensor x = numbers({4, 3}, 5), y = numbers({4, 3}, 6);
   const Layout replicated = Layout::replicated(mesh(), 2);
   for (const Layout& layout :
@@ -99,9 +99,9 @@ TEST_CASE("pending values made under another policy are taken as they are") {
         Layout({"x", nullptr}, mesh()).with_partial(2, Reduce::sum)}) {
     for (BlockPolicy first : policies) {
       for (BlockPolicy second : policies) {
-        const auto make = [&](const at::Tensor& whole, BlockPolicy policy, uint64_t seed) {
+        const auto make = [&](const at::Tensor& full, BlockPolicy policy, uint64_t seed) {
           const BlockPolicyScope scope(policy);
-          return make_value(whole, layout, seed);
+          return make_value(full, layout, seed);
         };
         for (uint64_t seed : {3, 4, 6, 7}) {
           const DTensor a = make(x, first, seed), b = make(y, second, seed + 2);

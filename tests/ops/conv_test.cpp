@@ -22,8 +22,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Rows that the fullest device receives, of each exchange that `run` causes; nothing else is sent
-/// but all-reduces.
+/// Returns the rows that the busiest device receives, for each exchange that `run` causes. Checks
+/// that it communicates nothing else but all-reduces.
 template <class Run>
 std::vector<double> exchanged_rows(int64_t row_bytes, const Run& run) {
   CommLog log;
@@ -47,14 +47,14 @@ DTensor random(const Shape& shape, const Layout& layout, uint64_t seed) {
 
 }  // namespace
 
-TEST_CASE("a spatial convolution exchanges the rows that its windows need, and no image") {
+TEST_CASE("a spatial convolution exchanges only the halo rows of its windows") {
   const Mesh mesh = virtual_mesh({4});
   const Layout cut({"unsharded", "x", "unsharded", "unsharded"}, mesh);
   const int64_t row = 2 * 6 * 3 * 8;
   const DTensor x = random({2, 8, 6, 3}, cut, 1);
   const DTensor kernel = random({3, 3, 3, 4}, Layout::replicated(mesh, 4), 2);
 
-  SECTION("a row of each neighbour at stride 1") {
+  SECTION("one row of each neighbour at stride 1") {
     const std::vector<WindowAxis> same = {{3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}};
     DTensor y;
     CHECK(exchanged_rows(row, [&] { y = ops::conv(x, kernel, same); }) == std::vector<double>{2});
@@ -67,15 +67,16 @@ TEST_CASE("a spatial convolution exchanges the rows that its windows need, and n
             ops::conv_kernel_grad(x, y, {{3, 1, 1, 1, 1}, {3, 1, 1, 1, 1}});
           }) == std::vector<double>{2});
   }
-  SECTION("none where windows lie in the shards") {
+  SECTION("none where windows are within the shards") {
     const std::vector<WindowAxis> apart = {{2, 2}, {2, 2}};
     const DTensor two = random({2, 2, 3, 4}, Layout::replicated(mesh, 4), 3);
     CHECK(exchanged_rows(row, [&] { ops::conv(x, two, apart); }).empty());
     CHECK(exchanged_rows(row, [&] { ops::max_pool(x, apart); }).empty());
     CHECK(exchanged_rows(row, [&] { ops::avg_pool(x, apart); }).empty());
   }
-  SECTION("what a valid convolution shifts") {
-    // Outputs 6 on 4: 1, 2, 1, 2 rows. The second's windows read rows 1 to 4, of which it has two.
+  SECTION("the rows that a valid convolution shifts") {
+    // 6 output rows on 4 devices: 1, 2, 1, 2. The second's windows read rows 1 to 4, of which it
+    // holds two.
     CHECK(exchanged_rows(row, [&] { ops::conv(x, kernel, {{3}, {3}}); }) == std::vector<double>{2});
   }
 }
@@ -110,7 +111,7 @@ TEST_CASE("convolutions have second derivatives") {
   CHECK(slope == Approx(expected).epsilon(1e-6));
 }
 
-TEST_CASE("a convolution that does not fit says so") {
+TEST_CASE("an invalid convolution is refused") {
   const Mesh mesh = virtual_mesh({1});
   const auto zeros = [&](const Shape& shape) {
     return pack(at::zeros(shape), Layout::replicated(mesh, static_cast<int64_t>(shape.size())));

@@ -31,7 +31,7 @@ at::Tensor sparse_reference(const at::Tensor& x, const at::Tensor& labels) {
 
 }  // namespace
 
-TEST_CASE("sparse cross-entropy is ATen's in every layout, sharded classes included") {
+TEST_CASE("sparse cross-entropy matches ATen in every layout, with sharded classes too") {
   const at::Tensor matrix = at::randn({5, 7}, at::kDouble), rows = at::randint(7, {5}, at::kLong);
   CHECK(wrong_values({matrix, rows}, sparse, sparse_reference(matrix, rows)) == "");
   const at::Tensor cube = at::randn({2, 3, 4}, at::kDouble),
@@ -40,7 +40,7 @@ TEST_CASE("sparse cross-entropy is ATen's in every layout, sharded classes inclu
   CHECK(wrong_values({matrix[0], rows[0]}, sparse, sparse_reference(matrix[0], rows[0])) == "");
 }
 
-TEST_CASE("more devices than classes leave empty shards out") {
+TEST_CASE("devices with empty shards of classes are skipped") {
   const at::Tensor x = at::randn({2, 2}, at::kDouble), labels = at::tensor({1, 0}, at::kLong);
   CHECK(wrong_values({x, labels}, sparse, sparse_reference(x, labels)) == "");
   CHECK(wrong_gradients({x, labels}, sparse) == "");
@@ -52,7 +52,7 @@ TEST_CASE("sparse cross-entropy keeps its precision for large logits") {
   CHECK(wrong_values({x, labels}, sparse, sparse_reference(x, labels)) == "");
 }
 
-TEST_CASE("gradients of the cross-entropies are those of finite differences") {
+TEST_CASE("gradients of the cross-entropies match finite differences") {
   const at::Tensor x = at::randn({3, 5}, at::kDouble), labels = at::tensor({4, 0, 2}, at::kLong);
   CHECK(wrong_gradients({x, labels}, sparse) == "");
   CHECK(wrong_gradients({x, at::softmax(at::randn({3, 5}, at::kDouble), 1)}, dense) == "");
@@ -75,7 +75,7 @@ TEST_CASE("sigmoid cross-entropy neither overflows nor loses small losses") {
   CHECK(difference(loss.full(), expected, 1e-15) == "");
 }
 
-TEST_CASE("sharded classes are never gathered, and backward does not communicate") {
+TEST_CASE("sharded classes are never gathered, and the backward pass does not communicate") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const Layout layout({"batch", "model"}, mesh), rows({"batch"}, mesh);
   const DTensor x = pack(at::randn({4, 6}), layout);
@@ -93,7 +93,7 @@ TEST_CASE("sharded classes are never gathered, and backward does not communicate
   CHECK(comm.to_string() == "");
 }
 
-TEST_CASE("whole classes cost nothing forward or backward") {
+TEST_CASE("replicated classes cost nothing forward or backward") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const DTensor x = pack(at::randn({4, 6}), Layout({"batch", unsharded}, mesh));
   const DTensor labels = pack(at::randint(6, {4}, at::kLong), Layout({"batch"}, mesh));
@@ -106,7 +106,7 @@ TEST_CASE("whole classes cost nothing forward or backward") {
   CHECK(comm.to_string() == "");
 }
 
-TEST_CASE("labels of any integer dtype do") {
+TEST_CASE("labels of any integer dtype are accepted") {
   const Mesh mesh = create_mesh({{"model", 2}});
   const at::Tensor x = at::randn({3, 5}, at::kDouble), labels = at::tensor({4, 0, 2}, at::kLong);
   for (at::ScalarType dtype : {at::kInt, at::kByte}) {
@@ -133,7 +133,7 @@ TEST_CASE("a label that is no class is named, that of the lowest block first") {
   }
 }
 
-TEST_CASE("cross-entropies refuse shapes and dtypes that do not fit") {
+TEST_CASE("cross-entropies refuse invalid shapes and dtypes") {
   const Mesh mesh = create_mesh({{"model", 2}});
   const auto value = [&](const at::Tensor& t) {
     return pack(t, Layout::replicated(mesh, t.dim()));

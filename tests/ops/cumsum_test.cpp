@@ -31,7 +31,7 @@ DTensor one_device(const Tensor& t) {
 
 }  // namespace
 
-TEST_CASE("cumsum adds up along any axis, from either end, in every layout") {
+TEST_CASE("cumsum accumulates along any axis, from either end, in every layout") {
   const Tensor x = at::randn({3, 5, 2}, at::kDouble);
   for (int64_t axis : {0, 1, -1}) {
     const Tensor sums = x.cumsum(axis), back = x.flip(axis).cumsum(axis).flip(axis);
@@ -46,7 +46,7 @@ TEST_CASE("cumsum adds up along any axis, from either end, in every layout") {
         "");
 }
 
-TEST_CASE("gradients of cumsum add up from the other end") {
+TEST_CASE("gradients of cumsum accumulate from the other end") {
   const Tensor x = at::randn({3, 4}, at::kDouble);
   for (bool exclusive : {false, true}) {
     for (bool reverse : {false, true}) {
@@ -55,21 +55,21 @@ TEST_CASE("gradients of cumsum add up from the other end") {
   }
 }
 
-TEST_CASE("cumsum keeps its dtype, and half types lose nothing on the way") {
-  const DTensor whole = ops::cumsum(one_device(at::tensor({1, 2, 3}, at::kInt)), 0);
-  CHECK(difference(whole.full(), at::tensor({1, 3, 6}, at::kInt)) == "");
+TEST_CASE("cumsum keeps its dtype, and float16 and bfloat16 accumulate without loss") {
+  const DTensor integers = ops::cumsum(one_device(at::tensor({1, 2, 3}, at::kInt)), 0);
+  CHECK(difference(integers.full(), at::tensor({1, 3, 6}, at::kInt)) == "");
   // In bfloat16, 256 + 1 is 256.
   const Tensor ones = at::ones({300}, at::kBFloat16);
   const Tensor sums = ops::cumsum(one_device(ones), 0).full();
   CHECK(sums.scalar_type() == at::kBFloat16);
   CHECK(sums[299].item<float>() == 300);
-  // A sum without the element is not one less the element.
+  // An exclusive sum is not the inclusive sum minus the element.
   const Tensor large = at::tensor({1e30F, 1.0F, 2.0F});
   const Tensor before = ops::cumsum(one_device(large), 0, true, true).full();
   CHECK(difference(before, at::tensor({3.0F, 2.0F, 0.0F}), 0, 0) == "");
 }
 
-TEST_CASE("cumsum gathers its axis alone, and a pending sum stays one") {
+TEST_CASE("cumsum gathers its axis only, and a partial sum stays one") {
   const Mesh mesh = virtual_mesh({2, 2});
   const DTensor x = pack(at::randn({4, 6}), Layout({"x", "y"}, mesh));
   CommLog log;
@@ -83,7 +83,7 @@ TEST_CASE("cumsum gathers its axis alone, and a pending sum stays one") {
   CHECK(log.to_string() == "");
 }
 
-TEST_CASE("cumsum refuses truth values and axes that are not there") {
+TEST_CASE("cumsum refuses bools and axes out of range") {
   const DTensor x = one_device(at::ones({2, 3}));
   CHECK_THROWS_AS(ops::cumsum(x, 2), ShapeError);
   CHECK_THROWS_WITH(ops::cumsum(one_device(at::ones({2}, at::kBool)), 0),

@@ -29,7 +29,7 @@ const ops::CustomOp softplus("own_softplus",
                                     return Values{dy * ops::sigmoid(x[0])};
                                   }});
 
-/// a / b with NumPy's broadcast of b's rows; the gradient reads the output too.
+/// a / b, with b broadcast over rows as in NumPy; the gradient also reads the output.
 const ops::CustomOp divide_rows(
     "own_divide_rows", {.rule = "b n, b . -> b n",
                         .forward = [](Blocks x) { return x[0] / x[1]; },
@@ -53,7 +53,7 @@ const ops::CustomOp sort_rows("own_sort_rows", {.rule = "b !n -> b !n", .forward
                                                   return std::get<0>(x[0].sort(1));
                                                 }});
 
-/// The rule leaves it out, so that the extent is told.
+/// The rule does not determine the extent of k, so `shape` does.
 const ops::CustomOp first_two("own_first_two",
                               {.rule = "b !n -> b !k",
                                .forward = [](Blocks x) { return x[0].narrow(1, 0, 2); },
@@ -68,14 +68,14 @@ Function calling(const ops::CustomOp& op) {
 
 at::Tensor numbers(const Shape& shape) { return at::rand(shape, at::kDouble) + 0.5; }
 
-DTensor on_two(const at::Tensor& whole) {
+DTensor on_two(const at::Tensor& full) {
   const Mesh mesh = create_mesh({{"batch", 2}});
-  return pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
+  return pack(full, Layout::batch_sharded(mesh, "batch", full.dim()));
 }
 
 }  // namespace
 
-TEST_CASE("operations of one's own have their values in every layout") {
+TEST_CASE("user-defined operations give correct values in every layout") {
   const at::Tensor x = numbers({5, 3}), scale = numbers({5, 1});
   CHECK(wrong_values({x}, calling(softplus), at::softplus(x)) == "");
   CHECK(wrong_values(
@@ -88,13 +88,13 @@ TEST_CASE("operations of one's own have their values in every layout") {
   CHECK(wrong_values({x}, calling(first_two), x.narrow(1, 0, 2)) == "");
 }
 
-TEST_CASE("operations of one's own have their gradients in every layout") {
+TEST_CASE("user-defined operations give correct gradients in every layout") {
   CHECK(wrong_gradients({numbers({5, 3})}, calling(softplus)) == "");
   CHECK(wrong_gradients({numbers({5, 3}), numbers({5, 1})}, calling(divide_rows)) == "");
   CHECK(wrong_gradients({numbers({2, 3, 5}), numbers({5, 4})}, calling(product)) == "");
 }
 
-TEST_CASE("an operation of one's own communicates what its rule demands") {
+TEST_CASE("a user-defined operation communicates what its rule requires") {
   const DTensor x = on_two(numbers({4, 6}));
   CommLog comm;
   const CommLogScope scope(comm);
@@ -107,14 +107,14 @@ TEST_CASE("an operation of one's own communicates what its rule demands") {
   CHECK(comm.to_string() != "");
 }
 
-TEST_CASE("without a gradient of its own an operation has none") {
+TEST_CASE("a user-defined operation without a gradient has none") {
   const DTensor x = on_two(numbers({4, 6}));
   GradientTape tape;
   tape.watch(x);
   CHECK_THROWS_WITH(tape.gradient(ops::sum(sort_rows({x})), x), Contains("own_sort_rows"));
 }
 
-TEST_CASE("wrong operations of one's own are refused in a line") {
+TEST_CASE("invalid user-defined operations are refused in one line") {
   const auto identity = [](Blocks x) { return x[0]; };
   CHECK_THROWS_WITH(ops::CustomOp("", {.forward = identity}), Contains("has a name"));
   CHECK_THROWS_WITH(ops::CustomOp("f", {}), Contains("[f]") && Contains(".forward"));
@@ -128,8 +128,8 @@ TEST_CASE("wrong operations of one's own are refused in a line") {
   CHECK_THROWS_WITH(product({x, x}), Contains("own_product") && Contains("(4, 6), (4, 6)"));
   CHECK_THROWS_WITH(product({on_two(numbers({2, 3, 5})), x}), Contains("5 and 4"));
   CHECK_THROWS_WITH(softplus({}), Contains("none"));
-  const ops::CustomOp whole("own_sum", {.forward = [](Blocks in) { return in[0].sum(); }});
-  CHECK_THROWS_WITH(whole({x}),
+  const ops::CustomOp sum_all("own_sum", {.forward = [](Blocks in) { return in[0].sum(); }});
+  CHECK_THROWS_WITH(sum_all({x}),
                     Contains("own_sum") && Contains("float64 (2, 6)") && Contains("float64 ()"));
   const ops::CustomOp narrow("own_narrow",
                              {.forward = [](Blocks in) { return in[0].to(at::kFloat); }});

@@ -34,7 +34,7 @@ DTensor as_parameter(const DTensor& x) {
   return y;
 }
 
-/// Of x, the kernel and the bias, less both as Variables have them.
+/// dense() of x, a kernel and a bias, which are marked as Variables' values.
 Function dense_of(bool relu) {
   return [relu](const Inputs& in) {
     return ops::dense(in[0], as_parameter(in[1]), as_parameter(in[2]), relu);
@@ -43,13 +43,13 @@ Function dense_of(bool relu) {
 
 at::Tensor random(const Shape& shape) { return at::randn(shape, at::kDouble); }
 
-/// As it was before it was one operation.
+/// dense() as three operations.
 DTensor three_operations(const DTensor& x, const DTensor& kernel, const DTensor& bias) {
   return ops::relu(ops::matmul(x, kernel) + bias);
 }
 
-/// What a layer gives in some layouts, forward and backward, and what it sends for that; which
-/// gradients are ready first.
+/// A layer's results in given layouts, forward and backward, with its communication and the order
+/// in which gradients are ready.
 struct Run {
   std::vector<std::string> layouts, sent;
   std::vector<size_t> ready;
@@ -87,7 +87,7 @@ Run run(const std::vector<Layout>& layouts, bool at_once) {
 
 }  // namespace
 
-TEST_CASE("dense is a product, a bias and relu in every layout, of Variables and of values") {
+TEST_CASE("dense is product, bias and relu in every layout, of Variables and of values") {
   const at::Tensor x = random({2, 4, 6}), kernel = random({6, 3}), bias = random({3});
   const at::Tensor y = at::matmul(x, -kernel) - bias;
   CHECK(wrong_values({x, kernel, bias}, dense_of(false), y) == "");
@@ -97,7 +97,7 @@ TEST_CASE("dense is a product, a bias and relu in every layout, of Variables and
   CHECK(wrong_values({x, -kernel, -bias}, of_values, y.relu()) == "");
 }
 
-TEST_CASE("dense sends what its three operations send, whether it is one or three") {
+TEST_CASE("dense communicates the same fused and as three operations") {
   int fused = 0;
   for (const Mesh& mesh : {virtual_mesh({2, 2}), virtual_mesh({4})}) {
     for (const Layout& x : all_layouts(mesh, 2)) {
@@ -120,7 +120,7 @@ TEST_CASE("dense sends what its three operations send, whether it is one or thre
   CHECK(fused > 100);
 }
 
-TEST_CASE("dense is one operation under data, column and fully sharded parallelism, not by rows") {
+TEST_CASE("dense is fused under data, column and fully sharded parallelism, not row parallelism") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
   const auto fused = [&](const LayoutSpec& x, const LayoutSpec& kernel, const std::string& bias) {
     return run({Layout(x, mesh), Layout(kernel, mesh), Layout({bias}, mesh)}, true).fused;
@@ -146,7 +146,7 @@ TEST_CASE("dense has a second derivative") {
   CHECK(wrong_gradients({random({4, 6}), random({6, 3}), random({3})}, slope) == "");
 }
 
-TEST_CASE("dense of nothing to contract is the bias, and refuses what does not fit, in one line") {
+TEST_CASE("dense without inner elements is the bias, and refuses invalid arguments in one line") {
   CHECK(ops::dense(ones({2, 0}), as_parameter(ones({0, 3})), as_parameter(ones({3})))
             .full()
             .equal(at::full({2, 3}, -1.0F)));

@@ -71,7 +71,7 @@ const Binary number_functions[] = {
     {"minimum", ops::minimum,
      [](const Tensor& a, const Tensor& b) { return at::where(a.lt(b), a, b); }}};
 
-/// Functions that jump: exact, and not of sums that round.
+/// Discontinuous functions: compared exactly, and not on partial sums, which round.
 const Binary exact_functions[] = {
     {"floor_div", ops::floor_div,
      [](const Tensor& a, const Tensor& b) { return at::floor(a.div(b)); }},
@@ -87,7 +87,7 @@ const Binary exact_functions[] = {
 
 D one_device(const Tensor& t) { return pack(t, Layout::replicated(virtual_mesh({1}), t.dim())); }
 
-/// Whole numbers as float64, so that comparisons meet equal ones; none is 0.
+/// Integers as float64, so that comparisons meet equal ones; none is 0.
 Tensor numbers(at::IntArrayRef shape) {
   return at::randint(1, 5, shape, at::kDouble)
       .mul(at::randint(0, 2, shape, at::kDouble).mul(2).sub(1));
@@ -95,7 +95,7 @@ Tensor numbers(at::IntArrayRef shape) {
 
 }  // namespace
 
-TEST_CASE("functions of one tensor are ATen's in every layout") {
+TEST_CASE("functions of one tensor match ATen in every layout") {
   const Tensor x = at::rand({3, 5}, at::kDouble).mul(4).sub(2);
   for (const Unary& row : signed_functions) {
     INFO(row.name);
@@ -111,7 +111,7 @@ TEST_CASE("functions of one tensor are ATen's in every layout") {
   }
 }
 
-TEST_CASE("functions of two tensors broadcast as ATen's in every layout") {
+TEST_CASE("functions of two tensors broadcast as in ATen, in every layout") {
   const std::pair<Tensor, Tensor> cases[] = {{numbers({3, 4}), numbers({3, 4})},
                                              {numbers({4}), numbers({3, 4})},
                                              {numbers({2, 1, 3}), numbers({4, 1})},
@@ -152,7 +152,7 @@ TEST_CASE("powers, constants and operators") {
         "");
 }
 
-TEST_CASE("truth values") {
+TEST_CASE("bools") {
   const Tensor a = at::randint(0, 2, {3, 4}, at::kBool), b = at::randint(0, 2, {4}, at::kBool);
   CHECK(wrong_values(
             {a, b}, [](const Inputs& in) { return ops::logical_and(in[0], in[1]); },
@@ -179,7 +179,7 @@ TEST_CASE("where and clip, in every layout") {
   CHECK(wrong_gradients({a}, clipped) == "");
 }
 
-TEST_CASE("gradients of broadcast operands are summed back") {
+TEST_CASE("gradients of broadcast operands are reduced to their shapes") {
   const Tensor a = at::rand({3, 4}, at::kDouble).add(0.5), b = at::rand({4}, at::kDouble).add(0.5);
   const Tensor column = at::rand({3, 1}, at::kDouble).add(2), number = at::rand({}, at::kDouble);
   CHECK(wrong_gradients({a, b}, [](const Inputs& in) { return in[0] / in[1]; }) == "");
@@ -203,7 +203,7 @@ TEST_CASE("casts change the dtype and nothing else") {
   CHECK(ops::cast(same, at::kDouble).id() == same.id());
 }
 
-TEST_CASE("a bias is not added once per addend") {
+TEST_CASE("a bias is not added once per partial sum") {
   const Mesh mesh = virtual_mesh({2});
   const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   const Tensor x = at::randn({4}, at::kDouble), bias = at::randn({4}, at::kDouble);
@@ -221,7 +221,7 @@ TEST_CASE("a bias is not added once per addend") {
   CHECK(difference(shifted.full(), x + bias, 1e-12, 1e-12) == "");
 }
 
-TEST_CASE("elementwise functions refuse operands that do not fit, in one line") {
+TEST_CASE("elementwise functions refuse invalid operands in one line") {
   const D x = one_device(at::ones({3, 4})), y = one_device(at::ones({3}));
   CHECK_THROWS_WITH(ops::add(x, y), Contains("[add] shapes broadcast") &&
                                         Contains("(3, 4) and (3,)") && !Contains("\n"));
@@ -236,10 +236,10 @@ TEST_CASE("elementwise functions refuse operands that do not fit, in one line") 
   CHECK_THROWS_AS(ops::add(y, DTensor()), StateError);
 }
 
-TEST_CASE("whole numbers beside a floating dtype are brought to it") {
+TEST_CASE("integers beside a floating dtype are cast to it") {
   const at::Tensor half = at::full({2, 2}, 0.5);
-  for (const at::ScalarType whole : {at::kByte, at::kInt, at::kLong, at::kBool}) {
-    const D a = one_device(at::ones({2, 2}, whole)), b = one_device(half);
+  for (const at::ScalarType integral : {at::kByte, at::kInt, at::kLong, at::kBool}) {
+    const D a = one_device(at::ones({2, 2}, integral)), b = one_device(half);
     const at::Tensor ones = at::ones({2, 2});
     CHECK(difference(ops::add(a, b).full(), ones + half) == "");
     CHECK(difference(ops::sub(b, a).full(), half - ones) == "");
@@ -251,11 +251,11 @@ TEST_CASE("whole numbers beside a floating dtype are brought to it") {
             .dtype() == at::kHalf);
 }
 
-TEST_CASE("what a dtype does not have is refused, not left to ATen") {
-  const D whole = one_device(at::ones({3}, at::kLong)),
+TEST_CASE("unsupported dtypes are refused before ATen is called") {
+  const D integers = one_device(at::ones({3}, at::kLong)),
           truth = one_device(at::ones({3}, at::kBool));
   for (const auto& function : {ops::exp, ops::sqrt, ops::floor, ops::relu}) {
-    CHECK_THROWS_AS(function(whole), ConfigError);
+    CHECK_THROWS_AS(function(integers), ConfigError);
   }
   for (const auto& function : {ops::neg, ops::abs, ops::square}) {
     CHECK_THROWS_AS(function(truth), ConfigError);
@@ -263,12 +263,12 @@ TEST_CASE("what a dtype does not have is refused, not left to ATen") {
   for (const auto& function : {ops::add, ops::sub, ops::mul, ops::maximum, ops::remainder}) {
     CHECK_THROWS_AS(function(truth, truth), ConfigError);
   }
-  CHECK_THROWS_AS(ops::div(whole, whole), ConfigError);
-  CHECK_THROWS_AS(ops::clip(whole, 0, 1), ConfigError);
-  CHECK_THROWS_AS(ops::scale(whole, 2), ConfigError);
+  CHECK_THROWS_AS(ops::div(integers, integers), ConfigError);
+  CHECK_THROWS_AS(ops::clip(integers, 0, 1), ConfigError);
+  CHECK_THROWS_AS(ops::scale(integers, 2), ConfigError);
   const D zero = one_device(at::tensor({1, 0, 2}, at::kLong));
-  CHECK_THROWS_AS(ops::floor_div(whole, zero), ConfigError);
-  CHECK_THROWS_AS(ops::remainder(whole, zero), ConfigError);
+  CHECK_THROWS_AS(ops::floor_div(integers, zero), ConfigError);
+  CHECK_THROWS_AS(ops::remainder(integers, zero), ConfigError);
 }
 
 }  // namespace elementwise_test

@@ -45,7 +45,7 @@ TEST_CASE("gather takes integers and bools in every layout") {
   CHECK(wrong_values({x.gt(0), ids}, along(0), x.gt(0).index_select(0, ids)) == "");
 }
 
-TEST_CASE("gradients of gather add up over repeated indices") {
+TEST_CASE("gradients of gather accumulate over repeated indices") {
   const at::Tensor table = at::randn({5, 2}, at::kDouble);
   const at::Tensor ids = at::tensor({4, 0, 4, 1, 4, 0}, at::kLong);
   CHECK(wrong_gradients({table, ids}, look_up) == "");
@@ -55,7 +55,7 @@ TEST_CASE("gradients of gather add up over repeated indices") {
   CHECK(wrong_gradients({at::randn({3}, at::kDouble), at::tensor(2, at::kLong)}, along(0)) == "");
 }
 
-TEST_CASE("a sharded vocabulary costs one all-reduce and its gradient none over it") {
+TEST_CASE("a sharded vocabulary costs one all-reduce; its gradient costs none over it") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const Layout layout({"model", unsharded}, mesh);
   const DTensor table = pack(at::randn({6, 3}), layout);
@@ -75,7 +75,7 @@ TEST_CASE("a sharded vocabulary costs one all-reduce and its gradient none over 
   CHECK(comm.entries().size() == 1);
 }
 
-TEST_CASE("a weight's gradient stays in its shards, pending over what cuts the ids") {
+TEST_CASE("a weight's gradient stays in its shards, a partial sum over the ids' dimensions") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const Layout layout({"model", unsharded}, mesh);
   const DTensor table = pack(at::randn({6, 3}), layout);
@@ -87,7 +87,7 @@ TEST_CASE("a weight's gradient stays in its shards, pending over what cuts the i
   CHECK(tape.gradient(y, table).layout() == layout.with_partial(1, Reduce::sum));
 }
 
-TEST_CASE("a weight cut as the ids are is gathered forward, and its gradient is added up once") {
+TEST_CASE("a weight sharded like the ids is gathered forward, and its gradient is reduced once") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const Layout layout({"batch", unsharded}, mesh);
   const DTensor table = pack(at::randn({6, 3}), layout);
@@ -108,7 +108,7 @@ TEST_CASE("a weight cut as the ids are is gathered forward, and its gradient is 
   CHECK(comm.entries().size() == 1);
 }
 
-TEST_CASE("an index that is not there is named") {
+TEST_CASE("an index out of range is named") {
   const Mesh mesh = create_mesh({{"model", 3}});
   const DTensor ids = pack(at::tensor({1, 5, -1}, at::kLong), Layout::replicated(mesh, 1));
   const BlockPolicyScope policy(BlockPolicy::per_device);
@@ -121,7 +121,7 @@ TEST_CASE("an index that is not there is named") {
   }
 }
 
-TEST_CASE("gather refuses what does not fit") {
+TEST_CASE("gather refuses invalid arguments") {
   const Mesh mesh = create_mesh({{"model", 2}});
   const auto value = [&](const at::Tensor& t) {
     return pack(t, Layout::replicated(mesh, t.dim()));
@@ -133,7 +133,7 @@ TEST_CASE("gather refuses what does not fit") {
   CHECK_THROWS_AS(ops::embedding(value(at::randn({4})), ids), ShapeError);
 }
 
-TEST_CASE("one_hot sets one class a row, and none for a label outside") {
+TEST_CASE("one_hot sets one class a row, and none for a label out of range") {
   const at::Tensor labels = at::tensor({2, 0, -1, 3, 1}, at::kLong);
   const at::Tensor expected = at::tensor({0, 0, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0}, at::kFloat);
   CHECK(wrong_values(

@@ -22,7 +22,7 @@ at::Tensor empty_slice(const Slice& slice) {
   return at::zeros(shape, at::kFloat);
 }
 
-/// The GPU's kernel, call by call in the order of a GPU that begins with the last.
+/// Runs the GPU's kernel on the host, call by call, last call first.
 void run_on_host(const kernels::DrawParameters& parameters) {
   for (uint64_t i = draw_calls(parameters); i-- > 0;) draw_kernel().on_host(&parameters, i);
 }
@@ -82,7 +82,7 @@ const std::vector<Case>& cases() {
 
 }  // namespace
 
-TEST_CASE("the kernel for GPUs draws the host's numbers bit for bit, whole and in slices") {
+TEST_CASE("the GPU kernel draws the host's numbers bit for bit, in full and in slices") {
   for (const auto kind :
        {kernels::uniform_draw, kernels::normal_draw, kernels::truncated_normal_draw}) {
     for (const Case& c : cases()) {
@@ -93,7 +93,7 @@ TEST_CASE("the kernel for GPUs draws the host's numbers bit for bit, whole and i
   }
 }
 
-TEST_CASE("the kernel for GPUs drops the host's elements") {
+TEST_CASE("the GPU kernel drops the host's elements") {
   for (const Case& c : cases()) {
     CAPTURE(c.shape, text(c.slice));
     const at::Tensor x = at::randn_like(empty_slice(c.slice));
@@ -112,7 +112,7 @@ TEST_CASE("the kernel for GPUs drops the host's elements") {
   }
 }
 
-TEST_CASE("a draw of more axes than the kernel counts is refused") {
+TEST_CASE("a draw of more axes than the kernel supports is refused") {
   const Shape shape(14, 2);
   const Slice slice(14, Interval{0, 1});
   CHECK_THROWS_WITH(draw_parameters(kernels::uniform_draw, {seed, shape, slice}),

@@ -35,7 +35,7 @@ at::Tensor random(const Shape& shape) { return at::randn(shape, at::kDouble); }
 
 }  // namespace
 
-TEST_CASE("layer_norm is ATen's in every layout, normalized axes that are cut included") {
+TEST_CASE("layer_norm matches ATen in every layout, with sharded normalized axes too") {
   const at::Tensor x = random({3, 2, 4}), gamma = random({4}), beta = random({4});
   CHECK(wrong_values({x, gamma, beta}, normalized({-1}),
                      at::layer_norm(x, {4}, gamma, beta, 1e-3)) == "");
@@ -46,7 +46,7 @@ TEST_CASE("layer_norm is ATen's in every layout, normalized axes that are cut in
   CHECK(wrong_gradients({x}, normalized({1, 2})) == "");
 }
 
-TEST_CASE("layer_norm's axes may be any, with weights of their extents in ascending order") {
+TEST_CASE("layer_norm takes any axes, with weights of their extents in ascending order") {
   const at::Tensor x = random({3, 2, 4}), gamma = random({3, 4}), beta = random({3, 4});
   const at::Tensor last = x.permute({1, 0, 2});
   CHECK(wrong_values({x, gamma, beta}, normalized({2, 0}),
@@ -54,7 +54,7 @@ TEST_CASE("layer_norm's axes may be any, with weights of their extents in ascend
   CHECK(wrong_gradients({x, gamma, beta}, normalized({2, 0})) == "");
 }
 
-TEST_CASE("layer_norm of half-precision numbers sums in float32") {
+TEST_CASE("layer_norm of float16 and bfloat16 accumulates in float32") {
   const at::Tensor x = (at::rand({2, 1000}) * 200).to(at::kHalf);
   const at::Tensor exact = at::layer_norm(x.to(at::kDouble), {1000}, {}, {}, 1e-3);
   for (const Layout& layout :
@@ -66,12 +66,13 @@ TEST_CASE("layer_norm of half-precision numbers sums in float32") {
   }
 }
 
-TEST_CASE("layer_norm of rows that are cut sends nothing") {
+TEST_CASE("layer_norm of sharded rows communicates nothing") {
   const Mesh mesh = create_mesh({{"batch", 2}}, virtual_cpus(2));
-  const Layout rows({"batch", unsharded, unsharded}, mesh), whole = Layout::replicated(mesh, 1);
+  const Layout rows({"batch", unsharded, unsharded}, mesh),
+      replicated = Layout::replicated(mesh, 1);
   GradientTape tape;
-  const Inputs in = {pack(random({4, 3, 5}), rows), pack(random({5}), whole),
-                     pack(random({5}), whole)};
+  const Inputs in = {pack(random({4, 3, 5}), rows), pack(random({5}), replicated),
+                     pack(random({5}), replicated)};
   for (const DTensor& value : in) tape.watch(value);
   CommLog comm;
   const CommLogScope scope(comm);
@@ -96,7 +97,7 @@ TEST_CASE("layer_norm has a second derivative, fused or not") {
   CHECK(wrong_gradients({random({3, 4}), random({3}), random({3})}, slope({0})) == "");
 }
 
-TEST_CASE("layer_norm refuses what does not fit, in one line") {
+TEST_CASE("layer_norm refuses invalid arguments in one line") {
   const auto call = [](const Shape& x, const Shape& gamma, const ops::Axes& axes = {-1}) {
     return error_line([&] { ops::layer_norm(ones(x), ones(gamma), {}, axes); });
   };

@@ -25,7 +25,7 @@ DTensor value(const Shape& shape, const Layout& layout) {
   return pack(random_values({shape}, 1), layout);
 }
 
-/// Plans that a function makes.
+/// Returns the number of plans that a function makes.
 template <class Function>
 int64_t made(const Function& function) {
   const int64_t before = plan_stats().made;
@@ -37,11 +37,11 @@ int64_t made(const Function& function) {
 
 TEST_CASE("the same operation on the same shardings is planned once") {
   const Mesh mesh = virtual_mesh({4});
-  const Layout cut = Layout::batch_sharded(mesh, "x", 2), whole = Layout::replicated(mesh, 2);
-  const DTensor a = value({8, 3}, cut), b = value({3, 5}, whole);
+  const Layout cut = Layout::batch_sharded(mesh, "x", 2), replicated = Layout::replicated(mesh, 2);
+  const DTensor a = value({8, 3}, cut), b = value({3, 5}, replicated);
   CHECK(made([&] { ops::matmul(a, b); }) == 1);
   CHECK(made([&] { ops::matmul(a, b); }) == 0);
-  // Other tensors of the same shape, dtype and layout; an equal mesh made anew.
+  // Other tensors of the same shape, dtype and layout, on a new equal mesh.
   const Mesh again = virtual_mesh({4});
   const DTensor c = value({8, 3}, Layout::batch_sharded(again, "x", 2));
   CHECK(made([&] { ops::matmul(c, b); }) == 0);
@@ -49,7 +49,7 @@ TEST_CASE("the same operation on the same shardings is planned once") {
   CHECK(made([&] { ops::sum(a, {0}); }) == 0);
 }
 
-TEST_CASE("what a plan depends on makes another one") {
+TEST_CASE("everything that a plan depends on is part of its key") {
   const Mesh mesh = virtual_mesh({4});
   const DTensor a = value({8, 6}, Layout::batch_sharded(mesh, "x", 2));
   ops::sum(a, {0});
@@ -71,7 +71,7 @@ TEST_CASE("what a plan depends on makes another one") {
   CHECK(made([&] { ops::sum(a, {0}); }) == 0);
 }
 
-TEST_CASE("a plan that cannot be made throws each time") {
+TEST_CASE("a plan that fails throws each time") {
   const Mesh mesh = virtual_mesh({2});
   const DTensor a = value({2, 3}, Layout::replicated(mesh, 2));
   for (int i = 0; i < 3; ++i) {
@@ -85,7 +85,7 @@ TEST_CASE("a plan that cannot be made throws each time") {
   }
 }
 
-TEST_CASE("plans belong to a thread") {
+TEST_CASE("each thread has its own plans") {
   const Mesh mesh = virtual_mesh({2});
   const DTensor a = value({2, 3}, Layout::batch_sharded(mesh, "x", 2));
   ops::exp(a);
@@ -95,7 +95,7 @@ TEST_CASE("plans belong to a thread") {
   CHECK(made([&] { ops::exp(a); }) == 0);
 }
 
-TEST_CASE("planning alone runs nothing") {
+TEST_CASE("planning runs no operation") {
   const Mesh mesh = virtual_mesh({2});
   const Layout cut = Layout::inner_sharded(mesh, "x", 2),
                rows = Layout::batch_sharded(mesh, "x", 2);

@@ -14,7 +14,8 @@ const Mesh& mesh() {
   return grid;
 }
 
-/// The plan for inputs of 8 by 8, or of another extent, of which some are values of Variables.
+/// Returns the plan for 8 by 8 inputs, or of another extent; bit i of `parameters` marks input i as
+/// a Variable's value.
 std::string plan(const Rule& rule, const std::vector<LayoutSpec>& specs, uint32_t parameters = 0,
                  int64_t extent = 8) {
   std::vector<Layout> layouts;
@@ -54,14 +55,14 @@ TEST_CASE("a rule names factors, their kinds and where they are reduced") {
   CHECK(Rule::parse("m n ->").out == std::vector<std::vector<int>>{{}});
 }
 
-TEST_CASE("a pair of model-parallel layers communicates where the second one ends") {
+TEST_CASE("a pair of model-parallel layers communicates after the second one") {
   CHECK(plan(product, {{"batch", no}, {no, "model"}}, 2) ==
         "(batch, -) , (-, model) -> (batch, model)");
   CHECK(plan(product, {{"batch", "model"}, {"model", no}}, 2) ==
         "(batch, model) , (model, -) -> (batch, -) +sum over model");
 }
 
-TEST_CASE("a Variable that a dimension of the batch cuts is gathered, whatever that costs") {
+TEST_CASE("a Variable sharded by the batch's dimension is gathered, whatever that costs") {
   CHECK(plan(product, {{"batch", no}, {"batch", no}}, 2) == "(batch, -) , (-, -) -> (batch, -)");
   CHECK(plan(product, {{"batch", no}, {no, "batch"}}, 2) == "(batch, -) , (-, -) -> (batch, -)");
   CHECK(plan(product, {{no, "batch"}, {no, "batch"}}, 2) ==
@@ -69,13 +70,13 @@ TEST_CASE("a Variable that a dimension of the batch cuts is gathered, whatever t
   CHECK(plan("m n, n -> m n", {{"batch", no}, {"batch"}}, 2) == "(batch, -) , (-) -> (batch, -)");
 }
 
-TEST_CASE("a Variable's cut decides where the activation has none") {
+TEST_CASE("a Variable's sharding decides where the activation has none") {
   CHECK(plan(product, {{no, no}, {no, "model"}}, 2) == "(-, -) , (-, model) -> (-, model)");
   CHECK(plan(product, {{no, no}, {"model", no}}, 2) ==
         "(-, model) , (model, -) -> (-, -) +sum over model");
 }
 
-TEST_CASE("of equal costs the first operand's layout is taken") {
+TEST_CASE("at equal costs the first operand's layout is used") {
   CHECK(plan("m n, m n -> m n", {{"batch", no}, {no, "batch"}}) ==
         "(batch, -) , (batch, -) -> (batch, -)");
   CHECK(plan("m n, m n -> m n", {{no, "batch"}, {"batch", no}}) ==
@@ -84,25 +85,25 @@ TEST_CASE("of equal costs the first operand's layout is taken") {
         "(batch, -) , (-, batch) -> (batch, -)");
 }
 
-TEST_CASE("dimensions that cut no input stay out of a plan") {
+TEST_CASE("dimensions that shard no input stay out of a plan") {
   CHECK(plan("m n, m n -> m n", {{"batch", no}, {no, no}}) ==
         "(batch, -) , (batch, -) -> (batch, -)");
   CHECK(plan("m n -> m n", {{no, no}}) == "(-, -) -> (-, -)");
 }
 
-TEST_CASE("what must be whole is gathered, and only that") {
+TEST_CASE("only what must be replicated is gathered") {
   CHECK(plan("m !n -> m !n", {{"batch", "model"}}) == "(batch, -) -> (batch, -)");
   CHECK(plan("m . -> m", {{"batch", "model"}}) == "(batch, -) -> (batch)");
 }
 
-TEST_CASE("of several outputs those are pending that lack a reduced factor") {
+TEST_CASE("outputs that lack a reduced factor are partial sums") {
   Rule rule = Rule::parse("m k, m n -> m, k, n");
   rule.factors[0] = FactorKind::reduce;
   CHECK(plan(rule, {{"batch", no}, {"batch", "model"}}) ==
         "(batch, -) , (batch, model) -> (batch) , (-) +sum over batch , (model) +sum over batch");
 }
 
-TEST_CASE("what an output lacks is not cut into more shards than it has elements") {
+TEST_CASE("a factor that an output lacks is not sharded beyond its elements") {
   const Rule rule = Rule::parse("m n -> m n, m");
   CHECK(plan(rule, {{no, "model"}}, 0, 2) == "(-, model) -> (-, model) , (-)");
   CHECK(plan(rule, {{no, "model"}}, 0, 1) == "(-, -) -> (-, -) , (-)");
@@ -116,32 +117,33 @@ TEST_CASE("several dimensions on an axis keep their order") {
         "(batch, (spare,model)) -> () +sum over batch,model,spare");
 }
 
-TEST_CASE("pending sums pass where a rule says so and all of its inputs have them") {
+TEST_CASE("partial sums pass where the rule allows it and all of its inputs are partial") {
   const Spec spec{{8, 8}, at::kFloat};
-  const Layout whole = Layout::replicated(mesh(), 2), pending = whole.with_partial(1, Reduce::sum);
-  const Layout maximum = whole.with_partial(1, Reduce::max);
+  const Layout replicated = Layout::replicated(mesh(), 2),
+               pending = replicated.with_partial(1, Reduce::sum);
+  const Layout maximum = replicated.with_partial(1, Reduce::max);
   Rule add = Rule::parse("m n, m n -> m n");
   add.passing(Passes::sums, {0, 1});
   const auto out = [&](const Layout& a, const Layout& b) {
     return propagate(add, {spec, spec}, {spec}, {a, b}, 0).outputs[0];
   };
   CHECK(out(pending, pending) == pending);
-  CHECK(out(pending, whole) == whole);
-  CHECK(out(whole, pending) == whole);
-  CHECK(out(maximum, maximum) == whole);
-  CHECK(out(pending, maximum) == whole);
-  CHECK(out(pending, whole.with_partial(2, Reduce::sum)) == whole);
+  CHECK(out(pending, replicated) == replicated);
+  CHECK(out(replicated, pending) == replicated);
+  CHECK(out(maximum, maximum) == replicated);
+  CHECK(out(pending, maximum) == replicated);
+  CHECK(out(pending, replicated.with_partial(2, Reduce::sum)) == replicated);
   CHECK(out(pending, Layout({"batch", nullptr}, mesh())) == Layout({"batch", nullptr}, mesh()));
 }
 
-TEST_CASE("a maximum over a cut axis of a pending sum does not mix two reductions") {
+TEST_CASE("a maximum over a sharded axis of a partial sum does not mix two reductions") {
   const Spec spec{{8, 8}, at::kFloat};
-  const Layout given = Layout({"batch", nullptr}, mesh()).with_partial(2, Reduce::sum);
+  const Layout partial = Layout({"batch", nullptr}, mesh()).with_partial(2, Reduce::sum);
   Rule largest = Rule::parse("m n -> n");
   largest.reducing(Reduce::max).passing(Passes::sums);
-  const Propagation chosen = propagate(largest, {spec}, {{{8}, at::kFloat}}, {given}, 0);
-  CHECK(chosen.bytes > 0);
-  CHECK((chosen.outputs[0].partial_dims() == 1 || chosen.outputs[0].partial_dims() == 2));
+  const Propagation selected = propagate(largest, {spec}, {{{8}, at::kFloat}}, {partial}, 0);
+  CHECK(selected.bytes > 0);
+  CHECK((selected.outputs[0].partial_dims() == 1 || selected.outputs[0].partial_dims() == 2));
 }
 
 }  // namespace propagate_test

@@ -67,10 +67,10 @@ TEST_CASE("dropout drops at its rate and keeps the expectation") {
     const DTensor y =
         ops::dropout(pack(at::ones({200, 500}), layout), rate, ops::seed_input(seed, mesh));
     CHECK(y.layout() == layout);
-    const at::Tensor whole = y.full();
-    CHECK(whole.eq(0).to(at::kDouble).mean().item<double>() == Approx(rate).margin(0.005));
-    CHECK(whole.max().item<float>() == Approx(1 / (1 - rate)));
-    CHECK(whole.gt(0).logical_and(whole.ne(whole.max())).any().item<bool>() == false);
+    const at::Tensor full = y.full();
+    CHECK(full.eq(0).to(at::kDouble).mean().item<double>() == Approx(rate).margin(0.005));
+    CHECK(full.max().item<float>() == Approx(1 / (1 - rate)));
+    CHECK(full.gt(0).logical_and(full.ne(full.max())).any().item<bool>() == false);
   }
 }
 
@@ -96,7 +96,7 @@ TEST_CASE("dropout does not communicate, and a dropped infinity is 0") {
   CHECK(difference(y.full(), reference(x, 0.5)) == "");
 }
 
-TEST_CASE("random numbers by a seed input are those of the seed, in any layout") {
+TEST_CASE("random numbers of a seed input equal those of the seed, in any layout") {
   const Shape shape{5, 3};
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const DTensor key = ops::seed_input(seed, mesh);
@@ -125,7 +125,7 @@ TEST_CASE("random numbers by a seed input are those of the seed, in any layout")
                     Catch::Matchers::Contains("random_normal"));
 }
 
-TEST_CASE("dropout of rate 0 is x itself; other wrong rates and seeds are refused") {
+TEST_CASE("dropout of rate 0 is x itself; invalid rates and seeds are refused") {
   const Mesh mesh = create_mesh({{"batch", 1}});
   const DTensor x = pack(at::ones({4}), Layout::replicated(mesh, 1));
   const DTensor key = ops::seed_input(seed, mesh);
@@ -137,7 +137,7 @@ TEST_CASE("dropout of rate 0 is x itself; other wrong rates and seeds are refuse
   CHECK_THROWS_AS(ops::dropout(key, 0.5, key), ConfigError);
 }
 
-TEST_CASE("classes are drawn as often as softmax says, the same in every layout") {
+TEST_CASE("classes are drawn with softmax's probabilities, equally in every layout") {
   const int64_t rows = 20000;
   const at::Tensor logits = at::tensor({0.0F, 2.0F, -INFINITY, 1.0F, -1.0F}).expand({rows, 5});
   const auto drawing = [](const std::vector<DTensor>& in) {
@@ -160,7 +160,7 @@ TEST_CASE("classes are drawn as often as softmax says, the same in every layout"
   CHECK(difference(other, classes) != "");
 }
 
-TEST_CASE("classes of half types are drawn in float32; a row of -inf, and other dtypes") {
+TEST_CASE("float16 and bfloat16 classes are drawn in float32; rows of -inf; invalid dtypes") {
   const Mesh mesh = create_mesh({{"batch", 1}});
   const DTensor key = ops::seed_input(seed, mesh);
   const auto draw = [&](const at::Tensor& logits) {
@@ -168,7 +168,7 @@ TEST_CASE("classes of half types are drawn in float32; a row of -inf, and other 
   };
   const at::Tensor logits = at::zeros({200, 7});
   CHECK(difference(draw(logits.to(at::kBFloat16)).full(), draw(logits).full()) == "");
-  // One class is left, however unlikely, and none.
+  // One class remains, however unlikely; then none.
   at::Tensor masked = at::full({200, 7}, -INFINITY);
   masked.select(1, 4).fill_(-1e30);
   CHECK(draw(masked).full().eq(4).all().item<bool>());

@@ -35,7 +35,7 @@ const std::vector<ops::Axes> axis_lists = {{0}, {1}, {-1}, {0, 2}, {2, 1}, {0, 1
 
 }  // namespace
 
-TEST_CASE("sum, mean, max and min over any axes are ATen's in every layout") {
+TEST_CASE("sum, mean, max and min over any axes match ATen in every layout") {
   const Tensor x = at::randn({3, 5, 2}, at::kDouble);
   for (const ops::Axes& axes : axis_lists) {
     for (bool keep : {false, true}) {
@@ -50,7 +50,7 @@ TEST_CASE("sum, mean, max and min over any axes are ATen's in every layout") {
   CHECK(wrong_values({x[0][0][0]}, over(ops::max, {}), x[0][0][0]) == "");
 }
 
-TEST_CASE("prod, all and any are ATen's in every layout") {
+TEST_CASE("prod, all and any match ATen in every layout") {
   const Tensor x = at::randn({3, 5}, at::kDouble), truth = at::randint(0, 2, {3, 4}, at::kBool);
   CHECK(wrong_values({x}, over(ops::prod, {1}), x.prod(1)) == "");
   CHECK(wrong_values({x}, over(ops::prod, {}), x.prod()) == "");
@@ -76,7 +76,7 @@ TEST_CASE("sum, prod, all and any of nothing are their identities") {
   CHECK(wrong_values({x}, over(ops::sum, {1}), at::zeros({0}, at::kDouble)) == "");
 }
 
-TEST_CASE("the extreme and the mean of nothing are refused") {
+TEST_CASE("max, min and mean of nothing are refused") {
   const DTensor x = one_device(at::randn({0, 3}));
   for (const auto& function : {ops::max, ops::min, ops::mean, ops::variance, ops::logsumexp}) {
     CHECK_THROWS_AS(function(x, {0}, false), ShapeError);
@@ -84,7 +84,7 @@ TEST_CASE("the extreme and the mean of nothing are refused") {
   CHECK_THROWS_AS(ops::argmax(x, 0), ShapeError);
 }
 
-TEST_CASE("argmax and argmin give the first of equals, also across shards") {
+TEST_CASE("argmax and argmin return the first of equal elements, also across shards") {
   const Tensor x = at::tensor({2, 7, 7, 1, 7, 1, 5, 1}, at::kDouble);
   CHECK(wrong_values(
             {x}, [](const Inputs& in) { return ops::argmax(in[0]); },
@@ -126,7 +126,7 @@ TEST_CASE("logsumexp is stable for large values, also infinite ones") {
   CHECK(wrong_values({infinite}, over(ops::logsumexp, {1}), expected, 0) == "");
 }
 
-TEST_CASE("moments do not lose the variance under a large mean") {
+TEST_CASE("moments keep the variance under a large mean") {
   const Tensor x = at::randn({4, 6}, at::kFloat).mul(0.01).add(1000);
   const Tensor exact = x.to(at::kDouble);
   const DTensor value = pack(x, Layout(LayoutSpec{"x", "y"}, virtual_mesh({2, 2})));
@@ -135,7 +135,7 @@ TEST_CASE("moments do not lose the variance under a large mean") {
   CHECK(difference(variance.full().to(at::kDouble), exact.var(false), 1e-2) == "");
 }
 
-TEST_CASE("moments and variance are ATen's, biased, in every layout") {
+TEST_CASE("moments and biased variance match ATen in every layout") {
   const Tensor x = at::randn({3, 5, 2}, at::kDouble);
   CHECK(wrong_values({x}, over(ops::variance, {0, 2}), at::var(x, at::IntArrayRef{0, 2}, false)) ==
         "");
@@ -146,7 +146,7 @@ TEST_CASE("moments and variance are ATen's, biased, in every layout") {
             at::var(x, at::IntArrayRef{1}, false, true)) == "");
 }
 
-TEST_CASE("gradients of reductions are those of finite differences") {
+TEST_CASE("gradients of reductions match finite differences") {
   const Tensor x = at::randn({3, 4, 2}, at::kDouble);
   for (const auto& function :
        {ops::sum, ops::mean, ops::max, ops::min, ops::prod, ops::logsumexp, ops::variance}) {
@@ -155,12 +155,12 @@ TEST_CASE("gradients of reductions are those of finite differences") {
   }
 }
 
-TEST_CASE("the product's gradient is right beside zeros") {
+TEST_CASE("the product's gradient is correct beside zeros") {
   const Tensor x = at::tensor({2.0, 0.0, 3.0, 0.0, 4.0, 0.0}, at::kDouble).view({2, 3});
   CHECK(wrong_gradients({x}, over(ops::prod, {1})) == "");
 }
 
-TEST_CASE("a sharded axis leaves one pending reduction, moments two") {
+TEST_CASE("a sharded axis leaves one partial sum, moments two") {
   const Mesh mesh = virtual_mesh({2, 2});
   const DTensor x = pack(at::randn({4, 6}), Layout({"x", "y"}, mesh));
   CommLog log;
@@ -176,7 +176,7 @@ TEST_CASE("a sharded axis leaves one pending reduction, moments two") {
   CHECK(log.entries().size() == 3);
 }
 
-TEST_CASE("reductions refuse axes that are not there and dtypes they have no meaning for") {
+TEST_CASE("reductions refuse axes out of range and unsupported dtypes") {
   const DTensor x = one_device(at::ones({3, 4}));
   CHECK_THROWS_WITH(ops::sum(x, {2}), Contains("[sum]") && !Contains("\n"));
   CHECK_THROWS_WITH(ops::argmin(x, 5), Contains("[argmin]"));

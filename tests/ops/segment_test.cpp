@@ -20,7 +20,7 @@ DTensor five_sums(const std::vector<DTensor>& in) { return ops::segment_sum(in[0
 
 }  // namespace
 
-TEST_CASE("segment_sum adds up the data of each id, in every layout") {
+TEST_CASE("segment_sum accumulates the data of each id, in every layout") {
   const at::Tensor data = at::randn({2, 3}, at::kDouble);
   const at::Tensor ids = at::tensor({4, 0, 4, 1, 4, 0}, at::kLong).view({2, 3});
   const at::Tensor sums = at::zeros({5}, at::kDouble).index_add(0, ids.flatten(), data.flatten());
@@ -30,7 +30,7 @@ TEST_CASE("segment_sum adds up the data of each id, in every layout") {
   CHECK(wrong_gradients({data, ids}, five_sums) == "");
 }
 
-TEST_CASE("segment_sum of shards stays pending and costs nothing") {
+TEST_CASE("segment_sum of shards stays a partial sum and costs nothing") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const Layout layout = Layout::batch_sharded(mesh, "batch", 1);
   CommLog log;
@@ -41,7 +41,7 @@ TEST_CASE("segment_sum of shards stays pending and costs nothing") {
   CHECK(log.entries().empty());
 }
 
-TEST_CASE("what segment_sum cannot take is named") {
+TEST_CASE("segment_sum names invalid arguments") {
   const Layout layout = Layout::replicated(create_mesh({{"batch", 2}}), 1);
   const DTensor data = pack(at::ones({3}), layout);
   CHECK_THROWS_AS(ops::segment_sum(data, pack(at::zeros({2}, at::kLong), layout), 2), ShapeError);

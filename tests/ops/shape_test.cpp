@@ -47,7 +47,7 @@ TEST_CASE("reshape keeps the row-major order in every layout") {
   CHECK(wrong_gradients({x}, reshaped({3, 8})) == "");
 }
 
-TEST_CASE("reshape of nothing gives nothing") {
+TEST_CASE("reshape of an empty tensor is empty") {
   const Tensor x = at::randn({0, 3}, at::kDouble);
   CHECK(wrong_values({x}, reshaped({3, 0, 2}), at::empty({3, 0, 2}, at::kDouble)) == "");
 }
@@ -112,10 +112,10 @@ TEST_CASE("stop_gradient passes the value and no gradient") {
   CHECK(difference(tape.gradient(y, x).full(), x.full()) == "");
 }
 
-TEST_CASE("relayout and copy_to_mesh bring gradients back in the value's layout") {
+TEST_CASE("relayout and copy_to_mesh return gradients in the value's layout") {
   const Mesh mesh = virtual_mesh({2, 2}), other = virtual_mesh({3});
-  const Tensor whole = at::randn({4, 5}, at::kDouble);
-  const DTensor x = pack(whole, Layout({"x", unsharded}, mesh));
+  const Tensor full = at::randn({4, 5}, at::kDouble);
+  const DTensor x = pack(full, Layout({"x", unsharded}, mesh));
   GradientTape tape;
   tape.watch(x);
   const DTensor moved = relayout(x, Layout({unsharded, "y"}, mesh));
@@ -123,11 +123,11 @@ TEST_CASE("relayout and copy_to_mesh bring gradients back in the value's layout"
   const DTensor gradient = tape.gradient(there, x);
   CHECK(there.mesh() == other);
   CHECK(gradient.layout() == x.layout());
-  CHECK(difference(gradient.full(), whole * 2, 1e-12) == "");
+  CHECK(difference(gradient.full(), full * 2, 1e-12) == "");
   CHECK(relayout_like(x, moved).layout() == moved.layout());
 }
 
-TEST_CASE("shapes that do not fit are refused, in one line") {
+TEST_CASE("invalid shapes are refused in one line") {
   const DTensor x = one_device(at::randn({3, 4}));
   CHECK_THROWS_WITH(ops::reshape(x, {5, 2}),
                     Contains("[reshape]") && Contains("(3, 4) to (5, 2)") && !Contains("\n"));

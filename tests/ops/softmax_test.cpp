@@ -28,7 +28,7 @@ Function log_softmax_along(int64_t axis) {
 
 }  // namespace
 
-TEST_CASE("softmax and log_softmax are ATen's in every layout, sharded axis included") {
+TEST_CASE("softmax and log_softmax match ATen in every layout, with a sharded axis too") {
   const at::Tensor matrix = at::randn({3, 5}, at::kDouble),
                    cube = at::randn({2, 3, 4}, at::kDouble);
   CHECK(wrong_values({matrix}, softmax_along(-1), at::softmax(matrix, 1)) == "");
@@ -46,7 +46,7 @@ TEST_CASE("softmax stays finite for large values in every layout") {
   CHECK(wrong_values({x}, log_softmax_along(1), at::log_softmax(x, 1)) == "");
 }
 
-TEST_CASE("gradients of softmax and log_softmax are those of finite differences") {
+TEST_CASE("gradients of softmax and log_softmax match finite differences") {
   const at::Tensor matrix = at::randn({3, 5}, at::kDouble),
                    cube = at::randn({2, 3, 2}, at::kDouble);
   CHECK(wrong_gradients({matrix}, softmax_along(1)) == "");
@@ -70,7 +70,7 @@ TEST_CASE("a sharded softmax axis costs two small all-reduces and no all-gather"
   }
 }
 
-TEST_CASE("a whole softmax axis costs nothing") {
+TEST_CASE("a replicated softmax axis costs nothing") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const Layout layout({"batch", "model", unsharded}, mesh);
   CommLog comm;
@@ -79,7 +79,7 @@ TEST_CASE("a whole softmax axis costs nothing") {
   CHECK(comm.entries().empty());
 }
 
-TEST_CASE("softmax refuses integers and axes that are not there") {
+TEST_CASE("softmax refuses integers and axes out of range") {
   const Mesh mesh = create_mesh({{"batch", 1}});
   const DTensor x = pack(at::ones({2}, at::kLong), Layout::replicated(mesh, 1));
   CHECK_THROWS_AS(ops::softmax(x), ConfigError);

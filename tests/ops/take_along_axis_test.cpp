@@ -27,59 +27,59 @@ Function along(int64_t axis) {
       [axis](const std::vector<DTensor>& in) { return ops::take_along_axis(in[0], in[1], axis); };
 }
 
-/// Whole numbers in [lo, hi).
-Tensor places(Shape shape, int64_t lo, int64_t hi) {
+/// Integers in [lo, hi).
+Tensor indices(Shape shape, int64_t lo, int64_t hi) {
   return random_values({std::move(shape), at::kLong, double(lo), double(hi)}, 6);
 }
 
 }  // namespace
 
-TEST_CASE("take_along_axis takes by a row of indices each, in every layout") {
+TEST_CASE("take_along_axis takes elements by an index for each row, in every layout") {
   const Tensor x = at::randn({4, 5, 3}, at::kDouble);
-  const Tensor middle = places({4, 7, 3}, 0, 5), last = places({4, 5, 2}, 0, 3);
+  const Tensor middle = indices({4, 7, 3}, 0, 5), last = indices({4, 5, 2}, 0, 3);
   CHECK(wrong_values({x, middle}, along(1), x.gather(1, middle)) == "");
   CHECK(wrong_values({x, last}, along(-1), x.gather(2, last)) == "");
-  const Tensor back = places({4, 7, 3}, -5, 5);
+  const Tensor back = indices({4, 7, 3}, -5, 5);
   REQUIRE(back.lt(0).any().item<bool>());
   CHECK(wrong_values({x, back}, along(1), x.gather(1, back.remainder(5))) == "");
   CHECK(wrong_values({x.gt(0), back}, along(1), x.gt(0).gather(1, back.remainder(5))) == "");
-  const Tensor whole = at::randint(-9, 9, {4, 5}, at::kLong), rows = places({2, 5}, 0, 4);
-  CHECK(wrong_values({whole, rows}, along(0), whole.gather(0, rows)) == "");
-  CHECK(wrong_values({whole, rows.to(at::kInt)}, along(0), whole.gather(0, rows)) == "");
+  const Tensor integers = at::randint(-9, 9, {4, 5}, at::kLong), rows = indices({2, 5}, 0, 4);
+  CHECK(wrong_values({integers, rows}, along(0), integers.gather(0, rows)) == "");
+  CHECK(wrong_values({integers, rows.to(at::kInt)}, along(0), integers.gather(0, rows)) == "");
 }
 
-TEST_CASE("axes of one element broadcast to those of the other operand") {
-  const Tensor x = at::randn({4, 5}, at::kDouble), one = places({1, 3}, -5, 5);
+TEST_CASE("axes of one element broadcast to the other operand's") {
+  const Tensor x = at::randn({4, 5}, at::kDouble), one = indices({1, 3}, -5, 5);
   const Tensor there = one.remainder(5).expand({4, 3});
   CHECK(wrong_values({x, one}, along(1), x.gather(1, there)) == "");
   CHECK(wrong_gradients({x, one}, along(1)) == "");
-  const Tensor row = x.narrow(0, 0, 1), many = places({3, 2}, 0, 5);
+  const Tensor row = x.narrow(0, 0, 1), many = indices({3, 2}, 0, 5);
   CHECK(wrong_values({row, many}, along(1), row.expand({3, 5}).gather(1, many)) == "");
   CHECK(wrong_gradients({row, many}, along(1)) == "");
 }
 
-TEST_CASE("an index for all that lies behind the axis takes rows") {
-  const Tensor x = at::randn({4, 5, 3}, at::kDouble), rows = places({4, 7, 1}, -5, 5);
+TEST_CASE("an index without axes after the axis selects rows") {
+  const Tensor x = at::randn({4, 5, 3}, at::kDouble), rows = indices({4, 7, 1}, -5, 5);
   const Tensor there = rows.remainder(5).expand({4, 7, 3});
   CHECK(wrong_values({x, rows}, along(1), x.gather(1, there)) == "");
   CHECK(wrong_gradients({x, rows}, along(1)) == "");
-  CHECK(wrong_values({x, places({1, 1, 1}, 2, 3)}, along(0), x.slice(0, 2, 3)) == "");
-  CHECK(wrong_gradients({x, places({1, 7, 1}, 0, 5)}, along(1)) == "");
+  CHECK(wrong_values({x, indices({1, 1, 1}, 2, 3)}, along(0), x.slice(0, 2, 3)) == "");
+  CHECK(wrong_gradients({x, indices({1, 7, 1}, 0, 5)}, along(1)) == "");
   CHECK(wrong_gradients({x.slice(2, 0, 0), rows}, along(1)) == "");
   CHECK(wrong_gradients({x, rows.slice(1, 0, 0)}, along(1)) == "");
 }
 
-TEST_CASE("gradients of take_along_axis add up over repeated indices") {
+TEST_CASE("gradients of take_along_axis accumulate over repeated indices") {
   const Tensor x = at::randn({4, 3}, at::kDouble);
-  CHECK(wrong_gradients({x, places({4, 6}, -3, 3)}, along(1)) == "");
-  CHECK(wrong_gradients({x, places({7, 3}, 0, 4)}, along(0)) == "");
+  CHECK(wrong_gradients({x, indices({4, 6}, -3, 3)}, along(1)) == "");
+  CHECK(wrong_gradients({x, indices({7, 3}, 0, 4)}, along(0)) == "");
   CHECK(wrong_gradients({x[0], at::tensor({1, 1, -2}, at::kLong)}, along(0)) == "");
 }
 
-TEST_CASE("a cut axis is not gathered, and its gradient needs nothing") {
+TEST_CASE("a sharded axis is not gathered, and its gradient does not communicate") {
   const Mesh mesh = virtual_mesh({2, 2});
   const DTensor x = pack(at::randn({4, 6}), Layout({"x", "y"}, mesh));
-  const DTensor index = pack(places({4, 3}, 0, 6), Layout({"x", unsharded}, mesh));
+  const DTensor index = pack(indices({4, 3}, 0, 6), Layout({"x", unsharded}, mesh));
   CommLog log;
   const CommLogScope scope(log);
   GradientTape tape;
@@ -90,7 +90,7 @@ TEST_CASE("a cut axis is not gathered, and its gradient needs nothing") {
   CHECK(log.to_string() == "");
 }
 
-TEST_CASE("an index that is not there is named, from either end") {
+TEST_CASE("an index out of range is named, from either end") {
   const Mesh mesh = virtual_mesh({3});
   const BlockPolicyScope policy(BlockPolicy::per_device);
   for (const LayoutSpec& spec : {LayoutSpec{unsharded, unsharded}, {unsharded, "x"}}) {
@@ -106,7 +106,7 @@ TEST_CASE("an index that is not there is named, from either end") {
   }
 }
 
-TEST_CASE("take_along_axis refuses what does not fit") {
+TEST_CASE("take_along_axis refuses invalid arguments") {
   const Mesh mesh = virtual_mesh({2});
   const auto value = [&](const Tensor& t) { return pack(t, Layout::replicated(mesh, t.dim())); };
   const DTensor x = value(at::randn({4, 3})), index = value(at::zeros({4, 2}, at::kLong));

@@ -29,7 +29,7 @@ Function part(Triangle triangle, int64_t k) {
 
 }  // namespace
 
-TEST_CASE("tril and triu cut where the whole matrix says, in every layout") {
+TEST_CASE("tril and triu follow the global diagonal, in every layout") {
   const Tensor x = at::randn({2, 5, 4}, at::kDouble), flags = at::ones({5, 4}, at::kBool);
   for (int64_t k : {-6, -2, 0, 1, 3, 9}) {
     INFO("k " << k);
@@ -45,7 +45,7 @@ TEST_CASE("tril and triu cut where the whole matrix says, in every layout") {
   CHECK(wrong_gradients({x[0]}, part(ops::triu, 1)) == "");
 }
 
-TEST_CASE("what a triangle leaves out is 0, whatever it was, and costs no communication") {
+TEST_CASE("elements outside a triangle are 0, whatever they were, without communication") {
   const Mesh mesh = virtual_mesh({2, 2});
   const Tensor x = at::full({4, 4}, INFINITY);
   CommLog log;

@@ -40,7 +40,7 @@ Function joined(int64_t axis) {
 
 }  // namespace
 
-TEST_CASE("slice takes any part of any axis in every layout") {
+TEST_CASE("slice takes any interval of any axis in every layout") {
   const Tensor x = at::randn({7, 5}, at::kDouble);
   for (int64_t begin : {0, 1, 3, 6}) {
     for (int64_t size : {0, 1, 7 - int(begin)}) {
@@ -104,7 +104,7 @@ TEST_CASE("windows over axes that are not sharded cost nothing") {
   CHECK(log.to_string() == "");
 }
 
-TEST_CASE("parts that do not fit are refused") {
+TEST_CASE("invalid slices, pads and parts are refused") {
   const DTensor x = one_device(at::randn({6, 3})), row = one_device(at::randn({3}));
   CHECK_THROWS_AS(ops::slice(x, 0, 4, 3), ShapeError);
   CHECK_THROWS_AS(ops::slice(x, 0, -1, 2), ShapeError);
@@ -123,7 +123,7 @@ TEST_CASE("parts that do not fit are refused") {
   CHECK_THROWS_AS(ops::unstack(x, 2), ShapeError);
 }
 
-TEST_CASE("flip turns any axes round in every layout") {
+TEST_CASE("flip reverses any axes in every layout") {
   const Tensor x = at::randn({5, 2, 3}, at::kDouble);
   const auto turned = [](const std::vector<int64_t>& axes) {
     return [axes](const Inputs& in) { return ops::flip(in[0], axes); };
@@ -134,7 +134,7 @@ TEST_CASE("flip turns any axes round in every layout") {
   CHECK(wrong_gradients({x[0]}, turned({1})) == "");
 }
 
-TEST_CASE("roll moves elements round, along axes or all together, in every layout") {
+TEST_CASE("roll rotates elements along axes, or of the flattened tensor, in every layout") {
   const Tensor x = at::randn({5, 4}, at::kDouble);
   const auto moved = [](const std::vector<int64_t>& shifts, const std::vector<int64_t>& axes) {
     return [=](const Inputs& in) { return ops::roll(in[0], shifts, axes); };
@@ -145,7 +145,7 @@ TEST_CASE("roll moves elements round, along axes or all together, in every layou
     CHECK(wrong_values({x}, moved({shift}, {}), x.roll({shift})) == "");
   }
   CHECK(wrong_values({x}, moved({1, -3}, {0, -1}), x.roll({1, -3}, {0, 1})) == "");
-  // One for all, several on one axis, and an axis twice.
+  // One shift for the flattened tensor, several on one axis, and an axis twice.
   CHECK(wrong_values({x}, moved({2}, {0, 1}), x.roll({2, 2}, {0, 1})) == "");
   CHECK(wrong_values({x}, moved({2, 1}, {0}), x.roll({3}, {0})) == "");
   CHECK(wrong_values({x}, moved({2, -1}, {0, -2}), x.roll({1}, {0})) == "");
@@ -158,7 +158,7 @@ TEST_CASE("roll moves elements round, along axes or all together, in every layou
   CHECK(wrong_gradients({x}, moved({3}, {})) == "");
 }
 
-TEST_CASE("flip and roll keep a pending sum, and do not gather a cut axis") {
+TEST_CASE("flip and roll keep a partial sum and do not gather a sharded axis") {
   const Mesh mesh = virtual_mesh({4});
   CommLog log;
   const CommLogScope scope(log);
@@ -174,7 +174,7 @@ TEST_CASE("flip and roll keep a pending sum, and do not gather a cut axis") {
   CHECK(log.to_string() == "");
 }
 
-TEST_CASE("shifts and axes that do not fit are refused") {
+TEST_CASE("invalid shifts and axes are refused") {
   const DTensor x = one_device(at::ones({2, 3, 4}));
   CHECK_THROWS_AS(ops::flip(x, {3}), ShapeError);
   CHECK_THROWS_AS(ops::roll(x, {1}, {3}), ShapeError);

@@ -22,12 +22,12 @@ using namespace tessera::test;
 
 namespace {
 
-/// A value in every layout of ranks 1 to 3, of extents that the mesh cuts unevenly, and their sums
-/// of squares.
+/// A value in every layout of ranks 1 to 3, with extents that shard unevenly, and their sums of
+/// squares.
 struct Values {
   std::vector<DTensor> values;
   std::vector<double> squares;
-  size_t sets = 0;  ///< of mesh dimensions that cut some value
+  size_t sets = 0;  ///< the number of sets of mesh dimensions that shard a value
 };
 
 Values every_layout(const Mesh& mesh) {
@@ -38,7 +38,7 @@ Values every_layout(const Mesh& mesh) {
     for (const Layout& layout : all_layouts(mesh, static_cast<int64_t>(shape.size()))) {
       const TestValue sample = test_value(shape, layout, static_cast<int64_t>(made.values.size()));
       made.values.push_back(sample.value);
-      made.squares.push_back(at::sum(at::square(sample.whole)).item<double>());
+      made.squares.push_back(at::sum(at::square(sample.full)).item<double>());
       if (layout.sharded_dims()) sets.insert(layout.sharded_dims());
     }
   }
@@ -46,7 +46,7 @@ Values every_layout(const Mesh& mesh) {
   return made;
 }
 
-/// squared_norms() in the order of the values.
+/// Returns squared_norms() in the order of the values.
 std::vector<double> squares_of(const std::vector<DTensor>& values) {
   std::vector<double> squares(values.size());
   for (const ValueSet& set : squared_norms(values)) {
@@ -65,7 +65,7 @@ std::vector<DTensor> two(double a, double b) {
 
 }  // namespace
 
-TEST_CASE("norms are those of whole values, one all-reduce for each set of dimensions") {
+TEST_CASE("norms are global, with one all-reduce for each set of dimensions") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     for (const std::vector<int64_t>& sizes :
@@ -82,7 +82,7 @@ TEST_CASE("norms are those of whole values, one all-reduce for each set of dimen
   }
 }
 
-TEST_CASE("norms are of values made under another block policy") {
+TEST_CASE("norms are correct for values made under another block policy") {
   const Mesh mesh = virtual_mesh({4, 2});
   for (BlockPolicy made : policies) {
     for (BlockPolicy now : policies) {
@@ -98,7 +98,7 @@ TEST_CASE("norms are of values made under another block policy") {
   }
 }
 
-TEST_CASE("norms are those of whole values in two processes") {
+TEST_CASE("norms are global in two processes") {
   for (const MeshDims& dims :
        {MeshDims{{"x", 4}}, {{"x", 2}, {"y", 2}}, {{"x", 4}, {"y", 3}}, {{"x", 1}, {"y", 4}}}) {
     CAPTURE(to_string(dims));
@@ -123,15 +123,14 @@ TEST_CASE("values of several meshes and dtypes have their norms") {
 
 TEST_CASE("a dimension of one device makes no set of its own") {
   const Mesh mesh = virtual_mesh({2, 1});
-  const at::Tensor whole = at::ones({4, 4});
+  const at::Tensor full = at::ones({4, 4});
   CommLog log;
   const CommLogScope logging(log);
-  squared_norms(
-      {pack(whole, Layout({"x", unsharded}, mesh)), pack(whole, Layout({"x", "y"}, mesh))});
+  squared_norms({pack(full, Layout({"x", unsharded}, mesh)), pack(full, Layout({"x", "y"}, mesh))});
   CHECK(log.entries().size() == 1);
 }
 
-TEST_CASE("gradients within the bound are passed on as they are") {
+TEST_CASE("gradients within the bound are passed on unchanged") {
   const std::vector<DTensor> gradients = two(0.5, -1);
   for (const BaseOptions& options :
        {BaseOptions{}, {.clipnorm = 1}, {.global_clipnorm = std::sqrt(2)}, {.clipnorm = 0}}) {
@@ -156,7 +155,7 @@ TEST_CASE("clipping bounds each norm, the norm of all, or each element") {
   check({.clipvalue = 4}, 3, -4);
 }
 
-TEST_CASE("a norm that is not finite spoils what Keras lets it spoil") {
+TEST_CASE("a non-finite norm spreads as in Keras") {
   const double infinity = std::numeric_limits<double>::infinity();
   const std::vector<DTensor> gradients = two(1, infinity);
   const std::vector<DTensor> global = clip_gradients(gradients, {.global_clipnorm = 1});

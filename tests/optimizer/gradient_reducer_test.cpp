@@ -26,7 +26,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Three steps; the weights after them, and the averages and slots kept for them.
+/// Trains three steps; returns the weights, their averages and slots.
 std::vector<at::Tensor> train(const ReducerCase& c, const Mesh& mesh, const AdamOptions& options,
                               double cap = default_bucket_cap_mb, bool early = false) {
   ReducerNet net(c, mesh);
@@ -62,11 +62,11 @@ const std::vector<AdamOptions> option_sets = {
 
 }  // namespace
 
-TEST_CASE("reduced gradients train as one device, whatever the buckets", "[reducer]") {
+TEST_CASE("reduced gradients train as on one device, with and without buckets", "[reducer]") {
   const Mesh one = create_mesh({{"batch", 1}, {"height", 1}, {"width", 1}, {"model", 1}});
-  const ReducerCase whole = {{}, {all, all, all}, {all, all}, {all, all}};
+  const ReducerCase unsharded_case = {{}, {all, all, all}, {all, all}, {all, all}};
   for (const AdamOptions& options : option_sets) {
-    const std::vector<at::Tensor> expected = train(whole, one, options);
+    const std::vector<at::Tensor> expected = train(unsharded_case, one, options);
     for (const ReducerCase& c : reducer_cases) {
       for (int ranks : {2, 4}) {
         INFO(ranks << " ranks, " << to_string(c.dims) << " " << to_string(c.shared));
@@ -86,7 +86,7 @@ TEST_CASE("reduced gradients train as one device, whatever the buckets", "[reduc
   }
 }
 
-TEST_CASE("gradients travel together, and as single ones without a bucket", "[reducer]") {
+TEST_CASE("gradients are reduced in buckets, or one by one without them", "[reducer]") {
   CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& inner) {
     for (const bool together : {true, false}) {
       CommNotes notes;
@@ -110,7 +110,7 @@ TEST_CASE("gradients travel together, and as single ones without a bucket", "[re
   }));
 }
 
-TEST_CASE("reductions begin while the backward pass goes on", "[reducer]") {
+TEST_CASE("reductions begin during the backward pass", "[reducer]") {
   CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& inner) {
     CommNotes notes;
     const Mesh mesh = rank_mesh(reducer_cases[0].dims, noted_communicator(inner, notes));
@@ -136,7 +136,7 @@ TEST_CASE("reductions begin while the backward pass goes on", "[reducer]") {
   }));
 }
 
-TEST_CASE("a log has each gradient by itself, in the order of the variables", "[reducer]") {
+TEST_CASE("the log lists each gradient separately, in the order of the variables", "[reducer]") {
   for (const ReducerCase& c : reducer_cases) {
     INFO(to_string(c.dims) << " " << to_string(c.shared));
     const auto logged = [&](const Mesh& mesh) {
@@ -158,7 +158,7 @@ TEST_CASE("a log has each gradient by itself, in the order of the variables", "[
   }
 }
 
-TEST_CASE("gradients changed after they were reduced are reduced again", "[reducer]") {
+TEST_CASE("gradients changed after their reduction are reduced again", "[reducer]") {
   CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& communicator) {
     const auto trained = [&](bool early) {
       ReducerNet net(reducer_cases[0], rank_mesh(reducer_cases[0].dims, communicator));
@@ -178,7 +178,7 @@ TEST_CASE("gradients changed after they were reduced are reduced again", "[reduc
   }));
 }
 
-TEST_CASE("an error in the backward pass leaves nothing under way", "[reducer]") {
+TEST_CASE("an error in the backward pass leaves no reduction in flight", "[reducer]") {
   CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& inner) {
     CommNotes notes;
     const Mesh mesh = rank_mesh(reducer_cases[0].dims, noted_communicator(inner, notes));
@@ -217,8 +217,8 @@ TEST_CASE("an error in the backward pass leaves nothing under way", "[reducer]")
   }));
 }
 
-TEST_CASE("a gradient that is not finite is named on the rank that has it", "[reducer]") {
-  // All-reduced ones, and one that goes straight into the shards of its slots.
+TEST_CASE("a non-finite gradient is named on its rank", "[reducer]") {
+  // All-reduced gradients, and one that is reduce-scattered into the shards of its slots.
   for (size_t number : {0, 1}) {
     for (bool early : {false, true}) {
       CHECK_NOTHROW(run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
@@ -230,7 +230,7 @@ TEST_CASE("a gradient that is not finite is named on the rank that has it", "[re
           rows[7][0][0] = bad;
           net.x = pack(rows, net.x.layout());
           GradientTape tape;
-          // Of the shared kernel alone, which x is a factor of.
+          // Only the shared kernel has x as a factor.
           const DTensor loss =
               ops::sum(ops::einsum("bhi,ij->bhj", {net.x, net.variables[0].read()})) +
               ops::sum(net.variables[1].read());
@@ -249,7 +249,7 @@ TEST_CASE("a gradient that is not finite is named on the rank that has it", "[re
   }
 }
 
-TEST_CASE("gradients of one process stay as they are", "[reducer]") {
+TEST_CASE("gradients of one process stay unchanged", "[reducer]") {
   const ReducerNet net(reducer_cases[0], create_mesh(reducer_cases[0].dims));
   const OptimizerHandle sgd = SGD(0.1);
   const auto reduce = sgd->reduce_when_ready(net.variables);
@@ -261,7 +261,7 @@ TEST_CASE("gradients of one process stay as they are", "[reducer]") {
   CHECK(sgd->reducer().last_times().messages == 0);
 }
 
-TEST_CASE("a bucket has 0 megabytes or more", "[reducer]") {
+TEST_CASE("a bucket's size is at least 0 megabytes", "[reducer]") {
   GradientReducer reducer;
   CHECK_NOTHROW(reducer.set_bucket_cap_mb(0));
   CHECK_THROWS_WITH(reducer.set_bucket_cap_mb(-1),

@@ -13,7 +13,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// The weights after two epochs of 32 rows, in order.
+/// Returns the weights after two epochs of 32 rows, in order.
 std::vector<at::Tensor> trained(const OptimizerHandle& optimizer, int64_t batch_size,
                                 const LayoutMap& layouts) {
   const Sequential model = test::small_model();
@@ -22,7 +22,7 @@ std::vector<at::Tensor> trained(const OptimizerHandle& optimizer, int64_t batch_
   model.compile(compile);
   model.fit(test::small_data(32),
             {.batch_size = batch_size, .epochs = 2, .verbose = 0, .shuffle = false});
-  return test::whole_weights(model);
+  return test::full_weights(model);
 }
 
 std::string differs(const std::vector<at::Tensor>& actual,
@@ -35,7 +35,7 @@ std::string differs(const std::vector<at::Tensor>& actual,
   return text;
 }
 
-std::vector<LayoutMap> places() {
+std::vector<LayoutMap> layout_maps() {
   return {test::small_layouts("data", create_mesh({{"batch", 4}})),
           test::small_layouts("fsdp", create_mesh({{"batch", 2}})),
           test::small_layouts("model", create_mesh({{"batch", 2}, {"model", 2}}))};
@@ -43,8 +43,8 @@ std::vector<LayoutMap> places() {
 
 }  // namespace
 
-TEST_CASE("accumulated small batches train as large ones") {
-  for (const LayoutMap& layouts : places()) {
+TEST_CASE("accumulated small batches train like large ones") {
+  for (const LayoutMap& layouts : layout_maps()) {
     CAPTURE(layouts.mesh().describe());
     const auto large = trained(Adam(1e-2, {.global_clipnorm = 0.3}), 16, layouts);
     const Adam accumulating(1e-2, {.global_clipnorm = 0.3, .gradient_accumulation_steps = 4});
@@ -55,41 +55,41 @@ TEST_CASE("accumulated small batches train as large ones") {
 }
 
 TEST_CASE("a loss scale changes no weight") {
-  for (const LayoutMap& layouts : places()) {
+  for (const LayoutMap& layouts : layout_maps()) {
     CAPTURE(layouts.mesh().describe());
     const auto plain = trained(SGD(0.1), 8, layouts);
     CHECK(differs(trained(SGD(0.1, {.loss_scale_factor = 256}), 8, layouts), plain) == "");
   }
 }
 
-TEST_CASE("training ends with the means of the weights") {
-  for (const LayoutMap& layouts : places()) {
+TEST_CASE("training ends with the moving averages of the weights") {
+  for (const LayoutMap& layouts : layout_maps()) {
     CAPTURE(layouts.mesh().describe());
     const SGD sgd(0.1, {.momentum = 0.9, .use_ema = true, .ema_momentum = 0.5});
     const std::vector<at::Tensor> means = trained(sgd, 8, layouts);
-    std::vector<at::Tensor> kept;
+    std::vector<at::Tensor> averages;
     for (const Variable& variable : sgd->variables()) {
       const std::string& path = variable.path();
-      if (path.substr(path.rfind('/')) == "/average") kept.push_back(variable.value().full());
+      if (path.substr(path.rfind('/')) == "/average") averages.push_back(variable.value().full());
     }
-    CHECK(differs(means, kept) == "");
+    CHECK(differs(means, averages) == "");
     CHECK(differs(means, trained(SGD(0.1, {.momentum = 0.9}), 8, layouts)) != "");
   }
 }
 
-TEST_CASE("without a step the weights stay as they are") {
+TEST_CASE("without a step the weights stay unchanged") {
   const Sequential model = test::small_model();
-  CompileOptions compile = test::small_compile(places()[0]);
+  CompileOptions compile = test::small_compile(layout_maps()[0]);
   compile.optimizer = SGD(0.1, {.use_ema = true});
   model.compile(compile);
   model.evaluate(test::small_data(8), {.verbose = 0});
-  const std::vector<at::Tensor> before = test::whole_weights(model);
+  const std::vector<at::Tensor> before = test::full_weights(model);
   model.fit(test::small_data(8), {.epochs = 2, .verbose = 0, .initial_epoch = 2});
-  CHECK(differs(test::whole_weights(model), before) == "");
+  CHECK(differs(test::full_weights(model), before) == "");
 }
 
-TEST_CASE("the mean of a weight that is trained later begins with its value") {
-  for (const LayoutMap& layouts : places()) {
+TEST_CASE("the average of a weight that is trained later begins with its value") {
+  for (const LayoutMap& layouts : layout_maps()) {
     CAPTURE(layouts.mesh().describe());
     const Sequential model = test::small_model();
     model->build({{-1, 18}});
@@ -98,9 +98,9 @@ TEST_CASE("the mean of a weight that is trained later begins with its value") {
     model.layers()[1]->set_trainable(false);
     for (int fit = 0; fit < 2; ++fit) {
       model.compile(compile);
-      const std::vector<at::Tensor> before = test::whole_weights(model);
+      const std::vector<at::Tensor> before = test::full_weights(model);
       model.fit(test::small_data(8), {.verbose = 0});
-      CHECK(differs(test::whole_weights(model), before) == "");
+      CHECK(differs(test::full_weights(model), before) == "");
       model.layers()[1]->set_trainable(true);
     }
   }

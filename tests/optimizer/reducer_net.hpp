@@ -13,8 +13,8 @@
 
 namespace tessera::test {
 
-/// How a small network lies: x is {8, 4, 6}; `shared` is used twice, and cut as `slots` says where
-/// its slots are.
+/// The layouts of a small network: x is {8, 4, 6}; `shared` is used twice and has its slots in the
+/// layout `slots`.
 struct ReducerCase {
   MeshDims dims;
   LayoutSpec x, shared, head;
@@ -41,18 +41,19 @@ inline Variable reducer_variable(const std::string& path, const Shape& shape, co
   return made;
 }
 
-/// Two layers of one kernel, and a head.
+/// Two layers that share one kernel, and a head.
 struct ReducerNet {
   std::vector<Variable> variables;  ///< shared, bias, unused, head, frozen
   DTensor x;
 
   ReducerNet(const ReducerCase& c, const Mesh& mesh) {
     const auto slots = c.slots ? std::optional(Layout(*c.slots, mesh)) : std::nullopt;
-    const Layout whole = Layout::replicated(mesh, 1);
+    const Layout replicated = Layout::replicated(mesh, 1);
     variables = {reducer_variable("shared", {6, 6}, Layout(c.shared, mesh), slots),
-                 reducer_variable("bias", {6}, whole), reducer_variable("unused", {5}, whole),
+                 reducer_variable("bias", {6}, replicated),
+                 reducer_variable("unused", {5}, replicated),
                  reducer_variable("head", {6, 3}, Layout(c.head, mesh)),
-                 reducer_variable("frozen", {3}, whole)};
+                 reducer_variable("frozen", {3}, replicated)};
     variables.back().set_trainable(false);
     const at::Tensor rows = at::sin(at::arange(192, at::kDouble)).reshape({8, 4, 6});
     x = pack(rows, Layout(c.x, mesh));

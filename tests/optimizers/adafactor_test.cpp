@@ -10,7 +10,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
-TEST_CASE("Adafactor keeps means of rows and columns where their variable's slots lie") {
+TEST_CASE("Adafactor keeps row and column averages in the layout of their variable's slots") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   Variable weight("conv/kernel", pack(at::ones({5, 6, 4}), Layout::replicated(mesh, 3)));
   weight.place(
@@ -26,7 +26,7 @@ TEST_CASE("Adafactor keeps means of rows and columns where their variable's slot
   const Variable bias("conv/bias", pack(at::ones({4}), Layout::replicated(mesh, 1)));
   adafactor->build({bias});
   CHECK(slot_names(adafactor, bias) == Names{"velocity"});
-  // Means stay where they are.
+  // The averages keep their layout.
   adafactor->apply({weight.value()}, {weight});
   CHECK(slots[0].value().layout() == Layout({"batch", unsharded}, mesh));
   CHECK(difference(slots[0].value().full(), at::ones({5, 6}), 1e-6) == "");

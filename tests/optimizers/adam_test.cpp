@@ -14,7 +14,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
-TEST_CASE("both epsilon forms of Adam are their plain formulas, in every float dtype") {
+TEST_CASE("Adam with either epsilon follows its formula, in every float dtype") {
   const AdamOptions keras{.epsilon = 1e-3};
   const AdamOptions corrected{.epsilon = 1e-3, .epsilon_on_corrected_root = true};
   for (const AdamOptions& options : {keras, corrected}) {

@@ -1,4 +1,4 @@
-// Names, configurations and wrong options of all optimizers.
+// Names, configurations and invalid options of all optimizers.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
@@ -35,21 +35,21 @@ TEST_CASE("the lists of names are Keras' class names") {
   CHECK(OptimizerHandle("rmsprop")->class_name() == "RMSprop");
 }
 
-TEST_CASE("names are Keras', or the given one") {
+TEST_CASE("names are Keras' by default") {
   CHECK(SGD()->name() == "sgd");
   CHECK(RMSprop()->name() == "rm_sprop");
   CHECK(AdamW(0.1, {.name = "decoupled"})->name() == "decoupled");
   CHECK(Adam()->config().at("name") == "adam");
 }
 
-TEST_CASE("only options away from Keras' write keys that Keras does not know") {
+TEST_CASE("keys unknown to Keras are written only for options other than Keras'") {
   CHECK_FALSE(Adam()->config().contains("epsilon_on_corrected_root"));
   const Adam adam(0.1, {.epsilon_on_corrected_root = true});
   CHECK(optimizer_from_config(optimizer_to_config(adam))->config() == adam->config());
   CHECK(adam->config().at("epsilon_on_corrected_root") == true);
 }
 
-TEST_CASE("a wrong configuration is named") {
+TEST_CASE("an invalid configuration is named") {
   CHECK_THROWS_WITH(from_text(R"({"class_name": "Adma", "config": {}})"),
                     Catch::StartsWith("[optimizer]") && Catch::Contains("\"adma\"") &&
                         Catch::EndsWith("To fix: write \"adam\"."));
@@ -75,7 +75,7 @@ TEST_CASE("a wrong configuration is named") {
                   ConfigError);
 }
 
-TEST_CASE("options that cannot be are named") {
+TEST_CASE("invalid options are named") {
   CHECK_THROWS_WITH(Adam(0.1, {.clipnorm = 1, .clipvalue = 0.5}),
                     "[Adam] at most one of clipnorm, clipvalue and global_clipnorm may be set. "
                     "Received: clipnorm=1, clipvalue=0.5. To fix: keep one of them.");
@@ -110,7 +110,7 @@ TEST_CASE("options that cannot be are named") {
                     Catch::StartsWith("[Muon, exclude_layers] an RE2 expression"));
 }
 
-TEST_CASE("exclusions come before the first step and are expressions") {
+TEST_CASE("exclusions must come before the first step and are expressions") {
   const SGD sgd(0.1, {.weight_decay = 0.1});
   CHECK_THROWS_WITH(sgd->exclude_from_weight_decay({.var_names = {"bias", "(gamma"}}),
                     Catch::StartsWith("[SGD, var_names] an RE2 expression. Received: \"(gamma\""));

@@ -1,6 +1,7 @@
 // Steps and configurations of all optimizers against Keras, with every option: SGD, Adam, AdamW,
 // Adamax, Nadam, RMSprop, Adagrad, Adadelta, Adafactor, Ftrl, Lamb, Lion, Muon, ScheduleFreeAdamW,
-// LossScaleOptimizer and MultiOptimizer. What one does beside has a file of its name.
+// LossScaleOptimizer and MultiOptimizer. What is particular to one optimizer is in the file of its
+// name.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/optimizers.hpp>
@@ -27,7 +28,7 @@ std::string case_name(const Json& golden) {
   return serialized.at("class_name").get<std::string>() + serialized.at("config").dump();
 }
 
-/// Equal, up to the roundings of float32, in which Keras keeps the rate.
+/// Whether they are equal up to the rounding of float32, in which Keras keeps the rate.
 bool same_config(const Json& actual, const Json& expected) {
   if (actual.is_number() && expected.is_number()) {
     const auto a = actual.get<double>(), b = expected.get<double>();
@@ -43,15 +44,15 @@ bool same_config(const Json& actual, const Json& expected) {
 
 }  // namespace
 
-TEST_CASE("ten steps with every option are Keras' on one device") {
+TEST_CASE("ten steps with every option match Keras on one device") {
   const Mesh one = create_mesh({{"batch", 1}});
   for (const Json& golden : keras_optimizers("cases")) {
     INFO(case_name(golden));
-    CHECK(wrong_case(golden, mixed_places(one, 1)) == "");
+    CHECK(wrong_case(golden, mixed_weight_layouts(one, 1)) == "");
   }
 }
 
-TEST_CASE("ten steps with every option are Keras', whatever the layouts") {
+TEST_CASE("ten steps with every option match Keras in every layout") {
   const std::vector<Mesh> meshes = {virtual_mesh({4}), virtual_mesh({2, 2}), virtual_mesh({2, 3}),
                                     virtual_mesh({2, 1, 2})};
   uint64_t seed = 0;
@@ -59,16 +60,17 @@ TEST_CASE("ten steps with every option are Keras', whatever the layouts") {
     const BlockPolicyScope scope(policy);
     for (const Mesh& mesh : meshes) {
       for (const Json& golden : keras_optimizers("cases")) {
-        const std::vector<WeightPlace> places = mixed_places(mesh, mix(++seed, 7));
+        const std::vector<WeightLayouts> weight_layouts =
+            mixed_weight_layouts(mesh, mix(++seed, 7));
         INFO(case_name(golden) << " " << short_name(mesh) << " " << test::to_string(policy) << " "
-                               << test::to_string(places));
-        CHECK(wrong_case(golden, places) == "");
+                               << test::to_string(weight_layouts));
+        CHECK(wrong_case(golden, weight_layouts) == "");
       }
     }
   }
 }
 
-TEST_CASE("ten steps with every option are Keras' in two processes") {
+TEST_CASE("ten steps with every option match Keras in two processes") {
   const std::vector<MeshDims> meshes = {{{"x", 4}}, {{"x", 2}, {"y", 2}}, {{"x", 4}, {"y", 2}}};
   for (const MeshDims& dims : meshes) {
     CAPTURE(to_string(dims));
@@ -76,16 +78,17 @@ TEST_CASE("ten steps with every option are Keras' in two processes") {
       const Mesh mesh = rank_mesh(dims, communicator);
       uint64_t seed = 0;
       for (const Json& golden : keras_optimizers("cases")) {
-        const std::vector<WeightPlace> places = mixed_places(mesh, mix(++seed, 11));
-        const std::string wrong = wrong_case(golden, places);
-        expect(wrong.empty(), case_name(golden) + " " + test::to_string(places) + wrong);
+        const std::vector<WeightLayouts> weight_layouts =
+            mixed_weight_layouts(mesh, mix(++seed, 11));
+        const std::string wrong = wrong_case(golden, weight_layouts);
+        expect(wrong.empty(), case_name(golden) + " " + test::to_string(weight_layouts) + wrong);
       }
     };
     CHECK_NOTHROW(run_ranks(2, rank_run));
   }
 }
 
-TEST_CASE("configurations are Keras' there and back") {
+TEST_CASE("configurations round-trip through Keras' JSON") {
   for (const Json& golden : keras_optimizers("cases")) {
     const Json& serialized = golden.at("serialized");
     INFO(serialized.dump());

@@ -37,22 +37,22 @@ OptimizerHandle make_case(const std::string& name, const Json& o) {
                      .weight_decay = decay});
 }
 
-/// Where one run keeps things: the kernel's placement, and how gradients arrive.
+/// The layouts of one run: the kernel's placement and those of the gradients.
 struct Where {
   Placement kernel, bias;
   Layout kernel_gradient, bias_gradient;
 };
 
-/// A gradient in a layout, split unevenly if it is pending over the mesh's first dimension.
-DTensor in_layout(const at::Tensor& whole, const Layout& layout) {
-  const ShardingPtr form = intern(whole.sizes().vec(), whole.scalar_type(), layout);
-  const auto addends = layout.is_partial() ? double(form->groups[0]) : 1.0;
+/// Returns a gradient in a layout; partial sums over the mesh's first dimension are uneven.
+DTensor in_layout(const at::Tensor& full, const Layout& layout) {
+  const ShardingPtr sharding = intern(full.sizes().vec(), full.scalar_type(), layout);
+  const auto addends = layout.is_partial() ? double(sharding->groups[0]) : 1.0;
   Blocks blocks;
-  for (const BlockInfo& block : form->blocks) {
+  for (const BlockInfo& block : sharding->blocks) {
     const bool first = !layout.is_partial() || block.group[0] == 0;
-    blocks.push_back(cut(whole, block.intervals) * (first ? 1 - (addends - 1) / 4 : 0.25));
+    blocks.push_back(cut(full, block.intervals) * (first ? 1 - (addends - 1) / 4 : 0.25));
   }
-  return DTensor(form, std::move(blocks));
+  return DTensor(sharding, std::move(blocks));
 }
 
 void check_case(const Json& golden, const Where& where) {
@@ -81,7 +81,7 @@ void check_case(const Json& golden, const Where& where) {
   CHECK(mark == marks.size());
 }
 
-std::vector<Where> places() {
+std::vector<Where> placements() {
   const Mesh one = create_mesh({{"batch", 1}});
   const Mesh grid = create_mesh({{"batch", 2}, {"model", 2}});
   const Mesh three = create_mesh({{"batch", 3}});
@@ -95,7 +95,7 @@ std::vector<Where> places() {
       where(Layout({AxisSpec{"batch", "model"}, unsharded}, grid), Layout::replicated(grid, 1)),
       where(Layout({unsharded, "batch"}, three), Layout({"batch"}, three)),
   };
-  // Data parallel: gradients pending over batch, weights replicated or cut over batch itself.
+  // Data parallel: gradients are partial sums over batch, weights replicated or sharded over batch.
   for (const char* rows : {unsharded, "batch"}) {
     Where data = where(Layout({rows, unsharded}, grid), Layout::replicated(grid, 1));
     data.kernel_gradient = Layout::replicated(grid, 2).with_partial(1, Reduce::sum);
@@ -112,10 +112,10 @@ std::vector<Where> places() {
 
 }  // namespace
 
-TEST_CASE("ten steps of every optimizer are Keras', whatever the layouts") {
+TEST_CASE("ten steps of every optimizer match Keras in every layout") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
-    for (const Where& where : places()) {
+    for (const Where& where : placements()) {
       for (const Json& golden : keras_core("optimizers").at("cases")) {
         INFO(golden.at("name") << " " << golden.at("options").dump() << " kernel "
                                << where.kernel.layout.describe() << " gradient "

@@ -9,7 +9,7 @@ namespace lamb_test {
 using namespace tessera;
 using namespace tessera::test;
 
-TEST_CASE("trust ratios of all variables that are cut alike cost one reduction") {
+TEST_CASE("trust ratios of all variables with one sharding cost one reduction") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const Layout rows = Layout::batch_sharded(mesh, "batch", 2);
   const std::vector<Variable> weights = {matrix("a/kernel", rows), matrix("b/kernel", rows)};

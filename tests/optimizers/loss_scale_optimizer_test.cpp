@@ -33,11 +33,11 @@ Variable weight(const std::string& path = "dense/kernel") {
   return Variable(path, pack(at::ones({8, 4}), Layout::batch_sharded(mesh(), "batch", 2)));
 }
 
-/// Ones, of which the last, on the last device, is another number.
+/// Ones but for the last element, on the last device.
 DTensor gradient(double last = 1) {
-  at::Tensor whole = at::ones({8, 4});
-  whole[7][3] = last;
-  return pack(whole, Layout::batch_sharded(mesh(), "batch", 2));
+  at::Tensor full = at::ones({8, 4});
+  full[7][3] = last;
+  return pack(full, Layout::batch_sharded(mesh(), "batch", 2));
 }
 
 Names paths(const std::vector<Variable>& variables) {
@@ -68,7 +68,7 @@ TEST_CASE("a gradient that overflows on one device skips the step on all and hal
   CHECK(scaled->iterations() == 3);
 }
 
-TEST_CASE("whether gradients are finite is one reduction for all that are cut alike") {
+TEST_CASE("whether gradients are finite costs one reduction for all with one sharding") {
   const std::vector<Variable> weights = {weight("a/kernel"), weight("b/kernel")};
   const LossScaleOptimizer scaled(SGD(1.0));
   scaled->build(weights);
@@ -78,7 +78,7 @@ TEST_CASE("whether gradients are finite is one reduction for all that are cut al
   CHECK(log.entries().size() == 1);
 }
 
-TEST_CASE("a loss scale is at hand as Keras has it") {
+TEST_CASE("a loss scale is accessible as in Keras") {
   const Adam adam(0.25, {.loss_scale_factor = 8});
   const LossScaleOptimizer scaled(adam, {.initial_scale = 1024, .name = "mine"});
   CHECK(adam->config().at("loss_scale_factor").is_null());
@@ -87,7 +87,7 @@ TEST_CASE("a loss scale is at hand as Keras has it") {
   scaled->set_learning_rate(0.5);
   CHECK(scaled.inner_optimizer()->learning_rate() == 0.5);
   CHECK(scaled->scale_loss(scalar(2, mesh())).item() == 2048);
-  // Of half types, too, the scale is more than they hold.
+  // In float16 and bfloat16, too, whose range the scale exceeds.
   const DTensor half = scalar(100, mesh(), at::kHalf);
   CHECK(scaled->scale_loss(half).item() == 102400);
   const Variable w = weight();
@@ -103,7 +103,7 @@ TEST_CASE("a loss scale is at hand as Keras has it") {
   CHECK_THROWS_AS(other->restore({{"scale", 1}}), ConfigError);
 }
 
-TEST_CASE("a loss scale that cannot be is named") {
+TEST_CASE("an invalid loss scale is named") {
   CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.initial_scale = 0}), Contains("initial_scale"));
   CHECK_THROWS_WITH(LossScaleOptimizer(SGD(), {.dynamic_growth_steps = 0}),
                     Contains("dynamic_growth_steps"));
@@ -118,7 +118,7 @@ TEST_CASE("a loss scale that cannot be is named") {
       Contains("inner_optimizer"));
 }
 
-TEST_CASE("moving averages and weights change places exactly, wherever they lie") {
+TEST_CASE("moving averages and weights are swapped exactly, in every layout") {
   for (const bool cut : {false, true}) {
     Variable w("dense/kernel", pack(at::rand({8, 4}), Layout::replicated(mesh(), 2)));
     const Layout slots = Layout::batch_sharded(mesh(), "batch", 2);
@@ -136,7 +136,7 @@ TEST_CASE("moving averages and weights change places exactly, wherever they lie"
     MovingAverages::swap(*scaled);
     CHECK(at::equal(w.value().full(), now));
     MovingAverages::swap(*scaled);
-    // The end of a run leaves them in the weights.
+    // The end of training leaves the averages in the weights.
     scaled->finalize_variable_values({w});
     CHECK(at::equal(w.value().full(), mean));
     CHECK(at::equal(scaled->variables()[0].value().full(), mean));

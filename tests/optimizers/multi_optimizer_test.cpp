@@ -30,7 +30,7 @@ DTensor gradient() { return pack(at::ones({8, 4}), Layout::batch_sharded(mesh(),
 
 }  // namespace
 
-TEST_CASE("an OptimizerMap finds keys as they are, then as expressions, then its default") {
+TEST_CASE("an OptimizerMap finds keys literally, then as expressions, then its default") {
   const OptimizerHandle adam = Adam(), sgd = SGD(), rmsprop = RMSprop();
   OptimizerMap map(rmsprop);
   map.set("encoder/layer_0/dense", adam);
@@ -41,7 +41,7 @@ TEST_CASE("an OptimizerMap finds keys as they are, then as expressions, then its
   CHECK(MultiOptimizer(map).optimizers().size() == 3);
 }
 
-TEST_CASE("each variable is updated by the optimizer that a function gives for it") {
+TEST_CASE("each variable is updated by the optimizer that a function returns for it") {
   Variable kernel = weight("a/kernel"), bias = weight("a/bias"), other = weight("b/kernel");
   const OptimizerHandle fast = SGD(1.0, {.use_ema = true, .ema_momentum = 0.5});
   const OptimizerHandle slow = SGD(0.25, {.loss_scale_factor = 99});
@@ -60,13 +60,13 @@ TEST_CASE("each variable is updated by the optimizer that a function gives for i
   CHECK(fast->iterations() == 2);
   CHECK(slow->iterations() == 1);
   // 0 after the first step, (0.5 + 0) / 2.
-  CHECK(MovingAverages::kept(*several));
+  CHECK(MovingAverages::enabled(*several));
   several->finalize_variable_values(all);
   CHECK(difference(kernel.value().full(), at::full({8, 4}, 0.25)) == "");
   CHECK(difference(bias.value().full(), at::full({8, 4}, 0.875)) == "");
 }
 
-TEST_CASE("what an OptimizerMap cannot take is named") {
+TEST_CASE("an OptimizerMap names invalid arguments") {
   const LossScaleOptimizer scaled{SGD()};
   CHECK_THROWS_WITH(OptimizerMap(scaled), Contains("LossScaleOptimizer"));
   CHECK_THROWS_WITH(OptimizerMap(SGD(), {{"(a", Adam()}}), Contains("\"(a\""));

@@ -9,7 +9,7 @@ namespace muon_test {
 using namespace tessera;
 using namespace tessera::test;
 
-TEST_CASE("a matrix that is cut is gathered once for its Newton-Schulz iterations") {
+TEST_CASE("a sharded matrix is gathered once for its Newton-Schulz iterations") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const Variable weight = matrix("hidden/kernel", Layout({"batch", "model"}, mesh));
   const Muon muon(0.1);
@@ -21,11 +21,12 @@ TEST_CASE("a matrix that is cut is gathered once for its Newton-Schulz iteration
   for (const CommEntry& entry : log.entries()) CHECK(entry.op == CommOp::all_gather);
 }
 
-TEST_CASE("Muon has a second moment of what Adam updates only") {
+TEST_CASE("Muon has a second moment only for variables that Adam updates") {
   const Mesh mesh = create_mesh({{"batch", 1}});
-  const Layout whole = Layout::replicated(mesh, 2);
-  const Variable hidden = matrix("hidden/kernel", whole), table = matrix("Embedding_1/t", whole);
-  const Variable bias("hidden/bias", pack(at::ones({4}, at::kDouble), whole.remove({0})));
+  const Layout replicated = Layout::replicated(mesh, 2);
+  const Variable hidden = matrix("hidden/kernel", replicated),
+                 table = matrix("Embedding_1/t", replicated);
+  const Variable bias("hidden/bias", pack(at::ones({4}, at::kDouble), replicated.remove({0})));
   const auto names = [&](const MuonOptions& options, const Variable& variable) {
     const Muon muon(0.1, options);
     muon->build({variable});

@@ -1,5 +1,5 @@
-// What all optimizers have in common without options: where updates happen and what they reduce,
-// slots and their names, steps and rates.
+// What all optimizers share without options: where updates happen and what they reduce, slots and
+// their names, steps and rates.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -25,14 +25,14 @@ Variable weight(at::ScalarType dtype = at::kFloat) {
   return Variable("dense/kernel", pack(at::ones({8, 4}, dtype), default_layout(2)));
 }
 
-/// Ones on every member of the mesh's first dimension, to be summed.
+/// Ones on every device of the mesh's first dimension, as a partial sum.
 DTensor pending_gradient(const Mesh& mesh) {
   return filled({8, 4}, 1, at::kFloat, Layout::replicated(mesh, 2).with_partial(1, Reduce::sum));
 }
 
 }  // namespace
 
-TEST_CASE("weights and slots are updated where they lie") {
+TEST_CASE("weights and slots are updated in their layouts") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     const Mesh mesh = create_mesh({{"batch", 2}});
@@ -50,17 +50,17 @@ TEST_CASE("weights and slots are updated where they lie") {
   }
 }
 
-TEST_CASE("a kept value does not change with a step") {
+TEST_CASE("a saved value does not change with a step") {
   for (const OptimizerHandle& optimizer : {OptimizerHandle(SGD(0.5)), OptimizerHandle(Adam(0.5))}) {
     Variable w = weight();
-    const DTensor kept = w.value();
+    const DTensor saved = w.value();
     optimizer->apply({pack(at::ones({8, 4}), w.layout())}, {w});
-    CHECK(difference(kept.full(), at::ones({8, 4})) == "");
+    CHECK(difference(saved.full(), at::ones({8, 4})) == "");
     CHECK_FALSE(at::equal(w.value().full(), at::ones({8, 4})));
   }
 }
 
-TEST_CASE("a data-parallel step reduces each gradient once, straight into cut weights") {
+TEST_CASE("a data-parallel step reduces each gradient once, straight into sharded weights") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   for (bool cut : {false, true}) {
     const Layout layout =
@@ -76,7 +76,7 @@ TEST_CASE("a data-parallel step reduces each gradient once, straight into cut we
   }
 }
 
-TEST_CASE("slots cut further than their weight cost a reduce-scatter and an all-gather") {
+TEST_CASE("slots sharded further than their weight cost a reduce-scatter and an all-gather") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   Variable w("kernel", pack(at::ones({8, 4}), Layout::replicated(mesh, 2)));
   const Layout slots = Layout::batch_sharded(mesh, "batch", 2);
@@ -92,7 +92,7 @@ TEST_CASE("slots cut further than their weight cost a reduce-scatter and an all-
   CHECK(log.count(CommOp::all_gather, "batch") == 1);
 }
 
-TEST_CASE("slots keep their values when their variable moves") {
+TEST_CASE("slots keep their values when their variable's layout changes") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   Variable w("kernel", pack(at::ones({8, 4}), Layout::replicated(mesh, 2)));
   Variable still = weight();
@@ -132,7 +132,7 @@ TEST_CASE("slots have Keras' names under their variable's path") {
   CHECK_THROWS_AS(SGD()->variables_of(w), StateError);
 }
 
-TEST_CASE("a variable without a gradient is left alone") {
+TEST_CASE("a variable without a gradient is skipped") {
   Variable first = weight();
   Variable second = weight();
   const AdamW adam(0.1);
@@ -154,7 +154,7 @@ TEST_CASE("the rate can change between steps, and the step count be restored") {
   CHECK(sgd->iterations() == 8);
 }
 
-TEST_CASE("what an optimizer cannot take is named") {
+TEST_CASE("an optimizer names invalid arguments") {
   Variable w = weight();
   const DTensor gradient = pack(at::ones({8, 4}), w.layout());
   CHECK_THROWS_AS(SGD(-0.1), ConfigError);

@@ -1,5 +1,5 @@
-// What all optimizers have in common by BaseOptions: clipping, accumulation, moving averages, the
-// loss scale and decay, with what they cost.
+// What all optimizers share through BaseOptions: clipping, accumulation, moving averages, the loss
+// scale and decay, with their communication.
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
@@ -44,7 +44,7 @@ int64_t bytes_here(const Variable& variable) {
 
 }  // namespace
 
-TEST_CASE("without options a step costs what it cost") {
+TEST_CASE("without options a step costs no more than before") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   Variable w = weight_at("kernel", Layout::replicated(mesh, 2));
   const Adam adam;
@@ -56,7 +56,7 @@ TEST_CASE("without options a step costs what it cost") {
   CHECK(adam->variables().size() == 2);
 }
 
-TEST_CASE("a global norm costs one all-reduce for each set of dimensions that cut weights") {
+TEST_CASE("a global norm costs one all-reduce for each set of dimensions that shard weights") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const std::vector<Layout> layouts = {Layout::replicated(mesh, 2),
                                        Layout({unsharded, "model"}, mesh),
@@ -68,7 +68,7 @@ TEST_CASE("a global norm costs one all-reduce for each set of dimensions that cu
   for (const Layout& layout : layouts) {
     variables.push_back(weight_at(str("w", variables.size()), layout));
   }
-  // Reducing a value once serves all its handles.
+  // Reducing a value once updates all its handles.
   const auto gradients = [&] {
     std::vector<DTensor> fresh;
     for (size_t i = 0; i < variables.size(); ++i) fresh.push_back(pending_ones(mesh, 1));
@@ -91,7 +91,7 @@ TEST_CASE("a global norm costs one all-reduce for each set of dimensions that cu
   }
 }
 
-TEST_CASE("with ZeRO everything that is kept is cut like the slots") {
+TEST_CASE("with ZeRO all optimizer state is sharded like the slots") {
   const BlockPolicyScope policy(BlockPolicy::per_device);
   const Mesh mesh = create_mesh({{"batch", 4}, {"model", 2}});
   const Layout layout = Layout({unsharded, "model"}, mesh);
@@ -104,10 +104,10 @@ TEST_CASE("with ZeRO everything that is kept is cut like the slots") {
   CHECK(log.entries().size() == 1);
   CHECK(log.count(CommOp::reduce_scatter, "batch") == 1);
   CHECK(adam->variables().size() == 4);
-  for (const Variable& kept : adam->variables()) {
-    CHECK(kept.value().layout() == slots);
-    CHECK(bytes_here(kept) == 8 * shard_bytes(w.shape(), w.dtype(), slots));
-    CHECK(bytes_here(kept) * 4 == bytes_here(w));
+  for (const Variable& state : adam->variables()) {
+    CHECK(state.value().layout() == slots);
+    CHECK(bytes_here(state) == 8 * shard_bytes(w.shape(), w.dtype(), slots));
+    CHECK(bytes_here(state) * 4 == bytes_here(w));
   }
   log.clear();
   adam->apply({pending_ones(mesh, 1)}, {w});
@@ -122,7 +122,7 @@ TEST_CASE("with ZeRO everything that is kept is cut like the slots") {
   CHECK(log.count(CommOp::all_gather, "batch") == 1);
 }
 
-TEST_CASE("everything that is kept is changed in place and has a path") {
+TEST_CASE("all optimizer state is updated in place and has a path") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   Variable w = weight_at("dense/kernel", Layout::batch_sharded(mesh, "batch", 2));
   const RMSprop optimizer(0.1, {.momentum = 0.5,
@@ -134,10 +134,10 @@ TEST_CASE("everything that is kept is changed in place and has a path") {
   for (int step = 0; step < 2; ++step) optimizer->apply({gradient}, {w});
   std::vector<std::string> paths;
   std::vector<const void*> memory;
-  for (const Variable& kept : optimizer->variables()) {
-    paths.push_back(kept.path());
-    memory.push_back(kept.value().blocks()[0].data_ptr());
-    CHECK_FALSE(kept.trainable());
+  for (const Variable& state : optimizer->variables()) {
+    paths.push_back(state.path());
+    memory.push_back(state.value().blocks()[0].data_ptr());
+    CHECK_FALSE(state.trainable());
   }
   CHECK(paths ==
         std::vector<std::string>{"mine/dense/kernel/velocity", "mine/dense/kernel/momentum",
@@ -146,15 +146,15 @@ TEST_CASE("everything that is kept is changed in place and has a path") {
   memory.push_back(w.value().blocks()[0].data_ptr());
   for (int step = 0; step < 4; ++step) optimizer->apply({gradient}, {w});
   std::vector<const void*> later;
-  for (const Variable& kept : optimizer->variables()) {
-    later.push_back(kept.value().blocks()[0].data_ptr());
+  for (const Variable& state : optimizer->variables()) {
+    later.push_back(state.value().blocks()[0].data_ptr());
   }
   later.push_back(w.value().blocks()[0].data_ptr());
   CHECK(later == memory);
   CHECK(difference(gradient.full(), at::ones({8, 4})) == "");
 }
 
-TEST_CASE("a gradient that is the weight's own value is not changed under way") {
+TEST_CASE("a gradient that shares the weight's memory is not changed during the step") {
   const Layout layout = Layout::replicated(create_mesh({{"batch", 1}}), 2);
   Variable w = weight_at("kernel", layout);
   const SGD sgd(0.5, {.weight_decay = 1, .use_ema = true});
@@ -164,12 +164,12 @@ TEST_CASE("a gradient that is the weight's own value is not changed under way") 
   CHECK(difference(w.value().full(), at::zeros({8, 4})) == "");
 }
 
-TEST_CASE("a planned step communicates as the one that updates, and counts for nothing") {
+TEST_CASE("a planned step logs the communication of a real one and leaves the counters unchanged") {
   for (const Mesh& mesh : {virtual_mesh({4}), virtual_mesh({2, 3})}) {
     for (uint64_t seed = 0; seed < 20; ++seed) {
-      const std::vector<WeightPlace> places = mixed_places(mesh, seed);
-      INFO(short_name(mesh) << " " << test::to_string(places));
-      const std::vector<Variable> weights = golden_weights(places);
+      const std::vector<WeightLayouts> weight_layouts = mixed_weight_layouts(mesh, seed);
+      INFO(short_name(mesh) << " " << test::to_string(weight_layouts));
+      const std::vector<Variable> weights = golden_weights(weight_layouts);
       const Adam adam(0.1, {.weight_decay = 0.1,
                             .global_clipnorm = 0.5,
                             .use_ema = true,
@@ -179,12 +179,12 @@ TEST_CASE("a planned step communicates as the one that updates, and counts for n
       {
         const AbstractScope plans_only(mesh);
         const CommLogScope scope(planned);
-        adam->apply(golden_gradients(0, places), weights);
+        adam->apply(golden_gradients(0, weight_layouts), weights);
       }
       CHECK(adam->steps() == 0);
-      adam->apply(golden_gradients(0, places), weights);
+      adam->apply(golden_gradients(0, weight_layouts), weights);
       const CommLogScope scope(real);
-      adam->apply(golden_gradients(1, places), weights);
+      adam->apply(golden_gradients(1, weight_layouts), weights);
       CHECK(planned.to_string() == real.to_string());
     }
   }
@@ -215,7 +215,7 @@ TEST_CASE("schedules follow calls, iterations follow updates") {
   CHECK(plain->learning_rate() == Approx(0.2));
 }
 
-TEST_CASE("a scaled loss gives the gradients of the loss") {
+TEST_CASE("a scaled loss gives the unscaled gradients") {
   const Layout layout = Layout::replicated(create_mesh({{"batch", 1}}), 2);
   Variable w = weight_at("kernel", layout);
   const SGD sgd(0.1, {.loss_scale_factor = 1024});
@@ -228,7 +228,7 @@ TEST_CASE("a scaled loss gives the gradients of the loss") {
   CHECK(SGD()->scale_loss(same).id() == same.id());
 }
 
-TEST_CASE("means are of the variables they were built for") {
+TEST_CASE("averages belong to the variables they were built for") {
   const Layout layout = Layout::replicated(create_mesh({{"batch", 1}}), 2);
   Variable w = weight_at("kernel", layout), other = weight_at("other", layout);
   const SGD sgd(0.1, {.use_ema = true});

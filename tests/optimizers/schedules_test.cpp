@@ -11,7 +11,7 @@ namespace schedules_test {
 using namespace tessera;
 using namespace tessera::test;
 
-TEST_CASE("schedules are Keras'") {
+TEST_CASE("schedules match Keras") {
   for (const Json& golden : keras_optimizers("schedules")) {
     const LearningRateScheduleHandle schedule = schedule_from_config(golden.at("serialized"));
     const Json& steps = golden.at("steps");
@@ -25,7 +25,7 @@ TEST_CASE("schedules are Keras'") {
   }
 }
 
-TEST_CASE("schedules that cannot be are named") {
+TEST_CASE("invalid schedules are named") {
   CHECK_THROWS_WITH(ExponentialDecay(0.1, 0, 0.5),
                     "[ExponentialDecay] decay_steps is positive. Received: 0. To fix: count the "
                     "steps of the decay.");

@@ -12,13 +12,13 @@ namespace tessera::test {
 
 using Names = std::vector<std::string>;
 
-/// A weight (6, 4) of float64 numbers that all differ.
+/// A weight (6, 4) of distinct float64 numbers.
 inline Variable matrix(const std::string& path, const Layout& layout) {
   const at::Tensor value = at::linspace(-1, 2, 24, at::kDouble).reshape({6, 4});
   return Variable(path, pack(value, layout));
 }
 
-/// The last parts of the paths of a variable's slots.
+/// Returns the last components of the paths of a variable's slots.
 inline Names slot_names(const OptimizerHandle& optimizer, const Variable& variable) {
   Names names;
   for (const Variable& slot : optimizer->variables_of(variable)) {

@@ -18,13 +18,13 @@ namespace {
 
 using at::Tensor;
 using D = DTensor;
-using Whole = std::vector<Tensor>;
-using Parts = std::vector<DTensor>;
+using FullTensors = std::vector<Tensor>;
+using DTensors = std::vector<DTensor>;
 
-/// A function of DTensors and what ATen makes of the same tensors, in all layouts.
+/// Returns the failures of a function of DTensors against ATen on the same tensors, in all layouts.
 std::string failures(const std::string& name, const std::vector<SampleInput>& inputs,
-                     const std::function<Parts(const Parts&)>& run,
-                     const std::function<Whole(const Whole&)>& reference) {
+                     const std::function<DTensors(const DTensors&)>& run,
+                     const std::function<FullTensors(const FullTensors&)>& reference) {
   OracleStats stats;
   return joined(check_case({name, inputs, run, reference}, stats));
 }
@@ -33,11 +33,12 @@ std::string failures(const std::string& name, const std::vector<SampleInput>& in
 std::string failures(const std::string& name, const SampleInput& input, D (*run)(const D&),
                      Tensor (*reference)(const Tensor&)) {
   return failures(
-      name, std::vector<SampleInput>{input}, [run](const Parts& in) { return Parts{run(in[0])}; },
-      [reference](const Whole& in) { return Whole{reference(in[0])}; });
+      name, std::vector<SampleInput>{input},
+      [run](const DTensors& in) { return DTensors{run(in[0])}; },
+      [reference](const FullTensors& in) { return FullTensors{reference(in[0])}; });
 }
 
-/// Numbers that do not tie, for functions that have no gradient.
+/// Numbers without ties, for functions that have no gradient.
 SampleInput distinct(Shape shape) {
   SampleInput input{std::move(shape)};
   input.distinct = true;
@@ -47,7 +48,7 @@ SampleInput distinct(Shape shape) {
 
 }  // namespace
 
-TEST_CASE("reductions made of several operations hold in all layouts") {
+TEST_CASE("reductions composed of several operations hold in all layouts") {
   CHECK(failures(
             "mean", {{4, 3}}, [](const D& x) { return ops::mean(x, {0}); },
             [](const Tensor& x) { return x.mean(0); }) == "");
@@ -67,24 +68,24 @@ TEST_CASE("reductions made of several operations hold in all layouts") {
             [](const Tensor& x) { return x.var(0, /*unbiased=*/false); }) == "");
   CHECK(failures(
             "moments", {{{2, 3, 2}}},
-            [](const Parts& in) {
+            [](const DTensors& in) {
               const auto [mean, variance] = ops::moments(in[0], {0, 2});
-              return Parts{mean, variance};
+              return DTensors{mean, variance};
             },
-            [](const Whole& in) {
+            [](const FullTensors& in) {
               const Tensor rows = in[0].permute({1, 0, 2}).flatten(1);
-              return Whole{rows.mean(1), rows.var(1, /*unbiased=*/false)};
+              return FullTensors{rows.mean(1), rows.var(1, /*unbiased=*/false)};
             }) == "");
 }
 
-TEST_CASE("indices of extremes hold in all layouts, the first of equals") {
+TEST_CASE("indices of extremes hold in all layouts, the first of equal elements") {
   CHECK(failures(
             "argmax", distinct({4, 3}), [](const D& x) { return ops::argmax(x); },
             [](const Tensor& x) { return x.argmax(1); }) == "");
   CHECK(failures(
             "argmin", distinct({4, 3}), [](const D& x) { return ops::argmin(x, 0); },
             [](const Tensor& x) { return x.argmin(0); }) == "");
-  // ATen does not say which of equals it takes.
+  // ATen does not specify which of equal elements it returns.
   CHECK(failures(
             "argmax of equals", {{3, 7}, at::kLong, 0, 3},
             [](const D& x) { return ops::argmax(x); },
@@ -113,42 +114,43 @@ TEST_CASE("functions of shape hold in all layouts") {
               return x.repeat({2, 3});
             }) == "");
   CHECK(failures(
-            "split", {{{6, 2}}}, [](const Parts& in) { return ops::split(in[0], 3); },
-            [](const Whole& in) { return in[0].split(2); }) == "");
+            "split", {{{6, 2}}}, [](const DTensors& in) { return ops::split(in[0], 3); },
+            [](const FullTensors& in) { return in[0].split(2); }) == "");
   CHECK(failures(
-            "stack", {{{3, 2}}, {{3, 2}}}, [](const Parts& in) { return Parts{ops::stack(in, 1)}; },
-            [](const Whole& in) { return Whole{at::stack(in, 1)}; }) == "");
+            "stack", {{{3, 2}}, {{3, 2}}},
+            [](const DTensors& in) { return DTensors{ops::stack(in, 1)}; },
+            [](const FullTensors& in) { return FullTensors{at::stack(in, 1)}; }) == "");
   CHECK(failures(
-            "unstack", {{{3, 2}}}, [](const Parts& in) { return ops::unstack(in[0], 1); },
-            [](const Whole& in) { return in[0].unbind(1); }) == "");
+            "unstack", {{{3, 2}}}, [](const DTensors& in) { return ops::unstack(in[0], 1); },
+            [](const FullTensors& in) { return in[0].unbind(1); }) == "");
 }
 
-TEST_CASE("a value used twice and a value handed on hold in all layouts") {
+TEST_CASE("a value used twice and a value that is relaid out hold in all layouts") {
   CHECK(failures(
             "x times its transpose", {{3, 3}},
             [](const D& x) { return ops::matmul(x, ops::transpose(x)) + x; },
             [](const Tensor& x) { return x.mm(x.t()) + x; }) == "");
   CHECK(failures(
             "relayout_like", {{{4, 3}}, {{4, 3}}},
-            [](const Parts& in) { return Parts{relayout_like(in[0], in[1]) * in[1]}; },
-            [](const Whole& in) { return Whole{in[0] * in[1]}; }) == "");
+            [](const DTensors& in) { return DTensors{relayout_like(in[0], in[1]) * in[1]}; },
+            [](const FullTensors& in) { return FullTensors{in[0] * in[1]}; }) == "");
   CHECK(failures(
             "a pending sum that is used twice", {{{4, 3}}, {{3, 2}}},
-            [](const Parts& in) {
+            [](const DTensors& in) {
               const D y = ops::matmul(in[0], in[1]);
-              return Parts{ops::exp(y) + y, y - ops::sum(y, {0})};
+              return DTensors{ops::exp(y) + y, y - ops::sum(y, {0})};
             },
-            [](const Whole& in) {
+            [](const FullTensors& in) {
               const Tensor y = in[0].mm(in[1]);
-              return Whole{y.exp() + y, y - y.sum(0)};
+              return FullTensors{y.exp() + y, y - y.sum(0)};
             }) == "");
 }
 
 TEST_CASE("blocks large enough for several threads hold in all layouts") {
   CHECK(failures(
             "matmul", {{{64, 40}, at::kFloat}, {{40, 32}, at::kFloat}},
-            [](const Parts& in) { return Parts{ops::matmul(in[0], in[1])}; },
-            [](const Whole& in) { return Whole{in[0].mm(in[1])}; }) == "");
+            [](const DTensors& in) { return DTensors{ops::matmul(in[0], in[1])}; },
+            [](const FullTensors& in) { return FullTensors{in[0].mm(in[1])}; }) == "");
 }
 
 }  // namespace compositions_test

@@ -9,7 +9,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
-TEST_CASE("every registered operation gives in half types what float64 gives, but for rounding") {
+TEST_CASE("every registered operation gives float64's values in float16 and bfloat16, rounded") {
   for (const at::ScalarType half : {at::kBFloat16, at::kHalf}) {
     OracleStats stats;
     for (const OpInfo* info : op_registry()) {

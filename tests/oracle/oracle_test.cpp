@@ -14,7 +14,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// The operation named by TESSERA_ORACLE_OP, else every registered one.
+/// Returns the operation named by TESSERA_ORACLE_OP, else every registered one.
 std::vector<const OpInfo*> selected() {
   const char* name = std::getenv("TESSERA_ORACLE_OP");
   if (!name || !*name) return op_registry();

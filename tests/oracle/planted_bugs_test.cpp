@@ -17,7 +17,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// An exponential whose rule passes a pending sum.
+/// An exponential whose rule lets partial sums pass.
 struct PassingExp {
   static constexpr std::string_view name = "passing_exp";
   auto attributes() const { return std::tuple<>(); }
@@ -31,7 +31,7 @@ struct PassingExp {
   static Samples<PassingExp> samples() { return {{{{{3, 5}}}}}; }
 };
 
-/// x + bias that passes a sum pending in x alone: the bias is added once for each addend.
+/// x + bias that lets a partial sum in x alone pass: the bias is added once per device.
 struct BiasPerAddend {
   static constexpr std::string_view name = "bias_per_addend";
   auto attributes() const { return std::tuple<>(); }
@@ -45,7 +45,7 @@ struct BiasPerAddend {
   static Samples<BiasPerAddend> samples() { return {{{{{4, 3}}, {{3}}}}}; }
 };
 
-/// x + bias whose gradient forgets that the bias was broadcast.
+/// x + bias whose gradient does not reduce over the broadcast axis.
 struct ForgottenSum {
   static constexpr std::string_view name = "forgotten_sum";
   auto attributes() const { return std::tuple<>(); }
@@ -57,8 +57,8 @@ struct ForgottenSum {
   static Samples<ForgottenSum> samples() { return {{{{{4, 3}}, {{3}}}}}; }
 };
 
-/// y[i] = x[i-1] + x[i] + x[i+1], zeros beyond the ends. `missing` rows of the window are not asked
-/// for; forward makes up for them with zeros, so that one device notices nothing.
+/// y[i] = x[i-1] + x[i] + x[i+1], zeros beyond the ends. The window requests `missing` rows too
+/// few; forward pads with zeros, so that one device shows no difference.
 template <int missing>
 struct Neighbours {
   static constexpr std::string_view name = missing ? "short_window" : "right_window";
@@ -86,7 +86,7 @@ struct Neighbours {
   static Samples<Neighbours> samples() { return {{{{{5, 2}}}}, {{{{3, 2}}}}}; }
 };
 
-/// A maximum over rows whose shards are added up.
+/// A maximum over rows that adds the maxima of its shards.
 struct AddedMaxima {
   static constexpr std::string_view name = "added_maxima";
   static constexpr bool stops_gradient = true;
@@ -100,7 +100,7 @@ struct AddedMaxima {
   static Samples<AddedMaxima> samples() { return {{{{{4, 3}}}}}; }
 };
 
-/// x · scale whose gradient for the scale takes the largest row for the sum.
+/// x · scale whose gradient for the scale is the largest row instead of the sum.
 struct LargestRow {
   static constexpr std::string_view name = "largest_row";
   auto attributes() const { return std::tuple<>(); }
@@ -114,7 +114,7 @@ struct LargestRow {
   static Samples<LargestRow> samples() { return {{{{{4, 3}}, {{3}}}}}; }
 };
 
-/// A gradient that is not there.
+/// A gradient that is missing.
 struct LostGradient {
   static constexpr std::string_view name = "lost_gradient";
   auto attributes() const { return std::tuple<>(); }
@@ -128,8 +128,8 @@ struct LostGradient {
   static Samples<LostGradient> samples() { return {{{{{3, 2}}, {{3, 2}}}}}; }
 };
 
-/// A negation that gathers what it need not, one whose result ignores where its block lies, and one
-/// that writes into its input.
+/// A negation that gathers needlessly, one whose result ignores its block's offset, and one that
+/// writes into its input.
 enum class Fault { none, gathers, counts_from_zero, writes };
 template <Fault fault>
 struct FaultyNeg {
@@ -166,11 +166,11 @@ bool contains(const std::string& text, const std::string& part) {
 
 }  // namespace
 
-TEST_CASE("the oracle catches a pending sum that passes through exp") {
+TEST_CASE("the oracle catches a partial sum that passes through exp") {
   CHECK(contains(failures_of<PassingExp>(), "+sum over x: output 0"));
 }
 
-TEST_CASE("the oracle catches a bias that is added to every addend") {
+TEST_CASE("the oracle catches a bias that is added to every partial sum") {
   CHECK(contains(failures_of<BiasPerAddend>(), "+sum over x , (-): output 0"));
 }
 
@@ -191,7 +191,7 @@ TEST_CASE("the oracle catches a gradient that is missing") {
   CHECK(contains(failures_of<LostGradient>(), "gradient of input 1 is missing"));
 }
 
-TEST_CASE("the oracle catches maxima that are added up") {
+TEST_CASE("the oracle catches maxima that are added") {
   CHECK(contains(failures_of<AddedMaxima>(), "(x, -): output 0"));
 }
 
@@ -200,7 +200,7 @@ TEST_CASE("the oracle catches a rule that is missing") {
   CHECK(contains(failures_of<FaultyNeg<Fault::gathers>>(), "missing rule"));
 }
 
-TEST_CASE("the oracle catches a block that takes itself for the whole") {
+TEST_CASE("the oracle catches a block that ignores its offset") {
   const std::string failures = failures_of<FaultyNeg<Fault::counts_from_zero>>();
   CHECK(contains(failures, "(x, -): output 0"));
   CHECK(contains(failures, "wrong rule"));

@@ -24,7 +24,7 @@ namespace {
 using at::Tensor;
 using D = DTensor;
 
-/// f of every element.
+/// Applies f to every element.
 template <class Function>
 Tensor map(const Tensor& x, const Function& f) {
   const Tensor y = at::empty_like(x);
@@ -32,7 +32,7 @@ Tensor map(const Tensor& x, const Function& f) {
   return y;
 }
 
-/// Of a tensor that is neither symmetric nor of one sign.
+/// A tensor that is neither symmetric nor of one sign.
 Tensor numbers(Shape shape, double lo = -2, double hi = 2) {
   return random_values({std::move(shape), at::kDouble, lo, hi}, 5);
 }
@@ -134,7 +134,7 @@ TEST_CASE("elementwise functions of two tensors follow their formulas") {
   }
 }
 
-TEST_CASE("products give what ATen gives") {
+TEST_CASE("products match ATen") {
   const Tensor a = numbers({2, 3, 4}), b = numbers({2, 4, 5}), m = numbers({4, 3}),
                t = numbers({3, 4});
   const auto product = [](const Tensor& x, const Tensor& y, bool tx, bool ty) {
@@ -149,7 +149,7 @@ TEST_CASE("products give what ATen gives") {
   CHECK(difference(summed.full(), at::matmul(a, m).sum(1), 1e-12, 1e-12) == "");
 }
 
-TEST_CASE("reductions give what ATen gives") {
+TEST_CASE("reductions match ATen") {
   const Tensor x = numbers({4, 3, 5});
   const D d = one_device(x);
   const auto same = [](const D& actual, const Tensor& expected) {

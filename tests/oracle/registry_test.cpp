@@ -18,7 +18,7 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// Functions of namespace ops that are made of several operations, or of one by another name.
+/// Functions of namespace ops that are composed of several operations or of one with another name.
 const Names compositions = {"argmax",      "argmin",     "attention_and_logsumexp",
                             "categorical", "embedding",  "expand_dims",
                             "flatten",     "logsumexp",  "max_pool_with_positions",
@@ -27,7 +27,7 @@ const Names compositions = {"argmax",      "argmin",     "attention_and_logsumex
                             "split",       "squeeze",    "stack",
                             "tile",        "unstack",    "variance"};
 
-/// Operations that no function of their name stands for.
+/// Registered operations that no function has the name of.
 const Names internal = {"affine_transform_grad",
                         "arg_extreme",
                         "attention_grad",
@@ -76,8 +76,8 @@ const Names internal = {"affine_transform_grad",
                         "tanh_shrink_grad",
                         "threshold_grad"};
 
-/// Operations whose gradient() throws StateError: of truth values and indices, and gradients that
-/// are not differentiated again.
+/// Operations whose gradient() throws StateError: those on bools and indices, and gradients that
+/// have no second derivative.
 const Names without_derivative = {"all",
                                   "any",
                                   "arg_extreme",
@@ -108,7 +108,8 @@ const Names without_derivative = {"all",
                                   "squareplus_grad",
                                   "tanh_shrink_grad"};
 
-/// Functions that the headers of framework/ops declare to return a DTensor, or several.
+/// Returns the functions that the headers of framework/ops declare to return one DTensor or
+/// several.
 Names declared() {
   const std::regex function(
       R"(^(?:DTensor|std::vector<DTensor>|std::pair<DTensor, DTensor>) (\w+)\()");
@@ -135,7 +136,7 @@ Names registered() {
   return names;
 }
 
-/// Elements of a that b lacks, as one text.
+/// Returns the elements of a that b lacks, as one text.
 std::string lacking(const Names& a, const Names& b) {
   std::string text;
   for (const std::string& name : a) {
@@ -162,7 +163,7 @@ TEST_CASE("every registered operation is declared, or known to be internal") {
   CHECK(lacking(internal, registered()) == "");
 }
 
-TEST_CASE("operations without a derivative are those that are meant to have none") {
+TEST_CASE("operations without a derivative are the intended ones") {
   Names none;
   for (const OpInfo* info : op_registry()) {
     if (!info->differentiable && !info->stops_gradient) none.insert(std::string(info->name));
@@ -171,7 +172,7 @@ TEST_CASE("operations without a derivative are those that are meant to have none
   CHECK(lacking(without_derivative, none) == "");
 }
 
-TEST_CASE("README.md knows how many operations programs call, and how many have gradients") {
+TEST_CASE("README.md has the numbers of operations and of those with gradients") {
   size_t called = 0, differentiable = 0;
   for (const OpInfo* info : op_registry()) {
     if (internal.count(std::string(info->name))) continue;
@@ -190,7 +191,7 @@ TEST_CASE("README.md knows how many operations programs call, and how many have 
   CHECK(differentiable <= gradients + 20);
 }
 
-TEST_CASE("operations are found by name, and no name is taken twice") {
+TEST_CASE("operations are found by name, and names are unique") {
   CHECK(find_op("matmul") != nullptr);
   CHECK(find_op("matmull") == nullptr);
   CHECK_THROWS_WITH(register_op(*find_op("matmul")),

@@ -10,7 +10,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// The lines of every registered operation.
+/// Returns the lines of every registered operation.
 std::string table(const std::string& heading, std::string (*lines)(const OpInfo&)) {
   std::vector<std::pair<std::string, std::string>> blocks;
   for (const OpInfo* info : op_registry())
@@ -20,7 +20,7 @@ std::string table(const std::string& heading, std::string (*lines)(const OpInfo&
 
 }  // namespace
 
-TEST_CASE("plans are those of the committed table") {
+TEST_CASE("plans equal those of the committed table") {
   const std::string heading =
       "Plans on mesh batch=2, model=2: input layouts -> output layouts, or input layouts => what\n"
       "they are brought to first -> output layouts. Shapes stand above. Layouts that differ from\n"
@@ -28,7 +28,7 @@ TEST_CASE("plans are those of the committed table") {
   CHECK(golden_difference("plan_table.txt", table(heading, plan_lines)) == "");
 }
 
-TEST_CASE("bytes are those of the committed table") {
+TEST_CASE("bytes equal those of the committed table") {
   const std::string heading =
       "Bytes that each of four devices on mesh x=4 receives: input layouts: forward, backward.\n"
       "Float inputs are of 8 bytes. Layouts that cost nothing are left out, and of operations "

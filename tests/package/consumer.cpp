@@ -11,7 +11,7 @@ int main() {
   const at::Tensor row = at::arange(4.0).reshape({1, 4});
   const double product = at::mm(row, row.t()).item<double>();
 
-  // Over Gloo, so that two of it show that Gloo and libtorch get along.
+  // Over Gloo: two processes show that Gloo and libtorch work in one program.
   const Mesh mesh = create_distributed_mesh({{"batch", 2}, {"model", 2}}, {.shared_memory = false});
   LayoutMap layouts(mesh);
   layouts["hidden/kernel"] = {unsharded, "model"};

@@ -1,7 +1,7 @@
-"""The installed package serves a program of a user, by find_package and by pkg-config.
+"""Builds a user's program against the installed package, by find_package and by pkg-config.
 
-Arguments: cmake, build folder, C++ compiler, libtorch's folder. Prints how much processor time the
-program takes to compile and fails beyond the limits.
+Arguments: cmake, build folder, C++ compiler, libtorch's folder. Prints the CPU time that compiling
+the program takes, and fails beyond the limits.
 """
 import os
 import pathlib
@@ -19,7 +19,7 @@ ENVIRONMENT.pop("TESSERA_TORCH_DIR", None)
 
 
 def run(*words, fails=False, **variables):
-    """Output of a command, which must succeed, or fail; and its seconds of processor time."""
+    """Runs a command that must succeed, or fail. Returns its output and CPU seconds."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
     done = subprocess.run([str(word) for word in words], env={**ENVIRONMENT, **variables},
                           text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
@@ -34,14 +34,15 @@ def check(condition, text):
         sys.exit("FAILED: " + text)
 
 
-def check_time(kind, most, output, *command):
-    """Three tries to make `output`, because a busy machine makes processor time longer."""
+def check_time(kind, max_seconds, output, *command):
+    """Builds `output` in at most three attempts, because CPU time grows on a busy machine."""
     for _ in range(3):
         output.unlink(missing_ok=True)
         _, seconds = run(*command)
-        if seconds <= most:
+        if seconds <= max_seconds:
             break
-    check(seconds <= most, f"{kind} precompiled header {seconds:.1f} s of at most {most} s")
+    check(seconds <= max_seconds,
+          f"{kind} precompiled header {seconds:.1f} s of at most {max_seconds} s")
 
 
 def check_libraries(binary):
@@ -49,7 +50,7 @@ def check_libraries(binary):
 
 
 def two_ranks(binary):
-    """Two processes of the program train together and say the same as one."""
+    """Checks that two processes of the program train together and print the same as one."""
     alone = run(binary)[0].strip()
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
@@ -68,7 +69,7 @@ def by_cmake(prefix, folder):
     configure = [CMAKE, "-S", HERE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                  f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_PREFIX_PATH={prefix}"]
     said, _ = run(*configure, "-DTESSERA_TORCH_DIR=/nowhere", fails=True)
-    check("Received: /nowhere" in said, "another libtorch is asked for and missed")
+    check("Received: /nowhere" in said, "a missing TESSERA_TORCH_DIR is refused")
     run(CMAKE, "-E", "rm", "-rf", folder)
     run(*configure)
     objects = pathlib.Path("CMakeFiles", "consumer.dir")
@@ -92,7 +93,7 @@ def by_cmake(prefix, folder):
         run(CMAKE, "--build", folder, "--target", "parquet")
         check_libraries(folder / "parquet")
         said, _ = run(folder / "parquet")
-        check("a Parquet file" in said, "a text in place of a table: " + said.strip())
+        check("a Parquet file" in said, "a text instead of a table: " + said.strip())
 
 
 def by_pkg_config(prefix, folder):
@@ -107,10 +108,10 @@ def by_pkg_config(prefix, folder):
 
 
 def headers_alone(prefix):
-    """Only headers are installed as headers, and no file of the build."""
+    """Checks that include/ has only headers, and no file of the build."""
     others = [str(path) for path in (prefix / "include").rglob("*")
               if path.is_file() and path.suffix != ".hpp"]
-    check(not others, f"headers are all that is in include/ {others}")
+    check(not others, f"include/ has only headers {others}")
 
 
 with tempfile.TemporaryDirectory(prefix="tessera_package_") as name:

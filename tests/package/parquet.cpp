@@ -1,4 +1,4 @@
-// A program of a user's that reads a Parquet file, and is given its own text in place of one.
+// A user's program that reads a Parquet file; here it is given its own source, which is none.
 #include <iostream>
 
 #include <tessera/datasets/arrow/read_parquet.hpp>

@@ -1,4 +1,4 @@
-// A program of a user's that becomes a task of a parameter server job.
+// A user's program that becomes a task of a parameter server job.
 #include <iostream>
 
 #include <tessera/framework/base/error.hpp>

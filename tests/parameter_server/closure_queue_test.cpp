@@ -33,14 +33,14 @@ std::exception_ptr error(const std::string& line) {
 
 }  // namespace
 
-TEST_CASE("a closure that was put back is the next one, and is not cancelled") {
+TEST_CASE("a rescheduled closure runs next and is not cancelled") {
   ClosureQueue queue(1);
   for (int i = 0; i < 4; ++i) queue.add({});
   const ClosurePtr first = take(queue), second = take(queue);
   CHECK(queue.done_below() == 1);
   queue.finish(first, 0, {});
   CHECK(queue.done_below() == 2);
-  queue.put_back(second);
+  queue.requeue(second);
   CHECK(queue.cancel_waiting() == 2);
   CHECK_FALSE(queue.idle());
   CHECK(take(queue)->number() == 2);
@@ -53,7 +53,7 @@ TEST_CASE("a closure that was put back is the next one, and is not cancelled") {
   CHECK(queue.counts().rescheduled == 1);
 }
 
-TEST_CASE("an error waits for what runs, is thrown once, and cancels what does not run") {
+TEST_CASE("an error waits for running closures, is thrown once and cancels the waiting ones") {
   ClosureQueue queue(2);
   const ClosurePtr failed = queue.add({}), running = queue.add({}), waiting = queue.add({});
   take(queue);
@@ -62,7 +62,7 @@ TEST_CASE("an error waits for what runs, is thrown once, and cancels what does n
   CHECK_THROWS_WITH(queue.wait(failed), "first");
   CHECK_THROWS_WITH(queue.wait(waiting), Contains("cancelled"));
   CHECK_FALSE(queue.ready(running));
-  queue.put_back(running);
+  queue.requeue(running);
   CHECK_THROWS_WITH(queue.wait(running), Contains("is lost"));
   CHECK_THROWS_WITH(queue.join(), "first");
   queue.join();
@@ -74,26 +74,26 @@ TEST_CASE("an error waits for what runs, is thrown once, and cancels what does n
   CHECK_THROWS_WITH(queue.wait(waiting), Contains("cancelled"));
 }
 
-TEST_CASE("a closure that was cancelled by an error does not run again after that was thrown") {
+TEST_CASE("a closure cancelled by an error does not run again after the error was thrown") {
   ClosureQueue queue(2);
   const ClosurePtr failed = queue.add({}), running = queue.add({});
   take(queue);
   take(queue);
   queue.fail(failed, error("first"));
-  // The program is told, and goes on, before the other worker is lost.
+  // The program sees the error and continues before the other worker is lost.
   CHECK_THROWS_WITH(queue.add({}), "first");
   const ClosurePtr next = queue.add({});
-  queue.put_back(running);
+  queue.requeue(running);
   CHECK_THROWS_WITH(queue.wait(running), Contains("is lost"));
   CHECK(take(queue) == next);
-  // Of a later one the error knows nothing.
-  queue.put_back(next);
+  // The error does not cancel closures that were added later.
+  queue.requeue(next);
   CHECK(take(queue) == next);
   queue.finish(next, 0, {});
   CHECK(queue.idle());
 }
 
-TEST_CASE("values come back from messages; messages that lie are refused") {
+TEST_CASE("values round-trip through messages; inconsistent messages are refused") {
   const ClosureValue value{
       .json = {{"a", 0.1}},
       .tensors = {at::arange(6).reshape({2, 3}), at::zeros({0, 4}), at::tensor(1.5, at::kDouble)}};
@@ -124,7 +124,7 @@ TEST_CASE("values come back from messages; messages that lie are refused") {
   CHECK_THROWS_AS(from_message(message, "test"), ConfigError);
 }
 
-TEST_CASE("the first difference between programs is told") {
+TEST_CASE("the first difference between programs is reported") {
   const JobProgram full{{"a", "b"}, {"data"}, {"SGD kernel (2, 3)", "Adam bias"}};
   CHECK_FALSE(difference(program_from_text(to_text(full)), full, true));
   JobProgram less = full;
@@ -142,7 +142,7 @@ TEST_CASE("the first difference between programs is told") {
   CHECK_THROWS_AS(program_from_text("{\"functions\": 1}"), ConfigError);
 }
 
-TEST_CASE("the main thread does work of its fit, and refuses what is over") {
+TEST_CASE("the main thread does its fit's work and refuses late calls") {
   MainThreadExecutor main;
   std::atomic<int> done{0};
   const auto from_thread = [&](int phase) {

@@ -29,7 +29,7 @@ namespace {
 
 ClosureValue number(const Json& json) { return {.json = json}; }
 
-/// Functions without variables.
+/// Adds functions without variables.
 void add_plain_functions(ParameterServerStrategy& strategy) {
   strategy.add_function("double", [](WorkerContext& worker) {
     ClosureValue result = worker.arguments();
@@ -120,7 +120,7 @@ TEST_CASE("closures return values; done, next_done and cancel_waiting count them
   CHECK(test::ends_of(tasks) == "");
 }
 
-TEST_CASE("an error of a closure comes with worker, closure and function, and cancels the rest") {
+TEST_CASE("a closure's error names worker, closure and function, and cancels the rest") {
   const JobTasks job(1, 1);
   auto tasks = job.start_all(add_plain_functions);
   auto chief = job.start(TaskType::chief, 0, [](ParameterServerStrategy& strategy) {
@@ -137,7 +137,7 @@ TEST_CASE("an error of a closure comes with worker, closure and function, and ca
     }
     const std::string joined = test::error_of([&] { coordinator.join(); });
     CHECK_THAT(test::error_of([&] { failed.fetch(); }), Contains("[matmul] a matrix"));
-    // Given once.
+    // It is thrown once.
     CHECK(test::error_of([&] { coordinator.join(); }) == "");
     CHECK(coordinator.fetch(coordinator.schedule("double", number(4))).json == 8);
 
@@ -175,7 +175,7 @@ TEST_CASE("the guide's model is trained by two workers and two parameter servers
     CHECK(values.back().fetch().json.get<double>() < 0.3);
     const auto counts = coordinator.counts();
     CHECK(counts.done == 300);
-    // Kernel and bias are on a server each.
+    // Kernel and bias are on one server each.
     CHECK(counts.updates == std::vector<int64_t>{300, 300});
     coordinator.pull();
     CHECK(task.model.weights()[0].value().full().item<double>() > 0.3);
@@ -185,7 +185,7 @@ TEST_CASE("the guide's model is trained by two workers and two parameter servers
   CHECK(test::ends_of(tasks) == "");
 }
 
-TEST_CASE("what closures assign is added up exactly") {
+TEST_CASE("assignments by closures accumulate exactly") {
   const JobTasks job(2, 1);
   struct Task {
     explicit Task(ParameterServerStrategy& strategy) {
@@ -197,7 +197,7 @@ TEST_CASE("what closures assign is added up exactly") {
         const DTensor one = pack(at::ones({2}, at::kLong), counter.layout());
         counter.assign_add(one);
         if (worker.closure() % 2 == 0) return {};
-        // Two pushes of one closure.
+        // Two pushes by one closure.
         worker.pull();
         counter.assign_add(one);
         return {};
@@ -238,7 +238,7 @@ TEST_CASE("what closures assign is added up exactly") {
   CHECK(test::ends_of(tasks) == "");
 }
 
-TEST_CASE("every worker reads its own data, from the beginning for each iteration") {
+TEST_CASE("every worker reads its own data, from the start for each iteration") {
   const JobTasks job(2, 1);
   const JobTasks::Program set_up = [](ParameterServerStrategy& strategy) {
     const auto rows = [](const InputContext& context) {
@@ -273,8 +273,8 @@ TEST_CASE("every worker reads its own data, from the beginning for each iteratio
       }
       for (size_t w = 0; w < 2; ++w) {
         if (read[w].size() < 3) continue;
-        const at::Tensor wanted = at::arange(5).to(at::kFloat).reshape({5, 1}) + 10. * double(w);
-        CHECK(at::equal(at::cat(read[w]), wanted));
+        const at::Tensor expected = at::arange(5).to(at::kFloat).reshape({5, 1}) + 10. * double(w);
+        CHECK(at::equal(at::cat(read[w]), expected));
       }
     }
     const PerWorkerDataset first = coordinator.create_per_worker_dataset("mixed");

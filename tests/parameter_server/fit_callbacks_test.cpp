@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Hears the batches without needing weights.
+/// Records batches and does not need weights.
 struct Listener : Callback, OccasionalWeightReader {
   void on_train_batch_end(int64_t batch, const Logs&) override {
     ended.push_back(batch);
@@ -41,7 +41,7 @@ TEST_CASE("parameter servers: with several workers every step is made once", "[f
   for (const double loss : job.chief.history.steps) CHECK((loss > 0 && loss < 5));
   const auto& losses = job.chief.history.at("loss");
   CHECK(losses.back() < losses.front());
-  // Which rows an epoch has does not depend on who reads them: validation is exact.
+  // The rows of an epoch do not depend on who reads them: validation is exact.
   CHECK(job.chief.history.at("val_loss").back() ==
         Approx(find_value(job.chief.evaluated, "loss").value()));
   REQUIRE(job.workers.size() == 2);
@@ -50,19 +50,19 @@ TEST_CASE("parameter servers: with several workers every step is made once", "[f
   }
 }
 
-TEST_CASE("parameter servers: callbacks that change or save what is trained", "[fit]") {
+TEST_CASE("parameter servers: callbacks may change or save the model", "[fit]") {
   const test::TempFolder folder;
-  const auto callbacks = [&](const std::string& place) -> std::vector<CallbackHandle> {
+  const auto callbacks = [&](const std::string& prefix) -> std::vector<CallbackHandle> {
     const auto halved = [](int64_t, double rate) { return rate / 2; };
     return {LearningRateScheduler(halved),
-            ModelCheckpoint(folder / (place + "-{epoch}-{batch}.safetensors"),
+            ModelCheckpoint(folder / (prefix + "-{epoch}-{batch}.safetensors"),
                             {.save_weights_only = true, .save_freq = 3}),
             EarlyStopping({.monitor = "val_loss", .patience = 5, .restore_best_weights = true}),
-            TensorBoard({.log_dir = folder / (place + "-logs"), .update_freq = 2})};
+            TensorBoard({.log_dir = folder / (prefix + "-logs"), .update_freq = 2})};
   };
-  const auto fit_in = [&](const std::string& place) -> Fit {
-    return [&, place](const ModelHandle& model) {
-      return model.fit(test::small_data(rows), options_of(callbacks(place)));
+  const auto fit_in = [&](const std::string& prefix) -> Fit {
+    return [&, prefix](const ModelHandle& model) {
+      return model.fit(test::small_data(rows), options_of(callbacks(prefix)));
     };
   };
   const JobOutcome job = with_servers({}, fit_in("there"));
@@ -89,7 +89,7 @@ TEST_CASE("parameter servers: callbacks that change or save what is trained", "[
   CHECK(saved == steps * epochs / 3);
 }
 
-TEST_CASE("parameter servers: a fit that fails goes on from its backup in a new job", "[fit]") {
+TEST_CASE("parameter servers: a failed fit resumes from its backup in a new job", "[fit]") {
   struct Failing : Callback, OccasionalWeightReader {
     void on_epoch_begin(int64_t number) override { epoch = number; }
     void on_train_batch_end(int64_t batch, const Logs&) override {
@@ -139,7 +139,7 @@ TEST_CASE("parameter servers: stop_training in the middle of an epoch", "[fit]")
   CHECK(job.chief.optimizer_steps == static_cast<int64_t>(listener->ended.size()));
 }
 
-TEST_CASE("parameter servers: a loss that is no number ends the job", "[fit]") {
+TEST_CASE("parameter servers: a NaN loss ends the job", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
     Examples all{.x = {at::ones({rows, 18}, at::kDouble)}, .y = {at::zeros({rows}, at::kLong)}};
     all.x[0].select(0, 40).fill_(std::nan(""));

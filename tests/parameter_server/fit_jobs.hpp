@@ -20,12 +20,12 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Fits of the small model as a job, beside ordinary ones.
+/// Fits of the small model as a parameter server job and as ordinary ones.
 namespace fit_jobs {
 
 using namespace small_fit;
 
-/// What a fit has come to.
+/// The results of a fit.
 struct Outcome {
   History history;
   std::vector<at::Tensor> weights, slots;
@@ -54,7 +54,7 @@ inline Outcome outcome_of(const ModelHandle& model, const Fit& fit) {
   return outcome;
 }
 
-/// An ordinary fit on one device.
+/// Runs an ordinary fit on one device.
 inline Outcome ordinary(const Fit& fit, const Make& make = make_small) {
   const DefaultMeshScope scope(create_mesh({{"batch", 1}}));
   return outcome_of(make(), fit);
@@ -66,7 +66,7 @@ struct JobOutcome {
   JobErrors errors;
 };
 
-/// The same as a job; what the coordinator has come to, and the histories of workers.
+/// Runs the same fit as a job; returns the coordinator's results and the workers' histories.
 inline JobOutcome with_servers(const JobThreadsOptions& options, const Fit& fit,
                                const Make& make = make_small) {
   JobOutcome job;

@@ -26,7 +26,7 @@ TEST_CASE("parameter servers: fit with one worker equals fit on one device", "[f
   CHECK(job.workers[0].to_json() == job.chief.history.to_json());
 }
 
-TEST_CASE("parameter servers: all of fit's ways to weigh and choose rows", "[fit]") {
+TEST_CASE("parameter servers: all of fit's ways to weight and select rows", "[fit]") {
   std::vector<FitOptions> ways(4, options_of());
   ways[0].validation_data = {};
   ways[0].validation_split = 0.3;
@@ -69,12 +69,12 @@ TEST_CASE("parameter servers: dropout and moving averages follow the steps", "[f
   check_equal(job.chief, ordinary(fit, make), 1e-5);
 }
 
-TEST_CASE("parameter servers: one fit after the other, with what was changed between", "[fit]") {
+TEST_CASE("parameter servers: several fits, with changes between them", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
     FitOptions options = options_of();
     options.epochs = 1;
     model.fit(test::small_data(rows), options);
-    // On the other tasks this changes what nobody reads.
+    // On the other tasks this changes values that nobody reads.
     model->optimizer()->set_learning_rate(5e-3);
     std::vector<at::Tensor> weights = model.get_weights();
     for (at::Tensor& weight : weights) weight = at::mul(weight, 0.5);
@@ -86,7 +86,7 @@ TEST_CASE("parameter servers: one fit after the other, with what was changed bet
   check_equal(job.chief, ordinary(fit));
 }
 
-TEST_CASE("parameter servers: a model compiled anew between fits, and then as before", "[fit]") {
+TEST_CASE("parameter servers: a model recompiled between fits, and then as before", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
     const OptimizerHandle first = Adam(1e-2), second = SGD(0.1);
     FitOptions options = options_of();
@@ -106,7 +106,7 @@ TEST_CASE("parameter servers: a model compiled anew between fits, and then as be
   check_equal(job.chief, ordinary(fit));
 }
 
-TEST_CASE("parameter servers: streams are read by the steps' numbers", "[fit]") {
+TEST_CASE("parameter servers: streams are read by step number", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
     const GeneratorDataset stream([] {
       return [step = 0]() mutable -> std::optional<Examples> {
@@ -122,7 +122,7 @@ TEST_CASE("parameter servers: streams are read by the steps' numbers", "[fit]") 
   check_equal(job.chief, ordinary(fit));
 }
 
-TEST_CASE("parameter servers: what fit cannot do is refused on every task", "[fit]") {
+TEST_CASE("parameter servers: what fit does not support is refused on every task", "[fit]") {
   const auto error_with = [](const std::function<void(CompileOptions&)>& change) {
     const Make make = [&]() -> ModelHandle {
       const Sequential model = test::small_model();

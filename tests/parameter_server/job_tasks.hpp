@@ -21,8 +21,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Tasks of a parameter server job as threads of this process, each of which may begin and end by
-/// itself.
+/// Tasks of a parameter server job as threads of this process; each may start and end separately.
 class JobTasks {
  public:
   using Program = std::function<void(strategy::ParameterServerStrategy&)>;
@@ -59,7 +58,7 @@ class JobTasks {
     return "";
   }
 
-  /// Runs a program as a task on a thread; gives what it threw, or "".
+  /// Runs a program as a task on a thread; the future holds what it threw, or "".
   std::future<std::string> start(TaskType type, int index, Program program) const {
     return std::async(std::launch::async,
                       [options = this->options(type, index), program = std::move(program)] {
@@ -74,7 +73,7 @@ class JobTasks {
                       });
   }
 
-  /// All workers and parameter servers, which run `set_up` and then join().
+  /// Starts all workers and parameter servers, which run `set_up` and then join().
   std::vector<std::future<std::string>> start_all(const Program& set_up) const {
     std::vector<std::future<std::string>> tasks;
     for (const auto& [type, list] : cluster_.tasks) {
@@ -97,7 +96,7 @@ class JobTasks {
   Cluster cluster_;
 };
 
-/// What a task threw; waits for its end, a minute at most.
+/// Returns what a task threw; waits for its end, at most a minute.
 inline std::string end_of(std::future<std::string>& task) {
   if (task.wait_for(std::chrono::minutes(1)) != std::future_status::ready) {
     std::fprintf(stderr, "a task of a parameter server job does not end\n");
@@ -106,14 +105,14 @@ inline std::string end_of(std::future<std::string>& task) {
   return task.get();
 }
 
-/// What tasks threw, joined.
+/// Returns what the tasks threw, joined.
 inline std::string ends_of(std::vector<std::future<std::string>>& tasks) {
   std::string all;
   for (auto& task : tasks) all += end_of(task);
   return all;
 }
 
-/// What a call throws; "" if it does not.
+/// Returns what a call throws; "" if it does not.
 template <class Function>
 std::string error_of(const Function& function) {
   try {

@@ -30,7 +30,7 @@ ClosureValue nothing(WorkerContext&) { return {}; }
 
 void add_nothing(ParameterServerStrategy& strategy) { strategy.add_function("nothing", nothing); }
 
-/// Waits for something, ten seconds at most.
+/// Waits for a condition, at most ten seconds.
 template <class Condition>
 bool soon(const Condition& condition) {
   for (int i = 0; i < 200; ++i) {
@@ -40,7 +40,7 @@ bool soon(const Condition& condition) {
   return false;
 }
 
-/// A counter on the servers, and a function that adds to it and may take the worker away.
+/// A counter on the servers, and a function that increments it and may end the worker.
 struct CountTask {
   explicit CountTask(ParameterServerStrategy& strategy, std::atomic<int>* dies = nullptr) {
     counter = Variable("counter", pack(at::zeros({}), Layout::replicated(strategy.mesh(), 0)));
@@ -48,7 +48,7 @@ struct CountTask {
     strategy.add_function("count", [this, dies](WorkerContext& worker) -> ClosureValue {
       const DTensor minus_one = pack(at::full({}, -1.), counter.layout());
       optimizer->apply({minus_one}, {counter});
-      // After its update, and before anybody knows that it is done.
+      // After the update, but before the coordinator knows of it.
       if (dies != nullptr && worker.closure() >= 20 && dies->fetch_sub(1) > 0) {
         throw Interrupted(SIGTERM, "worker", "on purpose", "");
       }
@@ -61,7 +61,7 @@ struct CountTask {
 
 }  // namespace
 
-TEST_CASE("a worker that leaves in a closure comes back, and nothing counts twice") {
+TEST_CASE("a worker that leaves in a closure returns, and nothing counts twice") {
   const JobTasks job(1, 1);
   std::atomic<int> dies{2};
   const JobTasks::Program program = [&](ParameterServerStrategy& strategy) {
@@ -90,7 +90,7 @@ TEST_CASE("a worker that leaves in a closure comes back, and nothing counts twic
   CHECK(test::end_of(server) == "");
 }
 
-TEST_CASE("a lost parameter server ends the job everywhere, and is named") {
+TEST_CASE("a lost parameter server ends the job on all tasks and is named") {
   const JobTasks job(1, 2);
   std::atomic<bool> leave{false};
   auto stays = job.start(TaskType::ps, 0, JobTasks::joining(add_nothing));
@@ -118,7 +118,7 @@ TEST_CASE("a lost parameter server ends the job everywhere, and is named") {
   CHECK_THAT(test::end_of(worker), Contains("ps 1 (") && Contains("is lost"));
 }
 
-TEST_CASE("tasks leave with the line that ended the coordinator's program") {
+TEST_CASE("tasks end with the error that ended the coordinator's program") {
   const JobTasks job(1, 1);
   auto tasks = job.start_all(add_nothing);
   auto chief = job.start(TaskType::chief, 0, [](ParameterServerStrategy& strategy) {
@@ -130,20 +130,20 @@ TEST_CASE("tasks leave with the line that ended the coordinator's program") {
   for (auto& task : tasks) CHECK_THAT(test::end_of(task), Contains("\"something\""));
 }
 
-TEST_CASE("tasks that nobody attends any more leave") {
+TEST_CASE("tasks without a coordinator end") {
   JobTasks job(1, 1, true);
   job.connect_timeout = 2s;
   auto tasks = job.start_all(add_nothing);
-  // A coordinator of our own, for the parameter server; the others never see one.
+  // The test acts as coordinator for the parameter server; the other tasks never see one.
   const auto stub = rpc::Task::NewStub(make_channel(job.address(TaskType::ps)));
   CHECK(soon([&] {
     grpc::ClientContext context;
     context.set_deadline(std::chrono::system_clock::now() + 10s);
     const auto stream = stub->Attend(&context);
-    rpc::CoordinatorBeat beat;
-    beat.set_job("0123456789abcdef");
-    rpc::TaskBeat answer;
-    const bool heard = stream->Write(beat) && stream->Read(&answer);
+    rpc::CoordinatorHeartbeat heartbeat;
+    heartbeat.set_job("0123456789abcdef");
+    rpc::TaskHeartbeat answer;
+    const bool heard = stream->Write(heartbeat) && stream->Read(&answer);
     context.TryCancel();
     stream->Finish();
     return heard;
@@ -166,7 +166,7 @@ TEST_CASE("variables and optimizers are placed once") {
   CHECK(test::end_of(server) == "");
 }
 
-TEST_CASE("tasks with another program are told what differs") {
+TEST_CASE("tasks with a different program are told what differs") {
   const auto set_up = [](ParameterServerStrategy& strategy, int64_t units) {
     add_nothing(strategy);
     const Variable kernel("kernel",
@@ -206,8 +206,8 @@ TEST_CASE("tasks with another program are told what differs") {
   }
 }
 
-TEST_CASE("a second coordinator is refused, and the first one goes on") {
-  // Without an evaluator, which the first one does not wait for: the second might find it free.
+TEST_CASE("a second coordinator is refused, and the first one continues") {
+  // Without an evaluator: the first coordinator does not wait for one, so the second might get it.
   const JobTasks job(1, 1);
   auto tasks = job.start_all(add_nothing);
   auto chief = job.start(TaskType::chief, 0, [&](ParameterServerStrategy& strategy) {
@@ -224,7 +224,7 @@ TEST_CASE("a second coordinator is refused, and the first one goes on") {
   CHECK(test::ends_of(tasks) == "");
 }
 
-TEST_CASE("ports that are taken and clusters that lack tasks are errors that name the key") {
+TEST_CASE("ports in use and clusters that lack tasks are errors that name the key") {
   const JobTasks job(2, 1);
   const ParameterServerStrategy first(job.options(TaskType::worker, 1));
   const auto again = [&] {
@@ -247,7 +247,7 @@ TEST_CASE("ports that are taken and clusters that lack tasks are errors that nam
   CHECK_THROWS_AS(ParameterServerStrategy(alone), ConfigError);
 }
 
-TEST_CASE("nonsense to tasks is refused, and the job goes on") {
+TEST_CASE("invalid calls to tasks are refused, and the job continues") {
   const JobTasks job(1, 1);
   auto tasks = job.start_all(add_nothing);
   auto chief = job.start(TaskType::chief, 0, [&](ParameterServerStrategy& strategy) {
@@ -276,10 +276,10 @@ TEST_CASE("nonsense to tasks is refused, and the job goes on") {
       grpc::ClientContext context;
       context.set_deadline(std::chrono::system_clock::now() + 10s);
       const auto stream = rpc::Task::NewStub(channel)->Attend(&context);
-      rpc::CoordinatorBeat beat;
-      beat.set_job(name);
-      rpc::TaskBeat answer;
-      stream->Write(beat);
+      rpc::CoordinatorHeartbeat heartbeat;
+      heartbeat.set_job(name);
+      rpc::TaskHeartbeat answer;
+      stream->Write(heartbeat);
       CHECK_FALSE(stream->Read(&answer));
       return stream->Finish().error_code();
     };

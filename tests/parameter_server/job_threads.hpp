@@ -28,11 +28,11 @@ struct JobThreadsOptions {
   int64_t devices_per_worker = 1;
 };
 
-/// What the tasks threw; empty for those that ended well.
+/// Errors of the tasks; empty for those that ended normally.
 struct JobErrors {
   std::string chief;
   std::vector<std::string> workers, servers;
-  /// All of them; empty if all tasks ended well.
+  /// All errors, joined; empty if there are none.
   std::string all() const {
     std::string text = chief;
     for (const std::string& error : workers) text += error;
@@ -41,9 +41,8 @@ struct JobErrors {
   }
 };
 
-/// Runs a program as all tasks of a job, each on a thread of this process; the coordinator comes
-/// last, as a short job could be over before the others are there. Ends the process if they take
-/// longer than two minutes.
+/// Runs a program as all tasks of a job, each on a thread of this process. The coordinator starts
+/// last, as a short job could end before the others connect. Ends the process after two minutes.
 inline JobErrors run_job(const JobThreadsOptions& options, const JobProgram& program) {
   const std::vector<int> ports = free_ports(1 + options.workers + options.servers);
   Cluster cluster;

@@ -22,7 +22,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A weight by SGD with a rate of 1, and one that is not trained.
+/// A weight trained by SGD with a rate of 1, and one that is not trained.
 struct Small {
   explicit Small(Executor executor = {}) : store(std::move(executor)) {
     const std::vector<Variable> weights = test::make_weights();
@@ -55,7 +55,7 @@ class Interruption : public Constraint {
 
 }  // namespace
 
-TEST_CASE("a push is applied once, however often it comes") {
+TEST_CASE("a push is applied once, however often it is sent") {
   Small small;
   CHECK_FALSE(small.push({1, 0, 1}, -1, 1).second);
   CHECK(small.push({1, 0, 1}, -1, 1).second);
@@ -63,7 +63,7 @@ TEST_CASE("a push is applied once, however often it comes") {
   CHECK_FALSE(small.push({2, 0, 1}, -1, 1).second);
   CHECK(small.push({1, 0, 1}, -1, 1).second);
   CHECK(small.value() == 3);
-  // Closures below 3 are done: what still comes of them is late.
+  // Closures below 3 are done: their pushes are late.
   CHECK_FALSE(small.push({5, 0, 3}, -1, 1).second);
   CHECK(small.push({2, 1, 2}, -1, 1).second);
   CHECK_FALSE(small.push({3, 0, 1}, -1, 1).second);
@@ -75,7 +75,7 @@ TEST_CASE("a push is applied once, however often it comes") {
   CHECK(small.store.pull(0, 0, false).second[1].tensor[2].item<int64_t>() == 5);
 }
 
-TEST_CASE("a push without gradients changes no step") {
+TEST_CASE("a push without gradients counts no step") {
   Small small;
   small.store.push(0, {1, 0, 1}, false, {{0, -1, at::ones({7, 3}, at::kDouble)}});
   CHECK(small.store.state(0).steps == 0);
@@ -83,7 +83,7 @@ TEST_CASE("a push without gradients changes no step") {
   CHECK(small.value() == 1);
 }
 
-TEST_CASE("what was pulled does not change, and values are updated in place") {
+TEST_CASE("pulled values do not change, and values are updated in place") {
   Small small;
   const void* first = nullptr;
   {
@@ -101,13 +101,13 @@ TEST_CASE("what was pulled does not change, and values are updated in place") {
   CHECK(small.store.pull(0, 0, false).second[0].tensor.data_ptr() == second);
 }
 
-TEST_CASE("NaN gradients are applied as they are") {
+TEST_CASE("NaN gradients are applied unchanged") {
   Small small;
   small.push({1, 0, 1}, std::nan(""), 1);
   CHECK(std::isnan(small.value()));
 }
 
-TEST_CASE("a push or assignment that does not fit changes nothing") {
+TEST_CASE("an invalid push or assignment changes nothing") {
   Small small;
   const auto refuse = [&](const PushId& id, bool step, const std::vector<PartTensor>& tensors) {
     CHECK_THROWS_AS(small.store.push(0, id, step, tensors), Error);
@@ -137,18 +137,18 @@ TEST_CASE("a push or assignment that does not fit changes nothing") {
   CHECK_THROWS_AS(small.store.push(1, id, true, {}), ConfigError);
   CHECK(small.store.state(0).version == 1);
   CHECK(small.value() == 0);
-  // The id of a refused push is free.
+  // The id of a refused push can be used again.
   CHECK_FALSE(small.push(id, -1, 1).second);
 }
 
-TEST_CASE("a learning rate that is set is the next push's") {
+TEST_CASE("a new learning rate applies to the next push") {
   Small small;
   small.store.assign(0, {}, -1, 0.25);
   small.push({1, 0, 1}, -1, 0);
   CHECK(small.value() == 0.25);
 }
 
-TEST_CASE("a pull waits for an update that has begun") {
+TEST_CASE("a pull waits for a running update") {
   ParameterStore store;
   std::future<std::pair<StoreState, std::vector<PartTensor>>> pulled;
   VariableSpec spec{"w", {2}, at::kFloat, {}};
@@ -164,7 +164,7 @@ TEST_CASE("a pull waits for an update that has begun") {
   CHECK(tensors[0].tensor[0].item<double>() == 4);
 }
 
-TEST_CASE("threads that push and pull at once see one state of all parts") {
+TEST_CASE("threads that push and pull concurrently see consistent states of all parts") {
   Small small;
   constexpr int pushers = 3, each = 100;
   std::atomic<int> applied = 0, mixed = 0;
@@ -185,7 +185,7 @@ TEST_CASE("threads that push and pull at once see one state of all parts") {
     std::vector<std::jthread> pushing;
     for (int t = 0; t < pushers; ++t) {
       pushing.emplace_back([&] {
-        // All of them push the same ones: each is applied for one of them.
+        // All threads push the same ids: each id is applied for one of them.
         for (int i = 1; i <= each; ++i) {
           if (!small.push({i, i % 3, 0}, -1, 1).second) ++applied;
         }
@@ -199,7 +199,7 @@ TEST_CASE("threads that push and pull at once see one state of all parts") {
   CHECK(small.value() == each);
 }
 
-TEST_CASE("changes are made by the executor, whose errors are the caller's") {
+TEST_CASE("the executor makes changes, and its errors reach the caller") {
   int calls = 0;
   bool over = false;
   Small small([&](const std::function<void()>& work) {

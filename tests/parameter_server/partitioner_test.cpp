@@ -48,7 +48,7 @@ TEST_CASE("MinSizePartitioner gives TensorFlow's counts") {
   CHECK(MinSizePartitioner(256 << 10, 100)({1024, 1024}, at::kFloat) == 16);
   CHECK(MinSizePartitioner(256 << 10, 10)({1024, 1024}, at::kFloat) == 10);
   CHECK(MinSizePartitioner()({1024, 1024}, at::kFloat) == 1);
-  // A remainder is one more: ceil(24 / 10).
+  // A remainder counts as one more: ceil(24 / 10).
   CHECK(MinSizePartitioner(10, 100)({6, 1}, at::kFloat) == 3);
   CHECK(MinSizePartitioner(10, 100)({6, 1}, at::kDouble) == 5);
   CHECK(MinSizePartitioner(1, 100)({0, 3}, at::kFloat) == 1);
@@ -61,7 +61,7 @@ TEST_CASE("MaxSizePartitioner gives TensorFlow's counts") {
   // Two rows of 4 bytes fit into 11.
   CHECK(MaxSizePartitioner(11)({7, 1}, at::kFloat) == 4);
   CHECK(MaxSizePartitioner(11)({7, 1}, at::kDouble) == 7);
-  // A row that is larger stays whole.
+  // A larger row is not split.
   CHECK(MaxSizePartitioner(3)({5, 100}, at::kFloat) == 5);
   CHECK(MaxSizePartitioner(3)({0, 100}, at::kFloat) == 1);
 }
@@ -74,7 +74,7 @@ TEST_CASE("partitioners refuse numbers below 1, by name") {
   CHECK_THROWS_WITH(MaxSizePartitioner(1, 0), Contains("max_shards"));
 }
 
-TEST_CASE("parts are dealt out one server after the other") {
+TEST_CASE("parts are distributed round-robin over the servers") {
   const std::vector<Variable> variables = {variable("a", {7, 2}), variable("b", {}),
                                            variable("c", {2})};
   const PartPlan plan = plan_parts(variables, FixedShardsPartitioner(3), 2);
@@ -99,10 +99,10 @@ TEST_CASE("a plan is described in one line") {
         "a/kernel F32 trained: (1, 2) on ps 0 (2, 2) on ps 1; count I64: () on ps 0");
 }
 
-TEST_CASE("what cannot be cut is refused by its path") {
-  const std::vector<Variable> kept = {variable("gain", {4}, at::kFloat, NonNeg())};
-  CHECK_THROWS_WITH(plan_parts(kept, FixedShardsPartitioner(2), 2), Contains("gain"));
-  CHECK(plan_parts(kept, FixedShardsPartitioner(1), 2).parts.size() == 1);
+TEST_CASE("what cannot be partitioned is refused by its path") {
+  const std::vector<Variable> constrained = {variable("gain", {4}, at::kFloat, NonNeg())};
+  CHECK_THROWS_WITH(plan_parts(constrained, FixedShardsPartitioner(2), 2), Contains("gain"));
+  CHECK(plan_parts(constrained, FixedShardsPartitioner(1), 2).parts.size() == 1);
   const std::vector<Variable> any = {variable("x", {4})};
   for (int64_t count : {0, -1, 5}) {
     const auto wrong = [count](const Shape&, at::ScalarType) { return count; };

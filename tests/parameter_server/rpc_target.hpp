@@ -13,7 +13,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Parts: 0 of 16 bytes, trained; 1 of 8 bytes, not.
+/// A group of two parts: 0 of 16 bytes, trained; 1 of 8 bytes, not trained.
 inline detail::VariableGroup two_parts() {
   detail::VariableGroup made;
   made.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};
@@ -40,7 +40,7 @@ inline void add(rpc::Pieces& message, int part, int kind, int64_t offset, size_t
   piece.set_data(std::string(size, '\1'));
 }
 
-/// A server and what one calls it with.
+/// A server and a client's stub for it.
 struct RpcTarget {
   explicit RpcTarget(std::chrono::milliseconds patience = 20s)
       : server(0, two_parts(), patience), stub(rpc::Parameters::NewStub(server.channel())) {}
@@ -92,7 +92,7 @@ inline rpc::Pieces good_push() {
   return message;
 }
 
-/// A refusal in one line.
+/// Checks that a refusal is one line with this code.
 inline void check_line(const grpc::Status& status, grpc::StatusCode code) {
   CHECK(status.error_code() == code);
   CHECK_FALSE(status.error_message().empty());

@@ -33,7 +33,7 @@ void add_nothing(ParameterServerStrategy& strategy) {
   strategy.add_function("nothing", [](WorkerContext&) { return ClosureValue(); });
 }
 
-/// A coordinator that comes and does one closure.
+/// A coordinator that runs one closure.
 JobTasks::Program one_closure() {
   return [](ParameterServerStrategy& strategy) {
     add_nothing(strategy);
@@ -42,17 +42,17 @@ JobTasks::Program one_closure() {
   };
 }
 
-/// What a stranger is told that opens Attend as a coordinator does, once the task is there.
+/// Returns the status of an unknown peer that opens Attend as a coordinator does.
 grpc::Status attend_as_stranger(const std::string& address, const std::string& known) {
   const auto stub = rpc::Task::NewStub(make_channel(address, known));
   grpc::ClientContext context;
   context.set_wait_for_ready(false);
   context.set_deadline(std::chrono::system_clock::now() + 5s);
   const auto stream = stub->Attend(&context);
-  rpc::CoordinatorBeat beat;
-  beat.set_job("0123456789abcdef");
-  rpc::TaskBeat answer;
-  const bool heard = stream->Write(beat) && stream->Read(&answer);
+  rpc::CoordinatorHeartbeat heartbeat;
+  heartbeat.set_job("0123456789abcdef");
+  rpc::TaskHeartbeat answer;
+  const bool heard = stream->Write(heartbeat) && stream->Read(&answer);
   if (!heard) return stream->Finish();
   context.TryCancel();
   stream->Finish();
@@ -62,7 +62,7 @@ grpc::Status attend_as_stranger(const std::string& address, const std::string& k
 void wait_for_port(const std::string& address) {
   const auto channel = make_channel(address);
   for (int i = 0; i < 200; ++i) {
-    // Encrypted or not: that somebody listens shows in what goes wrong.
+    // Any error other than a refused connection shows that the port is open, encrypted or not.
     const grpc::Status status = attend_as_stranger(address, std::string(32, 'x'));
     if (status.error_message().find("refused") == std::string::npos) return;
     std::this_thread::sleep_for(50ms);
@@ -71,7 +71,7 @@ void wait_for_port(const std::string& address) {
 
 }  // namespace
 
-TEST_CASE("a stranger that comes before the coordinator does not get the job") {
+TEST_CASE("an unknown peer that connects before the coordinator does not get the job") {
   JobTasks job(1, 1);
   job.secret = secret;
   auto tasks = job.start_all(add_nothing);
@@ -85,7 +85,7 @@ TEST_CASE("a stranger that comes before the coordinator does not get the job") {
   CHECK(test::ends_of(tasks) == "");
 }
 
-TEST_CASE("a coordinator with another secret is told whom it does not share it with") {
+TEST_CASE("a coordinator with another secret is told which task has a different one") {
   JobTasks job(1, 1);
   job.secret = secret;
   auto tasks = job.start_all(add_nothing);
@@ -108,7 +108,7 @@ TEST_CASE("a coordinator with another secret is told whom it does not share it w
   CHECK(test::ends_of(tasks) == "");
 }
 
-TEST_CASE("tasks beyond this host need a secret, or a word that there is none") {
+TEST_CASE("tasks beyond this host need a secret, or an explicit opt-out") {
   const auto error = [](bool insecure, const std::string& known) {
     Cluster cluster;
     cluster.type = TaskType::chief;
@@ -127,7 +127,7 @@ TEST_CASE("tasks beyond this host need a secret, or a word that there is none") 
   CHECK(error(false, secret) == "");
 }
 
-TEST_CASE("all who know a secret make the same certificate, and nobody else") {
+TEST_CASE("everyone who knows a secret makes the same certificate, and nobody else") {
   const RpcIdentity one = identity_of(secret);
   CHECK(one.certificate == identity_of(secret).certificate);
   CHECK(one.key == identity_of(secret).key);
@@ -136,7 +136,7 @@ TEST_CASE("all who know a secret make the same certificate, and nobody else") {
   CHECK_THAT(one.key, Contains("-----BEGIN PRIVATE KEY-----"));
 }
 
-TEST_CASE("seventy calls that say nothing keep nobody from the job") {
+TEST_CASE("seventy silent calls do not keep the coordinator from the job") {
   const JobTasks job(1, 1);
   auto tasks = job.start_all(add_nothing);
   struct Silent {
@@ -148,9 +148,9 @@ TEST_CASE("seventy calls that say nothing keep nobody from the job") {
     }
     grpc::ClientContext context;
     std::unique_ptr<rpc::Task::Stub> stub;
-    std::unique_ptr<grpc::ClientReaderWriter<rpc::CoordinatorBeat, rpc::TaskBeat>> stream;
+    std::unique_ptr<grpc::ClientReaderWriter<rpc::CoordinatorHeartbeat, rpc::TaskHeartbeat>> stream;
   };
-  // Whoever is turned away comes again.
+  // Calls that are turned away are repeated.
   std::atomic<bool> over{false};
   std::vector<std::jthread> strangers;
   for (const TaskType type : {TaskType::ps, TaskType::worker}) {
@@ -159,7 +159,7 @@ TEST_CASE("seventy calls that say nothing keep nobody from the job") {
       strangers.emplace_back([&over, address = job.address(type)] {
         while (!over) {
           Silent silent(address);
-          rpc::TaskBeat answer;
+          rpc::TaskHeartbeat answer;
           silent.stream->Read(&answer);
           std::this_thread::sleep_for(500ms);
         }

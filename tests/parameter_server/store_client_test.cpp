@@ -18,7 +18,7 @@ using namespace tessera::test;
 namespace {
 
 at::Tensor values_of(const Shape& shape, int64_t seed, at::ScalarType dtype) {
-  return whole_numbers(shape, seed, at::kDouble).to(dtype);
+  return small_integers(shape, seed, at::kDouble).to(dtype);
 }
 
 /// Variables of every dtype that models have, with empty ones and a scalar.
@@ -36,7 +36,7 @@ VariableGroup mixed_group(int servers, int64_t seed) {
   add("f", {0, 3}, at::kFloat, true);
   add("g", {2, 0}, at::kFloat, true);
   add("h", {}, at::kLong, false);
-  // More than one piece, cut within rows.
+  // More than one message, split within rows.
   add("i", {3, 200001}, at::kFloat, true);
   group.optimizer = SGD(1.0, {.momentum = 0.5});
   group.plan = plan_parts(group.variables, FixedShardsPartitioner(3), servers);
@@ -52,7 +52,7 @@ std::string wrong_values(const VariableGroup& actual, const VariableGroup& expec
   return "";
 }
 
-/// The same tensor for each variable that is trained, or that is not.
+/// Returns a constant tensor for each variable that is trained, or that is not.
 std::vector<at::Tensor> filled_like(const VariableGroup& group, double value, bool trained) {
   std::vector<at::Tensor> tensors;
   for (const Variable& variable : group.variables) {
@@ -65,7 +65,7 @@ std::vector<at::Tensor> filled_like(const VariableGroup& group, double value, bo
 
 }  // namespace
 
-TEST_CASE("values, gradients and slots go to servers and back, whatever their dtype") {
+TEST_CASE("values, gradients and slots round-trip to servers, in every dtype") {
   for (int count : {1, 2, 3}) {
     CAPTURE(count);
     StoreServers servers(count, [&] { return mixed_group(count, 100); });
@@ -97,7 +97,7 @@ TEST_CASE("values, gradients and slots go to servers and back, whatever their dt
   }
 }
 
-TEST_CASE("with slots an assignment sets what the optimizer keeps, without it does not") {
+TEST_CASE("an assignment with slots sets the optimizer's state, one without does not") {
   StoreServers servers(2, [] { return small_group(2); });
   const auto make = [](double rate) {
     VariableGroup group = small_group(2);
@@ -123,7 +123,7 @@ TEST_CASE("with slots an assignment sets what the optimizer keeps, without it do
   CHECK(here.optimizer->steps() == 10);
 }
 
-TEST_CASE("workers' variables may be cut, or lie in several blocks") {
+TEST_CASE("workers' variables may be sharded or in several blocks") {
   StoreServers servers(2, [] { return small_group(2); });
   StoreClient client = servers.client();
   const Mesh mesh = virtual_mesh({2});
@@ -131,11 +131,11 @@ TEST_CASE("workers' variables may be cut, or lie in several blocks") {
     const BlockPolicyScope scope(policy);
     for (const Layout& layout : all_layouts(mesh, 1)) {
       VariableGroup chief = small_group(2), worker = small_group(2);
-      chief.variables[0].assign(pack(whole_numbers({4}, 3), chief.variables[0].layout()));
+      chief.variables[0].assign(pack(small_integers({4}, 3), chief.variables[0].layout()));
       worker.variables[0] = Variable("w", pack(at::zeros({4}), layout));
       client.assign(0, chief, false);
       client.pull(0, worker, false);
-      CHECK(wrong_shards(worker.variables[0].value(), whole_numbers({4}, 3)) == "");
+      CHECK(wrong_shards(worker.variables[0].value(), small_integers({4}, 3)) == "");
       client.assign(0, worker, false);
       client.pull(0, chief, false);
       CHECK(wrong_values(chief, worker) == "");
@@ -143,7 +143,7 @@ TEST_CASE("workers' variables may be cut, or lie in several blocks") {
   }
 }
 
-TEST_CASE("what has not changed is not sent again, unless it was assigned here") {
+TEST_CASE("unchanged values are not sent again, unless they were assigned here") {
   StoreServers servers(1, [] { return small_group(1); });
   StoreClient client = servers.client();
   VariableGroup here = small_group(1);
@@ -159,7 +159,7 @@ TEST_CASE("what has not changed is not sent again, unless it was assigned here")
   CHECK(first(here) == 1);
 }
 
-TEST_CASE("a pull writes where variables lie") {
+TEST_CASE("a pull writes in place") {
   StoreServers servers(2, [] { return small_group(2); });
   StoreClient client = servers.client();
   VariableGroup here = small_group(2);
@@ -167,7 +167,7 @@ TEST_CASE("a pull writes where variables lie") {
   client.push(0, here, {1, 0, 1}, {-at::ones({4}), {}}, {});
   client.pull(0, here, false);
   CHECK(here.variables[0].value().blocks()[0].data_ptr() == memory);
-  // Somebody who holds the values keeps them.
+  // A holder of the old values keeps them.
   const at::Tensor held = here.variables[0].value().blocks()[0];
   client.push(0, here, {2, 0, 1}, {-at::ones({4}), {}}, {});
   client.pull(0, here, false);
@@ -175,7 +175,7 @@ TEST_CASE("a pull writes where variables lie") {
   CHECK(first(here) == 2);
 }
 
-TEST_CASE("a step counts on every server that trains, and on no other") {
+TEST_CASE("a step counts on every server that trains and on no other") {
   const auto make = [] {
     VariableGroup group;
     group.variables = {placed("a", at::zeros({2})), placed("b", at::zeros({2})),

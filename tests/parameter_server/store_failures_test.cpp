@@ -15,7 +15,7 @@ using namespace tessera::strategy;
 using namespace tessera::test;
 using Catch::Matchers::Contains;
 
-TEST_CASE("tasks with another program are told by a line that shows the difference") {
+TEST_CASE("tasks with a different program are told the difference in one line") {
   StoreServers servers(2, [] { return small_group(2); });
   StoreClient client = servers.client();
   VariableGroup other = small_group(2);
@@ -27,7 +27,7 @@ TEST_CASE("tasks with another program are told by a line that shows the differen
   other.plan = plan_parts(other.variables, FixedShardsPartitioner(2), 2);
   CHECK_THROWS_WITH(client.define(0, other),
                     Contains("n F32: (1,) on ps 0 (1,) on ps 1") && Contains("(2,) on ps 1"));
-  // A rate may differ.
+  // The learning rate may differ.
   other = small_group(2);
   other.optimizer = SGD(0.5);
   CHECK_NOTHROW(client.define(0, other));
@@ -36,7 +36,7 @@ TEST_CASE("tasks with another program are told by a line that shows the differen
                     Contains("[ps 0 (127.0.0.1:"));
 }
 
-TEST_CASE("a push of what does not fit is refused before anything is sent") {
+TEST_CASE("an invalid push is refused before anything is sent") {
   StoreServers servers(1, [] { return small_group(1); });
   StoreClient client = servers.client();
   const VariableGroup here = small_group(1);
@@ -46,7 +46,7 @@ TEST_CASE("a push of what does not fit is refused before anything is sent") {
   CHECK(client.states(0)[0].updates == 0);
 }
 
-TEST_CASE("a server that is gone, or silent, is named") {
+TEST_CASE("a server that is gone or silent is named") {
   std::mutex mutex;
   std::condition_variable changed;
   bool over = false;
@@ -80,7 +80,7 @@ TEST_CASE("a server that is gone, or silent, is named") {
   changed.notify_all();
 }
 
-TEST_CASE("workers that push and pull at once lose no update") {
+TEST_CASE("workers that push and pull concurrently lose no update") {
   StoreServers servers(2, [] { return small_group(2); });
   constexpr int workers = 3, each = 40;
   std::atomic<int> mixed = 0;
@@ -95,7 +95,7 @@ TEST_CASE("workers that push and pull at once lose no update") {
           client.pull(0, here, false);
           const at::Tensor w_now = here.variables[0].value().full();
           const at::Tensor n_now = here.variables[1].value().full();
-          // Of each server, all parts are of one moment.
+          // All parts of one server are from one moment.
           for (int server : {0, 1}) {
             const double weight = w_now[2 * server].item<double>();
             if (weight != n_now[server].item<double>() ||

@@ -1,4 +1,4 @@
-// What strangers send to a parameter server: it says so in one line and goes on.
+// Untrusted messages to a parameter server: it refuses them in one line and continues.
 #include <atomic>
 #include <functional>
 #include <limits>
@@ -19,7 +19,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// Streams that are wrong in one way each.
+/// Streams, each of which is invalid in one way.
 std::vector<std::pair<std::string, RpcTarget::Messages>> wrong_streams() {
   std::vector<std::pair<std::string, RpcTarget::Messages>> all;
   const auto one = [&](const std::string& name, int64_t bytes,
@@ -29,7 +29,7 @@ std::vector<std::pair<std::string, RpcTarget::Messages>> wrong_streams() {
     fill(message);
     all.push_back({name, {message}});
   };
-  constexpr auto most = std::numeric_limits<int64_t>::max();
+  constexpr auto max = std::numeric_limits<int64_t>::max();
   one("a gap", 15, [](auto& m) { add(m, 0, 0, 0, 8), add(m, 0, 0, 9, 7); });
   one("an overlap", 17, [](auto& m) { add(m, 0, 0, 0, 8), add(m, 0, 0, 7, 9); });
   one("too little", 8, [](auto& m) { add(m, 0, 0, 0, 8); });
@@ -37,7 +37,7 @@ std::vector<std::pair<std::string, RpcTarget::Messages>> wrong_streams() {
   one("far too much", 1 << 22, [](auto& m) { add(m, 0, 0, 0, 1 << 22); });
   one("a middle", 8, [](auto& m) { add(m, 0, 0, 8, 8); });
   one("a negative offset", 16, [](auto& m) { add(m, 0, 0, -16, 16); });
-  one("a huge offset", 16, [](auto& m) { add(m, 0, 0, most, 16); });
+  one("a huge offset", 16, [](auto& m) { add(m, 0, 0, max, 16); });
   one("a negative part", 16, [](auto& m) { add(m, -1, 0, 0, 16); });
   one("no such part", 16, [](auto& m) { add(m, 2, 0, 0, 16); });
   one("a kind far below", 16, [](auto& m) { add(m, 0, -2, 0, 16); });
@@ -68,7 +68,7 @@ std::vector<std::pair<std::string, RpcTarget::Messages>> wrong_streams() {
 
 }  // namespace
 
-TEST_CASE("streams of nonsense are refused in one line and change nothing") {
+TEST_CASE("invalid streams are refused in one line and change nothing") {
   RpcTarget target;
   for (const auto& [name, messages] : wrong_streams()) {
     INFO(name);
@@ -80,7 +80,7 @@ TEST_CASE("streams of nonsense are refused in one line and change nothing") {
   CHECK(target.state().updates() == 1);
 }
 
-TEST_CASE("calls of another job, or for what is not there, are refused") {
+TEST_CASE("calls of another job, or for unknown parts, are refused") {
   RpcTarget target(300ms);
   rpc::Pieces other = good_push();
   other.mutable_head()->set_job("\n\xff other");
@@ -127,7 +127,7 @@ TEST_CASE("messages that are too large are refused") {
 
 TEST_CASE("streams that end early or never change nothing") {
   RpcTarget target(300ms);
-  // Never: the server waits no longer than its patience.
+  // Never: the server waits at most its patience.
   CHECK(target.push({good_push()}, false).error_code() == grpc::StatusCode::CANCELLED);
   for (int i = 0; i < 20; ++i) {
     grpc::ClientContext context;
@@ -141,7 +141,7 @@ TEST_CASE("streams that end early or never change nothing") {
   CHECK(target.push({good_push()}).ok());
 }
 
-TEST_CASE("a pull that nobody reads is given up") {
+TEST_CASE("a pull that nobody reads is aborted") {
   VariableGroup large;
   large.variables = {placed("large", at::zeros({64 << 20}, at::kByte), false)};
   large.plan = plan_parts(large.variables, {}, 1);
@@ -154,7 +154,7 @@ TEST_CASE("a pull that nobody reads is given up") {
   const auto reader = stub->Pull(&context, request);
   rpc::Pieces message;
   REQUIRE(reader->Read(&message));
-  // An update goes elsewhere, so that only this and the pull hold the former values.
+  // An update writes elsewhere, so that only this tensor and the pull hold the previous values.
   const at::Tensor held = server.store.pull(0, 0, false).second[0].tensor;
   server.store.push(0, {1, 0, 0}, false, {{0, -1, at::ones({64 << 20}, at::kByte)}});
   const auto end = std::chrono::steady_clock::now() + 20s;
@@ -182,7 +182,7 @@ TEST_CASE("bytes that are no gRPC are refused") {
       preface + std::string(100, '\0'),
       preface.substr(0, 10),
       ""};
-  // Some of them stay open, half said.
+  // Some connections stay open, with half a message sent.
   std::vector<std::unique_ptr<HttpClient>> open;
   for (int round = 0; round < 5; ++round) {
     for (const std::string& bytes : sent) {
@@ -196,7 +196,7 @@ TEST_CASE("bytes that are no gRPC are refused") {
   CHECK(target.push({good_push()}).ok());
 }
 
-TEST_CASE("ten thousand calls one after the other are answered") {
+TEST_CASE("ten thousand successive calls are answered") {
   RpcTarget target;
   std::atomic<int> answered = 0;
   {

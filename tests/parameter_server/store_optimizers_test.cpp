@@ -21,7 +21,7 @@ namespace {
 
 constexpr int servers = 2;
 
-/// Leaves the variable with a constraint whole.
+/// A partitioner that does not split the variable with a constraint.
 int64_t parts_of(const Shape& shape, at::ScalarType) {
   return shape == Shape{4} ? 1 : std::min<int64_t>(3, shape[0]);
 }
@@ -32,17 +32,17 @@ std::vector<at::Tensor> gradients_of(int step, const std::vector<Variable>& weig
   for (size_t v = 0; v < weights.size(); ++v) {
     if (!weights[v].trainable() || (step == 3 && v != 2) || (step == 5 && v == 0)) continue;
     gradients[v] =
-        test::whole_numbers(weights[v].shape(), step * 10 + static_cast<int64_t>(v), at::kDouble)
+        test::small_integers(weights[v].shape(), step * 10 + static_cast<int64_t>(v), at::kDouble)
             .div(4);
   }
   return gradients;
 }
 
-at::Tensor rows_of(const at::Tensor& whole, const Part& part) {
-  return whole.dim() == 0 ? whole : whole.narrow(0, part.rows.lo, part.rows.size());
+at::Tensor rows_of(const at::Tensor& full, const Part& part) {
+  return full.dim() == 0 ? full : full.narrow(0, part.rows.lo, part.rows.size());
 }
 
-/// Several servers' stores, each with a program of its own.
+/// The stores of several servers, each with its own program.
 struct Stores {
   explicit Stores(
       const std::function<OptimizerHandle(const std::vector<Variable>&)>& make_optimizer) {
@@ -68,8 +68,8 @@ struct Stores {
       stores[static_cast<size_t>(s)]->push(0, {step + 1, 0, step + 1}, true, tensors);
     }
   }
-  /// What the stores hold of a variable, joined.
-  at::Tensor whole(size_t variable, int kind) {
+  /// Returns what the stores hold of a variable, joined.
+  at::Tensor joined(size_t variable, int kind) {
     std::vector<at::Tensor> rows;
     for (const Part& part : plan.parts) {
       if (part.variable != variable) continue;
@@ -86,7 +86,7 @@ struct Stores {
 
 using MakeOptimizer = std::function<OptimizerHandle(const std::vector<Variable>&)>;
 
-/// Empty if ten pushes give what ten ordinary steps on whole variables do.
+/// Empty if ten pushes equal ten ordinary steps on full variables; else the difference.
 std::string wrong_steps(const MakeOptimizer& make_optimizer) {
   const c10::InferenceMode inference;
   Stores stores(make_optimizer);
@@ -103,12 +103,12 @@ std::string wrong_steps(const MakeOptimizer& make_optimizer) {
     optimizer->apply(gradients, trained);
     stores.push(step, wholes);
     for (size_t v = 0; v < trained.size(); ++v) {
-      std::vector<Variable> kept = optimizer->variables_of(trained[v]);
-      kept.insert(kept.begin(), trained[v]);
-      for (size_t k = 0; k < kept.size(); ++k) {
-        const std::string wrong =
-            difference(stores.whole(v, static_cast<int>(k)), kept[k].value().full(), 1e-12, 1e-12);
-        if (!wrong.empty()) return str("step ", step, ", ", kept[k].path(), ": ", wrong);
+      std::vector<Variable> state = optimizer->variables_of(trained[v]);
+      state.insert(state.begin(), trained[v]);
+      for (size_t k = 0; k < state.size(); ++k) {
+        const std::string wrong = difference(stores.joined(v, static_cast<int>(k)),
+                                             state[k].value().full(), 1e-12, 1e-12);
+        if (!wrong.empty()) return str("step ", step, ", ", state[k].path(), ": ", wrong);
       }
     }
     for (const auto& store : stores.stores) {
@@ -127,14 +127,14 @@ MakeOptimizer with_config(const std::string& class_name, const Json& config) {
   };
 }
 
-/// Those whose updates of parts would be others than those of the whole.
+/// Whether updates of parts would differ from those of the full variable.
 bool takes_no_parts(const std::string& name) {
   return name == "Adafactor" || name == "Lamb" || name == "Muon" || name == "ScheduleFreeAdamW";
 }
 
 }  // namespace
 
-TEST_CASE("ten pushes of parts are ten steps of every optimizer") {
+TEST_CASE("ten pushes of parts equal ten steps of every optimizer") {
   for (const std::string& name : optimizer_names()) {
     INFO(name);
     const MakeOptimizer make = with_config(name, {{"learning_rate", 0.1}});

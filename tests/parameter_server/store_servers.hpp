@@ -32,7 +32,7 @@ inline grpc::ChannelArguments local_channel() {
   return arguments;
 }
 
-/// A parameter server on this machine that knows the job "job", and what it holds.
+/// A parameter server on this machine for the job "job", and its store.
 struct StoreServer {
   StoreServer(int index, const detail::VariableGroup& group,
               std::chrono::milliseconds patience = 20s, detail::Executor executor = {})
@@ -63,7 +63,7 @@ struct StoreServer {
   std::unique_ptr<grpc::Server> server;
 };
 
-/// Parameter servers, each with a group of its own as the program makes it on every task.
+/// Parameter servers, each with its own copy of the group, as the program makes it on every task.
 class StoreServers {
  public:
   using MakeGroup = std::function<detail::VariableGroup()>;
@@ -88,13 +88,14 @@ class StoreServers {
   std::vector<std::unique_ptr<StoreServer>> servers_;
 };
 
-/// A variable with a whole value, on a mesh of one device.
-inline Variable placed(const std::string& path, const at::Tensor& whole, bool trainable = true) {
+/// A variable with this full value, on a mesh of one device.
+inline Variable placed(const std::string& path, const at::Tensor& full, bool trainable = true) {
   const Mesh mesh = create_mesh({{"batch", 1}});
-  return Variable(path, pack(whole.clone(), Layout::replicated(mesh, whole.dim())), trainable);
+  return Variable(path, pack(full.clone(), Layout::replicated(mesh, full.dim())), trainable);
 }
 
-/// Four numbers by SGD with a rate of 1, and two that are not trained, in a part on each server.
+/// Four numbers trained by SGD with a rate of 1, and two that are not trained, in one part on each
+/// server.
 inline detail::VariableGroup small_group(int servers) {
   detail::VariableGroup group;
   group.variables = {placed("w", at::zeros({4})), placed("n", at::zeros({2}), false)};

@@ -13,7 +13,7 @@
 
 namespace tessera::test {
 
-/// The weights of a program, the same each time: uneven parts, a scalar, one that is not trained.
+/// The weights of a program, equal in each call: uneven parts, a scalar, one that is not trained.
 inline std::vector<Variable> make_weights() {
   const Mesh mesh = create_mesh({{"batch", 1}});
   const DefaultMeshScope scope(mesh);
@@ -24,7 +24,7 @@ inline std::vector<Variable> make_weights() {
     spec.constraint = constraint;
     made.emplace_back(spec);
     const at::Tensor values =
-        whole_numbers(shape, static_cast<int64_t>(made.size()), dtype).div(8).to(dtype);
+        small_integers(shape, static_cast<int64_t>(made.size()), dtype).div(8).to(dtype);
     made.back().assign(pack(values, Layout::replicated(mesh, values.dim())));
   };
   add("dense/kernel", {7, 3}, at::kDouble);

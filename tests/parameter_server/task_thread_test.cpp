@@ -21,15 +21,15 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A task that answers each beat.
+/// A task that answers each heartbeat.
 class AnsweringTask final : public rpc::Task::Service {
   grpc::Status Attend(
       grpc::ServerContext*,
-      grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>* stream) override {
-    rpc::CoordinatorBeat beat;
-    rpc::TaskBeat answer;
+      grpc::ServerReaderWriter<rpc::TaskHeartbeat, rpc::CoordinatorHeartbeat>* stream) override {
+    rpc::CoordinatorHeartbeat heartbeat;
+    rpc::TaskHeartbeat answer;
     answer.set_serving(true);
-    while (stream->Read(&beat) && stream->Write(answer)) {
+    while (stream->Read(&heartbeat) && stream->Write(answer)) {
     }
     return grpc::Status::OK;
   }
@@ -37,7 +37,7 @@ class AnsweringTask final : public rpc::Task::Service {
 
 }  // namespace
 
-TEST_CASE("an exception on the thread that attends a task is a line and ends the job with it") {
+TEST_CASE("an exception on a task's heartbeat thread is one line and ends the job") {
   AnsweringTask task;
   const std::string address = str("127.0.0.1:", free_ports(1)[0]);
   const std::unique_ptr<grpc::Server> server = open_server("test", address, {}, 2, {&task});

@@ -19,7 +19,7 @@ namespace {
 
 using Words = std::vector<std::string>;
 
-/// A program with a scheme of its own.
+/// A program with its parallelism scheme.
 struct Training {
   std::string app;
   Words scheme;
@@ -36,16 +36,16 @@ std::vector<Training> trainings() {
           {"imdb", {"--scheme", "spatial"}}};
 }
 
-/// The environment of a training: real data where there are any, else synthetic ones.
+/// The environment of a training: real data if there is any, else synthetic data.
 Processes::Variables environment() {
   static const TempFolder cache;
   return {{"TESSERA_DATA", real_data_folder()}, {"XDG_CACHE_HOME", cache.path()}};
 }
 
-/// Without real data.
+/// The environment without real data.
 Processes::Variables synthetic() { return replaced(environment(), {{"TESSERA_DATA", ""}}); }
 
-/// Runs the program on `count` processes; what its history file says.
+/// Runs the program on `count` processes; returns its history file.
 Json trained(const Training& training, int count, const Words& more,
              const Processes::Variables& variables = environment()) {
   const TempFolder folder;
@@ -68,17 +68,17 @@ std::vector<double> steps(const Json& history) {
 
 void check_close(const std::vector<double>& got, const std::vector<double>& expected, double bar) {
   REQUIRE(got.size() == expected.size());
-  double most = 0;
+  double max_difference = 0;
   for (size_t i = 0; i < got.size(); ++i) {
-    // The largest of numbers passes over one that is none.
+    // A maximum over numbers would skip NaN.
     REQUIRE(std::isfinite(got[i]));
-    most = std::max(most, std::abs(got[i] / expected[i] - 1));
+    max_difference = std::max(max_difference, std::abs(got[i] / expected[i] - 1));
   }
-  CHECK(most <= bar);
+  CHECK(max_difference <= bar);
 }
 
-/// gpt, in a size that no number of devices divides, on one device and with each of its layouts
-/// files on 2 and 4 processes: 30 steps with the same losses.
+/// Trains gpt, in sizes that no number of devices divides, on one device and with each of its
+/// layouts files on 2 and 4 processes: 30 steps with the same losses.
 void check_gpt_layouts(const std::string& dtype, double bar) {
   const Words all = {"--blocks", "4",  "--heads",      "6",   "--head-dim",   "4",
                      "--width",  "24", "--kv-heads",   "2",   "--hidden",     "20",
@@ -90,7 +90,7 @@ void check_gpt_layouts(const std::string& dtype, double bar) {
   const auto folder = std::filesystem::path(TESSERA_TEST_DIR).parent_path() / "apps/gpt/layouts";
   for (const auto& file : std::filesystem::directory_iterator(folder)) {
     const bool has_experts = file.path().stem().string().starts_with("experts");
-    // Which expert is chosen hangs on the last digit, at times, and then losses part.
+    // The routing to experts can depend on the last digit, and then losses diverge.
     if (has_experts && dtype == "float32") continue;
     Words words = all;
     if (has_experts) words.insert(words.end(), {"--experts", "4"});
@@ -131,7 +131,7 @@ TEST_CASE("eight devices in 1, 2, 4 or 8 processes: the same losses, float64") {
 TEST_CASE("eight devices in several processes: the same losses, float32") {
   const Training training = GENERATE(from_range(trainings()));
   CAPTURE(training.app, training.scheme);
-  // At its own rate imdb drifts apart by what float32 rounds, on any two machines.
+  // At its own learning rate imdb diverges by float32 rounding, on any two machines.
   const bool is_imdb = training.app == "imdb";
   const Words words = {"--epochs",          "1",
                        "--steps-per-epoch", is_imdb ? "50" : "20",
@@ -140,7 +140,7 @@ TEST_CASE("eight devices in several processes: the same losses, float32") {
   check_close(steps(trained(training, 4, words)), expected, 2e-5);
 }
 
-TEST_CASE("processes go on from what others, of another number, have saved") {
+TEST_CASE("processes resume from checkpoints of another number of processes") {
   const Training training = GENERATE_COPY(from_range(
       std::vector<Training>{trainings()[0], trainings()[1], trainings()[4], trainings()[5]}));
   CAPTURE(training.app, training.scheme);
@@ -160,10 +160,11 @@ TEST_CASE("processes go on from what others, of another number, have saved") {
   check_close(got, expected, 1e-9);
 }
 
-TEST_CASE("launch starts again what was killed, with the same losses") {
+TEST_CASE("launch restarts killed processes, with the same losses") {
   const Training training = trainings()[3];
   const Words words = {"--dtype", "float64", "--epochs", "4", "--steps-per-epoch", "20"};
-  // Of as many processes: over 80 steps batch norm makes 1e-9 of another order of additions.
+  // With the same number of processes: over 80 steps batch norm turns another order of additions
+  // into 1e-9.
   const std::vector<double> expected = steps(trained(training, 2, words));
   const TempFolder folder;
   const std::string file = folder / "history.json", checkpoints = folder / "checkpoints";
@@ -175,7 +176,7 @@ TEST_CASE("launch starts again what was killed, with the same losses") {
   Processes::Variables variables = environment();
   variables.emplace_back("OMP_NUM_THREADS", "1");
   const pid_t launcher = start_program(app_path("launch"), all, variables, out, err);
-  // One of the two, once there is something to go on from.
+  // Kill one of the two, once there is a checkpoint to resume from.
   const std::filesystem::path saved = checkpoints + "/step-000027";
   for (int i = 0; i < 6000 && !std::filesystem::exists(saved); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));

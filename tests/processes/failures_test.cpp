@@ -14,10 +14,9 @@ using std::chrono::milliseconds;
 
 namespace {
 
-constexpr milliseconds most = std::chrono::seconds(5);
+constexpr milliseconds max_delay = std::chrono::seconds(5);
 
-/// Every rank but one ends with code 3, as another is at fault, and one line that has all of these
-/// texts.
+/// Checks that every rank but the faulty one ends with code 3 and one line with all of these texts.
 void check_others(const std::vector<RankEnd>& ends, int odd,
                   const std::vector<std::string>& texts) {
   for (int rank = 0; rank < static_cast<int>(ends.size()); ++rank) {
@@ -31,7 +30,7 @@ void check_others(const std::vector<RankEnd>& ends, int odd,
 }
 
 void check_in_time(const std::vector<RankEnd>& ends, milliseconds since) {
-  for (const RankEnd& end : ends) CHECK((end.at - since) <= most);
+  for (const RankEnd& end : ends) CHECK((end.at - since) <= max_delay);
 }
 
 void check_end_together(const std::vector<RankEnd>& ends) {
@@ -39,7 +38,7 @@ void check_end_together(const std::vector<RankEnd>& ends) {
   check_in_time(ends, std::min_element(ends.begin(), ends.end(), earlier)->at);
 }
 
-/// The report that processes left in their folder.
+/// Returns the path of the report that processes left in their folder.
 std::filesystem::path find_report(const std::filesystem::path& folder) {
   std::vector<std::filesystem::path> reports;
   for (const auto& entry : std::filesystem::directory_iterator(folder)) {
@@ -51,7 +50,7 @@ std::filesystem::path find_report(const std::filesystem::path& folder) {
 
 }  // namespace
 
-TEST_CASE("a killed process: every other one leaves within seconds and names it") {
+TEST_CASE("a killed process: all others end within seconds and name it") {
   struct Case {
     std::string phase, op;
     int rank;
@@ -84,14 +83,14 @@ TEST_CASE("a killed process: every other one leaves within seconds and names it"
   check_in_time(ends, killed.at);
 }
 
-TEST_CASE("a process that is killed on two mesh dimensions: the line names op and dimension") {
+TEST_CASE("a process killed on a two-dimensional mesh: the line names op and dimension") {
   const std::vector<RankEnd> ends = run_ranks_program(
       4, {"mesh=batch=2,model=2", "layouts=model", "fault=kill", "at=forward", "rank=3", "step=2"});
   check_others(ends, 3, {"rank 3 (pid ", "was lost", "step 3", "hidden_2"});
   CHECK_THAT(ends[2].err, Catch::Contains("on model"));
 }
 
-TEST_CASE("a process that is stopped is found after the time-out and named") {
+TEST_CASE("a stopped process is detected after the timeout and named") {
   const std::string how = GENERATE("stop", "hang");
   const int rank = GENERATE(1, 0);
   CAPTURE(how, rank);
@@ -115,7 +114,7 @@ TEST_CASE("a process that is stopped is found after the time-out and named") {
   }
 }
 
-TEST_CASE("collectives that differ between ranks: an error on all of them with both calls") {
+TEST_CASE("mismatched collectives: an error on all ranks with both calls") {
   const std::string kind = GENERATE("shape", "dtype", "op", "order", "skip", "twice");
   const int step = GENERATE(2, 30);
   const bool always = step == 30 && GENERATE(false, true);
@@ -133,7 +132,7 @@ TEST_CASE("collectives that differ between ranks: an error on all of them with b
   }
 }
 
-TEST_CASE("a report has the last calls of every rank, and the error its path") {
+TEST_CASE("a report has the last calls of every rank, and the error has its path") {
   Processes processes(4, app_path("rank_program"), {"fault=op", "at=call", "rank=2", "step=2"});
   const std::vector<RankEnd> ends = processes.wait(std::chrono::minutes(2));
   const std::filesystem::path path = find_report(processes.folder());
@@ -141,7 +140,7 @@ TEST_CASE("a report has the last calls of every rank, and the error its path") {
   const tessera::Json report = tessera::parse_json(read_file(path), path.string());
   CHECK_THAT(report["reason"].get<std::string>(), Catch::Contains("rank 2"));
   REQUIRE(report["ranks"].size() == 4);
-  // The run ends as soon as two calls differ: one of the others may not have come to it yet.
+  // The run ends as soon as two calls differ: another rank may not have reached it yet.
   int gathers = 0;
   for (int rank = 0; rank < 4; ++rank) {
     const tessera::Json& one = report["ranks"][static_cast<size_t>(rank)];
@@ -169,14 +168,14 @@ TEST_CASE("an error on one rank reaches the others with its text") {
   check_others(ends, 1, {"rank 1", "the planted error"});
 }
 
-TEST_CASE("a process that leaves without a word is missed at once") {
+TEST_CASE("a process that exits silently is detected at once") {
   const std::vector<RankEnd> ends =
       run_ranks_program(4, {"fault=exit", "at=forward", "rank=1", "step=3"});
   CHECK(ends[1].exit_code == 3);
   check_others(ends, 1, {"rank 1 (pid ", "step 4"});
 }
 
-TEST_CASE("a loss that is no number on one rank stops all in the same step") {
+TEST_CASE("a NaN loss on one rank stops all ranks in the same step") {
   const std::vector<RankEnd> ends = run_ranks_program(4, {"fault=nan", "rank=2", "step=6"});
   for (const RankEnd& end : ends) {
     CAPTURE(end.err);
@@ -187,7 +186,7 @@ TEST_CASE("a loss that is no number on one rank stops all in the same step") {
   CHECK(losses(ends[0]).size() == 6);
 }
 
-TEST_CASE("processes that were started with different options are refused") {
+TEST_CASE("processes started with different options are refused") {
   struct Case {
     std::string argument, key;
   };

@@ -15,7 +15,7 @@ namespace {
 
 const std::string preface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// The head of a frame: length in 24 bits, type, flags, stream.
+/// The header of an HTTP/2 frame: length in 24 bits, type, flags, stream.
 std::string frame(uint32_t length, int type, int flags, uint32_t stream) {
   std::string head;
   for (const int shift : {16, 8, 0}) head += static_cast<char>(length >> shift);
@@ -42,7 +42,7 @@ void Garbage::send(int port, const std::string& bytes) {
   if (connect(connection.get(), reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
     throw std::runtime_error("cannot connect");
   }
-  // It may be closed meanwhile, which is right.
+  // The server may have closed it meanwhile, which is right.
   ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
   open_.push_back(std::move(connection));
 }

@@ -11,10 +11,10 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Connections that say anything but what a server of HTTP/2 expects, and stay open.
+/// Connections that send anything but what an HTTP/2 server expects, and stay open.
 class Garbage {
  public:
-  /// One of every kind to each of these ports of 127.0.0.1. Throws std::runtime_error if one
+  /// Opens one of every kind to each of these ports of 127.0.0.1. Throws std::runtime_error if one
   /// cannot be reached.
   void send_to(const std::vector<int>& ports);
   size_t connections() const { return open_.size(); }

@@ -16,7 +16,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// What keras_program prints.
+/// The output of keras_program.
 struct Taken {
   int64_t shard = 0, growth = 0, read = 0, collectives = -1;
 };
@@ -36,7 +36,7 @@ std::vector<Taken> run_program(const std::vector<std::string>& arguments) {
   return list;
 }
 
-/// Saves and loads as an archive and as a file of weights; each process may take its shard and
+/// Saves and loads an archive and a weights file. Each process may take the memory of its shard and
 /// `room` bytes more.
 void check_files(const std::string& units, const std::string& layers, int64_t room) {
   const TempFolder folder;
@@ -58,15 +58,15 @@ void check_files(const std::string& units, const std::string& layers, int64_t ro
 
 }  // namespace
 
-TEST_CASE("four processes take their own parts of a model of 64 MB in Keras' files") {
+TEST_CASE("four processes hold only their shards of a model of 64 MB in Keras' files") {
   check_files("2048", "4", 32 << 20);
 }
 
-TEST_CASE("four processes take their own parts of a model of 1.6 GB", "[nightly]") {
+TEST_CASE("four processes hold only their shards of a model of 1.6 GB", "[nightly]") {
   check_files("4096", "25", 64 << 20);
 }
 
-TEST_CASE("a process killed while it saves leaves the former model or the new one") {
+TEST_CASE("a process killed while it saves leaves the previous model or the new one") {
   namespace fs = std::filesystem;
   for (const char* name : {"x.keras", "x"}) {
     const TempFolder folder;
@@ -74,21 +74,21 @@ TEST_CASE("a process killed while it saves leaves the former model or the new on
     const auto entries = [&] {
       return std::distance(fs::directory_iterator(folder.path()), fs::directory_iterator());
     };
-    int whole = 0;
-    ptrdiff_t most = 0;
-    for (int round = 0; round < 8; ++round) {
+    int loadable = 0;
+    ptrdiff_t max_entries = 0;
+    for (int attempt = 0; attempt < 8; ++attempt) {
       Processes saver(1, app_path("keras_program"),
                       {"save=" + path, "devices=1", "units=512", "times=100000"});
       REQUIRE(saver.writes(0, "saved 2\n", std::chrono::seconds(60)));
-      std::this_thread::sleep_for(std::chrono::milliseconds(round * 7 + 1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(attempt * 7 + 1));
       saver.signal(0, SIGKILL);
       CHECK(saver.wait(std::chrono::seconds(20))[0].exit_code == 128 + SIGKILL);
-      whole += tessera::load_model(path)->weights().size() == 8;
-      most = std::max(most, entries());
+      loadable += tessera::load_model(path)->weights().size() == 8;
+      max_entries = std::max(max_entries, entries());
     }
-    CHECK(whole == 8);
-    // What they leave is gone after the next save.
-    CHECK(most > 1);
+    CHECK(loadable == 8);
+    // Temporary files of killed saves are removed by the next save.
+    CHECK(max_entries > 1);
     const tessera::ModelHandle model = tessera::load_model(path);
     model.save(path, {.zipped = name == std::string("x.keras")});
     CHECK(entries() == 1);

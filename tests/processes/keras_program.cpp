@@ -1,6 +1,6 @@
-// One of several processes that save or load a model of some megabytes whose kernels are cut over
-// all of them, and what that took: save=PATH or load=PATH, units=N, layers=N; times=N: again and
-// again.
+// One of several processes that save or load a model of some megabytes whose kernels are sharded
+// over all of them, and print its cost: save=PATH or load=PATH, units=N, layers=N; times=N saves
+// repeatedly.
 #include <atomic>
 #include <chrono>
 #include <cstdio>
@@ -23,10 +23,10 @@ using namespace detail;
 
 namespace {
 
-/// What looking here has read.
+/// Bytes read by the measurement itself.
 std::atomic<int64_t> looked = 0;
 
-/// A number of a file in /proc/self, "RssAnon:" of "status".
+/// Returns a number of a file in /proc/self, such as "RssAnon:" of "status".
 int64_t number_of(const char* file, const std::string& name) {
   std::ifstream in(std::string("/proc/self/") + file);
   const std::string text{std::istreambuf_iterator<char>(in), {}};
@@ -37,31 +37,31 @@ int64_t number_of(const char* file, const std::string& name) {
 
 int64_t anonymous_bytes() { return number_of("status", "RssAnon:") * 1024; }
 
-/// What this process has read so far but for that.
+/// Bytes that this process has read so far, without those of the measurement.
 int64_t bytes_read() {
   const int64_t all = number_of("io", "rchar:");
   return all - looked;
 }
 
-/// The largest of what this process takes while it is alive.
+/// Measures the peak memory of this process during its lifetime.
 class Peak {
  public:
   Peak()
       : thread_([this] {
           while (!ended_) {
-            most_ = std::max(most_, anonymous_bytes());
+            peak_ = std::max(peak_, anonymous_bytes());
             std::this_thread::sleep_for(std::chrono::milliseconds(2));
           }
         }) {}
   int64_t end() {
     ended_ = true;
     thread_.join();
-    return most_;
+    return peak_;
   }
 
  private:
   std::atomic<bool> ended_ = false;
-  int64_t most_ = 0;
+  int64_t peak_ = 0;
   std::thread thread_;
 };
 
@@ -89,7 +89,7 @@ int run(int argc, char** argv) {
   layouts[".*/bias"] = {"model"};
   const std::string save = arguments.text("save"), load = arguments.text("load");
   std::optional<ModelHandle> model;
-  // Into a model that is there, or a new one.
+  // Weights are loaded into an existing model, archives into a new one.
   const bool weights = (save + load).ends_with(".h5");
   const bool zipped = save.ends_with(".keras");
   if (weights || load.empty()) model = large_model(arguments, layouts);
@@ -98,7 +98,7 @@ int run(int argc, char** argv) {
     std::printf("saved %lld\n", static_cast<long long>(i));
     std::fflush(stdout);
   }
-  // Weights are drawn when they are first asked for.
+  // Weights are drawn when first read.
   if (model) shard_bytes(*model);
   CommLog log;
   const int64_t before = anonymous_bytes(), read = bytes_read();

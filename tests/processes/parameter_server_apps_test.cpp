@@ -26,7 +26,7 @@ using Words = std::vector<std::string>;
 
 constexpr seconds patience(180);
 
-/// Real data where there are any, else synthetic ones.
+/// Real data if there is any, else synthetic data.
 ProcessGroup::Variables environment() {
   static const TempFolder cache;
   return {{"TESSERA_DATA", real_data_folder()},
@@ -51,7 +51,7 @@ int64_t newest(const std::filesystem::path& folder) {
   return entries.empty() ? 0 : entries.back().step;
 }
 
-/// Whether a checkpoint of this step or a later one is there within `patience`.
+/// Whether a checkpoint of this step or a later one appears within `patience`.
 bool saves(const std::filesystem::path& folder, int64_t step) {
   const auto end = std::chrono::steady_clock::now() + patience;
   while (newest(folder) < step && std::chrono::steady_clock::now() < end) {
@@ -60,7 +60,7 @@ bool saves(const std::filesystem::path& folder, int64_t step) {
   return newest(folder) >= step;
 }
 
-/// The number behind "test accuracy ".
+/// The number after "test accuracy ".
 double accuracy(const std::string& text) {
   const std::string before = "test accuracy ";
   const size_t at = text.find(before);
@@ -69,7 +69,7 @@ double accuracy(const std::string& text) {
   return std::stod(text.substr(at + before.size()));
 }
 
-/// The run goes on from its newest checkpoint, and to its end.
+/// Checks that the run resumes from its newest checkpoint and completes.
 void check_resumes(const std::filesystem::path& folder, int epochs) {
   ClusterTasks tasks = mnist(mnist_words(epochs, folder, {"--resume"}));
   const RankEnd& end = tasks.end("chief", patience);
@@ -116,7 +116,7 @@ TEST_CASE("launch trains mnist on parameter servers, with an evaluator", "[param
   CHECK(line_count(csv) >= 3);
 }
 
-TEST_CASE("mnist goes on when a worker is killed and started again", "[parameter_server]") {
+TEST_CASE("mnist continues when a worker is killed and restarted", "[parameter_server]") {
   const TempFolder folder;
   ClusterTasks tasks = mnist(mnist_words(6, folder / "saved"));
   REQUIRE(saves(folder / "saved", 40));
@@ -131,7 +131,7 @@ TEST_CASE("mnist goes on when a worker is killed and started again", "[parameter
   CHECK(accuracy(tasks.text("chief")) > 0.8);
 }
 
-TEST_CASE("mnist after a parameter server was killed, or the coordinator was told to stop",
+TEST_CASE("mnist resumes after a parameter server was killed or the coordinator was told to stop",
           "[parameter_server]") {
   const bool stops = GENERATE(false, true);
   CAPTURE(stops);

@@ -24,8 +24,8 @@ using std::chrono::seconds;
 using Words = std::vector<std::string>;
 
 constexpr seconds patience(120);
-// What a run that failed needs to end everywhere.
-constexpr seconds most(30);
+// The time in which all tasks of a failed run must end.
+constexpr seconds end_timeout(30);
 
 Words words(int closures, const Words& more = {}) {
   Words all = {"closures=" + std::to_string(closures)};
@@ -37,7 +37,7 @@ ClusterTasks start(const Words& arguments, const Words& later = {}) {
   return ClusterTasks({}, app_path("server_program"), arguments, {}, later);
 }
 
-/// Standard error but for what the coordinator says of tasks that do not come, or go.
+/// Returns standard error without the coordinator's messages about missing and lost tasks.
 std::string complaints(const RankEnd& end) {
   std::istringstream lines(end.err);
   std::string all;
@@ -48,7 +48,7 @@ std::string complaints(const RankEnd& end) {
   return all;
 }
 
-/// The coordinator counted every closure once, and so did all parameter servers.
+/// Checks that the coordinator and all parameter servers counted every closure once.
 void check_counts(ClusterTasks& tasks, int closures, const std::string& losses) {
   const RankEnd& end = tasks.end("chief", patience);
   CAPTURE(end.out, end.err);
@@ -56,26 +56,26 @@ void check_counts(ClusterTasks& tasks, int closures, const std::string& losses) 
   CHECK(complaints(end).empty());
   CHECK_THAT(end.out, Contains(str("done ", closures, "\n")));
   CHECK_THAT(end.out, !Contains("by a worker 0\n"));
-  std::string wanted = losses + "\n";
-  for (int i = 0; i < 4; ++i) wanted += str("count ", closures, " ", closures, "\n");
-  CHECK_THAT(end.out, Catch::EndsWith(wanted));
+  std::string expected = losses + "\n";
+  for (int i = 0; i < 4; ++i) expected += str("count ", closures, " ", closures, "\n");
+  CHECK_THAT(end.out, Catch::EndsWith(expected));
 }
 
 void check_ends_well(ClusterTasks& tasks, const Words& without = {}) {
   for (const std::string& task : tasks.tasks()) {
     if (std::find(without.begin(), without.end(), task) != without.end()) continue;
-    const RankEnd& end = tasks.end(task, most);
+    const RankEnd& end = tasks.end(task, end_timeout);
     CAPTURE(task, end.out, end.err);
     CHECK(end.exit_code == 0);
     CHECK(complaints(end).empty());
   }
 }
 
-/// All but one end with code 3 and one line that names that one.
+/// Checks that all tasks but the lost one end with code 3 and one line that names it.
 void check_lost(ClusterTasks& tasks, const std::string& lost) {
   for (const std::string& task : tasks.tasks()) {
     if (task == lost) continue;
-    const RankEnd& end = tasks.end(task, most);
+    const RankEnd& end = tasks.end(task, end_timeout);
     CAPTURE(task, end.out, end.err);
     CHECK(end.exit_code == 3);
     CHECK(line_count(complaints(end)) == 1);
@@ -87,7 +87,7 @@ void check_lost(ClusterTasks& tasks, const std::string& lost) {
 
 }  // namespace
 
-TEST_CASE("closures are counted once, where workers come late, too", "[parameter_server]") {
+TEST_CASE("closures are counted once, also if workers join late", "[parameter_server]") {
   const Words later = GENERATE(Words(), Words{"worker 1"});
   CAPTURE(later);
   const int closures = later.empty() ? 80 : 300;
@@ -98,7 +98,7 @@ TEST_CASE("closures are counted once, where workers come late, too", "[parameter
   check_ends_well(tasks);
 }
 
-TEST_CASE("a worker that is killed and started again: no closure is lost, none counted twice",
+TEST_CASE("a worker killed and restarted: no closure is lost, none counted twice",
           "[parameter_server]") {
   const std::string at = GENERATE("before", "after");
   CAPTURE(at);
@@ -109,22 +109,21 @@ TEST_CASE("a worker that is killed and started again: no closure is lost, none c
   check_ends_well(tasks);
 }
 
-TEST_CASE("a worker that is killed for good, and all of them", "[parameter_server]") {
+TEST_CASE("a worker killed for good, and all of them", "[parameter_server]") {
   const bool both = GENERATE(false, true);
   CAPTURE(both);
   ClusterTasks tasks = start(words(100));
   REQUIRE(tasks.writes("chief", "done 20\n", patience));
   tasks.signal("worker 0", SIGKILL);
   if (both) tasks.kill("worker 1");
-  const RankEnd& killed = tasks.end("worker 0", most);
+  const RankEnd& killed = tasks.end("worker 0", end_timeout);
   CHECK(killed.exit_code == 128 + SIGKILL);
   if (both) tasks.restart("worker 1");
   check_counts(tasks, 100, both ? "rescheduled 2 lost 2" : "rescheduled 1 lost 1");
   check_ends_well(tasks, {"worker 0"});
 }
 
-TEST_CASE("a worker that stands still is given up; it does no harm when it goes on",
-          "[parameter_server]") {
+TEST_CASE("a stopped worker is given up and does no harm when it continues", "[parameter_server]") {
   ClusterTasks tasks =
       start(words(400, {"timeout=2000", "task=worker 1", "fault=stop", "at=after", "step=6"}));
   REQUIRE(tasks.writes("chief", "done 150\n", patience));
@@ -152,7 +151,7 @@ TEST_CASE("a lost coordinator ends all tasks with one line that names it", "[par
   check_lost(tasks, "chief");
 }
 
-TEST_CASE("tasks that do not come are named", "[parameter_server]") {
+TEST_CASE("tasks that never connect are named", "[parameter_server]") {
   ClusterTasks tasks = start(words(20, {"connect_timeout=3000"}), {"ps 1"});
   const RankEnd& chief = tasks.end("chief", patience);
   CAPTURE(chief.err);
@@ -160,11 +159,11 @@ TEST_CASE("tasks that do not come are named", "[parameter_server]") {
   CHECK(line_count(complaints(chief)) == 1);
   CHECK_THAT(complaints(chief), Contains("ps 1 (" + tasks.address("ps 1") + ")"));
   for (const char* task : {"worker 0", "worker 1", "ps 0"}) {
-    CHECK(tasks.end(task, most).exit_code == 3);
+    CHECK(tasks.end(task, end_timeout).exit_code == 3);
   }
 }
 
-TEST_CASE("garbage on every port while closures run: refused, and the result unharmed",
+TEST_CASE("garbage on every port while closures run is refused without effect on the result",
           "[parameter_server]") {
   ClusterTasks tasks = start(words(250));
   REQUIRE(tasks.writes("chief", "done 5\n", patience));
@@ -179,10 +178,10 @@ TEST_CASE("garbage on every port while closures run: refused, and the result unh
   check_ends_well(tasks);
 }
 
-TEST_CASE("workers killed and started again at random moments", "[nightly][parameter_server]") {
+TEST_CASE("workers killed and restarted at random moments", "[nightly][parameter_server]") {
   std::srand(7);
-  for (int round = 0; round < 20; ++round) {
-    CAPTURE(round);
+  for (int run = 0; run < 20; ++run) {
+    CAPTURE(run);
     ClusterTasks tasks = start(words(300, {"pause=5"}));
     REQUIRE(tasks.writes("chief", "done 1\n", patience));
     for (int i = 0; i < 6; ++i) {

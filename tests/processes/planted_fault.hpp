@@ -6,7 +6,7 @@
 
 namespace tessera::test {
 
-/// Arguments of a program of the tests, as name=value.
+/// Arguments of a test program, as name=value.
 class Arguments {
  public:
   Arguments(int argc, char** argv);
@@ -17,7 +17,7 @@ class Arguments {
   std::map<std::string, std::string> values_;
 };
 
-/// What goes wrong in one process: fault=kill|stop|throw|exit|hang, at=PHASE, step=S.
+/// A fault planted in one process: fault=kill|stop|throw|exit|hang, at=PHASE, step=S.
 struct Fault {
   std::string kind, phase;
   int64_t step = 0;

@@ -15,23 +15,23 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// What a rank printed of one kind of collective.
+/// The output of a rank about one kind of collective.
 struct Collective {
   int64_t spans = 0, entries = 0;
   bool waited = false;
 };
 
 Collective collective(const RankEnd& end, const std::string& name) {
-  const std::regex form("(^|\n)" + name + ": (\\d+) bytes, logged (\\d+), waited (yes|no)\n");
-  std::smatch found;
+  const std::regex pattern("(^|\n)" + name + ": (\\d+) bytes, logged (\\d+), waited (yes|no)\n");
+  std::smatch match;
   CAPTURE(end.out);
-  REQUIRE(std::regex_search(end.out, found, form));
-  return {std::stoll(found[2]), std::stoll(found[3]), found[4] == "yes"};
+  REQUIRE(std::regex_search(end.out, match, pattern));
+  return {std::stoll(match[2]), std::stoll(match[3]), match[4] == "yes"};
 }
 
 }  // namespace
 
-TEST_CASE("the profile of a rank has the bytes of the communication log, and the waiting") {
+TEST_CASE("a rank's profile has the bytes of the communication log, and the waiting") {
   const auto [layouts, used] = GENERATE(table<std::string, std::vector<std::string>>(
       {{"data", {"all_reduce"}}, {"fsdp", {"all_gather", "reduce_scatter"}}}));
   CAPTURE(layouts);

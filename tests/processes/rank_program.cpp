@@ -1,4 +1,4 @@
-// One of several processes that train the small model, in which something may go wrong.
+// One of several processes that train the small model, with an optional planted fault.
 #include <cstdio>
 #include <optional>
 
@@ -10,6 +10,8 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/tessera.hpp>
 
@@ -23,27 +25,27 @@ using namespace detail;
 
 namespace {
 
-/// A value whose first axis is cut over all devices.
-DTensor spread(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
+/// A value whose first axis is sharded over all devices.
+DTensor sharded(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
   return filled({rows, 8}, 1, dtype, Layout({mesh.dims()[0].first.c_str(), nullptr}, mesh));
 }
 
 DTensor addends(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
-  return ops::sum(spread(mesh, dtype, rows), {0});
+  return ops::sum(sharded(mesh, dtype, rows), {0});
 }
 
 void gather(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
-  relayout_value(spread(mesh, dtype, rows), Layout({nullptr, nullptr}, mesh));
+  relayout_value(sharded(mesh, dtype, rows), Layout({nullptr, nullptr}, mesh));
 }
 
 void reduce(const Mesh& mesh, at::ScalarType dtype, int64_t rows) {
   resolve(addends(mesh, dtype, rows));
 }
 
-/// Collectives that are not the same on the rank at fault.
+/// Calls different collectives on the faulty rank.
 void mismatched(const Fault& fault, const Mesh& mesh, int64_t step) {
   if (fault.phase != "call" || fault.step != step) return;
-  const NoRecording untaped;
+  const NoRecording no_recording;
   const bool odd = fault.here;
   if (fault.kind == "shape") gather(mesh, at::kDouble, odd ? 24 : 16);
   if (fault.kind == "dtype") gather(mesh, odd ? at::kFloat : at::kDouble, 16);
@@ -59,10 +61,10 @@ void mismatched(const Fault& fault, const Mesh& mesh, int64_t step) {
   }
 }
 
-/// The small model, in whose steps the fault happens.
+/// The small model, with the fault planted in its steps.
 struct FaultyModel : Model {
-  FaultyModel(const Sequential& made, Fault given)
-      : Model(LayerOptions()), fault(std::move(given)) {
+  FaultyModel(const Sequential& made, Fault planted)
+      : Model(LayerOptions()), fault(std::move(planted)) {
     for (const LayerHandle& layer : made.layers()) layers.push_back(track(layer));
   }
   std::string class_name() const override { return "FaultyModel"; }
@@ -71,9 +73,9 @@ struct FaultyModel : Model {
     for (const LayerHandle& layer : layers) x = layer(x, context);
     return x;
   }
-  DTensor train_step(const Batch& given) override {
+  DTensor train_step(const Batch& original) override {
     const int64_t step = optimizer()->steps();
-    Batch batch = given;
+    Batch batch = original;
     if (fault.kind == "nan" && fault.step == step) batch.x[0] = spoiled(batch.x[0]);
     mismatched(fault, batch.x[0].mesh(), step);
     GradientTape tape;
@@ -83,7 +85,7 @@ struct FaultyModel : Model {
     if (fault.phase != "backward" && fault.phase != "update") {
       minimize(loss, tape);
     } else {
-      by_hand(loss, tape, step);
+      apply_with_faults(loss, tape, step);
     }
     update_metrics(batch, y_pred);
     return loss;
@@ -92,7 +94,7 @@ struct FaultyModel : Model {
     fault.at("evaluate", optimizer()->steps());
     return Model::test_step(batch);
   }
-  void by_hand(const DTensor& loss, GradientTape& tape, int64_t step) {
+  void apply_with_faults(const DTensor& loss, GradientTape& tape, int64_t step) {
     std::vector<DTensor> values;
     for (const Variable& variable : trainable_weights()) values.push_back(variable.value());
     const auto ready = [&](size_t, const DTensor&) { fault.at("backward", step); };
@@ -101,7 +103,7 @@ struct FaultyModel : Model {
     fault.at("update", step);
     optimizer()->apply(gradients, trainable_weights());
   }
-  /// The value, in which there are no numbers on the rank at fault.
+  /// The value, NaN on the faulty rank.
   DTensor spoiled(const DTensor& value) const {
     Blocks blocks = value.blocks();
     for (at::Tensor& block : blocks) {
@@ -116,8 +118,8 @@ struct FaultyModel : Model {
 
 /// Prints every step's loss and saves checkpoints.
 struct Watch : Callback {
-  Watch(const Fault& given, std::string folder, int64_t freq)
-      : fault(given), checkpoints(std::move(folder)), every(freq) {}
+  Watch(const Fault& planted, std::string folder, int64_t freq)
+      : fault(planted), checkpoints(std::move(folder)), every(freq) {}
   void on_train_batch_end(int64_t, const Logs&) override {
     const int64_t step = model().optimizer()->steps();
     if (params().is_first_rank) {
@@ -136,7 +138,7 @@ struct Watch : Callback {
   int64_t every;
 };
 
-/// Of the bytes that the first device of this process holds.
+/// Hashes the bytes that the first device of this process holds.
 std::string digest(const ModelHandle& model) {
   Xxh128 sum;
   for (const Variable& weight : model.weights()) {
@@ -146,7 +148,8 @@ std::string digest(const ModelHandle& model) {
   return sum.digits();
 }
 
-/// For every kind of collective the bytes that profile and log have of it, and what was waited for.
+/// Prints, for every kind of collective, its bytes in profile and log, and whether it was waited
+/// for.
 void print_profile(const Profile& profile, const CommLog& log) {
   for (const CommOp op : {CommOp::all_reduce, CommOp::all_gather, CommOp::reduce_scatter}) {
     int64_t spans = 0, waits = 0, entries = 0;
@@ -162,7 +165,7 @@ void print_profile(const Profile& profile, const CommLog& log) {
   }
 }
 
-/// Rows of which it is counted how many were read.
+/// Counts how many of its rows were read.
 struct CountedRows final : Dataset {
   CountedRows(at::Tensor rows, int64_t& read) : rows(std::move(rows)), read(&read) {}
   int64_t size() const override { return rows.size(0); }
@@ -176,7 +179,7 @@ struct CountedRows final : Dataset {
   int64_t* read;
 };
 
-/// Learns a Normalization; prints how many rows this process read, and what all learned.
+/// Adapts a Normalization; prints how many rows this process read, and the learned statistics.
 void adapt_normalization(const Mesh& mesh, int64_t rows) {
   const DefaultMeshScope scope(mesh);
   int64_t read = 0;

@@ -1,5 +1,5 @@
-// One task of a parameter server job whose closures count themselves, in which something may go
-// wrong: every weight is the number of closures in the end.
+// One task of a parameter server job whose closures each increment every weight, with an optional
+// planted fault: in the end every weight is the number of closures.
 #include <chrono>
 #include <cstdio>
 #include <thread>
@@ -63,8 +63,8 @@ void coordinate(const strategy::ParameterServerStrategy& strategy, const Argumen
   std::printf("rescheduled %lld lost %lld\n", static_cast<long long>(counts.rescheduled),
               static_cast<long long>(counts.workers_lost));
   for (const Variable& variable : all) {
-    const at::Tensor whole = variable.value().full();
-    std::printf("count %g %g\n", whole.min().item<double>(), whole.max().item<double>());
+    const at::Tensor full = variable.value().full();
+    std::printf("count %g %g\n", full.min().item<double>(), full.max().item<double>());
   }
 }
 

@@ -42,7 +42,7 @@ TEST_CASE("several processes give the losses of one") {
   }
 }
 
-TEST_CASE("Normalization learns from each row once, whatever the number of processes") {
+TEST_CASE("Normalization learns from each row once, on any number of processes") {
   const auto learned = [](const RankEnd& end) {
     CAPTURE(end.err);
     REQUIRE(end.exit_code == 0);
@@ -74,7 +74,7 @@ TEST_CASE("Normalization learns from each row once, whatever the number of proce
   }
 }
 
-TEST_CASE("replicas stay equal on all processes, bit by bit") {
+TEST_CASE("replicas stay bitwise equal on all processes") {
   for (const char* shared : {"shared_memory=1", "shared_memory=0"}) {
     const std::vector<RankEnd> ends = run_ranks_program(4, {"epochs=6", "rows=330", shared});
     const auto weights = [](const RankEnd& end) {
@@ -87,7 +87,7 @@ TEST_CASE("replicas stay equal on all processes, bit by bit") {
   }
 }
 
-TEST_CASE("a port that is taken, and a rank that does not come, are named") {
+TEST_CASE("a port in use and a missing rank are named") {
   Processes first(2, app_path("rank_program"),
                   {"mesh=batch=2", "connect_timeout=3000", "fault=kill", "at=start", "rank=1"});
   REQUIRE(first.writes(0, "waiting for rank", std::chrono::seconds(20)));
@@ -102,13 +102,13 @@ TEST_CASE("a port that is taken, and a rank that does not come, are named") {
   CHECK_THAT(alone.err, Catch::Contains("no sign of rank 1"));
 }
 
-TEST_CASE("a signal saves and ends all processes; they go on where they stopped") {
+TEST_CASE("a signal saves and ends all processes, which resume where they stopped") {
   const int number = GENERATE(SIGTERM, SIGINT);
   CAPTURE(number);
   const TempFolder folder;
   const std::vector<std::string> arguments = {"mesh=batch=4", "rows=640", "epochs=40",
                                               "backup=" + folder.path().string(), "every=1000"};
-  const std::vector<double> whole =
+  const std::vector<double> uninterrupted =
       losses(run_ranks_program(2, {"mesh=batch=4", "rows=640", "epochs=40"})[0]);
   Processes processes(2, app_path("rank_program"), arguments);
   REQUIRE(processes.writes(0, "step 30 ", std::chrono::seconds(60)));
@@ -122,17 +122,17 @@ TEST_CASE("a signal saves and ends all processes; they go on where they stopped"
   }
   std::vector<double> got = losses(ends[0]);
   REQUIRE(got.size() >= 30);
-  REQUIRE(got.size() < whole.size());
+  REQUIRE(got.size() < uninterrupted.size());
   const std::vector<double> rest = losses(run_ranks_program(2, arguments)[0]);
   got.insert(got.end(), rest.begin(), rest.end());
-  CHECK(got == whole);
+  CHECK(got == uninterrupted);
 }
 
-TEST_CASE("many starts and ends: no hang, no failure, no process left", "[nightly]") {
-  // What a rank leaves behind becomes a child of this process.
+TEST_CASE("a hundred runs leave no hang, no failure and no process", "[nightly]") {
+  // Orphans of a rank become children of this process.
   REQUIRE(::prctl(PR_SET_CHILD_SUBREAPER, 1) == 0);
-  for (int round = 0; round < 100; ++round) {
-    CAPTURE(round);
+  for (int run = 0; run < 100; ++run) {
+    CAPTURE(run);
     for (const RankEnd& end : run_ranks_program(4, {"epochs=1", "rows=64"})) {
       CAPTURE(end.err);
       REQUIRE(end.exit_code == 0);

@@ -26,17 +26,17 @@ std::vector<double> numbers(const std::string& text) {
   return list;
 }
 
-/// The first of the guide's losses, within 1e-5.
+/// Checks that the losses are the first of the guide's, within 1e-5.
 void check_guide(const std::vector<double>& losses, size_t count) {
   const Json golden = read_json_file(golden_path("distribute_guide.json").string());
-  const auto wanted = golden.at("losses").get<std::vector<double>>();
+  const auto golden_losses = golden.at("losses").get<std::vector<double>>();
   REQUIRE(losses.size() == count);
-  double most = 0;
+  double max_difference = 0;
   for (size_t i = 0; i < count; ++i) {
     REQUIRE(std::isfinite(losses[i]));
-    most = std::max(most, std::abs(losses[i] - wanted.at(i)));
+    max_difference = std::max(max_difference, std::abs(losses[i] - golden_losses.at(i)));
   }
-  CHECK(most <= 1e-5);
+  CHECK(max_difference <= 1e-5);
 }
 
 void check_ends(ClusterTasks& tasks) {
@@ -88,7 +88,7 @@ TEST_CASE("the guide's programs by TF_CONFIG: only the first process prints") {
   }
 }
 
-TEST_CASE("launch tells workers of each other by TF_CONFIG") {
+TEST_CASE("launch sets TF_CONFIG for each worker") {
   const ProgramRun run = run_program(
       app_path("launch"),
       {"-n", "2", "--tf-config", "--", "distribute_loop", "--strategy", "multi_worker_mirrored"});
@@ -103,7 +103,7 @@ TEST_CASE("launch tells workers of each other by TF_CONFIG") {
   check_guide(losses, 210);
 }
 
-TEST_CASE("a wrong TF_CONFIG ends a program with one line that names the key") {
+TEST_CASE("an invalid TF_CONFIG ends a program with one line that names the key") {
   const std::vector<std::pair<std::string, std::string>> cases = {
       {R"({"cluster": {"worker": ["127.0.0.1:1"]}})", "[TF_CONFIG] the key \"task\" is required"},
       {R"({"cluster": {"worker": ["a:1", "a:1"]}, "task": {"type": "worker", "index": 0}})",

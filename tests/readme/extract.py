@@ -1,12 +1,12 @@
 """Writes the ```cpp blocks of markdown files as C++ sources.
 
-Arguments: folder for the sources, markdown files. Prints a line with the name of each source: the
-first holds the bodies of all files, each further one is a program.
+Arguments: folder for the sources, markdown files. Prints the name of each source in a line: the
+first has the bodies of all files, each further one is a program.
 
-A block that defines main() is a program, compiled as it is and run. Any other block is the body of
-a function, after `#include <tessera/tessera.hpp>` and `using namespace tessera`; its #include lines
-move to the top. What the reader should not be bothered with comes before it, in a comment right
-above the block:
+A block that defines main() is a program, which is compiled unchanged and run. Any other block is
+the body of a function, after `#include <tessera/tessera.hpp>` and `using namespace tessera`; its
+#include lines move to the top. Code that the reader need not see is in a comment right above the
+block and comes before it:
 
     <!-- cpp
     Sequential model({Dense(1)});
@@ -16,7 +16,7 @@ above the block:
     model.summary();
     ```
 
-The first line may name the block as above; else it is example_1 and so on. A block below a line
+The first line may name the block as above; the default is example_1 and so on. A block below a line
 `<!-- file: PATH -->` is that file of the tree, which is compiled elsewhere;
 tests/scripts/check_texts.py compares the two.
 """
@@ -36,7 +36,7 @@ def located(text, line, source):
 
 
 def as_function(name, hidden, code, line, source, returns="void"):
-    # An empty line in place of an #include keeps the numbers of the lines.
+    # An empty line in place of an #include keeps the line numbers.
     body = located(INCLUDE.sub("\n", code), line, source)
     return f"[[maybe_unused]] static {returns} {name}() {{\n{INCLUDE.sub('', hidden)}{body}}}\n"
 

@@ -2,9 +2,9 @@
 
 Arguments: the root of the tree, the source to write.
 
-An example is an indented block of a doc comment, where the names of header_names.hpp are known. It
-is the body of a function; if its first line overrides one, members of a class. An expression alone
-is an example, too. JSON and requests are no C++.
+An example is an indented block of a doc comment, which may use the names of header_names.hpp. It
+becomes the body of a function or, if its first line overrides one, the members of a class. It may
+be a single expression. JSON and HTTP requests are skipped.
 """
 import pathlib
 import re
@@ -31,7 +31,7 @@ def examples(header, text):
         if code.split("\n")[0].endswith("override {"):
             yield as_function(name, "struct Own : Model {\n", code + "};\n", line, header)
         else:
-            # Some return, as a part of main().
+            # Some examples have a return statement, as a part of main().
             code = WITHOUT_END.sub(r"\g<0>;", code)
             yield as_function(name, "", code, line, header, returns="int")
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// What the examples in the comments of public headers speak of. Compiled only, never run.
+// Names that the examples in comments of public headers use. Compiled only, never run.
 
 #include <iostream>
 #include <string>

@@ -1,8 +1,8 @@
-"""The border of the library: what users may include, write and read.
+"""Checks the library's public interface: what users may include, write and read.
 
-Names of users' headers are in docs/public_names.txt (`--write` brings the list up to date), each with a
-comment, every option too; a public signature uses a type of tessera::detail by pointer only; umbrella
-headers include every header of their folder.
+Names in public headers are in docs/public_names.txt (`--write` updates the list) and have a
+comment, as has every option; public signatures use types of tessera::detail by pointer only;
+umbrella headers include every header of their folder.
 """
 import collections
 import json
@@ -13,7 +13,8 @@ from check_keras_table import OTHER_NAMES
 from public_headers import NAMESPACE, declarations, headers, included_from, is_internal
 from sources import INCLUDE, LIBRARY, finish, root
 
-# Functions on a public type that are found by their argument, and so are declared where it is.
+# Functions on a public type that are found by argument-dependent lookup and therefore declared with
+# it.
 BY_ARGUMENT = {"json_get", "option_json", "read_option", "names_of", "fields", "to_string"}
 LIST = "docs/public_names.txt"
 HEAD = """\
@@ -22,8 +23,7 @@ HEAD = """\
 """
 OPTIONS = re.compile(r"^struct \w+Options \{")
 MEMBER = re.compile(r"^  [A-Za-z_][\w:<>,\s*&()]*\s(\w+)( = .*)?;")
-# The second group is a type that a signature names; behind a smart pointer, or before "*", it may.
-# Types of declarations that only the runtime calls, in classes that users have.
+# Types in declarations of public classes that only the runtime calls.
 RUNTIME = {
     "Blocks": "constructor and accessors of DTensor",
     "ShardingPtr": "the same; it is a pointer",
@@ -34,6 +34,7 @@ RUNTIME = {
     "HoldsLayer": "concept that tells activations from layers",
     "JsonPath": "the alias's own declaration",
 }
+# The second group is a type that a signature names; a smart pointer or "*" makes it valid.
 DETAIL = re.compile(r"(std::(?:shared|unique|weak)_ptr<(?:const )?)?\bdetail::(\w+)(\s*\*)?")
 
 
@@ -47,7 +48,7 @@ def keras_names():
 
 
 def option_values():
-    """Enumerations that are members of options: what an option may be."""
+    """Yields enumerations that are values of options."""
     enums, members = set(), set()
     for header in filter(lambda name: not is_internal(name), headers()):
         enums.update(re.findall(r"^enum class (\w+)", text_of(header), re.MULTILINE))
@@ -58,7 +59,8 @@ def option_values():
 
 
 def names():
-    """Public names that are not in the list or without a comment, and internal ones outside detail."""
+    """Yields public names that are not in the list or lack a comment, and internal names outside
+    detail."""
     keras, values = keras_names(), option_values()
     found = collections.defaultdict(set)
     for header in headers():
@@ -91,7 +93,8 @@ def names():
 
 
 def options():
-    """Members of options without a comment; one above counts down to the next blank line."""
+    """Yields members of options without a comment; a comment covers the lines down to the next
+    blank one."""
     for header in filter(lambda name: not is_internal(name), headers()):
         inside = above = False
         for number, line in enumerate(text_of(header).splitlines(), 1):
@@ -110,7 +113,7 @@ def options():
 
 
 def signatures():
-    """Types of tessera::detail that a public declaration names, and headers that open a namespace."""
+    """Yields types of tessera::detail in public declarations, and headers that open a namespace."""
     for header in filter(lambda name: not is_internal(name), headers()):
         spaces, private = [], False
         for number, line in enumerate(text_of(header).splitlines(), 1):
@@ -135,8 +138,8 @@ def signatures():
 
 
 def umbrellas():
-    """Headers that layers/layers.hpp and its like do not include; internal ones and libraries apart need not
-    be there."""
+    """Yields headers that umbrella headers such as layers/layers.hpp lack, except internal ones and
+    separate libraries."""
     for folder in LIBRARY[1:]:
         found = {path.relative_to(root() / folder).as_posix()
                  for path in (root() / folder).rglob("*.hpp")} - {f"{folder}.hpp"}

@@ -1,4 +1,5 @@
-"""The other checks catch planted offenders, and pass a clean tree; so does skipped_tests.py."""
+"""Tests that the other checks, and skipped_tests.py, catch planted offenders and accept a clean
+tree."""
 import os
 import pathlib
 import subprocess
@@ -84,7 +85,7 @@ PLANTED = [
     ("check_words", "layers/b.cpp", "fail(\"the addends differ\");\n", "word: addends"),
     ("check_words", "layers/b.cpp", "int most_rows = 1;\n", "name: most_rows"),
 ]
-# What skipped_tests.py makes of the log of a run: whether it is CI's, how it ends and what it says.
+# Cases of skipped_tests.py: value of CI, log of the run, exit code and part of the output.
 SKIPS = [
     ("true", 'x\nskipped: "a: b": no GPU\n', 0, "run: 1 test was skipped:\nrun:   a: b: no GPU\n"),
     ("true", 'skipped: "a: b": no GPU\nskipped: "c": no data\n', 1, 'Received: "c".'),

@@ -1,5 +1,5 @@
-"""Classes with more than 25 public functions, or more than two sources, are on a list that only
-shrinks: large_classes.txt. `--write` takes out of it what has become small."""
+"""Checks that classes with more than 25 public functions or two sources are in large_classes.txt,
+which only shrinks. `--write` removes classes that have become small."""
 import collections
 import re
 import sys
@@ -14,7 +14,7 @@ ACCESS = re.compile(r"^\s*(public|protected|private):")
 
 
 def public_functions(lines):
-    """(class, names of its public functions) for the classes of a header."""
+    """Yields (class, names of its public functions) for the classes of a header."""
     at = 0
     while at < len(lines):
         begin = BEGIN.match(lines[at])

@@ -1,4 +1,5 @@
-"""A member or function is defined in the room that declares it: C++ links what no #include shows."""
+"""Checks that members and functions are defined in the folder that declares them: the linker would
+accept any."""
 import collections
 import re
 
@@ -13,7 +14,8 @@ FUNCTION = re.compile(r"^(?!return|else|using|case|template|namespace|class|stru
 
 
 def statements(lines):
-    """(number, text) of what begins in the first column, outside anonymous namespaces."""
+    """Yields (number, text) of lines that begin in the first column, outside anonymous
+    namespaces."""
     anonymous = False
     for number, line in enumerate(lines, 1):
         if line.startswith("namespace {"):
@@ -25,7 +27,7 @@ def statements(lines):
 
 
 def is_definition(lines, number):
-    """Whether a statement has a body, rather than ending with a semicolon."""
+    """Returns whether a statement has a body, rather than ending with a semicolon."""
     for line in lines[number - 1:number + 12]:
         text = line.split("//")[0].rstrip()
         if text.endswith("{") or text.endswith("}"):
@@ -35,11 +37,11 @@ def is_definition(lines, number):
     return False
 
 
-# What a room declares for its users and leaves to a room above it.
+# Classes whose members a folder declares but leaves to a folder above it to define.
 LEFT_TO = {("Model", "framework/io"),  # how models are written to files
            ("SymbolicTensor", "framework/graph")}  # its slices are operations of a graph
 
-# Declared nowhere: templates find them by their argument.
+# Not declared: templates find them by argument-dependent lookup.
 BY_ARGUMENT = {"fields"}
 
 

@@ -1,5 +1,5 @@
-"""Where values go between a GPU and the host is on a list with reasons, device_reads.txt: a step that
-reads on the host waits for all that was computed before. No file does so oftener than it says."""
+"""Checks that reads between GPUs and the host are in device_reads.txt, with reasons: a step that
+reads on the host waits for all work before. No file may have more than listed."""
 import collections
 import re
 
@@ -8,7 +8,7 @@ from sources import finish, root, sources
 READ = re.compile(r"\.item<|\.cpu\(\)|\bat::tensor\(|data_ptr\b")
 FOLDERS = ["framework", "layers", "optimizers", "metrics"]
 
-# "path  times  reason"; of a folder, "path/  reason".
+# Lines "path  count  reason"; for a folder "path/  reason".
 listed = {}
 for line in (root() / "tests/scripts/device_reads.txt").read_text(encoding="utf-8").splitlines():
     if line and not line.startswith("#"):

@@ -1,10 +1,10 @@
-"""Dependencies point downward: every #include obeys the order of the folders, and of libtorch only ATen
-is used: no module, optimizer, data loader, autograd or process group."""
+"""Checks that every #include obeys the order of folders, and that of libtorch only ATen is used: no
+module, optimizer, data loader, autograd or process group."""
 import re
 
 from sources import INCLUDE, LIBRARY, finish, sources
 
-# Each folder may include itself, the ones named here and whatever those may include.
+# Each folder may include itself, the folders listed here and whatever those may include.
 ALLOWED = {
     "framework/base": [],
     "framework/drawing": ["framework/base"],
@@ -42,7 +42,7 @@ TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framewor
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
 FORBIDDEN = re.compile(
     r"torch::(nn|optim|data|autograd|jit)\b|\bc10d\b|requires_grad|#\s*include\s*<torch/")
-# The exception registers the kernels of an imitated device.
+# Exception: registers the kernels of an imitated device.
 EXEMPT = {"tests/support/fake_gpu": "#include <torch/library.h>"}
 
 
@@ -57,7 +57,7 @@ def reachable(folder):
 
 
 def folder_of(parts):
-    """The room of a file: the longest folder above it that is in the table."""
+    """Returns the longest folder above a file that is in the table."""
     for length in range(len(parts) - 1, 0, -1):
         if "/".join(parts[:length]) in ALLOWED:
             return "/".join(parts[:length])

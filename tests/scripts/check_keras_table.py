@@ -1,4 +1,5 @@
-"""docs/keras.md's table of Keras' names says which exist here. `--write` brings it up to date."""
+"""Checks that the table in docs/keras.md says which of Keras' names exist here. `--write` updates
+it."""
 import json
 import re
 import sys

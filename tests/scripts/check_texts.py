@@ -1,10 +1,10 @@
-"""Texts name what is there: rooms' READMEs their files, README.md and docs/ the files they show, docs/Doxyfile
-its inputs, tests/known_skips.txt the tests."""
+"""Checks that texts name existing things: READMEs of folders their files, README.md and docs/ the
+files they show, docs/Doxyfile its inputs, tests/known_skips.txt tests."""
 import re
 
 from sources import INCLUDE, LIBRARY, finish, root, sources
 
-# A new operation needs no word in its room's README: this header lists the operations.
+# A new operation needs no entry in its folder's README: this header lists the operations.
 LIST_OF_OPERATIONS = "framework/ops/ops.hpp"
 QUOTED = re.compile(r"`([^`\n]+)`")
 SHOWN = re.compile(r"^<!-- file: (\S+) -->\n+```\w*\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -22,7 +22,7 @@ def text_of(path):
 
 
 def names_in_tables(text):
-    """(line number, name) of what the first columns of a README's tables name."""
+    """Yields (line number, name) of the names in the first columns of a README's tables."""
     for number, line in enumerate(text.splitlines(), 1):
         if line.startswith("| "):
             for name in QUOTED.findall(line.split("|")[1]):
@@ -34,7 +34,8 @@ def exists(room, name):
 
 
 def readme_files():
-    """Headers that their room's README does not name, and files in its tables that do not exist."""
+    """Yields headers that their folder's README does not name, and files in its tables that do not
+    exist."""
     listed = {match.group(1)
               for match in map(INCLUDE.match, text_of(LIST_OF_OPERATIONS).splitlines()) if match}
     for path, _ in sources(["framework"], [".hpp"]):
@@ -52,7 +53,7 @@ def readme_files():
 
 
 def shown_files():
-    """Blocks below a line <!-- file: PATH --> that are not that file."""
+    """Yields blocks below a line <!-- file: PATH --> that differ from that file."""
     for path in [root() / "README.md", *sorted((root() / "docs").glob("*.md"))]:
         text, name = text_of(path), path.relative_to(root())
         blocks = SHOWN.findall(text)
@@ -64,7 +65,7 @@ def shown_files():
 
 
 def doxygen_inputs():
-    """Inputs of Doxygen that do not exist, pages that are no input, groups that are not defined."""
+    """Yields inputs of Doxygen that do not exist, pages that are no input, and undefined groups."""
     match = INPUT.search(text_of("docs/Doxyfile"))
     inputs = match[1].replace("\\\n", " ").split() if match else []
     for path in inputs:
@@ -81,7 +82,8 @@ def doxygen_inputs():
 
 
 def links():
-    """Links whose text runs over the end of a line: Doxygen shows the rest of the page as it is."""
+    """Yields links whose text continues on the next line: Doxygen would not format the rest of the
+    page."""
     for path in [root() / "README.md", *sorted((root() / "docs").glob("*.md")),
                  *(root() / name for name in ("CONTRIBUTING.md", "CHANGELOG.md", "apps/README.md"))]:
         for found in LINK.findall(text_of(path)):
@@ -89,7 +91,8 @@ def links():
 
 
 def known_skips():
-    """Tests of tests/known_skips.txt that do not exist: cases of Catch2 or entries of ctest."""
+    """Yields tests in tests/known_skips.txt that are neither test cases of Catch2 nor entries of
+    ctest."""
     names = set(TEST_ENTRY.findall(text_of("tests/CMakeLists.txt")))
     for file in (root() / "tests").rglob("*_test.cpp"):
         names |= set(TEST_CASE.findall(text_of(file)))

@@ -1,6 +1,6 @@
-"""Comments, names and messages use the words of docs/words.md, as far as a script can tell.
+"""Checks that comments, names and messages use the words of docs/words.md, as far as a script can.
 
-`--room FOLDER` looks at one folder, `--counts` prints how many there are of each kind.
+`--room FOLDER` checks one folder, `--counts` prints the number of offenders of each kind.
 """
 import collections
 import re
@@ -8,10 +8,10 @@ import sys
 
 from sources import LIBRARY, finish, sources
 
-# How a comment before a declaration may not begin: its subject belongs there.
+# Words with which a comment before a declaration may not begin.
 OPENING = re.compile(r"^\s*/// (?:Of|The same|Those|Whose|What|Where|In|For|As|That|So many|With what)\b")
 TRAILING = re.compile(r"///< (?:of|as)\b")
-# Words of comments and messages, and those that docs/words.md has in their place.
+# Words that comments and messages may not have, and what docs/words.md has in their place.
 WORDS = {
     r"truth[- ]values?": "bool",
     r"whole numbers?": "integer",
@@ -44,7 +44,7 @@ STRING = re.compile(r'"(?:\\.|[^"\\])*"')
 
 
 def findings(line):
-    """(kind, text) of what is wrong in a line."""
+    """Yields (kind, text) of each offender in a line."""
     code, _, comment = line.partition("//")
     strings = " ".join(STRING.findall(code))
     if OPENING.match(line):

@@ -1,8 +1,8 @@
-"""Compiles sources by themselves (-fsyntax-only, preset dev): in a unity build a source may use what another
-one of its group includes.
+"""Compiles sources individually (-fsyntax-only, preset dev): in a unity build a source may use what
+another one of its group includes.
 
-each_source.py ROOT [--all] [--since COMMIT] [--tidy]: those that differ from the commit in .ci/green, or from
-COMMIT, or all; --tidy has clang-tidy read them too. Exit code 1 if one does not compile.
+each_source.py ROOT [--all] [--since COMMIT] [--tidy]: compiles sources that differ from the commit
+in .ci/green or from COMMIT, or all; --tidy runs clang-tidy on them too. Exit code 1 if one fails.
 """
 import argparse
 import concurrent.futures
@@ -35,7 +35,7 @@ def git(root, *words):
 
 
 def changed(root, since):
-    """Sources that differ from a commit, and the sources beside headers that do."""
+    """Returns sources that differ from a commit, and the sources of headers that do."""
     since = since or (root / ".ci/green").read_text(encoding="utf-8").split()[0]
     files = git(root, "diff", "--name-only", since, "--", *FOLDERS)
     files += git(root, "ls-files", "--others", "--exclude-standard", "--", *FOLDERS)
@@ -43,13 +43,14 @@ def changed(root, since):
 
 
 def compile_commands(root, folder):
-    """By source, relative to the root: the command that compiles it, without its output."""
+    """Returns the compile command of each source, without its output; sources are relative to the
+    root."""
     commands = {}
     for entry in json.loads((folder / "compile_commands.json").read_text(encoding="utf-8")):
         path = pathlib.Path(entry["file"])
         if root in path.parents and folder not in path.parents:
             words = shlex.split(entry["command"])
-            # The launcher before the compiler would only look for an output.
+            # A compiler launcher would only look for an output.
             del words[:next(i for i, word in enumerate(words) if word.endswith("++"))]
             at = words.index("-o")
             del words[at:at + 2]
@@ -59,7 +60,7 @@ def compile_commands(root, folder):
 
 
 def prepare(folder, commands):
-    """Precompiled headers and generated files that the commands read."""
+    """Builds the precompiled headers and generated files that the commands read."""
     needed = {words[i + 1] for words in commands for i, word in enumerate(words)
               if word == "-include" and "cmake_pch" in words[i + 1]}
     targets = [f"{pathlib.Path(path).relative_to(folder)}.gch" for path in sorted(needed)]
@@ -70,7 +71,8 @@ def prepare(folder, commands):
 
 
 def tidy(root, names):
-    """Whether clang-tidy finds nothing; it reads the headers anew, as it knows no precompiled ones."""
+    """Returns whether clang-tidy finds nothing. It parses headers itself, without precompiled
+    ones."""
     run = subprocess.run(["run-clang-tidy-14", "-quiet", "-p", root / "build/tidy",
                           "-extra-arg=-fno-openmp", "-extra-arg=-Wno-unknown-warning-option",
                           *(f"^{re.escape(str(root / name))}$" for name in names)], check=False)
@@ -101,8 +103,8 @@ def main():
             if number % 50 == 0:
                 print(f"{number} of {len(names)} sources", flush=True)
     for name in failed:
-        print(f"{name} does not compile by itself")
-    print(f"{len(names)} sources compiled by themselves, {len(failed)} failed")
+        print(f"{name} does not compile individually")
+    print(f"{len(names)} sources compiled individually, {len(failed)} failed")
     good = [name for name in names if name not in failed]
     tidied = not (options.tidy and good) or tidy(root, good)
     sys.exit(1 if failed or not tidied else 0)

@@ -1,4 +1,4 @@
-"""Every source is as .clang-format has it: format.py ROOT [--fix]."""
+"""Checks that every source is formatted as .clang-format says: format.py ROOT [--fix]."""
 import shutil
 import subprocess
 import sys
@@ -19,7 +19,7 @@ for begin in range(0, len(names), 100):
     run = subprocess.run([tool, *how, *part], cwd=root(), capture_output=True, text=True, check=False)
     wrong += sorted({line.split(":")[0] for line in run.stderr.splitlines() if ": error: " in line})
 for name in wrong:
-    print(f"{name} is not as .clang-format has it")
+    print(f"{name} is not formatted")
 print(f"{len(wrong)} of {len(names)} sources are not formatted. To fix: ./run check --fix"
       if wrong else f"{len(names)} sources are formatted")
 sys.exit(1 if wrong or not names else 0)

@@ -1,8 +1,8 @@
-"""Programs and libraries are built with what stands in the way of who writes beyond a buffer.
+"""Checks that programs and libraries are built with protections against buffer overflows.
 
-hardening.py LIBRARY BUILD_TYPE PROGRAM...: each is made to lie anywhere, has tables of functions that
-are read-only once it runs, no stack that is executed, and functions that see a stack written over;
-the library calls checked copies, and with build type Dev checks bounds of containers.
+hardening.py LIBRARY BUILD_TYPE PROGRAM...: each is position-independent, with read-only
+relocations, a non-executable stack and stack protectors; the library calls fortified functions, and
+with build type Dev checks bounds of containers.
 """
 import pathlib
 import subprocess
@@ -25,7 +25,7 @@ def offences(file):
     kind = next(line for line in readelf(file, "-h").splitlines() if "Type:" in line)
     stack = segment(headers, "GNU_STACK")
     checks = {
-        "lies at a fixed address (-fPIC, -pie)": "DYN" in kind,
+        "is loaded at a fixed address (-fPIC, -pie)": "DYN" in kind,
         "has no read-only tables (-z relro)": segment(headers, "GNU_RELRO"),
         "looks functions up while it runs (-z now)": "BIND_NOW" in dynamic or " NOW" in dynamic,
         "has a stack that is executed": stack and "E" not in stack.split()[-2],

@@ -1,6 +1,7 @@
-"""A library or program finds libtorch and what the wheel brings with it in that libtorch's folder.
+"""Checks that a library or program finds libtorch, and the libraries of its wheel, in libtorch's
+folder.
 
-Its own list names libgloo, if it is there, before libtorch_cpu, which holds another Gloo.
+It must list libgloo, if used, before libtorch_cpu, which contains another Gloo.
 """
 import pathlib
 import subprocess
@@ -28,13 +29,13 @@ for name, path in resolved.items():
     if path == "not found":
         offenders.append(f"{name} => not found")
     elif name.startswith(WANTED + BUNDLED):
-        # The wheel's nvidia folder lies beside its torch folder.
+        # The wheel's nvidia folder is next to its torch folder.
         if torch_folder.parent not in pathlib.Path(path).resolve().parents:
             offenders.append(f"{name} => {path}, not from {torch_folder.parent}")
     elif name.startswith(("libtorch", "libcuda", "libnccl")):
         offenders.append(f"{name} => {path}, but only libtorch_cpu and libc10 may be linked")
 if any(name.startswith("libgloo.so") for name in resolved) and (
         not gloo or (torch and gloo[0] > torch[0])):
-    offenders.append(f"libgloo.so does not stand before libtorch_cpu.so in {needed}")
-print("\n".join(offenders) or f"{len(resolved)} libraries resolved as they should")
+    offenders.append(f"libgloo.so is not before libtorch_cpu.so in {needed}")
+print("\n".join(offenders) or f"{len(resolved)} libraries resolved correctly")
 sys.exit(1 if offenders else 0)

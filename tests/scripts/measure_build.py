@@ -1,10 +1,11 @@
-"""How long a fresh clone takes to build, and how long it takes after a change, as a table.
+"""Prints a table of how long a fresh clone takes to build, and how long a rebuild takes after a
+change.
 
     python3 tests/scripts/measure_build.py [--jobs fresh,test,touch] [--folder FOLDER]
 
-fresh: from a clone with an empty compiler cache to mnist's first training step, and what compiling
-costs. test: on from there until all tests have run. touch: again after a change, in the presets
-`dev` and `release`. Packages that are missing are installed and counted as set-up.
+fresh: from a clone with an empty compiler cache to mnist's first training step, and the cost of
+compiling. test: from there until all tests have run. touch: rebuilds after a change, with the
+presets `dev` and `release`. Missing packages are installed and counted as setup.
 """
 import argparse
 import os
@@ -22,7 +23,7 @@ rows = []
 
 
 def run(name, command, clone, bar=""):
-    """Times a command and what it starts, and adds a row for it."""
+    """Times a command with its child processes, and adds a row for it."""
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     start = time.monotonic()
     log = clone / "measure.log"
@@ -49,7 +50,7 @@ def environment(clone):
 
 def touch(clone, path):
     os.utime(clone / path)
-    # The compiler cache would answer what it has compiled before, whatever its comments say.
+    # Appends code: the compiler cache would find what differs only in comments.
     with open(clone / path, "a", encoding="utf-8") as file:
         file.write(f"static_assert({time.monotonic_ns()} > 0);\n")
 

@@ -1,9 +1,10 @@
-"""What users may include, and the names declared there: what is internal lies in tessera::detail."""
+"""Lists the headers that users may include, and the names declared there; internal names are in
+tessera::detail."""
 import re
 
 from sources import INCLUDE, LIBRARY, root
 
-# Rooms of which nothing is for users, beside every folder named internal.
+# Folders without public headers, in addition to every folder named internal.
 INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
                   "framework/cluster/launcher/", "framework/comm/cpu/", "framework/comm/nccl/",
                   "framework/io/format/", "framework/io/hdf5/", "framework/io/keras/",
@@ -22,7 +23,7 @@ CONSTANT = re.compile(r"^(?:inline |constexpr |extern |const )+[\w:<>]+ (\w+)\s*
 FRAGMENT = ("///", "//", "#", " ", "}", "template", "requires")
 
 
-# Headers of such a room that are for users.
+# Public headers in such folders.
 PUBLIC = ("framework/serving/http/http_server_options.hpp",)
 
 
@@ -31,14 +32,14 @@ def is_internal(header):
 
 
 def headers():
-    """Every header of the library, relative to the root."""
+    """Returns every header of the library, relative to the root."""
     for folder in LIBRARY:
         for path in sorted((root() / folder).rglob("*.hpp")):
             yield path.relative_to(root()).as_posix()
 
 
 def included_from(start):
-    """Headers of the library that come with one, itself among them."""
+    """Returns the library's headers that a header includes, directly or indirectly, and itself."""
     found, waiting = set(), [start]
     while waiting:
         header = waiting.pop()
@@ -54,7 +55,7 @@ def included_from(start):
 
 
 def declarations(header):
-    """(line number, namespace, name, has a comment) of what begins in the first column."""
+    """Yields (line number, namespace, name, has a comment) of declarations in the first column."""
     spaces = []
     lines = (root() / header).read_text(encoding="utf-8").splitlines()
     commented = body = False

@@ -1,4 +1,5 @@
-"""Reads a file of EventFileWriter with the real TensorBoard; skipped (77) where it is missing."""
+"""Reads a file of EventFileWriter with the real TensorBoard; skipped (77) if it is not
+installed."""
 import os
 import subprocess
 import sys

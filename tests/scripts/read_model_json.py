@@ -1,5 +1,5 @@
-"""Keras reads models' configurations of ours, and computes the same with the same weights; skipped (77)
-where it is missing."""
+"""Checks that Keras reads Tessera's model configurations and computes the same with the same
+weights; skipped (77) if Keras is not installed."""
 import json
 import os
 import pathlib

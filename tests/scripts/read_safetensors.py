@@ -1,5 +1,5 @@
-"""Files of ours read by the Python package safetensors, and one of its own by us; skipped (77)
-where it is missing."""
+"""Checks that the Python package safetensors reads Tessera's files, and the reverse; skipped (77)
+if it is not installed."""
 import ctypes
 import os
 import pathlib
@@ -40,7 +40,7 @@ def read(path):
 
 
 def joined(pieces, shape):
-    """The tensor of rectangles whose names end in "[begin:end,begin:end]"."""
+    """Joins rectangles whose names end in "[begin:end,begin:end]" to a tensor."""
     whole = bytearray(count(shape) * 4)
     for name, piece in pieces:
         box = [(0, extent) for extent in shape]

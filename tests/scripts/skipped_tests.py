@@ -1,5 +1,5 @@
-"""Tells which tests a run of ctest skipped: skipped_tests.py LOG KNOWN, the log of the run and the
-list of those that may be skipped. Where CI is set, it fails (1) if the list lacks one."""
+"""Lists the tests that a run of ctest skipped: skipped_tests.py LOG KNOWN, with the run's log and
+the list of tests that may be skipped. If CI is set, it fails (1) if the list lacks one."""
 import os
 import pathlib
 import re
@@ -7,12 +7,12 @@ import sys
 
 
 def skipped(log):
-    """Reasons by test, each once: what tests say in lines `skipped: "NAME": REASON`."""
+    """Returns the reasons by test, from lines `skipped: "NAME": REASON`."""
     return dict(re.findall(r'^skipped: "(.*?)": (.*)$', log, re.MULTILINE))
 
 
 def known(text):
-    """Names in lines `WHY NAME`; # begins a comment."""
+    """Returns the names in lines `WHY NAME`; # begins a comment."""
     lines = [line.split(maxsplit=1) for line in text.splitlines()
              if line.strip() and not line.startswith("#")]
     return {name.strip() for _, name in lines}

@@ -1,4 +1,4 @@
-"""What the source checks share: the tree's files and the report."""
+"""Shared by the source checks: the tree's files and the report."""
 import pathlib
 import re
 import sys
@@ -13,7 +13,7 @@ def root():
 
 
 def sources(folders=FOLDERS, suffixes=(".hpp", ".cpp")):
-    """(path relative to the root, lines) of every source, in order."""
+    """Yields (path relative to the root, lines) of every source, in order."""
     found = [path for path in root().glob("*.hpp") if folders is FOLDERS]
     for folder in folders:
         found += [p for p in (root() / folder).rglob("*") if p.suffix in suffixes and p.is_file()]
@@ -22,7 +22,7 @@ def sources(folders=FOLDERS, suffixes=(".hpp", ".cpp")):
 
 
 def finish(offenders, rule, seen):
-    """Prints the offenders; a check that saw nothing to check fails as well."""
+    """Prints the offenders and exits; a check that found nothing to check also fails."""
     for offender in offenders:
         print(offender)
     print(f"{len(offenders)} offenders in {seen} checked. Rule: {rule}")

@@ -27,7 +27,7 @@ using test::ParsingServer;
 
 namespace {
 
-/// Memory of this process that lies in RAM, in bytes.
+/// Resident memory of this process, in bytes.
 int64_t resident_bytes() {
   std::ifstream file("/proc/self/statm");
   int64_t size = 0;
@@ -36,7 +36,7 @@ int64_t resident_bytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/// A refusal by a client's error, with a JSON error; or no answer at all to half a request.
+/// Whether an answer is a client error with a JSON error, or no answer to an incomplete request.
 bool is_refusal(const HttpAnswer& answer) {
   if (answer.status < 400 || answer.status > 499) return false;
   return parse_json(answer.body, "answer").at("error").is_string();
@@ -106,7 +106,7 @@ std::vector<std::string> bad_bodies() {
   return bodies;
 }
 
-/// A request with some of its bytes changed, left out, doubled or put elsewhere.
+/// A request with some of its bytes changed, removed, doubled or moved.
 std::string mutated(std::string bytes, std::mt19937_64& random) {
   const auto below = [&](size_t end) { return static_cast<size_t>(random() % end); };
   for (size_t n = 1 + below(4); n > 0 && !bytes.empty(); --n) {
@@ -146,7 +146,7 @@ TEST_CASE("handcrafted bad requests are answered with 4xx and a JSON error") {
   CHECK(test::http_post(server.port(), "/v1/models/imdb:predict", good_body).status == 200);
 }
 
-TEST_CASE("ten thousand mutated requests crash nothing and take no memory") {
+TEST_CASE("ten thousand mutated requests crash nothing and leak no memory") {
   ParsingServer server;
   const std::string good = test::post_bytes("/v1/models/imdb:predict", good_body);
   std::mt19937_64 random(48);
@@ -158,7 +158,7 @@ TEST_CASE("ten thousand mutated requests crash nothing and take no memory") {
     HttpClient client(server.port());
     const std::string bytes = mutated(good, random);
     client.send(bytes);
-    // What looks like a part of a request ends here.
+    // The server sees the end of the request here.
     client.finish();
     const HttpAnswer answer = client.read();
     refused += is_refusal(answer);

@@ -17,7 +17,7 @@ namespace tessera::test {
 using namespace detail;
 
 /// Answers with the body: at once at /echo, from another thread at /slow, with an exception at
-/// /throw, not at all at /never.
+/// /throw, never at /never.
 class EchoHandler : public HttpHandler {
  public:
   ~EchoHandler() override {
@@ -45,7 +45,7 @@ class EchoHandler : public HttpHandler {
   std::vector<std::thread> threads_;
 };
 
-/// A server of an EchoHandler that runs on a thread of its own.
+/// A server with an EchoHandler that runs on its own thread.
 class EchoServer {
  public:
   explicit EchoServer(const HttpServerOptions& options = {})
@@ -55,7 +55,7 @@ class EchoServer {
   ~EchoServer() {
     stop();
     join();
-    // Its threads answer to the server.
+    // The handler's threads still use the server.
     handler_.reset();
   }
   EchoServer(const EchoServer&) = delete;

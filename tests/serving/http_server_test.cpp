@@ -32,7 +32,7 @@ std::string repeat(const std::string& text, size_t count) {
   return all;
 }
 
-/// An answer that refuses: a JSON error, after which the connection is closed.
+/// Checks for a refusal: a JSON error, after which the connection is closed.
 void check_refusal(const HttpAnswer& answer, int status) {
   CHECK(answer.status == status);
   CHECK_FALSE(answer.keeps_open);
@@ -51,7 +51,7 @@ std::string length_of(const std::string& body) {
 
 }  // namespace
 
-TEST_CASE("requests are answered one after the other on one connection") {
+TEST_CASE("successive requests are answered on one connection") {
   EchoServer server;
   HttpClient client(server.port());
   for (int i = 0; i < 3; ++i) {
@@ -61,13 +61,13 @@ TEST_CASE("requests are answered one after the other on one connection") {
     CHECK(answer.keeps_open);
   }
   CHECK(client.get("/echo").body == "");
-  // Several sent at once are answered in order.
+  // Pipelined requests are answered in order.
   client.send(test::post_bytes("/echo", "one") + test::post_bytes("/echo", "two"));
   CHECK(client.read().body == "one");
   CHECK(client.read().body == "two");
 }
 
-TEST_CASE("bodies in chunks, closing clients and HTTP/1.0") {
+TEST_CASE("chunked bodies, closing clients and HTTP/1.0") {
   EchoServer server;
   const std::string chunked = "Transfer-Encoding: chunked\r\n";
   CHECK(test::http_ask(server.port(), post(chunked, "3\r\nabc\r\n2;x=y\r\nde\r\n0\r\n\r\n")).body ==
@@ -83,7 +83,7 @@ TEST_CASE("bodies in chunks, closing clients and HTTP/1.0") {
   CHECK(careful.ask("abc").body == "abc");
 }
 
-TEST_CASE("what the handler refuses is refused before the body is sent") {
+TEST_CASE("requests that the handler refuses are refused before their body is sent") {
   EchoServer server;
   check_refusal(test::http_ask(server.port(), "POST /none HTTP/1.1\r\nContent-Length: 100\r\n\r\n"),
                 404);
@@ -109,9 +109,9 @@ TEST_CASE("headers and bodies that are too large are refused") {
   check_refusal(test::http_ask(port, with_header(8193) + "b"), 431);
   check_refusal(test::http_ask(port, "GET /" + std::string(100000, 'x') + " HTTP/1.1\r\n\r\n"),
                 431);
-  const std::string most(1 << 20, 'b');
-  CHECK(test::http_ask(port, post(length_of(most), most)).body == most);
-  check_refusal(test::http_ask(port, post(length_of(most + "b"), most + "b")), 413);
+  const std::string largest_body(1 << 20, 'b');
+  CHECK(test::http_ask(port, post(length_of(largest_body), largest_body)).body == largest_body);
+  check_refusal(test::http_ask(port, post(length_of(largest_body + "b"), largest_body + "b")), 413);
   check_refusal(test::http_ask(port, post("Content-Length: 99999999999\r\n", "")), 413);
   HttpClient endless(port);
   endless.send(post("Transfer-Encoding: chunked\r\n", ""));
@@ -129,7 +129,7 @@ TEST_CASE("a million chunks of one byte are refused at once") {
   check_refusal(client.read(), 413);
 }
 
-TEST_CASE("what is not HTTP is refused") {
+TEST_CASE("requests that are no HTTP are refused") {
   EchoServer server;
   const std::string chunked = "Transfer-Encoding: chunked\r\n";
   for (const std::string& request : std::vector<std::string>{
@@ -148,7 +148,7 @@ TEST_CASE("what is not HTTP is refused") {
   }
 }
 
-TEST_CASE("bodies without length, compressed or of other types are refused") {
+TEST_CASE("bodies without a length, compressed or of other types are refused") {
   EchoServer server;
   const int port = server.port();
   check_refusal(test::http_ask(port, post("", "")), 411);
@@ -170,13 +170,13 @@ TEST_CASE("bodies without length, compressed or of other types are refused") {
   }
 }
 
-TEST_CASE("slow clients are told so, silent ones are left") {
+TEST_CASE("slow clients get 408, silent ones are closed") {
   EchoServer server({.read_timeout = 200ms, .idle_timeout = 300ms});
   HttpClient header(server.port());
   check_refusal(header.ask("POST /echo HT"), 408);
   HttpClient body(server.port());
   check_refusal(body.ask(post("Content-Length: 10\r\n", "abc")), 408);
-  // A byte now and then does not help.
+  // Single bytes now and then do not extend the time.
   HttpClient dripping(server.port());
   HttpAnswer answer;
   for (int i = 0; i < 30 && answer.status == 0; ++i) {
@@ -191,7 +191,7 @@ TEST_CASE("slow clients are told so, silent ones are left") {
   CHECK(idle.read(2).status == 0);
 }
 
-TEST_CASE("connections beyond the cap are answered with 503") {
+TEST_CASE("connections beyond the limit are answered with 503") {
   EchoServer server({.max_connections = 3});
   std::vector<std::unique_ptr<HttpClient>> clients;
   for (int i = 0; i < 3; ++i) {
@@ -201,7 +201,7 @@ TEST_CASE("connections beyond the cap are answered with 503") {
   check_refusal(test::http_post(server.port(), "/echo", "x"), 503);
   clients.pop_back();
   HttpAnswer answer;
-  // The server notices the end in its own time.
+  // The server may take a while to notice the closed connection.
   for (int i = 0; i < 1000 && answer.status != 200; ++i) {
     std::this_thread::sleep_for(10ms);
     answer = test::http_post(server.port(), "/echo", "x");
@@ -209,7 +209,7 @@ TEST_CASE("connections beyond the cap are answered with 503") {
   CHECK(answer.status == 200);
 }
 
-TEST_CASE("a server with a token answers who has it") {
+TEST_CASE("a server with a token answers only requests that have it") {
   const std::string token(40, 't');
   EchoServer server({.token = token});
   const auto ask = [&](const std::string& fields) {
@@ -226,11 +226,11 @@ TEST_CASE("a server with a token answers who has it") {
     check_refusal(answer, 401);
     CHECK_THAT(answer.head, Contains("WWW-Authenticate: Bearer"));
   }
-  // Before anything of the body, and of the path, is looked at.
+  // Before anything of the body or path is read.
   check_refusal(test::http_post(server.port(), "/none", "x"), 401);
 }
 
-TEST_CASE("a server beyond this host needs a token, or a word that there is none") {
+TEST_CASE("a server beyond this host needs a token, or an explicit opt-out") {
   EchoHandler handler;
   CHECK_THROWS_WITH(
       HttpServer({.host = "0.0.0.0"}, handler),
@@ -244,21 +244,21 @@ TEST_CASE("a server beyond this host needs a token, or a word that there is none
   CHECK(HttpServer({.host = "127.0.0.2"}, handler).port() > 0);
 }
 
-TEST_CASE("a client that holds every connection leaves room for another one") {
+TEST_CASE("a client that takes all connections leaves room for another client") {
   EchoServer server({.max_connections = 6});
   std::vector<std::unique_ptr<HttpClient>> greedy;
   for (int i = 0; i < 6; ++i) {
     greedy.push_back(std::make_unique<HttpClient>(server.port()));
     CHECK(greedy.back()->post("/echo", "x").status == 200);
   }
-  // The longest idle one goes; the first has just asked again.
+  // The connection idle for longest is closed; the first has just made a request.
   CHECK(greedy[0]->post("/echo", "x").status == 200);
   std::vector<std::unique_ptr<HttpClient>> others;
   for (int i = 0; i < 3; ++i) {
     others.push_back(std::make_unique<HttpClient>(server.port(), "127.0.0.2"));
     CHECK(others.back()->post("/echo", "x").status == 200);
   }
-  // Both have as many: neither takes from the other.
+  // Both clients have the same number: neither loses a connection to the other.
   HttpClient fourth(server.port(), "127.0.0.2");
   check_refusal(fourth.read(), 503);
   check_refusal(test::http_post(server.port(), "/echo", "x"), 503);
@@ -268,20 +268,20 @@ TEST_CASE("a client that holds every connection leaves room for another one") {
   CHECK(left == std::vector<int>{200, 0, 0, 0, 200, 200});
 }
 
-TEST_CASE("connections that answer are not closed for others") {
+TEST_CASE("connections with a pending answer are not closed for others") {
   EchoServer server({.max_connections = 3});
   std::vector<std::unique_ptr<HttpClient>> busy;
   for (int i = 0; i < 3; ++i) {
     busy.push_back(std::make_unique<HttpClient>(server.port()));
     busy.back()->send(test::post_bytes("/never", "x"));
   }
-  // Until all are under way.
+  // Until all requests are running.
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   HttpClient other(server.port(), "127.0.0.2");
   check_refusal(other.read(), 503);
 }
 
-TEST_CASE("a client that hangs up harms nobody") {
+TEST_CASE("a client that hangs up does not affect others") {
   EchoServer server;
   for (int i = 0; i < 50; ++i) {
     HttpClient client(server.port());
@@ -291,13 +291,13 @@ TEST_CASE("a client that hangs up harms nobody") {
   CHECK(test::http_post(server.port(), "/echo", "x").status == 200);
 }
 
-TEST_CASE("a handler that throws is an error of the server") {
+TEST_CASE("an exception in the handler is a server error") {
   EchoServer server;
   check_refusal(test::http_post(server.port(), "/throw", "x"), 500);
   CHECK(test::http_post(server.port(), "/echo", "x").status == 200);
 }
 
-TEST_CASE("stopping answers what was asked and takes no more") {
+TEST_CASE("stopping answers pending requests and accepts no more") {
   EchoServer server;
   HttpClient waiting(server.port());
   waiting.send(test::post_bytes("/slow", "answered"));
@@ -313,7 +313,7 @@ TEST_CASE("stopping answers what was asked and takes no more") {
   CHECK_THROWS(HttpClient(server.port()));
 }
 
-TEST_CASE("a signal ends a server that has nothing to do") {
+TEST_CASE("a signal ends an idle server") {
   EchoServer server({.signals = true});
   CHECK(test::http_post(server.port(), "/echo", "x").status == 200);
   std::this_thread::sleep_for(50ms);
@@ -322,7 +322,7 @@ TEST_CASE("a signal ends a server that has nothing to do") {
   CHECK_THROWS(HttpClient(server.port()));
 }
 
-TEST_CASE("an answer that never comes ends with the time to drain") {
+TEST_CASE("a missing answer ends with the drain timeout") {
   EchoServer server({.drain_timeout = 200ms});
   HttpClient waiting(server.port());
   waiting.send(test::post_bytes("/never", "x"));
@@ -333,7 +333,7 @@ TEST_CASE("an answer that never comes ends with the time to drain") {
   CHECK(std::chrono::steady_clock::now() - begin < 2s);
 }
 
-TEST_CASE("a server cannot listen where another does") {
+TEST_CASE("a server cannot listen on a port in use") {
   EchoServer server;
   test::EchoHandler handler;
   CHECK_THROWS_AS(HttpServer({.port = server.port()}, handler), ConfigError);

@@ -22,7 +22,7 @@ using test::HttpClient;
 
 namespace {
 
-/// Sends the standard error to a file while it lives.
+/// Redirects standard error to a file during its lifetime.
 class ErrorFile {
  public:
   explicit ErrorFile(const std::string& path) : before_(::dup(2)) {
@@ -43,7 +43,7 @@ class ErrorFile {
 
 }  // namespace
 
-TEST_CASE("a client of HTTP/1.0 that keeps its connection is told that it may") {
+TEST_CASE("an HTTP/1.0 client that keeps its connection gets the header for it") {
   EchoServer server;
   const std::string old = "POST /echo HTTP/1.0\r\nContent-Length: 1\r\n";
   HttpClient client(server.port());
@@ -77,7 +77,7 @@ TEST_CASE("HEAD is answered as GET without the body") {
   CHECK_THAT(posted.head, Contains("Allow: GET, HEAD\r\n"));
 }
 
-TEST_CASE("the log has a line for each answer, also to what was not understood") {
+TEST_CASE("the log has a line for each answer, also to malformed requests") {
   const test::TempFolder folder;
   {
     const ErrorFile errors(folder / "log");

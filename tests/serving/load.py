@@ -1,9 +1,10 @@
-"""Loads a model server for some time and reports requests per second and latencies.
+"""Puts load on a model server for some time and reports requests per second and latencies.
 
     imdb serve DIR --port 8501 &
     python3 tests/serving/load.py --port 8501 --seconds 30
 
-Good requests must be answered with 200, bad ones with 4xx and a JSON error; else the exit code is 1.
+Good requests must be answered with 200, bad ones with 4xx and a JSON error; otherwise the exit code
+is 1.
 """
 import argparse
 import http.client
@@ -20,7 +21,7 @@ BAD = ["", "{", "[]", "{}", '{"instances": []}', '{"instances": [1, "a"]}', '{"i
 
 
 class Client(threading.Thread):
-    """One connection that asks again and again."""
+    """Sends requests over one connection in a loop."""
 
     def __init__(self, options, seed, end):
         super().__init__()
@@ -56,8 +57,8 @@ class Client(threading.Thread):
                 self.connection.close()
 
 
-def quantile(values, part):
-    return sorted(values)[min(len(values) - 1, int(len(values) * part))] * 1e3 if values else 0
+def quantile(values, fraction):
+    return sorted(values)[min(len(values) - 1, int(len(values) * fraction))] * 1e3 if values else 0
 
 
 def main():
@@ -66,8 +67,8 @@ def main():
     parser.add_argument("--name", default="imdb")
     parser.add_argument("--seconds", type=float, default=30)
     parser.add_argument("--connections", type=int, default=8)
-    parser.add_argument("--bad", type=float, default=0.1, help="part of the requests")
-    parser.add_argument("--words", type=int, default=200, help="words of a text")
+    parser.add_argument("--bad", type=float, default=0.1, help="fraction of bad requests")
+    parser.add_argument("--words", type=int, default=200, help="words per text")
     options = parser.parse_args()
     begin = time.perf_counter()
     clients = [Client(options, seed, begin + options.seconds)

@@ -30,10 +30,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 const std::string predict = "/v1/models/imdb:predict";
-// The same text three times: an answer of two versions would show.
+// The same text three times: an answer from two versions would show.
 const std::string good_body = R"({"instances": ["good fun", "good fun", "good fun"]})";
 
-/// What clients saw that asked in a loop, every tenth time for nonsense.
+/// Clients that send requests in a loop, every tenth one invalid, and count the answers.
 class Load {
  public:
   Load(int port, int clients) : port_(port) {
@@ -48,7 +48,7 @@ class Load {
     for (std::thread& thread : threads_) thread.join();
     threads_.clear();
   }
-  /// Milliseconds that 99 of 100 good requests took at most.
+  /// The 99th percentile of the good requests' latency, in milliseconds.
   double p99() {
     const std::lock_guard lock(mutex_);
     std::sort(times_.begin(), times_.end());
@@ -73,7 +73,7 @@ class Load {
         if (!answer.keeps_open) client = std::make_unique<HttpClient>(port_);
       }
     } catch (const std::runtime_error&) {
-      // The server takes no more connections: it drains.
+      // The server accepts no more connections: it drains.
     }
   }
 
@@ -108,7 +108,7 @@ class Load {
 
 }  // namespace
 
-TEST_CASE("under load versions change without a wrong answer, and draining drops none") {
+TEST_CASE("versions change under load without a wrong answer, and draining drops none") {
   const test::TempFolder folder;
   const std::string e = folder / "e";
   test::export_sample(e, 1);
@@ -136,7 +136,7 @@ TEST_CASE("under load versions change without a wrong answer, and draining drops
   CHECK(server.warnings().size() == 1);
 }
 
-TEST_CASE("two hundred slow clients do not keep a good one waiting") {
+TEST_CASE("two hundred slow clients do not delay a good one") {
   const test::TempFolder folder;
   test::export_sample(folder / "e", 1);
   RunningServer server(folder / "e");
@@ -159,7 +159,7 @@ TEST_CASE("two hundred slow clients do not keep a good one waiting") {
   dripping.join();
   CHECK(load.wrong() + load.dropped() == 0);
   CHECK(load.good() > 20);
-  // Whoever waits for a slow client waits for its time-out, of seconds.
+  // A request behind a slow client would wait for its timeout, of seconds.
   CHECK(load.p99() < 1000);
 }
 

@@ -38,7 +38,7 @@ at::Tensor rows_of(const Json& list) {
   return at::stack(rows);
 }
 
-/// Waits until a version is served; false after 5 s.
+/// Waits until a version is served; returns false after 5 s.
 bool comes(const RunningServer& server, int64_t version) {
   for (int i = 0; i < 500 && server.version() != version; ++i) std::this_thread::sleep_for(10ms);
   return server.version() == version;
@@ -46,7 +46,7 @@ bool comes(const RunningServer& server, int64_t version) {
 
 }  // namespace
 
-TEST_CASE("a server answers as the exported model") {
+TEST_CASE("a server answers like the exported model") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   const ExportedModel model = load_export(folder / "e");
@@ -64,7 +64,7 @@ TEST_CASE("a server answers as the exported model") {
   CHECK(server.post("/v1/models/imdb/versions/1:predict", R"({"instances": ["a"]})").status == 200);
 }
 
-TEST_CASE("a server tells what it serves") {
+TEST_CASE("a server describes what it serves") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   RunningServer server(folder / "e");
@@ -82,7 +82,7 @@ TEST_CASE("a server tells what it serves") {
   CHECK(json_of(server.get("/healthz"))["status"] == "ok");
 }
 
-TEST_CASE("wrong paths, methods and versions are refused") {
+TEST_CASE("invalid paths, methods and versions are refused") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   RunningServer server(folder / "e");
@@ -135,7 +135,7 @@ TEST_CASE("a model of numbers is served too") {
   CHECK_FALSE(json_of(answer).contains("labels"));
 }
 
-TEST_CASE("requests that wait together are answered together, each with its own") {
+TEST_CASE("requests that wait together are batched, and each gets its own answer") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   const ExportedModel model = load_export(folder / "e");
@@ -149,7 +149,7 @@ TEST_CASE("requests that wait together are answered together, each with its own"
     clients.emplace_back([&, c] {
       HttpClient client(server.port());
       for (int i = 0; i < 20; ++i) {
-        // Every third is refused, and alters nothing for the others.
+        // Every third request is refused and does not affect the others.
         const std::string text = i % 3 == 2 ? "1" : "\"" + words[c] + "\"";
         const HttpAnswer answer = client.post(predict, "{\"instances\": [" + text + "]}");
         const bool good = i % 3 == 2 ? answer.status == 400
@@ -164,7 +164,7 @@ TEST_CASE("requests that wait together are answered together, each with its own"
   CHECK(right == 120);
 }
 
-TEST_CASE("a newer export is taken over, a damaged one refused with one warning") {
+TEST_CASE("a newer export is loaded, a damaged one is refused with one warning") {
   const test::TempFolder folder;
   const std::string e = folder / "e";
   test::export_sample(e, 1);
@@ -179,7 +179,7 @@ TEST_CASE("a newer export is taken over, a damaged one refused with one warning"
 
   std::filesystem::copy(e + "/000002", e + "/000003", std::filesystem::copy_options::recursive);
   const std::string weights = test::read_file(e + "/000003/weights.safetensors");
-  // Refused now if it was not read whole before.
+  // It is refused now if it was not read completely before.
   test::write_file(e + "/000004", "not a folder");
   std::filesystem::create_directory(e + "/000005");
   test::write_file(e + "/000005/export.json", "{}");
@@ -190,7 +190,7 @@ TEST_CASE("a newer export is taken over, a damaged one refused with one warning"
   CHECK_THAT(server.warnings()[0], Contains("version 5 is refused") && Contains("export.json"));
 }
 
-TEST_CASE("a version that is completed later, or taken away, is followed") {
+TEST_CASE("a version that is completed later, or removed, is noticed") {
   const test::TempFolder folder;
   const std::string e = folder / "e";
   test::export_sample(e, 1);
@@ -206,7 +206,7 @@ TEST_CASE("a version that is completed later, or taken away, is followed") {
   CHECK(server.warnings().size() == 1);
 }
 
-TEST_CASE("a server without an export that can be loaded does not start") {
+TEST_CASE("a server without a loadable export does not start") {
   const test::TempFolder folder;
   CHECK_THROWS_AS(ModelServer(folder / "none", {}), FileError);
   test::export_sample(folder / "e");

@@ -30,7 +30,7 @@ namespace {
 const std::string predict = "/v1/models/imdb:predict";
 const std::string body = R"({"instances": ["good fun"]})";
 
-/// Holds up whoever makes a layer "Gated" from a configuration while it is closed.
+/// Blocks the creation of a layer "Gated" from a configuration while it is closed.
 struct Gate {
   std::mutex mutex;
   std::condition_variable changed;
@@ -66,7 +66,7 @@ class GatedLayer final : public Layer {
   DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0]; }
 };
 
-/// Waits until there are so many warnings; false after 5 s.
+/// Waits until there are `count` warnings; returns false after 5 s.
 bool warned(const RunningServer& server, size_t count) {
   for (int i = 0; i < 500 && server.warnings().size() < count; ++i) {
     std::this_thread::sleep_for(10ms);
@@ -74,7 +74,7 @@ bool warned(const RunningServer& server, size_t count) {
   return server.warnings().size() == count;
 }
 
-/// A model whose rows are as wide as their longest text.
+/// Exports a model whose rows are as wide as their longest text.
 void export_of_words(const std::string& path) {
   const TextVectorization words({.vocabulary = {"a", "b", "c"}});
   const Sequential model({Embedding(5, 2), GlobalAveragePooling1D(), Dense(1)});
@@ -86,7 +86,7 @@ void export_of_words(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("a batch window that is longer than draining loses no request") {
+TEST_CASE("a batch window longer than the drain timeout loses no request") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   RunningServer server(folder / "e",
@@ -99,11 +99,11 @@ TEST_CASE("a batch window that is longer than draining loses no request") {
   std::this_thread::sleep_for(100ms);
   server.stop();
   CHECK(waiting.read().status == 200);
-  // Of what comes during draining none waits either.
+  // Requests that arrive during draining do not wait either.
   CHECK(late.ask(bytes.substr(bytes.size() - 1)).status == 200);
 }
 
-TEST_CASE("a worker that ends computes nothing of what waits") {
+TEST_CASE("a stopped worker does not compute waiting requests") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   std::mutex mutex;
@@ -160,7 +160,7 @@ TEST_CASE("texts that would become a batch of gigabytes are refused with 413") {
   CHECK(ask(0, 10001).status == 413);
 }
 
-TEST_CASE("requests that only together are too much for a batch are answered alone") {
+TEST_CASE("requests that only together exceed a batch are answered separately") {
   const test::TempFolder folder;
   export_of_words(folder / "e");
   std::mutex mutex;
@@ -187,7 +187,7 @@ TEST_CASE("requests that only together are too much for a batch are answered alo
   CHECK(statuses == std::vector<int>{200, 200});
 }
 
-TEST_CASE("requests are answered while another version is being loaded") {
+TEST_CASE("requests are answered while another version is loaded") {
   register_layer("Gated", [](JsonObject& config) {
     gate.pass();
     return LayerHandle(std::make_shared<GatedLayer>(take_layer_options(config)));
@@ -218,7 +218,7 @@ TEST_CASE("requests are answered while another version is being loaded") {
   CHECK(answer == Json::array({{15}}));
 }
 
-TEST_CASE("what a model of whole numbers cannot take is named as it is") {
+TEST_CASE("inputs that a model of integers refuses are named as they were sent") {
   const Sequential model({Flatten()});
   model.build({-1, 3});
   const test::TempFolder folder;
@@ -235,7 +235,7 @@ TEST_CASE("what a model of whole numbers cannot take is named as it is") {
   CHECK_THAT(ask("[1, -4e9, 3]").body, Contains("less than 2^24") && !Contains("a fraction"));
 }
 
-TEST_CASE("a model of weights that are not finite is at fault itself, and the log says so once") {
+TEST_CASE("non-finite outputs of a model with non-finite weights are its own fault, logged once") {
   const Sequential model({Embedding(4, 2, {.name = "words"})});
   model.build({-1, 1});
   Variable table = model.weights()[0];
@@ -256,7 +256,7 @@ TEST_CASE("a model of weights that are not finite is at fault itself, and the lo
   CHECK_THAT(server.warnings()[0], Contains("version 1 cannot answer: [words/embeddings]"));
 }
 
-TEST_CASE("numbers too large for a model of finite weights are the request's fault") {
+TEST_CASE("non-finite outputs of a model with finite weights are the request's fault") {
   const Sequential model({Dense(1, {.kernel_initializer = "ones"})});
   model.build({-1, 2});
   const test::TempFolder folder;
@@ -268,7 +268,7 @@ TEST_CASE("numbers too large for a model of finite weights are the request's fau
   CHECK(server.warnings().empty());
 }
 
-TEST_CASE("an exception at the top of the worker's thread is a line, and the next is answered") {
+TEST_CASE("an exception on the worker's thread is logged, and the next request is answered") {
   const test::TempFolder folder;
   test::export_sample(folder / "e");
   std::mutex mutex;
@@ -279,7 +279,7 @@ TEST_CASE("an exception at the top of the worker's thread is a line, and the nex
                          const std::lock_guard lock(mutex);
                          warnings.push_back(line);
                        }});
-    // Of another version: refused before the model is called.
+    // For another version: refused before the model is called.
     worker.submit(parse_predict_request(body), 7,
                   [](const HttpResponse&) { throw std::runtime_error("no way to the client"); });
     worker.submit(parse_predict_request(body), std::nullopt, [&](const HttpResponse& response) {
@@ -294,7 +294,7 @@ TEST_CASE("an exception at the top of the worker's thread is a line, and the nex
   }
   REQUIRE(warnings.size() == 1);
   CHECK_THAT(warnings[0], Contains("no way to the client"));
-  // They may have been taken together: then both were given up.
+  // The two may have been batched: then both failed.
   REQUIRE(statuses.size() == 1);
   CHECK((statuses[0] == 200 || statuses[0] == 500));
 }

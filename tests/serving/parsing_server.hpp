@@ -12,8 +12,8 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// All of a model server but the model: paths of the name "imdb", and requests that are read and
-/// answered with one 0 for each instance.
+/// A model server without the model: it serves paths of the name "imdb", parses requests and
+/// answers with one 0 for each instance.
 class ParsingServer : private HttpHandler {
  public:
   explicit ParsingServer(const HttpServerOptions& options = {})

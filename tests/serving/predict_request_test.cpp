@@ -14,7 +14,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Status and text of the refusal of a body; 200 if it is read.
+/// Returns status and text of the refusal of a body; 200 if it is accepted.
 std::pair<int, std::string> refusal(const std::string& body, const PredictLimits& limits = {}) {
   try {
     parse_predict_request(body, limits);
@@ -41,7 +41,7 @@ std::string repeat(const std::string& text, size_t count) {
 
 }  // namespace
 
-TEST_CASE("texts are read in every form") {
+TEST_CASE("texts are read in every format") {
   using Texts = std::vector<std::string>;
   for (const char* body :
        {R"({"instances": ["a b", "c"]})", R"({"instances": [{"text": "a b"}, {"input": "c"}]})",
@@ -66,7 +66,7 @@ TEST_CASE("a value that is no list is refused by its key") {
                 R"("signature_name" is a text. Received: a number)");
 }
 
-TEST_CASE("numbers are read in every form") {
+TEST_CASE("numbers are read in every format") {
   for (const char* body : {R"({"instances": [[1, -2.5], [3e0, 4]]})",
                            R"({"instances": [{"input": [1, -2.5]}, {"input": [3, 4]}]})",
                            R"({"instances": [[1, -2.5], {"input": [3, 4]}]})",
@@ -81,7 +81,7 @@ TEST_CASE("numbers are read in every form") {
   CHECK(parse_predict_request("{\"instances\": [[[[1]],[[2]],[[3]]]]}").shape == Shape{1, 3, 1, 1});
 }
 
-TEST_CASE("what is not a predict request is refused") {
+TEST_CASE("bodies that are no predict request are refused") {
   check_refused("", "valid JSON");
   check_refused("{", "valid JSON");
   check_refused(R"({"instances": ["a"]} x)", "valid JSON");
@@ -111,7 +111,7 @@ TEST_CASE("what is not a predict request is refused") {
   check_refused(R"({"instances": ["a"], "signature_name": 3})", "a number");
 }
 
-TEST_CASE("instances that do not fit together are refused, with their place") {
+TEST_CASE("instances that do not fit together are refused with their index") {
   check_refused(R"({"instances": []})", "an empty list");
   check_refused(R"({"instances": [[]]})", "an empty list");
   check_refused(R"({"instances": ["a", 1]})", "instances[1]");
@@ -147,7 +147,7 @@ TEST_CASE("requests have limits") {
   CHECK(parse_predict_request(R"({"instances": [[)" + many + "]]}").shape == Shape{1, 250001});
 }
 
-TEST_CASE("answers are JSON with numbers that read back as the same") {
+TEST_CASE("answers are JSON with numbers that round-trip") {
   const std::array<float, 6> values{0.1F, 0.9F, 1e-30F, 1, -2.5F, 3e38F};
   const std::vector<std::string> labels{"a \"b\"", "c", "d"};
   const std::string text = predict_reply(values, {3, 2}, labels, false);

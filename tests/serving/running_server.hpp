@@ -13,7 +13,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// A ModelServer of the name "imdb" that runs on a thread of its own and keeps its warnings.
+/// A ModelServer for "imdb" that runs on its own thread and collects its warnings.
 class RunningServer {
  public:
   explicit RunningServer(const std::string& folder, ModelServerOptions options = {})

@@ -16,15 +16,15 @@
 
 namespace tessera::test {
 
-/// A client that trusts one authority alone and speaks HTTP under TLS.
+/// An HTTP client over TLS that trusts a single authority.
 class TlsClient {
  public:
-  /// Throws std::runtime_error with OpenSSL's reason where the server is not to be trusted.
+  /// Throws std::runtime_error with OpenSSL's reason if the server is not trusted.
   TlsClient(int port, const std::string& authority, int newest_version = TLS1_3_VERSION)
       : context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_max_proto_version(context_.get(), newest_version);
-    // Old versions are offered, too.
+    // Allows old versions of TLS, too.
     SSL_CTX_set_security_level(context_.get(), 0);
     if (SSL_CTX_load_verify_locations(context_.get(), authority.c_str(), nullptr) != 1) fail();
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
@@ -53,7 +53,7 @@ class TlsClient {
     return SSL_write(tls_.get(), bytes.data(), static_cast<int>(bytes.size())) > 0;
   }
 
-  /// What comes until `end` was read, or the server says that no more will.
+  /// Reads until `end`, or until the server closes the stream.
   std::string read_until(const std::string& end) {
     std::string text;
     while (end.empty() || text.find(end) == std::string::npos) {
@@ -73,7 +73,7 @@ class TlsClient {
     return read_until(end);
   }
 
-  /// Whether the server said that it has sent everything, and was not cut off.
+  /// Whether the server closed the stream properly, rather than cutting it off.
   bool ended_well() const { return ended_well_; }
 
  private:

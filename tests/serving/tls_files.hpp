@@ -25,8 +25,8 @@ using TlsKey = std::unique_ptr<EVP_PKEY, OpenSslFreed<EVP_PKEY_free>>;
 using TlsCertificate = std::unique_ptr<X509, OpenSslFreed<X509_free>>;
 using TlsMemory = std::unique_ptr<BIO, OpenSslFreed<BIO_free>>;
 
-/// An authority of a test's own and the certificate of a server at 127.0.0.1 that it has signed, in
-/// PEM files of a folder: "ca.pem", "server.pem", "server.key", and "other.key" of nobody.
+/// A test authority and a server certificate for 127.0.0.1 that it has signed, as PEM files of a
+/// folder: "ca.pem", "server.pem", "server.key", and an unrelated "other.key".
 class TlsFiles {
  public:
   TlsFiles() {
@@ -59,7 +59,7 @@ class TlsFiles {
     X509_EXTENSION_free(made);
   }
 
-  /// Without an issuer: signed by itself, to sign others.
+  /// Without an issuer the certificate is a self-signed authority.
   static TlsCertificate certificate(const char* name, EVP_PKEY& key, X509* issuer,
                                     EVP_PKEY& signer) {
     TlsCertificate made(X509_new());

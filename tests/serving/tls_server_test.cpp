@@ -36,7 +36,7 @@ HttpServerOptions with_tls(const TlsFiles& files, HttpServerOptions options = {}
   return options;
 }
 
-/// The error of starting a server.
+/// Returns the error of starting a server.
 std::string refused(const HttpServerOptions& options) {
   EchoHandler handler;
   try {
@@ -49,7 +49,7 @@ std::string refused(const HttpServerOptions& options) {
 
 }  // namespace
 
-TEST_CASE("requests are answered under TLS, one after the other on one connection") {
+TEST_CASE("successive requests are answered under TLS on one connection") {
   const TlsFiles files;
   EchoServer server(with_tls(files));
   for (const int newest : {TLS1_2_VERSION, TLS1_3_VERSION}) {
@@ -66,7 +66,7 @@ TEST_CASE("requests are answered under TLS, one after the other on one connectio
   CHECK_THAT(client.ask(post_bytes("/echo", large), large), Contains("HTTP/1.1 200 OK"));
 }
 
-TEST_CASE("who trusts another authority, or speaks an older TLS, gets no connection") {
+TEST_CASE("clients that trust another authority or speak an older TLS get no connection") {
   const TlsFiles files, others;
   EchoServer server(with_tls(files));
   CHECK_THROWS_WITH(TlsClient(server.port(), others / "ca.pem"),
@@ -76,7 +76,7 @@ TEST_CASE("who trusts another authority, or speaks an older TLS, gets no connect
   CHECK_THAT(client.ask(post_bytes("/echo", "on"), "on"), Contains("200 OK"));
 }
 
-TEST_CASE("a certificate or key that is none is one line at the start") {
+TEST_CASE("an invalid certificate or key is one line at the start") {
   const TlsFiles files, others;
   HttpServerOptions options = with_tls(files);
   options.key = "";
@@ -99,7 +99,7 @@ TEST_CASE("a certificate or key that is none is one line at the start") {
   CHECK(refused(with_tls(files)) == "");
 }
 
-TEST_CASE("a key of another kind, or behind a password, is one line at the start") {
+TEST_CASE("a key of another kind, or with a password, is one line at the start") {
   const TlsFiles files;
   const test::TlsKey rsa(EVP_RSA_gen(2048));
   HttpServerOptions options = with_tls(files);
@@ -118,7 +118,7 @@ TEST_CASE("a key of another kind, or behind a password, is one line at the start
   CHECK_THAT(refused(options), Contains("in PEM, without a password"));
 }
 
-TEST_CASE("the token is asked for under TLS, too") {
+TEST_CASE("the token is required under TLS, too") {
   const TlsFiles files;
   const std::string token(40, 't');
   EchoServer server(with_tls(files, {.token = token}));
@@ -133,9 +133,9 @@ TEST_CASE("the token is asked for under TLS, too") {
              Contains("HTTP/1.1 200"));
 }
 
-TEST_CASE("plain HTTP, garbage and silence at the port of TLS stop nobody else") {
+TEST_CASE("plain HTTP, garbage and silence at the TLS port do not affect others") {
   const TlsFiles files;
-  const test::Warnings said;
+  const test::Warnings warnings;
   EchoServer server(with_tls(files, {.read_timeout = 300ms}));
   HttpClient plain(server.port()), garbage(server.port()), silent(server.port());
   CHECK(plain.get("/echo").status == 0);
@@ -143,31 +143,31 @@ TEST_CASE("plain HTTP, garbage and silence at the port of TLS stop nobody else")
   TlsClient client(server.port(), files / "ca.pem");
   CHECK_THAT(client.ask(post_bytes("/echo", "well"), "well"), Contains("HTTP/1.1 200"));
   CHECK(garbage.read().status == 0);
-  // Closed by the server, before the client gives up.
+  // Closed by the server, before the client times out.
   const auto begin = std::chrono::steady_clock::now();
   CHECK(silent.read(20).status == 0);
   CHECK(std::chrono::steady_clock::now() - begin < 15s);
-  CHECK(said.text() == "");
+  CHECK(warnings.text() == "");
 }
 
-TEST_CASE("connections that shake no hands make room for others, or are too many") {
+TEST_CASE("connections without a handshake are closed for others, or rejected if too many") {
   const TlsFiles files;
   EchoServer server(with_tls(files, {.max_connections = 3}));
   std::vector<std::unique_ptr<HttpClient>> silent;
   for (int i = 0; i < 3; ++i) {
     silent.push_back(std::make_unique<HttpClient>(server.port(), "127.0.0.2"));
   }
-  // Another client: the one of those who waited longest goes.
+  // Another client: the longest-waiting connection is closed.
   TlsClient client(server.port(), files / "ca.pem");
   CHECK_THAT(client.ask(post_bytes("/echo", "in"), "in"), Contains("HTTP/1.1 200"));
   CHECK(silent[0]->read(10).status == 0);
-  // Now both would have as many.
+  // Now both clients would have the same number.
   TlsClient second(server.port(), files / "ca.pem");
   CHECK_THAT(second.read_until(""), Contains("HTTP/1.1 503"));
   CHECK(second.ended_well());
 }
 
-TEST_CASE("what is refused before it was read whole is answered under TLS, too") {
+TEST_CASE("an early refusal is sent under TLS, too") {
   const TlsFiles files;
   EchoServer server(with_tls(files, {.max_body = 1000, .read_timeout = 300ms}));
   TlsClient large(server.port(), files / "ca.pem");
@@ -178,7 +178,7 @@ TEST_CASE("what is refused before it was read whole is answered under TLS, too")
   CHECK(slow.ended_well());
 }
 
-TEST_CASE("a server that drains answers what was asked under TLS, and lets nobody wait") {
+TEST_CASE("a draining server answers pending requests under TLS without delay") {
   const TlsFiles files;
   EchoServer server(with_tls(files, {.drain_timeout = 20s}));
   TlsClient client(server.port(), files / "ca.pem");
@@ -193,18 +193,19 @@ TEST_CASE("a server that drains answers what was asked under TLS, and lets nobod
   CHECK(std::chrono::steady_clock::now() - begin < 15s);
 }
 
-TEST_CASE("a token that crosses the network in clear is a line at the start") {
+TEST_CASE("a token sent over the network in clear text is one line at the start") {
   const TlsFiles files;
   const HttpServerOptions open{.host = "0.0.0.0", .token = std::string(40, 't')};
   {
-    const test::Warnings said;
+    const test::Warnings warnings;
     CHECK(refused(open) == "");
-    CHECK_THAT(said.text(), Contains("[serve] listens beyond this host, at 0.0.0.0, without TLS: "
-                                     "the network can read the token"));
+    CHECK_THAT(warnings.text(),
+               Contains("[serve] listens beyond this host, at 0.0.0.0, without TLS: "
+                        "the network can read the token"));
   }
-  const test::Warnings said;
+  const test::Warnings warnings;
   CHECK(refused(with_tls(files, open)) == "");
-  CHECK(said.text() == "");
+  CHECK(warnings.text() == "");
 }
 
 }  // namespace tls_server_test

@@ -29,8 +29,8 @@ namespace {
 
 const std::string predict = "/v1/models/imdb:predict";
 
-/// Exports rows whose steps are written `size` times, of which the greatest is taken; `harm` makes
-/// it the size of the configuration alone, with checksums that fit.
+/// Exports a model whose configuration has the rows' steps `size` times, of which the largest
+/// applies. With `harm` only the configuration's size changes, with valid checksums.
 void export_of_steps(const std::string& folder, int64_t size, int64_t harm = 0) {
   const Sequential model({UpSampling1D(size, {.name = "up"}), GlobalMaxPooling1D()});
   model.build({-1, 2, 1});
@@ -72,7 +72,7 @@ bool answers_four(const RunningServer& server) {
 
 }  // namespace
 
-TEST_CASE("a version that would take all memory is refused, and the one before goes on to answer") {
+TEST_CASE("a version that would exhaust memory is refused, and the previous one keeps serving") {
   for (const bool apart : {true, false}) {
     const test::TempFolder folder;
     export_of_steps(folder / "e", 2);
@@ -103,10 +103,10 @@ TEST_CASE("a version that would take all memory is refused, and the one before g
   }
 }
 
-TEST_CASE("a request whose call would take more memory than there is is refused, and others not") {
+TEST_CASE("a request whose call would exhaust memory is refused, others are answered") {
   const test::TempFolder folder;
   export_of_steps(folder / "e", 1000);
-  // A row becomes 2000 numbers, counted twice as they get another shape: 16000 bytes and a few.
+  // A row becomes 2000 numbers, counted twice as they are reshaped: about 16000 bytes.
   RunningServer server(folder / "e", {.worker = {.max_activation_bytes = 80000}});
   const auto ask = [&](int rows) {
     std::string body = "{\"instances\": [[[3], [4]]";
@@ -123,7 +123,7 @@ TEST_CASE("a request whose call would take more memory than there is is refused,
   CHECK(ask(3).status == 200);
 }
 
-TEST_CASE("a version is refused for how its trial in another process ends") {
+TEST_CASE("a version is refused if its trial process fails") {
   const test::TempFolder folder;
   const auto trial_of = [&](const std::string& script, std::chrono::milliseconds timeout = 20s) {
     const std::string program = folder / "trial.sh";
@@ -148,15 +148,15 @@ TEST_CASE("a version is refused for how its trial in another process ends") {
   CHECK_THAT(trial_of("exec sleep 100", 100ms), Contains("no result within 100 ms"));
   CHECK(trial_of("echo '[x] no. Received: y.'; exit 1") == "[x] no. Received: y.");
   CHECK_THAT(trial_of("echo 'no memory'; exit 1"), Contains("Received: no memory"));
-  // It does not know a layer of this program's.
+  // The trial process does not know this program's own layer.
   CHECK(trial_of("exit 4") == "");
-  // Nothing that is open here, such as a client's connection, is open there.
+  // No open file of this process, such as a client's connection, is open in the trial.
   REQUIRE(::dup2(2, 200) == 200);
   CHECK(trial_of("test ! -e /proc/$$/fd/200 || kill -9 $$") == "");
   ::close(200);
 }
 
-TEST_CASE("the trial is ended with the server, and runs in less memory than a machine has") {
+TEST_CASE("the trial ends with the server, and runs in less memory than the machine has") {
   REQUIRE_FALSE(find_trial_program().empty());
   const test::TempFolder folder;
   export_of_steps(folder / "e", 2);

@@ -16,16 +16,16 @@ using Catch::Contains;
 
 namespace {
 
-DTensor cut(const at::Tensor& whole, int64_t devices) {
+DTensor cut(const at::Tensor& full, int64_t devices) {
   const Mesh mesh = create_mesh({{"batch", devices}});
-  return pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
+  return pack(full, Layout::batch_sharded(mesh, "batch", full.dim()));
 }
 
 double value_of(const DTensor& value) { return value.full().item<double>(); }
 
 }  // namespace
 
-TEST_CASE("compute_average_loss divides by the rows that there are, or the number given") {
+TEST_CASE("compute_average_loss divides by the number of rows, or by the given number") {
   const at::Tensor losses = at::tensor({1., 2., 3., 4., 5., 6.});
   for (const int64_t devices : {1, 2, 4}) {
     CHECK(value_of(compute_average_loss(cut(losses, devices))) == Approx(3.5));
@@ -58,7 +58,7 @@ TEST_CASE("compute_average_loss passes gradients") {
   CHECK(at::allclose(tape.gradient(loss, losses).full(), at::full({6}, 1. / 6, at::kDouble)));
 }
 
-TEST_CASE("compute_average_loss refuses what is not a loss of examples") {
+TEST_CASE("compute_average_loss refuses values that are no losses of examples") {
   const DTensor number = scalar(1, default_mesh());
   const DTensor losses = cut(at::ones({3}), 1);
   CHECK_THROWS_WITH(compute_average_loss(number),
@@ -72,7 +72,7 @@ TEST_CASE("compute_average_loss refuses what is not a loss of examples") {
                     Contains("[compute_average_loss, sample_weight] sample weights broadcast"));
 }
 
-TEST_CASE("scale_regularization_loss adds up what runs once") {
+TEST_CASE("scale_regularization_loss counts a loss once over all replicas") {
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}});
   strategy.run([] {
     const DTensor one = scalar(1, default_mesh());

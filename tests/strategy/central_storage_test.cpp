@@ -21,7 +21,8 @@ namespace {
 
 const CentralStorageOptions two_cpus = {.compute_devices = {"cpu:0", "cpu:1"}};
 
-/// With everything that touches weights: moving statistics, a regularizer, a constraint, dropout.
+/// A model with everything that touches weights: moving statistics, a regularizer, a constraint,
+/// dropout.
 Sequential full_model() {
   const DTypeScope doubles("float64");
   const Sequential model({Input({6}),
@@ -77,25 +78,25 @@ Trace trained(const Strategy& strategy, const BaseOptions& base = {}) {
   return trace;
 }
 
-void check_equal(const Trace& found, const Trace& expected) {
-  REQUIRE(found.losses.size() == expected.losses.size());
-  for (size_t i = 0; i < found.losses.size(); ++i) {
-    CHECK(found.losses[i] == Approx(expected.losses[i]).epsilon(1e-10).margin(1e-10));
+void check_equal(const Trace& actual, const Trace& expected) {
+  REQUIRE(actual.losses.size() == expected.losses.size());
+  for (size_t i = 0; i < actual.losses.size(); ++i) {
+    CHECK(actual.losses[i] == Approx(expected.losses[i]).epsilon(1e-10).margin(1e-10));
   }
-  REQUIRE(found.weights.size() == expected.weights.size());
-  for (size_t i = 0; i < found.weights.size(); ++i) {
-    CHECK(at::allclose(found.weights[i], expected.weights[i], 1e-10, 1e-10));
+  REQUIRE(actual.weights.size() == expected.weights.size());
+  for (size_t i = 0; i < actual.weights.size(); ++i) {
+    CHECK(at::allclose(actual.weights[i], expected.weights[i], 1e-10, 1e-10));
   }
-  CHECK(at::allclose(found.outputs, expected.outputs, 1e-10, 1e-10));
+  CHECK(at::allclose(actual.outputs, expected.outputs, 1e-10, 1e-10));
 }
 
-bool rests_on(const Variable& variable, const Mesh& mesh) {
+bool is_stored_on(const Variable& variable, const Mesh& mesh) {
   return variable.layout().mesh() == mesh && variable.value().mesh() == mesh;
 }
 
 }  // namespace
 
-TEST_CASE("central storage: the trace of one device and of mirrored weights") {
+TEST_CASE("central storage: trains as one device and as mirrored weights do") {
   const BaseOptions base =
       GENERATE(BaseOptions{}, BaseOptions{.global_clipnorm = 0.3},
                BaseOptions{.weight_decay = 0.01, .use_ema = true, .ema_momentum = 0.8},
@@ -107,13 +108,14 @@ TEST_CASE("central storage: the trace of one device and of mirrored weights") {
   check_equal(trained(CentralStorageStrategy(two_cpus), base), expected);
 }
 
-TEST_CASE("central storage: weights and slots rest on one mesh and are read on the other") {
+TEST_CASE("central storage: weights and slots are stored on one mesh and read on the other") {
   const CentralStorageStrategy strategy(
       {.compute_devices = {"cpu:0", "cpu:1"}, .parameter_device = "cpu:5"});
   CHECK(strategy.num_replicas_in_sync() == 2);
   CHECK(strategy.parameter_device() == "cpu:5");
   REQUIRE(weight_placement_of(strategy.mesh()));
-  const Mesh storage = resting({{6, 9}, Layout::replicated(strategy.mesh(), 2)}).layout.mesh();
+  const Mesh storage =
+      stored_placement({{6, 9}, Layout::replicated(strategy.mesh(), 2)}).layout.mesh();
   REQUIRE(storage.size() == 1);
   CHECK(to_string(storage.local_devices()[0]) == "cpu:5");
   CHECK_THAT(strategy.layouts().describe(), Catch::Contains("weights rest on mesh storage=1"));
@@ -125,19 +127,19 @@ TEST_CASE("central storage: weights and slots rest on one mesh and are read on t
   model.fit(rows(16), {.batch_size = 8, .verbose = 0});
   for (const Variable& weight : model.weights()) {
     INFO(weight.path());
-    CHECK(rests_on(weight, storage));
+    CHECK(is_stored_on(weight, storage));
     REQUIRE(weight.placement().use);
     CHECK(weight.placement().use->mesh() == strategy.mesh());
     CHECK(weight.read().mesh() == strategy.mesh());
   }
-  for (const Variable& slot : model->optimizer()->variables()) CHECK(rests_on(slot, storage));
+  for (const Variable& slot : model->optimizer()->variables()) CHECK(is_stored_on(slot, storage));
   const std::string summary = summary_text(model.model(), {.show_layout = true}, {});
   CHECK(summary.find("storage=1") != std::string::npos);
 }
 
-TEST_CASE("central storage: its layouts and its mesh suffice outside of its scope") {
+TEST_CASE("central storage: its layouts and its mesh work outside its scope") {
   const CentralStorageStrategy strategy(two_cpus);
-  const Mesh storage = resting({{}, Layout::replicated(strategy.mesh(), 0)}).layout.mesh();
+  const Mesh storage = stored_placement({{}, Layout::replicated(strategy.mesh(), 0)}).layout.mesh();
   const bool by_layouts = GENERATE(true, false);
   const Sequential model = full_model();
   CompileOptions options = compile_options({});
@@ -148,14 +150,14 @@ TEST_CASE("central storage: its layouts and its mesh suffice outside of its scop
   }
   model.compile(options);
   model.fit(rows(16), {.batch_size = 8, .verbose = 0});
-  for (const Variable& weight : model.weights()) CHECK(rests_on(weight, storage));
-  for (const Variable& slot : model->optimizer()->variables()) CHECK(rests_on(slot, storage));
+  for (const Variable& weight : model.weights()) CHECK(is_stored_on(weight, storage));
+  for (const Variable& slot : model->optimizer()->variables()) CHECK(is_stored_on(slot, storage));
   const Variable made("w", pack(at::ones({3, 2}), Layout::replicated(strategy.mesh(), 2)));
-  CHECK(rests_on(made, storage));
+  CHECK(is_stored_on(made, storage));
   CHECK(made.read().mesh() == strategy.mesh());
 }
 
-TEST_CASE("central storage: a step gathers no weight and adds each gradient once") {
+TEST_CASE("central storage: a step gathers no weight and reduces each gradient once") {
   const CentralStorageStrategy strategy(
       {.compute_devices = {"cpu:0", "cpu:1"}, .parameter_device = "cpu:1"});
   const Sequential model = strategy.run([] {
@@ -180,7 +182,7 @@ TEST_CASE("central storage: a step gathers no weight and adds each gradient once
   CHECK(gradients == 4);
 }
 
-TEST_CASE("central storage: a weight is read without a copy where memory is shared") {
+TEST_CASE("central storage: weights are read without a copy if memory is shared") {
   const CentralStorageStrategy strategy(two_cpus);
   const auto scope = strategy.scope();
   const Variable weight("w", pack(at::ones({3, 2}), Layout::replicated(strategy.mesh(), 2)));
@@ -189,16 +191,16 @@ TEST_CASE("central storage: a weight is read without a copy where memory is shar
   const DTensor read = weight.read();
   CHECK(read.mesh() == strategy.mesh());
   CHECK(read.blocks()[0].data_ptr() == weight.value().blocks()[0].data_ptr());
-  const DTensor kept = read;
+  const DTensor saved = read;
   Variable changed = weight;
   changed.assign_add(pack(at::ones({3, 2}), Layout::replicated(strategy.mesh(), 2)));
-  CHECK(at::equal(kept.full(), at::ones({3, 2})));
+  CHECK(at::equal(saved.full(), at::ones({3, 2})));
   CHECK(at::equal(weight.read().full(), at::full({3, 2}, 2.f)));
   changed.assign_sub(pack(at::ones({2}), Layout::replicated(strategy.mesh(), 1)));
   CHECK(at::equal(weight.read().full(), at::ones({3, 2})));
 }
 
-TEST_CASE("central storage: checkpoints go between it and mirrored weights") {
+TEST_CASE("central storage: checkpoints are interchangeable with mirrored weights") {
   const TempFolder folder;
   const auto make = [](const Strategy& strategy) {
     return strategy.run([] {
@@ -225,7 +227,7 @@ TEST_CASE("central storage: checkpoints go between it and mirrored weights") {
   }
 }
 
-TEST_CASE("central storage: what is refused, and defaults") {
+TEST_CASE("central storage: invalid options, and defaults") {
   const CentralStorageStrategy alone;
   CHECK(alone.num_replicas_in_sync() >= 1);
   CHECK_THROWS_AS(CentralStorageStrategy({.compute_devices = {"cpu:0", "cpu:0"}}), MeshError);

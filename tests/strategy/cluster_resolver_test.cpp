@@ -25,7 +25,7 @@ const std::string two_workers =
 
 }  // namespace
 
-TEST_CASE("TFConfigClusterResolver reads TF_CONFIG alone") {
+TEST_CASE("TFConfigClusterResolver reads only TF_CONFIG") {
   const Cluster cluster = TFConfigClusterResolver(of({{"TF_CONFIG", two_workers}, {"RANK", "7"}}));
   CHECK(cluster.source == "TF_CONFIG");
   CHECK(cluster.rank == 1);
@@ -35,7 +35,7 @@ TEST_CASE("TFConfigClusterResolver reads TF_CONFIG alone") {
   CHECK(alone.size == 1);
 }
 
-TEST_CASE("SlurmClusterResolver reads Slurm's variables alone") {
+TEST_CASE("SlurmClusterResolver reads only Slurm's variables") {
   const SlurmClusterResolver cluster(of({{"TF_CONFIG", two_workers},
                                          {"SLURM_PROCID", "2"},
                                          {"SLURM_NTASKS", "4"},
@@ -48,7 +48,7 @@ TEST_CASE("SlurmClusterResolver reads Slurm's variables alone") {
   CHECK(cluster.address == "n1");
 }
 
-TEST_CASE("SimpleClusterResolver is TF_CONFIG by hand") {
+TEST_CASE("SimpleClusterResolver takes the cluster as arguments") {
   const ClusterSpec spec = {{"chief", {"c:1"}}, {"worker", {"w:1", "w:2"}}, {"ps", {"p:1"}}};
   const SimpleClusterResolver worker(spec, "worker", 1);
   CHECK(worker.type == TaskType::worker);

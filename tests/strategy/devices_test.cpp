@@ -14,7 +14,7 @@ using namespace tessera::detail;
 using namespace tessera::strategy;
 using Catch::Contains;
 
-TEST_CASE("devices are named in TensorFlow's ways and ours") {
+TEST_CASE("devices are named in TensorFlow's formats and in this library's") {
   for (const char* name : {"cpu:3", "CPU:3", "/cpu:3", "/CPU:3", "/device:CPU:3", "device:cpu:3",
                            "/job:localhost/replica:0/task:0/device:CPU:3"}) {
     CHECK(parse_device("f", name) == Device{Device::Type::cpu, 3});
@@ -31,7 +31,7 @@ TEST_CASE("devices are named in TensorFlow's ways and ours") {
       "\"/gpu:0\". Received: \"tpu:0\". To fix: use such a name.");
 }
 
-TEST_CASE("a GPU that there is not is an error of one line") {
+TEST_CASE("a GPU that does not exist is an error of one line") {
   const int gpus = gpu_count();
   for (const std::string kind : {"/gpu:", "GPU:", "cuda:", "/device:GPU:"}) {
     CHECK_THROWS_WITH(OneDeviceStrategy(str(kind, gpus)),
@@ -52,7 +52,7 @@ TEST_CASE("the devices of MirroredStrategy are its replicas") {
                     "again. To fix: leave it out the second time.");
 }
 
-TEST_CASE("cross-device ops carry the sums of a mirrored mesh") {
+TEST_CASE("cross-device ops select the reduction of a mirrored mesh") {
   for (const CrossDeviceOps& ops : {CrossDeviceOps(HierarchicalCopyAllReduce(2)),
                                     CrossDeviceOps(ReductionToOneDevice("cpu:1"))}) {
     const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}, .cross_device_ops = ops});
@@ -69,7 +69,7 @@ TEST_CASE("OneDeviceStrategy has one replica") {
   CHECK(to_string(strategy.mesh().local_devices()[0]) == "cpu:1");
 }
 
-TEST_CASE("MultiWorkerMirroredStrategy without a cluster is alone") {
+TEST_CASE("MultiWorkerMirroredStrategy without a cluster has one worker") {
   const MultiWorkerMirroredStrategy strategy(
       {.communication_options = {.implementation = CommunicationImplementation::ring},
        .devices_per_worker = 3});
@@ -82,7 +82,7 @@ TEST_CASE("MultiWorkerMirroredStrategy without a cluster is alone") {
                              "at least one device. Received: 0"));
 }
 
-TEST_CASE("NCCL without GPUs goes on as RING, with a warning") {
+TEST_CASE("NCCL without GPUs falls back to RING, with a warning") {
   if (gpu_count() > 0) return test::skip("there are GPUs here");
   const tessera::test::Warnings warnings;
   const MultiWorkerMirroredStrategy strategy(

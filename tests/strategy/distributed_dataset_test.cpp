@@ -25,7 +25,7 @@ TensorDataset numbers(int64_t begin, int64_t end) {
                         .y = {at::arange(begin, end)}});
 }
 
-/// Batches of given rows, one a step; a negative number fails.
+/// Yields batches of given rows, one a step; a negative number throws.
 class Rows final : public StreamDataset {
  public:
   explicit Rows(std::vector<int64_t> rows, float value = 0)
@@ -44,7 +44,7 @@ class Rows final : public StreamDataset {
   float value_;
 };
 
-/// 16 rows; notes which are read.
+/// 16 rows; records which are read.
 class Noted final : public Dataset {
  public:
   explicit Noted(std::shared_ptr<std::vector<float>> read) : read_(std::move(read)) {}
@@ -59,7 +59,7 @@ class Noted final : public Dataset {
   std::shared_ptr<std::vector<float>> read_;
 };
 
-/// The numbers in each batch's x.
+/// Returns the numbers in each batch's x.
 std::vector<std::vector<float>> epoch(const DistributedDataset& data) {
   std::vector<std::vector<float>> batches;
   for (const Batch& batch : data) {
@@ -82,7 +82,7 @@ void on_two_ranks(const DatasetFunction& make,
 
 }  // namespace
 
-TEST_CASE("a distributed dataset gives global batches, cut over replicas") {
+TEST_CASE("a distributed dataset yields global batches, sharded over replicas") {
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}});
   const auto data = strategy.experimental_distribute_dataset(numbers(0, 14), {.batch_size = 6});
   const Epoch expected = {{0, 1, 2, 3, 4, 5}, {6, 7, 8, 9, 10, 11}, {12, 13}};
@@ -102,7 +102,7 @@ TEST_CASE("a distributed dataset gives global batches, cut over replicas") {
   CHECK_FALSE(first->next());
 }
 
-TEST_CASE("each epoch of a shuffled dataset has an order of its own, on any mesh") {
+TEST_CASE("each epoch of a shuffled dataset has its own order, equal on any mesh") {
   const DistributeOptions options = {.batch_size = 16, .shuffle = true, .seed = {1, 2}};
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}});
   const auto data = strategy.experimental_distribute_dataset(numbers(0, 16), options);
@@ -125,7 +125,7 @@ TEST_CASE("streams are distributed batch by batch") {
   CHECK(epoch(strategy.experimental_distribute_dataset(tensors)) == Epoch{{1, 1, 1, 1, 1}});
 }
 
-TEST_CASE("a function's batches of single replicas become global ones") {
+TEST_CASE("per-replica batches of a function become global ones") {
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1"}});
   int calls = 0;
   const auto data = strategy.distribute_datasets_from_function(
@@ -146,7 +146,7 @@ TEST_CASE("a function's batches of single replicas become global ones") {
   CHECK(calls == 1);
 }
 
-TEST_CASE("the batches of several processes are joined in the order of ranks") {
+TEST_CASE("the batches of several processes are joined in rank order") {
   const auto make = [](const InputContext& context) -> DatasetHandle {
     expect(context.num_input_pipelines == 2 && context.num_replicas_in_sync == 4, "context");
     return numbers(context.input_pipeline_id * 100, context.input_pipeline_id * 100 + 7);
@@ -157,7 +157,7 @@ TEST_CASE("the batches of several processes are joined in the order of ranks") {
   }));
 }
 
-TEST_CASE("an epoch ends everywhere with the data of the first process that has no more") {
+TEST_CASE("an epoch ends everywhere with the first process that runs out of data") {
   const Warnings warnings;
   const auto make = [](const InputContext& context) -> DatasetHandle {
     return Rows(std::vector<int64_t>(context.input_pipeline_id == 0 ? 8 : 4, 2));
@@ -170,7 +170,7 @@ TEST_CASE("an epoch ends everywhere with the data of the first process that has 
         "on rank 1; all processes end the epoch here\n");
 }
 
-TEST_CASE("rows that do not lie where replicas want them are fetched from other processes") {
+TEST_CASE("rows needed by replicas of other processes are fetched from there") {
   for (const auto& [first, second] :
        {std::pair{7, 6}, {6, 7}, {1, 8}, {8, 1}, {5, 3}, {2, 2}, {4, 2}, {1, 1}}) {
     Epoch expected;
@@ -197,7 +197,7 @@ TEST_CASE("rows that do not lie where replicas want them are fetched from other 
   }
 }
 
-TEST_CASE("tensors of several forms are an error on every process") {
+TEST_CASE("tensors of different shapes are an error on every process") {
   const auto make = [](const InputContext& context) -> DatasetHandle {
     if (context.input_pipeline_id == 0) return numbers(0, 8);
     return Rows({2, 2});
@@ -216,7 +216,7 @@ TEST_CASE("tensors of several forms are an error on every process") {
   CHECK(errors[1] == errors[0]);
 }
 
-TEST_CASE("what fails on one process alone ends the others, too") {
+TEST_CASE("an error on one process ends the others, too") {
   const auto make = [](const InputContext& context) -> DatasetHandle {
     if (context.input_pipeline_id == 1) throw FileError("part-1", "a file", "none", "");
     return numbers(0, 8);
@@ -235,7 +235,7 @@ TEST_CASE("what fails on one process alone ends the others, too") {
   CHECK(errors[1] == "[part-1] a file. Received: none.");
 }
 
-TEST_CASE("a batch that fails on one process alone ends the others, too") {
+TEST_CASE("a failing batch on one process ends the others, too") {
   const auto make = [](const InputContext& context) -> DatasetHandle {
     return Rows({2, 2, 2, context.input_pipeline_id == 0 ? -1 : 2});
   };
@@ -254,7 +254,7 @@ TEST_CASE("a batch that fails on one process alone ends the others, too") {
   CHECK_THAT(errors[1], Contains("[part-2]"));
 }
 
-TEST_CASE("each process reads the rows of its own replicas only") {
+TEST_CASE("each process reads only the rows of its own replicas") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const MeshStrategy strategy(rank_mesh({{"batch", 4}}, communicator));
     const auto read = std::make_shared<std::vector<float>>();
@@ -268,7 +268,7 @@ TEST_CASE("each process reads the rows of its own replicas only") {
   }));
 }
 
-TEST_CASE("distribution refuses wrong options at once") {
+TEST_CASE("distribution refuses invalid options at once") {
   const Strategy& strategy = default_strategy();
   CHECK_THROWS_AS(strategy.experimental_distribute_dataset({}), ConfigError);
   CHECK_THROWS_WITH(strategy.experimental_distribute_dataset(numbers(0, 2), {.batch_size = 0}),

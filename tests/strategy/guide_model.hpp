@@ -21,7 +21,7 @@ class MeshStrategy final : public strategy::Strategy {
   explicit MeshStrategy(const Mesh& mesh) : Strategy("MeshStrategy", mesh) {}
 };
 
-/// The model of the tf.distribute guide, with the kernel that the guide's run drew.
+/// The model of the tf.distribute guide, with the kernel drawn in the guide's run.
 inline Sequential guide_model() {
   return Sequential({Input({1}), Dense(1, {.kernel_initializer = Constant(-0.38224268),
                                            .kernel_regularizer = L2(1e-4)})});
@@ -31,7 +31,7 @@ inline TensorDataset guide_data() {
   return TensorDataset({.x = {at::ones({1000, 1})}, .y = {at::ones({1000, 1})}});
 }
 
-/// One step of the guide's custom loop; its loss, still of all replicas.
+/// One step of the guide's custom loop; returns the loss, not yet reduced over replicas.
 inline DTensor guide_step(const Sequential& model, const OptimizerHandle& optimizer,
                           const Batch& batch) {
   const BinaryCrossentropy loss_object({.from_logits = true, .reduction = Reduction::none});
@@ -45,7 +45,8 @@ inline DTensor guide_step(const Sequential& model, const OptimizerHandle& optimi
   return loss;
 }
 
-/// The losses of the guide's custom loop: global batches of 16, the last of each epoch of 8 rows.
+/// Returns the losses of the guide's custom loop: global batches of 16, the last of each epoch of 8
+/// rows.
 inline std::vector<double> loop_losses(const strategy::Strategy& strategy, size_t steps) {
   const Sequential model = strategy.run(guide_model);
   const OptimizerHandle optimizer = SGD();
@@ -61,7 +62,7 @@ inline std::vector<double> loop_losses(const strategy::Strategy& strategy, size_
   return losses;
 }
 
-/// The losses of the same steps by fit.
+/// Returns the losses of the same steps by fit.
 inline std::vector<double> fit_losses(const strategy::Strategy& strategy, size_t steps) {
   const Sequential model = strategy.run([] {
     Sequential made = guide_model();
@@ -70,7 +71,7 @@ inline std::vector<double> fit_losses(const strategy::Strategy& strategy, size_t
   });
   std::vector<double> losses;
   double sum = 0;
-  // Logs hold the mean over the rows of the epoch so far.
+  // Logs hold the mean over the epoch's rows so far.
   const LambdaCallback callback({.on_train_batch_end = [&](int64_t batch, const Logs& logs) {
     if (batch == 0) sum = 0;
     const double rows = batch < 62 ? 16 : 8;
@@ -86,14 +87,14 @@ inline std::vector<double> fit_losses(const strategy::Strategy& strategy, size_t
   return losses;
 }
 
-/// Empty if losses are the guide's within 1e-5, else the first that is not.
+/// Empty if the losses are the guide's within 1e-5, else the first that is not.
 inline std::string differs_from_guide(const std::vector<double>& losses) {
   const Json golden = read_json_file(golden_path("distribute_guide.json").string());
-  const auto wanted = golden.at("losses").get<std::vector<double>>();
-  if (losses.size() != wanted.size()) return str(losses.size(), " losses");
-  for (size_t i = 0; i < wanted.size(); ++i) {
-    if (std::abs(losses[i] - wanted[i]) <= 1e-5) continue;
-    return str("step ", i, ": ", losses[i], " is not ", wanted[i]);
+  const auto expected = golden.at("losses").get<std::vector<double>>();
+  if (losses.size() != expected.size()) return str(losses.size(), " losses");
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (std::abs(losses[i] - expected[i]) <= 1e-5) continue;
+    return str("step ", i, ": ", losses[i], " is not ", expected[i]);
   }
   return "";
 }

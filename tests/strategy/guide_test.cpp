@@ -28,7 +28,7 @@ TEST_CASE("the guide's 210 losses, by custom loop and by fit") {
   check_guide(CentralStorageStrategy({.compute_devices = {"cpu:0", "cpu:1"}}));
 }
 
-TEST_CASE("the guide's 210 losses where replicas hold 3, 2 or no rows of a short batch") {
+TEST_CASE("the guide's 210 losses when replicas hold 3, 2 or no rows of a short batch") {
   CHECK(differs_from_guide(loop_losses(MeshStrategy(create_mesh({{"batch", 3}})), 210)) == "");
   CHECK(differs_from_guide(fit_losses(MeshStrategy(create_mesh({{"batch", 12}})), 210)) == "");
 }

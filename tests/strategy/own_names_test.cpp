@@ -1,4 +1,4 @@
-// A program that opens the namespace and has functions of its own by the names that are likeliest.
+// A program that opens the namespace and has functions with the most common names.
 #include <tessera/tessera.hpp>
 
 #include <string>
@@ -44,7 +44,7 @@ struct Rule {
 
 }  // namespace
 
-TEST_CASE("a program's own names do not meet those of the library") {
+TEST_CASE("a program's own names do not collide with those of the library") {
   size_t seed = 1;
   combine(seed, 3);
   const DTensor x = ones({2, 3});

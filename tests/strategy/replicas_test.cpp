@@ -24,7 +24,7 @@ struct Outcome {
   std::vector<at::Tensor> weights;
 };
 
-/// Two epochs by a custom loop, with batches of 22 and last ones of 14 rows.
+/// Trains two epochs by a custom loop, with batches of 22 and last ones of 14 rows.
 Outcome train(const Strategy& strategy, const Sequential& model) {
   const OptimizerHandle optimizer = Adam(1e-2, {.epsilon_on_corrected_root = true});
   const SparseCategoricalCrossentropy loss_object(
@@ -47,7 +47,7 @@ Outcome train(const Strategy& strategy, const Sequential& model) {
       outcome.losses.push_back(strategy.reduce("SUM", strategy.run(step, batch)).item());
     }
   }
-  outcome.weights = whole_weights(model);
+  outcome.weights = full_weights(model);
   return outcome;
 }
 
@@ -60,7 +60,7 @@ std::string difference(const Outcome& a, const Outcome& b) {
   return text;
 }
 
-/// A model whose statistics are of the whole batch.
+/// A model whose batch statistics are global.
 Sequential normalized_model() {
   const auto dense = [](int64_t units, int64_t seed) {
     return Dense(units, {.kernel_initializer = GlorotUniform({.seed = seed}), .dtype = "float64"});
@@ -100,7 +100,7 @@ TEST_CASE("a custom loop gives the same losses and weights on two processes") {
   }));
 }
 
-TEST_CASE("fit under a scope is fit on the strategy's layouts") {
+TEST_CASE("fit under a scope equals fit with the strategy's layouts") {
   const MirroredStrategy strategy({.devices = {"cpu:0", "cpu:1", "cpu:2", "cpu:3"}});
   const FitOptions fit = {.batch_size = 6, .epochs = 2, .verbose = 0};
   CompileOptions options = small_compile({});

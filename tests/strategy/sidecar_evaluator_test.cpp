@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
@@ -31,7 +32,7 @@ Sequential small(double kernel) {
 
 TensorDataset ones() { return TensorDataset({.x = {at::ones({4, 1})}, .y = {at::ones({4, 1})}}); }
 
-/// Of which the loss is (kernel - 1)^2.
+/// Saves a checkpoint whose loss is (kernel - 1)^2.
 void save(const std::string& folder, int64_t step, double kernel) {
   Checkpoint(small(kernel)).save(folder + str("/", checkpoint_name(step)));
 }
@@ -53,10 +54,10 @@ std::vector<std::string> lines_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("sidecar evaluator: the newest checkpoint, once, and lines that later runs go on in") {
+TEST_CASE("sidecar evaluator: evaluates the newest checkpoint once; later runs append to its log") {
   const TempFolder temp;
   const std::string folder = temp.path().string() + "/run", csv = folder + "/evaluations.csv";
-  // A folder that is not there yet.
+  // The folder does not exist yet.
   CHECK(SidecarEvaluator(small(9), watching(folder)).start() == 0);
   save(folder, 10, 3);
   save(folder, 20, 2);
@@ -64,7 +65,7 @@ TEST_CASE("sidecar evaluator: the newest checkpoint, once, and lines that later 
   CHECK(lines_of(csv) ==
         std::vector<std::string>{"step,checkpoint,loss\r", "20,step-000020,1.0\r"});
   CHECK(SidecarEvaluator(small(9), watching(folder)).start() == 0);
-  // What a killed process left unfinished.
+  // A line that a killed process left incomplete.
   std::ofstream(csv, std::ios::app) << "30,step-0";
   save(folder, 30, 1);
   SidecarEvaluatorOptions options = watching(folder);
@@ -79,7 +80,7 @@ TEST_CASE("sidecar evaluator: the newest checkpoint, once, and lines that later 
   CHECK(events.find("evaluation_loss_vs_iterations") != std::string::npos);
 }
 
-TEST_CASE("sidecar evaluator: follows a training until it has evaluated enough") {
+TEST_CASE("sidecar evaluator: follows training until it has evaluated enough checkpoints") {
   const TempFolder temp;
   std::thread trainer([&] {
     for (int64_t step = 1; step <= 3; ++step) {
@@ -99,7 +100,7 @@ TEST_CASE("sidecar evaluator: follows a training until it has evaluated enough")
   CHECK(lines_of(temp.path().string() + "/evaluations.csv").size() == 4);
 }
 
-TEST_CASE("sidecar evaluator: damaged checkpoints are warned of once, garbage is passed over") {
+TEST_CASE("sidecar evaluator: damaged checkpoints warn once, garbage is skipped") {
   const TempFolder temp;
   save(temp.path().string(), 5, 2);
   save(temp.path().string(), 6, 2);
@@ -120,7 +121,7 @@ TEST_CASE("sidecar evaluator: damaged checkpoints are warned of once, garbage is
   CHECK(lines_of(temp.path().string() + "/evaluations.csv")[1] == "5,step-000005,1.0\r");
 }
 
-TEST_CASE("sidecar evaluator: checkpoints that are pruned while it reads") {
+TEST_CASE("sidecar evaluator: checkpoints may be pruned while it reads") {
   const TempFolder temp;
   std::thread trainer([&] {
     for (int64_t step = 1; step <= 40; ++step) {
@@ -149,7 +150,7 @@ TEST_CASE("sidecar evaluator: a signal ends the wait") {
   clear_stop_signal();
 }
 
-TEST_CASE("sidecar evaluator: wrong options, another model, a file that is no such log") {
+TEST_CASE("sidecar evaluator: refuses invalid options, another model and another kind of log") {
   const TempFolder temp;
   CHECK_THROWS_AS(SidecarEvaluator(small(1), {.checkpoint_dir = "", .data = ones()}), ConfigError);
   CHECK_THROWS_AS(SidecarEvaluator(small(1), {.checkpoint_dir = temp.path().string()}),

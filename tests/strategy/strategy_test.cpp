@@ -26,16 +26,16 @@ MirroredStrategy mirrored(int n) {
   return MirroredStrategy({.devices = devices});
 }
 
-DTensor cut(const Strategy& strategy, const at::Tensor& whole) {
-  return pack(whole, Layout::batch_sharded(strategy.mesh(), "batch", whole.dim()));
+DTensor cut(const Strategy& strategy, const at::Tensor& full) {
+  return pack(full, Layout::batch_sharded(strategy.mesh(), "batch", full.dim()));
 }
 
-DTensor same(const Strategy& strategy, const at::Tensor& whole) {
-  return pack(whole, Layout::replicated(strategy.mesh(), whole.dim()));
+DTensor same(const Strategy& strategy, const at::Tensor& full) {
+  return pack(full, Layout::replicated(strategy.mesh(), full.dim()));
 }
 
-bool equal(const DTensor& value, const at::Tensor& whole) {
-  return at::allclose(value.full().to(at::kDouble), whole.to(at::kDouble));
+bool equal(const DTensor& value, const at::Tensor& full) {
+  return at::allclose(value.full().to(at::kDouble), full.to(at::kDouble));
 }
 
 }  // namespace
@@ -56,7 +56,7 @@ TEST_CASE("outside of scopes the default strategy is a pass-through") {
   CHECK(strategy.experimental_local_results(rows).size() == 1);
 }
 
-TEST_CASE("a scope says where variables and models are, and ends") {
+TEST_CASE("a scope determines the mesh of variables and models until it ends") {
   const MirroredStrategy strategy = mirrored(4);
   CHECK(strategy.num_replicas_in_sync() == 4);
   {
@@ -75,7 +75,7 @@ TEST_CASE("a scope says where variables and models are, and ends") {
   CHECK_FALSE(has_strategy());
 }
 
-TEST_CASE("scopes of several strategies do not nest") {
+TEST_CASE("scopes of different strategies cannot be nested") {
   const MirroredStrategy two = mirrored(2), four = mirrored(4);
   const auto inside_default = default_strategy().scope();
   const auto scope = two.scope();
@@ -89,18 +89,18 @@ TEST_CASE("scopes of several strategies do not nest") {
   CHECK(default_mesh() == two.mesh());
 }
 
-TEST_CASE("reduce adds up what replicas hold") {
+TEST_CASE("reduce sums what replicas hold") {
   const MirroredStrategy strategy = mirrored(2);
-  const at::Tensor whole = at::arange(12, at::kDouble).reshape({4, 3});
-  const DTensor rows = cut(strategy, whole);
-  const at::Tensor shards = whole.slice(0, 0, 2) + whole.slice(0, 2, 4);
+  const at::Tensor full = at::arange(12, at::kDouble).reshape({4, 3});
+  const DTensor rows = cut(strategy, full);
+  const at::Tensor shards = full.slice(0, 0, 2) + full.slice(0, 2, 4);
   const DTensor sum = strategy.reduce(ReduceOp::sum, rows);
   CHECK(sum.layout().is_fully_replicated());
   CHECK(equal(sum, shards));
   CHECK(equal(strategy.reduce("MEAN", rows), shards / 2));
-  CHECK(equal(strategy.reduce("SUM", rows, 0), whole.sum(0)));
-  CHECK(equal(strategy.reduce("MEAN", rows, 0), whole.mean(0)));
-  CHECK(equal(strategy.reduce("MEAN", rows, -1), whole.mean(1)));
+  CHECK(equal(strategy.reduce("SUM", rows, 0), full.sum(0)));
+  CHECK(equal(strategy.reduce("MEAN", rows, 0), full.mean(0)));
+  CHECK(equal(strategy.reduce("MEAN", rows, -1), full.mean(1)));
   CHECK(strategy.reduce("SUM", rows, 1).layout().is_fully_replicated());
 
   const DTensor pending = ops::sum(rows);
@@ -112,11 +112,11 @@ TEST_CASE("reduce adds up what replicas hold") {
   CHECK(strategy.reduce("mean", 2.5) == 2.5);
 }
 
-TEST_CASE("reduce with an axis counts every row once, however they are cut") {
+TEST_CASE("reduce with an axis counts every row once in any sharding") {
   const MirroredStrategy strategy = mirrored(4);
-  const at::Tensor whole = at::arange(6, at::kDouble);
-  CHECK(strategy.reduce("SUM", cut(strategy, whole), 0).item() == 15);
-  CHECK(strategy.reduce("MEAN", cut(strategy, whole), 0).item() == 2.5);
+  const at::Tensor full = at::arange(6, at::kDouble);
+  CHECK(strategy.reduce("SUM", cut(strategy, full), 0).item() == 15);
+  CHECK(strategy.reduce("MEAN", cut(strategy, full), 0).item() == 2.5);
 }
 
 TEST_CASE("reduce is recorded on tapes") {
@@ -128,7 +128,7 @@ TEST_CASE("reduce is recorded on tapes") {
   CHECK(equal(tape.gradient(loss, rows), at::full({4}, 1.5)));
 }
 
-TEST_CASE("reduce and gather refuse what does not fit") {
+TEST_CASE("reduce and gather refuse invalid arguments") {
   const MirroredStrategy strategy = mirrored(4);
   const DTensor rows = cut(strategy, at::ones({6, 2}));
   CHECK_THROWS_WITH(
@@ -152,20 +152,20 @@ TEST_CASE("reduce and gather refuse what does not fit") {
   CHECK_THROWS_AS(strategy.gather(ops::sum(rows), 0), ShapeError);
 }
 
-TEST_CASE("gather joins what replicas hold") {
+TEST_CASE("gather concatenates what replicas hold") {
   const MirroredStrategy strategy = mirrored(4);
-  const at::Tensor whole = at::arange(12, at::kDouble).reshape({6, 2});
-  const DTensor rows = cut(strategy, whole);
+  const at::Tensor full = at::arange(12, at::kDouble).reshape({6, 2});
+  const DTensor rows = cut(strategy, full);
   at::Tensor joined = strategy.gather(rows, 0);
-  CHECK(at::equal(joined, whole));
+  CHECK(at::equal(joined, full));
   joined.zero_();
-  CHECK(equal(rows, whole));
-  CHECK(at::equal(strategy.gather(rows, -2), whole));
+  CHECK(equal(rows, full));
+  CHECK(at::equal(strategy.gather(rows, -2), full));
   const OneDeviceStrategy one("cpu:0");
-  CHECK(at::equal(one.gather(same(one, whole), 1), whole));
+  CHECK(at::equal(one.gather(same(one, full), 1), full));
 }
 
-TEST_CASE("local results are the shards of replicas, or what all hold") {
+TEST_CASE("local results are the shards of replicas, or the replicated value") {
   const MirroredStrategy strategy = mirrored(4);
   const DTensor rows = cut(strategy, at::arange(6, at::kDouble));
   const auto shards = strategy.experimental_local_results(rows);
@@ -180,22 +180,22 @@ TEST_CASE("local results are the shards of replicas, or what all hold") {
   CHECK(model_too.num_replicas_in_sync() == 2);
 }
 
-TEST_CASE("every process has the whole of what is reduced or gathered, and its own results") {
+TEST_CASE("every process has the full reduced or gathered value, and its own local results") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const MeshStrategy strategy(rank_mesh({{"batch", 4}}, communicator));
-    const at::Tensor whole = at::arange(8, at::kDouble);
-    const DTensor rows = cut(strategy, whole);
+    const at::Tensor full = at::arange(8, at::kDouble);
+    const DTensor rows = cut(strategy, full);
     expect(strategy.reduce("SUM", rows, 0).item() == 28, "sum");
     expect(strategy.reduce("MEAN", ops::sum(rows)).item() == 7, "mean of replicas");
     const at::Tensor shards = strategy.reduce("SUM", rows).full();
     expect(at::equal(shards, at::tensor({12., 16.})), "sum of shards");
-    expect(at::equal(strategy.gather(rows, 0), whole), "gathered");
+    expect(at::equal(strategy.gather(rows, 0), full), "gathered");
     const auto mine = strategy.experimental_local_results(rows);
     expect(mine.size() == 2 && mine[0][0].item<double>() == rank * 4, "own shards");
   }));
 }
 
-TEST_CASE("TPUStrategy says why there is none") {
+TEST_CASE("TPUStrategy says why it is not supported") {
   CHECK_THROWS_WITH(TPUStrategy("grpc://10.0.0.1:8470"),
                     "[TPUStrategy] devices are CPUs and GPUs, as libtorch without XLA has no TPU. "
                     "Received: TPU \"grpc://10.0.0.1:8470\". To fix: use MirroredStrategy on one "

@@ -5,15 +5,15 @@
 
 namespace tessera::test {
 
-/// While alive, counts the bytes that ATen's host allocator hands out in this thread. Have ATen run
-/// in one thread for the count to be whole.
+/// Counts the bytes that ATen's host allocator hands out in this thread during its lifetime. The
+/// count is complete only if ATen runs in one thread.
 class AllocationCounter {
  public:
   AllocationCounter();
   ~AllocationCounter();
   AllocationCounter(const AllocationCounter&) = delete;
   AllocationCounter& operator=(const AllocationCounter&) = delete;
-  /// Bytes handed out and not given back since construction.
+  /// Returns the bytes handed out since construction and not freed.
   int64_t held() const;
 
  private:

@@ -8,8 +8,8 @@
 
 namespace Catch {
 
-// c10 declares operator<< for every vector, also of elements that have none, which fails to compile
-// as soon as Catch prints the vector with it.
+// c10 declares operator<< for every vector, also of elements that lack one. That fails to compile
+// as soon as Catch prints such a vector.
 template <class T, class A>
 struct StringMaker<std::vector<T, A>,
                    std::enable_if_t<Detail::IsStreamInsertable<std::vector<T, A>>::value>> {

@@ -28,7 +28,7 @@ std::unique_ptr<Transport> make_shared_memory(int rank, int size, const Gather& 
   return shared_memory_transport({rank, size, gather, nullptr});
 }
 
-/// Even ranks and odd ones cannot reach each other's memory.
+/// A transport in which even and odd ranks cannot reach each other's memory.
 std::unique_ptr<Transport> make_mixed(int rank, int size, const Gather& gather) {
   const Gather apart = [rank, gather](const std::string& text) {
     std::vector<std::string> texts = gather(text);
@@ -89,9 +89,9 @@ void run_transports(const MakeTransport& make, int ranks,
 
 void run_engines(const MakeTransport& make, int ranks,
                  const std::function<void(int rank, const std::shared_ptr<Engine>&)>& function) {
-  run_transports(make, ranks, [&](int rank, std::unique_ptr<Transport> channel) {
+  run_transports(make, ranks, [&](int rank, std::unique_ptr<Transport> transport) {
     const c10::InferenceMode inference;
-    const std::shared_ptr<Engine> engine = make_p2p_engine(std::move(channel));
+    const std::shared_ptr<Engine> engine = make_p2p_engine(std::move(transport));
     try {
       function(rank, engine);
     } catch (const std::exception& error) {

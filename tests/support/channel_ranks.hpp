@@ -14,25 +14,25 @@ using namespace detail;
 
 using Owners = std::vector<int>;
 
-/// The group of members that these ranks own, as `rank` sees it.
+/// Returns the group of members that these ranks own, as `rank` sees it.
 Group group_of(const Owners& owner, int rank);
 
-/// Returns when every rank has called it.
+/// Returns once every rank has called it.
 void meet(Engine& engine);
 
-/// How the ranks of a test reach each other.
+/// Creates the transport between the ranks of a test.
 using MakeTransport = std::function<std::unique_ptr<Transport>(
     int rank, int size, const std::function<std::vector<std::string>(const std::string&)>& gather)>;
 
-/// The engines between CPU processes, by name.
+/// The transports between CPU processes, by name.
 const std::vector<std::pair<std::string, MakeTransport>>& transport_kinds();
 
-/// Runs `function` on `ranks` threads, each with a channel of its own to the others. Rethrows the
+/// Runs `function` on `ranks` threads, each with its own transport to the others. Rethrows the
 /// error of the lowest rank. Catch2's assertions are for one thread: use expect() inside.
 void run_transports(const MakeTransport& make, int ranks,
                     const std::function<void(int rank, std::unique_ptr<Transport>)>& function);
 
-/// The same with an engine over the channel, under InferenceMode.
+/// Runs `function` like run_transports(), with an engine over the transport, under InferenceMode.
 void run_engines(const MakeTransport& make, int ranks,
                  const std::function<void(int rank, const std::shared_ptr<Engine>&)>& function);
 

@@ -12,7 +12,7 @@ namespace {
 
 std::vector<Variable> all_variables(const ModelHandle& model) {
   std::vector<Variable> all = model.weights();
-  for (const Variable& kept : model->optimizer()->variables()) all.push_back(kept);
+  for (const Variable& variable : model->optimizer()->variables()) all.push_back(variable);
   return all;
 }
 
@@ -63,8 +63,8 @@ LayoutMap checkpoint_layouts(const std::string& kind, const Mesh& mesh) {
 void fill(const ModelHandle& model, int64_t seed) {
   uint64_t number = static_cast<uint64_t>(seed) * 1000;
   for (Variable variable : all_variables(model)) {
-    const at::Tensor whole = random_values({variable.shape(), variable.dtype()}, ++number);
-    variable.assign(pack(whole, variable.layout()));
+    const at::Tensor full = random_values({variable.shape(), variable.dtype()}, ++number);
+    variable.assign(pack(full, variable.layout()));
   }
 }
 

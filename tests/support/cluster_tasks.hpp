@@ -18,26 +18,27 @@ struct ClusterShape {
 /// Processes of one program that find each other by TF_CONFIG.
 class ClusterTasks : public ProcessGroup {
  public:
-  /// Starts them, but those of `later`, which restart() starts. Throws std::runtime_error if it
-  /// cannot.
+  /// Starts all tasks except those in `later`, which restart() starts. Throws std::runtime_error on
+  /// failure.
   ClusterTasks(const ClusterShape& shape, const std::filesystem::path& program,
                const std::vector<std::string>& arguments, const Variables& environment = {},
                const std::vector<std::string>& later = {});
 
-  /// Number of the process of a task: "chief", "worker 0", "ps 1", "evaluator".
+  /// Returns the process number of a task: "chief", "worker 0", "ps 1", "evaluator".
   int number(const std::string& task) const;
   std::string address(const std::string& task) const;
   int port(const std::string& task) const { return ports_[static_cast<size_t>(number(task))]; }
   void signal(const std::string& task, int signal) const;
-  /// SIGKILL, and waits until it is gone.
+  /// Sends SIGKILL and waits for the end.
   void kill(const std::string& task);
-  /// Starts the task on its port; with TESSERA_RESTART if it ran before.
+  /// Starts the task on its port, with TESSERA_RESTART if it ran before.
   void restart(const std::string& task);
   bool writes(const std::string& task, const std::string& text, std::chrono::milliseconds patience);
   std::string text(const std::string& task) const;
-  /// Waits until all tasks but those of `without` have ended, which go on; kills after `patience`.
+  /// Waits until all tasks have ended except those in `without`, which continue; kills the rest
+  /// after `patience`.
   void wait_all(std::chrono::milliseconds patience, const std::vector<std::string>& without = {});
-  /// How the task ended. Waits for it.
+  /// Waits for the task's end and returns how it ended.
   const RankEnd& end(const std::string& task, std::chrono::milliseconds patience);
   const std::vector<std::string>& tasks() const { return tasks_; }
 

@@ -10,7 +10,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// One line a collective.
+/// Returns one line for each collective.
 inline std::vector<std::string> comm_lines(const std::vector<CommEntry>& entries) {
   std::vector<std::string> list;
   for (const CommEntry& entry : entries) {

@@ -7,8 +7,8 @@
 
 namespace tessera::test {
 
-/// What this thread computes for `work`, in seconds, the least of three times: what else runs on
-/// the machine does not count.
+/// Returns the CPU seconds that this thread needs for `work`, the least of three runs. Other
+/// programs on the machine do not count.
 inline double cpu_seconds(const std::function<void()>& work) {
   const auto now = [] {
     timespec time{};

@@ -20,7 +20,7 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, dou
   const at::Tensor e = expected.to(at::kDouble).flatten();
   const at::Tensor close = at::isclose(a, e, rtol, atol, /*equal_nan=*/true);
   if (close.all().item<bool>()) return "";
-  // A NaN or infinite error is worse than any finite one.
+  // A NaN or infinite error counts as worse than any finite one.
   const at::Tensor error = at::nan_to_num((a - e).abs(), INFINITY, INFINITY, INFINITY);
   const int64_t worst = at::where(close, at::full_like(error, -1), error).argmax().item<int64_t>();
   text << "element " << worst << " of " << a.numel() << ": got " << a[worst].item<double>()

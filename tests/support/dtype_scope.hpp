@@ -6,18 +6,18 @@
 
 namespace tessera::test {
 
-/// Layers made while it is alive have this dtype policy.
+/// Sets the dtype policy of layers created during its lifetime.
 class DTypeScope {
  public:
-  explicit DTypeScope(const std::string& name) : former_(default_dtype_policy()) {
+  explicit DTypeScope(const std::string& name) : previous_(default_dtype_policy()) {
     set_dtype_policy(dtype_policy(name));
   }
-  ~DTypeScope() { set_dtype_policy(former_); }
+  ~DTypeScope() { set_dtype_policy(previous_); }
   DTypeScope(const DTypeScope&) = delete;
   DTypeScope& operator=(const DTypeScope&) = delete;
 
  private:
-  DTypePolicy former_;
+  DTypePolicy previous_;
 };
 
 }  // namespace tessera::test

@@ -8,7 +8,7 @@
 
 namespace tessera::test {
 
-/// The error that a call ends in, which must be one line; "no error" without one.
+/// Returns the Error that a call throws, which must be one line; "no error" if it throws none.
 template <class Call>
 std::string error_line(const Call& call) {
   try {

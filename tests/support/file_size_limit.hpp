@@ -6,8 +6,8 @@
 
 namespace tessera::test {
 
-/// Limits the size of files that this process may write, for one scope: as on a full disk, a write
-/// that goes beyond takes a part of the bytes, and the next one fails.
+/// Limits the size of files that this process may write, for one scope. As on a full disk, a write
+/// beyond the limit writes only part of its bytes, and the next one fails.
 class FileSizeLimit {
  public:
   explicit FileSizeLimit(rlim_t bytes) : old_handler_(std::signal(SIGXFSZ, SIG_IGN)) {

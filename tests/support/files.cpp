@@ -12,7 +12,8 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// The folder that a variable names, for tests that run elsewhere than they were built.
+/// Returns the folder in an environment variable, for tests that run elsewhere than they were
+/// built.
 fs::path folder_of(const char* variable, const char* otherwise) {
   const char* folder = std::getenv(variable);
   return folder ? folder : otherwise;

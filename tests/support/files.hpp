@@ -5,16 +5,17 @@
 
 namespace tessera::test {
 
-/// Path of `name` in tests/golden.
+/// Returns the path of `name` in tests/golden.
 std::filesystem::path golden_path(const std::string& name);
 
-/// Path of `name` in the tree, such as "apps/mnist"; it holds $TESSERA_TEST_DIR if that is set.
+/// Returns the path of `name` in the tree, such as "apps/mnist"; $TESSERA_TEST_DIR overrides the
+/// tree.
 std::filesystem::path tree_path(const std::string& name);
 
-/// Path of the application `name`, e.g. "mnist": of this build, or in $TESSERA_BIN_DIR.
+/// Returns the path of the application `name`, e.g. "mnist", in this build or in $TESSERA_BIN_DIR.
 std::filesystem::path app_path(const std::string& name);
 
-/// An empty folder of its own, removed with everything in it at the end of its scope.
+/// A new temporary folder, removed with its content at the end of its scope.
 class TempFolder {
  public:
   TempFolder();
@@ -29,10 +30,10 @@ class TempFolder {
   std::filesystem::path path_;
 };
 
-/// Bytes of a file. Throws std::runtime_error if it cannot be read.
+/// Returns the bytes of a file. Throws std::runtime_error if it cannot be read.
 std::string read_file(const std::filesystem::path& path);
 
-/// Writes `bytes` as the whole of a file. Throws std::runtime_error if it cannot.
+/// Writes `bytes` as the entire content of a file. Throws std::runtime_error on failure.
 void write_file(const std::filesystem::path& path, const std::string& bytes);
 
 }  // namespace tessera::test

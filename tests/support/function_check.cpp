@@ -16,13 +16,13 @@ using namespace detail;
 
 namespace {
 
-using Wholes = std::vector<at::Tensor>;
+using FullTensors = std::vector<at::Tensor>;
 
 constexpr size_t max_layouts = 40;
 constexpr uint64_t seed = 20260;
 
-/// Empty if `check` finds nothing on any mesh, policy and choice of layouts.
-std::string first_wrong(const Wholes& inputs, bool pending,
+/// Runs `check` on every mesh, policy and selection of layouts; returns its first failure, or "".
+std::string first_wrong(const FullTensors& inputs, bool pending,
                         const std::function<std::string(const std::vector<DTensor>&)>& check) {
   for (const std::vector<int64_t>& sizes :
        std::vector<std::vector<int64_t>>{{1}, {2}, {3}, {2, 2}}) {
@@ -49,13 +49,13 @@ std::string first_wrong(const Wholes& inputs, bool pending,
   return "";
 }
 
-/// Numbers apart from 0, so that no part of a result goes unseen.
+/// Weights away from 0, so that every element of a result matters.
 at::Tensor weights_for(const at::Tensor& result) {
   const SampleInput range{result.sizes().vec(), at::kDouble, 0.5, 2};
   return random_values(range, seed + 1);
 }
 
-std::vector<DTensor> on_one_device(const Wholes& inputs) {
+std::vector<DTensor> on_one_device(const FullTensors& inputs) {
   const Mesh mesh = virtual_mesh({1});
   std::vector<DTensor> values;
   for (const at::Tensor& input : inputs) {
@@ -64,11 +64,11 @@ std::vector<DTensor> on_one_device(const Wholes& inputs) {
   return values;
 }
 
-double weighted(const Wholes& inputs, const Function& function, const at::Tensor& weights) {
+double weighted(const FullTensors& inputs, const Function& function, const at::Tensor& weights) {
   return function(on_one_device(inputs)).full().mul(weights).sum().item<double>();
 }
 
-at::Tensor central_differences(Wholes inputs, size_t which, const Function& function,
+at::Tensor central_differences(FullTensors inputs, size_t which, const Function& function,
                                const at::Tensor& weights) {
   constexpr double step = 1e-5;
   const at::Tensor x = inputs[which].contiguous();
@@ -87,8 +87,8 @@ at::Tensor central_differences(Wholes inputs, size_t which, const Function& func
 
 }  // namespace
 
-std::string wrong_values(const Wholes& inputs, const Function& function, const at::Tensor& expected,
-                         double tolerance) {
+std::string wrong_values(const FullTensors& inputs, const Function& function,
+                         const at::Tensor& expected, double tolerance) {
   const c10::InferenceMode inference;
   return first_wrong(inputs, tolerance > 0, [&](const std::vector<DTensor>& values) {
     std::string wrong;
@@ -97,20 +97,20 @@ std::string wrong_values(const Wholes& inputs, const Function& function, const a
   });
 }
 
-std::string wrong_gradients(const Wholes& inputs, const Function& function) {
+std::string wrong_gradients(const FullTensors& inputs, const Function& function) {
   const c10::InferenceMode inference;
   const at::Tensor weights = weights_for(function(on_one_device(inputs)).full());
-  std::vector<size_t> wanted;
-  Wholes expected;
+  std::vector<size_t> floating;
+  FullTensors expected;
   for (size_t i = 0; i < inputs.size(); ++i) {
     if (inputs[i].scalar_type() != at::kDouble) continue;
-    wanted.push_back(i);
+    floating.push_back(i);
     expected.push_back(central_differences(inputs, i, function, weights));
   }
   return first_wrong(inputs, true, [&](const std::vector<DTensor>& values) -> std::string {
     GradientTape tape;
     std::vector<DTensor> sources;
-    for (size_t i : wanted) {
+    for (size_t i : floating) {
       tape.watch(values[i]);
       sources.push_back(values[i]);
     }
@@ -118,14 +118,14 @@ std::string wrong_gradients(const Wholes& inputs, const Function& function) {
     const DTensor dy = pack(weights, fetch_layout(y));
     const std::vector<DTensor> gradients = tape.gradient(y, sources, {.output_gradient = dy});
     for (size_t g = 0; g < gradients.size(); ++g) {
-      if (!gradients[g].defined()) return str("no gradient of input ", wanted[g]);
+      if (!gradients[g].defined()) return str("no gradient of input ", floating[g]);
       if (!(gradients[g].layout() == fetch_layout(sources[g]))) {
-        return str("gradient ", wanted[g], " in layout ", gradients[g].layout().describe());
+        return str("gradient ", floating[g], " in layout ", gradients[g].layout().describe());
       }
       std::string wrong;
-      const at::Tensor whole = assemble(gradients[g], wrong);
-      if (wrong.empty()) wrong = difference(whole, expected[g], 1e-6, 1e-6);
-      if (!wrong.empty()) return str("gradient ", wanted[g], ": ", wrong);
+      const at::Tensor full = assemble(gradients[g], wrong);
+      if (wrong.empty()) wrong = difference(full, expected[g], 1e-6, 1e-6);
+      if (!wrong.empty()) return str("gradient ", floating[g], ": ", wrong);
     }
     return "";
   });

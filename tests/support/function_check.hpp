@@ -6,7 +6,7 @@
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
-/// Checks of functions that are made of several operations; the oracle checks each operation.
+/// Checks of functions composed of several operations; the oracle checks each operation.
 namespace tessera::test {
 
 using namespace detail;
@@ -14,9 +14,9 @@ using namespace detail;
 using Function = std::function<DTensor(const std::vector<DTensor>&)>;
 
 /// Runs `function` on meshes of 1, 2, 3 and 2 by 2 devices, in every layout of the inputs (of many:
-/// a drawn part), floating ones also pending, one block a device and the default. Empty if each
-/// result is `expected` within `tolerance`, absolute and relative; else the first that is not. A
-/// tolerance of 0 leaves pending layouts out, whose sums round.
+/// a random selection), floating ones also as partial sums, with one block a device and by default.
+/// Empty if each result is `expected` within `tolerance`, absolute and relative; else the first
+/// that is not. A tolerance of 0 skips partial layouts, as their sums round.
 std::string wrong_values(const std::vector<at::Tensor>& inputs, const Function& function,
                          const at::Tensor& expected, double tolerance = 1e-12);
 

@@ -4,10 +4,10 @@
 
 namespace tessera::test {
 
-/// The first line in which two texts differ; empty if none does.
+/// Returns the first line in which two texts differ; empty if none does.
 std::string first_difference(const std::string& actual, const std::string& expected);
 
-/// The same of a text and a committed one in tests/golden. TESSERA_UPDATE_GOLDEN=1 writes the file
+/// Compares a text with a committed one in tests/golden. TESSERA_UPDATE_GOLDEN=1 writes the file
 /// instead.
 std::string golden_difference(const std::string& file, const std::string& actual);
 

@@ -12,7 +12,7 @@
 
 namespace tessera::test {
 
-/// The bytes of a text of hexadecimal digits.
+/// Returns the bytes of hexadecimal digits.
 inline std::string from_hex(const std::string& hex) {
   std::string bytes;
   for (size_t i = 0; i < hex.size(); i += 2) {
@@ -25,10 +25,10 @@ inline std::string from_hex(const std::string& hex) {
 struct Hdf5Case {
   std::string name;
   std::string bytes;
-  Json about;  ///< what is in it, or what its refusal says
+  Json about;  ///< expected contents, or the text of its refusal
 };
 
-/// Those of a list there, "good" or "refused".
+/// Returns the cases of a list, "good" or "refused".
 inline std::vector<Hdf5Case> hdf5_cases(const std::string& list) {
   const Json golden = read_json_file(golden_path("hdf5_cases.json").string());
   std::vector<Hdf5Case> cases;
@@ -44,7 +44,7 @@ inline std::vector<Hdf5Case> hdf5_cases(const std::string& list) {
   return cases;
 }
 
-/// The one of that name.
+/// Returns the case of that name.
 inline Hdf5Case hdf5_case(const std::string& list, const std::string& name) {
   for (Hdf5Case& one : hdf5_cases(list)) {
     if (one.name == name) return std::move(one);

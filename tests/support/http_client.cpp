@@ -17,7 +17,8 @@
 namespace tessera::test {
 namespace {
 
-/// The value of a field, as it stands there; empty if absent. Names as this server writes them.
+/// Returns the value of a header field; empty if absent. Names are spelled as this server writes
+/// them.
 std::string field(const std::string& head, const std::string& name) {
   const size_t at = head.find("\r\n" + name + ": ");
   if (at == std::string::npos) return "";

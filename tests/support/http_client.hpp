@@ -7,31 +7,30 @@
 
 namespace tessera::test {
 
-/// An answer of an HTTP server; status 0 if the connection ended without one.
+/// An HTTP server's answer; status 0 if the connection ended without one.
 struct HttpAnswer {
   int status = 0;
-  std::string head;  ///< status line and fields
+  std::string head;  ///< status line and header fields
   std::string body;
   bool keeps_open = false;
 };
 
-/// A connection to a server on this machine that sends any bytes at all.
+/// A connection to a server on this machine that can send arbitrary bytes.
 class HttpClient {
  public:
-  /// Connects, from another address of loopback if one is given. Throws std::runtime_error if it
-  /// cannot.
+  /// Connects, optionally from another loopback address. Throws std::runtime_error on failure.
   explicit HttpClient(int port, const std::string& from = "127.0.0.1");
   ~HttpClient();
   HttpClient(const HttpClient&) = delete;
   HttpClient& operator=(const HttpClient&) = delete;
 
-  /// Sends bytes; false once the server has closed.
+  /// Sends bytes; returns false once the server has closed.
   bool send(std::string_view bytes);
-  /// Tells the server that no more will come.
+  /// Closes the sending side.
   void finish();
-  /// Reads one answer; status 0 if none has come within `seconds`.
+  /// Reads one answer; status 0 if none arrives within `seconds`.
   HttpAnswer read(double seconds = 10);
-  /// The same for an answer to HEAD, which has no body.
+  /// Reads an answer to HEAD, which has no body.
   HttpAnswer read_head(double seconds = 10);
   HttpAnswer ask(std::string_view bytes, double seconds = 10);
   HttpAnswer post(const std::string& target, const std::string& body);
@@ -45,10 +44,10 @@ class HttpClient {
   std::string received_;
 };
 
-/// The bytes of a POST request with its length.
+/// Returns the bytes of a POST request with its Content-Length.
 std::string post_bytes(const std::string& target, const std::string& body);
 
-/// One request on a connection of its own.
+/// Sends one request on a new connection.
 HttpAnswer http_ask(int port, std::string_view bytes);
 HttpAnswer http_post(int port, const std::string& target, const std::string& body);
 HttpAnswer http_get(int port, const std::string& target);

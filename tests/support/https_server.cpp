@@ -22,7 +22,7 @@ using Key = std::unique_ptr<EVP_PKEY, decltype(&EVP_PKEY_free)>;
 using Certificate = std::unique_ptr<X509, decltype(&X509_free)>;
 using File = std::unique_ptr<FILE, decltype(&std::fclose)>;
 
-/// Writes a key and a certificate for 127.0.0.1 that it signs itself, good for an hour.
+/// Writes a key and a self-signed certificate for 127.0.0.1, valid for an hour.
 void write_certificate(const std::string& certificate_path, const std::string& key_path) {
   const Key key(EVP_EC_gen("P-256"), &EVP_PKEY_free);
   const Certificate certificate(X509_new(), &X509_free);

@@ -10,8 +10,7 @@
 
 namespace tessera::test {
 
-/// A local https server for files, in a process of its own (https_server.py), with a certificate
-/// made for it.
+/// A local HTTPS file server in a separate process (https_server.py), with its own certificate.
 class HttpsServer {
  public:
   /// Serves `content` as "file". Throws std::runtime_error if it does not start.
@@ -20,14 +19,14 @@ class HttpsServer {
   HttpsServer(const HttpsServer&) = delete;
   HttpsServer& operator=(const HttpsServer&) = delete;
 
-  /// What lies in here is served under its name.
+  /// Returns the folder whose files are served under their names.
   std::filesystem::path folder() const { return folder_ / "files"; }
-  /// Address of "file", or the folder's where `name` is empty, under a behaviour: "good",
+  /// Returns the address of "file", or of the folder if `name` is empty, under a behaviour: "good",
   /// "norange", "short", "unsized", "slow", "stall", "redirect", "downgrade" or "missing".
   std::string url(const std::string& behaviour, const std::string& name = "/file") const;
-  /// The certificate, to trust it.
+  /// Returns the path of the certificate to trust.
   std::string ca_file() const { return folder_ / "certificate.pem"; }
-  /// The requests so far, as "GET /path range".
+  /// Returns the requests so far, as "GET /path range".
   std::vector<std::string> requests() const;
 
  private:

@@ -1,7 +1,8 @@
-"""An https server on 127.0.0.1 that misbehaves on request; ends with its standard input.
+"""An HTTPS server on 127.0.0.1 that misbehaves on request; ends with its standard input.
 
 Arguments: certificate and key (PEM), folder to serve, file to log "GET PATH RANGE" lines to.
-Prints its port. The first part of a path says how it behaves, the last names the file: /good/NAME.
+Prints its port. The first component of a path selects the behaviour, the last one the file:
+/good/NAME.
 """
 import http.server
 import os
@@ -48,7 +49,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
     norange = good
 
     def short(self, start):
-        """Half of the file and the end of the connection; the rest if asked for it."""
+        """Sends half of the file and closes the connection; sends the rest if requested."""
         self.head(start, len(self.content) - start)
         self.wfile.write(self.content[start:] if start else self.content[: len(self.content) // 2])
 
@@ -57,7 +58,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         self.wfile.write(self.content[start:])
 
     def slow(self, start):
-        """Half of the file, a pause, the other half."""
+        """Sends half of the file, pauses, and sends the other half."""
         half = len(self.content) // 2
         self.head(0, len(self.content))
         self.wfile.write(self.content[:half])
@@ -90,7 +91,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 class Server(http.server.ThreadingHTTPServer):
     def handle_error(self, request, client_address):
-        """A client that goes away is what some tests are about."""
+        """Ignores clients that disconnect, as some tests do on purpose."""
 
 
 context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)

@@ -68,9 +68,9 @@ void write_mnist(const std::filesystem::path& folder, int train, int test, bool 
 
 std::string real_data_folder() {
   const char* variable = std::getenv("TESSERA_DATA");
-  const std::vector<std::string> places{variable == nullptr ? "" : variable,
-                                        TESSERA_TEST_DIR "/../../shared/data"};
-  for (const std::string& folder : places) {
+  const std::vector<std::string> folders{variable == nullptr ? "" : variable,
+                                         TESSERA_TEST_DIR "/../../shared/data"};
+  for (const std::string& folder : folders) {
     if (std::filesystem::exists(folder + "/mnist/train-images-idx3-ubyte.gz")) return folder;
   }
   return "";
@@ -87,10 +87,10 @@ size_t steps_of_digits(size_t steps) {
 
 EnvironmentScope::EnvironmentScope(const std::string& name, const char* value)
     : name_(name), was_set_(std::getenv(name.c_str()) != nullptr) {
-  if (was_set_) former_ = std::getenv(name.c_str());
+  if (was_set_) previous_ = std::getenv(name.c_str());
   set(name_, value);
 }
 
-EnvironmentScope::~EnvironmentScope() { set(name_, was_set_ ? former_.c_str() : nullptr); }
+EnvironmentScope::~EnvironmentScope() { set(name_, was_set_ ? previous_.c_str() : nullptr); }
 
 }  // namespace tessera::test

@@ -11,28 +11,28 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// An IDX file of bytes with these extents; `data` follows as it is, of whatever length.
+/// Returns an IDX file of bytes with these extents; `data` follows unchanged, whatever its size.
 std::string idx_bytes(const std::vector<uint32_t>& extents, const std::string& data);
 
-/// Writes a file packed by gzip.
+/// Writes a file compressed by gzip.
 void write_gzip(const std::filesystem::path& path, const std::string& bytes);
 
-/// Writes the images and labels of "train" and "test" in the format of MNIST: byte p of image i is
-/// (i + p) modulo 256, its label (3 i) modulo 10; test images count from 100.
+/// Writes images and labels of "train" and "test" in the format of MNIST: byte p of image i is (i +
+/// p) modulo 256, its label (3 i) modulo 10; test images count from 100.
 void write_mnist(const std::filesystem::path& folder, int train, int test, bool gzip = false);
 
-/// Folder of the data sets with the true files of MNIST: $TESSERA_DATA, else ../shared/data beside
+/// Returns the data folder with the original MNIST files: $TESSERA_DATA, else ../shared/data beside
 /// the sources. Empty if this machine has none.
 std::string real_data_folder();
 
-/// Folder of the data sets with true files of MNIST: real_data_folder() or, where this machine has
-/// none, that with the first images, which tests/golden/make_excerpts.py writes.
+/// Returns a data folder with original MNIST images: real_data_folder() or, if there is none, the
+/// excerpt of the first images that tests/golden/make_excerpts.py writes.
 std::string digits_folder();
 
-/// How many of a trace's first `steps`, of 128 images each, those of digits_folder() suffice for.
+/// Returns how many of a trace's first `steps`, of 128 images each, digits_folder() has images for.
 size_t steps_of_digits(size_t steps);
 
-/// Sets an environment variable, or removes it where `value` is null, for the time of a scope.
+/// Sets an environment variable for one scope, or removes it if `value` is null.
 class EnvironmentScope {
  public:
   EnvironmentScope(const std::string& name, const char* value);
@@ -42,11 +42,11 @@ class EnvironmentScope {
 
  private:
   std::string name_;
-  std::string former_;
+  std::string previous_;
   bool was_set_;
 };
 
-/// Leaves no place where files of data sets could be found.
+/// Hides all folders in which data files could be found.
 struct NoData {
   TempFolder folder;
   EnvironmentScope data{"TESSERA_DATA", nullptr};

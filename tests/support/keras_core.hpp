@@ -8,13 +8,13 @@
 
 namespace tessera::test {
 
-/// A part of golden/keras_core.json: "initializers", "losses", "metrics", "optimizers".
+/// Returns a section of golden/keras_core.json: "initializers", "losses", "metrics", "optimizers".
 const Json& keras_core(const std::string& part);
 
-/// A tensor of the file, of this dtype.
+/// Returns a tensor of the file in this dtype.
 at::Tensor golden_tensor(const Json& json, at::ScalarType dtype = at::kFloat);
 
-/// An option of a case, or its default.
+/// Returns an option of a case, or its default.
 template <class T>
 T option(const Json& options, const std::string& key, T otherwise) {
   return options.contains(key) ? options.at(key).get<T>() : otherwise;

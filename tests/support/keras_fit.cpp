@@ -33,7 +33,7 @@ at::Tensor numbers(const Json& json) {
   return at::tensor(list, at::kDouble);
 }
 
-/// The file without the digits of its values, which differ in the last places.
+/// Returns the log without the digits of its values, which differ in the last decimals.
 std::string shape_of(const std::string& log) {
   std::string text;
   bool fraction = false;
@@ -45,7 +45,7 @@ std::string shape_of(const std::string& log) {
   return text;
 }
 
-/// The text with names in place of paths.
+/// Returns the text with names in place of paths.
 std::string without(std::string text, const std::string& folder) {
   for (size_t at = text.find(folder); at != std::string::npos; at = text.find(folder)) {
     text.erase(at, folder.size());
@@ -72,9 +72,9 @@ void check_history(const History& history, const Json& expected) {
 
 void check_case(const std::string& name, const MakeFitRun& make, const LayoutMap& layouts) {
   const auto& cases = golden().at("cases");
-  const auto found =
+  const auto match =
       std::find_if(cases.begin(), cases.end(), [&](const Json& c) { return c.at("name") == name; });
-  REQUIRE(found != cases.end());
+  REQUIRE(match != cases.end());
   CAPTURE(name, layouts.mesh().describe());
   const TempFolder folder;
   const std::string log = folder.path() / "log.csv";
@@ -85,17 +85,17 @@ void check_case(const std::string& name, const MakeFitRun& make, const LayoutMap
   const StandardOutput output;
   const History history = run.model.fit(run.data, run.options);
   const std::string text = without(output.text(), folder.path().string() + "/");
-  CHECK(text == found->at("text").get<std::string>());
-  check_history(history, *found);
+  CHECK(text == match->at("text").get<std::string>());
+  check_history(history, *match);
   const double rate = run.model->optimizer()->learning_rate();
-  CHECK(rate == Approx(found->at("rate").get<double>()).epsilon(1e-6));
+  CHECK(rate == Approx(match->at("rate").get<double>()).epsilon(1e-6));
   if (name == "terminate") return;
   for (const Variable& weight : run.model.weights()) {
-    const at::Tensor expected = numbers(found->at("weights").at(weight.path()));
+    const at::Tensor expected = numbers(match->at("weights").at(weight.path()));
     const at::Tensor actual = weight.value().full().flatten().to(at::kDouble);
     CHECK(difference(actual, expected, 1e-5, 1e-6) == "");
   }
-  const std::string file = found->at("file");
+  const std::string file = match->at("file");
   if (!file.empty()) CHECK(shape_of(read_file(log)) == shape_of(file));
 }
 

@@ -10,11 +10,11 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// A tensor of golden/keras_callbacks.json: "x", "y", "x_val", "y_val", "labels", "weight".
+/// Returns a tensor of golden/keras_callbacks.json: "x", "y", "x_val", "y_val", "labels", "weight".
 at::Tensor fit_data(const std::string& name, at::ScalarType dtype = at::kFloat);
 
-/// The models of the golden file, with its weights: a tanh layer "hidden" and one head or two,
-/// "out" of one unit, "classes" of three.
+/// The models of the golden file, with its weights: a tanh layer "hidden" and one or two heads,
+/// "out" of one unit and "classes" of three.
 class FitModels {
  public:
   explicit FitModels(const LayoutMap& layouts) : layouts_(layouts) {}
@@ -32,7 +32,7 @@ class FitModels {
   LayoutMap layouts_;
 };
 
-/// A case of the golden file: the model it trains and what fit is given.
+/// A case of the golden file: the model and the arguments of fit.
 struct FitRun {
   ModelHandle model;
   DatasetHandle data;
@@ -43,11 +43,11 @@ struct FitRun {
 using MakeFitRun = std::function<FitRun(const FitModels&, const std::string& log)>;
 using FitCases = std::map<std::string, MakeFitRun>;
 
-/// The regression, with the golden file's validation data or without.
+/// Makes the regression case, with or without the golden file's validation data.
 FitRun regression_run(const FitModels& models, FitOptions options, bool validated);
 
-/// Runs the cases of a part of the golden file by their names on several meshes; compares text,
-/// history, rate, weights and file. `cases` must be all of them.
+/// Runs the cases of a section of the golden file on several meshes; compares text, history, rate,
+/// weights and file. `cases` must contain all of them, by name.
 void check_fit_cases(const std::string& part, const FitCases& cases);
 
 }  // namespace tessera::test

@@ -8,7 +8,7 @@
 namespace tessera::test {
 namespace {
 
-/// The batch cut by the mesh's first dimension, the last axis by its second one.
+/// Packs x with its batch sharded by the mesh's first dimension and its last axis by the second.
 DTensor placed(const at::Tensor& x, const Mesh& mesh) {
   LayoutSpec spec(static_cast<size_t>(x.dim()), unsharded);
   spec[0] = "batch";

@@ -26,7 +26,7 @@ using namespace detail;
 
 namespace {
 
-/// Of one mesh, for each case.
+/// The number of layouts on one mesh for each case.
 constexpr size_t max_layouts = 6;
 
 LayerHandle new_layer(const Json& golden) {
@@ -40,7 +40,7 @@ at::ScalarType dtype_of(const Json& tensor) {
   return names.at(tensor.at("dtype").get<std::string>());
 }
 
-/// Every output's golden.
+/// Returns every output's golden.
 std::vector<Json> outputs_of(const Json& golden) {
   std::vector<Json> all = {golden.at("output")};
   if (golden.contains("more_outputs")) {
@@ -49,15 +49,15 @@ std::vector<Json> outputs_of(const Json& golden) {
   return all;
 }
 
-/// With the golden's mask, if it has one, cut as the value is.
+/// Attaches the golden's mask, if it has one, sharded like the value.
 DTensor masked(const Json& golden, size_t i, const DTensor& value) {
   if (!golden.contains("masks") || i >= golden.at("masks").size()) return value;
   const Json& mask = golden.at("masks")[i];
   if (mask.is_null()) return value;
-  const at::Tensor whole = input_tensor(mask);
+  const at::Tensor full = input_tensor(mask);
   std::vector<std::vector<int>> axes;
-  for (int64_t a = 0; a < whole.dim(); ++a) axes.push_back(value.layout().axis(a));
-  return value.with_mask(pack(whole, Layout::from_axes(value.mesh(), axes)));
+  for (int64_t a = 0; a < full.dim(); ++a) axes.push_back(value.layout().axis(a));
+  return value.with_mask(pack(full, Layout::from_axes(value.mesh(), axes)));
 }
 
 void check_mask(const Json& expected, const DTensor& value) {
@@ -65,18 +65,18 @@ void check_mask(const Json& expected, const DTensor& value) {
   if (!expected.is_null()) CHECK(at::equal(value.mask().full(), input_tensor(expected)));
 }
 
-/// The inputs in these layouts, replicated if there are none.
+/// Returns the inputs in these layouts, or replicated if there are none.
 Inputs placed_inputs(const Json& golden, const Mesh& mesh, const std::vector<Layout>& layouts) {
   Inputs inputs;
   for (const at::Tensor& tensor : input_tensors(golden.at("inputs"))) {
     const size_t i = inputs.size();
-    const Layout whole = Layout::replicated(mesh, tensor.dim());
-    inputs.push_back(masked(golden, i, pack(tensor, i < layouts.size() ? layouts[i] : whole)));
+    const Layout replicated = Layout::replicated(mesh, tensor.dim());
+    inputs.push_back(masked(golden, i, pack(tensor, i < layouts.size() ? layouts[i] : replicated)));
   }
   return inputs;
 }
 
-/// With Keras' weights, those beyond the list of layouts whole.
+/// Returns the layer with Keras' weights; those beyond the list of layouts are replicated.
 LayerHandle placed_layer(const Json& golden, const Inputs& inputs,
                          const std::vector<Layout>& layouts) {
   const LayerHandle layer = new_layer(golden);
@@ -86,16 +86,16 @@ LayerHandle placed_layer(const Json& golden, const Inputs& inputs,
   std::vector<Variable> weights = layer->weights();
   REQUIRE(weights.size() == golden.at("weights").size());
   for (size_t w = 0; w < weights.size(); ++w) {
-    const Layout whole =
+    const Layout replicated =
         Layout::replicated(inputs[0].mesh(), static_cast<int64_t>(weights[w].shape().size()));
-    weights[w].place({weights[w].shape(), w < layouts.size() ? layouts[w] : whole});
+    weights[w].place({weights[w].shape(), w < layouts.size() ? layouts[w] : replicated});
     const at::Tensor value = golden_tensor(golden.at("weights")[w], weights[w].dtype());
     weights[w].assign(pack(value, weights[w].layout()));
   }
   return layer;
 }
 
-/// Compares the outputs and penalties of one call with Keras'. Returns what their gradients are of.
+/// Compares the outputs and penalties of one call with Keras'. Returns the loss to differentiate.
 DTensor loss_of(const Json& golden, const LayerHandle& layer, const std::vector<DTensor>& outputs) {
   const std::vector<Json> expected = outputs_of(golden);
   REQUIRE(outputs.size() == expected.size());
@@ -146,7 +146,7 @@ std::vector<at::Tensor> train(const Json& golden, const LayerHandle& layer, cons
   return after;
 }
 
-/// What this library's configurations need not repeat.
+/// Whether a key may be missing in this library's configurations.
 bool left_out(const std::string& key) {
   return key == "quantization_config" || key == "input_axes" || key == "output_axes";
 }
@@ -173,11 +173,11 @@ void check_options(const Json& actual, const Json& expected) {
 
 const Json& golden_part(const std::string& file, const std::string& part) {
   static std::map<std::string, Json> files;
-  auto found = files.find(file);
-  if (found == files.end()) {
-    found = files.emplace(file, read_json_file(golden_path(file).string())).first;
+  auto it = files.find(file);
+  if (it == files.end()) {
+    it = files.emplace(file, read_json_file(golden_path(file).string())).first;
   }
-  return found->second.at(part);
+  return it->second.at(part);
 }
 
 at::Tensor input_tensor(const Json& json) { return golden_tensor(json, dtype_of(json)); }
@@ -216,13 +216,13 @@ void check_values(const Json& golden) {
 }
 
 void check_layouts(const Json& golden) {
-  const Inputs whole = placed_inputs(golden, default_mesh(), {});
-  const LayerHandle alone = layer_of(golden, whole);
-  const std::vector<at::Tensor> expected = train(golden, alone, whole);
+  const Inputs full_inputs = placed_inputs(golden, default_mesh(), {});
+  const LayerHandle alone = layer_of(golden, full_inputs);
+  const std::vector<at::Tensor> expected = train(golden, alone, full_inputs);
   for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{2}, {4}, {2, 2}}) {
     const Mesh mesh = virtual_mesh(sizes);
     std::vector<std::vector<Layout>> lists;
-    for (const DTensor& input : whole) lists.push_back(all_layouts(mesh, input.rank()));
+    for (const DTensor& input : full_inputs) lists.push_back(all_layouts(mesh, input.rank()));
     for (const Variable& weight : alone->weights()) {
       lists.push_back(all_layouts(mesh, static_cast<int64_t>(weight.shape().size())));
     }
@@ -231,7 +231,7 @@ void check_layouts(const Json& golden) {
          choices(lists, max_layouts, text_seed(golden.at("layer").dump()))) {
       const BlockPolicyScope policy(turn++ % 2 ? BlockPolicy::per_worker : BlockPolicy::per_device);
       CAPTURE(short_name(mesh), short_name(layouts), to_string(block_policy()));
-      const auto border = layouts.begin() + static_cast<int64_t>(whole.size());
+      const auto border = layouts.begin() + static_cast<int64_t>(full_inputs.size());
       const Inputs inputs = placed_inputs(golden, mesh, {layouts.begin(), border});
       const LayerHandle layer = placed_layer(golden, inputs, {border, layouts.end()});
       const std::vector<at::Tensor> after = train(golden, layer, inputs);

@@ -13,7 +13,7 @@ using namespace detail;
 
 namespace {
 
-constexpr uint64_t most_bytes = 1 << 20;
+constexpr uint64_t max_bytes = 1 << 20;
 
 const ZipArchive& goldens() {
   static const ZipArchive archive(golden_path("keras_training.zip"));
@@ -23,7 +23,7 @@ const ZipArchive& goldens() {
 }  // namespace
 
 const Json& keras_training() {
-  static const Json json = Json::parse(goldens().read(*goldens().find("losses.json"), most_bytes));
+  static const Json json = Json::parse(goldens().read(*goldens().find("losses.json"), max_bytes));
   return json;
 }
 
@@ -44,7 +44,7 @@ Examples data_of(const Json& training_case) {
 
 std::string archive_of(const TempFolder& folder, const std::string& name) {
   const std::string path = folder / (name + ".keras");
-  write_file(path, goldens().read(*goldens().find(name + ".keras"), most_bytes));
+  write_file(path, goldens().read(*goldens().find(name + ".keras"), max_bytes));
   return path;
 }
 

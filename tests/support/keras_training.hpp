@@ -11,16 +11,17 @@
 
 namespace tessera::test {
 
-/// The models that Keras trained and saved, and how it went on: keras_training.zip of tests/golden.
+/// Returns the models that Keras trained and saved, with the course of further training:
+/// keras_training.zip of tests/golden.
 const Json& keras_training();
 
-/// One of its cases, by name.
+/// Returns one of its cases by name.
 const Json& keras_training_case(const std::string& name);
 
-/// What a case is trained on.
+/// Returns the training data of a case.
 Examples data_of(const Json& training_case);
 
-/// The archive of a case as a file in a folder; gives its path.
+/// Writes the archive of a case to a folder; returns its path.
 std::string archive_of(const TempFolder& folder, const std::string& name);
 
 double loss_of(const ModelHandle& model, const Examples& examples);

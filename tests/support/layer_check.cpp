@@ -20,7 +20,7 @@ using namespace detail;
 
 namespace {
 
-/// Tensors by what they are: "output", "gradient of the input", "kernel after the step".
+/// Tensors by their role: "output", "gradient of the input", "kernel after the step".
 using Results = std::vector<std::pair<std::string, at::Tensor>>;
 
 std::vector<SampleInput> inputs_of(const LayerTest& test) {
@@ -29,7 +29,7 @@ std::vector<SampleInput> inputs_of(const LayerTest& test) {
   return inputs;
 }
 
-/// With `batch` instead of the extent of the first axis, unless that is 0.
+/// Returns the input shapes, with `batch` as the first extent unless it is 0.
 Shapes shapes_of(const LayerTest& test, int64_t batch = 0) {
   Shapes shapes;
   for (const SampleInput& input : inputs_of(test)) {
@@ -39,7 +39,7 @@ Shapes shapes_of(const LayerTest& test, int64_t batch = 0) {
   return shapes;
 }
 
-/// One step; the layouts are the inputs', then each weight's.
+/// Runs one step; the layouts are the inputs', then each weight's.
 Results train(const LayerTest& test, const std::vector<Layout>& layouts) {
   const Mesh& mesh = layouts[0].mesh();
   const LayerHandle layer = test.make();
@@ -90,7 +90,7 @@ std::string differs(const Results& actual, const Results& expected) {
   return text;
 }
 
-/// Where errors are beyond a part of the largest number of a tensor.
+/// Returns where errors exceed a fraction of a tensor's largest number.
 std::string differs_coarsely(const Results& actual, const Results& expected, double part) {
   if (actual.size() != expected.size()) return "other results";
   std::string text;
@@ -142,7 +142,8 @@ void check_config(const LayerTest& test) {
   CHECK(test.make()->config() == expected);
 }
 
-/// A layer from the configuration of another is equal, down to its first weights.
+/// Checks that a layer rebuilt from another's configuration is equal, including its initial
+/// weights.
 void check_round_trip(const LayerTest& test) {
   const LayerHandle layer = test.make();
   for (const bool built : {false, true}) {
@@ -174,7 +175,7 @@ void check_trainable(const LayerTest& test) {
   CHECK(layer->config().at("trainable") == false);
 }
 
-/// Each weight and input in a layout of its own, of many 64 drawn.
+/// Returns layouts for each weight and input; 64 random choices if there are many.
 std::vector<std::vector<Layout>> layouts_on(const Mesh& mesh, const LayerTest& test, size_t limit) {
   std::vector<std::vector<Layout>> lists;
   for (const Shape& shape : shapes_of(test)) {
@@ -186,8 +187,8 @@ std::vector<std::vector<Layout>> layouts_on(const Mesh& mesh, const LayerTest& t
   return choices(lists, limit, mesh.hash());
 }
 
-/// In mixed precision everything is as in float32, but for some units in the last place of the half
-/// type, of which bfloat16 has 2^-8 and float16 2^-11.
+/// Checks that mixed precision equals float32 up to a few units in the last place: 2^-8 for
+/// bfloat16, 2^-11 for float16.
 void check_mixed_precision(const LayerTest& test) {
   Results expected;
   {

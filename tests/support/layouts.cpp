@@ -23,9 +23,9 @@ std::vector<Axes> all_axes(int dims, int64_t rank) {
   for (const Axes& axes : all_axes(dims - 1, rank)) {
     list.push_back(axes);
     for (size_t a = 0; a < axes.size(); ++a) {
-      for (size_t place = 0; place <= axes[a].size(); ++place) {
+      for (size_t position = 0; position <= axes[a].size(); ++position) {
         Axes more = axes;
-        more[a].insert(more[a].begin() + static_cast<int64_t>(place), dims - 1);
+        more[a].insert(more[a].begin() + static_cast<int64_t>(position), dims - 1);
         list.push_back(std::move(more));
       }
     }
@@ -33,7 +33,7 @@ std::vector<Axes> all_axes(int dims, int64_t rank) {
   return list;
 }
 
-/// The addend of the devices at `coordinates` along the pending dimensions.
+/// The partial sums of the devices at each coordinate along the partial dimensions.
 struct Addends {
   Shape shape;
   Layout layout;
@@ -42,7 +42,7 @@ struct Addends {
 
   bool absent(int64_t index) const { return (index + seed) % 3 == 1; }
 
-  /// The addends of all coordinates in `range` reduced; undefined if all are absent.
+  /// Reduces the partial sums of all coordinates in `range`; undefined if all are absent.
   at::Tensor reduced(const std::vector<Interval>& range) const {
     at::Tensor total;
     const Mesh& mesh = layout.mesh();
@@ -59,7 +59,7 @@ struct Addends {
       }
       if (!inside || seen[static_cast<size_t>(index)] || absent(index)) continue;
       seen[static_cast<size_t>(index)] = true;
-      const at::Tensor one = whole_numbers(shape, 100 * seed + index, dtype);
+      const at::Tensor one = small_integers(shape, 100 * seed + index, dtype);
       if (total.defined()) {
         reduce_into(layout.partial_kind(), total, one);
       } else {
@@ -90,7 +90,7 @@ std::vector<Layout> pending_layouts(const Mesh& mesh, int64_t rank, Reduce kind)
   return list;
 }
 
-at::Tensor whole_numbers(const Shape& shape, int64_t seed, at::ScalarType dtype) {
+at::Tensor small_integers(const Shape& shape, int64_t seed, at::ScalarType dtype) {
   const at::Tensor numbers = at::empty(shape, at::kFloat);
   std::vector<Interval> all;
   for (int64_t n : shape) all.push_back({0, n});
@@ -100,8 +100,8 @@ at::Tensor whole_numbers(const Shape& shape, int64_t seed, at::ScalarType dtype)
   return numbers.floor().to(dtype);
 }
 
-at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals) {
-  at::Tensor part = whole;
+at::Tensor cut(const at::Tensor& full, const std::vector<Interval>& intervals) {
+  at::Tensor part = full;
   for (size_t a = 0; a < intervals.size(); ++a) {
     part = part.narrow(static_cast<int64_t>(a), intervals[a].lo, intervals[a].size());
   }
@@ -110,15 +110,15 @@ at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals) 
 
 TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed, at::ScalarType dtype) {
   if (!layout.is_partial()) {
-    const at::Tensor whole = whole_numbers(shape, seed, dtype);
-    return {pack(whole, layout), whole};
+    const at::Tensor full = small_integers(shape, seed, dtype);
+    return {pack(full, layout), full};
   }
   const Addends addends{shape, layout, seed, dtype};
   const ShardingPtr sharding = intern(shape, dtype, layout);
   std::vector<Interval> range;
   for (const auto& dim : layout.mesh().dims()) range.push_back({0, dim.second});
-  at::Tensor whole = addends.reduced(range);
-  if (!whole.defined()) whole = reduce_identity(layout.partial_kind(), shape, dtype);
+  at::Tensor full = addends.reduced(range);
+  if (!full.defined()) full = reduce_identity(layout.partial_kind(), shape, dtype);
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     for (size_t d = 0; d < range.size(); ++d) {
@@ -129,10 +129,10 @@ TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed, at:
     if (addend.defined()) addend = cut(addend, block.intervals).clone();
     blocks.push_back(addend);
   }
-  return {DTensor(sharding, blocks), whole};
+  return {DTensor(sharding, blocks), full};
 }
 
-std::string wrong_shards(const DTensor& value, const at::Tensor& whole) {
+std::string wrong_shards(const DTensor& value, const at::Tensor& full) {
   const Mesh& mesh = value.mesh();
   for (size_t i = 0; i < mesh.local_ids().size(); ++i) {
     const std::vector<int64_t> at = mesh.coordinates(mesh.local_ids()[i]);
@@ -144,7 +144,7 @@ std::string wrong_shards(const DTensor& value, const at::Tensor& whole) {
       }
       mine.push_back(shard_interval(value.size(a), value.layout().num_shards(a), shard));
     }
-    const std::string wrong = difference(value.local(static_cast<int>(i)), cut(whole, mine));
+    const std::string wrong = difference(value.local(static_cast<int>(i)), cut(full, mine));
     if (!wrong.empty()) {
       return str(value.layout().describe(), " of ", tessera::to_string(value.shape()),
                  " on device ", mesh.local_ids()[i], ": ", wrong);

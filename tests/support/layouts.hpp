@@ -9,34 +9,34 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Every layout of a rank on a mesh: each mesh dimension on no axis or one, in every order.
+/// Returns every layout of a rank on a mesh: each mesh dimension on no axis or one, in every order.
 std::vector<Layout> all_layouts(const Mesh& mesh, int64_t rank);
 
-/// Every pending layout of a kind: each of all_layouts(), pending over every set of the dimensions
-/// that it leaves free.
+/// Returns every partial layout of a kind: each of all_layouts(), partial over every set of its
+/// unused dimensions.
 std::vector<Layout> pending_layouts(const Mesh& mesh, int64_t rank, Reduce kind);
 
-/// Whole numbers in [-8, 8], the same for the same seed, so that sums are exact in any order.
-at::Tensor whole_numbers(const Shape& shape, int64_t seed, at::ScalarType dtype = at::kFloat);
+/// Returns integers in [-8, 8] that depend only on the seed; their sums are exact in any order.
+at::Tensor small_integers(const Shape& shape, int64_t seed, at::ScalarType dtype = at::kFloat);
 
-/// A value in a layout, and the whole of it.
+/// A value in a layout, and its full tensor.
 struct TestValue {
   DTensor value;
-  at::Tensor whole;
+  at::Tensor full;
 };
 
-/// A value of whole numbers in a layout. A pending one is split unevenly, and about every third
-/// addend is absent.
+/// Returns a value of integers in a layout. Partial sums are uneven, and about every third is
+/// absent.
 TestValue test_value(const Shape& shape, const Layout& layout, int64_t seed,
                      at::ScalarType dtype = at::kFloat);
 
-/// Part of a whole tensor.
-at::Tensor cut(const at::Tensor& whole, const std::vector<Interval>& intervals);
+/// Returns a slice of a full tensor.
+at::Tensor cut(const at::Tensor& full, const std::vector<Interval>& intervals);
 
-/// Empty if every shard of this process is the right part of `whole`; else what is wrong.
-std::string wrong_shards(const DTensor& value, const at::Tensor& whole);
+/// Empty if every shard of this process is the right slice of the full tensor; else the difference.
+std::string wrong_shards(const DTensor& value, const at::Tensor& full);
 
-/// The policies, and "per_device" and so on.
+/// All policies; to_string() gives "per_device" and so on.
 inline constexpr BlockPolicy policies[] = {BlockPolicy::per_device, BlockPolicy::per_shard,
                                            BlockPolicy::per_worker};
 std::string to_string(BlockPolicy policy);

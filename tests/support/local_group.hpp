@@ -6,7 +6,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// A group of which this process has all members.
+/// Returns a group all of whose members belong to this process.
 inline Group local_group(int64_t members) {
   Group group;
   group.dims = {0};

@@ -10,17 +10,17 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// What a communicator was asked for, in order.
+/// The calls of a communicator, in order.
 struct CommNotes {
-  /// Of each announced call, "all_reduce of hidden/kernel".
+  /// Each announced call, as "all_reduce of hidden/kernel".
   std::vector<std::string> calls;
-  /// Of each reduction or exchange that was started.
+  /// The number of reductions and exchanges that were started.
   int64_t started = 0;
-  /// Of these, how many nobody has waited for.
+  /// The number of these that nobody has waited for.
   int64_t waiting = 0;
 };
 
-/// Passes everything on to another communicator and keeps notes.
+/// Wraps a communicator and records its calls.
 std::shared_ptr<Communicator> noted_communicator(std::shared_ptr<Communicator> inner,
                                                  CommNotes& notes);
 

@@ -9,7 +9,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// The operations that ran in this thread while it lives.
+/// Records the operations that run in this thread during its lifetime.
 class OpNames final : public OpListener {
  public:
   OpNames() { push_tape(this); }

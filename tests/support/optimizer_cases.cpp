@@ -75,108 +75,108 @@ std::string wrong_weights(const std::vector<Variable>& weights, const Json& afte
   return "";
 }
 
-/// What the last element of the first gradient of a step is instead, if that is spoiled.
+/// Returns the replacement for the last element of a step's first gradient, if the case has one.
 std::optional<double> spoiled(const Json& golden, size_t step) {
   const std::string key = std::to_string(step);
   if (!golden.contains("spoiled") || !golden.at("spoiled").contains(key)) return std::nullopt;
   return std::stod(golden.at("spoiled").at(key).get<std::string>());
 }
 
-/// Compares a number with that of the golden file, if it has one for every step.
+/// Compares a number with the golden file's, if it has one for every step.
 template <class Number>
 std::string wrong_number(const Json& golden, const char* key, size_t step, const Number& number) {
   if (!golden.contains(key)) return "";
-  const double expected = golden.at(key)[step].get<double>(), found = number();
-  if (std::abs(found - expected) <= 1e-6 * expected + 1e-9) return "";
-  return str("step ", step, ": ", key, " ", found, ", Keras' is ", expected);
+  const double expected = golden.at(key)[step].get<double>(), actual = number();
+  if (std::abs(actual - expected) <= 1e-6 * expected + 1e-9) return "";
+  return str("step ", step, ": ", key, " ", actual, ", Keras' is ", expected);
 }
 
 }  // namespace
 
 const Json& keras_optimizers(const std::string& part) { return golden_file().at(part); }
 
-std::vector<WeightPlace> mixed_places(const Mesh& mesh, uint64_t seed) {
-  std::vector<WeightPlace> places;
+std::vector<WeightLayouts> mixed_weight_layouts(const Mesh& mesh, uint64_t seed) {
+  std::vector<WeightLayouts> weight_layouts;
   for (const auto& item : golden_file().at("shapes").items()) {
     const auto rank = static_cast<int64_t>(item.value().size());
     const std::vector<Layout> layouts = all_layouts(mesh, rank);
     seed = mix(seed, 1);
-    WeightPlace place{pick(layouts, seed), {}};
+    WeightLayouts entry{pick(layouts, seed), {}};
     const std::vector<Layout> pending = pending_layouts(mesh, rank, Reduce::sum);
     const bool pends = !pending.empty() && mix(seed, 2) % 4 != 0;
-    place.gradient = pends ? pick(pending, mix(seed, 3)) : pick(layouts, mix(seed, 3));
+    entry.gradient = pends ? pick(pending, mix(seed, 3)) : pick(layouts, mix(seed, 3));
     std::vector<Layout> finer;
     std::copy_if(layouts.begin(), layouts.end(), std::back_inserter(finer),
-                 [&](const Layout& layout) { return refines(layout, place.weight); });
-    if (mix(seed, 4) % 2) place.slots = pick(finer, mix(seed, 5));
-    places.push_back(place);
+                 [&](const Layout& layout) { return refines(layout, entry.weight); });
+    if (mix(seed, 4) % 2) entry.slots = pick(finer, mix(seed, 5));
+    weight_layouts.push_back(entry);
   }
-  return places;
+  return weight_layouts;
 }
 
-std::string to_string(const std::vector<WeightPlace>& places) {
+std::string to_string(const std::vector<WeightLayouts>& weight_layouts) {
   std::string text;
-  for (const WeightPlace& place : places) {
-    text += place.weight.describe() + " <- " + place.gradient.describe();
-    if (place.slots) text += " slots " + place.slots->describe();
+  for (const WeightLayouts& entry : weight_layouts) {
+    text += entry.weight.describe() + " <- " + entry.gradient.describe();
+    if (entry.slots) text += " slots " + entry.slots->describe();
     text += "; ";
   }
   return text;
 }
 
-DTensor in_layout(const at::Tensor& whole, const Layout& layout) {
-  const ShardingPtr form = intern(whole.sizes().vec(), whole.scalar_type(), layout);
+DTensor in_layout(const at::Tensor& full, const Layout& layout) {
+  const ShardingPtr sharding = intern(full.sizes().vec(), full.scalar_type(), layout);
   const auto pends = [&](size_t d) { return layout.partial_dims() >> d & 1; };
   double addends = 1;
-  for (size_t d = 0; d < form->groups.size(); ++d) {
-    if (pends(d)) addends *= static_cast<double>(form->groups[d]);
+  for (size_t d = 0; d < sharding->groups.size(); ++d) {
+    if (pends(d)) addends *= static_cast<double>(sharding->groups[d]);
   }
   Blocks blocks;
-  for (const BlockInfo& block : form->blocks) {
+  for (const BlockInfo& block : sharding->blocks) {
     bool first = true;
     for (size_t d = 0; d < block.group.size(); ++d) first &= !pends(d) || block.group[d] == 0;
-    blocks.push_back(cut(whole, block.intervals) * (first ? 1 - (addends - 1) / 4 : 0.25));
+    blocks.push_back(cut(full, block.intervals) * (first ? 1 - (addends - 1) / 4 : 0.25));
   }
-  return DTensor(form, std::move(blocks));
+  return DTensor(sharding, std::move(blocks));
 }
 
-std::vector<Variable> golden_weights(const std::vector<WeightPlace>& places,
+std::vector<Variable> golden_weights(const std::vector<WeightLayouts>& weight_layouts,
                                      const std::vector<std::string>& constrained) {
   std::vector<Variable> weights;
   for (const auto& item : golden_file().at("shapes").items()) {
-    const WeightPlace& place = places[weights.size()];
+    const WeightLayouts& entry = weight_layouts[weights.size()];
     VariableSpec spec{"dense/" + item.key(), item.value().get<Shape>(), at::kFloat, "zeros"};
     if (std::count(constrained.begin(), constrained.end(), item.key())) {
       spec.constraint = ConstraintHandle(std::make_shared<NonNegative>());
     }
     weights.emplace_back(spec);
-    weights.back().place({spec.shape, place.weight, std::nullopt, place.slots});
+    weights.back().place({spec.shape, entry.weight, std::nullopt, entry.slots});
     weights.back().assign(
-        pack(tensor(golden_file().at("first").at(item.key()), spec.shape), place.weight));
+        pack(tensor(golden_file().at("first").at(item.key()), spec.shape), entry.weight));
   }
   return weights;
 }
 
-std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightPlace>& places,
+std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightLayouts>& weight_layouts,
                                       std::optional<double> last) {
   std::vector<DTensor> gradients;
   for (const auto& item : golden_file().at("shapes").items()) {
     const Json& values = golden_file().at("gradients")[step].at(item.key());
-    const Layout& layout = places[gradients.size()].gradient;
+    const Layout& layout = weight_layouts[gradients.size()].gradient;
     if (values.is_null()) {
       gradients.emplace_back();
       continue;
     }
-    const at::Tensor whole = tensor(values, item.value().get<Shape>());
-    if (last && gradients.empty()) whole.view(-1)[-1] = *last;
-    gradients.push_back(in_layout(whole, layout));
+    const at::Tensor full = tensor(values, item.value().get<Shape>());
+    if (last && gradients.empty()) full.view(-1)[-1] = *last;
+    gradients.push_back(in_layout(full, layout));
   }
   return gradients;
 }
 
-std::string wrong_case(const Json& golden, const std::vector<WeightPlace>& places) {
+std::string wrong_case(const Json& golden, const std::vector<WeightLayouts>& weight_layouts) {
   const auto constrained = golden.value("constrained", std::vector<std::string>());
-  const std::vector<Variable> weights = golden_weights(places, constrained);
+  const std::vector<Variable> weights = golden_weights(weight_layouts, constrained);
   const OptimizerHandle optimizer = made_optimizer(golden, weights);
   const auto marks = golden_file().at("marks").get<std::vector<size_t>>();
   size_t mark = 0;
@@ -184,7 +184,7 @@ std::string wrong_case(const Json& golden, const std::vector<WeightPlace>& place
     const std::string wrong_rate =
         wrong_number(golden, "rates", step, [&] { return optimizer->learning_rate(); });
     if (!wrong_rate.empty()) return wrong_rate;
-    optimizer->apply(golden_gradients(step, places, spoiled(golden, step)), weights);
+    optimizer->apply(golden_gradients(step, weight_layouts, spoiled(golden, step)), weights);
     const std::string wrong_scale = wrong_number(golden, "scales", step, [&] {
       return optimizer->state().at("dynamic_scale").get<double>();
     });

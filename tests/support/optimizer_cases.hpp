@@ -9,33 +9,34 @@
 
 namespace tessera::test {
 
-/// A part of golden/keras_optimizers.json: "cases", "schedules".
+/// Returns a section of golden/keras_optimizers.json: "cases", "schedules".
 const Json& keras_optimizers(const std::string& part);
 
-/// Where one weight and its slots rest, and how its gradients arrive.
-struct WeightPlace {
+/// The layouts of one weight, its slots and its gradients.
+struct WeightLayouts {
   Layout weight;
   Layout gradient;
   std::optional<Layout> slots = std::nullopt;
 };
 
-/// Places for the weights of the golden file, all different, drawn with the seed: every way to
-/// cut them over the mesh, gradients pending or not, slots cut further or not.
-std::vector<WeightPlace> mixed_places(const Mesh& mesh, uint64_t seed);
-/// One line that names them.
-std::string to_string(const std::vector<WeightPlace>& places);
+/// Returns distinct layouts for the weights of the golden file, drawn with the seed: any sharding
+/// over the mesh, gradients partial or not, slots sharded further or not.
+std::vector<WeightLayouts> mixed_weight_layouts(const Mesh& mesh, uint64_t seed);
+/// Returns one line that describes them.
+std::string to_string(const std::vector<WeightLayouts>& weight_layouts);
 
-/// A tensor in a layout; the addends of a pending one are uneven.
-DTensor in_layout(const at::Tensor& whole, const Layout& layout);
+/// Returns a tensor in a layout; its partial sums are uneven.
+DTensor in_layout(const at::Tensor& full, const Layout& layout);
 
-/// The golden file's weights, in these places; those named keep to values of at least 0.
-std::vector<Variable> golden_weights(const std::vector<WeightPlace>& places,
+/// Returns the golden file's weights in these layouts; those in `constrained` stay at least 0.
+std::vector<Variable> golden_weights(const std::vector<WeightLayouts>& weight_layouts,
                                      const std::vector<std::string>& constrained = {});
-/// The gradients of a step for golden_weights(); the first one's last element is `last` instead.
-std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightPlace>& places,
+/// Returns the gradients of a step for golden_weights(); `last` replaces the first one's last
+/// element.
+std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightLayouts>& weight_layouts,
                                       std::optional<double> last = std::nullopt);
 
 /// Runs the ten steps of one of the "cases". Empty if rates, iterations and weights are Keras'.
-std::string wrong_case(const Json& golden, const std::vector<WeightPlace>& places);
+std::string wrong_case(const Json& golden, const std::vector<WeightLayouts>& weight_layouts);
 
 }  // namespace tessera::test

@@ -1,5 +1,6 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>
@@ -19,17 +20,17 @@ using namespace detail;
 
 namespace {
 
-std::vector<at::Tensor> run_whole(const OpInfo& info, const void* op,
-                                  const std::vector<at::Tensor>& in) {
+std::vector<at::Tensor> run_full(const OpInfo& info, const void* op,
+                                 const std::vector<at::Tensor>& in) {
   std::vector<Ranges> ranges, out_ranges;
-  for (const at::Tensor& t : in) ranges.push_back(whole_range(t.sizes().vec()));
+  for (const at::Tensor& t : in) ranges.push_back(full_range(t.sizes().vec()));
   for (const Spec& spec : info.infer(op, specs_of(in)))
-    out_ranges.push_back(whole_range(spec.shape));
+    out_ranges.push_back(full_range(spec.shape));
   const Tensors out = run_local(info, op, in, ranges, out_ranges);
   return {out.begin(), out.end()};
 }
 
-/// An operation that moves blocks itself, on one device.
+/// Runs an operation that moves blocks itself on one device.
 std::vector<at::Tensor> run_single(const OpInfo& info, const void* op,
                                    const std::vector<at::Tensor>& in) {
   static const Mesh mesh = virtual_mesh({1});
@@ -47,16 +48,16 @@ OracleCase make_case(const OpInfo& info, const AnySample& sample, std::string na
   c.info = &info;
   c.op = sample.op;
   c.run = [&info, op = sample.op](const std::vector<DTensor>& in) {
-    // The address tells attributes apart as well as their hash.
+    // Attributes are identified by their address, which serves as well as their hash.
     return dispatch(info, op.get(), reinterpret_cast<size_t>(op.get()), in);
   };
   c.reference = [&info, op = sample.op](const std::vector<at::Tensor>& in) {
-    return info.whole ? run_single(info, op.get(), in) : run_whole(info, op.get(), in);
+    return info.moves_blocks ? run_single(info, op.get(), in) : run_full(info, op.get(), in);
   };
   return c;
 }
 
-/// sum over outputs of sum(output · cotangent).
+/// Returns the sum over outputs of sum(output · cotangent).
 double loss_of(const std::vector<at::Tensor>& out, const std::vector<at::Tensor>& cotangents) {
   double loss = 0;
   for (size_t o = 0; o < out.size(); ++o) {
@@ -66,7 +67,7 @@ double loss_of(const std::vector<at::Tensor>& out, const std::vector<at::Tensor>
   return loss;
 }
 
-/// Central differences of the reference's loss.
+/// Returns central differences of the reference's loss.
 at::Tensor finite_differences(const OracleCase& c, const Reference& ref, size_t input) {
   const c10::InferenceMode inference;
   std::vector<at::Tensor> in = ref.in;
@@ -86,8 +87,8 @@ at::Tensor finite_differences(const OracleCase& c, const Reference& ref, size_t 
   return gradient;
 }
 
-/// An input with the axes of one factor, which had `before` elements, made `n` long. Integers below
-/// that are taken for indices along it.
+/// Returns an input whose axes of one factor, of extent `before`, have extent `n`. Integers below
+/// `before` are taken for indices along it.
 SampleInput resized(SampleInput input, const std::vector<int>& factors, int factor, int64_t before,
                     int64_t n) {
   for (size_t a = 0; a < factors.size(); ++a) {
@@ -99,7 +100,7 @@ SampleInput resized(SampleInput input, const std::vector<int>& factors, int fact
   return input;
 }
 
-/// The extent of a factor's axes.
+/// Returns the extent of a factor's axes.
 int64_t extent_of(const Rule& rule, const Specs& specs, int factor) {
   for (size_t i = 0; i < specs.size(); ++i) {
     for (size_t a = 0; a < rule.in[i].size(); ++a) {
@@ -164,16 +165,16 @@ std::vector<OracleCase> op_cases(const OpInfo& info) {
 
 std::vector<OracleCase> derived_cases(const OracleCase& c, const std::vector<int64_t>& extents) {
   std::vector<OracleCase> cases;
-  if (!c.info || c.info->whole) return cases;
+  if (!c.info || c.info->moves_blocks) return cases;
   Specs specs;
   for (const SampleInput& input : c.inputs) specs.push_back({input.shape, input.dtype});
   const Rule rule = c.info->rule(c.op.get(), specs);
-  std::set<int64_t> wanted = {0, 1};
-  wanted.insert(extents.begin(), extents.end());
+  std::set<int64_t> extents_to_try = {0, 1};
+  extents_to_try.insert(extents.begin(), extents.end());
   for (size_t f = 0; f < rule.factors.size(); ++f) {
     if (rule.factors[f] == FactorKind::window) continue;
     const int64_t before = extent_of(rule, specs, int(f));
-    for (int64_t n : wanted) {
+    for (int64_t n : extents_to_try) {
       AnySample sample{{}, c.op};
       Specs changed;
       for (size_t i = 0; i < c.inputs.size(); ++i) {

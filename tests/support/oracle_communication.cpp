@@ -19,17 +19,17 @@ using namespace detail;
 
 namespace {
 
-constexpr int64_t whole_axis = -1;
+constexpr int64_t unsharded_axis = -1;
 
-/// For each tensor the axis that is cut, or whole_axis.
-using Cuts = std::vector<int64_t>;
+/// The sharded axis of each tensor, or unsharded_axis.
+using ShardedAxes = std::vector<int64_t>;
 
-/// Every combination of one entry of each list.
-std::vector<Cuts> combinations(const std::vector<std::vector<int64_t>>& lists) {
-  std::vector<Cuts> all = {{}};
+/// Returns every combination of one entry of each list.
+std::vector<ShardedAxes> combinations(const std::vector<std::vector<int64_t>>& lists) {
+  std::vector<ShardedAxes> all = {{}};
   for (const std::vector<int64_t>& list : lists) {
-    std::vector<Cuts> longer;
-    for (const Cuts& cuts : all) {
+    std::vector<ShardedAxes> longer;
+    for (const ShardedAxes& cuts : all) {
       for (int64_t entry : list) {
         longer.push_back(cuts);
         longer.back().push_back(entry);
@@ -41,43 +41,43 @@ std::vector<Cuts> combinations(const std::vector<std::vector<int64_t>>& lists) {
 }
 
 Ranges shard_ranges(const Shape& shape, int64_t axis, int64_t shards, int64_t shard) {
-  Ranges ranges = whole_range(shape);
-  if (axis != whole_axis) {
+  Ranges ranges = full_range(shape);
+  if (axis != unsharded_axis) {
     ranges[size_t(axis)] = shard_interval(shape[size_t(axis)], shards, shard);
   }
   return ranges;
 }
 
-/// True for integers of no factor, such as a seed: not a tensor that could be cut.
+/// Whether an input consists of integers without factors, such as a seed, which cannot be sharded.
 bool is_number(const OracleCase& c, size_t input) {
-  if (c.info->whole || at::isFloatingType(c.inputs[input].dtype)) return false;
+  if (c.info->moves_blocks || at::isFloatingType(c.inputs[input].dtype)) return false;
   Specs specs;
   for (const SampleInput& in : c.inputs) specs.push_back({in.shape, in.dtype});
   const std::vector<int> factors = c.info->rule(c.op.get(), specs).in[input];
   return std::all_of(factors.begin(), factors.end(), [](int f) { return f == Rule::none; });
 }
 
-/// Asks whether shards can do without each other.
+/// Decides by brute force whether shards can be computed independently.
 class BruteForce {
  public:
-  /// What holds for several numbers is no accident.
+  /// Several references, so that agreement is no coincidence.
   BruteForce(const OracleCase& c, const std::vector<Reference>& references, int64_t shards)
       : case_(c), references_(references), ref_(references[0]), shards_(shards) {}
 
-  /// True if some way to slice replicated inputs and to cut or reduce the outputs is right.
-  bool independent(const Cuts& given) const {
+  /// Whether some way to slice replicated inputs and to shard or reduce the outputs is right.
+  bool independent(const ShardedAxes& input_axes) const {
     std::vector<std::vector<int64_t>> inputs, outputs;
-    for (size_t i = 0; i < given.size(); ++i) {
-      inputs.push_back({given[i]});
-      for (int64_t a = 0; given[i] == whole_axis && a < ref_.in[i].dim(); ++a) {
+    for (size_t i = 0; i < input_axes.size(); ++i) {
+      inputs.push_back({input_axes[i]});
+      for (int64_t a = 0; input_axes[i] == unsharded_axis && a < ref_.in[i].dim(); ++a) {
         if (ref_.in[i].size(a) >= shards_ && !is_number(case_, i)) inputs[i].push_back(a);
       }
     }
     for (const at::Tensor& out : ref_.out) {
-      outputs.push_back({whole_axis});
+      outputs.push_back({unsharded_axis});
       for (int64_t a = 0; a < out.dim() && !fixed_output(); ++a) outputs.back().push_back(a);
     }
-    for (const Cuts& in : combinations(inputs)) {
+    for (const ShardedAxes& in : combinations(inputs)) {
       for (int64_t first : outputs[0]) {
         std::vector<std::vector<int64_t>> open = outputs;
         open[0] = {first};
@@ -91,26 +91,26 @@ class BruteForce {
   }
 
  private:
-  /// The samples of these ask for a replicated result.
+  /// Whether the operation's samples request a replicated result.
   bool fixed_output() const {
     return case_.info->name == "relayout" || case_.info->name == "copy_to_mesh";
   }
 
-  /// One shard, the first output cut along `first`, and others of its shape, too. It is the one
-  /// that forward sees the part of.
-  std::vector<at::Tensor> run(const Reference& ref, const Cuts& in, int64_t first,
+  /// Computes one shard, with the first output and others of its shape sharded along `first`.
+  /// forward sees the interval of the first output.
+  std::vector<at::Tensor> run(const Reference& ref, const ShardedAxes& in, int64_t first,
                               int64_t shard) const {
     std::vector<Ranges> ranges, out_ranges;
     for (size_t i = 0; i < in.size(); ++i) {
       ranges.push_back(shard_ranges(ref.in[i].sizes().vec(), in[i], shards_, shard));
     }
     for (const at::Tensor& out : ref.out) {
-      const int64_t axis = out.sizes() == ref.out[0].sizes() ? first : whole_axis;
+      const int64_t axis = out.sizes() == ref.out[0].sizes() ? first : unsharded_axis;
       out_ranges.push_back(shard_ranges(out.sizes().vec(), axis, shards_, shard));
     }
-    if (!case_.info->whole) {
+    if (!case_.info->moves_blocks) {
       const Tensors results = run_local(*case_.info, case_.op.get(), ref.in, ranges, out_ranges);
-      // Where the axis is cut that the outputs come from.
+      // The number of outputs depends on the sharded axis.
       if (results.size() != ref.out.size()) throw std::length_error("other outputs");
       return {results.begin(), results.end()};
     }
@@ -119,8 +119,9 @@ class BruteForce {
     return {cut(ref.in[0], ranges[0]).reshape(shape)};
   }
 
-  /// Whether some way is left to cut each output; takes those away that are not right.
-  bool right(const Reference& ref, const Cuts& in, std::vector<std::vector<int64_t>>& open) const {
+  /// Whether some way to shard each output remains; removes those that are wrong.
+  bool right(const Reference& ref, const ShardedAxes& in,
+             std::vector<std::vector<int64_t>>& open) const {
     std::vector<std::vector<at::Tensor>> results;
     try {
       for (int64_t shard = 0; shard < shards_; ++shard) {
@@ -133,7 +134,8 @@ class BruteForce {
       std::vector<at::Tensor> parts;
       for (const std::vector<at::Tensor>& result : results) parts.push_back(result[o]);
       std::erase_if(open[o], [&](int64_t axis) {
-        return !(axis == whole_axis ? combines(parts, ref.out[o]) : joins(parts, axis, ref.out[o]));
+        return !(axis == unsharded_axis ? combines(parts, ref.out[o])
+                                        : joins(parts, axis, ref.out[o]));
       });
       if (open[o].empty()) return false;
     }
@@ -153,7 +155,7 @@ class BruteForce {
     return true;
   }
 
-  /// As replicas, or as addends of a reduction.
+  /// Whether the blocks are replicas of the expected value, or partial values of a reduction to it.
   static bool combines(const std::vector<at::Tensor>& parts, const at::Tensor& expected) {
     const bool replicas = std::all_of(parts.begin(), parts.end(),
                                       [&](const at::Tensor& p) { return equal(p, expected); });
@@ -174,14 +176,14 @@ class BruteForce {
   int64_t shards_;
 };
 
-/// The axis that each layout cuts; nothing if none is cut or a shard would be empty, which needs no
-/// rule to go wrong.
-std::optional<Cuts> cuts_of(const OracleCase& c, const Reference& ref,
-                            const std::vector<Layout>& layouts) {
-  Cuts cuts;
+/// Returns the axis that each layout shards; nothing if none is sharded or a shard would be empty,
+/// where no rule could be wrong.
+std::optional<ShardedAxes> sharded_axes_of(const OracleCase& c, const Reference& ref,
+                                           const std::vector<Layout>& layouts) {
+  ShardedAxes cuts;
   bool any = false;
   for (size_t i = 0; i < layouts.size(); ++i) {
-    cuts.push_back(whole_axis);
+    cuts.push_back(unsharded_axis);
     for (int64_t a = 0; a < layouts[i].rank(); ++a) {
       if (layouts[i].axis(a).empty()) continue;
       if (ref.in[i].size(a) < layouts[i].num_shards(a) || is_number(c, i)) return std::nullopt;
@@ -192,7 +194,7 @@ std::optional<Cuts> cuts_of(const OracleCase& c, const Reference& ref,
   return any ? std::optional(cuts) : std::nullopt;
 }
 
-/// Other numbers for the same case.
+/// Returns the case with other numbers.
 Reference other_numbers(const OracleCase& c, uint64_t seed) {
   const c10::InferenceMode inference;
   Reference ref;
@@ -212,7 +214,7 @@ Failures check_communication(const OracleCase& c, const Reference& reference, co
   for (uint64_t seed : {1, 2, 3}) references.push_back(other_numbers(c, seed));
   const BruteForce shards(c, references, mesh.size());
   for (const std::vector<Layout>& layouts : choices(lists, 256, text_seed(c.name))) {
-    const std::optional<Cuts> cuts = cuts_of(c, reference, layouts);
+    const std::optional<ShardedAxes> cuts = sharded_axes_of(c, reference, layouts);
     if (!cuts) continue;
     const bool independent = shards.independent(*cuts);
     const bool silent = measure_bytes(c, reference, layouts).forward == 0;

@@ -14,7 +14,7 @@ using namespace detail;
 
 namespace {
 
-/// The case on inputs of a half type where they were of float64.
+/// Returns the case with float64 inputs replaced by float16 or bfloat16 ones.
 OracleCase in_half(OracleCase c, at::ScalarType half) {
   for (SampleInput& input : c.inputs) {
     if (input.dtype == at::kDouble) input.dtype = half;
@@ -27,12 +27,12 @@ at::Tensor in_half(const at::Tensor& tensor, at::ScalarType half) {
   return tensor.defined() && tensor.scalar_type() == at::kDouble ? tensor.to(half) : tensor;
 }
 
-/// Rounded to what a half type holds.
+/// Rounds to values that the dtype `half` can represent.
 at::Tensor rounded(const at::Tensor& tensor, at::ScalarType half) {
   return in_half(tensor, half).to(tensor.scalar_type());
 }
 
-/// Layouts of the inputs, without pending ones: their addends would be rounded too.
+/// Returns layouts of the inputs, without partial ones, as their parts would be rounded too.
 std::vector<std::vector<Layout>> some_layouts(const OracleCase& c, const Mesh& mesh, size_t limit) {
   std::vector<std::vector<Layout>> lists;
   for (const SampleInput& input : c.inputs) {
@@ -41,7 +41,7 @@ std::vector<std::vector<Layout>> some_layouts(const OracleCase& c, const Mesh& m
   return choices(lists, limit, text_seed(c.name + shapes_of(c)));
 }
 
-/// What float64 gives for inputs that a half type holds.
+/// Returns float64 results for inputs that the dtype `half` can represent.
 Reference exact_reference(const OracleCase& c, at::ScalarType half) {
   Reference ref;
   for (const at::Tensor& t : random_inputs(c)) ref.in.push_back(rounded(t, half));
@@ -61,7 +61,7 @@ Reference exact_reference(const OracleCase& c, at::ScalarType half) {
   return ref;
 }
 
-/// The reference in the dtypes that the operation has for inputs of a half type.
+/// Returns the reference in the dtypes that the operation has for inputs of dtype `half`.
 Reference in_half(Reference ref, const OracleCase& small, at::ScalarType half) {
   for (auto* list : {&ref.in, &ref.gradients}) {
     for (at::Tensor& tensor : *list) tensor = in_half(tensor, half);

@@ -21,14 +21,14 @@ constexpr size_t everything = std::numeric_limits<size_t>::max();
 
 bool passes(const OracleCase& c, Passes one) {
   if (!c.info) return false;
-  if (c.info->whole) return true;
+  if (c.info->moves_blocks) return true;
   Specs specs;
   for (const SampleInput& input : c.inputs) specs.push_back({input.shape, input.dtype});
   const Passes own = c.info->rule(c.op.get(), specs).passes;
   return own == one || own == Passes::all;
 }
 
-/// Reductions that an input may be pending in.
+/// Returns the reductions that an input may be partial in.
 std::vector<Reduce> kinds_of(const OracleCase& c, size_t input) {
   std::vector<Reduce> kinds;
   const at::ScalarType dtype = c.inputs[input].dtype;
@@ -52,7 +52,7 @@ void append(Failures& all, Failures more) {
   all.insert(all.end(), std::make_move_iterator(more.begin()), std::make_move_iterator(more.end()));
 }
 
-/// Runs a part of the oracle; what it throws is a failure.
+/// Runs a part of the oracle; an exception is a failure.
 template <class Function>
 void guarded(const OracleCase& c, Failures& failures, const Function& function) {
   try {
@@ -62,7 +62,8 @@ void guarded(const OracleCase& c, Failures& failures, const Function& function) 
   }
 }
 
-/// False where the operation refuses the case, such as indices beyond a shorter axis.
+/// Whether the operation accepts the case; it may refuse, for example, indices beyond a shorter
+/// axis.
 bool accepted(const OracleCase& c) {
   try {
     c.reference(random_inputs(c));
@@ -72,7 +73,7 @@ bool accepted(const OracleCase& c) {
   }
 }
 
-/// A case made smaller: fewer layouts, because the samples have covered the rest.
+/// Checks a derived case in fewer layouts, because the samples have covered the rest.
 void check_derived(const OracleCase& c, Failures& failures, OracleStats& stats) {
   guarded(c, failures, [&] {
     if (!accepted(c)) return;
@@ -98,7 +99,8 @@ Failures check_layouts(const OracleCase& c, const Reference& reference, const Me
   uint64_t number = 0;
   for (const std::vector<Layout>& layouts : choices(lists_of(c, mesh), limit, seed)) {
     const uint64_t own = mix(seed, ++number);
-    // Variables where there is choice enough that all kinds of values still meet all layouts.
+    // Marks inputs as Variables where there are enough choices for all kinds of values to meet all
+    // layouts.
     const uint32_t parameters = mesh.rank() > 1 ? uint32_t(own >> 32) & uint32_t(own >> 16) : 0;
     const Outcome outcome = run_case(c, reference, layouts, own, parameters);
     ++stats.layouts;
@@ -147,7 +149,7 @@ Failures check_case(const OracleCase& c, OracleStats& stats) {
         append(failures, check_layouts(c, reference, mesh, policy, limit, stats));
       }
     }
-    // One that communicates on its way is not chosen where it need not.
+    // Operations that communicate during forward are not chosen when they need not be.
     if (c.info && c.info->forward_all) return;
     for (int64_t devices : {2, 3}) {
       if (c.info) append(failures, check_communication(c, reference, virtual_mesh({devices})));

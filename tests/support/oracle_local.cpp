@@ -27,22 +27,22 @@ bool empty(const Ranges& ranges) {
 /// One block of one operation.
 class LocalRun {
  public:
-  LocalRun(const OpInfo& info, const void* op, const std::vector<at::Tensor>& whole,
+  LocalRun(const OpInfo& info, const void* op, const std::vector<at::Tensor>& full,
            const std::vector<Ranges>& in, const std::vector<Ranges>& out)
       : info_(info),
         op_(op),
-        whole_(whole),
+        full_(full),
         in_(in),
         out_(out),
-        specs_(specs_of(whole)),
+        specs_(specs_of(full)),
         rule_(info.rule(op, specs_)) {}
 
   Tensors run() {
     Tensors tensors;
     std::vector<Ranges> ranges;
     bool nothing = false;
-    for (size_t i = 0; i < whole_.size(); ++i) {
-      at::Tensor tensor = whole_[i];
+    for (size_t i = 0; i < full_.size(); ++i) {
+      at::Tensor tensor = full_[i];
       ranges.push_back(in_[i]);
       for (size_t a = 0; a < in_[i].size(); ++a) {
         if (is_window(i, a)) {
@@ -66,7 +66,7 @@ class LocalRun {
            rule_.factors[size_t(factor)] == FactorKind::window;
   }
 
-  /// The interval that a window factor has here: the output's, else the last input's.
+  /// Returns the interval of a window factor in this block: the output's, else the last input's.
   Interval driver(int factor) const {
     for (size_t a = 0; a < rule_.out[0].size(); ++a) {
       if (rule_.out[0][a] == factor) return out_[0][a];
@@ -79,24 +79,24 @@ class LocalRun {
     return {};
   }
 
-  at::Tensor windowed(const at::Tensor& whole, int64_t axis, Interval have, Interval want) const {
-    Shape shape = whole.sizes().vec();
+  at::Tensor windowed(const at::Tensor& full, int64_t axis, Interval have, Interval want) const {
+    Shape shape = full.sizes().vec();
     shape[size_t(axis)] = std::max<int64_t>(0, want.size());
-    const at::Tensor out = at::full(shape, info_.fill(op_), whole.options());
+    const at::Tensor out = at::full(shape, info_.fill(op_), full.options());
     const auto put = [&](Interval part, bool known) {
       const Interval common = intersect(part, want);
       if (common.empty()) return;
-      const at::Tensor place = out.narrow(axis, common.lo - want.lo, common.size());
+      const at::Tensor target = out.narrow(axis, common.lo - want.lo, common.size());
       if (known) {
-        place.copy_(whole.narrow(axis, common.lo, common.size()));
-      } else if (at::isFloatingType(whole.scalar_type())) {
-        place.fill_(std::numeric_limits<double>::quiet_NaN());
+        target.copy_(full.narrow(axis, common.lo, common.size()));
+      } else if (at::isFloatingType(full.scalar_type())) {
+        target.fill_(std::numeric_limits<double>::quiet_NaN());
       } else {
-        place.copy_(reduce_identity(Reduce::max, place.sizes(), whole.options()));
+        target.copy_(reduce_identity(Reduce::max, target.sizes(), full.options()));
       }
     };
     put({0, have.lo}, false);
-    put({have.hi, whole.size(axis)}, false);
+    put({have.hi, full.size(axis)}, false);
     put(have, true);
     return out;
   }
@@ -113,7 +113,7 @@ class LocalRun {
 
   const OpInfo& info_;
   const void* op_;
-  const std::vector<at::Tensor>& whole_;
+  const std::vector<at::Tensor>& full_;
   const std::vector<Ranges>& in_;
   const std::vector<Ranges>& out_;
   const Specs specs_;
@@ -122,7 +122,7 @@ class LocalRun {
 
 }  // namespace
 
-Ranges whole_range(const Shape& shape) {
+Ranges full_range(const Shape& shape) {
   Ranges ranges;
   for (int64_t extent : shape) ranges.push_back({0, extent});
   return ranges;
@@ -134,10 +134,10 @@ Specs specs_of(const std::vector<at::Tensor>& tensors) {
   return specs;
 }
 
-Tensors run_local(const OpInfo& info, const void* op, const std::vector<at::Tensor>& whole,
+Tensors run_local(const OpInfo& info, const void* op, const std::vector<at::Tensor>& full,
                   const std::vector<Ranges>& in, const std::vector<Ranges>& out) {
   const c10::InferenceMode inference;
-  return LocalRun(info, op, whole, in, out).run();
+  return LocalRun(info, op, full, in, out).run();
 }
 
 }  // namespace tessera::test

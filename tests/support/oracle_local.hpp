@@ -10,16 +10,16 @@ using namespace detail;
 
 using Ranges = std::vector<Interval>;
 
-/// All of a tensor.
-Ranges whole_range(const Shape& shape);
+/// Returns the intervals of a full tensor.
+Ranges full_range(const Shape& shape);
 
-/// Global shapes and dtypes.
+/// Returns the global shapes and dtypes.
 Specs specs_of(const std::vector<at::Tensor>& tensors);
 
-/// forward on one block, without the runtime: of each whole input the part `in` is at hand; what a
-/// window reads beyond that is NaN, or the lowest number. An empty output or an empty reduction is
-/// what the dispatcher is to make of it. May throw what ATen throws.
-Tensors run_local(const OpInfo& info, const void* op, const std::vector<at::Tensor>& whole,
+/// Runs forward on one block without the runtime. Of each full input the intervals `in` are
+/// available; elements that a window reads beyond them are NaN, or the lowest number. Empty outputs
+/// and empty reductions are filled as by the dispatcher. May throw what ATen throws.
+Tensors run_local(const OpInfo& info, const void* op, const std::vector<at::Tensor>& full,
                   const std::vector<Ranges>& in, const std::vector<Ranges>& out);
 
 }  // namespace tessera::test

@@ -28,7 +28,7 @@ double tolerance_of(at::ScalarType dtype) {
   return at::isFloatingType(dtype) ? 3e-2 : 0;
 }
 
-/// Empty if every shard of this process is the part of `expected` that it should be.
+/// Empty if every shard of this process is the right slice of `expected`.
 std::string wrong_locally(const DTensor& value, const at::Tensor& expected, double tolerance) {
   resolve(value);
   const std::vector<int64_t>& ids = value.mesh().local_ids();
@@ -90,8 +90,8 @@ class Runner {
     std::string wrong;
     if (!value.mesh().is_local()) {
       wrong = wrong_locally(value, expected, tolerance);
-    } else if (const at::Tensor whole = assemble(value, wrong); wrong.empty()) {
-      wrong = difference(whole, expected, tolerance, tolerance);
+    } else if (const at::Tensor full = assemble(value, wrong); wrong.empty()) {
+      wrong = difference(full, expected, tolerance, tolerance);
     }
     if (!wrong.empty()) outcome_.wrong = str(what, " ", value.layout().describe(), ": ", wrong);
   }
@@ -164,8 +164,8 @@ Failures check_refusal(const OracleCase& c) {
   const Mesh mesh = virtual_mesh({1});
   GradientTape tape;
   std::vector<DTensor> in;
-  for (const at::Tensor& whole : random_inputs(c)) {
-    in.push_back(make_value(whole, Layout::replicated(mesh, whole.dim()), 0));
+  for (const at::Tensor& full : random_inputs(c)) {
+    in.push_back(make_value(full, Layout::replicated(mesh, full.dim()), 0));
     tape.watch(in.back());
   }
   const DTensor out = c.run(in)[0];

@@ -20,13 +20,14 @@ std::vector<Reduce> kinds_for(at::ScalarType dtype) {
   return {};
 }
 
-/// Replicated, one axis over one dimension, or a sum pending over one.
+/// Whether a layout is replicated, shards one axis over one dimension, or is a partial sum over
+/// one.
 bool is_simple(const Layout& layout) {
   const DimMask used = layout.used_dims();
   return (used & (used - 1)) == 0;
 }
 
-/// True for one of each pair of assignments that differ only in the names of the dimensions, with
+/// Whether this assignment represents those that differ only in the names of the dimensions, with
 /// at most two inputs that are not replicated.
 bool stands_for_others(const std::vector<Layout>& layouts) {
   int used = 0;
@@ -39,15 +40,15 @@ bool stands_for_others(const std::vector<Layout>& layouts) {
   return used <= 2 && batch_first;
 }
 
-/// "given -> out", or "given => ready -> out" when an input is brought to another layout first.
-std::string plan_line(const std::vector<Layout>& given, const std::vector<Layout>& ready,
+/// Returns "layouts -> out", or "layouts => resharded -> out" if an input is resharded first.
+std::string plan_line(const std::vector<Layout>& requested, const std::vector<Layout>& resharded,
                       const std::vector<Layout>& out) {
-  const std::string brought = given == ready ? "" : " => " + short_name(ready);
-  return "  " + short_name(given) + brought + " -> " + short_name(out) + "\n";
+  const std::string change = requested == resharded ? "" : " => " + short_name(resharded);
+  return "  " + short_name(requested) + change + " -> " + short_name(out) + "\n";
 }
 
 std::string plan_of(const OracleCase& c, const std::vector<Layout>& layouts) {
-  if (c.info->whole) {
+  if (c.info->moves_blocks) {
     const DTensor x = make_value(random_values(c.inputs[0], 1), layouts[0], 1);
     return plan_line(layouts, layouts, {c.run({x})[0].layout()});
   }

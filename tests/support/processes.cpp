@@ -28,7 +28,7 @@ std::vector<pid_t> children_of(pid_t parent) {
     if (!std::isdigit(static_cast<unsigned char>(entry.path().filename().string()[0]))) continue;
     std::ifstream file(entry.path() / "stat");
     std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-    // The name of the program, in brackets, may hold anything.
+    // The program's name, in parentheses, may contain anything.
     std::istringstream rest(text.substr(text.rfind(')') + 1));
     std::string state;
     pid_t of = 0;
@@ -124,9 +124,9 @@ const std::vector<RankEnd>& ProcessGroup::wait(milliseconds patience,
       continue;
     }
     for (size_t number = 0; number < pids_.size(); ++number) {
-      const bool wanted =
+      const bool selected =
           numbers.empty() || std::count(numbers.begin(), numbers.end(), int(number));
-      if (pids_[number] == 0 || !wanted) continue;
+      if (pids_[number] == 0 || !selected) continue;
       ::kill(pids_[number], SIGKILL);
       ::waitpid(pids_[number], nullptr, 0);
       pids_[number] = 0;

@@ -14,18 +14,17 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// The processes that this one started and that still run.
+/// Returns the running child processes.
 std::vector<pid_t> children_of(pid_t parent);
 
-/// How one process of several ended and what it wrote.
+/// How one process of several ended, and its output.
 struct RankEnd {
-  int exit_code = 0;  ///< 128 + the signal's number if one ended it; -1: it had to be killed
+  int exit_code = 0;  ///< 128 + the signal's number if a signal ended it; -1: it had to be killed
   std::string out, err;
-  std::chrono::milliseconds at{0};  ///< since all were started
+  std::chrono::milliseconds at{0};  ///< time since all were started
 };
 
-/// Processes that this one started, by number, and what they wrote. Those that still run at the end
-/// are killed.
+/// Child processes by number, and their output. Those that still run at the end are killed.
 class ProcessGroup {
  public:
   using Variables = std::vector<std::pair<std::string, std::string>>;
@@ -34,11 +33,11 @@ class ProcessGroup {
 
   void signal(int number, int signal) const;
   bool runs(int number);
-  /// What they write goes there, and the report if they fail.
+  /// The folder of their output and, if they fail, of the report.
   const std::filesystem::path& folder() const { return folder_.path(); }
-  /// What it has written so far, both streams.
+  /// Returns the process' output so far, from both streams.
   std::string text(int number) const;
-  /// Whether the text appears in what the process writes within `patience` and before it ends.
+  /// Whether the text appears in the process' output within `patience` and before it ends.
   bool writes(int number, const std::string& text, std::chrono::milliseconds patience);
   /// Waits until the given processes, or all, have ended; kills them after `patience`.
   const std::vector<RankEnd>& wait(std::chrono::milliseconds patience,
@@ -47,8 +46,8 @@ class ProcessGroup {
  protected:
   explicit ProcessGroup(int count);
   ~ProcessGroup();
-  /// Starts the process of this number, once more if it has ended: then what it wrote before goes.
-  /// Throws std::runtime_error if it cannot.
+  /// Starts the process of this number, again if it has ended: then its earlier output is removed.
+  /// Throws std::runtime_error on failure.
   void start(int number, const std::filesystem::path& program,
              const std::vector<std::string>& arguments, const Variables& environment);
 
@@ -62,7 +61,7 @@ class ProcessGroup {
   std::vector<RankEnd> ends_;
 };
 
-/// Variables of which the later ones replace the former.
+/// Returns the variables with those of the second list in place of equal names.
 ProcessGroup::Variables replaced(ProcessGroup::Variables variables,
                                  const ProcessGroup::Variables& later);
 
@@ -70,7 +69,7 @@ ProcessGroup::Variables replaced(ProcessGroup::Variables variables,
 /// MASTER_PORT.
 class Processes : public ProcessGroup {
  public:
-  /// Starts them. Throws std::runtime_error if it cannot.
+  /// Starts them. Throws std::runtime_error on failure.
   Processes(int count, const std::filesystem::path& program,
             const std::vector<std::string>& arguments, const Variables& environment = {});
 

@@ -19,7 +19,7 @@ inline void work_on_a_block() {
   pass_time();
 }
 
-/// An op with a reduction of its operand and its blocks on several threads; five spans.
+/// Runs an op that reduces its operand and runs its blocks on several threads; five spans.
 inline void profiled_matmul() {
   const ProfileSpan op(SpanKind::op, "matmul");
   pass_time();
@@ -34,7 +34,7 @@ inline void profiled_matmul() {
   pass_time();
 }
 
-/// A step of two such ops; twelve spans.
+/// Runs a step of two such ops; twelve spans.
 inline void profiled_step() {
   const ProfileSpan step(SpanKind::step, "train");
   profiled_matmul();
@@ -52,12 +52,12 @@ inline std::optional<Profile::Row> find_row(const Profile& profile, SpanKind kin
   return std::nullopt;
 }
 
-/// The row, or one of no calls.
+/// Returns the row, or one without calls.
 inline Profile::Row row_of(const Profile& profile, SpanKind kind, const std::string& name) {
   return find_row(profile, kind, name).value_or(Profile::Row{});
 }
 
-/// Equal up to the rounding of nanoseconds to seconds.
+/// Whether two times are equal up to rounding from nanoseconds.
 inline bool same_time(double a, double b) { return std::abs(a - b) < 1e-12 + 1e-9 * std::abs(a); }
 
 }  // namespace tessera::test

@@ -34,12 +34,12 @@ std::vector<std::string> with_variables(
     if (!replaced) all.push_back(text);
   }
   for (const auto& [name, value] : variables) all.push_back(name + "=" + value);
-  // Only where nothing else is said: of two values a program sees the first.
+  // Added last as a default: of two values a program sees the first.
   all.emplace_back("TESSERA_OFFLINE=1");
   return all;
 }
 
-/// Where a program's input comes from and its texts go.
+/// Redirects a program's input and output.
 class Streams {
  public:
   Streams(const std::filesystem::path& out, const std::filesystem::path& err) {

@@ -8,7 +8,7 @@ namespace program_test {
 
 using namespace tessera;
 
-TEST_CASE("a program's arguments, environment, texts and exit code come through") {
+TEST_CASE("a program's arguments, environment, output and exit code are passed") {
   const test::ProgramRun run = test::run_program(
       "/bin/sh", {"-c", "echo \"$1 $WORD\"; echo oops >&2; exit 3", "sh", "a b"}, {{"WORD", "c"}});
   CHECK(run.exit_code == 3);

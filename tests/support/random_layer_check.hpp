@@ -2,19 +2,19 @@
 
 #include <tessera/framework/nn/layer.hpp>
 
-/// What the tests of layers that draw random numbers share.
+/// Helpers for tests of layers that draw random numbers.
 namespace tessera::test {
 
 using namespace detail;
 
-/// A step of training in a model of that seed.
+/// Returns the context of a training step in a model with that seed.
 CallContext training_step(int64_t number, int64_t seed = 1);
 
-/// Mean and standard deviation are those, as far as so many numbers can tell.
+/// Checks mean and standard deviation, within the statistical error.
 void check_moments(const at::Tensor& numbers, double mean, double stddev);
 
-/// In training the layer draws anew each step and each call, and the same for the same; else it
-/// leaves x as it is.
+/// Checks that in training the layer draws differently in each step and call, deterministically,
+/// and that otherwise it returns x unchanged.
 void check_draws(const LayerHandle& layer, const DTensor& x);
 
 }  // namespace tessera::test

@@ -8,8 +8,8 @@ namespace tessera::test {
 
 using namespace detail;
 
-std::vector<RankOutcome> rank_ends(int ranks,
-                                   const std::function<void(int rank, const Mesh& mesh)>& work) {
+std::vector<RankOutcome> rank_outcomes(
+    int ranks, const std::function<void(int rank, const Mesh& mesh)>& work) {
   std::vector<RankOutcome> all(static_cast<size_t>(ranks));
   run_ranks(ranks, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
     const Mesh mesh = rank_mesh({{"batch", 4}}, communicator);

@@ -10,16 +10,17 @@
 
 namespace tessera::test {
 
-/// What a rank came to.
+/// The result of a rank.
 struct RankOutcome {
-  std::string error;                                ///< text of the Error that it threw
-  std::string noted;                                ///< for the others to read
-  std::vector<std::pair<int64_t, uint64_t>> steps;  ///< begun: number and form of the batch
-  int64_t calls = 0;                                ///< of collectives that it began
+  std::string error;  ///< text of the Error that it threw
+  std::string noted;  ///< its failure as recorded for the other ranks
+  std::vector<std::pair<int64_t, uint64_t>>
+      steps;          ///< begun steps: number and signature of the batch
+  int64_t calls = 0;  ///< number of collectives that it began
 };
 
-/// Lets ranks work on a mesh {"batch": 4} until each returns or throws an Error.
-std::vector<RankOutcome> rank_ends(int ranks,
-                                   const std::function<void(int rank, const Mesh& mesh)>& work);
+/// Runs ranks on a mesh {"batch": 4} until each returns or throws an Error.
+std::vector<RankOutcome> rank_outcomes(int ranks,
+                                       const std::function<void(int rank, const Mesh& mesh)>& work);
 
 }  // namespace tessera::test

@@ -64,9 +64,9 @@ Rendezvous::Parcels Rendezvous::meet(int rank, const std::vector<int>& ranks,
                                      const std::string& call, std::vector<at::Tensor> parcel) {
   Lock lock(mutex_);
   check_locked();
-  std::shared_ptr<Meeting>& place = open_[ranks];
-  if (!place) place = std::make_shared<Meeting>(Meeting{ranks, call, {}});
-  const std::shared_ptr<Meeting> meeting = place;
+  std::shared_ptr<Meeting>& slot = open_[ranks];
+  if (!slot) slot = std::make_shared<Meeting>(Meeting{ranks, call, {}});
+  const std::shared_ptr<Meeting> meeting = slot;
   if (meeting->call != call) {
     fail_locked(str("rank ", rank, " calls ", call, " but rank ", meeting->parcels.begin()->first,
                     " calls ", meeting->call));
@@ -88,15 +88,15 @@ std::vector<std::string> Rendezvous::gather(int rank, const std::string& key,
                                             const std::string& text) {
   Lock lock(mutex_);
   check_locked();
-  auto& given = texts_[key];
-  given.resize(left_.size());
-  const size_t call = given[static_cast<size_t>(rank)].size();
-  given[static_cast<size_t>(rank)].push_back(text);
+  auto& by_rank = texts_[key];
+  by_rank.resize(left_.size());
+  const size_t call = by_rank[static_cast<size_t>(rank)].size();
+  by_rank[static_cast<size_t>(rank)].push_back(text);
   changed_.notify_all();
   const auto has = [&](const std::vector<std::string>& texts) { return texts.size() > call; };
-  await(lock, "gather " + key, [&] { return std::all_of(given.begin(), given.end(), has); });
+  await(lock, "gather " + key, [&] { return std::all_of(by_rank.begin(), by_rank.end(), has); });
   std::vector<std::string> all;
-  for (const auto& texts : given) all.push_back(texts[call]);
+  for (const auto& texts : by_rank) all.push_back(texts[call]);
   return all;
 }
 

@@ -12,10 +12,10 @@
 
 namespace tessera::test {
 
-/// Where the threads of run_ranks() meet. Everything throws CommError once aborted.
+/// The meeting point of the threads of run_ranks(). Every call throws CommError once aborted.
 class Rendezvous {
  public:
-  /// What each rank brought.
+  /// The tensors of each rank.
   using Parcels = std::shared_ptr<const std::map<int, std::vector<at::Tensor>>>;
 
   Rendezvous(int ranks, std::chrono::milliseconds patience)
@@ -23,14 +23,15 @@ class Rendezvous {
 
   int size() const { return static_cast<int>(left_.size()); }
 
-  /// Returns when all of `ranks` are there with the same `call`.
+  /// Returns once all of `ranks` have made the same `call`.
   Parcels meet(int rank, const std::vector<int>& ranks, const std::string& call,
                std::vector<at::Tensor> parcel);
 
-  /// The texts of all ranks, once each has given one: the n-th of a key meets the n-th of others.
+  /// Returns the texts of all ranks once each has given one: the n-th text of a key matches the
+  /// n-th of the others.
   std::vector<std::string> gather(int rank, const std::string& key, const std::string& text);
 
-  /// The rank makes no more calls.
+  /// Announces that the rank makes no more calls.
   void leave(int rank);
   void abort(const std::string& reason);
   /// Aborts and throws.
@@ -60,7 +61,7 @@ class Rendezvous {
   std::vector<bool> left_;
   std::vector<std::shared_ptr<Meeting>> waits_in_;
   std::map<std::vector<int>, std::shared_ptr<Meeting>> open_;
-  std::map<std::string, std::vector<std::vector<std::string>>> texts_;  ///< of a key, by rank
+  std::map<std::string, std::vector<std::vector<std::string>>> texts_;  ///< texts of a key, by rank
 };
 
 }  // namespace tessera::test

@@ -38,14 +38,14 @@ LayerAssets WordTable::assets() const {
 }
 
 void WordTable::load_assets(const LayerAssets& assets) {
-  const auto found = assets.find("words.txt");
-  if (found == assets.end() || assets.size() != 1) {
+  const auto asset = assets.find("words.txt");
+  if (asset == assets.end() || assets.size() != 1) {
     throw ConfigError(class_name(), "there is an asset \"words.txt\"", "none", "add it");
   }
   words_.clear();
-  for (size_t from = 0; from < found->second.size();) {
-    const size_t end = std::min(found->second.find('\n', from), found->second.size());
-    words_.push_back(found->second.substr(from, end - from));
+  for (size_t from = 0; from < asset->second.size();) {
+    const size_t end = std::min(asset->second.find('\n', from), asset->second.size());
+    words_.push_back(asset->second.substr(from, end - from));
     from = end + 1;
   }
 }

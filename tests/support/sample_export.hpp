@@ -5,8 +5,8 @@
 
 namespace tessera::test {
 
-/// A text layer for tests, registered as "WordTable": how often each word of its list stands in a
-/// text, split at blanks. Its words are an asset, "words.txt".
+/// A text layer for tests, registered as "WordTable": counts each word of its list in a text split
+/// at blanks. Its words are an asset, "words.txt".
 class WordTable final : public TextLayer {
  public:
   explicit WordTable(std::vector<std::string> words, const LayerOptions& options = {});
@@ -22,7 +22,7 @@ class WordTable final : public TextLayer {
   std::vector<std::string> words_;
 };
 
-/// Makes "WordTable" known, once.
+/// Registers "WordTable", once.
 void register_word_table();
 
 /// 12 words, of which the first half are kind.

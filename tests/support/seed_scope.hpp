@@ -4,17 +4,17 @@
 
 namespace tessera::test {
 
-/// What is drawn after it follows from the former seed again, whatever is set while it is alive.
+/// Restores the global seed at the end of its scope, whatever is set meanwhile.
 class SeedScope {
  public:
   SeedScope() = default;
   explicit SeedScope(int64_t seed) { set_random_seed(seed); }
-  ~SeedScope() { set_random_seed(former_); }
+  ~SeedScope() { set_random_seed(previous_); }
   SeedScope(const SeedScope&) = delete;
   SeedScope& operator=(const SeedScope&) = delete;
 
  private:
-  int64_t former_ = detail::global_seed();
+  int64_t previous_ = detail::global_seed();
 };
 
 }  // namespace tessera::test

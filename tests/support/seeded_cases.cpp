@@ -1,10 +1,10 @@
-// Part of each test program with libtorch: what a test case draws without a seed of its own is the
-// same in each run and in any order of cases, and in a failure as in the run that looks for it.
+// Linked into each test program with libtorch: seeds ATen for each test case, so that its numbers
+// are the same in each run, in any order of cases and when it runs alone.
 #include <mutex>
 
 #include <ATen/CPUGeneratorImpl.h>
 
-// Listeners are declared on request alone, so this source takes no precompiled header.
+// Listeners are declared only on request, so this source takes no precompiled header.
 #define CATCH_CONFIG_EXTERNAL_INTERFACES
 #include <catch2/catch.hpp>
 

@@ -7,21 +7,21 @@
 
 namespace tessera::test {
 
-/// A program that serves, on a free port of this machine; it is killed at the end.
+/// A program that serves on a free port of this machine; it is killed at the end.
 class ServedProgram {
  public:
-  /// Starts `APP serve WORDS... --port 0 --access-log` and waits for the line that says where.
+  /// Starts `APP serve WORDS... --port 0 --access-log` and waits for the line with the address.
   ServedProgram(const std::string& app, const std::vector<std::string>& words,
                 const std::string& log = "/dev/null");
   ~ServedProgram();
   ServedProgram(const ServedProgram&) = delete;
   ServedProgram& operator=(const ServedProgram&) = delete;
 
-  /// 0 if it did not start.
+  /// Returns the port; 0 if it did not start.
   int port() const { return port_; }
   const std::string& first_line() const { return first_line_; }
   void signal(int number) const;
-  /// Exit code, 128 + the signal's number if one ended it.
+  /// Waits for the end; returns the exit code, 128 + the signal's number if a signal ended it.
   int wait();
 
  private:

@@ -7,11 +7,11 @@
 
 namespace tessera::test {
 
-/// Says why the test case that returns here is skipped, in a line that `./run test` looks for.
+/// Prints why the test case that returns here is skipped, in a line that `./run test` looks for.
 inline void skip(const std::string& reason) {
   std::cout << "skipped: \"" << Catch::getResultCapture().getCurrentTestName() << "\": " << reason
             << std::endl;
-  // Without an assertion a test case fails.
+  // A test case without an assertion would fail.
   SUCCEED();
 }
 

@@ -7,7 +7,7 @@
 
 namespace tessera::test {
 
-/// A fit of the small model: three epochs of five steps, the last one short, and a validation.
+/// A fit of the small model: three epochs of five steps, the last one short, with validation.
 namespace small_fit {
 
 inline constexpr int64_t rows = 70, batch_size = 16, steps = 5, epochs = 3;

@@ -64,7 +64,7 @@ const std::vector<SmallScheme>& small_schemes() {
   return schemes;
 }
 
-std::vector<at::Tensor> whole_weights(const ModelHandle& model) {
+std::vector<at::Tensor> full_weights(const ModelHandle& model) {
   std::vector<at::Tensor> list;
   for (const Variable& weight : model.weights()) list.push_back(weight.value().full().clone());
   return list;

@@ -8,7 +8,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Keeps what is written to std::cout while it lives.
+/// Captures std::cout during its lifetime.
 class StandardOutput {
  public:
   StandardOutput() : before_(std::cout.rdbuf(text_.rdbuf())) {}

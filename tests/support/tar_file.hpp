@@ -7,7 +7,7 @@
 
 namespace tessera::test {
 
-/// An entry of a tar archive: any name, kind and size, true or not.
+/// An entry of a tar archive: any name, kind and size, valid or not.
 struct TarEntry {
   std::string name;
   std::string bytes = {};
@@ -15,17 +15,17 @@ struct TarEntry {
   /// 'L' long name.
   char kind = '0';
   std::string link = {};
-  /// What the header says instead of the true size.
+  /// Size in the header instead of the real one.
   std::optional<uint64_t> size = std::nullopt;
 };
 
-/// A tar archive (ustar) of these entries, with its end mark.
+/// Returns a tar archive (ustar) of these entries, with its end mark.
 std::string tar_bytes(const std::vector<TarEntry>& entries);
 
-/// The record `key=value` of a pax header, with its length in front.
+/// Returns the record `key=value` of a pax header, with its length in front.
 std::string pax_record(const std::string& key, const std::string& value);
 
-/// `bytes` packed by gzip.
+/// Returns `bytes` compressed by gzip.
 std::string gzip_bytes(const std::string& bytes);
 
 }  // namespace tessera::test

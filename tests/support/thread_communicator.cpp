@@ -20,19 +20,19 @@ namespace {
 /// Results that arrive only when waited for.
 class LateResults final : public Work {
  public:
-  /// A tensor that will hold `value`.
+  /// Returns a tensor that will hold `value`.
   at::Tensor promise(const at::Tensor& value) {
-    at::Tensor place = at::empty_like(value);
-    promise(place, value);
-    return place;
+    at::Tensor target = at::empty_like(value);
+    promise(target, value);
+    return target;
   }
-  void promise(at::Tensor place, const at::Tensor& value) {
-    // Whoever reads without waiting must see it.
-    place.copy_(value.is_floating_point() ? at::full_like(value, NAN) : value.bitwise_not());
-    promises_.emplace_back(std::move(place), value);
+  void promise(at::Tensor target, const at::Tensor& value) {
+    // A reader that does not wait must see garbage.
+    target.copy_(value.is_floating_point() ? at::full_like(value, NAN) : value.bitwise_not());
+    promises_.emplace_back(std::move(target), value);
   }
   void wait() override {
-    for (auto& [place, value] : promises_) place.copy_(value);
+    for (auto& [target, value] : promises_) target.copy_(value);
     promises_.clear();
   }
   bool done() const override { return promises_.empty(); }
@@ -61,7 +61,9 @@ class ThreadCommunicator final : public Communicator {
     ++notes_.calls;
     notes_.hash = notes_.hash * 1000003 + std::hash<std::string>()(text);
   }
-  void begin_step(int64_t step, uint64_t form) override { notes_.steps.emplace_back(step, form); }
+  void begin_step(int64_t step, uint64_t signature) override {
+    notes_.steps.emplace_back(step, signature);
+  }
   uint64_t calls_hash() const override { return notes_.hash; }
   void report_failure(const std::string& what) override { notes_.failure = what; }
 
@@ -106,17 +108,17 @@ class ThreadCommunicator final : public Communicator {
                          const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
                          std::vector<at::Tensor>& out) override {
     hub_->check_alive();
-    at::Tensor whole = reduce_all(kind, parts);
+    at::Tensor full = reduce_all(kind, parts);
     const auto work = std::make_shared<LateResults>();
     if (!group.is_local()) {
-      std::string call = str("reduce_scatter ", to_string(kind), " of ", describe(whole));
+      std::string call = str("reduce_scatter ", to_string(kind), " of ", describe(full));
       for (Interval piece : pieces) call += str(" ", piece.lo, "-", piece.hi);
-      whole = reduced(group, kind, whole, call);
+      full = reduced(group, kind, full, call);
     }
     out.clear();
     for (int64_t m : group.local) {
       const Interval piece = pieces[static_cast<size_t>(m)];
-      out.push_back(work->promise(whole.narrow(axis, piece.lo, piece.size())));
+      out.push_back(work->promise(full.narrow(axis, piece.lo, piece.size())));
     }
     return work;
   }
@@ -135,11 +137,11 @@ class ThreadCommunicator final : public Communicator {
       const size_t row = position[owner]++ * group.owner.size();
       for (size_t to = 0; to < group.local.size(); ++to) {
         const size_t cell = row + static_cast<size_t>(group.local[to]);
-        at::Tensor& place = recv[to][from];
+        at::Tensor& target = recv[to][from];
         if (owner == rank_) {
-          if (flat[cell].defined()) place = flat[cell];
+          if (flat[cell].defined()) target = flat[cell];
         } else {
-          receive(parcels->at(owner)[cell], place, *work);
+          receive(parcels->at(owner)[cell], target, *work);
         }
       }
     }
@@ -169,14 +171,14 @@ class ThreadCommunicator final : public Communicator {
     return reduce_all(kind, addends);
   }
 
-  void receive(const at::Tensor& value, at::Tensor& place, LateResults& work) {
-    const bool fits = value.defined() == place.defined() &&
-                      (!value.defined() || describe(value) == describe(place));
+  void receive(const at::Tensor& value, at::Tensor& target, LateResults& work) {
+    const bool fits = value.defined() == target.defined() &&
+                      (!value.defined() || describe(value) == describe(target));
     if (!fits) {
-      hub_->fail(str("rank ", rank_, " awaits ", place.defined() ? describe(place) : "nothing",
+      hub_->fail(str("rank ", rank_, " awaits ", target.defined() ? describe(target) : "nothing",
                      " and is sent ", value.defined() ? describe(value) : "nothing"));
     }
-    if (value.defined()) work.promise(place, value);
+    if (value.defined()) work.promise(target, value);
   }
 
   void check_counts(const Group& group, int64_t axis, const std::vector<int64_t>& counts,

@@ -28,7 +28,7 @@ Group plain(int ranks, int rank) {
 
 at::Tensor number(double value, int64_t extent = 1) { return at::full({extent}, value); }
 
-/// Returns when every rank has called it.
+/// Returns once every rank has called it.
 void meet(Communicator& communicator) {
   at::Tensor out;
   wait(communicator.all_reduce(plain(communicator.size(), communicator.rank()), Reduce::sum,
@@ -46,7 +46,7 @@ std::string first_error(int ranks, const RankFunction& function) {
 
 }  // namespace
 
-TEST_CASE("threads: all_reduce joins members inside and between ranks") {
+TEST_CASE("threads: all_reduce reduces members within and between ranks") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     at::Tensor out;
     wait(communicator->all_reduce(crossed(rank), Reduce::sum, {number(1), number(10 + rank)}, out));

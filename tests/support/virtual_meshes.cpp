@@ -21,26 +21,25 @@ at::Generator generator(uint64_t seed) { return at::make_generator<at::CPUGenera
 
 bool is_float(const at::Tensor& t) { return at::isFloatingType(t.scalar_type()); }
 
-/// Addends that reduce to `whole`; undefined for one that is absent.
-std::vector<at::Tensor> addends(const at::Tensor& whole, int64_t count, Reduce kind,
-                                uint64_t seed) {
+/// Returns parts that reduce to the value; undefined for one that is absent.
+std::vector<at::Tensor> addends(const at::Tensor& full, int64_t count, Reduce kind, uint64_t seed) {
   const at::Generator gen = generator(seed);
-  const auto random = [&] { return at::rand(whole.sizes(), gen, at::kDouble); };
+  const auto random = [&] { return at::rand(full.sizes(), gen, at::kDouble); };
   std::vector<at::Tensor> parts(static_cast<size_t>(count));
   const size_t absent = seed % 3 == 0 && count > 1 ? seed / 3 % size_t(count) : size_t(count);
   const size_t last = absent + 1 == size_t(count) ? absent - 1 : size_t(count) - 1;
   if (kind == Reduce::sum) {
-    at::Tensor rest = whole;
+    at::Tensor rest = full;
     for (size_t i = 0; i < last; ++i) {
       if (i == absent) continue;
-      parts[i] = rest * 0.6 + (random() - 0.5).to(whole.scalar_type());
-      if (!is_float(whole)) parts[i] = rest.div(2, "floor").to(whole.scalar_type()) + 1;
+      parts[i] = rest * 0.6 + (random() - 0.5).to(full.scalar_type());
+      if (!is_float(full)) parts[i] = rest.div(2, "floor").to(full.scalar_type()) + 1;
       rest = rest - parts[i];
     }
     parts[last] = rest;
     return parts;
   }
-  // Each element's extreme lies in one addend, the others hold something beyond it.
+  // One part has each element's extreme, the others hold something beyond it.
   const at::Tensor owner = (random() * double(count)).to(at::kLong);
   for (size_t i = 0; i < size_t(count); ++i) {
     if (i == absent) continue;
@@ -49,18 +48,18 @@ std::vector<at::Tensor> addends(const at::Tensor& whole, int64_t count, Reduce k
             .logical_and(at::full_like(owner, i == last, owner.options().dtype(at::kBool)));
     const at::Tensor mine = owner.eq(int64_t(i)).logical_or(takes_over);
     const double sign = kind == Reduce::max ? -1 : 1;
-    at::Tensor beyond = whole;
-    if (whole.scalar_type() == at::kBool) {
-      beyond = at::full_like(whole, kind == Reduce::min);
+    at::Tensor beyond = full;
+    if (full.scalar_type() == at::kBool) {
+      beyond = at::full_like(full, kind == Reduce::min);
     } else {
-      beyond = whole + (random() * 3 * sign).to(whole.scalar_type());
+      beyond = full + (random() * 3 * sign).to(full.scalar_type());
     }
-    parts[i] = at::where(mine, whole, beyond);
+    parts[i] = at::where(mine, full, beyond);
   }
   return parts;
 }
 
-/// Index of each coordinate tuple along the pending dimensions.
+/// Returns the index of a coordinate tuple along the partial dimensions.
 int64_t pending_index(const Layout& layout, const std::vector<int64_t>& at) {
   int64_t index = 0;
   for (int d = 0; d < layout.mesh().rank(); ++d) {
@@ -70,7 +69,7 @@ int64_t pending_index(const Layout& layout, const std::vector<int64_t>& at) {
   return index;
 }
 
-/// The reduction of all addends that a block stands for; undefined if all are absent.
+/// Returns the reduction of all parts that a block stands for; undefined if all are absent.
 at::Tensor block_addend(const ShardingPtr& sharding, const BlockInfo& block,
                         const std::vector<at::Tensor>& parts) {
   const Layout& layout = sharding->layout;
@@ -104,8 +103,9 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
   return a.eq(b).logical_or(a.ne(a).logical_and(b.ne(b))).all().item<bool>();
 }
 
-/// CUDA's kernels that add by atomics give other bits each time, and kernels of any GPU may choose
-/// their order of adding by strides, in which replicas on several GPUs differ.
+/// Whether two blocks are replicas. On GPUs they may differ by rounding: CUDA's atomic additions
+/// vary between runs, and kernels of any GPU may choose their order of additions by strides, which
+/// differ between replicas.
 bool are_replicas(const at::Tensor& a, const at::Tensor& b, bool on_gpu) {
   if (!on_gpu || !is_float(a)) return same_bits(a, b);
   const size_t bytes = a.element_size();
@@ -113,7 +113,7 @@ bool are_replicas(const at::Tensor& a, const at::Tensor& b, bool on_gpu) {
   return at::allclose(a, b, tolerance, tolerance, /*equal_nan=*/true);
 }
 
-/// Joins shards, and compares replicas.
+/// Joins shards and compares replicas.
 class Joiner {
  public:
   Joiner(const DTensor& value, std::string& wrong) : value_(value), wrong_(wrong) {}
@@ -123,9 +123,9 @@ class Joiner {
     for (int64_t id = 0; id < mesh.size() && wrong_.empty(); ++id) add(mesh.coordinates(id));
     if (!wrong_.empty()) return at::Tensor();
     at::Tensor total = identity(value_.shape());
-    for (const auto& [key, whole] : wholes_) reduce_into(kind(), total, whole);
-    if (value_.layout().is_partial() || wholes_.empty()) return total;
-    return wholes_.begin()->second;
+    for (const auto& [key, full] : joined_) reduce_into(kind(), total, full);
+    if (value_.layout().is_partial() || joined_.empty()) return total;
+    return joined_.begin()->second;
   }
 
  private:
@@ -163,16 +163,16 @@ class Joiner {
       }
       piece = piece.narrow(a, want.lo - have.lo, want.size());
     }
-    place(key, mine, piece, on_gpu);
+    insert(key, mine, piece, on_gpu);
   }
 
-  void place(Key key, const std::vector<Interval>& mine, const at::Tensor& piece, bool on_gpu) {
-    at::Tensor& whole = wholes_[key];
-    if (!whole.defined()) whole = identity(value_.shape());
+  void insert(Key key, const std::vector<Interval>& mine, const at::Tensor& piece, bool on_gpu) {
+    at::Tensor& full = joined_[key];
+    if (!full.defined()) full = identity(value_.shape());
     for (Interval interval : mine) key.insert(key.end(), {interval.lo, interval.hi});
     const auto [first, fresh] = shards_.emplace(key, piece);
     if (fresh) {
-      cut(whole, mine).copy_(piece);
+      cut(full, mine).copy_(piece);
     } else if (!are_replicas(first->second, piece, on_gpu)) {
       wrong_ = "replicas differ";
     }
@@ -180,7 +180,7 @@ class Joiner {
 
   const DTensor& value_;
   std::string& wrong_;
-  std::map<Key, at::Tensor> wholes_;
+  std::map<Key, at::Tensor> joined_;
   std::map<Key, at::Tensor> shards_;
 };
 
@@ -251,18 +251,18 @@ std::vector<std::vector<Layout>> choices(const std::vector<std::vector<Layout>>&
   return all;
 }
 
-DTensor make_value(const at::Tensor& whole, const Layout& layout, uint64_t seed) {
+DTensor make_value(const at::Tensor& full, const Layout& layout, uint64_t seed) {
   const c10::InferenceMode inference;
-  const ShardingPtr sharding = intern(whole.sizes().vec(), whole.scalar_type(), layout);
-  std::vector<at::Tensor> parts = {whole};
+  const ShardingPtr sharding = intern(full.sizes().vec(), full.scalar_type(), layout);
+  std::vector<at::Tensor> parts = {full};
   if (layout.is_partial()) {
     parts =
-        addends(whole, layout.mesh().size_of(layout.partial_dims()), layout.partial_kind(), seed);
+        addends(full, layout.mesh().size_of(layout.partial_dims()), layout.partial_kind(), seed);
   }
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
     const at::Tensor part = layout.is_partial() ? block_addend(sharding, block, parts)
-                                                : cut(whole, block.intervals).clone();
+                                                : cut(full, block.intervals).clone();
     blocks.push_back(moved_to(part, block_device(layout.mesh(), block)));
   }
   return DTensor(sharding, std::move(blocks));

@@ -10,7 +10,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Keeps what is written to std::cerr while it lives.
+/// Captures std::cerr during its lifetime.
 class Warnings {
  public:
   Warnings() : before_(std::cerr.rdbuf(text_.rdbuf())) {}

@@ -10,7 +10,7 @@ using namespace detail;
 
 namespace {
 
-/// `raw` with entities resolved; says in `error` if one is unknown.
+/// Returns `raw` with entities resolved; reports an unknown one in `error`.
 std::string resolve(const std::string& raw, std::string& error) {
   static const std::map<std::string, std::string> entities = {
       {"amp", "&"}, {"lt", "<"}, {"gt", ">"}, {"quot", "\""}};
@@ -33,7 +33,7 @@ std::string resolve(const std::string& raw, std::string& error) {
   return text;
 }
 
-/// Takes in a start or end tag; `open` are the elements around it.
+/// Processes a start or end tag; `open` are the enclosing elements.
 void read_tag(const std::string& line, Xml& xml, std::vector<size_t>& open) {
   static const std::regex tag(R"re(<(/?)([a-z]+)((?:\s+[a-zA-Z0-9:-]+="[^"<>]*")*)\s*(/?)>)re");
   std::smatch match;
@@ -54,11 +54,11 @@ void read_tag(const std::string& line, Xml& xml, std::vector<size_t>& open) {
 }  // namespace
 
 std::vector<std::string> Xml::texts(const std::string& name) const {
-  std::vector<std::string> found;
+  std::vector<std::string> matches;
   for (const Element& element : elements) {
-    if (element.name == name) found.push_back(element.text);
+    if (element.name == name) matches.push_back(element.text);
   }
-  return found;
+  return matches;
 }
 
 int Xml::count(const std::string& name) const { return static_cast<int>(texts(name).size()); }

@@ -12,15 +12,15 @@ struct Xml {
   struct Element {
     std::string name;
     std::string attributes;
-    /// Character data right inside it, with entities resolved.
+    /// Character data directly inside it, with entities resolved.
     std::string text;
   };
-  /// In order of their start tags.
+  /// The elements in order of their start tags.
   std::vector<Element> elements;
-  /// What is not well-formed; empty if all is.
+  /// Why the document is not well-formed; empty if it is.
   std::string error;
 
-  /// Texts of all elements of a name.
+  /// Returns the texts of all elements of a name.
   std::vector<std::string> texts(const std::string& name) const;
   int count(const std::string& name) const;
 };

@@ -24,7 +24,7 @@ TEST_CASE("well-formed documents are read", "[xml_check]") {
   CHECK(xml.elements[0].attributes == " a=\"1\"");
 }
 
-TEST_CASE("what is not well-formed is found", "[xml_check]") {
+TEST_CASE("errors in documents that are not well-formed are found", "[xml_check]") {
   CHECK(error_of("<svg></svg>") == "");
   CHECK(error_of("") == "not closed");
   CHECK(error_of("<svg>") == "not closed");

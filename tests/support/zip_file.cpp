@@ -55,7 +55,7 @@ std::string zip_bytes(const std::vector<ZipEntry>& entries, const ZipEnd& end) {
     if (entry.wide) {
       for (const uint64_t size : sizes) extra += put_number(size, 8);
       extra.resize(entry.extra_bytes);
-      // Another field first.
+      // Another extra field comes first.
       extra = put_number(0x5455, 2) + put_number(1, 2) + "t" + put_number(1, 2) +
               put_number(extra.size(), 2) + extra;
     }

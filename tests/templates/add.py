@@ -1,5 +1,5 @@
-"""Adds a layer, an operation or a metric to a tree, from its template, in the places that
-CONTRIBUTING.md numbers, and prints these:
+"""Adds a layer, an operation or a metric to a tree from its template, in the files that
+CONTRIBUTING.md numbers, and prints their paths:
 
     python3 tests/templates/add.py . layer core/scaled_identity
     python3 tests/templates/add.py . operation scaled_square
@@ -10,7 +10,7 @@ import re
 import sys
 
 HERE = pathlib.Path(__file__).resolve().parent
-# The heading in CONTRIBUTING.md, and what stands for the name in the template.
+# The heading in CONTRIBUTING.md, and the names of the template.
 KINDS = {
     "layer": ("## A layer", "new_layer", "NewLayer"),
     "operation": ("## An operation", "new_op", "NewOp"),
@@ -18,8 +18,8 @@ KINDS = {
 }
 
 
-def places(tree, kind, name):
-    """The paths in CONTRIBUTING.md's numbered list, for this name: KIND/x becomes core/my_layer."""
+def numbered_paths(tree, kind, name):
+    """Returns the paths of CONTRIBUTING.md's list for this name: KIND/x becomes core/my_layer."""
     text = (tree / "CONTRIBUTING.md").read_text(encoding="utf-8")
     section = text.split(KINDS[kind][0] + "\n")[1].split("\n## ")[0]
     folder, _, base = name.rpartition("/")
@@ -28,7 +28,7 @@ def places(tree, kind, name):
 
 
 def filled(kind, suffix, name):
-    """The template that ends in `suffix`, with the name in place of its own."""
+    """Returns the template that ends in `suffix`, with its name replaced."""
     _, old, old_class = KINDS[kind]
     folder, _, base = name.rpartition("/")
     text = (HERE / kind / (old + suffix)).read_text(encoding="utf-8")
@@ -38,7 +38,7 @@ def filled(kind, suffix, name):
 
 
 def with_include(text, line):
-    """An umbrella header with one more line, which stands where it sorts."""
+    """Returns an umbrella header with one more #include line in sorted order."""
     lines = text.splitlines()
     at = next((i for i, each in enumerate(lines) if each.startswith("#include") and each > line),
               len(lines))
@@ -48,7 +48,7 @@ def with_include(text, line):
 def add(tree, kind, name):
     """Writes the files and returns their paths."""
     base = name.rpartition("/")[2]
-    paths = places(tree, kind, name)
+    paths = numbered_paths(tree, kind, name)
     header = next(path for path in paths if path.endswith(f"/{base}.hpp"))
     for path in paths:
         target = tree / path

@@ -1,6 +1,6 @@
-"""Adding a layer, an operation and a metric takes the places that CONTRIBUTING.md numbers and no
-others: adds one of each to a copy of the tree from its template, runs the checks of sources there,
-builds what was added against the library that there is, and runs its tests.
+"""Checks that adding a layer, an operation and a metric changes only the files that CONTRIBUTING.md
+numbers: adds one of each to a copy of the tree from its template, runs the source checks there,
+builds the additions against the existing library, and runs their tests.
 
 Arguments: cmake, build folder, root of the tree, folder of the copy.
 """
@@ -19,10 +19,10 @@ PARTS = ["framework", "layers", "optimizers", "metrics", "datasets", "apps", "do
          "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "tessera.hpp"]
 # The same names as in CMakeLists.txt.
 ADDED = {"layer": "core/scaled_identity", "operation": "scaled_square", "metric": "scaled_error"}
-MOST_PLACES = {"layer": 5, "operation": 3, "metric": 4}
-# What `check_border.py --write` writes.
+MAX_FILES = {"layer": 5, "operation": 3, "metric": 4}
+# Files that `check_border.py --write` writes.
 NAMES = {"docs/public_names.txt"}
-# What TESSERA_UPDATE_GOLDEN=1 writes for a new operation.
+# Files that TESSERA_UPDATE_GOLDEN=1 writes for a new operation.
 TABLES = {"tests/golden/plan_table.txt", "tests/golden/oracle_bytes.txt"}
 
 
@@ -37,7 +37,7 @@ def copy_tree():
 
 
 def changed_files():
-    """Paths of the copy that the tree has not, or has with other bytes."""
+    """Returns the paths of the copy that differ from the tree or are missing there."""
     paths = {str(path.relative_to(COPY)) for path in COPY.rglob("*") if path.is_file()}
     return {path for path in paths if not (ROOT / path).is_file()
             or not filecmp.cmp(ROOT / path, COPY / path, shallow=False)}
@@ -53,16 +53,16 @@ def run(*words, **variables):
 def check_changes(expected, after):
     found = changed_files()
     if found != expected:
-        sys.exit(f"{after}, these differ: {sorted(found)}, and not just {sorted(expected)}")
+        sys.exit(f"{after}, these files differ: {sorted(found)}; expected: {sorted(expected)}")
 
 
 copy_tree()
 expected = set()
 for kind, name in ADDED.items():
     paths = add.add(COPY, kind, name)
-    print(f"{kind}: {len(paths)} places: {' '.join(paths)}")
-    if len(paths) > MOST_PLACES[kind]:
-        sys.exit(f"a new {kind} takes {MOST_PLACES[kind]} places at most")
+    print(f"{kind}: {len(paths)} files: {' '.join(paths)}")
+    if len(paths) > MAX_FILES[kind]:
+        sys.exit(f"a new {kind} takes at most {MAX_FILES[kind]} files")
     expected |= set(paths)
 check_changes(expected, "after adding")
 run(sys.executable, "-B", ROOT / "tests/scripts/check_border.py", COPY, "--write")
@@ -78,4 +78,4 @@ run(tests, "*registered operation gives*", TESSERA_ORACLE_OP=ADDED["operation"],
 run(tests, "*committed table", TESSERA_UPDATE_GOLDEN="1", **there)
 check_changes(expected | TABLES, "after the tables were written")
 run(tests, "*committed table", **there)
-print("all of their tests pass")
+print("all tests of the additions pass")

@@ -21,7 +21,8 @@ using namespace tessera::test;
 
 namespace {
 
-/// Values of every pending layout of vectors and matrices, with empty shards and absent addends.
+/// Returns values of every partial layout of vectors and matrices, with empty shards and absent
+/// parts.
 std::vector<TestValue> samples(const Mesh& mesh, at::ScalarType dtype = at::kFloat) {
   std::vector<TestValue> list;
   int64_t seed = 0;
@@ -38,7 +39,7 @@ std::vector<TestValue> samples(const Mesh& mesh, at::ScalarType dtype = at::kFlo
   return list;
 }
 
-/// Empty if values reduced in buckets are those that relayouts give, bit for bit, block by block.
+/// Empty if values reduced in buckets equal those of relayouts, bit for bit, block by block.
 std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
   BufferPool pool;
   std::list<Bucket> buckets;
@@ -47,10 +48,10 @@ std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
     const DTensor& value = sample.value;
     alone.push_back(
         relayout_value(DTensor(value.sharding(), value.blocks()), value.layout().resolved()));
-    auto place = std::find_if(buckets.begin(), buckets.end(),
-                              [&](const Bucket& bucket) { return bucket.fits(value); });
-    if (place == buckets.end()) place = buckets.emplace(place, pool);
-    place->add(value);
+    auto it = std::find_if(buckets.begin(), buckets.end(),
+                           [&](const Bucket& bucket) { return bucket.fits(value); });
+    if (it == buckets.end()) it = buckets.emplace(it, pool);
+    it->add(value);
   }
   count = buckets.size();
   for (Bucket& bucket : buckets) bucket.start();
@@ -61,7 +62,7 @@ std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
     for (size_t b = 0; b < value.blocks().size(); ++b) {
       if (!at::equal(value.blocks()[b], alone[v].blocks()[b])) return value.to_string();
     }
-    const std::string wrong = wrong_shards(value, made[v].whole);
+    const std::string wrong = wrong_shards(value, made[v].full);
     if (!wrong.empty()) return wrong;
   }
   return "";
@@ -72,7 +73,7 @@ const std::vector<MeshDims> meshes = {
 
 }  // namespace
 
-TEST_CASE("buckets give what relayouts give, in one process") {
+TEST_CASE("buckets equal relayouts in one process") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     for (const MeshDims& dims : {MeshDims{{"x", 4}}, {{"x", 2}, {"y", 3}}}) {
@@ -82,7 +83,7 @@ TEST_CASE("buckets give what relayouts give, in one process") {
   }
 }
 
-TEST_CASE("buckets give what relayouts give, in several processes") {
+TEST_CASE("buckets equal relayouts in several processes") {
   for (int ranks : {2, 4}) {
     for (const MeshDims& dims : meshes) {
       for (BlockPolicy policy : policies) {
@@ -93,7 +94,7 @@ TEST_CASE("buckets give what relayouts give, in several processes") {
           for (at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
             size_t count = 0;
             std::vector<TestValue> made = samples(mesh, dtype);
-            // A dimension of one device is nothing to reduce over.
+            // A dimension of one device needs no reduction.
             std::erase_if(made, [](const TestValue& sample) {
               return sample.value.mesh().size_of(sample.value.layout().partial_dims()) == 1;
             });
@@ -120,7 +121,7 @@ TEST_CASE("values made under another block policy go into buckets") {
         const BlockPolicyScope scope(now);
         std::vector<TestValue> fresh;
         for (const TestValue& value : values) {
-          fresh.push_back({DTensor(value.value.sharding(), value.value.blocks()), value.whole});
+          fresh.push_back({DTensor(value.value.sharding(), value.value.blocks()), value.full});
         }
         size_t count = 0;
         const std::string wrong = wrong_buckets(fresh, count);
@@ -130,7 +131,7 @@ TEST_CASE("values made under another block policy go into buckets") {
   }));
 }
 
-TEST_CASE("a process without devices is told of buckets too") {
+TEST_CASE("a process without devices takes part in buckets too") {
   CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
     CommNotes notes;
     const auto noted = noted_communicator(communicator, notes);
@@ -148,27 +149,27 @@ TEST_CASE("a process without devices is told of buckets too") {
   }));
 }
 
-TEST_CASE("what differs does not fit into one bucket") {
+TEST_CASE("values that differ in layout or dtype do not share a bucket") {
   const Mesh mesh = create_mesh({{"x", 2}, {"y", 2}, {"z", 1}});
-  const Layout whole = Layout::replicated(mesh, 1);
-  const DTensor first = test_value({3}, whole.with_partial(1, Reduce::sum), 1).value;
+  const Layout replicated = Layout::replicated(mesh, 1);
+  const DTensor first = test_value({3}, replicated.with_partial(1, Reduce::sum), 1).value;
   BufferPool pool;
   Bucket bucket(pool);
   bucket.add(first);
   const auto fits = [&](const Layout& layout, at::ScalarType dtype = at::kFloat) {
     return bucket.fits(test_value({4}, layout, 2, dtype).value);
   };
-  CHECK(fits(whole.with_partial(1, Reduce::sum)));
-  CHECK_FALSE(fits(whole.with_partial(2, Reduce::sum)));
-  CHECK_FALSE(fits(whole.with_partial(3, Reduce::sum)));
-  CHECK_FALSE(fits(whole.with_partial(1, Reduce::max)));
-  CHECK_FALSE(fits(whole.with_partial(1, Reduce::sum), at::kDouble));
-  CHECK_FALSE(fits(whole));
-  CHECK_FALSE(fits(whole.with_partial(4, Reduce::sum)));
+  CHECK(fits(replicated.with_partial(1, Reduce::sum)));
+  CHECK_FALSE(fits(replicated.with_partial(2, Reduce::sum)));
+  CHECK_FALSE(fits(replicated.with_partial(3, Reduce::sum)));
+  CHECK_FALSE(fits(replicated.with_partial(1, Reduce::max)));
+  CHECK_FALSE(fits(replicated.with_partial(1, Reduce::sum), at::kDouble));
+  CHECK_FALSE(fits(replicated));
+  CHECK_FALSE(fits(replicated.with_partial(4, Reduce::sum)));
   CHECK(bucket.bytes() == 12);
 }
 
-TEST_CASE("memory is used again once nobody holds it") {
+TEST_CASE("a bucket's memory is reused once nobody holds it") {
   BufferPool pool;
   at::Tensor first = pool.take(8, at::kFloat);
   const void* memory = first.data_ptr();
@@ -183,7 +184,7 @@ TEST_CASE("memory is used again once nobody holds it") {
   CHECK(pool.take(9, at::kFloat).numel() == 9);
 }
 
-TEST_CASE("the first value with an infinite addend or none is found before the reduction") {
+TEST_CASE("the first value with a non-finite part is found before the reduction") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh mesh = rank_mesh({{"x", 2}}, communicator);
     const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
@@ -191,10 +192,10 @@ TEST_CASE("the first value with an infinite addend or none is found before the r
     for (float bad : {1.0F, large, HUGE_VALF, NAN}) {
       BufferPool pool;
       Bucket bucket(pool);
-      const ShardingPtr form = intern({3}, at::kFloat, pending);
+      const ShardingPtr sharding = intern({3}, at::kFloat, pending);
       for (int v = 0; v < 4; ++v) {
         const bool here = rank == 1 && v >= 2;
-        bucket.add(DTensor(form, {at::full({3}, here ? bad : 1.0F)}));
+        bucket.add(DTensor(sharding, {at::full({3}, here ? bad : 1.0F)}));
       }
       bucket.start();
       const bool found = rank == 1 && !std::isfinite(bad);

@@ -21,7 +21,7 @@ const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
 
 }  // namespace
 
-TEST_CASE("pack copies, so that the caller's tensor stays the caller's") {
+TEST_CASE("pack copies, so that the caller keeps its tensor") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     at::Tensor mine = at::zeros({4});
@@ -31,7 +31,7 @@ TEST_CASE("pack copies, so that the caller's tensor stays the caller's") {
   }
 }
 
-TEST_CASE("pack takes an rvalue over, unless someone else holds its memory") {
+TEST_CASE("pack takes over an rvalue, unless someone else holds its memory") {
   const Layout layout = Layout::replicated(mesh, 1);
   at::Tensor mine = at::zeros({4});
   const void* memory = mine.data_ptr();
@@ -43,7 +43,7 @@ TEST_CASE("pack takes an rvalue over, unless someone else holds its memory") {
   const DTensor of_view = pack(held.view({4}), layout);
   float buffer[4] = {1, 2, 3, 4};
   const DTensor of_buffer = pack(at::from_blob(buffer, {4}), layout);
-  // Outside InferenceMode the view would hold on to its base.
+  // Outside InferenceMode the view would keep its base alive.
   const c10::InferenceMode inference;
   at::Tensor repeated = at::zeros({1}).expand({4});
   const DTensor of_repeated = pack(std::move(repeated), layout);
@@ -54,7 +54,7 @@ TEST_CASE("pack takes an rvalue over, unless someone else holds its memory") {
   CHECK(of_repeated.blocks()[0].stride(0) == 1);
 }
 
-TEST_CASE("under per_device every device has memory of its own") {
+TEST_CASE("under per_device every device has separate memory") {
   const BlockPolicyScope scope(BlockPolicy::per_device);
   const DTensor x = pack(at::zeros({4}), Layout::replicated(mesh, 1));
   REQUIRE(x.blocks().size() == 4);
@@ -65,35 +65,35 @@ TEST_CASE("pack of one tensor for each device, and unpack, are inverses") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     for (const Shape& shape : {Shape{4, 6}, Shape{5, 3}, Shape{1, 7}, Shape{4, 0}, Shape{0, 0}}) {
-      const at::Tensor whole = whole_numbers(shape, 1);
+      const at::Tensor full = small_integers(shape, 1);
       for (const Layout& layout : all_layouts(mesh, 2)) {
-        const std::vector<at::Tensor> shards = unpack(pack(whole, layout));
+        const std::vector<at::Tensor> shards = unpack(pack(full, layout));
         REQUIRE(shards.size() == 4);
         const DTensor again = pack(shards, layout, shape);
         INFO(layout.describe() << " of " << tessera::to_string(shape));
-        CHECK(wrong_shards(again, whole) == "");
+        CHECK(wrong_shards(again, full) == "");
         CHECK(again.sharding() == intern(shape, at::kFloat, layout));
       }
     }
   }
 }
 
-TEST_CASE("pack finds the global shape of shards of one size") {
+TEST_CASE("pack infers the global shape from shards of one size") {
   const std::vector<at::Tensor> shards(4, at::ones({2, 3}));
   CHECK(pack(shards, Layout(LayoutSpec{"a", "b"}, mesh)).shape() == Shape{4, 6});
   CHECK(pack(shards, Layout(LayoutSpec{nullptr, {"a", "b"}}, mesh)).shape() == Shape{2, 12});
   CHECK(pack(shards, Layout::replicated(mesh, 2)).shape() == Shape{2, 3});
 }
 
-TEST_CASE("unpack resolves a pending value") {
+TEST_CASE("unpack resolves a partial value") {
   const TestValue sample =
       test_value({3}, Layout::replicated(mesh, 1).with_partial(3, Reduce::sum), 4);
   for (const at::Tensor& shard : unpack(sample.value)) {
-    CHECK(difference(shard, sample.whole) == "");
+    CHECK(difference(shard, sample.full) == "");
   }
 }
 
-TEST_CASE("pack says what does not fit") {
+TEST_CASE("pack refuses invalid arguments") {
   const Layout layout(LayoutSpec{"a"}, mesh);
   CHECK_THROWS_AS(pack(at::Tensor(), layout), ShapeError);
   CHECK_THROWS_AS(pack(at::ones({2, 2}), layout), LayoutError);
@@ -110,20 +110,20 @@ TEST_CASE("pack says what does not fit") {
   CHECK(pack({two, two, three, three}, layout, Shape{5}).shape() == Shape{5});
 }
 
-TEST_CASE("values cross from mesh to mesh whole") {
+TEST_CASE("values are copied between meshes in full") {
   const Mesh other = create_mesh({{"c", 3}});
-  const at::Tensor whole = whole_numbers({7, 2}, 1);
+  const at::Tensor full = small_integers({7, 2}, 1);
   const Layout there(LayoutSpec{"c", nullptr}, other);
-  CHECK(wrong_shards(copy_to_mesh(whole, there), whole) == "");
-  const DTensor here = pack(whole, Layout(LayoutSpec{"a", "b"}, mesh));
-  CHECK(wrong_shards(copy_to_mesh_value(here, there), whole) == "");
+  CHECK(wrong_shards(copy_to_mesh(full, there), full) == "");
+  const DTensor here = pack(full, Layout(LayoutSpec{"a", "b"}, mesh));
+  CHECK(wrong_shards(copy_to_mesh_value(here, there), full) == "");
   CHECK(copy_to_mesh_value(here, Layout::replicated(mesh, 2)).layout().is_fully_replicated());
   const TestValue pending =
       test_value({7, 2}, Layout::replicated(mesh, 2).with_partial(1, Reduce::sum), 3);
-  CHECK(wrong_shards(copy_to_mesh_value(pending.value, there), pending.whole) == "");
+  CHECK(wrong_shards(copy_to_mesh_value(pending.value, there), pending.full) == "");
 }
 
-TEST_CASE("fetch_layout shows a pending reduction as done, without doing it") {
+TEST_CASE("fetch_layout shows a partial value as resolved, without resolving it") {
   const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_partial(2, Reduce::sum);
   const DTensor value = test_value({4}, pending, 1).value;
   CHECK(fetch_layout(value) == Layout(LayoutSpec{"a"}, mesh));
@@ -168,7 +168,7 @@ TEST_CASE("call_with_layout makes values of its rank in their shards") {
   CHECK(cut.layout() == Layout(LayoutSpec{"b"}, mesh));
 }
 
-TEST_CASE("the innermost of default mesh and default layout counts") {
+TEST_CASE("the innermost of default mesh and default layout applies") {
   const Mesh other = create_mesh({{"c", 2}});
   const DefaultLayoutScope outer(Layout(LayoutSpec{"a"}, mesh));
   {
@@ -180,7 +180,7 @@ TEST_CASE("the innermost of default mesh and default layout counts") {
   CHECK(default_layout(1) == Layout(LayoutSpec{"a"}, mesh));
 }
 
-TEST_CASE("filled values have the dtype and number asked for") {
+TEST_CASE("filled values have the requested dtype and number") {
   for (at::ScalarType dtype : {at::kFloat, at::kDouble, at::kInt, at::kLong, at::kHalf}) {
     CHECK(difference(filled({2}, 3, dtype).full(), at::full({2}, 3, dtype)) == "");
   }
@@ -188,19 +188,19 @@ TEST_CASE("filled values have the dtype and number asked for") {
   CHECK(ones({}, at::kInt).item<int>() == 1);
 }
 
-TEST_CASE("processes pack the shards that they hold") {
+TEST_CASE("processes pack the shards that they own") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh part = rank_mesh({{"a", 2}, {"b", 2}}, communicator);
-    const at::Tensor whole = whole_numbers({5, 3}, 1);
+    const at::Tensor full = small_integers({5, 3}, 1);
     for (const Layout& layout : all_layouts(part, 2)) {
-      const DTensor x = pack(whole, layout);
+      const DTensor x = pack(full, layout);
       const DTensor again = pack(unpack(x), layout, Shape{5, 3});
-      expect(difference(again.full(), whole).empty(), layout.describe());
+      expect(difference(again.full(), full).empty(), layout.describe());
     }
     const Mesh here = create_mesh({{"c", 3}});
-    const DTensor mine = copy_to_mesh_value(pack(whole, Layout(LayoutSpec{"a", "b"}, part)),
+    const DTensor mine = copy_to_mesh_value(pack(full, Layout(LayoutSpec{"a", "b"}, part)),
                                             Layout(LayoutSpec{"c", nullptr}, here));
-    expect(wrong_shards(mine, whole).empty(), "to a mesh of this process");
+    expect(wrong_shards(mine, full).empty(), "to a mesh of this process");
     const std::vector<at::Tensor> rows(2, at::full({1, 2}, rank));
     const at::Tensor both = pack(rows, Layout(LayoutSpec{"a", nullptr}, part)).full();
     expect(

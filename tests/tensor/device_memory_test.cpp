@@ -20,7 +20,7 @@ namespace device_memory_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("device memory counts one at a time, and what is given back") {
+TEST_CASE("device memory counts one scope at a time, and freed memory") {
   DeviceMemory memory;
   CHECK_THROWS_AS(DeviceMemory(), StateError);
   {
@@ -35,23 +35,23 @@ TEST_CASE("device memory counts one at a time, and what is given back") {
   CHECK(memory.peak(1) == 32000);
 }
 
-TEST_CASE("virtual devices count as devices of their own") {
+TEST_CASE("virtual devices count as separate devices") {
   const Mesh mesh = create_mesh({{"batch", 4}}, virtual_cpus(4));
   std::optional<DeviceMemory> memory(std::in_place);
   const DTensor rows = pack(at::rand({8, 1000}), Layout::batch_sharded(mesh, "batch", 2));
-  const DTensor whole = pack(at::rand({1000}), Layout::replicated(mesh, 1));
-  // Whoever packs holds all of it for a moment: not counted here.
+  const DTensor replicated = pack(at::rand({1000}), Layout::replicated(mesh, 1));
+  // The caller of pack holds the full tensor for a moment: not counted here.
   memory.reset();
   memory.emplace();
-  const DTensor square_of_rows = ops::square(rows), square_of_whole = ops::square(whole);
-  // A device holds a quarter of the rows, and all of what is not cut.
+  const DTensor square_of_rows = ops::square(rows), square_of_replicated = ops::square(replicated);
+  // A device holds a quarter of the rows, and all of a replicated value.
   for (int64_t device = 0; device < 4; ++device) CHECK(memory->peak(device) == 8000 + 4000);
 }
 
 namespace {
 
-/// The most bytes that each device held while f() worked. Nothing counts for no device, and nothing
-/// is left out: what f() leaves behind, it never needed more.
+/// Returns the peak bytes of each device while f() ran. Checks that all memory counts for a device,
+/// and that f()'s result never needed more.
 std::vector<int64_t> peaks(const Mesh& mesh, const std::function<DTensor()>& f) {
   const test::AllocationCounter allocated;
   const DeviceMemory memory;
@@ -65,36 +65,37 @@ std::vector<int64_t> peaks(const Mesh& mesh, const std::function<DTensor()>& f) 
 
 }  // namespace
 
-TEST_CASE("what a collective makes counts for the device that gets it") {
+TEST_CASE("a collective's result counts for the device that receives it") {
   const BlockPolicyScope each(BlockPolicy::per_device);
   const Mesh mesh = create_mesh({{"a", 4}}, virtual_cpus(4));
   const Layout rows({"a", nullptr}, mesh), columns({nullptr, "a"}, mesh);
-  const Layout whole = Layout::replicated(mesh, 2);
+  const Layout replicated = Layout::replicated(mesh, 2);
   const DTensor cut = pack(at::rand({64, 64}), rows);
   const auto pending = [&] {
-    const ShardingPtr form = intern({64, 64}, at::kFloat, whole.with_partial(1, Reduce::sum));
+    const ShardingPtr sharding =
+        intern({64, 64}, at::kFloat, replicated.with_partial(1, Reduce::sum));
     Blocks addends;
     for (int d = 0; d < 4; ++d) addends.push_back(at::rand({64, 64}));
-    return DTensor(form, addends);
+    return DTensor(sharding, addends);
   };
   const std::vector<int64_t> all(4, 4 * 64 * 64), part(4, 64 * 64);
-  CHECK(peaks(mesh, [&] { return relayout_value(cut, whole); }) == all);
+  CHECK(peaks(mesh, [&] { return relayout_value(cut, replicated); }) == all);
   CHECK(peaks(mesh, [&] { return relayout_value(cut, columns); }) == part);
   const DTensor sum = pending(), other = pending();
-  // What a value that is resolved gives up is not the test's to count.
+  // The memory that a resolved value releases is not part of this test.
   const Blocks addends = sum.blocks();
-  CHECK(peaks(mesh, [&] { return relayout_value(sum, whole); }) == all);
+  CHECK(peaks(mesh, [&] { return relayout_value(sum, replicated); }) == all);
   CHECK(peaks(mesh, [&] { return relayout_value(other, columns); }) == part);
   at::Tensor mine = at::rand({64, 64});
   CHECK(peaks(mesh, [&] { return pack(mine, rows); }) == part);
-  CHECK(peaks(mesh, [&] { return filled({64, 64}, 1, at::kFloat, whole); }) == all);
+  CHECK(peaks(mesh, [&] { return filled({64, 64}, 1, at::kFloat, replicated); }) == all);
 }
 
-TEST_CASE("what is taken over is not kept for the sake of one device") {
+TEST_CASE("memory that is taken over is not kept for one device") {
   const Mesh mesh = create_mesh({{"a", 4}}, virtual_cpus(4));
   const DeviceMemory memory;
   const DTensor rows = pack(at::rand({64, 64}), Layout({"a", nullptr}, mesh));
-  // The whole was there for a moment, beside a part of it.
+  // The full tensor existed for a moment, beside a block of it.
   std::vector<DTensor> sums;
   for (int i = 0; i < 5; ++i) sums.push_back(ops::add(rows, rows));
   for (int64_t d = 0; d < 4; ++d) CHECK(memory.peak(d) == 6 * 4096);

@@ -22,7 +22,7 @@ const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
 
 }  // namespace
 
-TEST_CASE("a DTensor is seen whole") {
+TEST_CASE("a DTensor has the global shape and values") {
   const DTensor x = pack(at::ones({3, 5}, at::kDouble), Layout(LayoutSpec{"a", "b"}, mesh));
   CHECK(x.shape() == Shape{3, 5});
   CHECK(x.rank() == 2);
@@ -33,21 +33,21 @@ TEST_CASE("a DTensor is seen whole") {
   CHECK_THROWS_AS(x.size(2), ShapeError);
 }
 
-TEST_CASE("full() and local() give the value back in every layout, under every policy") {
+TEST_CASE("full() and local() return the value in every layout, under every policy") {
   for (BlockPolicy policy : policies) {
     const BlockPolicyScope scope(policy);
     for (const Layout& layout : all_layouts(mesh, 2)) {
       for (const Shape& shape : {Shape{5, 3}, Shape{1, 4}, Shape{0, 2}}) {
         const TestValue sample = test_value(shape, layout, 1);
         INFO(layout.describe() << " of " << tessera::to_string(shape));
-        CHECK(wrong_shards(sample.value, sample.whole) == "");
-        CHECK(difference(sample.value.full(), sample.whole) == "");
+        CHECK(wrong_shards(sample.value, sample.full) == "");
+        CHECK(difference(sample.value.full(), sample.full) == "");
       }
     }
   }
 }
 
-TEST_CASE("local() never communicates and refuses what is not complete") {
+TEST_CASE("local() never communicates and refuses partial values") {
   const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   const DTensor value = test_value({4}, pending, 1).value;
   CommLog log;
@@ -63,7 +63,7 @@ TEST_CASE("local() never communicates and refuses what is not complete") {
   CHECK(log.entries().empty());
 }
 
-TEST_CASE("item() reads one complete element and never communicates") {
+TEST_CASE("item() reads one element of a resolved value and never communicates") {
   CHECK(scalar(2.5, mesh).item() == 2.5);
   CHECK(pack(at::full({1, 1}, 7, at::kLong), Layout::replicated(mesh, 2)).item<int64_t>() == 7);
   CommLog log;
@@ -82,10 +82,10 @@ TEST_CASE("item() reads one complete element and never communicates") {
   CHECK(pending.item() == pending.full().item<double>());
 }
 
-TEST_CASE("text shows the numbers only where they are complete") {
+TEST_CASE("text shows the numbers only of resolved values") {
   CHECK(DTensor().to_string() == "DTensor()");
-  const std::string whole = scalar(3, mesh).to_string();
-  CHECK(whole.find("DTensor(shape=(), dtype=float32, layout=()\n3") == 0);
+  const std::string full = scalar(3, mesh).to_string();
+  CHECK(full.find("DTensor(shape=(), dtype=float32, layout=()\n3") == 0);
   CHECK(pack(at::ones({2}), Layout(LayoutSpec{"a"}, mesh)).to_string() ==
         "DTensor(shape=(2,), dtype=float32, layout=(a))");
 }
@@ -121,18 +121,18 @@ TEST_CASE("owns_memory() sees every other holder") {
   CHECK(x.owns_memory());
 }
 
-TEST_CASE("between processes local() and item() speak of what is here") {
+TEST_CASE("in several processes local() and item() refer to local devices") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh part = rank_mesh({{"a", 2}, {"b", 2}}, communicator);
-    const at::Tensor whole = whole_numbers({5, 3}, 2);
+    const at::Tensor full = small_integers({5, 3}, 2);
     for (const Layout& layout : all_layouts(part, 2)) {
-      const DTensor x = pack(whole, layout);
-      expect(wrong_shards(x, whole).empty(), layout.describe());
+      const DTensor x = pack(full, layout);
+      expect(wrong_shards(x, full).empty(), layout.describe());
       expect(x.sharding()->blocks.size() <= 2, "only blocks of this process");
     }
     expect(scalar(rank, part).item<int>() == rank, "item");
-    const DTensor sharded = pack(whole, Layout(LayoutSpec{"a", nullptr}, part));
-    expect(difference(sharded.local(1), rank == 0 ? whole.narrow(0, 0, 2) : whole.narrow(0, 2, 3))
+    const DTensor sharded = pack(full, Layout(LayoutSpec{"a", nullptr}, part));
+    expect(difference(sharded.local(1), rank == 0 ? full.narrow(0, 0, 2) : full.narrow(0, 2, 3))
                .empty(),
            "local");
   }));

@@ -34,7 +34,7 @@ TEST_CASE("every block runs once, under InferenceMode, in order within its threa
   run_blocks(0, true, [](int64_t) { throw std::logic_error("no block"); });
 }
 
-TEST_CASE("inside a block ATen is serial; a single block has all threads") {
+TEST_CASE("inside a block ATen is serial; a single block uses all threads") {
   std::atomic<int> serial{0};
   run_blocks(4, true, [&](int64_t) { serial += at::in_parallel_region(); });
   CHECK(serial == (worker_count() > 1 ? 4 : 0));
@@ -53,7 +53,7 @@ TEST_CASE("the lowest block's exception is rethrown") {
   }
 }
 
-TEST_CASE("a GPU that cannot be used is named, and why") {
+TEST_CASE("a GPU that cannot be used is named, with the reason") {
   CHECK(ExecutionContext::of(virtual_cpus(3)[2]).torch_device().is_cpu());
   const Device missing{Device::Type::cuda, gpu_count()};
   CHECK_THROWS_WITH(ExecutionContext::of(missing),

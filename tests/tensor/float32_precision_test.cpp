@@ -11,7 +11,7 @@ namespace float32_precision_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("how exactly products of float32 are made is told to ATen, convolutions included") {
+TEST_CASE("the precision of float32 products is set in ATen, convolutions included") {
   CHECK(float32_matmul_precision() == "highest");
   set_float32_matmul_precision("high");
   CHECK(float32_matmul_precision() == "high");

@@ -16,7 +16,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The part of a mesh that a process holds of several, without the others.
+/// Returns one process' part of a mesh, without the other processes.
 Mesh part(const MeshDims& dims, int64_t processes, int64_t rank) {
   int64_t size = 1;
   for (const auto& dim : dims) size *= dim.second;
@@ -26,19 +26,19 @@ Mesh part(const MeshDims& dims, int64_t processes, int64_t rank) {
   return create_mesh_part(dims, ids, virtual_cpus(mine.size()), nullptr);
 }
 
-/// What is wrong with a tensor packed from this process's rows only.
-std::string wrong_pack(const at::Tensor& whole, const Layout& layout) {
-  const int64_t rows = whole.size(0);
+/// Returns the difference of a tensor packed from this process' rows only; "" if none.
+std::string wrong_pack(const at::Tensor& full, const Layout& layout) {
+  const int64_t rows = full.size(0);
   const Interval mine = axis_interval(layout, 0, rows, layout.mesh().local_box());
-  at::Tensor here = whole.narrow(0, mine.empty() ? 0 : mine.lo, mine.size()).clone();
+  at::Tensor here = full.narrow(0, mine.empty() ? 0 : mine.lo, mine.size()).clone();
   const DTensor packed = pack_rows(std::move(here), mine, rows, layout);
-  if (packed.shape() != whole.sizes().vec()) return "shape " + to_string(packed.shape());
-  return test::wrong_shards(packed, whole);
+  if (packed.shape() != full.sizes().vec()) return "shape " + to_string(packed.shape());
+  return test::wrong_shards(packed, full);
 }
 
 }  // namespace
 
-TEST_CASE("the rows that a process holds make the same shards as all rows") {
+TEST_CASE("the rows of a process make the same shards as all rows") {
   const MeshDims dims = {{"x", 4}, {"y", 2}};
   for (const BlockPolicy policy : test::policies) {
     const BlockPolicyScope blocks(policy);
@@ -57,7 +57,7 @@ TEST_CASE("the rows that a process holds make the same shards as all rows") {
   }
 }
 
-TEST_CASE("rows that nobody else holds are cut into views") {
+TEST_CASE("rows that nobody else holds are split into views") {
   const BlockPolicyScope per_shard(BlockPolicy::per_shard);
   const Layout layout({"x"}, part({{"x", 4}}, 2, 1));
   at::Tensor rows = at::arange(4);
@@ -72,12 +72,12 @@ TEST_CASE("rows that nobody else holds are cut into views") {
   CHECK(test::wrong_shards(copied, at::cat({at::zeros({4}, at::kLong), held})) == "");
 }
 
-TEST_CASE("more rows than the shards hold may be here") {
+TEST_CASE("a process may hold more rows than its shards need") {
   const Layout layout({"x"}, part({{"x", 4}}, 2, 1));
   CHECK(test::wrong_shards(pack_rows(at::arange(2, 8), {2, 8}, 8, layout), at::arange(8)) == "");
 }
 
-TEST_CASE("rows that do not fit are refused") {
+TEST_CASE("invalid rows are refused") {
   const Layout layout({"x"}, part({{"x", 4}}, 2, 1));
   CHECK_THROWS_WITH(
       pack_rows(at::arange(4), {0, 4}, 8, layout),

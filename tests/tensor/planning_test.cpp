@@ -29,7 +29,7 @@ TEST_CASE("a planned value has shape, layout and no blocks", "[planning]") {
   CHECK_THROWS_AS(x.full(), StateError);
 }
 
-TEST_CASE("planning logs what the real operations exchange", "[planning]") {
+TEST_CASE("planning logs what the real operations communicate", "[planning]") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const auto run = [&] {
     CommLog log;
@@ -45,7 +45,7 @@ TEST_CASE("planning logs what the real operations exchange", "[planning]") {
   CHECK_FALSE(real.empty());
 }
 
-TEST_CASE("Variables keep their values while planned with", "[planning]") {
+TEST_CASE("Variables keep their values when used in planning", "[planning]") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const Layout layout({"batch"}, mesh);
   Variable drawn("drawn", pack(at::ones({4}), layout));

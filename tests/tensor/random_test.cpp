@@ -21,10 +21,10 @@ constexpr Draw draws[] = {stateless_uniform, stateless_normal, stateless_truncat
 
 std::string wrong_draws(const Mesh& mesh, const Shape& shape, at::ScalarType dtype) {
   for (Draw draw : draws) {
-    const at::Tensor whole = draw(shape, {3, 4}, -1, 2, dtype).full();
+    const at::Tensor full = draw(shape, {3, 4}, -1, 2, dtype).full();
     for (const Layout& layout : all_layouts(mesh, static_cast<int64_t>(shape.size()))) {
       const DefaultLayoutScope scope(layout);
-      const std::string wrong = wrong_shards(draw(shape, {3, 4}, -1, 2, dtype), whole);
+      const std::string wrong = wrong_shards(draw(shape, {3, 4}, -1, 2, dtype), full);
       if (!wrong.empty()) return wrong;
     }
   }
@@ -33,7 +33,7 @@ std::string wrong_draws(const Mesh& mesh, const Shape& shape, at::ScalarType dty
 
 }  // namespace
 
-TEST_CASE("a sharded draw is the slice of the whole one") {
+TEST_CASE("a sharded draw is the slice of the full one") {
   for (const MeshDims& dims : {MeshDims{{"a", 3}}, MeshDims{{"a", 4}, {"b", 2}}}) {
     const Mesh mesh = create_mesh(dims);
     for (BlockPolicy policy : policies) {

@@ -18,7 +18,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// 256 and fifteen halves. Beside 256 a bfloat16 has a step of 2, so each half is lost there.
+/// A partial sum of 256 and fifteen times 0.5. Next to 256 bfloat16 has a step of 2, so each 0.5
+/// would be lost.
 DTensor addends(const Mesh& mesh, at::ScalarType dtype) {
   const BlockPolicyScope separate(BlockPolicy::per_device);
   const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
@@ -38,14 +39,14 @@ double sum_of(const Mesh& mesh, at::ScalarType dtype, bool in_bucket) {
     bucket.start();
     bucket.finish();
   }
-  const at::Tensor whole = value.full();
-  expect(whole.scalar_type() == dtype, "the sum has the addends' dtype");
-  return whole[1].item<double>();
+  const at::Tensor full = value.full();
+  expect(full.scalar_type() == dtype, "the sum has the addends' dtype");
+  return full[1].item<double>();
 }
 
 }  // namespace
 
-TEST_CASE("sums of half types are made in float32, or as it is said", "[reduce_dtype]") {
+TEST_CASE("float16 and bfloat16 are reduced in float32, or in the given dtype", "[reduce_dtype]") {
   const auto sums = [](const Mesh& mesh, double in_bfloat16) {
     for (bool in_bucket : {false, true}) {
       const auto sum = [&] { return sum_of(mesh, at::kBFloat16, in_bucket); };
@@ -62,13 +63,13 @@ TEST_CASE("sums of half types are made in float32, or as it is said", "[reduce_d
     }
   };
   CHECK_NOTHROW(sums(create_mesh({{"x", 16}}), 256));
-  // Four halves of one process are 2 together.
+  // Four times 0.5 of one process are 2 together.
   CHECK_NOTHROW(run_ranks(4, [&](int, const std::shared_ptr<Communicator>& communicator) {
     sums(rank_mesh({{"x", 16}}, communicator), 262);
   }));
 }
 
-TEST_CASE("the common reduce dtype holds until it is set anew", "[reduce_dtype]") {
+TEST_CASE("the global reduce dtype applies until it is set again", "[reduce_dtype]") {
   const Mesh mesh = create_mesh({{"x", 16}});
   set_reduce_dtype(at::kBFloat16);
   CHECK(reduction_dtype(at::kHalf, Reduce::sum) == at::kBFloat16);
@@ -85,8 +86,8 @@ TEST_CASE("bytes of a reduction are those of the reduce dtype", "[reduce_dtype]"
     CommLog log;
     const CommLogScope scope(log);
     const DTensor value = addends(mesh, at::kBFloat16);
-    const Layout whole = value.layout().resolved();
-    const double planned = relayout_bytes({2}, at::kBFloat16, value.layout(), whole);
+    const Layout resolved = value.layout().resolved();
+    const double planned = relayout_bytes({2}, at::kBFloat16, value.layout(), resolved);
     value.full();
     CHECK(log.received() == planned);
     return log.entries()[0].bytes;
@@ -98,7 +99,7 @@ TEST_CASE("bytes of a reduction are those of the reduce dtype", "[reduce_dtype]"
   CHECK(received() == 16);
 }
 
-TEST_CASE("a reduce dtype has a floating point", "[reduce_dtype]") {
+TEST_CASE("a reduce dtype must be floating", "[reduce_dtype]") {
   CHECK_THROWS_WITH(set_reduce_dtype(at::kInt),
                     Contains("[reduce_dtype]") && Contains("Received: int32"));
   CHECK_THROWS_AS(ReduceDtypeScope(at::kBool), ConfigError);

@@ -49,14 +49,14 @@ Layout over(const LayoutSpec& spec, DimMask pending = 0) {
 
 }  // namespace
 
-TEST_CASE("a relayout that only cuts further is free") {
+TEST_CASE("a relayout that only shards further is free") {
   CHECK(plan(over({nullptr, nullptr}), over({"a", "b"})) == "slice a at 0; slice b at 1");
   CHECK(plan(over({"a"}), over({{"a", "b"}})) == "slice b at 0");
   CHECK(plan(over({"a"}), over({"a"})).empty());
   CHECK(relayout_bytes({8, 8}, at::kFloat, over({nullptr, nullptr}), over({"a", "b"})) == 0);
 }
 
-TEST_CASE("pending dimensions go straight into the axes that want them") {
+TEST_CASE("partial dimensions are reduce-scattered straight into the target's axes") {
   CHECK(plan(over({nullptr}, b), over({nullptr})) == "reduce b");
   CHECK(plan(over({nullptr}, b), over({"b"})) == "scatter b at 0");
   CHECK(plan(over({"a"}, b), over({{"a", "b"}})) == "scatter b at 0");
@@ -68,13 +68,13 @@ TEST_CASE("pending dimensions go straight into the axes that want them") {
   CHECK(plan(over({nullptr}, a | b), over({nullptr}, b)) == "reduce a");
 }
 
-TEST_CASE("what slices first has fewer bytes to reduce") {
+TEST_CASE("slicing first leaves fewer bytes to reduce") {
   CHECK(plan(over({nullptr}, b), over({"a"})) == "slice a at 0; reduce b");
   CHECK(plan(over({nullptr}, b), over({{"a", "b"}})) == "slice a at 0; scatter b at 0");
   CHECK(relayout_bytes({8}, at::kFloat, over({nullptr}, b), over({"a"})) == 2 * 0.75 * 16);
 }
 
-TEST_CASE("dimensions move from axis to axis rather than gather") {
+TEST_CASE("dimensions move between axes by all-to-all rather than all-gather") {
   CHECK(plan(over({"b", nullptr}), over({nullptr, "b"})) == "move b from 0 to 1");
   CHECK(plan(over({{"a", "b"}, nullptr}), over({nullptr, {"a", "b"}})) == "move ab from 0 to 1");
   CHECK(plan(over({{"a", "b"}, nullptr}), over({"a", "b"})) == "move b from 0 to 1");
@@ -87,7 +87,7 @@ TEST_CASE("dimensions move from axis to axis rather than gather") {
         "gather a at 0; move b from 1 to 0; slice a at 1");
 }
 
-TEST_CASE("dimensions that nobody wants are gathered at once") {
+TEST_CASE("dimensions that the target does not use are gathered at once") {
   CHECK(plan(over({{"a", "b"}}), over({nullptr})) == "gather ab at 0");
   CHECK(plan(over({{"a", "b"}}), over({"a"})) == "gather b at 0");
   CHECK(plan(over({{"a", "b"}}), over({{"b", "a"}})) == "gather ab at 0; slice ba at 0");
@@ -100,15 +100,15 @@ TEST_CASE("every plan ends at its target and costs no more than reducing and gat
   std::vector<Layout> from = all_layouts(cube, 2);
   for (const Layout& layout : pending_layouts(cube, 2, Reduce::sum)) from.push_back(layout);
   const Shape shape = {8, 8};
-  const Layout whole = Layout::replicated(cube, 2);
+  const Layout replicated = Layout::replicated(cube, 2);
   for (const Layout& source : from) {
-    const double most = relayout_bytes(shape, at::kFloat, source, source.resolved()) +
-                        relayout_bytes(shape, at::kFloat, source.resolved(), whole);
+    const double max_bytes = relayout_bytes(shape, at::kFloat, source, source.resolved()) +
+                             relayout_bytes(shape, at::kFloat, source.resolved(), replicated);
     for (const Layout& target : all_layouts(cube, 2)) {
       INFO(source.describe() << " -> " << target.describe() << ": " << plan(source, target));
       const std::vector<RelayoutStep> steps = plan_relayout(source, target);
       REQUIRE((steps.empty() ? source : steps.back().after) == target);
-      REQUIRE(relayout_bytes(shape, at::kFloat, source, target) <= most);
+      REQUIRE(relayout_bytes(shape, at::kFloat, source, target) <= max_bytes);
     }
   }
 }
@@ -118,12 +118,12 @@ TEST_CASE("plans need no block of the value in this process") {
       LayoutSpec{"b"},
       Mesh::from_string(
           create_mesh_part({{"a", 2}, {"b", 4}}, {7}, virtual_cpus(1), nullptr).to_string()));
-  const Layout whole = Layout::replicated(elsewhere.mesh(), 1);
-  CHECK(plan(elsewhere, whole) == "gather b at 0");
-  CHECK(relayout_bytes({8}, at::kFloat, elsewhere, whole) == 24);
+  const Layout replicated = Layout::replicated(elsewhere.mesh(), 1);
+  CHECK(plan(elsewhere, replicated) == "gather b at 0");
+  CHECK(relayout_bytes({8}, at::kFloat, elsewhere, replicated) == 24);
 }
 
-TEST_CASE("a value does not become pending by a relayout") {
+TEST_CASE("a relayout to a partial layout is refused") {
   CHECK_THROWS_AS(plan_relayout(over({nullptr}), over({nullptr}, a)), LayoutError);
   CHECK_THROWS_AS(plan_relayout(over({nullptr}, a), over({nullptr}, a | b)), LayoutError);
   CHECK_THROWS_AS(

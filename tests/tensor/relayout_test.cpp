@@ -28,7 +28,7 @@ std::vector<Layout> sources(const Mesh& mesh, int64_t rank) {
   return list;
 }
 
-/// Empty if the value arrives in the target as it should, with the bytes that were planned.
+/// Empty if the relayout gives the right value, with the planned bytes.
 std::string wrong_relayout(const Shape& shape, const Layout& from, const Layout& to, int64_t seed) {
   const TestValue sample = test_value(shape, from, seed);
   CommLog log;
@@ -39,14 +39,14 @@ std::string wrong_relayout(const Shape& shape, const Layout& from, const Layout&
   }
   const std::string where = str(to_string(shape), " ", from.describe(), " -> ", to.describe());
   if (!(moved.layout() == to)) return where + ": arrives as " + moved.layout().describe();
-  const std::string wrong = wrong_shards(moved, sample.whole);
+  const std::string wrong = wrong_shards(moved, sample.full);
   if (!wrong.empty()) return where + ": " + wrong;
   const double planned = relayout_bytes(shape, at::kFloat, from, to);
   if (std::abs(log.received() - planned) > 1e-9) {
     return str(where, ": planned ", planned, " bytes, received ", log.received());
   }
-  const std::string whole = difference(moved.full(), sample.whole);
-  return whole.empty() ? "" : where + " full: " + whole;
+  const std::string wrong_full = difference(moved.full(), sample.full);
+  return wrong_full.empty() ? "" : where + " full: " + wrong_full;
 }
 
 /// Empty if every pair of layouts does, for every shape of these extents.
@@ -71,11 +71,11 @@ std::string wrong_pairs(const Mesh& mesh, int64_t rank, const std::vector<int64_
   return "";
 }
 
-/// Seeded samples of rank 3.
+/// Checks random samples of rank 3.
 std::string wrong_samples(const Mesh& mesh, int64_t count) {
   const std::vector<Layout> from = sources(mesh, 3), to = all_layouts(mesh, 3);
   for (int64_t i = 0; i < count; ++i) {
-    const at::Tensor draw = whole_numbers({5}, 1000 + i).add(8).to(at::kLong);
+    const at::Tensor draw = small_integers({5}, 1000 + i).add(8).to(at::kLong);
     const auto number = [&](int64_t k) { return draw[k].item<int64_t>(); };
     const Shape shape = {number(0) % 6, 1 + number(1) % 5, 1 + number(2) % 9};
     const size_t a = static_cast<size_t>(i * 7919 + number(3)) % from.size();
@@ -86,7 +86,7 @@ std::string wrong_samples(const Mesh& mesh, int64_t count) {
   return "";
 }
 
-/// Values made under one block policy, brought to a layout under another.
+/// Relays out values made under one block policy under another.
 std::string wrong_mixed_policies(const Mesh& mesh) {
   int64_t seed = 0;
   for (BlockPolicy first : policies) {
@@ -99,7 +99,7 @@ std::string wrong_mixed_policies(const Mesh& mesh) {
             made = test_value({3, 5}, from, ++seed);
           }
           const BlockPolicyScope scope(second);
-          const std::string wrong = wrong_shards(relayout_value(made.value, to), made.whole);
+          const std::string wrong = wrong_shards(relayout_value(made.value, to), made.full);
           if (!wrong.empty()) {
             return str(test::to_string(first), " to ", test::to_string(second), ": ",
                        from.describe(), " -> ", to.describe(), ": ", wrong);
@@ -141,12 +141,12 @@ TEST_CASE("three axes over three mesh dimensions give the same value") {
   }
 }
 
-TEST_CASE("processes give what one process gives, in every pair of layouts") {
+TEST_CASE("processes equal one process in every pair of layouts") {
   for (int ranks : {2, 3, 4}) {
     for (const MeshDims& dims : meshes) {
       if (create_mesh(dims).size() < ranks) continue;
       for (BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
-        // Three processes hold four devices as one, one and two, which fills no box of a grid.
+        // Three processes hold one, one and two of four devices, which fills no box of a grid.
         if (ranks == 3 && dims.size() > 1) continue;
         INFO(ranks << " ranks, mesh " << tessera::to_string(dims) << " "
                    << test::to_string(policy));
@@ -181,7 +181,7 @@ TEST_CASE("a value made under one block policy relayouts under another") {
   }));
 }
 
-TEST_CASE("a pending reduction is resolved once, for the handle and its copies") {
+TEST_CASE("a partial value is resolved once, for the handle and its copies") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
   const Layout pending = Layout::replicated(mesh, 1).with_partial(3, Reduce::sum);
   const TestValue sample = test_value({5}, pending, 2);
@@ -191,31 +191,31 @@ TEST_CASE("a pending reduction is resolved once, for the handle and its copies")
   resolve(sample.value);
   CHECK(log.entries().size() == 1);
   CHECK(log.count(CommOp::all_reduce, "a,b") == 1);
-  CHECK(difference(copy.full(), sample.whole) == "");
+  CHECK(difference(copy.full(), sample.full) == "");
   CHECK(difference(relayout_value(copy, Layout(LayoutSpec{"a"}, mesh)).local(0),
-                   sample.whole.narrow(0, 0, 2)) == "");
+                   sample.full.narrow(0, 0, 2)) == "");
   CHECK(copy.layout() == pending.resolved());
   CHECK(log.entries().size() == 1);
 }
 
-TEST_CASE("full() of a pending value resolves it, too") {
+TEST_CASE("full() of a partial value resolves it, too") {
   const Mesh mesh = create_mesh({{"a", 3}});
   const TestValue sample =
       test_value({4, 2}, Layout::replicated(mesh, 2).with_partial(1, Reduce::max), 5);
   CommLog log;
   const CommLogScope scope(log);
-  CHECK(difference(sample.value.full(), sample.whole) == "");
-  CHECK(difference(sample.value.full(), sample.whole) == "");
+  CHECK(difference(sample.value.full(), sample.full) == "");
+  CHECK(difference(sample.value.full(), sample.full) == "");
   CHECK(log.entries().size() == 1);
 }
 
-TEST_CASE("sums of half types are added up in float32, and logged as such") {
+TEST_CASE("partial sums of float16 and bfloat16 accumulate in float32 and are logged so") {
   const Mesh mesh = create_mesh({{"a", 4}});
   const BlockPolicyScope finest(BlockPolicy::per_device);
   const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
   for (at::ScalarType dtype : {at::kHalf, at::kBFloat16}) {
     Blocks blocks;
-    // 512 + 1 + 1 + 1 stays 512 when bfloat16 rounds after each addition; 2048 in half.
+    // 512 + 1 + 1 + 1 stays 512 if bfloat16 rounds after each addition; in float16 2048 does.
     const double large = dtype == at::kHalf ? 2048 : 512;
     for (double addend : {large, 1.0, 1.0, 2.0}) {
       blocks.push_back(at::full({3}, addend, at::TensorOptions().dtype(dtype)));
@@ -233,7 +233,7 @@ TEST_CASE("sums of half types are added up in float32, and logged as such") {
   }
 }
 
-TEST_CASE("a value of which every addend is absent is the identity of its kind") {
+TEST_CASE("a partial value without any part is the identity of its reduction") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 2}});
   for (Reduce kind : {Reduce::sum, Reduce::max, Reduce::min}) {
     const Layout pending = Layout(LayoutSpec{"a"}, mesh).with_partial(2, kind);
@@ -244,16 +244,16 @@ TEST_CASE("a value of which every addend is absent is the identity of its kind")
   }
 }
 
-TEST_CASE("relayout_to cuts a value into the blocks of another sharding") {
+TEST_CASE("relayout_to moves a value into the blocks of another sharding") {
   const Mesh mesh = create_mesh({{"a", 4}, {"b", 2}});
   for (const Shape& shape : {Shape{7, 3}, Shape{4, 0}, Shape{0, 5}, Shape{1, 1}}) {
     for (const Layout& layout : all_layouts(mesh, 2)) {
-      const at::Tensor whole = whole_numbers(shape, 3);
+      const at::Tensor full = small_integers(shape, 3);
       for (BlockPolicy first : policies) {
         DTensor value;
         {
           const BlockPolicyScope scope(first);
-          value = pack(whole, layout);
+          value = pack(full, layout);
         }
         for (BlockPolicy second : policies) {
           const BlockPolicyScope scope(second);
@@ -262,7 +262,7 @@ TEST_CASE("relayout_to cuts a value into the blocks of another sharding") {
           INFO(layout.describe() << " of " << tessera::to_string(shape));
           REQUIRE(moved.sharding() == target);
           for (size_t b = 0; b < target->blocks.size(); ++b) {
-            REQUIRE(difference(moved.blocks()[b], cut(whole, target->blocks[b].intervals)) == "");
+            REQUIRE(difference(moved.blocks()[b], cut(full, target->blocks[b].intervals)) == "");
           }
         }
       }
@@ -270,7 +270,7 @@ TEST_CASE("relayout_to cuts a value into the blocks of another sharding") {
   }
 }
 
-TEST_CASE("relayout refuses other meshes, other ranks and targets that are pending") {
+TEST_CASE("relayout refuses other meshes, other ranks and partial targets") {
   const Mesh mesh = create_mesh({{"a", 2}}), other = create_mesh({{"b", 2}});
   const DTensor value = pack(at::ones({4}), Layout(LayoutSpec{"a"}, mesh));
   CHECK_THROWS_AS(relayout_value(value, Layout::replicated(other, 1)), MeshError);

@@ -32,7 +32,7 @@ std::vector<std::vector<int>> devices(const ShardingPtr& sharding) {
   return list;
 }
 
-/// What each device holds by the definition of a layout.
+/// Returns the intervals of each device by the definition of a layout.
 Intervals shard_of(const Layout& layout, const Shape& shape, int64_t device) {
   const std::vector<int64_t> at = layout.mesh().coordinates(device);
   Intervals mine;
@@ -46,7 +46,7 @@ Intervals shard_of(const Layout& layout, const Shape& shape, int64_t device) {
   return mine;
 }
 
-/// Empty if each device lies in one block, and the blocks are just what their devices hold.
+/// Empty if each device is in one block, and the blocks are what their devices hold.
 std::string wrong_blocks(const Shape& shape, const Layout& layout) {
   const ShardingPtr sharding = intern(shape, at::kFloat, layout);
   const Mesh& mesh = layout.mesh();
@@ -67,8 +67,8 @@ std::string wrong_blocks(const Shape& shape, const Layout& layout) {
       for (size_t a = 0; a < shape.size(); ++a) {
         hull[a] = {std::min(hull[a].lo, shard[a].lo), std::max(hull[a].hi, shard[a].hi)};
       }
-      const int found = sharding->block_of(mesh.coordinates(id));
-      if (&sharding->blocks[static_cast<size_t>(found)] != &block) return "block_of is wrong";
+      const int index = sharding->block_of(mesh.coordinates(id));
+      if (&sharding->blocks[static_cast<size_t>(index)] != &block) return "block_of is wrong";
     }
     if (hull != block.intervals) return "a block is not what its devices hold";
     int64_t volume = 0, block_volume = 1;
@@ -143,7 +143,7 @@ TEST_CASE("per_device gives every device a block") {
   CHECK(intervals(sharding) == std::vector<Intervals>{{{0, 2}}, {{0, 2}}, {{2, 5}}, {{2, 5}}});
 }
 
-TEST_CASE("per_shard gives replicas one block") {
+TEST_CASE("per_shard gives replicas a common block") {
   const BlockPolicyScope scope(BlockPolicy::per_shard);
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 4}});
   CHECK(devices(intern({5}, at::kFloat, Layout(LayoutSpec{"a"}, mesh))) ==

@@ -16,12 +16,12 @@
 
 namespace step_memory_test {
 
-/// Which of this thread's next allocations of objects fails; 0: none.
+/// The index of this thread's next allocation of an object that fails; 0: none.
 thread_local int failing_allocation = 0;
 
 }  // namespace step_memory_test
 
-// They stand before the C++ library's.
+// Replaces the C++ library's operators.
 void* operator new(size_t bytes) {
   int& next = step_memory_test::failing_allocation;
   if (next > 0 && --next == 0) throw std::bad_alloc();
@@ -42,14 +42,14 @@ constexpr int64_t many = 4096;
 
 at::Tensor bytes(int64_t size) { return at::empty({size}, at::kByte); }
 
-/// Asks for no memory itself.
+/// Whether all bytes are `value`; allocates nothing itself.
 bool holds(const at::Tensor& tensor, int64_t value) {
   const auto* const data = tensor.const_data_ptr<uint8_t>();
   return std::all_of(data, data + tensor.numel(), [&](uint8_t byte) { return byte == value; });
 }
 
-/// A chain of tensors, each made of the one before, of which two live at a time; gives the first
-/// and the last one's addresses.
+/// Makes a chain of tensors, each from the previous one, of which two are alive at a time; returns
+/// the first and last addresses.
 std::pair<const void*, const void*> chain(MemoryPlanner& memory, int64_t length) {
   MemoryPlanner::Run run(memory);
   const void* first = nullptr;
@@ -67,7 +67,7 @@ std::pair<const void*, const void*> chain(MemoryPlanner& memory, int64_t length)
 
 }  // namespace
 
-TEST_CASE("a request that no memory can be watched for leaves its place free") {
+TEST_CASE("a request whose tracking fails releases its slot") {
   MemoryPlanner memory(make_arena());
   chain(memory, 3);
   int failures = 0;
@@ -90,7 +90,7 @@ TEST_CASE("a request that no memory can be watched for leaves its place free") {
   CHECK(memory.stats().misses == misses);
 }
 
-TEST_CASE("tensors that do not live together share memory, from the second run on") {
+TEST_CASE("tensors that are not alive together share memory, from the second run on") {
   MemoryPlanner memory(make_arena());
   chain(memory, 9);
   const MemoryPlanner::Stats measured = memory.stats();
@@ -105,33 +105,33 @@ TEST_CASE("tensors that do not live together share memory, from the second run o
   CHECK(memory.stats().misses == 0);
 }
 
-TEST_CASE("what outlives a run is not planned, and stays what it is") {
+TEST_CASE("tensors that outlive a run are not planned, and keep their values") {
   MemoryPlanner memory(make_arena());
-  std::vector<at::Tensor> kept;
+  std::vector<at::Tensor> outliving;
   for (int64_t step = 0; step < 5; ++step) {
     MemoryPlanner::Run run(memory);
     run.at(0);
-    kept.push_back(bytes(many).fill_(step));
+    outliving.push_back(bytes(many).fill_(step));
     const at::Tensor temporary = bytes(many).fill_(99);
     run.complete();
   }
   for (int64_t step = 0; step < 5; ++step) {
-    CHECK(holds(kept[static_cast<size_t>(step)], step));
+    CHECK(holds(outliving[static_cast<size_t>(step)], step));
   }
   CHECK(memory.stats().planned == many);
-  // The requests that were not planned for.
+  // The requests outside the plan.
   CHECK(memory.stats().misses == 4);
   CHECK(memory.stats().hits == 4);
 }
 
-TEST_CASE("memory that somebody still holds is not given away") {
+TEST_CASE("memory that somebody still holds is not reused") {
   std::optional<MemoryPlanner> memory(make_arena());
   at::Tensor held;
   for (int64_t step = 0; step < 4; ++step) {
     MemoryPlanner::Run run(*memory);
     run.at(0);
     at::Tensor first = bytes(many).fill_(1);
-    // Not when it was measured.
+    // Not held while it was measured.
     if (step == 2) held = first;
     first.reset();
     run.at(1);
@@ -146,7 +146,7 @@ TEST_CASE("memory that somebody still holds is not given away") {
   held.fill_(3);
 }
 
-TEST_CASE("other sizes, and more tensors than were measured, get memory as usual") {
+TEST_CASE("other sizes, and more tensors than were measured, get ordinary memory") {
   MemoryPlanner memory(make_arena());
   for (int64_t extra : {0, 0, 1, 2}) {
     MemoryPlanner::Run run(memory);
@@ -161,7 +161,7 @@ TEST_CASE("other sizes, and more tensors than were measured, get memory as usual
   CHECK(memory.stats().misses == 2);
 }
 
-TEST_CASE("memory asked for without a context is planned too") {
+TEST_CASE("memory allocated without a context is planned too") {
   c10::Allocator& allocator = *c10::GetAllocator(c10::kCPU);
   MemoryPlanner memory(make_arena());
   for (int run = 0; run < 3; ++run) {
@@ -181,7 +181,7 @@ TEST_CASE("memory asked for without a context is planned too") {
   allocator.raw_deallocate(allocator.raw_allocate(many));
 }
 
-TEST_CASE("blocks on other threads have places of their own") {
+TEST_CASE("blocks on other threads have separate memory") {
   MemoryPlanner memory(make_arena());
   for (int64_t step = 0; step < 6; ++step) {
     MemoryPlanner::Run run(memory);
@@ -202,7 +202,7 @@ TEST_CASE("blocks on other threads have places of their own") {
   CHECK(memory.stats().hits == 5 * 17);
 }
 
-TEST_CASE("plans take turns in one buffer") {
+TEST_CASE("several plans share one buffer in turns") {
   const auto buffer = make_arena();
   MemoryPlanner small(buffer), large(buffer);
   for (int64_t turn = 0; turn < 3; ++turn) {
@@ -223,7 +223,7 @@ TEST_CASE("plans take turns in one buffer") {
   CHECK(holds(held, 5));
 }
 
-TEST_CASE("a run that breaks off is not planned after, and blocks of blocks are left out") {
+TEST_CASE("an aborted run is not planned, and nested blocks are skipped") {
   MemoryPlanner memory(make_arena());
   {
     MemoryPlanner::Run run(memory);

@@ -19,7 +19,7 @@ Mesh grid() { return create_mesh({{"batch", 2}, {"model", 2}}); }
 Mesh eight() { return create_mesh({{"batch", 4}, {"model", 2}}); }
 Mesh cube() { return create_mesh({{"x", 2}, {"y", 2}, {"z", 2}}); }
 
-/// Code points of the widest line.
+/// Returns the code points of the widest line.
 int64_t width(const std::string& text) {
   std::istringstream lines(text);
   int64_t widest = 0;
@@ -33,7 +33,7 @@ int64_t width(const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a matrix cut both ways has one device in each cell", "[visualize]") {
+TEST_CASE("a matrix sharded on both axes has one device in each cell", "[visualize]") {
   CHECK(visualize_layout({8, 6}, Layout({"batch", "model"}, grid())) ==
         "shape (8, 6), layout (batch, model), mesh batch=2, model=2\n"
         "  0     3     6\n"
@@ -80,7 +80,7 @@ TEST_CASE("uneven shards are drawn in proportion, empty ones below", "[visualize
         "shape (0, 4), layout (batch, model), mesh batch=2, model=2\nno elements\n");
 }
 
-TEST_CASE("addends of a pending sum are told from replicas", "[visualize]") {
+TEST_CASE("parts of a partial sum are distinguished from replicas", "[visualize]") {
   const Layout layout = Layout({"y", unsharded}, cube()).with_partial(1, Reduce::sum);
   CHECK(visualize_layout({2, 20}, layout) ==
         "shape (2, 20), layout (y, unsharded) +sum over x, mesh x=2, y=2, z=2\n"
@@ -92,7 +92,7 @@ TEST_CASE("addends of a pending sum are told from replicas", "[visualize]") {
         "2 └───────────────────────────────────────┘\n");
 }
 
-TEST_CASE("of more axes those that are cut are drawn", "[visualize]") {
+TEST_CASE("of more axes the sharded ones are drawn", "[visualize]") {
   CHECK(visualize_layout({4, 28, 32, 1}, Layout({unsharded, "x", {"z", "y"}, unsharded}, cube())) ==
         "shape (4, 28, 32, 1)\n"
         "layout (unsharded, x, (z,y), unsharded)\n"
@@ -110,7 +110,7 @@ TEST_CASE("of more axes those that are cut are drawn", "[visualize]") {
         "28 └────┴────┴────┴────┘\n");
 }
 
-TEST_CASE("a tensor cut along three axes is a table", "[visualize]") {
+TEST_CASE("a tensor sharded along three axes is a table", "[visualize]") {
   CHECK(visualize_layout({4, 3, 9}, Layout({"x", "y", "z"}, cube())) ==
         "shape (4, 3, 9), layout (x, y, z), mesh x=2, y=2, z=2\n"
         "axis 0  axis 1  axis 2  devices\n"

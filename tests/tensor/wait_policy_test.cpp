@@ -27,7 +27,7 @@ void loop_in_parallel() {
   { std::atomic_thread_fence(std::memory_order_seq_cst); }
 }
 
-/// Milliseconds of processor time that the process takes while this thread sleeps after a loop.
+/// Returns the CPU milliseconds that the process uses while this thread sleeps after a loop.
 double spent_after_a_loop() {
   loop_in_parallel();
   const std::clock_t before = std::clock();
@@ -35,7 +35,7 @@ double spent_after_a_loop() {
   return 1e3 * static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC;
 }
 
-/// Runs one of the hidden cases below in a process of its own: libgomp reads its environment once.
+/// Runs one of the hidden cases below in a separate process: libgomp reads its environment once.
 void run_alone(const std::string& name, const std::string& spins) {
   const test::ProgramRun run =
       test::run_program("/proc/self/exe", {name, "-w", "NoTests"},
@@ -46,39 +46,39 @@ void run_alone(const std::string& name, const std::string& spins) {
 
 }  // namespace
 
-TEST_CASE("a machine is crowded after two waits in a row, and calm after two seconds") {
-  CpuContentionDetector judge;
+TEST_CASE("CPUs are contended after two waits in a row, and not after two seconds without") {
+  CpuContentionDetector detector;
   const auto waits = [&](std::chrono::milliseconds waited,
                          std::chrono::milliseconds others = 50ms) {
-    judge.note({100ms, waited, others});
+    detector.add_sample({100ms, waited, others});
   };
   for (int i = 0; i < 3; ++i) {
     waits(11ms);
     waits(9ms);
-    CHECK(!judge.crowded());
+    CHECK(!detector.contended());
   }
-  // By threads of our own.
+  // Caused by the process' own threads.
   for (int i = 0; i < 3; ++i) waits(50ms, 30ms);
-  CHECK(!judge.crowded());
+  CHECK(!detector.contended());
   waits(11ms);
   waits(11ms);
-  CHECK(judge.crowded());
+  CHECK(detector.contended());
   for (int i = 0; i < 19; ++i) waits(1ms);
-  CHECK(judge.crowded());
+  CHECK(detector.contended());
   waits(3ms);
   for (int i = 0; i < 19; ++i) waits(1ms);
-  CHECK(judge.crowded());
-  judge.note({101ms, 0ms, 0ms});
-  CHECK(!judge.crowded());
+  CHECK(detector.contended());
+  detector.add_sample({101ms, 0ms, 0ms});
+  CHECK(!detector.contended());
 }
 
-TEST_CASE("libgomp's threads sleep while there are sleepy ones") {
+TEST_CASE("libgomp's threads sleep while a BlockingOmpTeam exists") {
   if (worker_count() < 2) return test::skip("one processor");
-  // Of the pauses of a processor, a tenth of a second and more.
-  run_alone("sleepy threads alone", "3000000");
+  // Spins for a tenth of a second and more.
+  run_alone("BlockingOmpTeam alone", "3000000");
 }
 
-TEST_CASE("sleepy threads alone", "[.]") {
+TEST_CASE("BlockingOmpTeam alone", "[.]") {
   loop_in_parallel();
   CHECK(spent_after_a_loop() > 10);
   {
@@ -88,15 +88,15 @@ TEST_CASE("sleepy threads alone", "[.]") {
   CHECK(spent_after_a_loop() > 10);
 }
 
-TEST_CASE("busy neighbours are noticed") {
+TEST_CASE("contention by other programs is detected") {
   if (worker_count() < 2) return test::skip("one processor");
   if (!std::ifstream("/proc/thread-self/schedstat")) {
     return test::skip("the kernel keeps no account of waiting");
   }
-  run_alone("busy neighbours alone", "");
+  run_alone("contention alone", "");
 }
 
-TEST_CASE("busy neighbours alone", "[.]") {
+TEST_CASE("contention alone", "[.]") {
   loop_in_parallel();
   const bench::BusyLoops neighbours(2 * static_cast<unsigned>(omp_get_num_procs()), 0);
   const auto end = std::chrono::steady_clock::now() + 30s;

@@ -47,11 +47,11 @@ TEST_CASE("ticks of any range are few, ascending and distinct", "[ticks]") {
   }
 }
 
-TEST_CASE("epochs have whole ticks", "[ticks]") {
-  CHECK(whole_ticks(1, 5, 8).labels == Labels{"1", "2", "3", "4", "5"});
-  CHECK(whole_ticks(1, 12, 8).labels == Labels{"2", "4", "6", "8", "10", "12"});
-  CHECK(whole_ticks(1, 200, 8).labels == Labels{"50", "100", "150", "200"});
-  CHECK(whole_ticks(7, 7, 8).labels == Labels{"7"});
+TEST_CASE("epochs have integer ticks", "[ticks]") {
+  CHECK(integer_ticks(1, 5, 8).labels == Labels{"1", "2", "3", "4", "5"});
+  CHECK(integer_ticks(1, 12, 8).labels == Labels{"2", "4", "6", "8", "10", "12"});
+  CHECK(integer_ticks(1, 200, 8).labels == Labels{"50", "100", "150", "200"});
+  CHECK(integer_ticks(7, 7, 8).labels == Labels{"7"});
 }
 
 TEST_CASE("numbers in a legend are short", "[ticks]") {

@@ -28,7 +28,7 @@ namespace {
 
 Mesh four() { return create_mesh({{"batch", 4}}); }
 
-/// Writes down what it is told.
+/// Records all events.
 class Listener : public Callback {
  public:
   std::vector<std::string> told;
@@ -63,13 +63,13 @@ class Listener : public Callback {
   void tell(const std::string& text) { told.push_back(text); }
 };
 
-/// Hears epochs only.
+/// Overrides only epoch events.
 class EpochListener : public Callback {
  public:
   void on_epoch_end(int64_t, Logs& logs) override { set_value(logs, "added", 7); }
 };
 
-/// Rows of which the last cannot be read.
+/// A dataset whose last row cannot be read.
 class Unreadable : public Dataset {
  public:
   explicit Unreadable(bool fails) : fails_(fails) {}
@@ -104,43 +104,43 @@ std::string error_of(const std::function<void()>& function) {
 
 }  // namespace
 
-TEST_CASE("callbacks are told in Keras' order") {
+TEST_CASE("callbacks are called in Keras' order") {
   const Sequential model = test::compiled_small(four());
-  const auto recorder = std::make_shared<Listener>();
+  const auto listener = std::make_shared<Listener>();
   model.fit(test::small_data(8), {.batch_size = 4,
                                   .verbose = 0,
-                                  .callbacks = {recorder},
+                                  .callbacks = {listener},
                                   .validation_data = test::small_data(4)});
-  CHECK(recorder->told ==
+  CHECK(listener->told ==
         std::vector<std::string>{"train begin", "epoch 0 begin", "batch 0 begin",
                                  "batch 0 end: accuracy loss", "batch 1 begin",
                                  "batch 1 end: accuracy loss", "test begin", "test 0 begin",
                                  "test 0 end: accuracy loss", "test end: accuracy loss",
                                  "epoch 0 end: accuracy loss val_accuracy val_loss",
                                  "train end: accuracy loss val_accuracy val_loss"});
-  recorder->told.clear();
-  model.evaluate(test::small_data(4), {.verbose = 0, .callbacks = {recorder}});
-  CHECK(recorder->told == std::vector<std::string>{"test begin", "test 0 begin",
+  listener->told.clear();
+  model.evaluate(test::small_data(4), {.verbose = 0, .callbacks = {listener}});
+  CHECK(listener->told == std::vector<std::string>{"test begin", "test 0 begin",
                                                    "test 0 end: accuracy loss",
                                                    "test end: accuracy loss"});
-  recorder->told.clear();
-  model.predict(test::small_data(4), {.batch_size = 3, .callbacks = {recorder}});
-  CHECK(recorder->told == std::vector<std::string>{"predict begin", "predict 0 begin",
+  listener->told.clear();
+  model.predict(test::small_data(4), {.batch_size = 3, .callbacks = {listener}});
+  CHECK(listener->told == std::vector<std::string>{"predict begin", "predict 0 begin",
                                                    "predict 0 end", "predict 1 begin",
                                                    "predict 1 end", "predict end"});
 }
 
-TEST_CASE("metrics are read after a batch only for a callback that hears it") {
+TEST_CASE("metrics are read after a batch only for a callback that overrides its event") {
   const int64_t alone = reductions({});
   CHECK(reductions({EpochListener(), TerminateOnNaN(), EarlyStopping({.monitor = "loss"}),
                     LambdaCallback({.on_epoch_end = [](int64_t, Logs&) {}})}) == alone);
-  // One reduction more for each of three batches.
+  // One more reduction for each of three batches.
   CHECK(reductions({std::make_shared<Listener>()}) == alone + 3);
   CHECK(reductions({LambdaCallback({.on_train_batch_end = [](int64_t, const Logs&) {}})}) ==
         alone + 3);
 }
 
-TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
+TEST_CASE("values that a callback adds to an epoch's logs go into the history") {
   const Sequential model = test::compiled_small(four());
   const FitOptions options{
       .batch_size = 4, .epochs = 2, .verbose = 0, .callbacks = {EpochListener()}};
@@ -148,7 +148,7 @@ TEST_CASE("what a callback adds to an epoch's logs goes into the history") {
   CHECK(history.at("added") == std::vector<double>{7, 7});
 }
 
-TEST_CASE("a callback may compile the model anew while it trains") {
+TEST_CASE("a callback may recompile the model during training") {
   const Sequential model = test::compiled_small(four());
   const CallbackHandle again = LambdaCallback({.on_epoch_begin = [&](int64_t) {
     model.compile(test::small_compile(test::small_layouts("data", four())));
@@ -169,11 +169,11 @@ TEST_CASE("a callback ends training after its batch") {
   CHECK(history.steps.size() == 2);
   CHECK(history.epoch == std::vector<int64_t>{0});
   CHECK(model->stop_training());
-  // The next fit begins anew.
+  // The next fit starts over.
   CHECK(model.fit(test::small_data(20), {.batch_size = 4, .verbose = 0}).steps.size() == 5);
 }
 
-TEST_CASE("one process' wish to stop ends training on all, in the same step") {
+TEST_CASE("one process' request to stop ends training on all in the same step") {
   std::mutex mutex;
   std::map<int, History> histories;
   test::run_ranks(2, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
@@ -193,7 +193,7 @@ TEST_CASE("one process' wish to stop ends training on all, in the same step") {
   }
 }
 
-TEST_CASE("what fails on one process ends training on all, each with an error of its own") {
+TEST_CASE("an error on one process ends training on all, each with its own error") {
   const auto errors = [](const std::function<FitOptions(int)>& options,
                          const std::function<DatasetHandle(int)>& data) {
     std::mutex mutex;
@@ -221,7 +221,7 @@ TEST_CASE("what fails on one process ends training on all, each with an error of
   CHECK_THAT(texts[1], Contains("[part-2] readable"));
 }
 
-TEST_CASE("the first process alone prints and writes") {
+TEST_CASE("only the first process prints and writes") {
   const test::TempFolder folder;
   const std::string log = folder / "log.csv";
   const test::StandardOutput output;
@@ -244,7 +244,7 @@ TEST_CASE("the first process alone prints and writes") {
   CHECK(std::count(lines.begin(), lines.end(), '\n') == 3);
 }
 
-TEST_CASE("a full disk does not end training for CSVLogger, and its lines follow") {
+TEST_CASE("CSVLogger continues on a full disk and writes later lines") {
   const test::TempFolder folder;
   const std::string log = folder / "log.csv";
   const Sequential model = test::compiled_small(four());
@@ -254,7 +254,7 @@ TEST_CASE("a full disk does not end training for CSVLogger, and its lines follow
       LambdaCallback({.on_epoch_begin =
                           [&](int64_t epoch) {
                             if (epoch > 0) texts.push_back(test::read_file(log));
-                            // Room for a part of a line.
+                            // Room for part of a line.
                             if (epoch == 2) full.emplace(std::filesystem::file_size(log) + 5);
                             if (epoch == 4) full.reset();
                           },
@@ -276,7 +276,7 @@ TEST_CASE("a full disk does not end training for CSVLogger, and its lines follow
   CHECK_THAT(texts.back(), Contains("\n2,") && Contains("\n3,") && Contains("\n5,"));
 }
 
-TEST_CASE("early stopping knows which way a value is to go") {
+TEST_CASE("early stopping knows the direction of a value") {
   const TensorDataset data = test::small_data(8);
   const auto fit = [&](const EarlyStoppingOptions& options) {
     const Sequential model = test::compiled_small(four());
@@ -303,9 +303,9 @@ TEST_CASE("early stopping knows which way a value is to go") {
              Contains("[EarlyStopping] mode \"auto\"") && Contains("\"size\""));
 }
 
-TEST_CASE("early stopping stops at the best accuracy's patience, and tells") {
+TEST_CASE("early stopping ends at the best accuracy's patience and reports it") {
   const Sequential model = test::compiled_small(four());
-  // The rate 0 improves nothing.
+  // A learning rate of 0 improves nothing.
   CompileOptions compile = test::small_compile(test::small_layouts("data", four()));
   compile.optimizer = SGD(0.0);
   model.compile(compile);
@@ -317,7 +317,7 @@ TEST_CASE("early stopping stops at the best accuracy's patience, and tells") {
   CHECK(stop.best_epoch() == 0);
 }
 
-TEST_CASE("wrong options of callbacks are refused in one line") {
+TEST_CASE("invalid options of callbacks are refused in one line") {
   CHECK_THAT(error_of([] { ReduceLROnPlateau({.factor = 1.5}); }),
              Contains("[ReduceLROnPlateau] factor is less than 1. Received: 1.5."));
   CHECK_THAT(error_of([] { CSVLogger("x", {.separator = "--"}); }),

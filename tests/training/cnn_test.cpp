@@ -27,11 +27,11 @@ struct Case {
   const char* dtype;
   bool batch_norm;
   double dropout;
-  /// By how much a loss may differ: in the first ten steps, in all.
+  /// The maximum difference of losses: in the first ten steps, and in all.
   double early, late;
 };
 
-// With batch norm a pixel that goes to the other side of a ReLU can change an update a thousand
+// With batch norm a pixel that moves to the other side of a ReLU can change an update a thousand
 // times more than rounding does: in float64, images 1e-7 apart moved the losses by 1e-7 in eight
 // runs of ten, by 2e-6 and 3e-4 in two. (Keras: 1.6e-3 between TensorFlow and JAX.)
 constexpr double ill_conditioned = 2e-3;
@@ -53,8 +53,8 @@ Sequential cnn(const Case& how) {
   return model;
 }
 
-/// Batch, height and width of the images lie on the mesh's dimensions of these names, the first
-/// convolution's filters, which are the second's channels, on "channel".
+/// Shards batch, height and width of the images over the mesh dimensions of these names, and the
+/// first convolution's filters, which are the second's channels, over "channel".
 LayoutMap layouts_on(const MeshDims& dims) {
   int64_t devices = 1;
   for (const auto& [name, size] : dims) devices *= size;
@@ -91,9 +91,10 @@ std::vector<double> losses(const Case& how, const MeshDims& dims, CommLog* log =
 }
 
 double apart(const std::vector<double>& a, const std::vector<double>& b, size_t count) {
-  double most = 0;
-  for (size_t i = 0; i < count; ++i) most = std::max(most, std::abs(a[i] - b[i]));
-  return most;
+  double max_difference = 0;
+  for (size_t i = 0; i < count; ++i)
+    max_difference = std::max(max_difference, std::abs(a[i] - b[i]));
+  return max_difference;
 }
 
 const std::vector<MeshDims> meshes = {{{"batch", 4}},
@@ -104,7 +105,7 @@ const std::vector<MeshDims> meshes = {{{"batch", 4}},
 
 }  // namespace
 
-TEST_CASE("a convolutional network trains alike on data, spatial and channel meshes") {
+TEST_CASE("a convolutional network trains equally on data, spatial and channel meshes") {
   const auto how =
       GENERATE(Case{"float32", false, 0.5, 2e-6, 1e-4}, Case{"float32", false, 0, 2e-6, 1e-4},
                Case{"float32", true, 0, ill_conditioned, ill_conditioned},

@@ -15,15 +15,15 @@ using namespace tessera::detail;
 
 namespace {
 
-/// What the steps of a model exchange.
+/// The communication of a model's steps.
 struct Step {
   CommLog train;
-  CommLog loss;  ///< reading the training step's loss
+  CommLog loss;  ///< log of reading the training step's loss
 
   Step(const ModelHandle& model, const LayoutMap& layouts) {
     model.compile(test::small_compile(layouts));
     const TensorDataset data = test::small_data(16);
-    // Weights are drawn, slots made and metrics read before the step that counts.
+    // Draws weights, creates slots and reads metrics before the measured step.
     model.fit(data, {.batch_size = 16, .verbose = 0});
     std::vector<int64_t> rows(16);
     std::iota(rows.begin(), rows.end(), 0);
@@ -40,7 +40,7 @@ struct Step {
 
 Mesh mesh_of(const std::string& dims) { return create_mesh(parse_mesh_dims(dims)); }
 
-/// Bytes of the log's collectives of one kind over these dimensions, sorted.
+/// Returns the bytes of the log's collectives of one kind over these dimensions, sorted.
 std::vector<int64_t> bytes_of(const CommLog& log, CommOp op, const std::string& dims) {
   std::vector<int64_t> list;
   for (const CommEntry& entry : log.entries()) {
@@ -50,7 +50,7 @@ std::vector<int64_t> bytes_of(const CommLog& log, CommOp op, const std::string& 
   return list;
 }
 
-/// Bytes of every weight, sorted; weights are float64.
+/// Returns the bytes of every weight, sorted; weights are float64.
 std::vector<int64_t> weight_bytes(const ModelHandle& model) {
   std::vector<int64_t> list;
   for (const Variable& weight : model.weights()) list.push_back(8 * numel(weight.shape()));
@@ -98,11 +98,11 @@ TEST_CASE("a model-parallel pair costs one all-reduce over model each way") {
   layouts["down/kernel"] = {"model", unsharded};
   const Step step(model, layouts);
   INFO(step.train.to_string());
-  // Forward the pair's output of (16, 10), backward the gradient of its input of (16, 12), both cut
-  // over batch.
+  // Forward the pair's output of (16, 10), backward the gradient of its input of (16, 12), both
+  // sharded over batch.
   CHECK(bytes_of(step.train, CommOp::all_reduce, "model") ==
         std::vector<int64_t>{8 * 4 * 10, 8 * 4 * 12});
-  // Gradients over batch only, of what each device holds.
+  // Gradients over batch only, in the shards that each device holds.
   std::vector<int64_t> gradients;
   for (int64_t count : {18 * 12, 12, 12 * 7, 7, 7 * 10, 10, 10 * 5, 5}) {
     gradients.push_back(8 * count);

@@ -33,7 +33,7 @@ std::string error_of(const std::function<void()>& function) {
   return "no error";
 }
 
-/// One input, a regression "age" and a classification "kind".
+/// One input, with a regression output "age" and a classification output "kind".
 Functional two_heads() {
   const Input x({3});
   const SymbolicTensor h = Dense(4, {.activation = "tanh", .name = "body"})(x);
@@ -56,7 +56,7 @@ std::string compile_error(const CompileOptions& options) {
 
 const LossHandle sparse = SparseCategoricalCrossentropy({.from_logits = true});
 
-/// Of one layer, whose training step the test replaces.
+/// A model of one layer with a custom training step.
 class OwnStep : public Model {
  public:
   OwnStep() : dense_(track(Dense(1, {.kernel_initializer = "ones", .name = "dense"}))) {}
@@ -80,7 +80,7 @@ class OwnStep : public Model {
   LayerHandle dense_;
 };
 
-/// Two outputs, and no names for them.
+/// Two outputs without names.
 class TwoOutputs : public Model {
  public:
   std::string class_name() const override { return "TwoOutputs"; }
@@ -110,7 +110,7 @@ class Penalty : public Layer {
 
 }  // namespace
 
-TEST_CASE("compile names the outputs it does not have, and counts") {
+TEST_CASE("compile names unknown outputs and counts them") {
   CHECK_THAT(compile_error({.optimizer = "sgd", .loss = {{"aeg", "mse"}}}),
              Contains("[compile] loss names outputs of the model. Received: \"aeg\".") &&
                  Contains("write \"age\""));
@@ -170,10 +170,10 @@ TEST_CASE("logs are named by output, alphabetically, without cost until they are
   CHECK(model->metrics_names() == names);
 }
 
-TEST_CASE("outputs of a subclass without names are numbered") {
+TEST_CASE("unnamed outputs of a subclass are numbered") {
   const ModelHandle model(std::make_shared<TwoOutputs>());
   model.compile({.optimizer = "sgd", .loss = "mse", .layouts = on_four()});
-  // The short batch counts for its rows in every loss.
+  // The short batch counts by its rows in every loss.
   const Examples data{.x = {at::rand({7, 3})}, .y = {at::rand({7, 1}), at::rand({7, 1}) + 3}};
   const History history = model.fit(data, {.batch_size = 4, .verbose = 0, .shuffle = false});
   CHECK(history.at("output_1_loss").size() == 1);
@@ -181,7 +181,7 @@ TEST_CASE("outputs of a subclass without names are numbered") {
         Approx(history.at("output_1_loss")[0] + history.at("output_2_loss")[0]));
 }
 
-TEST_CASE("a training step of one's own is what fit takes") {
+TEST_CASE("fit uses a custom training step") {
   const auto fit = [](const ModelHandle& model, double rate) {
     model.compile({.optimizer = SGD(rate), .loss = "mse", .layouts = on_four()});
     const at::Tensor x = at::arange(24).reshape({8, 3}).to(at::kFloat) / 24;
@@ -218,7 +218,7 @@ TEST_CASE("a model may be trained by its own penalties alone") {
   CHECK(history.at("loss")[2] < history.at("loss")[0]);
 }
 
-TEST_CASE("losses, weights and metrics of outputs that are counted at run time") {
+TEST_CASE("losses, weights and metrics work for outputs that are counted at run time") {
   const std::vector<LossHandle> losses = {"mse", sparse};
   const std::vector<double> weights = {1, 0.5};
   const std::map<std::string, std::vector<MetricHandle>> metrics = {{"age", {"mae", "mse"}},
@@ -274,12 +274,12 @@ TEST_CASE("weights end as their moving averages") {
     model.fit(x, x, {.batch_size = 8, .epochs = 2, .verbose = 0});
     return model.weights()[0].value().full().item<double>();
   };
-  // w: 0.2, 0.32; the bias moves alike. The mean begins with the first and is half the new.
+  // w: 0.2, 0.32; the bias moves equally. The average begins with the first and is half the new.
   CHECK(last(false) == Approx(0.32));
   CHECK(last(true) == Approx(0.5 * 0.2 + 0.5 * 0.32));
 }
 
-TEST_CASE("a scaled loss trains and is logged as one that is not") {
+TEST_CASE("a scaled loss trains and is logged like an unscaled one") {
   const auto fit = [](std::optional<double> factor) {
     const Sequential model({Dense(1, {.kernel_initializer = "zeros", .name = "dense"})});
     model.compile({.optimizer = SGD(0.1, {.loss_scale_factor = factor}),
@@ -292,7 +292,7 @@ TEST_CASE("a scaled loss trains and is logged as one that is not") {
   CHECK(fit(1024.0) == fit(std::nullopt));
 }
 
-TEST_CASE("a callback may compile the model anew while it evaluates or predicts") {
+TEST_CASE("a callback may recompile the model during evaluate and predict") {
   const Sequential model({Dense(1, {.name = "dense"})});
   const auto compile = [&] {
     const metrics::MeanAbsoluteError metric;
@@ -312,7 +312,7 @@ TEST_CASE("a callback may compile the model anew while it evaluates or predicts"
   model.predict(data, {.batch_size = 4, .callbacks = {callback}});
 }
 
-TEST_CASE("predict needs no compile, and a shared callback is heard whatever it is held as") {
+TEST_CASE("predict needs no compile, and a shared callback is called whatever its handle's type") {
   const Sequential model({Dense(2)});
   const at::Tensor x = at::rand({5, 3});
   CHECK(model.predict(DatasetHandle(x)).sizes() == at::IntArrayRef({5, 2}));

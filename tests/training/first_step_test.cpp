@@ -35,7 +35,7 @@ class Forgetful final : public Model {
   }
 };
 
-/// An ATen function of the shards, through which no gradient comes.
+/// An ATen function of the blocks, through which no gradient flows.
 class Sine final : public Layer {
  public:
   Sine() : Layer(LayerOptions()) {}
@@ -82,15 +82,15 @@ TEST_CASE("on a mesh, weights of a layer that was not tracked are named, too", "
                  Contains("track()"));
 }
 
-TEST_CASE("variables that the loss has no gradient for are named once", "[first_step]") {
+TEST_CASE("variables without a gradient of the loss are named once", "[first_step]") {
   const Sequential model({Input({4}), Dense(6), make_layer<Sine>(), Dense(3)});
   const std::string text = warnings_of(model, options(), 3);
   CHECK(text ==
         "Warning: gradients do not exist for dense/kernel, dense/bias: the loss does not "
         "depend on them, or only through functions without gradients, such as ATen functions on "
         "shards\n");
-  const Sequential whole({Input({4}), Dense(6), Dense(3)});
-  CHECK(warnings_of(whole, options()).empty());
+  const Sequential tracked({Input({4}), Dense(6), Dense(3)});
+  CHECK(warnings_of(tracked, options()).empty());
 }
 
 TEST_CASE("an optimizer belongs to one model", "[first_step]") {
@@ -109,7 +109,7 @@ TEST_CASE("an optimizer belongs to one model", "[first_step]") {
   CHECK(around.fit(data(), {.verbose = 0}).at("loss").size() == 1);
 }
 
-TEST_CASE("probabilities where the loss takes logits are warned of", "[first_step]") {
+TEST_CASE("a warning is printed for probabilities where the loss takes logits", "[first_step]") {
   const std::string line =
       "Warning: the loss is from logits, but the outputs come from softmax: "
       "leave out that activation, or from_logits\n";

@@ -38,7 +38,7 @@ std::string fit_error(const DatasetHandle& data, const FitOptions& options) {
   return error_of([&] { compiled().fit(data, options); });
 }
 
-/// The rows of small_data in batches, `count` of them an epoch; without end if 0.
+/// Returns the rows of small_data in batches, `count` of them an epoch; endless if 0.
 GeneratorDataset stream(int64_t count, const GeneratorDatasetOptions& options = {}) {
   return GeneratorDataset(
       [count] {
@@ -56,7 +56,7 @@ const FitOptions quiet{.batch_size = 4, .verbose = 0};
 
 }  // namespace
 
-TEST_CASE("fit names the data option that does not fit") {
+TEST_CASE("fit names the invalid data option") {
   const TensorDataset data = test::small_data(8);
   FitOptions options = quiet;
   options.validation_split = 0.5;
@@ -82,7 +82,7 @@ TEST_CASE("fit names the data option that does not fit") {
   CHECK_THAT(fit_error(data, options), Contains("[class_weight] data have one kind of weights"));
 }
 
-TEST_CASE("a stream without end needs to be told where to stop") {
+TEST_CASE("an endless stream needs the number of steps") {
   const GeneratorDataset endless = stream(0, {.endless = true});
   CHECK_THAT(fit_error(endless, quiet),
              Contains("[fit] steps_per_epoch is required for an endless stream") &&
@@ -100,7 +100,7 @@ TEST_CASE("a stream without end needs to be told where to stop") {
   CHECK(compiled().predict(endless, {.steps = 3}).size(0) == 12);
 }
 
-TEST_CASE("a stream trains as the rows it is made of") {
+TEST_CASE("a stream trains like its rows") {
   const Sequential rows = compiled(), streamed = compiled();
   FitOptions options = quiet;
   options.epochs = 2;
@@ -114,7 +114,7 @@ TEST_CASE("a stream trains as the rows it is made of") {
   CHECK(logs == rows.evaluate(test::small_data(20), {.batch_size = 4, .verbose = 0}));
 }
 
-TEST_CASE("classes weigh in a stream as in rows") {
+TEST_CASE("class weights apply in a stream as in rows") {
   FitOptions options = quiet;
   options.shuffle = false;
   options.class_weight = {{1, 3.0}, {4, 0.5}};

@@ -26,7 +26,7 @@ Sequential compiled() {
   return model;
 }
 
-/// Text of the Error that a function throws; it must be one line.
+/// Returns the text of the Error that a function throws; it must be one line.
 std::string error_of(const std::function<void()>& function) {
   try {
     function();
@@ -51,7 +51,7 @@ Examples rows_of(const TensorDataset& data) {
 
 }  // namespace
 
-TEST_CASE("fit refuses wrong options in one line") {
+TEST_CASE("fit refuses invalid options in one line") {
   const TensorDataset data = test::small_data(8);
   CHECK_THAT(fit_error(data, {.batch_size = 0, .verbose = 0}),
              Contains("[fit] batch_size is at least 1. Received: 0."));
@@ -73,7 +73,7 @@ TEST_CASE("fit refuses wrong options in one line") {
              Contains("an empty dataset"));
 }
 
-TEST_CASE("evaluate and predict refuse wrong options in one line") {
+TEST_CASE("evaluate and predict refuse invalid options in one line") {
   const TensorDataset data = test::small_data(8);
   CHECK_THAT(error_of([&] { compiled().evaluate(data, {.batch_size = 0, .verbose = 0}); }),
              Contains("[evaluate] batch_size is at least 1. Received: 0."));
@@ -125,7 +125,7 @@ TEST_CASE("data that do not fit the model are refused in one line") {
              Contains("hidden_1") && Contains("(8, 17)"));
 }
 
-TEST_CASE("a loss that is not finite stops with step and value, before later steps") {
+TEST_CASE("a non-finite loss stops with step and value, before later steps") {
   const double nan = std::numeric_limits<double>::quiet_NaN();
   const double inf = std::numeric_limits<double>::infinity();
   const c10::InferenceMode inference;
@@ -140,7 +140,7 @@ TEST_CASE("a loss that is not finite stops with step and value, before later ste
   }
 }
 
-TEST_CASE("in one process a loss that is not finite says where it comes from") {
+TEST_CASE("in one process a non-finite loss says where it comes from") {
   const c10::InferenceMode inference;
   Examples rows = rows_of(test::small_data(40));
   rows.x[0][26][3] = std::numeric_limits<double>::quiet_NaN();
@@ -151,7 +151,7 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
       Contains(
           "nan at epoch 1, step 7 in the partial sum of cpu:2, cpu:3: x[0] of the batch, row 2 has "
           "infinite numbers or NaN."));
-  // The step has changed nothing, so that training goes on from there.
+  // The step has changed nothing, so training can continue from there.
   for (const at::Tensor& weight : model.get_weights()) {
     CHECK(at::isfinite(weight).all().item<bool>());
   }
@@ -161,7 +161,7 @@ TEST_CASE("in one process a loss that is not finite says where it comes from") {
   CHECK_THAT(error_of([&] { model.fit(test::small_data(8), ordered); }),
              Contains("at epoch 1, step 1: " + model.weights()[2].path() +
                       " has infinite numbers or NaN since the previous step."));
-  // A block for each device: the one whose rows they are.
+  // With a block for each device the error names the device of the row.
   const tessera::detail::BlockPolicyScope blocks(tessera::detail::BlockPolicy::per_device);
   const Sequential apart = compiled();
   CHECK_THAT(error_of([&] { apart.fit(TensorDataset(rows), ordered); }),
@@ -187,7 +187,7 @@ TEST_CASE("an unknown metric is refused by every fit") {
   }
 }
 
-TEST_CASE("after an error while evaluating a callback hears the metrics of training") {
+TEST_CASE("after an error during evaluation a callback gets the metrics of training") {
   const Sequential model = compiled();
   bool heard = false;
   const LambdaCallback listener(

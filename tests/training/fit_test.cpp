@@ -29,7 +29,7 @@ bool same_bits(const at::Tensor& a, const at::Tensor& b) {
                      a.nbytes()) == 0;
 }
 
-/// The loss, the accuracy and the gradient-free prediction of rows by plain ATen.
+/// The loss and accuracy of rows, computed by plain ATen.
 struct ByHand {
   double loss = 0;
   double accuracy = 0;
@@ -46,7 +46,7 @@ ByHand by_hand(const std::vector<at::Tensor>& weights, const TensorDataset& data
   }
   const at::Tensor each = at::nll_loss(y.log_softmax(1), all.y[0], {}, at::Reduction::None);
   const at::Tensor right = y.argmax(1).eq(all.y[0]).to(at::kDouble);
-  // Keras: metrics are unweighted.
+  // As in Keras, metrics are unweighted.
   const double accuracy = right.mean().item<double>();
   if (all.sample_weight.empty()) return {each.mean().item<double>(), accuracy};
   return {(each * all.sample_weight[0]).mean().item<double>(), accuracy};
@@ -67,16 +67,16 @@ TEST_CASE("fit: short last batches are exact on every mesh") {
     Run run;
     run.history = model.fit(test::small_data(13, 1, weighted),
                             {.batch_size = 5, .epochs = 2, .verbose = 0, .shuffle = false});
-    run.weights = test::whole_weights(model);
+    run.weights = test::full_weights(model);
     return run;
   };
-  const std::vector<std::pair<std::string, std::string>> places = {
+  const std::vector<std::pair<std::string, std::string>> schemes = {
       {"data", "batch=8"},  {"data", "batch=3"}, {"model", "batch=4,model=2"},
       {"model", "model=8"}, {"fsdp", "batch=8"}, {"feature", "batch=2,feature=2,model=2"}};
   for (const bool weighted : {false, true}) {
     const Run one = train(test::small_layouts("data", mesh_of("batch=1")), weighted);
     CHECK(one.history.steps.size() == 6);
-    for (const auto& [layouts, mesh] : places) {
+    for (const auto& [layouts, mesh] : schemes) {
       CAPTURE(weighted, layouts, mesh);
       const Run run = train(test::small_layouts(layouts, mesh_of(mesh)), weighted);
       CHECK(difference(list(run.history.steps), list(one.history.steps), 1e-10) == "");
@@ -90,20 +90,20 @@ TEST_CASE("fit: short last batches are exact on every mesh") {
   }
 }
 
-TEST_CASE("fit: an epoch's values weigh each batch by its rows") {
+TEST_CASE("fit: an epoch's values weight each batch by its rows") {
   const Sequential model = test::small_model();
-  // At a rate of 0 every batch sees the same weights.
+  // At a learning rate of 0 every batch sees the same weights.
   CompileOptions compile = test::small_compile(test::small_layouts("data", mesh_of("batch=4")));
   compile.optimizer = SGD(0.0);
   model.compile(compile);
   const TensorDataset data = test::small_data(13);
   const History history = model.fit(data, {.batch_size = 5, .verbose = 0, .shuffle = false});
-  const ByHand expected = by_hand(test::whole_weights(model), data);
+  const ByHand expected = by_hand(test::full_weights(model), data);
   CHECK(history.at("loss")[0] == Approx(expected.loss).epsilon(1e-12));
   CHECK(history.at("accuracy")[0] == Approx(expected.accuracy).epsilon(1e-12));
   CHECK(history.steps.size() == 3);
   CHECK(history.steps[2] ==
-        Approx(by_hand(test::whole_weights(model),
+        Approx(by_hand(test::full_weights(model),
                        TensorDataset(data.get(std::vector<int64_t>{10, 11, 12})))
                    .loss)
             .epsilon(1e-12));
@@ -115,29 +115,29 @@ TEST_CASE("evaluate and predict: every row counts once, in order") {
   for (const bool weighted : {false, true}) {
     CAPTURE(weighted);
     const TensorDataset data = test::small_data(13, 1, weighted);
-    const auto whole = named(model.evaluate(data, {.batch_size = 13, .verbose = 0}));
-    const ByHand expected = by_hand(test::whole_weights(model), data);
-    CHECK(whole.at("loss") == Approx(expected.loss).epsilon(1e-12));
-    CHECK(whole.at("accuracy") == Approx(expected.accuracy).epsilon(1e-12));
+    const auto full = named(model.evaluate(data, {.batch_size = 13, .verbose = 0}));
+    const ByHand expected = by_hand(test::full_weights(model), data);
+    CHECK(full.at("loss") == Approx(expected.loss).epsilon(1e-12));
+    CHECK(full.at("accuracy") == Approx(expected.accuracy).epsilon(1e-12));
     for (const int64_t batch : {1, 5, 40}) {
-      const auto parts = named(model.evaluate(data, {.batch_size = batch, .verbose = 0}));
-      CHECK(parts.at("loss") == Approx(expected.loss).epsilon(1e-12));
-      CHECK(parts.at("accuracy") == Approx(expected.accuracy).epsilon(1e-12));
+      const auto batched = named(model.evaluate(data, {.batch_size = batch, .verbose = 0}));
+      CHECK(batched.at("loss") == Approx(expected.loss).epsilon(1e-12));
+      CHECK(batched.at("accuracy") == Approx(expected.accuracy).epsilon(1e-12));
     }
   }
-  const at::Tensor whole = model.predict(test::small_data(13), {.batch_size = 13});
-  CHECK(whole.sizes() == at::IntArrayRef({13, 5}));
+  const at::Tensor full = model.predict(test::small_data(13), {.batch_size = 13});
+  CHECK(full.sizes() == at::IntArrayRef({13, 5}));
   for (const int64_t batch : {1, 5, 40}) {
-    CHECK(difference(model.predict(test::small_data(13), {.batch_size = batch}), whole, 1e-12,
+    CHECK(difference(model.predict(test::small_data(13), {.batch_size = batch}), full, 1e-12,
                      1e-14) == "");
   }
   const auto two = model.predict(test::small_data(13), {.batch_size = 5, .steps = 2});
-  CHECK(difference(two, whole.narrow(0, 0, 10), 1e-12, 1e-14) == "");
+  CHECK(difference(two, full.narrow(0, 0, 10), 1e-12, 1e-14) == "");
   const TensorDataset unlabelled(test::small_data(4).get(std::vector<int64_t>{0, 1, 2, 3}).x[0]);
-  CHECK(difference(model.predict(unlabelled, {}), whole.narrow(0, 0, 4), 1e-12, 1e-14) == "");
+  CHECK(difference(model.predict(unlabelled, {}), full.narrow(0, 0, 4), 1e-12, 1e-14) == "");
 }
 
-TEST_CASE("fit: epochs, steps and validation come out in the history") {
+TEST_CASE("fit: epochs, steps and validation are in the history") {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts("data", mesh_of("batch=2"))));
   const History history = model.fit(test::small_data(20), {.batch_size = 4,
@@ -171,7 +171,7 @@ TEST_CASE("fit: the same seed gives the same bits, on every mesh the same first 
       const History history =
           model.fit(test::small_data(50), {.batch_size = 16, .epochs = 3, .verbose = 0});
       first.push_back(history.steps[0]);
-      return std::make_pair(test::whole_weights(model), history.steps);
+      return std::make_pair(test::full_weights(model), history.steps);
     };
     const auto one = train(), two = train();
     CHECK(one.second == two.second);
@@ -180,7 +180,7 @@ TEST_CASE("fit: the same seed gives the same bits, on every mesh the same first 
   for (double loss : first) CHECK(loss == Approx(first[0]).epsilon(1e-5));
 }
 
-TEST_CASE("fit: replicas stay equal to the bit") {
+TEST_CASE("fit: replicas stay bitwise equal") {
   const BlockPolicyScope literal(BlockPolicy::per_device);
   for (const std::string mesh : {"batch=8", "batch=4,model=2"}) {
     const Sequential model = test::small_model();
@@ -197,22 +197,22 @@ TEST_CASE("fit: replicas stay equal to the bit") {
   }
 }
 
-TEST_CASE("compile again with other layouts moves the weights and goes on as before") {
+TEST_CASE("recompiling with other layouts moves the weights and continues as before") {
   const TensorDataset data = test::small_data(32);
   const FitOptions epoch{.batch_size = 8, .epochs = 1, .verbose = 0, .shuffle = false};
-  const std::vector<std::pair<std::string, std::string>> places = {
+  const std::vector<std::pair<std::string, std::string>> schemes = {
       {"data", "batch=8"}, {"model", "batch=4,model=2"}, {"fsdp", "batch=8"}, {"model", "model=8"}};
   const auto train = [&](bool move) {
     const Sequential model = test::small_model();
     CompileOptions compile;
     std::vector<double> losses;
-    for (const auto& [layouts, mesh] : places) {
+    for (const auto& [layouts, mesh] : schemes) {
       const LayoutMap map = move ? test::small_layouts(layouts, mesh_of(mesh))
                                  : test::small_layouts("data", mesh_of("batch=1"));
-      const OptimizerHandle kept = compile.optimizer;
+      const OptimizerHandle previous = compile.optimizer;
       compile = test::small_compile(map);
-      // The optimizer goes along, with its slots.
-      if (kept) compile.optimizer = kept;
+      // The optimizer is kept, with its slots.
+      if (previous) compile.optimizer = previous;
       model.compile(compile);
       const History history = model.fit(data, epoch);
       losses.insert(losses.end(), history.steps.begin(), history.steps.end());

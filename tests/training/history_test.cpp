@@ -37,7 +37,7 @@ TEST_CASE("a history keeps the course of every value", "[history]") {
   CHECK_THROWS_AS(History().at("loss"), StateError);
 }
 
-TEST_CASE("a history is written with keys in order and numbers in full", "[history]") {
+TEST_CASE("a history is written with sorted keys and numbers in full precision", "[history]") {
   CHECK(sample().to_json() ==
         R"({"history":{"accuracy":[0.5,0.75],"loss":[0.3333333333333333,0.1],)"
         R"("val_loss":[0.25,0.125]},"steps":[2.302585092994046,1e-300],"epoch":[0,1],)"
@@ -47,7 +47,7 @@ TEST_CASE("a history is written with keys in order and numbers in full", "[histo
   CHECK(read["history"]["loss"][0].get<double>() == 1.0 / 3);
 }
 
-TEST_CASE("a history with a value that is not finite is still JSON", "[history]") {
+TEST_CASE("a history with a non-finite value is still JSON", "[history]") {
   History h;
   h.data = "bad \xff name";
   h.append(0, {{"loss", std::nan("")}, {"accuracy", INFINITY}});
@@ -71,7 +71,7 @@ TEST_CASE("a history is read back", "[history]") {
   CHECK_THROWS_AS(History::from_json(Json::array(), path), ConfigError);
 }
 
-TEST_CASE("a history is saved whole or not at all", "[history]") {
+TEST_CASE("a history is saved atomically", "[history]") {
   const test::TempFolder folder;
   const std::string path = (folder / "history.json").string();
   sample().save(path);

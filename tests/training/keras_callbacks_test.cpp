@@ -53,7 +53,7 @@ MakeFitRun logging(FitOptions options, const CSVLoggerOptions& log_options, bool
   };
 }
 
-/// Logs the weights that callbacks named later would save.
+/// Logs the weights that callbacks after it would save.
 struct WeightLog : Callback {
   void on_epoch_end(int64_t, Logs& logs) override {
     for (const Variable& weight : model().weights()) {
@@ -120,7 +120,7 @@ const FitCases& callback_cases() {
 
 }  // namespace
 
-TEST_CASE("callbacks do and say what Keras' do, on every mesh") {
+TEST_CASE("callbacks behave and print as in Keras, on every mesh") {
   test::check_fit_cases("callbacks", callback_cases());
 }
 

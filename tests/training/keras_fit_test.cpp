@@ -66,12 +66,14 @@ FitCases data_cases() {
 }
 
 FitCases output_cases() {
-  // Three whole batches.
-  const auto whole = [](const at::Tensor& tensor) { return tensor.narrow(0, 0, 12); };
+  // Three full batches.
+  const auto full_batches = [](const at::Tensor& tensor) { return tensor.narrow(0, 0, 12); };
   const auto run = [=](const CompileOptions& options, int64_t epochs, bool weighted) {
     return [=](const FitModels& models, const std::string&) {
-      Examples all{.x = {whole(fit_data("x"))}, .y = {whole(fit_data("y")), whole(labels())}};
-      if (weighted) all.sample_weight = {whole(fit_data("weight")), whole(fit_data("weight_b"))};
+      Examples all{.x = {full_batches(fit_data("x"))},
+                   .y = {full_batches(fit_data("y")), full_batches(labels())}};
+      if (weighted)
+        all.sample_weight = {full_batches(fit_data("weight")), full_batches(fit_data("weight_b"))};
       return FitRun{models.both(options), all, {.epochs = epochs}};
     };
   };

@@ -21,11 +21,11 @@ const Json& cases(const std::string& part) { return golden_part("keras_masks.jso
 
 Mesh mesh_of(int64_t devices) { return create_mesh({{"batch", devices}}, virtual_cpus(devices)); }
 
-/// A tensor of a case on a mesh, its batch cut over all of it; undefined for none.
+/// Packs a tensor of a case on a mesh with its batch sharded; undefined for none.
 DTensor placed(const Json& golden, const std::string& key, const Mesh& mesh) {
   if (!golden.contains(key)) return {};
-  const at::Tensor whole = input_tensor(golden.at(key));
-  return pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
+  const at::Tensor full = input_tensor(golden.at(key));
+  return pack(full, Layout::batch_sharded(mesh, "batch", full.dim()));
 }
 
 DTensor predictions(const Json& golden, const Mesh& mesh) {
@@ -58,7 +58,7 @@ TensorDataset data_of(const Json& golden) {
   return TensorDataset(all);
 }
 
-/// Evaluation, two epochs, prediction and weights of a model on a mesh.
+/// Checks evaluation, two epochs, prediction and weights of a model on a mesh.
 void check_model(const Json& golden, const Mesh& mesh, bool eager) {
   const ModelHandle model = model_from_config(golden.at("model"));
   const auto metric = [&] { return metric_from_config(golden.at("metric")); };
@@ -92,7 +92,7 @@ void check_model(const Json& golden, const Mesh& mesh, bool eager) {
 
 }  // namespace
 
-TEST_CASE("losses count what the predictions' mask leaves, as Keras'") {
+TEST_CASE("losses count only what the predictions' mask leaves, as in Keras") {
   for (const Json& golden : cases("losses")) {
     CAPTURE(golden.at("loss").dump(), golden.contains("weight"));
     const LossHandle loss = loss_from_config(golden.at("loss"));
@@ -110,7 +110,7 @@ TEST_CASE("losses count what the predictions' mask leaves, as Keras'") {
   }
 }
 
-TEST_CASE("means count what the predictions' mask leaves, as Keras'") {
+TEST_CASE("means count only what the predictions' mask leaves, as in Keras") {
   for (const Json& golden : cases("metrics")) {
     CAPTURE(golden.at("metric").dump());
     for (const int64_t devices : {1, 2, 3}) {

@@ -21,14 +21,14 @@ Sequential made_in(const std::string& policy) {
   return Sequential({Input({4}), Dense(3, {.use_bias = false, .name = "dense"})});
 }
 
-/// The name of the optimizer that compile() leaves.
+/// Returns the name of the optimizer after compile().
 std::string optimizer_in(const std::string& policy, bool auto_scale_loss = true) {
   const Sequential model = made_in(policy);
   model.compile({.optimizer = Adam(), .loss = "mse", .auto_scale_loss = auto_scale_loss});
   return model->optimizer()->class_name();
 }
 
-/// The kernel after a step whose gradients are some 1e-9, less than float16 holds.
+/// Returns the kernel after a step with gradients of about 1e-9, which underflow in float16.
 at::Tensor kernel_after_a_small_step(bool auto_scale_loss) {
   const Sequential model = made_in("mixed_float16");
   model.compile({.optimizer = SGD(1e6),
@@ -40,14 +40,14 @@ at::Tensor kernel_after_a_small_step(bool auto_scale_loss) {
   return model->weights()[0].value().full();
 }
 
-/// Which of two words comes more often in each text.
+/// Texts labelled by which of two words is more frequent.
 TensorDataset texts(int64_t rows, int64_t seed) {
   const at::Tensor x = test::random_values({{rows, 16}, at::kLong, 0, 12}, seed).clone();
   const at::Tensor more = x.eq(3).sum(-1).gt(x.eq(7).sum(-1));
   return TensorDataset(x, more.to(at::kLong));
 }
 
-/// The accuracy of a transformer on texts that it was not trained on.
+/// Returns a transformer's accuracy on texts that it was not trained on.
 double transformer_accuracy(const std::string& policy, int64_t seed) {
   const test::DTypeScope scope(policy);
   set_random_seed(seed);
@@ -64,7 +64,7 @@ double transformer_accuracy(const std::string& policy, int64_t seed) {
   return model.evaluate(texts(1000, 2), {.batch_size = 100, .verbose = 0})[0].second;
 }
 
-/// A mean of five seeds and its standard error, squared.
+/// Returns the mean of five seeds and its squared standard error.
 std::pair<double, double> mean_accuracy(const std::string& policy) {
   std::vector<double> all;
   for (int64_t seed = 1; seed <= 5; ++seed) all.push_back(transformer_accuracy(policy, seed));
@@ -89,7 +89,7 @@ TEST_CASE("a transformer classifies in mixed precision as well as in float32", "
   }
 }
 
-TEST_CASE("mixed_float16 scales the loss by itself, other policies do not") {
+TEST_CASE("mixed_float16 scales the loss by default, other policies do not") {
   CHECK(optimizer_in("mixed_float16") == "LossScaleOptimizer");
   CHECK(optimizer_in("mixed_bfloat16") == "Adam");
   CHECK(optimizer_in("float32") == "Adam");
@@ -105,7 +105,7 @@ TEST_CASE("mixed_float16 scales the loss by itself, other policies do not") {
   CHECK(wrapped->compile_options().optimizer->class_name() == "Adam");
 }
 
-TEST_CASE("a model is in the policy of its configuration, whatever the default one is") {
+TEST_CASE("a model has the policy of its configuration, whatever the default") {
   const SymbolicTensor x = Input({4});
   for (const ModelHandle& model : {ModelHandle(Sequential({Dense(3)}, {.dtype = "mixed_float16"})),
                                    ModelHandle(made_in("mixed_float16"))}) {
@@ -118,14 +118,14 @@ TEST_CASE("a model is in the policy of its configuration, whatever the default o
   CHECK(made->optimizer()->class_name() == "LossScaleOptimizer");
 }
 
-TEST_CASE("gradients too small for float16 arrive by the scaled loss alone") {
+TEST_CASE("gradients that underflow in float16 arrive only with a scaled loss") {
   const at::Tensor lost = kernel_after_a_small_step(false);
   const at::Tensor trained = kernel_after_a_small_step(true);
   const Sequential untrained = made_in("mixed_float16");
   untrained.build({-1, 4});
   const at::Tensor first = untrained->weights()[0].value().full();
   CHECK(test::difference(lost, first) == "");
-  // As in float32, whose gradients are exact.
+  // Like float32, whose gradients are exact.
   const Sequential model = made_in("float32");
   model.compile({.optimizer = SGD(1e6), .loss = "mse", .loss_weights = 1e-8});
   model.build({-1, 4});

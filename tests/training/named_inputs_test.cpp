@@ -12,7 +12,7 @@ using test::error_line;
 
 namespace {
 
-/// Two inputs of 2 and 3 features; "sum" and "difference" of what Dense layers make of them.
+/// Two inputs of 2 and 3 features; outputs "sum" and "difference" of their Dense layers.
 Functional two_inputs() {
   const Input ages({2}, {.name = "ages"}), scores({3}, {.name = "scores"});
   const SymbolicTensor a = Dense(4, {.kernel_initializer = GlorotUniform({.seed = 1})})(ages);
@@ -25,7 +25,7 @@ Functional two_inputs() {
 
 }  // namespace
 
-TEST_CASE("inputs and labels are found by their names, in any order") {
+TEST_CASE("inputs and labels are matched by name, in any order") {
   const at::Tensor ages = at::rand({10, 2}), scores = at::rand({10, 3});
   const at::Tensor sums = at::rand({10, 4}), differences = at::rand({10, 4});
   const Functional by_order = two_inputs(), by_name = two_inputs();
@@ -56,7 +56,7 @@ TEST_CASE("inputs and labels are found by their names, in any order") {
                   single.predict(Examples{.x = {ages, scores}})));
 }
 
-TEST_CASE("a name that is unknown, missing or there twice is named in one line") {
+TEST_CASE("an unknown, missing or duplicate name is an error of one line") {
   const Functional model = two_inputs();
   const at::Tensor x2 = at::rand({4, 2}), x3 = at::rand({4, 3}), y = at::rand({4, 4});
   const FitOptions silent{.verbose = 0};

@@ -18,7 +18,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// What a training step is planned to be: the layouts of loss and gradients, and what is exchanged.
+/// A planned training step: the layouts of loss and gradients, and its communication.
 struct Planned {
   std::vector<std::string> layouts;
   std::string log;
@@ -72,7 +72,7 @@ TEST_CASE("a process without devices of the mesh plans the same step and compute
   }
 }
 
-TEST_CASE("values that lie elsewhere are relaid and windowed, but not read") {
+TEST_CASE("values without local devices are relaid out and windowed, but not read") {
   const Mesh mesh = create_mesh_part({{"batch", 4}, {"model", 2}}, {}, {}, nullptr);
   const DTensor x = pack(at::rand({10, 6}), Layout({"batch", "model"}, mesh));
   CHECK(x.blocks().empty());

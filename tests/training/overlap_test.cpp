@@ -8,6 +8,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/comm_lines.hpp"
@@ -45,10 +46,10 @@ Batch batch_of(const LayoutMap& layouts) { return pack_batch(sample(), layouts);
 std::vector<at::Tensor> trained(const test::SmallScheme& scheme, const Mesh& mesh, double cap) {
   const Sequential model = compiled(scheme, mesh, cap);
   model.fit(test::small_data(27), {.batch_size = 8, .epochs = 1, .verbose = 0});
-  return test::whole_weights(model);
+  return test::full_weights(model);
 }
 
-/// Two layers, of which the second's kernel may be assigned between the passes.
+/// Two layers; the second's kernel may be assigned between the passes.
 class Assigning final : public Model {
  public:
   Assigning() : Model(LayerOptions()) {}
@@ -78,7 +79,7 @@ class Assigning final : public Model {
 
 }  // namespace
 
-TEST_CASE("a fit has the same weights whatever travels together", "[overlap]") {
+TEST_CASE("a fit gives the same weights with any bucket size", "[overlap]") {
   for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts, to_string(scheme.mesh));
     const std::vector<at::Tensor> expected = trained(scheme, create_mesh(scheme.mesh), 25);
@@ -95,7 +96,7 @@ TEST_CASE("a fit has the same weights whatever travels together", "[overlap]") {
   }
 }
 
-TEST_CASE("two processes log what a plan says, bucket or not", "[overlap]") {
+TEST_CASE("two processes log what a plan says, with and without buckets", "[overlap]") {
   for (const test::SmallScheme& scheme : test::small_schemes()) {
     CAPTURE(scheme.layouts, to_string(scheme.mesh));
     for (double cap : {0.0, 25.0}) {
@@ -142,7 +143,7 @@ TEST_CASE("a model's reductions begin before those of layers below", "[overlap]"
   CHECK_NOTHROW(test::run_ranks(2, half));
 }
 
-TEST_CASE("a step that fails in its backward pass leaves nothing under way", "[overlap]") {
+TEST_CASE("a step that fails in its backward pass leaves no reduction in flight", "[overlap]") {
   CHECK_NOTHROW(test::run_ranks(2, [](int, const std::shared_ptr<Communicator>& inner) {
     test::CommNotes notes;
     const Mesh mesh = test::rank_mesh({{"batch", 2}}, test::noted_communicator(inner, notes));
@@ -155,7 +156,7 @@ TEST_CASE("a step that fails in its backward pass leaves nothing under way", "[o
     model.compile(options);
     const Batch batch = batch_of(layouts);
     model.train_on_batch(sample());
-    const int64_t whole = notes.started;
+    const int64_t full_step = notes.started;
     model.fails = true;
     std::string error;
     try {
@@ -164,7 +165,7 @@ TEST_CASE("a step that fails in its backward pass leaves nothing under way", "[o
       error = caught.what();
     }
     test::expect(error.find("assigned in between") != std::string::npos, error);
-    test::expect(notes.started > whole, "some reductions were begun");
+    test::expect(notes.started > full_step, "some reductions were begun");
     test::expect(notes.waiting == 0, "and waited for");
     model.fails = false;
     model.train_step(batch);

@@ -40,7 +40,7 @@ Batch batch_of(const test::SmallScheme& scheme) {
                     test::small_layouts(scheme.layouts, create_mesh(scheme.mesh)));
 }
 
-/// Bytes of one column on all devices.
+/// Returns the bytes of one column on all devices.
 double total(const StepPlan& plan, std::vector<double> StepPlan::Row::*column, bool batch = false) {
   double sum = 0;
   for (const StepPlan::Row& layer : plan.layers) {
@@ -52,13 +52,13 @@ double total(const StepPlan& plan, std::vector<double> StepPlan::Row::*column, b
 
 class OneThread {
  public:
-  OneThread() : former_(at::get_num_threads()) { at::set_num_threads(1); }
-  ~OneThread() { at::set_num_threads(former_); }
+  OneThread() : previous_(at::get_num_threads()) { at::set_num_threads(1); }
+  ~OneThread() { at::set_num_threads(previous_); }
   OneThread(const OneThread&) = delete;
   OneThread& operator=(const OneThread&) = delete;
 
  private:
-  int former_;
+  int previous_;
 };
 
 }  // namespace
@@ -125,7 +125,7 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
   }
 }
 
-TEST_CASE("a plan is told as tables and as JSON", "[plan]") {
+TEST_CASE("a plan is printed as tables and as JSON", "[plan]") {
   const Sequential model = compiled(test::small_schemes()[1]);
   const StepPlan plan = model.plan(test::small_data(rows), {.batch_size = rows});
   const std::string text = plan.to_string();
@@ -142,7 +142,7 @@ TEST_CASE("a plan is told as tables and as JSON", "[plan]") {
   CHECK(plan.bytes(3) == sum);
 }
 
-TEST_CASE("planning leaves training as it was", "[plan]") {
+TEST_CASE("planning leaves training unchanged", "[plan]") {
   const auto train = [](bool planned) {
     const Sequential model = compiled(test::small_schemes().back());
     if (planned) model.plan(test::small_data(rows), {.batch_size = 16});
@@ -176,7 +176,7 @@ TEST_CASE("layers may have the names of a plan's own rows", "[plan]") {
   CHECK(weights == std::vector<double>{0, 4 * 15, 4 * 8, 0});
 }
 
-TEST_CASE("what cannot be planned is refused", "[plan]") {
+TEST_CASE("steps that cannot be planned are refused", "[plan]") {
   const Sequential model = test::small_model();
   CHECK_THROWS_AS(model.plan(test::small_data(8)), StateError);
   const Sequential ready = compiled(test::small_schemes()[0]);

@@ -38,13 +38,13 @@ int position(const test::Xml& xml, const std::string& text) {
   return found == texts.end() ? -1 : static_cast<int>(found - texts.begin());
 }
 
-/// Centres of all circles, which mark training values.
+/// Returns the attributes of all circles, which mark training values.
 std::vector<std::string> circles(const test::Xml& xml) {
-  std::vector<std::string> places;
+  std::vector<std::string> centres;
   for (const auto& element : xml.elements) {
-    if (element.name == "circle") places.push_back(element.attributes);
+    if (element.name == "circle") centres.push_back(element.attributes);
   }
-  return places;
+  return centres;
 }
 
 }  // namespace
@@ -62,7 +62,7 @@ TEST_CASE("a plot has a panel for each value, the loss first", "[plot]") {
   CHECK(xml.count("circle") == 2 * (3 + 1));
 }
 
-TEST_CASE("a headline of one's own still names the data", "[plot]") {
+TEST_CASE("a custom title still names the data", "[plot]") {
   const test::Xml xml = drawn(course(1, {"loss"}), {.title = "Dense <700>"});
   CHECK(position(xml, "Dense <700>") == 0);
   CHECK(position(xml, "mnist (synthetic), 1 epoch") == 1);
@@ -80,7 +80,7 @@ TEST_CASE("many epochs are lines without markers", "[plot]") {
   CHECK(xml.count("polyline") == 2);
 }
 
-TEST_CASE("values that are not finite interrupt the line and are marked", "[plot]") {
+TEST_CASE("non-finite values interrupt the line and are marked", "[plot]") {
   History history = course(6, {"loss"});
   history.history[0].second[2] = NAN;
   history.history[0].second[4] = -INFINITY;
@@ -93,16 +93,16 @@ TEST_CASE("values that are not finite interrupt the line and are marked", "[plot
   CHECK(position(drawn(history), "training, last nan") > 0);
 }
 
-TEST_CASE("validations of every second epoch stand at their epochs", "[plot]") {
+TEST_CASE("validations of every second epoch are drawn at their epochs", "[plot]") {
   History history = course(5, {"loss"});
   history.history.push_back({"val_loss", {0.5, 0.4}});
   history.history.push_back({"other", {0.5, 0.4}});
-  const auto places = circles(drawn(history, {.columns = 1}));
-  // Five of the loss, the legend's, then those of "other" at epochs 2 and 4.
-  REQUIRE(places.size() == 5 + 1 + 2 + 1);
-  const auto x = [](const std::string& place) { return place.substr(0, place.find(" cy")); };
-  CHECK(x(places[6]) == x(places[1]));
-  CHECK(x(places[7]) == x(places[3]));
+  const auto centres = circles(drawn(history, {.columns = 1}));
+  // Five circles of the loss, the legend's, then those of "other" at epochs 2 and 4.
+  REQUIRE(centres.size() == 5 + 1 + 2 + 1);
+  const auto x = [](const std::string& circle) { return circle.substr(0, circle.find(" cy")); };
+  CHECK(x(centres[6]) == x(centres[1]));
+  CHECK(x(centres[7]) == x(centres[3]));
   CHECK(position(drawn(history, {.validation_freq = 3}), "validation, last 0.4") > 0);
   history.history[1].second = {0.5, 0.4, 0.3, 0.2, 0.1, 0};
   drawn(history);
@@ -123,7 +123,7 @@ TEST_CASE("a plot of nothing says so", "[plot]") {
   CHECK(position(xml, "no values yet") > 0);
 }
 
-TEST_CASE("a plot is saved whole or not at all", "[plot]") {
+TEST_CASE("a plot is saved atomically", "[plot]") {
   const test::TempFolder folder;
   const std::string path = (folder / "plot.svg").string();
   const History history = course(2, {"loss"});

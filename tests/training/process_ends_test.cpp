@@ -28,7 +28,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The small data with another value in all features of a row.
+/// The small data with `value` in all features of one row.
 TensorDataset with_row(int64_t rows, int64_t row, double value) {
   std::vector<int64_t> numbers;
   for (int64_t i = 0; i < rows; ++i) numbers.push_back(i);
@@ -38,7 +38,7 @@ TensorDataset with_row(int64_t rows, int64_t row, double value) {
   return TensorDataset(all);
 }
 
-/// |x|, without a gradient at 0.
+/// |x|, whose gradient at 0 is NaN.
 class Root final : public Layer {
  public:
   std::string class_name() const override { return "Root"; }
@@ -59,7 +59,7 @@ Sequential rooted(const Mesh& mesh, const OptimizerHandle& optimizer) {
   return model;
 }
 
-/// Sends the process a signal after a batch, and counts how often it is interrupted.
+/// Sends the process a signal after a batch, and counts its interruptions.
 class Signalling final : public Callback {
  public:
   Signalling(bool sends, int64_t epoch, int64_t batch)
@@ -81,10 +81,11 @@ class Signalling final : public Callback {
   int64_t epoch_, batch_, now_ = 0;
 };
 
-/// Hands on what it is told.
-class Told final : public Callback {
+/// Passes each event's name on.
+class EventObserver final : public Callback {
  public:
-  explicit Told(std::function<void(const std::string& event)> tell) : tell_(std::move(tell)) {}
+  explicit EventObserver(std::function<void(const std::string& event)> tell)
+      : tell_(std::move(tell)) {}
   void on_train_begin() override { tell_("train begin"); }
   void on_train_end(const Logs&) override { tell_("train end"); }
   void on_epoch_begin(int64_t) override { tell_("epoch begin"); }
@@ -101,7 +102,7 @@ class Told final : public Callback {
 
 TEST_CASE("a signal to one process ends fit on all after the same step") {
   const StopSignals signals;
-  const auto all = test::rank_ends(3, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(3, [&](int rank, const Mesh& mesh) {
     const auto callback = std::make_shared<Signalling>(rank == 1, 1, 2);
     int caught = 0;
     try {
@@ -126,7 +127,7 @@ TEST_CASE("a signal to one process ends fit on all after the same step") {
   }
 }
 
-TEST_CASE("a process alone ends after the step, too") {
+TEST_CASE("a single process ends after the step, too") {
   const StopSignals signals;
   const auto callback = std::make_shared<Signalling>(true, 0, 1);
   const Mesh mesh = create_mesh({{"batch", 4}});
@@ -134,7 +135,7 @@ TEST_CASE("a process alone ends after the step, too") {
   CHECK_THROWS_WITH(test::compiled_small(mesh).fit(test::small_data(20), options),
                     Contains("[fit] Received: SIGTERM at epoch 1, step 2."));
   CHECK(callback->interrupts == 1);
-  // The signal is there still.
+  // The signal is still pending.
   CHECK_THROWS_WITH(
       test::compiled_small(mesh).evaluate(test::small_data(8), {.batch_size = 4, .verbose = 0}),
       Contains("[evaluate] Received: SIGTERM at step 0."));
@@ -145,7 +146,7 @@ TEST_CASE("a process alone ends after the step, too") {
 
 TEST_CASE("a signal ends evaluate and predict on all processes in the same step") {
   const StopSignals signals;
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const CallbackHandle callback = LambdaCallback({.on_predict_batch_end = [&](int64_t batch) {
       if (rank == 1 && batch == 1) ::raise(SIGINT);
     }});
@@ -160,9 +161,9 @@ TEST_CASE("a signal ends evaluate and predict on all processes in the same step"
   }
 }
 
-TEST_CASE("a signal is graver than a callback's wish to stop") {
+TEST_CASE("a signal takes precedence over a callback's request to stop") {
   const StopSignals signals;
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const Sequential model = test::compiled_small(mesh);
     const CallbackHandle callback =
         LambdaCallback({.on_train_batch_end = [&](int64_t batch, const Logs&) {
@@ -175,13 +176,13 @@ TEST_CASE("a signal is graver than a callback's wish to stop") {
   for (const test::RankOutcome& end : all) CHECK_THAT(end.error, Contains("SIGTERM"));
 }
 
-TEST_CASE("a loss that is not finite on one process ends training on all, and names it") {
+TEST_CASE("a non-finite loss on one process ends training on all and names the rank") {
   for (const double value :
        {std::numeric_limits<double>::quiet_NaN(), std::numeric_limits<double>::infinity()}) {
     // Row 6 is the third of the second batch.
     const TensorDataset data = with_row(12, 6, value);
     const FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
-    const auto all = test::rank_ends(
+    const auto all = test::rank_outcomes(
         2, [&](int, const Mesh& mesh) { test::compiled_small(mesh).fit(data, options); });
     for (const test::RankOutcome& end : all) {
       CHECK_THAT(end.error, Contains("[fit] the loss stays finite. Received: ") &&
@@ -195,8 +196,8 @@ TEST_CASE("a loss that is not finite on one process ends training on all, and na
   }
 }
 
-TEST_CASE("where every process' part is at fault none is named") {
-  const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
+TEST_CASE("if every process has a non-finite part, none is named") {
+  const auto all = test::rank_outcomes(2, [&](int, const Mesh& mesh) {
     const double none = std::numeric_limits<double>::quiet_NaN();
     const Sequential model = test::compiled_small(mesh);
     model.build({-1, 18});
@@ -212,9 +213,9 @@ TEST_CASE("where every process' part is at fault none is named") {
   }
 }
 
-TEST_CASE("a callback that takes losses as they are hears of them on every process") {
+TEST_CASE("a callback that accepts non-finite losses gets them on every process") {
   const TensorDataset data = with_row(12, 6, std::numeric_limits<double>::quiet_NaN());
-  const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int, const Mesh& mesh) {
     const History history = test::compiled_small(mesh).fit(
         data, {.batch_size = 4, .verbose = 0, .callbacks = {TerminateOnNaN()}, .shuffle = false});
     test::expect(history.steps.size() == 2, "ends after its batch");
@@ -222,10 +223,10 @@ TEST_CASE("a callback that takes losses as they are hears of them on every proce
   CHECK(all[0].error + all[1].error == "");
 }
 
-TEST_CASE("a gradient that is not finite on one process ends training on all in its step") {
+TEST_CASE("a non-finite gradient on one process ends training on all in its step") {
   const TensorDataset data = with_row(12, 6, 0);
   const auto fit = [&](const SGDOptions& sgd, bool terminates) {
-    return test::rank_ends(2, [&](int, const Mesh& mesh) {
+    return test::rank_outcomes(2, [&](int, const Mesh& mesh) {
       FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
       if (terminates) options.callbacks = {TerminateOnNaN()};
       rooted(mesh, SGD(0.01, sgd)).fit(data, options);
@@ -239,16 +240,16 @@ TEST_CASE("a gradient that is not finite on one process ends training on all in 
             "hidden/kernel on rank 1 at epoch 1, step 2."));
     CHECK(end.steps.size() == 2);
   }
-  // Who scales the loss reckons with it; the weights then make the next loss none.
+  // A scaled loss tolerates it; the weights then make the next loss NaN.
   for (const test::RankOutcome& end : fit({.loss_scale_factor = 8}, false)) {
     CHECK_THAT(end.error, Contains("nan at epoch 1, step 3."));
   }
   for (const test::RankOutcome& end : fit({}, true)) CHECK(end.error == "");
 }
 
-TEST_CASE("no callback hears of a step whose gradients are not finite: it might save it") {
+TEST_CASE("no callback sees a step with non-finite gradients, as it might save it") {
   std::vector<int64_t> heard(2);
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const CallbackHandle callback = LambdaCallback(
         {.on_train_batch_end = [&](int64_t, const Logs&) { ++heard[size_t(rank)]; }});
     rooted(mesh, SGD(0.01))
@@ -262,20 +263,20 @@ TEST_CASE("no callback hears of a step whose gradients are not finite: it might 
   CHECK(heard == std::vector<int64_t>{1, 1});
 }
 
-TEST_CASE("a callback's error on one process keeps it from no collective of later callbacks") {
+TEST_CASE("a callback's error on one process does not skip collectives of later callbacks") {
   const std::vector<std::string> events = {"train begin", "epoch begin", "batch end", "epoch end",
                                            "train end",   "test begin",  "test end"};
   for (const std::string& event : events) {
     CAPTURE(event);
-    const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+    const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
       const auto fail = [rank, event](const std::string& now) {
         if (rank == 0 && now == event) throw FileError("log.csv", "can be written", "no space", "");
       };
       const auto meet = [mesh, event](const std::string& now) {
         if (now == event) communicator_of(mesh).gather("later", event);
       };
-      const std::vector<CallbackHandle> callbacks = {std::make_shared<Told>(fail),
-                                                     std::make_shared<Told>(meet)};
+      const std::vector<CallbackHandle> callbacks = {std::make_shared<EventObserver>(fail),
+                                                     std::make_shared<EventObserver>(meet)};
       test::compiled_small(mesh).fit(test::small_data(8), {.batch_size = 4,
                                                            .verbose = 0,
                                                            .callbacks = callbacks,

@@ -25,7 +25,8 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// The rows of small_data in batches of 4, `count` of them an epoch; the batch `odd` has 3 rows.
+/// Returns the rows of small_data in batches of 4, `count` of them an epoch; the batch `odd` has 3
+/// rows.
 GeneratorDataset stream(int64_t count, int64_t odd = -1) {
   return GeneratorDataset([count, odd] {
     const auto data = std::make_shared<TensorDataset>(test::small_data(40));
@@ -54,10 +55,10 @@ class Ragged final : public Dataset {
 
 }  // namespace
 
-TEST_CASE("streams that end apart end the epoch for all, with one warning") {
+TEST_CASE("streams that end at different steps end the epoch for all, with one warning") {
   const test::Warnings warnings;
   std::vector<size_t> steps(3);
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const Sequential model = test::compiled_small(mesh);
     const History history = model.fit(stream(rank == 1 ? 3 : 5), {.epochs = 2, .verbose = 0});
     steps[size_t(rank)] = history.steps.size();
@@ -75,7 +76,7 @@ TEST_CASE("streams that end apart end the epoch for all, with one warning") {
 
 TEST_CASE("a stream that ends before its first batch ends the epoch for all") {
   const test::Warnings warnings;
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const Sequential model = test::compiled_small(mesh);
     model.build({-1, 18});
     std::shared_ptr<int> epochs = std::make_shared<int>(0);
@@ -89,8 +90,8 @@ TEST_CASE("a stream that ends before its first batch ends the epoch for all") {
   CHECK_THAT(warnings.text(), Contains("no more on rank 1, after step 0"));
 }
 
-TEST_CASE("batches of other forms are an error on every process") {
-  auto all = test::rank_ends(3, [&](int rank, const Mesh& mesh) {
+TEST_CASE("batches of different shapes are an error on every process") {
+  auto all = test::rank_outcomes(3, [&](int rank, const Mesh& mesh) {
     test::compiled_small(mesh).fit(stream(4, rank == 1 ? 2 : -1), {.verbose = 0});
   });
   for (const test::RankOutcome& end : all) {
@@ -102,7 +103,7 @@ TEST_CASE("batches of other forms are an error on every process") {
             "int64 on rank 1, at step 3."));
     CHECK(end.steps.size() == 2);
   }
-  all = test::rank_ends(2, [&](int, const Mesh& mesh) {
+  all = test::rank_outcomes(2, [&](int, const Mesh& mesh) {
     test::compiled_small(mesh).predict(DatasetHandle(Ragged()), {.batch_size = 8});
   });
   for (const test::RankOutcome& end : all) {
@@ -112,8 +113,8 @@ TEST_CASE("batches of other forms are an error on every process") {
   }
 }
 
-TEST_CASE("a process that makes other collectives is found in the same step") {
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+TEST_CASE("a process with different collectives is found in the same step") {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const auto call = [&](int64_t batch, const Logs&) {
       const Shape shape = {3};
       if (rank == 1 && batch == 1) communicator_of(mesh).begin({.mesh = mesh, .shape = shape});
@@ -129,8 +130,8 @@ TEST_CASE("a process that makes other collectives is found in the same step") {
   }
 }
 
-TEST_CASE("communicators are told of every step and the form of its global batch") {
-  const auto all = test::rank_ends(2, [&](int, const Mesh& mesh) {
+TEST_CASE("communicators get every step and the signature of its global batch") {
+  const auto all = test::rank_outcomes(2, [&](int, const Mesh& mesh) {
     const Sequential model = test::compiled_small(mesh);
     model.fit(test::small_data(11), {.batch_size = 8, .verbose = 0});
     model.evaluate(test::small_data(5), {.batch_size = 8, .verbose = 0});
@@ -141,7 +142,7 @@ TEST_CASE("communicators are told of every step and the form of its global batch
         Examples{.x = {at::zeros({8, 18}, at::kDouble)}, .y = {at::zeros({8}, at::kLong)}});
   });
   CHECK(all[0].error + all[1].error == "");
-  // A process holds half of the rows, and each is told the same of all of them.
+  // A process holds half of the rows; each gets the signature of all of them.
   CHECK(all[0].steps == all[1].steps);
   const auto& steps = all[0].steps;
   REQUIRE(steps.size() == 6);
@@ -152,7 +153,7 @@ TEST_CASE("communicators are told of every step and the form of its global batch
   CHECK(steps[5].second == steps[0].second);
 }
 
-TEST_CASE("what a step throws on one process is kept for the others to read") {
+TEST_CASE("an exception in a step on one process is recorded for the others") {
   class Broken final : public Model {
    public:
     explicit Broken(int rank) : inner_(track(test::small_model())), rank_(rank) {}
@@ -171,7 +172,7 @@ TEST_CASE("what a step throws on one process is kept for the others to read") {
     LayerHandle inner_;
     int rank_;
   };
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     const auto model = std::make_shared<Broken>(rank);
     model->compile(test::small_compile(LayoutMap(mesh)));
     model->fit(test::small_data(8), FitOptions{.batch_size = 4, .verbose = 0});
@@ -184,7 +185,7 @@ TEST_CASE("what a step throws on one process is kept for the others to read") {
 
 namespace {
 
-/// What rank 1 does otherwise.
+/// The differences of rank 1.
 struct Run {
   Mesh mesh;
   std::optional<ReduceDtypeScope> reduce_dtype = std::nullopt;
@@ -194,9 +195,9 @@ struct Run {
   FitOptions fit = {.batch_size = 4, .verbose = 0};
 };
 
-/// The error of fit where rank 1 of two differs, which is the same on both.
+/// Returns the error of fit where rank 1 of two differs; it is the same on both.
 std::string difference_error(const std::function<void(Run&)>& change) {
-  const auto all = test::rank_ends(2, [&](int rank, const Mesh& mesh) {
+  const auto all = test::rank_outcomes(2, [&](int rank, const Mesh& mesh) {
     Run run{.mesh = mesh};
     run.compile = test::small_compile(test::small_layouts("data", mesh));
     if (rank == 1) change(run);
@@ -256,14 +257,14 @@ TEST_CASE("models and options of compile that differ are refused, too") {
   CHECK(text.find("seed (") == std::string::npos);
 }
 
-TEST_CASE("what is evaluated and predicted has to be equal as well") {
-  const auto all = test::rank_ends(2, [](int rank, const Mesh& mesh) {
+TEST_CASE("evaluated and predicted data must be equal as well") {
+  const auto all = test::rank_outcomes(2, [](int rank, const Mesh& mesh) {
     test::compiled_small(mesh).evaluate(test::small_data(8),
                                         {.batch_size = 4 + rank, .verbose = 0});
   });
   CHECK_THAT(all[0].error, Contains("[evaluate]") && Contains("batch_size (4 on rank 0; 5 on"));
   CHECK(all[1].error == all[0].error);
-  const auto other = test::rank_ends(2, [](int rank, const Mesh& mesh) {
+  const auto other = test::rank_outcomes(2, [](int rank, const Mesh& mesh) {
     test::compiled_small(mesh).predict(test::small_data(8 + rank), {.batch_size = 4});
   });
   CHECK_THAT(other[1].error, Contains("[predict]") && Contains("data's size (8 rows on rank 0"));

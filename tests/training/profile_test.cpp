@@ -15,7 +15,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// Sums over the rows of a kind, of one name if it is given.
+/// Sums over the rows of a kind, optionally of one name.
 Profile::Row sum(const Profile& profile, SpanKind kind, const std::string& name = "") {
   Profile::Row all{.kind = kind, .name = name};
   for (const Profile::Row& row : profile.rows()) {
@@ -38,7 +38,7 @@ Sequential small(const Mesh& mesh, bool run_eagerly) {
 
 }  // namespace
 
-TEST_CASE("a fit's profile has its steps, and what they consist of") {
+TEST_CASE("a fit's profile has its steps and their components") {
   namespace small_fit = test::small_fit;
   const bool run_eagerly = GENERATE(true, false);
   CAPTURE(run_eagerly);

@@ -14,7 +14,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// A bar on a string, with a clock set by hand.
+/// A bar that writes to a string, with a manual clock.
 struct Screen {
   explicit Screen(int verbose = 1, bool terminal = true)
       : bar({.verbose = verbose,
@@ -23,7 +23,7 @@ struct Screen {
              .clock = [this] { return now; },
              .columns = [this] { return columns; }}) {}
 
-  /// What was written since the last call.
+  /// Returns what was written since the last call.
   std::string take() {
     std::string text = out.str();
     out.str("");
@@ -42,7 +42,7 @@ std::string times(int n, const std::string& text) {
   return all;
 }
 
-/// The text of one metric as the bar shows it.
+/// Returns the text of one metric as the bar shows it.
 std::string shown(double value) {
   Screen screen(2);
   screen.bar.start(1);
@@ -52,7 +52,7 @@ std::string shown(double value) {
   return line.substr(at + 3, line.size() - at - 4);
 }
 
-/// The rate that a step of so many rows in a second has.
+/// Returns the rate that is shown for a step of `rows` rows in `seconds`.
 std::string rate(int64_t rows, double seconds = 1) {
   Screen screen(2);
   screen.bar.start(1);
@@ -64,7 +64,7 @@ std::string rate(int64_t rows, double seconds = 1) {
   return line.substr(at, line.size() - at - 1);
 }
 
-/// The remaining time shown after step 1 of `target` steps that take `step` seconds each.
+/// Returns the remaining time shown after step 1 of `target` steps that take `step` seconds each.
 std::string remaining(double step, int64_t target) {
   Screen screen;
   screen.bar.start(target);
@@ -77,7 +77,7 @@ std::string remaining(double step, int64_t target) {
 
 }  // namespace
 
-TEST_CASE("the bar has the bytes of Keras 3", "[progress_bar]") {
+TEST_CASE("the bar is byte for byte that of Keras 3", "[progress_bar]") {
   Screen screen;
   screen.bar.start_epoch(0, 1, 1875);
   CHECK(screen.take().empty());
@@ -172,7 +172,7 @@ TEST_CASE("a run without steps shows no bar", "[progress_bar]") {
   CHECK(screen.take() == "\r      0/Unknown \x1b[1m0s\x1b[0m 0s/step\n");
 }
 
-TEST_CASE("the remaining time has the forms s, m:ss and h:mm:ss", "[progress_bar]") {
+TEST_CASE("the remaining time has the formats s, m:ss and h:mm:ss", "[progress_bar]") {
   CHECK(remaining(0.001, 2) == "0s");
   CHECK(remaining(1, 61) == "60s");
   CHECK(remaining(1, 62) == "1:01");
@@ -181,7 +181,7 @@ TEST_CASE("the remaining time has the forms s, m:ss and h:mm:ss", "[progress_bar
   CHECK(remaining(100, 1001) == "27:46:40");
 }
 
-TEST_CASE("the time per step has the forms s, ms and us", "[progress_bar]") {
+TEST_CASE("the time per step has the formats s, ms and us", "[progress_bar]") {
   const auto line = [](double seconds) {
     Screen screen(2);
     screen.bar.start(1);
@@ -207,7 +207,7 @@ TEST_CASE("the first step is left out of the time per step", "[progress_bar]") {
   CHECK(screen.take() == "3/3 - 14s - 2s/step\n");
 }
 
-TEST_CASE("rows a second follow the time per step", "[progress_bar]") {
+TEST_CASE("rows per second follow the time per step", "[progress_bar]") {
   Screen screen;
   screen.bar.start(4);
   screen.now += 2;
@@ -234,12 +234,12 @@ TEST_CASE("a rate has three digits", "[progress_bar]") {
   CHECK(rate(999'600) == "1M rows/s");
   CHECK(rate(12'345'678) == "12.3M rows/s");
   CHECK(rate(2'000'000'000) == "2G rows/s");
-  // Nothing is known, or no time went by.
+  // Nothing is known, or no time has passed.
   CHECK(rate(0) == "1s/step");
   CHECK(rate(32, 0) == "0s/step");
 }
 
-TEST_CASE("a rate is that of the steps, without what follows them", "[progress_bar]") {
+TEST_CASE("a rate covers the steps only, not what follows them", "[progress_bar]") {
   Screen screen(2);
   for (int epoch = 0; epoch < 2; ++epoch) {
     screen.bar.start(2);
@@ -275,7 +275,7 @@ TEST_CASE("a line that will be redrawn ends at the terminal's edge", "[progress_
     screen.now += 1;
     screen.bar.update(1, {{"größe", 1}, {"loss", 2}}, 7);
     const std::string text = screen.take();
-    // Behind the last step's spaces, the bold time.
+    // The bold time follows the last step's spaces.
     const std::string line = text.substr(text.rfind("\x1b[0m") + 4);
     return line.substr(0, line.find_last_not_of(' ') + 1);
   };
@@ -290,7 +290,7 @@ TEST_CASE("a line that will be redrawn ends at the terminal's edge", "[progress_
   CHECK(screen.take().ends_with(" - größe: 1.0000 - loss: 2.0000\n"));
 }
 
-TEST_CASE("a drawing follows the last by 0.05 s at least", "[progress_bar]") {
+TEST_CASE("redraws are at least 0.05 s apart", "[progress_bar]") {
   Screen screen;
   screen.bar.start(10);
   screen.bar.update(1);
@@ -300,7 +300,7 @@ TEST_CASE("a drawing follows the last by 0.05 s at least", "[progress_bar]") {
   CHECK(screen.take().empty());
   screen.now += 0.02;
   screen.bar.update(3);
-  // A value that came with an undrawn step is shown with the next.
+  // A value of a step that was not drawn is shown with the next.
   CHECK(screen.take().find("loss: 7.0000") != std::string::npos);
 }
 
@@ -332,7 +332,7 @@ TEST_CASE("values keep the order of their first appearance", "[progress_bar]") {
   CHECK(screen.take() == "2/2 - 0s - 0s/step - c: 1.0000\n");
 }
 
-TEST_CASE("a bar destroyed half-way ends its line", "[progress_bar]") {
+TEST_CASE("a bar destroyed before its end terminates its line", "[progress_bar]") {
   std::ostringstream out;
   {
     ProgressBar bar({.out = &out, .is_terminal = [] { return true; }, .clock = [] { return 0.0; }});
@@ -342,7 +342,7 @@ TEST_CASE("a bar destroyed half-way ends its line", "[progress_bar]") {
   CHECK(out.str().back() == '\n');
 }
 
-TEST_CASE("another verbosity is refused", "[progress_bar]") {
+TEST_CASE("an invalid verbosity is refused", "[progress_bar]") {
   CHECK_THROWS_WITH(ProgressBar({.verbose = 3}),
                     "[verbose] must be 0 (silent), 1 (bar) or 2 (one line per epoch). Received: 3. "
                     "To fix: pass 0, 1 or 2.");

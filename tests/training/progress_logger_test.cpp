@@ -31,7 +31,7 @@ TEST_CASE("the bar reads metrics of its own batches only, and not at every one")
   CHECK(evaluation.wants_batch_logs(0));
 }
 
-TEST_CASE("the bar reads nothing where it shows nothing, or others would have to") {
+TEST_CASE("the bar reads nothing if it shows nothing or reading would involve other processes") {
   for (const int verbose : {0, 2}) {
     ProgressLogger logger({.verbose = verbose}, true);
     logger.on_test_begin();
@@ -42,7 +42,7 @@ TEST_CASE("the bar reads nothing where it shows nothing, or others would have to
   CHECK_FALSE(shared.wants_batch_logs(0));
 }
 
-TEST_CASE("only the first process shows a bar, but every one refuses a wrong verbosity") {
+TEST_CASE("only the first process shows a bar, but every one refuses an invalid verbosity") {
   const test::StandardOutput output;
   for (const bool first : {false, true}) {
     const Callback::Params params{.epochs = 2, .steps = 1, .verbose = 2, .is_first_rank = first};
@@ -54,7 +54,7 @@ TEST_CASE("only the first process shows a bar, but every one refuses a wrong ver
   CHECK_THROWS_AS(ProgressLogger({.verbose = 3, .is_first_rank = false}, false), ConfigError);
 }
 
-TEST_CASE("a run that goes on counts its own steps only in their time") {
+TEST_CASE("a resumed run counts only its own steps in their time") {
   const test::StandardOutput output;
   const Callback::Params params{.steps = 1000, .verbose = 2};
   ProgressLogger logger(params, false);
@@ -68,7 +68,7 @@ TEST_CASE("a run that goes on counts its own steps only in their time") {
   CHECK(std::regex_match(output.text(), std::regex(R"(1000/1000 - \ds - \d+m?s/step\n)")));
 }
 
-TEST_CASE("training, evaluation and prediction tell the rows of their batches") {
+TEST_CASE("training, evaluation and prediction report the rows of their batches") {
   const test::StandardOutput output;
   const Sequential model({Input({3}), Dense(1)});
   model.compile({.optimizer = "sgd", .loss = "mse"});

@@ -15,7 +15,7 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// What fit left, and how its steps were made.
+/// The results of a fit, and how its steps were executed.
 struct Outcome {
   std::vector<double> losses;
   std::vector<at::Tensor> weights;
@@ -23,12 +23,12 @@ struct Outcome {
   StepRecords records;
 };
 
-/// 35 steps, of which every seventh has 4 rows.
+/// Trains 35 steps, of which every seventh has 4 rows.
 inline Outcome trained(Sequential model, const CompileOptions& options, int64_t epochs = 5) {
   model.compile(options);
   const History history =
       model.fit(small_data(100, 1, true), {.batch_size = 16, .epochs = epochs, .verbose = 0});
-  return {history.steps, whole_weights(model), history, model.step_records()};
+  return {history.steps, full_weights(model), history, model.step_records()};
 }
 
 inline void check_equal(const Outcome& replayed, const Outcome& eager) {
@@ -41,7 +41,8 @@ inline void check_equal(const Outcome& replayed, const Outcome& eager) {
   CHECK(eager.records.replayed == 0);
 }
 
-/// Steps of the model that make() gives are replayed on one device and on three, as eager ones.
+/// Checks that steps of the model that make() returns are replayed on one device and on three, with
+/// the results of eager ones.
 template <class Make>
 void check_replayed(const Make& make) {
   for (int64_t devices : {1, 3}) {

@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Doubles its input by code that only the program knows.
+/// Doubles its input by user-defined code.
 class Twice : public Layer {
  public:
   using Body = std::function<DTensor(const DTensor&, const CallContext&)>;
@@ -48,7 +48,7 @@ Outcome recorded(const Twice::Body& body) {
 
 }  // namespace
 
-TEST_CASE("the program's own code is recorded only where it is said") {
+TEST_CASE("user-defined code is recorded only with record_steps") {
   CompileOptions options = small_compile(one_device());
   const Outcome eager = trained(with_own_layer(), options, 2);
   CHECK(eager.records.replayed == 0);
@@ -95,7 +95,7 @@ class OwnPenalty final : public Regularizer {
 
 }  // namespace
 
-TEST_CASE("a class of the program's own may say that it can be replayed") {
+TEST_CASE("a user-defined class may declare that it can be replayed") {
   Sequential model = small_model();
   model.add(make_layer<ReplayedTwice>());
   const Outcome replayed = trained(model, small_compile(one_device()), 2);
@@ -103,7 +103,7 @@ TEST_CASE("a class of the program's own may say that it can be replayed") {
   check_equal(replayed, trained(with_own_layer(), small_compile(one_device()), 2));
 }
 
-TEST_CASE("classes that a program derives are its own, whatever their base says") {
+TEST_CASE("derived classes are user-defined code, whatever their base declares") {
   CHECK(Sequential({})->can_be_replayed());
   CHECK_FALSE(OwnSequential({}, {}).can_be_replayed());
   const auto why = [](const Sequential& model, const LossHandle& loss) {
@@ -120,14 +120,14 @@ TEST_CASE("classes that a program derives are its own, whatever their base says"
              Contains("the regularizer of dense/kernel"));
 }
 
-TEST_CASE("a custom activation is the program's own code") {
+TEST_CASE("a custom activation is user-defined code") {
   Sequential model(
       {Dense(5, {.activation = [](const DTensor& x) { return x * 2; }, .dtype = "float64"})});
   CHECK_THAT(trained(model, small_compile(one_device()), 2).records.why,
              Contains("an activation function"));
 }
 
-TEST_CASE("what cannot be replayed ends the recording, and steps stay eager") {
+TEST_CASE("operations that cannot be replayed end the recording, and steps stay eager") {
   const auto why = [](const Twice::Body& body) {
     const Outcome outcome = recorded(body);
     CHECK(outcome.records.replayed == 0);
@@ -170,7 +170,7 @@ TEST_CASE("what cannot be replayed ends the recording, and steps stay eager") {
 
 namespace {
 
-/// A step of the program's own: the stock one on doubled labels' weights, and a count.
+/// A custom step: the stock one, and a count.
 class Counting : public SequentialModel {
  public:
   using SequentialModel::SequentialModel;
@@ -189,7 +189,7 @@ class Counting : public SequentialModel {
 
 }  // namespace
 
-TEST_CASE("a custom step and the stock one inside it are recorded apart") {
+TEST_CASE("a custom step and the stock one inside it are recorded separately") {
   const auto count = [](bool eagerly) {
     const auto model = std::make_shared<Counting>(
         std::vector<LayerHandle>{Dense(5, {.name = "logits", .dtype = "float64"})},
@@ -212,7 +212,7 @@ TEST_CASE("a custom step and the stock one inside it are recorded apart") {
   CHECK(count(false) == 10);
 }
 
-TEST_CASE("functions of the program's own in a metric are heard") {
+TEST_CASE("user-defined functions in a metric are noticed") {
   double scale = 1;
   const auto metric = std::make_shared<MeanMetricWrapper>(
       "Scaled", Json{{"name", "scaled"}},

@@ -10,7 +10,7 @@ using namespace tessera::test;
 
 namespace {
 
-/// Every optimizer that works by itself, with a schedule, clipping, decay and moving averages.
+/// Every standalone optimizer, with a schedule, clipping, decay and moving averages.
 std::vector<std::function<OptimizerHandle()>> all_optimizers() {
   std::vector<std::function<OptimizerHandle()>> all;
   for (const std::string& name : optimizer_names()) {
@@ -33,7 +33,7 @@ OptimizerHandle scaled() {
   return LossScaleOptimizer(Adam(0.01), {.initial_scale = 3e38, .dynamic_growth_steps = 3});
 }
 
-/// In float32, which gradients of large activations leave when they are scaled up.
+/// A float32 model whose gradients overflow when they are scaled, because of large activations.
 Sequential narrow_model() {
   const auto dense = [](int64_t units, const char* activation, double stddev, int64_t seed) {
     return Dense(units, {.activation = activation,
@@ -49,7 +49,7 @@ OptimizerHandle several() {
 
 }  // namespace
 
-TEST_CASE("replayed steps are the eager ones with every optimizer") {
+TEST_CASE("replayed steps equal eager ones with every optimizer") {
   auto all = all_optimizers();
   all.push_back(several);
   for (const SmallScheme& scheme : small_schemes()) {
@@ -69,7 +69,7 @@ TEST_CASE("replayed steps are the eager ones with every optimizer") {
   }
 }
 
-TEST_CASE("a replayed step multiplies its loss by the scale of its time") {
+TEST_CASE("a replayed step multiplies its loss by the current scale") {
   const Mesh mesh = create_mesh({{"batch", 4}}, virtual_cpus(4));
   CompileOptions options = small_compile(LayoutMap(mesh));
   options.optimizer = scaled();

@@ -24,7 +24,7 @@ Sequential noisy_model() {
                      dense(5, "linear", 23, "logits")});
 }
 
-/// Small images of a Dense, changed at random in every way, with all of which gradients pass.
+/// Small images from a Dense, augmented in every way, with gradients through all of them.
 Sequential model_of_changed_images() {
   const std::string dtype = "float64";
   const std::vector<double> value_range = {-3, 3};
@@ -44,7 +44,7 @@ Sequential model_of_changed_images() {
        Dense(5, {.kernel_initializer = GlorotUniform({.seed = 23}), .dtype = dtype})});
 }
 
-/// Noise by operations that a program's own layer calls, one of which is its own, too.
+/// Noise by operations that a user-defined layer calls, one of them user-defined too.
 class OwnNoise final : public Layer {
  public:
   OwnNoise() : Layer({.dtype = "float64"}) {}
@@ -69,13 +69,14 @@ class OwnNoise final : public Layer {
 
 }  // namespace
 
-TEST_CASE("noise of every kind is replayed as it is drawn") { check_replayed(noisy_model); }
+TEST_CASE("noise of every kind is replayed as in eager steps") { check_replayed(noisy_model); }
 
-TEST_CASE("images are changed in replayed steps as in eager ones, on any mesh") {
+TEST_CASE("images are augmented in replayed steps as in eager ones, on any mesh") {
   check_replayed(model_of_changed_images);
 }
 
-TEST_CASE("a layer of one's own draws anew in each replay, and its operations are replayed") {
+TEST_CASE(
+    "a user-defined layer draws differently in each replay, and its operations are replayed") {
   const auto model = [] {
     const auto dense = [](int64_t units, int64_t seed) {
       return Dense(units,

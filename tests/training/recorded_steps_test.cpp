@@ -35,7 +35,7 @@ Sequential rich_model() {
                      Dropout(0.2, {.seed = 5, .dtype = "float64"}), Dense(5, logits)});
 }
 
-/// Attention over what a layer gives, each feature pair a step, with and without a mask.
+/// Attention over a layer's output, each feature pair a step, with and without a mask.
 class OwnAttention final : public Layer {
  public:
   OwnAttention() : Layer({.dtype = "float64"}) {}
@@ -63,7 +63,7 @@ CompileOptions rich_compile(const LayoutMap& layouts) {
 
 }  // namespace
 
-TEST_CASE("replayed steps are the eager ones, with all that changes from step to step") {
+TEST_CASE("replayed steps equal eager ones, with everything that changes between steps") {
   for (const SmallScheme& scheme : small_schemes()) {
     for (BlockPolicy policy : {BlockPolicy::per_worker, BlockPolicy::per_device}) {
       CAPTURE(scheme.layouts, int(policy));
@@ -95,7 +95,7 @@ TEST_CASE("dropout, moving statistics, penalties, a schedule and averages are re
   }
 }
 
-TEST_CASE("attention is replayed, with masks that change from step to step, normalized rows too") {
+TEST_CASE("attention is replayed, with masks that change between steps, normalized rows too") {
   const auto model = [] {
     const auto dense = [](int64_t units, int64_t seed) {
       return Dense(units,
@@ -107,7 +107,7 @@ TEST_CASE("attention is replayed, with masks that change from step to step, norm
   check_replayed(model);
 }
 
-TEST_CASE("a step's memory is planned: tensors that do not live together share it") {
+TEST_CASE("a step's memory is planned: tensors that are not alive together share it") {
   const MemoryPlanner::Stats memory =
       trained(rich_model(), rich_compile(one_device())).records.memory;
   CHECK(memory.planned > 0);
@@ -115,7 +115,7 @@ TEST_CASE("a step's memory is planned: tensors that do not live together share i
   CHECK(memory.hits > 0);
 }
 
-TEST_CASE("forms of a batch tell undefined weights and tensors given twice") {
+TEST_CASE("signatures of a batch include undefined weights and tensors passed twice") {
   const Sequential model({Dense(18, {.name = "code", .dtype = "float64"})});
   const LayoutMap layouts = one_device();
   model.compile({.optimizer = SGD(0.1), .loss = MeanSquaredError(), .layouts = layouts});
@@ -141,7 +141,7 @@ TEST_CASE("forms of a batch tell undefined weights and tensors given twice") {
   CHECK_THROWS_AS(model->train_step(undefined), StateError);
 }
 
-TEST_CASE("a change of what is trained, where it lies or of the seed begins anew") {
+TEST_CASE("a change of trainability, layout or seed discards the recordings") {
   const Mesh mesh = create_mesh({{"batch", 2}}, virtual_cpus(2));
   const auto freeze_layer = [](Sequential& model) {
     model.get_layer("hidden_1")->set_trainable(false);
@@ -178,7 +178,7 @@ TEST_CASE("a change of what is trained, where it lies or of the seed begins anew
   CHECK(difference(losses(false), losses(true), 1e-12) == "");
 }
 
-TEST_CASE("an error in a replayed step is told as in an eager one") {
+TEST_CASE("an error in a replayed step reads as in an eager one") {
   const auto error = [](bool eagerly) -> std::string {
     Sequential model = small_model();
     CompileOptions options = small_compile(one_device());
@@ -191,7 +191,7 @@ TEST_CASE("an error in a replayed step is told as in an eager one") {
     try {
       model.train_on_batch(wrong);
     } catch (const Error& thrown) {
-      // The run goes on.
+      // Training continues.
       model.train_on_batch(rows_of(data, {0, 1, 2, 3}));
       CHECK(model.step_records().replayed == (eagerly ? 0 : 3));
       return thrown.what();

@@ -38,7 +38,7 @@ const StepRecords& of_tests(const Sequential& model) { return model.test_step_re
 
 }  // namespace
 
-TEST_CASE("steps of evaluations and validations are recorded, and give what eager ones do") {
+TEST_CASE("steps of evaluations and validations are recorded and equal eager ones") {
   const Sequential replayed = compiled(false), eager = compiled(true);
   const TensorDataset data = small_data(100, 1, true);
   FitOptions options = {.batch_size = 16, .epochs = 3, .verbose = 0};
@@ -50,7 +50,7 @@ TEST_CASE("steps of evaluations and validations are recorded, and give what eage
     CHECK(difference(at::tensor(actual.history[i].second, at::kDouble),
                      at::tensor(expected.history[i].second, at::kDouble), 1e-12) == "");
   }
-  // Seven steps of each validation, the last of another form.
+  // Seven steps of each validation, the last with another signature.
   CHECK(of_tests(replayed).recorded == 2);
   CHECK(of_tests(replayed).replayed == 3 * 7 - 4);
   CHECK(of_tests(eager).replayed == 0);
@@ -72,18 +72,18 @@ TEST_CASE("steps of predictions are recorded, and their outputs outlive the next
   CHECK(difference(predict(replayed), predict(eager), 1e-12) == "");
   CHECK(replayed.predict_step_records().replayed == 4);
   CHECK(eager.predict_step_records().replayed == 0);
-  // Each is kept as it came.
-  std::vector<at::Tensor> kept, copies;
+  // Each output stays as it was returned.
+  std::vector<at::Tensor> outputs, copies;
   for (int64_t at = 0; at < 96; at += 16) {
-    kept.push_back(replayed.predict_on_batch(
+    outputs.push_back(replayed.predict_on_batch(
         TensorDataset(x.narrow(0, at, 16))
             .get(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}))[0]);
-    copies.push_back(kept.back().clone());
+    copies.push_back(outputs.back().clone());
   }
-  for (size_t i = 0; i < kept.size(); ++i) CHECK(difference(kept[i], copies[i]) == "");
+  for (size_t i = 0; i < outputs.size(); ++i) CHECK(difference(outputs[i], copies[i]) == "");
 }
 
-TEST_CASE("training between two evaluations shows in the second") {
+TEST_CASE("training between two evaluations affects the second") {
   const Sequential model = compiled(false);
   const TensorDataset data = small_data(96, 1, true);
   const auto loss = [&] {
@@ -93,7 +93,7 @@ TEST_CASE("training between two evaluations shows in the second") {
   CHECK(loss() == before);
   model.fit(data, {.batch_size = 16, .epochs = 1, .verbose = 0});
   CHECK(loss() != before);
-  // A layer that is frozen, or trained again, begins the records anew.
+  // Freezing or unfreezing a layer discards the recordings.
   model.layers()[0]->set_trainable(false);
   CHECK(std::isfinite(loss()));
 }

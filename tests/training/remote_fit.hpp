@@ -25,13 +25,13 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// Fits whose steps another model makes, beside ordinary ones.
+/// Fits whose steps another model executes, compared with ordinary ones.
 namespace remote_fit {
 
 using namespace small_fit;
 
-/// All that a training has come to.
-struct Kept {
+/// The complete state of a training run.
+struct SavedRun {
   FitPosition position;
   Json totals;
   History history;
@@ -39,24 +39,24 @@ struct Kept {
   int64_t optimizer_steps = 0;
 };
 
-inline Kept kept_of(Model& model) {
-  Kept kept{
+inline SavedRun saved_run(Model& model) {
+  SavedRun saved{
       model.fit_position(),      model.metric_totals(), model.history(), model.get_weights(), {},
       model.optimizer()->steps()};
-  for (at::Tensor& weight : kept.weights) weight = weight.clone();
+  for (at::Tensor& weight : saved.weights) weight = weight.clone();
   for (const Variable& slot : model.optimizer()->variables()) {
-    kept.slots.push_back(slot.value().full().clone());
+    saved.slots.push_back(slot.value().full().clone());
   }
-  return kept;
+  return saved;
 }
 
-inline void put(const Kept& kept, Model& model) {
-  model.set_weights(kept.weights);
+inline void restore_run(const SavedRun& saved, Model& model) {
+  model.set_weights(saved.weights);
   std::vector<Variable> slots = model.optimizer()->variables();
   for (size_t i = 0; i < slots.size(); ++i) {
-    slots[i].assign(pack(kept.slots[i].clone(), slots[i].layout()));
+    slots[i].assign(pack(saved.slots[i].clone(), slots[i].layout()));
   }
-  model.optimizer()->set_steps(kept.optimizer_steps);
+  model.optimizer()->set_steps(saved.optimizer_steps);
 }
 
 inline Sequential compiled_model() {
@@ -65,16 +65,17 @@ inline Sequential compiled_model() {
   return model;
 }
 
-/// Makes the steps with another model, in order, and tells of so many at a time the last one first.
+/// Executes the steps with another model, in order, and reports `at_a_time` of them at once, the
+/// last one first.
 class FakeSteps : public StepExecutor {
  public:
   std::optional<History> work_for_leader(Model&, const FitData&, const FitOptions&) override {
     return served;
   }
   void begin(Model& model, const FitData& data, const FitOptions& options) override {
-    // Makes the slots.
+    // Creates the slots.
     worker.train_on_batch(small_data(1).get(std::vector<int64_t>{0}));
-    put(kept_of(model), worker.model());
+    restore_run(saved_run(model), worker.model());
     train.emplace(data.train, training_batches(options));
     if (data.validation) validation.emplace(data.validation, validation_batches(options));
   }
@@ -92,13 +93,13 @@ class FakeSteps : public StepExecutor {
     }
     return begun - range.first;
   }
-  void fetch(Model& model) override { put(kept_of(worker.model()), model); }
-  void end(const History& history) override { given = history; }
+  void fetch(Model& model) override { restore_run(saved_run(worker.model()), model); }
+  void end(const History& history) override { final_history = history; }
   void fail(const std::string& what) noexcept override { failure = what; }
 
   Sequential worker = compiled_model();
   int64_t at_a_time = 1;
-  std::optional<History> served, given;
+  std::optional<History> served, final_history;
   std::string failure;
   std::vector<StepRange> ranges;
 
@@ -124,14 +125,14 @@ struct Outcome {
   std::vector<at::Tensor> weights;
 };
 
-/// Trains the small model, here if `remote` is null.
+/// Trains the small model, locally if `remote` is null.
 inline Outcome trained(const std::shared_ptr<StepExecutor>& remote,
                        std::vector<CallbackHandle> callbacks = {}, int64_t data_rows = rows) {
   const StepExecutorScope scope(remote);
   const Sequential model = compiled_model();
   Outcome outcome;
   outcome.history = model.fit(small_data(data_rows), options_of(std::move(callbacks)));
-  outcome.weights = whole_weights(model);
+  outcome.weights = full_weights(model);
   return outcome;
 }
 
@@ -151,7 +152,7 @@ inline void check_equal(const Outcome& outcome, const Outcome& expected) {
   }
 }
 
-/// Hears the batches without needing weights.
+/// Records the batches and does not need weights.
 struct Listener : Callback, OccasionalWeightReader {
   void on_train_batch_begin(int64_t batch) override { begun.push_back(batch); }
   void on_train_batch_end(int64_t batch, const Logs& logs) override {

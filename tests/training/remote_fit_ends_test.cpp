@@ -26,15 +26,15 @@ TEST_CASE("remote steps: stop_training ends the epoch after the steps that have 
   CHECK(listener->epoch_ends == std::vector<int64_t>{0, 1});
   CHECK(outcome.history.epoch == std::vector<int64_t>{0, 1});
   CHECK(outcome.history.at("val_loss").size() == 2);
-  const Outcome whole = trained(nullptr);
+  const Outcome uninterrupted = trained(nullptr);
   for (size_t i = 0; i < outcome.history.steps.size(); ++i) {
-    CHECK(outcome.history.steps[i] == Approx(whole.history.steps[i]));
+    CHECK(outcome.history.steps[i] == Approx(uninterrupted.history.steps[i]));
   }
 }
 
 namespace {
 
-/// Ends the run by a signal, in training or in validation, and keeps it then.
+/// Ends the run by a signal, in training or in validation, and saves its state then.
 struct Signalled : Callback, OccasionalWeightReader {
   Signalled(bool testing, int64_t at_batch) : tests(testing), last(at_batch) {}
   void on_epoch_begin(int64_t epoch) override { now = epoch; }
@@ -45,26 +45,26 @@ struct Signalled : Callback, OccasionalWeightReader {
     if (tests && now == 1 && batch == last) ::raise(SIGTERM);
   }
   std::optional<int64_t> batches_to_weights() override { return std::nullopt; }
-  void on_interrupt() override { kept = kept_of(model()); }
+  void on_interrupt() override { saved = saved_run(model()); }
   bool tests;
   int64_t last, now = 0;
-  Kept kept;
+  SavedRun saved;
 };
 
 struct GoOn : Callback {
-  explicit GoOn(Kept from) : kept(std::move(from)) {}
+  explicit GoOn(SavedRun from) : saved(std::move(from)) {}
   void on_train_begin() override {
-    put(kept, model());
-    model().set_fit_position(kept.position);
-    model().restore_metric_totals(kept.totals);
-    model().set_history(kept.history);
+    restore_run(saved, model());
+    model().set_fit_position(saved.position);
+    model().restore_metric_totals(saved.totals);
+    model().set_history(saved.history);
   }
-  Kept kept;
+  SavedRun saved;
 };
 
 }  // namespace
 
-TEST_CASE("remote steps: a run that a signal ends goes on where it was", "[remote]") {
+TEST_CASE("remote steps: a run that a signal ends resumes where it was", "[remote]") {
   const auto [testing, batch] = GENERATE(
       table<bool, int64_t>({{false, 0}, {false, 2}, {false, steps - 1}, {true, 0}, {true, 1}}));
   CAPTURE(testing, batch);
@@ -75,14 +75,14 @@ TEST_CASE("remote steps: a run that a signal ends goes on where it was", "[remot
   CHECK_THROWS_AS(trained(fake, {signalled}), Interrupted);
   clear_stop_signal();
   CHECK(fake->failure == "the fit was interrupted");
-  CHECK(!fake->given);
-  CHECK(signalled->kept.position.epoch == 1);
-  if (testing) CHECK(signalled->kept.position.step == steps);
+  CHECK(!fake->final_history);
+  CHECK(signalled->saved.position.epoch == 1);
+  if (testing) CHECK(signalled->saved.position.step == steps);
   const auto next = std::make_shared<FakeSteps>();
-  check_equal(trained(next, {GoOn(signalled->kept)}), trained(nullptr));
+  check_equal(trained(next, {GoOn(signalled->saved)}), trained(nullptr));
 }
 
-TEST_CASE("remote steps: a loss that is no number ends the fit", "[remote]") {
+TEST_CASE("remote steps: a NaN loss ends the fit", "[remote]") {
   const auto spoilt = [](bool accepts) {
     const StepExecutorScope scope(std::make_shared<FakeSteps>());
     const Sequential model = compiled_model();
@@ -98,7 +98,7 @@ TEST_CASE("remote steps: a loss that is no number ends the fit", "[remote]") {
   CHECK(spoilt(true).steps.size() == 2);
 }
 
-TEST_CASE("remote steps: an error of a callback is told to those that make them", "[remote]") {
+TEST_CASE("remote steps: a callback's error reaches the executor", "[remote]") {
   struct Failing : Callback {
     void on_epoch_end(int64_t, Logs&) override { throw std::runtime_error("no more room"); }
   };

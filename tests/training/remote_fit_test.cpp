@@ -9,7 +9,7 @@ using namespace tessera::detail;
 using namespace tessera::test::remote_fit;
 using Catch::Matchers::Contains;
 
-TEST_CASE("fit by steps that others make equals ordinary fit", "[remote]") {
+TEST_CASE("fit with remote steps equals ordinary fit", "[remote]") {
   const int64_t at_a_time = GENERATE(1, 3, 100);
   CAPTURE(at_a_time);
   const auto fake = std::make_shared<FakeSteps>();
@@ -17,10 +17,10 @@ TEST_CASE("fit by steps that others make equals ordinary fit", "[remote]") {
   const Outcome outcome = trained(fake);
   check_equal(outcome, trained(nullptr));
   CHECK(outcome.history.steps.size() == steps * epochs);
-  REQUIRE(fake->given);
-  CHECK(fake->given->to_json() == outcome.history.to_json());
+  REQUIRE(fake->final_history);
+  CHECK(fake->final_history->to_json() == outcome.history.to_json());
   CHECK(fake->failure == "");
-  // Whole epochs and validations: nobody needs weights in between.
+  // Entire epochs and validations: nobody needs weights in between.
   CHECK(fake->ranges.size() == 2 * epochs);
 }
 
@@ -39,7 +39,8 @@ TEST_CASE("remote steps: only models compiled in the scope use them", "[remote]"
   CHECK(fake->ranges.empty());
 }
 
-TEST_CASE("remote steps: batches are told in order, in whatever order steps end", "[remote]") {
+TEST_CASE("remote steps: batches are reported in order, whatever the order of completion",
+          "[remote]") {
   const auto fake = std::make_shared<FakeSteps>();
   fake->at_a_time = 3;
   const auto listener = std::make_shared<Listener>();
@@ -55,15 +56,15 @@ TEST_CASE("remote steps: batches are told in order, in whatever order steps end"
 
 namespace {
 
-/// Keeps the weights at the end of every batch for which it needs them.
+/// Saves the weights at the end of every batch for which it needs them.
 struct Weights : Callback, OccasionalWeightReader {
   explicit Weights(int64_t batches) : every(batches) {}
   void on_train_batch_end(int64_t, const Logs&) override {
-    if (++heard % every == 0) kept.push_back(kept_of(model()));
+    if (++heard % every == 0) saved.push_back(saved_run(model()));
   }
   std::optional<int64_t> batches_to_weights() override { return every - heard % every; }
   int64_t every, heard = 0;
-  std::vector<Kept> kept;
+  std::vector<SavedRun> saved;
 };
 
 }  // namespace
@@ -76,11 +77,11 @@ TEST_CASE("remote steps: a callback that needs the weights has them", "[remote]"
   const auto here = std::make_shared<Weights>(every), there = std::make_shared<Weights>(every);
   trained(nullptr, {here});
   trained(fake, {there});
-  REQUIRE(here->kept.size() == static_cast<size_t>(steps * epochs / every));
-  REQUIRE(there->kept.size() == here->kept.size());
-  for (size_t i = 0; i < here->kept.size(); ++i) {
-    const Kept& a = there->kept[i];
-    const Kept& b = here->kept[i];
+  REQUIRE(here->saved.size() == static_cast<size_t>(steps * epochs / every));
+  REQUIRE(there->saved.size() == here->saved.size());
+  for (size_t i = 0; i < here->saved.size(); ++i) {
+    const SavedRun& a = there->saved[i];
+    const SavedRun& b = here->saved[i];
     CHECK(a.position.epoch == b.position.epoch);
     CHECK(a.position.step == b.position.step);
     CHECK(a.optimizer_steps == b.optimizer_steps);
@@ -91,7 +92,7 @@ TEST_CASE("remote steps: a callback that needs the weights has them", "[remote]"
   }
 }
 
-TEST_CASE("remote steps: weights are there after every batch unless a callback asks for fewer",
+TEST_CASE("remote steps: weights are fetched after every batch unless callbacks need fewer",
           "[remote]") {
   struct Plain : Callback {
     void on_train_batch_end(int64_t, const Logs&) override {}
@@ -103,18 +104,17 @@ TEST_CASE("remote steps: weights are there after every batch unless a callback a
   CHECK(fake->ranges.size() == (steps + 1) * epochs);
 }
 
-TEST_CASE("remote steps: a task that works for another one's fit gives what that gave",
-          "[remote]") {
+TEST_CASE("remote steps: a task that works for another one's fit returns its history", "[remote]") {
   const auto fake = std::make_shared<FakeSteps>();
   fake->served = History{{0}, {}, {3, 2}, "data"};
   const auto listener = std::make_shared<Listener>();
   const Outcome outcome = trained(fake, {listener});
   CHECK(outcome.history.to_json() == fake->served->to_json());
   CHECK(listener->ended.empty());
-  CHECK(!fake->given);
+  CHECK(!fake->final_history);
 }
 
-TEST_CASE("remote steps: streams say how many steps there are", "[remote]") {
+TEST_CASE("remote steps: streams report their number of steps", "[remote]") {
   const StepExecutorScope scope(std::make_shared<FakeSteps>());
   const Sequential model = compiled_model();
   const Examples batch = test::small_data(8).get(BatchRows(8, {.batch_size = 8}).of(0));

@@ -21,8 +21,8 @@ namespace {
 
 constexpr int64_t rows = 70, batch_size = 16, steps = 5, epochs = 3;
 
-/// What a run needs to go on, as a checkpoint keeps it.
-struct Kept {
+/// The state that a checkpoint saves to resume a run.
+struct SavedRun {
   FitPosition position;
   std::string totals;
   History history;
@@ -30,7 +30,7 @@ struct Kept {
   int64_t optimizer_steps = 0;
 };
 
-/// Keeps the run after a step of an epoch; step -1: when the epoch has ended.
+/// Saves the run after a step of an epoch; step -1: at the epoch's end.
 struct Keep : Callback {
   Keep(int64_t at_epoch, int64_t at_step) : epoch(at_epoch), step(at_step) {}
   void on_epoch_begin(int64_t number) override { now = number; }
@@ -42,33 +42,33 @@ struct Keep : Callback {
   }
   void keep() {
     Model& run = model();
-    kept = {
+    saved = {
         run.fit_position(),      run.metric_totals().dump(), run.history(), run.get_weights(), {},
         run.optimizer()->steps()};
     for (const Variable& slot : run.optimizer()->variables()) {
-      kept.slots.push_back(slot.value().full().clone());
+      saved.slots.push_back(slot.value().full().clone());
     }
   }
   int64_t epoch, step, now = 0;
-  Kept kept;
+  SavedRun saved;
 };
 
 struct GoOn : Callback {
-  explicit GoOn(Kept from) : kept(std::move(from)) {}
+  explicit GoOn(SavedRun from) : saved(std::move(from)) {}
   void on_train_begin() override {
     Model& run = model();
-    run.set_weights(kept.weights);
+    run.set_weights(saved.weights);
     const std::vector<Variable> slots = run.optimizer()->variables();
     for (size_t i = 0; i < slots.size(); ++i) {
       Variable slot = slots[i];
-      slot.assign(pack(kept.slots[i], slot.layout()));
+      slot.assign(pack(saved.slots[i], slot.layout()));
     }
-    run.optimizer()->set_steps(kept.optimizer_steps);
-    run.set_fit_position(kept.position);
-    run.restore_metric_totals(Json::parse(kept.totals));
-    run.set_history(kept.history);
+    run.optimizer()->set_steps(saved.optimizer_steps);
+    run.set_fit_position(saved.position);
+    run.restore_metric_totals(Json::parse(saved.totals));
+    run.set_history(saved.history);
   }
-  Kept kept;
+  SavedRun saved;
 };
 
 struct Outcome {
@@ -87,31 +87,31 @@ Outcome trained(const CallbackHandle& callback) {
                                      .verbose = 0,
                                      .callbacks = {callback},
                                      .validation_data = test::small_data(20, 2)});
-  outcome.weights = test::whole_weights(model);
+  outcome.weights = test::full_weights(model);
   return outcome;
 }
 
 }  // namespace
 
-TEST_CASE("a run goes on where it was kept, bit for bit", "[resume]") {
+TEST_CASE("a run resumes where it was saved, bit for bit", "[resume]") {
   const int64_t step = GENERATE(0, 2, 3, steps - 1, -1);
-  INFO("kept after step " << step);
+  INFO("saved after step " << step);
   const auto keep = std::make_shared<Keep>(1, step);
-  const Outcome whole = trained(keep);
-  REQUIRE(keep->kept.weights.size() == whole.weights.size());
-  const Outcome resumed = trained(GoOn(keep->kept));
+  const Outcome uninterrupted = trained(keep);
+  REQUIRE(keep->saved.weights.size() == uninterrupted.weights.size());
+  const Outcome resumed = trained(GoOn(keep->saved));
 
-  CHECK(resumed.history.steps == whole.history.steps);
-  CHECK(resumed.history.epoch == whole.history.epoch);
-  CHECK(resumed.history.to_json() == whole.history.to_json());
-  for (size_t i = 0; i < whole.weights.size(); ++i) {
-    CHECK(at::equal(resumed.weights[i], whole.weights[i]));
+  CHECK(resumed.history.steps == uninterrupted.history.steps);
+  CHECK(resumed.history.epoch == uninterrupted.history.epoch);
+  CHECK(resumed.history.to_json() == uninterrupted.history.to_json());
+  for (size_t i = 0; i < uninterrupted.weights.size(); ++i) {
+    CHECK(at::equal(resumed.weights[i], uninterrupted.weights[i]));
   }
 }
 
 namespace {
 
-/// Ends the run by a signal, in training or in validation, and keeps it then.
+/// Ends the run by a signal, in training or in validation, and saves it then.
 struct Signalled : Keep {
   Signalled(int64_t at_epoch, int64_t at_step, bool testing)
       : Keep(at_epoch, testing ? steps : at_step), tests(testing), last(at_step) {}
@@ -129,35 +129,35 @@ struct Signalled : Keep {
 
 }  // namespace
 
-TEST_CASE("a run that a signal ends goes on bit for bit, in validation, too", "[resume]") {
+TEST_CASE("a run that a signal ends resumes bit for bit, in validation, too", "[resume]") {
   const auto [testing, step] = GENERATE(
       table<bool, int64_t>({{false, 0}, {false, 2}, {false, steps - 1}, {true, 0}, {true, 1}}));
   CAPTURE(testing, step);
-  const Outcome whole = trained(LambdaCallback({}));
+  const Outcome uninterrupted = trained(LambdaCallback({}));
   const StopSignals signals;
   const auto signalled = std::make_shared<Signalled>(1, step, testing);
   CHECK_THROWS_AS(trained(signalled), Interrupted);
   clear_stop_signal();
-  REQUIRE(signalled->kept.weights.size() == whole.weights.size());
-  CHECK(signalled->kept.position.epoch == 1);
-  CHECK(signalled->kept.position.step == (testing ? steps : step + 1));
-  const Outcome resumed = trained(GoOn(signalled->kept));
-  CHECK(resumed.history.steps == whole.history.steps);
-  CHECK(resumed.history.to_json() == whole.history.to_json());
-  for (size_t i = 0; i < whole.weights.size(); ++i) {
-    CHECK(at::equal(resumed.weights[i], whole.weights[i]));
+  REQUIRE(signalled->saved.weights.size() == uninterrupted.weights.size());
+  CHECK(signalled->saved.position.epoch == 1);
+  CHECK(signalled->saved.position.step == (testing ? steps : step + 1));
+  const Outcome resumed = trained(GoOn(signalled->saved));
+  CHECK(resumed.history.steps == uninterrupted.history.steps);
+  CHECK(resumed.history.to_json() == uninterrupted.history.to_json());
+  for (size_t i = 0; i < uninterrupted.weights.size(); ++i) {
+    CHECK(at::equal(resumed.weights[i], uninterrupted.weights[i]));
   }
 }
 
-TEST_CASE("a run that was kept at its end has nothing left to do", "[resume]") {
+TEST_CASE("a run that was saved at its end has nothing left to do", "[resume]") {
   const auto keep = std::make_shared<Keep>(epochs - 1, -1);
-  const Outcome whole = trained(keep);
-  const Outcome resumed = trained(GoOn(keep->kept));
-  CHECK(resumed.history.to_json() == whole.history.to_json());
+  const Outcome uninterrupted = trained(keep);
+  const Outcome resumed = trained(GoOn(keep->saved));
+  CHECK(resumed.history.to_json() == uninterrupted.history.to_json());
   CHECK(resumed.history.steps.size() == steps * epochs);
 }
 
-TEST_CASE("totals that metric_totals() did not give are refused", "[resume]") {
+TEST_CASE("totals that are not from metric_totals() are refused", "[resume]") {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts("data", create_mesh({{"batch", 2}}))));
   const std::string text = GENERATE(

@@ -15,14 +15,14 @@ using namespace tessera::detail;
 
 namespace {
 
-/// What training leaves.
+/// The results of training.
 struct Outcome {
   History history;
   std::vector<at::Tensor> weights;
   at::Tensor predictions;
 };
 
-/// Two epochs of 27 rows in batches of 8, the last of 3, with validation.
+/// Trains two epochs of 27 rows in batches of 8, the last of 3, with validation.
 Outcome train(const test::SmallScheme& scheme, const Mesh& mesh) {
   const Sequential model = test::small_model();
   model.compile(test::small_compile(test::small_layouts(scheme.layouts, mesh)));
@@ -30,12 +30,12 @@ Outcome train(const test::SmallScheme& scheme, const Mesh& mesh) {
   outcome.history = model.fit(
       test::small_data(27),
       {.batch_size = 8, .epochs = 2, .verbose = 0, .validation_data = test::small_data(11, 2)});
-  outcome.weights = test::whole_weights(model);
+  outcome.weights = test::full_weights(model);
   outcome.predictions = model.predict(test::small_data(5, 3), {}).clone();
   return outcome;
 }
 
-/// The same with weights of rows and classes, of data that are split.
+/// Trains with weights of rows and classes, on data that is split.
 Outcome train_weighted(const test::SmallScheme& scheme, const Mesh& mesh, bool by_class) {
   const Sequential model = test::small_model();
   CompileOptions options = test::small_compile(test::small_layouts(scheme.layouts, mesh));
@@ -46,7 +46,7 @@ Outcome train_weighted(const test::SmallScheme& scheme, const Mesh& mesh, bool b
   if (!by_class) fit.sample_weight = at::linspace(0.5, 2, 27, at::kDouble);
   Outcome outcome;
   outcome.history = model.fit(test::small_data(27), fit);
-  outcome.weights = test::whole_weights(model);
+  outcome.weights = test::full_weights(model);
   const Logs logs = model.evaluate(
       test::small_data(11, 2),
       {.batch_size = 8, .verbose = 0, .sample_weight = at::linspace(1, 3, 11, at::kDouble)});
@@ -70,7 +70,7 @@ std::string differs(const Outcome& actual, const Outcome& expected) {
   return text + test::difference(actual.predictions, expected.predictions, 1e-9, 1e-11);
 }
 
-/// Checks that every rank of several comes to what one process does.
+/// Checks that every rank of several gets the results of one process.
 void check_ranks(int ranks, const test::SmallScheme& scheme,
                  const std::function<Outcome(const Mesh&)>& run) {
   CAPTURE(ranks, scheme.layouts, to_string(scheme.mesh));
@@ -78,19 +78,19 @@ void check_ranks(int ranks, const test::SmallScheme& scheme,
   CHECK(one.history.steps.size() > 0);
   const BlockPolicy policy = block_policy();
   std::mutex mutex;
-  std::vector<Outcome> parts;
+  std::vector<Outcome> outcomes;
   const auto rank = [&](int, const std::shared_ptr<Communicator>& communicator) {
     const BlockPolicyScope same(policy);
     const Outcome outcome = run(test::rank_mesh(scheme.mesh, communicator));
     const std::lock_guard<std::mutex> lock(mutex);
-    parts.push_back(outcome);
+    outcomes.push_back(outcome);
   };
   CHECK_NOTHROW(test::run_ranks(ranks, rank));
-  for (const Outcome& outcome : parts) CHECK(differs(outcome, one) == "");
-  CHECK(parts.size() == static_cast<size_t>(ranks));
+  for (const Outcome& outcome : outcomes) CHECK(differs(outcome, one) == "");
+  CHECK(outcomes.size() == static_cast<size_t>(ranks));
 }
 
-/// The small data; counts which rows it gives.
+/// The small data; counts which rows are read.
 class Counting final : public Dataset {
  public:
   explicit Counting(int64_t size) : data_(test::small_data(size)) {}
@@ -109,7 +109,7 @@ class Counting final : public Dataset {
 
 using Reads = std::vector<std::vector<int64_t>>;
 
-/// The rows that each rank reads of each batch, in order or shuffled.
+/// Returns the rows that each rank reads of each batch, in order or shuffled.
 std::vector<Reads> reads_by_rank(int ranks, const MeshDims& dims, const std::string& layouts,
                                  const FitOptions& options, int64_t rows) {
   std::vector<Reads> all(static_cast<size_t>(ranks));
@@ -126,11 +126,11 @@ std::vector<Reads> reads_by_rank(int ranks, const MeshDims& dims, const std::str
 
 }  // namespace
 
-TEST_CASE("two processes of four devices train as one of eight") {
+TEST_CASE("two processes of four devices train like one of eight") {
   for (const BlockPolicy policy : test::policies) {
     for (const test::SmallScheme& scheme : test::small_schemes()) {
-      const bool whole_dimension_here = scheme.mesh[0].second == 2;
-      if (policy != BlockPolicy::per_worker && !whole_dimension_here) continue;
+      const bool dimension_is_local = scheme.mesh[0].second == 2;
+      if (policy != BlockPolicy::per_worker && !dimension_is_local) continue;
       CAPTURE(test::to_string(policy));
       const BlockPolicyScope blocks(policy);
       check_ranks(2, scheme, [&](const Mesh& mesh) { return train(scheme, mesh); });
@@ -138,7 +138,7 @@ TEST_CASE("two processes of four devices train as one of eight") {
   }
 }
 
-TEST_CASE("four processes, and eight, train as one") {
+TEST_CASE("four processes, and eight, train like one") {
   for (const test::SmallScheme& scheme : test::small_schemes()) {
     for (const int ranks : {4, 8}) {
       check_ranks(ranks, scheme, [&](const Mesh& mesh) { return train(scheme, mesh); });
@@ -146,7 +146,7 @@ TEST_CASE("four processes, and eight, train as one") {
   }
 }
 
-TEST_CASE("processes weigh the rows that they read as one process does") {
+TEST_CASE("processes weight the rows that they read as one process does") {
   for (const bool by_class : {false, true}) {
     const test::SmallScheme data = {"data", {{"batch", 8}}};
     const test::SmallScheme model = {"model", {{"batch", 4}, {"model", 2}}};
@@ -156,7 +156,7 @@ TEST_CASE("processes weigh the rows that they read as one process does") {
   }
 }
 
-TEST_CASE("a process reads the rows of its devices only") {
+TEST_CASE("a process reads only the rows of its devices") {
   const FitOptions in_order{.batch_size = 8, .verbose = 0, .shuffle = false};
   auto reads = reads_by_rank(2, {{"batch", 8}}, "data", in_order, 19);
   // The last batch has 3 rows for 8 devices.
@@ -184,7 +184,7 @@ TEST_CASE("a process without rows of a short batch reads one for its shape") {
   CHECK(reads[7] == Reads{{2}});
 }
 
-TEST_CASE("processes shuffle in one global order, anew in each epoch") {
+TEST_CASE("processes shuffle in one global order, differently in each epoch") {
   const auto reads =
       reads_by_rank(2, {{"batch", 4}}, "data", {.batch_size = 8, .epochs = 2, .verbose = 0}, 16);
   for (size_t step = 0; step < 4; ++step) {
@@ -197,7 +197,7 @@ TEST_CASE("processes shuffle in one global order, anew in each epoch") {
   }
 }
 
-TEST_CASE("batches of several inputs are cut from the rows of a process as from all") {
+TEST_CASE("batches of several inputs are sharded from the rows of a process as from all") {
   const MeshDims dims = {{"batch", 4}, {"feature", 2}};
   Examples all{.x = {at::arange(44).reshape({11, 4}), at::arange(22).reshape({11, 2})},
                .y = {at::arange(11), at::arange(11).to(at::kDouble)},
@@ -213,8 +213,8 @@ TEST_CASE("batches of several inputs are cut from the rows of a process as from 
         const Batch batch = pack_batch(std::move(*examples), layouts);
         const int64_t rows = std::min<int64_t>(8, 11 - first);
         test::expect(batch.rows == rows, "rows");
-        const auto wrong = [&](const DTensor& value, const at::Tensor& whole) {
-          return test::wrong_shards(value, whole.narrow(0, first, rows));
+        const auto wrong = [&](const DTensor& value, const at::Tensor& full) {
+          return test::wrong_shards(value, full.narrow(0, first, rows));
         };
         const std::string text = wrong(batch.x[0], all.x[0]) + wrong(batch.x[1], all.x[1]) +
                                  wrong(batch.y[0], all.y[0]) + wrong(batch.y[1], all.y[1]) +
@@ -230,7 +230,7 @@ TEST_CASE("batches of several inputs are cut from the rows of a process as from 
   }
 }
 
-TEST_CASE("texts become the shards of a process by themselves") {
+TEST_CASE("texts are converted to the shards of a process only") {
   std::vector<std::string> texts;
   for (int64_t i = 0; i < 21; ++i) texts.push_back(str("w", i % 5, " w", i % 3, " w", i % 7));
   const TextVectorization layer({.output_mode = "multi_hot"});
@@ -242,7 +242,7 @@ TEST_CASE("texts become the shards of a process by themselves") {
     BatchLoader loader(DatasetHandle(data), {.batch_size = 8, .layouts = layouts});
     for (int64_t first = 0; std::optional<Examples> examples = loader.next(); first += 8) {
       const Batch batch = pack_batch(std::move(*examples), layouts);
-      const auto own = [&](const at::Tensor& whole) { return whole.narrow(0, first, batch.rows); };
+      const auto own = [&](const at::Tensor& full) { return full.narrow(0, first, batch.rows); };
       const std::string wrong = test::wrong_shards(batch.x[0], own(all)) +
                                 test::wrong_shards(batch.y[0], own(at::arange(21)));
       test::expect(wrong.empty(), wrong);

@@ -58,17 +58,18 @@ class PaddedBatches final : public FixedBatches {
   PaddedBatches(const PipelineStage& stage, Elements rows, const PassOptions& reading, int64_t size,
                 const PaddedBatchOptions& options)
       : FixedBatches(stage, std::move(rows), reading, size, options.drop_remainder),
-        given_{options.x_shapes, options.y_shapes, options.x_value, options.y_value} {}
+        padding_{options.x_shapes, options.y_shapes, options.x_value, options.y_value} {}
 
  protected:
   Examples batch(int64_t number) const override {
     const auto make = [&](const std::vector<Examples>& rows) {
-      return padded(rows, padding_of(rows, given_, stage_.where(number)));
+      return padded(rows, padding_of(rows, padding_, stage_.where(number)));
     };
-    if (are_given(given_.x) && !depends_on_labels_) {
+    if (all_fully_defined(padding_.x) && !depends_on_labels_) {
       Examples mine = batch_of(rows_of(number), [&](const std::vector<Examples>& rows) {
         const auto has_axes = [](const at::Tensor& label) { return label.dim() > 0; };
-        if (!are_given(given_.y)) depends_on_labels_ = std::ranges::any_of(rows[0].y, has_axes);
+        if (!all_fully_defined(padding_.y))
+          depends_on_labels_ = std::ranges::any_of(rows[0].y, has_axes);
         return make(rows);
       });
       if (!depends_on_labels_) return mine;
@@ -77,14 +78,14 @@ class PaddedBatches final : public FixedBatches {
   }
 
  private:
-  static bool are_given(const std::vector<Shape>& shapes) {
-    const auto is_given = [](const Shape& shape) {
+  static bool all_fully_defined(const std::vector<Shape>& shapes) {
+    const auto is_fully_defined = [](const Shape& shape) {
       return shape.empty() || std::ranges::min(shape) >= 0;
     };
-    return !shapes.empty() && std::ranges::all_of(shapes, is_given);
+    return !shapes.empty() && std::ranges::all_of(shapes, is_fully_defined);
   }
 
-  RowPadding given_;
+  RowPadding padding_;
   /// Whether labels have axes of unspecified extent; learned from the first row.
   mutable std::atomic<bool> depends_on_labels_ = false;
 };
@@ -109,7 +110,7 @@ class BatchStage : public PipelineStage {
   bool batched() const override { return true; }
 
  protected:
-  std::string given() const override { return str(" ", size_, drop_remainder_ ? " full" : ""); }
+  std::string arguments() const override { return str(" ", size_, drop_remainder_ ? " full" : ""); }
   int64_t size_;
 
  private:
@@ -127,8 +128,8 @@ class PaddedBatchStage final : public BatchStage {
   std::vector<Shape> input_shapes() const override;
 
  protected:
-  std::string given() const override {
-    std::string text = str(BatchStage::given(), " ", options_.x_value, " ", options_.y_value);
+  std::string arguments() const override {
+    std::string text = str(BatchStage::arguments(), " ", options_.x_value, " ", options_.y_value);
     for (const auto* shapes : {&options_.x_shapes, &options_.y_shapes}) {
       for (const Shape& shape : *shapes) text += " " + to_string(shape);
     }
@@ -163,8 +164,8 @@ std::vector<Shape> PaddedBatchStage::input_shapes() const {
   std::vector<Shape> shapes = common_shapes(first);
   for (size_t i = 0; i < options_.x_shapes.size() && i < shapes.size(); ++i) {
     for (size_t axis = 0; axis < shapes[i].size() && axis < options_.x_shapes[i].size(); ++axis) {
-      const int64_t given = options_.x_shapes[i][axis];
-      if (given >= 0) shapes[i][axis] = given;
+      const int64_t extent = options_.x_shapes[i][axis];
+      if (extent >= 0) shapes[i][axis] = extent;
     }
   }
   return shapes;

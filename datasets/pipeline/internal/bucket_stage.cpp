@@ -33,9 +33,9 @@ class BucketedElements final : public BatchedElements {
 
  protected:
   Examples batch(int64_t number) const override {
-    const Bucketed& chosen = batches_[static_cast<size_t>(number)];
-    return batch_of(chosen.rows, [&](const std::vector<Examples>& rows) {
-      return padded(rows, chosen.padding);
+    const Bucketed& bucketed = batches_[static_cast<size_t>(number)];
+    return batch_of(bucketed.rows, [&](const std::vector<Examples>& rows) {
+      return padded(rows, bucketed.padding);
     });
   }
 
@@ -100,19 +100,19 @@ std::vector<Measured> BucketStage::measured(const PipelineElements& rows) const 
   const std::lock_guard lock(mutex_);
   const int64_t size = rows.size().value();
   std::vector<Measured> all(static_cast<size_t>(size));
-  Numbers open;
+  Numbers unmeasured;
   for (int64_t i = 0; i < size; ++i) {
     const std::optional<int64_t> original = rows.original(i);
     const auto known = original ? known_.find(*original) : known_.end();
     if (known == known_.end()) {
-      open.push_back(i);
+      unmeasured.push_back(i);
     } else {
       all[static_cast<size_t>(i)] = known->second;
     }
   }
-  for_each_interval(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
+  const auto measure = [&](std::span<const int64_t> interval) {
     Numbers numbers;
-    for (const int64_t i : part) numbers.push_back(open[static_cast<size_t>(i)]);
+    for (const int64_t i : interval) numbers.push_back(unmeasured[static_cast<size_t>(i)]);
     const std::vector<Examples> elements = rows.get(numbers);
     for (size_t i = 0; i < elements.size(); ++i) {
       try {
@@ -123,8 +123,9 @@ std::vector<Measured> BucketStage::measured(const PipelineElements& rows) const 
         rethrow_in_stage(str(where(), ", row ", numbers[i]));
       }
     }
-  });
-  for (const int64_t i : open) {
+  };
+  for_each_interval(std::ssize(unmeasured), options_.threads, measure);
+  for (const int64_t i : unmeasured) {
     const std::optional<int64_t> original = rows.original(i);
     if (original) known_[*original] = all[static_cast<size_t>(i)];
   }

@@ -21,63 +21,64 @@ PassOptions first_pass(const PassOptions& reading) {
 }
 
 /// The cached elements by number. Thread-safe.
-class KeptElements {
+class ElementCache {
  public:
   /// Returns a copy; absent if the element is not cached, or with other rows of its batch than
   /// `layouts` selects.
   std::optional<Examples> find(int64_t number, const LayoutMap& layouts) const {
-    std::optional<Examples> kept;
+    std::optional<Examples> cached;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = kept_.find(number);
-      if (found != kept_.end()) kept = found->second;
+      const auto it = elements_.find(number);
+      if (it != elements_.end()) cached = it->second;
     }
-    if (!kept) return std::nullopt;
+    if (!cached) return std::nullopt;
     if (batched_) {
-      const int64_t rows = kept->part ? kept->part->of : held_rows(*kept);
-      const std::optional<RowPart> wanted = part_to_read(rows, layouts);
-      const bool same = wanted ? kept->part && kept->part->rows == wanted->rows : !kept->part;
+      const int64_t rows = cached->part ? cached->part->of : held_rows(*cached);
+      const std::optional<RowPart> requested = part_to_read(rows, layouts);
+      const bool same =
+          requested ? cached->part && cached->part->rows == requested->rows : !cached->part;
       if (!same) return std::nullopt;
     }
-    return cloned(*kept);
+    return cloned(*cached);
   }
-  void keep(int64_t number, const Examples& element) {
+  void insert(int64_t number, const Examples& element) {
     Examples own = cloned(element);
     const std::lock_guard lock(mutex_);
-    kept_.insert_or_assign(number, std::move(own));
+    elements_.insert_or_assign(number, std::move(own));
   }
-  explicit KeptElements(bool batched) : batched_(batched) {}
+  explicit ElementCache(bool batched) : batched_(batched) {}
 
  private:
   bool batched_;
   mutable std::mutex mutex_;
-  std::unordered_map<int64_t, Examples> kept_;
+  std::unordered_map<int64_t, Examples> elements_;
 };
 
 class MemoryCachedElements final : public PipelineElements {
  public:
-  MemoryCachedElements(Elements before, LayoutMap layouts, KeptElements& kept)
-      : before_(std::move(before)), layouts_(std::move(layouts)), kept_(kept) {}
+  MemoryCachedElements(Elements before, LayoutMap layouts, ElementCache& cache)
+      : before_(std::move(before)), layouts_(std::move(layouts)), cache_(cache) {}
 
   std::optional<int64_t> size() const override { return before_->size(); }
   std::vector<Examples> get(std::span<const int64_t> numbers) const override {
     std::vector<Examples> elements(numbers.size());
     std::vector<int64_t> missing;
-    std::vector<size_t> places;
+    std::vector<size_t> positions;
     for (size_t i = 0; i < numbers.size(); ++i) {
-      std::optional<Examples> kept = kept_.find(numbers[i], layouts_);
-      if (kept) {
-        elements[i] = std::move(*kept);
+      std::optional<Examples> cached = cache_.find(numbers[i], layouts_);
+      if (cached) {
+        elements[i] = std::move(*cached);
       } else {
         missing.push_back(numbers[i]);
-        places.push_back(i);
+        positions.push_back(i);
       }
     }
     if (missing.empty()) return elements;
     std::vector<Examples> made = before_->get(missing);
     for (size_t i = 0; i < made.size(); ++i) {
-      kept_.keep(missing[i], made[i]);
-      elements[places[i]] = std::move(made[i]);
+      cache_.insert(missing[i], made[i]);
+      elements[positions[i]] = std::move(made[i]);
     }
     return elements;
   }
@@ -86,22 +87,22 @@ class MemoryCachedElements final : public PipelineElements {
  private:
   Elements before_;
   LayoutMap layouts_;
-  KeptElements& kept_;
+  ElementCache& cache_;
 };
 
 class MemoryCacheStage final : public PipelineStage {
  public:
   explicit MemoryCacheStage(PipelineStagePtr stage)
-      : PipelineStage("cache", {std::move(stage)}), kept_(batched()) {
+      : PipelineStage("cache", {std::move(stage)}), cache_(batched()) {
     check_has_end();
   }
   Elements open(const PassOptions& reading) const override {
     return std::make_shared<MemoryCachedElements>(before().open(first_pass(reading)),
-                                                  reading.layouts, kept_);
+                                                  reading.layouts, cache_);
   }
 
  private:
-  mutable KeptElements kept_;
+  mutable ElementCache cache_;
 };
 
 class FileCachedElements final : public PipelineElements {
@@ -133,9 +134,9 @@ class FileCacheStage final : public PipelineStage {
     check_has_end();
   }
   Elements open(const PassOptions& reading) const override {
-    PassOptions whole = first_pass(reading);
-    whole.layouts = {};
-    return std::make_shared<FileCachedElements>(file(whole), reading.layouts, batched());
+    PassOptions full_reading = first_pass(reading);
+    full_reading.layouts = {};
+    return std::make_shared<FileCachedElements>(file(full_reading), reading.layouts, batched());
   }
 
  private:

@@ -53,7 +53,7 @@ class RowStage final : public PipelineStage {
   std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
 
  protected:
-  std::string given() const override {
+  std::string arguments() const override {
     std::string text = str(" of ", data_->name(), ": ", data_->size());
     for (const Shape& shape : data_->input_shapes()) text += " " + to_string(shape);
     return text;
@@ -64,8 +64,8 @@ class RowStage final : public PipelineStage {
   mutable std::mutex mutex_;
 };
 
-/// Batches of a stream, read in order. Batches that were read but not requested yet are kept, since
-/// threads may request them out of order.
+/// Batches of a stream, read in order. Batches that were read but not requested yet are buffered,
+/// since threads may request them out of order.
 class StreamElements final : public PipelineElements {
  public:
   StreamElements(std::shared_ptr<const StreamDataset> data, PassOptions reading)
@@ -88,7 +88,7 @@ class StreamElements final : public PipelineElements {
 
  private:
   std::optional<Examples> read(int64_t number) const {
-    if (auto kept = kept_.extract(number)) return std::move(kept.mapped());
+    if (auto node = buffered_.extract(number)) return std::move(node.mapped());
     if (!next_batch_ || number < next_) {
       next_batch_ = data_->start_at(int64_t(reading_.pass), number, reading_.layouts);
       next_ = number;
@@ -98,8 +98,8 @@ class StreamElements final : public PipelineElements {
       std::optional<Examples> batch = next_batch_();
       ended_ = !batch;
       if (!batch || next_++ == number) return batch;
-      kept_.emplace(next_ - 1, std::move(*batch));
-      kept_.erase(kept_.begin(), kept_.lower_bound(next_ - reading_.ahead));
+      buffered_.emplace(next_ - 1, std::move(*batch));
+      buffered_.erase(buffered_.begin(), buffered_.lower_bound(next_ - reading_.ahead));
     }
     return std::nullopt;
   }
@@ -110,7 +110,7 @@ class StreamElements final : public PipelineElements {
   mutable BatchFunction next_batch_;  ///< returns batch number next_ when called
   mutable int64_t next_ = 0;
   mutable bool ended_ = false;
-  mutable std::map<int64_t, Examples> kept_;
+  mutable std::map<int64_t, Examples> buffered_;
 };
 
 class StreamStage final : public PipelineStage {

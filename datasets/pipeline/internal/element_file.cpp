@@ -37,11 +37,11 @@ void put(std::string& to, uint64_t number) {
 void put(std::string& to, const std::vector<at::Tensor>& tensors) {
   put(to, tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    const at::Tensor whole = tensor.contiguous();
-    put(to, static_cast<uint64_t>(whole.scalar_type()));
-    put(to, static_cast<uint64_t>(whole.dim()));
-    for (const int64_t extent : whole.sizes()) put(to, static_cast<uint64_t>(extent));
-    to.append(static_cast<const char*>(whole.const_data_ptr()), whole.nbytes());
+    const at::Tensor contiguous = tensor.contiguous();
+    put(to, static_cast<uint64_t>(contiguous.scalar_type()));
+    put(to, static_cast<uint64_t>(contiguous.dim()));
+    for (const int64_t extent : contiguous.sizes()) put(to, static_cast<uint64_t>(extent));
+    to.append(static_cast<const char*>(contiguous.const_data_ptr()), contiguous.nbytes());
   }
 }
 
@@ -115,12 +115,12 @@ void write_elements(const std::string& path, const PipelineElements& elements,
   for (int64_t first = 0; first < size; first += written_at_a_time) {
     const int64_t count = std::min(written_at_a_time, size - first);
     std::vector<std::string> records(static_cast<size_t>(count));
-    for_each_interval(count, threads, [&](std::span<const int64_t> part) {
-      std::vector<int64_t> numbers(part.begin(), part.end());
+    for_each_interval(count, threads, [&](std::span<const int64_t> interval) {
+      std::vector<int64_t> numbers(interval.begin(), interval.end());
       for (int64_t& number : numbers) number += first;
       const std::vector<Examples> made = elements.get(numbers);
       for (size_t i = 0; i < made.size(); ++i) {
-        records[static_cast<size_t>(part[i])] = record_of(made[i]);
+        records[static_cast<size_t>(interval[i])] = record_of(made[i]);
       }
     });
     for (const std::string& record : records) {
@@ -165,10 +165,10 @@ ElementFile::ElementFile(const std::string& path, const std::string& fingerprint
                          const std::string& where)
     : path_(path), file_(open_descriptor(path, O_RDONLY | O_CLOEXEC)) {
   if (!file_.valid()) fail_read(path);
-  struct stat found {};
-  if (::fstat(file_.get(), &found) != 0) fail_read(path);
-  const auto size = static_cast<uint64_t>(found.st_size);
-  const auto part = [&](uint64_t offset, uint64_t count) {
+  struct stat info {};
+  if (::fstat(file_.get(), &info) != 0) fail_read(path);
+  const auto size = static_cast<uint64_t>(info.st_size);
+  const auto read_range = [&](uint64_t offset, uint64_t count) {
     std::vector<std::byte> bytes(count);
     const std::optional<size_t> read = read_at(file_.get(), offset, bytes);
     if (!read) fail_read(path);
@@ -177,7 +177,7 @@ ElementFile::ElementFile(const std::string& path, const std::string& fingerprint
   };
   if (size < end_size) fail_at(path, 0, "a complete cache file", str(size, " bytes"));
   const uint64_t end_begin = size - end_size;
-  const std::vector<std::byte> end = part(end_begin, end_size);
+  const std::vector<std::byte> end = read_range(end_begin, end_size);
   const std::string text = text_of(end);
   if (!text.ends_with(file_magic)) {
     fail_at(path, size - file_magic.size(), "a complete cache file", "another ending");
@@ -194,7 +194,7 @@ ElementFile::ElementFile(const std::string& path, const std::string& fingerprint
   if (begin > end_begin || (end_begin - begin) % 8 != 0 || (end_begin - begin) / 8 != count + 1) {
     fail_at(path, end_begin, str("offsets of ", count, " elements"), str("byte ", begin));
   }
-  const std::vector<std::byte> offsets = part(begin, end_begin - begin);
+  const std::vector<std::byte> offsets = read_range(begin, end_begin - begin);
   if (xxh128(offsets) != sum) fail_at(path, begin, "offsets of checksum " + sum, "others");
   ByteReader numbers(offsets, path);
   for (uint64_t i = 0; i <= count; ++i) {
@@ -212,8 +212,8 @@ Examples ElementFile::read(int64_t number) const {
   const std::optional<size_t> read = read_at(file_.get(), begin, bytes);
   if (!read) fail_read(path_);
   const std::span<const std::byte> all(bytes.data(), *read);
-  const bool whole = *read == bytes.size() && *read >= digits;
-  if (!whole || xxh128(all.subspan(digits)) != text_of(all.first(digits))) {
+  const bool complete = *read == bytes.size() && *read >= digits;
+  if (!complete || xxh128(all.subspan(digits)) != text_of(all.first(digits))) {
     fail_at(path_, begin, str("element ", number, " with its checksum"), "other bytes");
   }
   return element_of(all.subspan(digits), path_);

@@ -17,9 +17,9 @@ class SelectedElements final : public PipelineElements {
 
   std::optional<int64_t> size() const override { return std::ssize(selected_); }
   std::vector<Examples> get(std::span<const int64_t> numbers) const override {
-    std::vector<int64_t> moved;
-    for (const int64_t number : numbers) moved.push_back(selected_[static_cast<size_t>(number)]);
-    return before_->get(moved);
+    std::vector<int64_t> mapped;
+    for (const int64_t number : numbers) mapped.push_back(selected_[static_cast<size_t>(number)]);
+    return before_->get(mapped);
   }
   std::optional<int64_t> original(int64_t number) const override {
     return before_->original(selected_[static_cast<size_t>(number)]);
@@ -44,9 +44,9 @@ class FilterStage final : public PipelineStage {
   Elements open(const PassOptions& reading) const override {
     Elements before_these = before().open(reading);
     // The predicate sees all rows of a batch, so that every process selects the same elements.
-    PassOptions whole = reading;
-    whole.layouts = {};
-    return std::make_shared<SelectedElements>(before_these, selected(*before().open(whole)));
+    PassOptions full_reading = reading;
+    full_reading.layouts = {};
+    return std::make_shared<SelectedElements>(before_these, selected(*before().open(full_reading)));
   }
   std::optional<int64_t> count() const override { return std::nullopt; }
 
@@ -56,18 +56,18 @@ class FilterStage final : public PipelineStage {
   std::vector<int64_t> selected(const PipelineElements& all) const {
     const std::lock_guard lock(mutex_);
     const int64_t size = all.size().value();
-    std::vector<int64_t> open;
+    std::vector<int64_t> untested;
     std::vector<char> passes(static_cast<size_t>(size));
     for (int64_t i = 0; i < size; ++i) {
       const std::optional<int64_t> original = all.original(i);
       const auto known = original ? known_.find(*original) : known_.end();
       if (known == known_.end()) {
-        open.push_back(i);
+        untested.push_back(i);
       } else {
         passes[static_cast<size_t>(i)] = known->second;
       }
     }
-    ask(all, open, passes);
+    test_elements(all, untested, passes);
     std::vector<int64_t> result;
     for (int64_t i = 0; i < size; ++i) {
       if (passes[static_cast<size_t>(i)]) result.push_back(i);
@@ -75,11 +75,11 @@ class FilterStage final : public PipelineStage {
     return result;
   }
 
-  void ask(const PipelineElements& all, const std::vector<int64_t>& open,
-           std::vector<char>& passes) const {
-    for_each_interval(std::ssize(open), options_.threads, [&](std::span<const int64_t> part) {
+  void test_elements(const PipelineElements& all, const std::vector<int64_t>& untested,
+                     std::vector<char>& passes) const {
+    const auto test = [&](std::span<const int64_t> interval) {
       std::vector<int64_t> numbers;
-      for (const int64_t i : part) numbers.push_back(open[static_cast<size_t>(i)]);
+      for (const int64_t i : interval) numbers.push_back(untested[static_cast<size_t>(i)]);
       const std::vector<Examples> elements = all.get(numbers);
       for (size_t i = 0; i < elements.size(); ++i) {
         try {
@@ -88,8 +88,9 @@ class FilterStage final : public PipelineStage {
           rethrow_in_stage(where(numbers[i]));
         }
       }
-    });
-    for (const int64_t i : open) {
+    };
+    for_each_interval(std::ssize(untested), options_.threads, test);
+    for (const int64_t i : untested) {
       const std::optional<int64_t> original = all.original(i);
       if (original) known_[*original] = passes[static_cast<size_t>(i)];
     }

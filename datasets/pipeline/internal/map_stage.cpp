@@ -11,7 +11,7 @@ namespace tessera::detail {
 namespace {
 
 /// Throws ShapeError unless all tensors of a batch still have `rows` rows.
-void check_kept_rows(const Examples& batch, int64_t rows, const std::string& where) {
+void check_row_count(const Examples& batch, int64_t rows, const std::string& where) {
   for (const auto* tensors : {&batch.x, &batch.y, &batch.sample_weight}) {
     for (const at::Tensor& tensor : *tensors) {
       if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) continue;
@@ -54,7 +54,7 @@ class MapElements final : public PipelineElements {
       : stage_(stage),
         layouts_(stage.options_.whole_batch ? reading.layouts : LayoutMap()),
         seed_(fold_in(stage.options_.seed.value_or(
-                          fold_in({global_seed(), 0}, static_cast<uint64_t>(stage.place()))),
+                          fold_in({global_seed(), 0}, static_cast<uint64_t>(stage.position()))),
                       reading.pass)),
         before_(std::move(before)) {}
 
@@ -82,7 +82,7 @@ class MapElements final : public PipelineElements {
     const int64_t rows = held_rows(element);
     const RowPartScope scope(part);
     Examples result = stage_.function_(std::move(element), seed);
-    check_kept_rows(result, rows, stage_.where(number));
+    check_row_count(result, rows, stage_.where(number));
     result.part = part;
     return part_of(std::move(result), layouts_);
   }
@@ -94,9 +94,9 @@ class MapElements final : public PipelineElements {
 };
 
 std::shared_ptr<const PipelineElements> MapStage::open(const PassOptions& reading) const {
-  PassOptions whole = reading;
-  if (options_.whole_batch) whole.layouts = {};
-  return std::make_shared<MapElements>(*this, reading, before().open(whole));
+  PassOptions full_reading = reading;
+  if (options_.whole_batch) full_reading.layouts = {};
+  return std::make_shared<MapElements>(*this, reading, before().open(full_reading));
 }
 
 }  // namespace

@@ -19,11 +19,11 @@ class SliceElements final : public PipelineElements {
 
   std::optional<int64_t> size() const override { return sliced(before_->size(), first_, count_); }
   std::vector<Examples> get(std::span<const int64_t> numbers) const override {
-    std::vector<int64_t> moved;
+    std::vector<int64_t> mapped;
     for (const int64_t number : numbers) {
-      if (number < count_) moved.push_back(number + first_);
+      if (number < count_) mapped.push_back(number + first_);
     }
-    return moved.empty() ? std::vector<Examples>() : before_->get(moved);
+    return mapped.empty() ? std::vector<Examples>() : before_->get(mapped);
   }
   std::optional<int64_t> original(int64_t number) const override {
     return before_->original(number + first_);
@@ -55,7 +55,7 @@ class SliceStage final : public PipelineStage {
   }
 
  protected:
-  std::string given() const override {
+  std::string arguments() const override {
     return str(" ", first_, " ", count_ == no_end ? -1 : count_);
   }
 
@@ -164,7 +164,7 @@ class RepeatStage final : public PipelineStage {
   }
 
  protected:
-  std::string given() const override { return str(" ", count_); }
+  std::string arguments() const override { return str(" ", count_); }
 
  private:
   int64_t count_;

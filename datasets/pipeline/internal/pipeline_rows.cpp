@@ -55,31 +55,31 @@ void check_rows_like_first(std::span<const Examples> rows, const std::string& wh
   }
 }
 
-/// Returns `given` with each -1 replaced by the longest extent of the rows.
+/// Returns `requested` with each -1 replaced by the longest extent of the rows.
 std::vector<Shape> shapes_of(std::span<const Examples> rows, Tensors tensors,
-                             const std::vector<Shape>& given, const std::string& where) {
+                             const std::vector<Shape>& requested, const std::string& where) {
   const auto& first = rows[0].*tensors;
   const std::string name = str(where, ", ", name_of(tensors));
-  if (!given.empty() && given.size() != first.size()) {
+  if (!requested.empty() && requested.size() != first.size()) {
     throw ShapeError(name, "there is a shape for each tensor",
-                     str(given.size(), " for ", first.size()), "give one for each");
+                     str(requested.size(), " for ", first.size()), "give one for each");
   }
   std::vector<Shape> shapes;
   for (size_t i = 0; i < first.size(); ++i) {
     const auto rank = static_cast<size_t>(first[i].dim());
-    Shape shape = given.empty() ? Shape(rank, -1) : given[i];
+    Shape shape = requested.empty() ? Shape(rank, -1) : requested[i];
     if (shape.size() != rank) {
       throw ShapeError(name, str("rows have the axes of ", to_string(shape)),
                        dtype_and_shape(first[i]), "give an extent for each axis of a row");
     }
-    const Shape most = shape;
+    const Shape max_shape = shape;
     for (const Examples& row : rows) {
       const at::Tensor& tensor = (row.*tensors)[i];
       for (size_t axis = 0; axis < rank; ++axis) {
         const int64_t extent = tensor.size(int64_t(axis));
-        if (most[axis] < 0) shape[axis] = std::max(shape[axis], extent);
+        if (max_shape[axis] < 0) shape[axis] = std::max(shape[axis], extent);
         if (extent <= shape[axis]) continue;
-        throw ShapeError(name, "rows fit into " + to_string(most), dtype_and_shape(tensor),
+        throw ShapeError(name, "rows fit into " + to_string(max_shape), dtype_and_shape(tensor),
                          "pass a larger shape, or truncate the rows");
       }
     }
@@ -95,11 +95,11 @@ at::Tensor padded_tensor(std::span<const Examples> rows, Tensors tensors, size_t
   at::Tensor batch = at::full(all, value, (rows[0].*tensors)[i].options());
   for (size_t r = 0; r < rows.size(); ++r) {
     const at::Tensor& row = (rows[r].*tensors)[i];
-    at::Tensor place = batch.select(0, int64_t(r));
+    at::Tensor slot = batch.select(0, int64_t(r));
     for (int64_t axis = 0; axis < row.dim(); ++axis) {
-      place = place.narrow(axis, 0, row.size(axis));
+      slot = slot.narrow(axis, 0, row.size(axis));
     }
-    place.copy_(row);
+    slot.copy_(row);
   }
   return batch;
 }
@@ -137,24 +137,24 @@ Examples stacked(std::span<const Examples> rows, const std::string& where) {
   Examples batch;
   for (const Tensors tensors : all_tensors) {
     for (size_t i = 0; i < (rows[0].*tensors).size(); ++i) {
-      std::vector<at::Tensor> parts;
-      for (const Examples& row : rows) parts.push_back((row.*tensors)[i]);
-      (batch.*tensors).push_back(at::stack(parts));
+      std::vector<at::Tensor> row_tensors;
+      for (const Examples& row : rows) row_tensors.push_back((row.*tensors)[i]);
+      (batch.*tensors).push_back(at::stack(row_tensors));
     }
   }
   return batch;
 }
 
-RowPadding padding_of(std::span<const Examples> rows, const RowPadding& given,
+RowPadding padding_of(std::span<const Examples> rows, const RowPadding& requested,
                       const std::string& where) {
   check_rows_like_first(
       rows, where, "rows of a batch have equally many axes and one dtype",
       "make them equal with map()", [](const at::Tensor& own, const at::Tensor& first) {
         return own.dim() == first.dim() && own.scalar_type() == first.scalar_type();
       });
-  RowPadding all = given;
-  all.x = shapes_of(rows, &Examples::x, given.x, where);
-  all.y = shapes_of(rows, &Examples::y, given.y, where);
+  RowPadding all = requested;
+  all.x = shapes_of(rows, &Examples::x, requested.x, where);
+  all.y = shapes_of(rows, &Examples::y, requested.y, where);
   return all;
 }
 
@@ -167,9 +167,9 @@ Examples padded(std::span<const Examples> rows, const RowPadding& padding) {
     batch.y.push_back(padded_tensor(rows, &Examples::y, i, padding.y[i], padding.y_value));
   }
   for (size_t i = 0; i < rows[0].sample_weight.size(); ++i) {
-    std::vector<at::Tensor> parts;
-    for (const Examples& row : rows) parts.push_back(row.sample_weight[i]);
-    batch.sample_weight.push_back(at::stack(parts));
+    std::vector<at::Tensor> weights;
+    for (const Examples& row : rows) weights.push_back(row.sample_weight[i]);
+    batch.sample_weight.push_back(at::stack(weights));
   }
   return batch;
 }
@@ -181,10 +181,10 @@ std::optional<RowPart> part_to_read(int64_t rows, const LayoutMap& layouts) {
   return part;
 }
 
-Examples part_of(Examples whole, const LayoutMap& layouts) {
-  const std::optional<RowPart> part = part_to_read(held_rows(whole), layouts);
-  if (!part) return whole;
-  Examples mine = cloned(rows_between(whole, part->rows));
+Examples part_of(Examples batch, const LayoutMap& layouts) {
+  const std::optional<RowPart> part = part_to_read(held_rows(batch), layouts);
+  if (!part) return batch;
+  Examples mine = cloned(rows_between(batch, part->rows));
   mine.part = part;
   return mine;
 }

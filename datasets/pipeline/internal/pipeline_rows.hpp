@@ -28,8 +28,8 @@ struct RowPadding {
 /// Stacks rows into a batch. Throws ShapeError beginning with `where` for rows of different shapes.
 Examples stacked(std::span<const Examples> rows, const std::string& where);
 /// Replaces each -1 by the longest extent of the rows. Throws ShapeError beginning with `where` if
-/// rows differ in their number of tensors or axes, or exceed a given shape.
-RowPadding padding_of(std::span<const Examples> rows, const RowPadding& given,
+/// rows differ in their number of tensors or axes, or exceed a requested shape.
+RowPadding padding_of(std::span<const Examples> rows, const RowPadding& requested,
                       const std::string& where);
 /// Stacks rows into a batch, each padded at the end of its axes to the shapes from padding_of().
 Examples padded(std::span<const Examples> rows, const RowPadding& padding);
@@ -37,6 +37,6 @@ Examples padded(std::span<const Examples> rows, const RowPadding& padding);
 /// Returns which rows of a global batch this process is to hold; nothing means all.
 std::optional<RowPart> part_to_read(int64_t rows, const LayoutMap& layouts);
 /// Returns the rows of a full batch that this process is to hold.
-Examples part_of(Examples whole, const LayoutMap& layouts);
+Examples part_of(Examples batch, const LayoutMap& layouts);
 
 }  // namespace tessera::detail

@@ -18,7 +18,7 @@ namespace tessera::detail {
 namespace {
 
 /// Elements in each interval of for_each_interval().
-constexpr int64_t part_size = 32;
+constexpr int64_t interval_size = 32;
 
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
@@ -26,7 +26,8 @@ std::string first_line(const std::string& text) { return text.substr(0, text.fin
 
 PipelineStage::PipelineStage(std::string kind, std::vector<PipelineStagePtr> before)
     : kind_(std::move(kind)), before_(std::move(before)) {
-  for (const PipelineStagePtr& stage : before_) place_ = std::max(place_, stage->place_ + 1);
+  for (const PipelineStagePtr& stage : before_)
+    position_ = std::max(position_, stage->position_ + 1);
 }
 
 int64_t PipelineStage::threads() const {
@@ -64,11 +65,11 @@ std::string PipelineStage::text() const {
   std::string all;
   for (const PipelineStagePtr& stage : before_) all += stage->text() + ", ";
   if (before_.size() > 1) all = "(" + all + ")";
-  return all + kind_ + given();
+  return all + kind_ + arguments();
 }
 
 std::string PipelineStage::where() const {
-  return place_ == 0 ? data_name() : str(data_name(), ", ", kind_, " at stage ", place_);
+  return position_ == 0 ? data_name() : str(data_name(), ", ", kind_, " at stage ", position_);
 }
 
 std::string PipelineStage::where(int64_t number) const {
@@ -101,26 +102,26 @@ void for_each_interval(int64_t size, int64_t threads,
   std::atomic<int64_t> next{0};
   std::mutex mutex;
   std::exception_ptr error;
-  int64_t error_part = no_end;
+  int64_t error_begin = no_end;
   const auto work = [&] {
     const c10::InferenceMode inference;
-    for (int64_t begin = 0; (begin = next.fetch_add(part_size)) < size;) {
+    for (int64_t begin = 0; (begin = next.fetch_add(interval_size)) < size;) {
       std::vector<int64_t> numbers;
-      for (int64_t i = begin; i < std::min(begin + part_size, size); ++i) numbers.push_back(i);
+      for (int64_t i = begin; i < std::min(begin + interval_size, size); ++i) numbers.push_back(i);
       try {
         visit(numbers);
       } catch (...) {
         // Take no further intervals; those begun before this one are still finished.
         next = size;
         const std::lock_guard lock(mutex);
-        if (begin < error_part) error = std::current_exception();
-        error_part = std::min(begin, error_part);
+        if (begin < error_begin) error = std::current_exception();
+        error_begin = std::min(begin, error_begin);
       }
     }
   };
   {
     std::vector<std::jthread> others;
-    for (int64_t i = 1; i < std::min(threads, (size + part_size - 1) / part_size); ++i) {
+    for (int64_t i = 1; i < std::min(threads, (size + interval_size - 1) / interval_size); ++i) {
       others.emplace_back([&work] {
         use_one_aten_thread();
         work();

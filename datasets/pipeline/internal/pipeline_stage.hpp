@@ -38,8 +38,7 @@ class PipelineElements {
   virtual std::optional<int64_t> original(int64_t number) const = 0;
 };
 
-/// The source of a pipeline or a transform of the stages before it. Immutable but for what it
-/// remembers.
+/// The source of a pipeline or a transform of the stages before it. Immutable but for its caches.
 class PipelineStage {
  public:
   /// `kind` is the name of the method that users call, such as "map".
@@ -65,7 +64,7 @@ class PipelineStage {
   std::string text() const;
   /// Returns the position in the pipeline: the length of the longest path from a source, which is
   /// 0.
-  int64_t place() const { return place_; }
+  int64_t position() const { return position_; }
 
   /// Returns "data, map at stage 2".
   std::string where() const;
@@ -75,7 +74,7 @@ class PipelineStage {
  protected:
   const PipelineStage& before(size_t i = 0) const { return *before_[i]; }
   /// Returns this stage's own arguments as a text, for text().
-  virtual std::string given() const { return {}; }
+  virtual std::string arguments() const { return {}; }
   /// Returns the shapes of the first element's inputs; makes that element once.
   std::vector<Shape> first_input_shapes() const;
   /// Throws ConfigError if a stage before is a stream.
@@ -88,7 +87,7 @@ class PipelineStage {
  private:
   std::string kind_;
   std::vector<std::shared_ptr<const PipelineStage>> before_;
-  int64_t place_ = 0;
+  int64_t position_ = 0;
   mutable std::mutex mutex_;
   mutable std::optional<std::vector<Shape>> input_shapes_;
 };

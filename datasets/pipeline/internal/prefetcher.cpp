@@ -10,7 +10,7 @@ namespace tessera::detail {
 
 Prefetcher::Prefetcher(std::shared_ptr<const PipelineElements> elements, int64_t first,
                        int64_t threads, int64_t ahead)
-    : elements_(std::move(elements)), ahead_(ahead), to_make_(first), to_give_(first) {
+    : elements_(std::move(elements)), ahead_(ahead), next_to_make_(first), next_to_return_(first) {
   for (int64_t i = 0; i < threads; ++i) {
     threads_.emplace_back([this](const std::stop_token& stop) { work(stop); });
   }
@@ -35,9 +35,9 @@ void Prefetcher::work(const std::stop_token& stop) {
   use_one_aten_thread();
   std::unique_lock lock(mutex_);
   for (;;) {
-    changed_.wait(lock, stop, [&] { return ended_ || to_make_ < to_give_ + ahead_; });
+    changed_.wait(lock, stop, [&] { return ended_ || next_to_make_ < next_to_return_ + ahead_; });
     if (stop.stop_requested() || ended_) return;
-    const int64_t number = to_make_++;
+    const int64_t number = next_to_make_++;
     lock.unlock();
     Made made = make(number);
     lock.lock();
@@ -49,21 +49,21 @@ void Prefetcher::work(const std::stop_token& stop) {
 
 std::optional<Examples> Prefetcher::next() {
   if (threads_.empty()) {
-    Made made = make(to_give_);
+    Made made = make(next_to_return_);
     if (made.error) std::rethrow_exception(made.error);
-    if (made.element) ++to_give_;
+    if (made.element) ++next_to_return_;
     return std::move(made.element);
   }
   std::unique_lock lock(mutex_);
   // This terminates: a thread that takes a number always makes that element, and all numbers before
   // the end have been taken.
-  changed_.wait(lock, [&] { return made_.contains(to_give_); });
-  const auto made = made_.find(to_give_);
+  changed_.wait(lock, [&] { return made_.contains(next_to_return_); });
+  const auto made = made_.find(next_to_return_);
   if (made->second.error) std::rethrow_exception(made->second.error);
   if (!made->second.element) return std::nullopt;
   std::optional<Examples> element = std::move(made->second.element);
   made_.erase(made);
-  ++to_give_;
+  ++next_to_return_;
   lock.unlock();
   changed_.notify_all();
   return element;

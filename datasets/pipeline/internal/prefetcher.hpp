@@ -39,7 +39,8 @@ class Prefetcher {
   std::mutex mutex_;  ///< guards all below
   std::condition_variable_any changed_;
   std::map<int64_t, Made> made_;  ///< finished elements that next() has not taken, by number
-  int64_t to_make_, to_give_;     ///< next number that a thread makes, and that next() returns
+  int64_t next_to_make_;          ///< next number that a thread makes
+  int64_t next_to_return_;        ///< next number that next() returns
   bool ended_ = false;            ///< whether the threads take no further numbers
   /// Declared last, so that the threads are joined before the members they use are destroyed.
   std::vector<std::jthread> threads_;

@@ -17,7 +17,7 @@ class ShuffledElements final : public PipelineElements {
       : before_(std::move(before)) {
     const int64_t size = before_->size().value();
     if (!buffer || *buffer >= size) {
-      whole_.emplace(size, seed);
+      permutation_.emplace(size, seed);
     } else {
       draw(size, seed, *buffer);
     }
@@ -25,17 +25,17 @@ class ShuffledElements final : public PipelineElements {
 
   std::optional<int64_t> size() const override { return before_->size(); }
   std::vector<Examples> get(std::span<const int64_t> numbers) const override {
-    std::vector<int64_t> moved;
-    for (const int64_t number : numbers) moved.push_back(place(number));
-    return before_->get(moved);
+    std::vector<int64_t> mapped;
+    for (const int64_t number : numbers) mapped.push_back(source_index(number));
+    return before_->get(mapped);
   }
   std::optional<int64_t> original(int64_t number) const override {
-    return before_->original(place(number));
+    return before_->original(source_index(number));
   }
 
  private:
-  int64_t place(int64_t number) const {
-    return whole_ ? (*whole_)(number) : drawn_[static_cast<size_t>(number)];
+  int64_t source_index(int64_t number) const {
+    return permutation_ ? (*permutation_)(number) : drawn_[static_cast<size_t>(number)];
   }
 
   /// Draws each number from a buffer of the next `buffer` ones; the following number replaces it.
@@ -46,15 +46,15 @@ class ShuffledElements final : public PipelineElements {
     std::vector<int64_t> waiting(static_cast<size_t>(buffer));
     for (int64_t i = 0; i < buffer; ++i) waiting[static_cast<size_t>(i)] = i;
     for (int64_t next = buffer; const uint32_t word : words) {
-      int64_t& chosen = waiting[(uint64_t{word} * waiting.size()) >> 32];
-      drawn_.push_back(chosen);
-      chosen = next < size ? next++ : waiting.back();
+      int64_t& slot = waiting[(uint64_t{word} * waiting.size()) >> 32];
+      drawn_.push_back(slot);
+      slot = next < size ? next++ : waiting.back();
       if (std::ssize(drawn_) > size - buffer) waiting.pop_back();
     }
   }
 
   Elements before_;
-  std::optional<Permutation> whole_;
+  std::optional<Permutation> permutation_;
   std::vector<int64_t> drawn_;
 };
 
@@ -72,7 +72,7 @@ class ShuffleStage final : public PipelineStage {
   }
 
  protected:
-  std::string given() const override {
+  std::string arguments() const override {
     return str(" ", buffer_.value_or(0), " ", options_.seed ? options_.seed->a : -1, " ",
                options_.seed ? options_.seed->b : -1);
   }

@@ -9,21 +9,21 @@ namespace tessera::detail {
 namespace {
 
 /// Replaces the contributions by their total, so that they are not added a second time.
-void settle(Contributions& contributions, const DTensor& total) {
+void replace_by_total(Contributions& contributions, const DTensor& total) {
   contributions = Contributions();
   contributions.add(total);
 }
 
 }  // namespace
 
-TapeWalk::TapeWalk(GradientTape& tape, const std::vector<DTensor>& sources,
+TapeWalk::TapeWalk(TapeRecord& record, const std::vector<DTensor>& sources,
                    const GradientOptions& options)
-    : tape_(tape), sources_(sources), options_(options), waiting_(sources.size()) {
+    : record_(record), sources_(sources), options_(options), waiting_(sources.size()) {
   for (size_t s = 0; s < sources.size(); ++s) {
     source_of_[sources[s].id()].push_back(s);
     dependent_.insert(sources[s].id());
   }
-  for (const Entry& entry : tape.entries_) mark(entry);
+  for (const Entry& entry : record.entries()) mark(entry);
 }
 
 std::vector<DTensor> TapeWalk::run(const DTensor& target) {
@@ -34,13 +34,13 @@ std::vector<DTensor> TapeWalk::run(const DTensor& target) {
   for (size_t s = 0; s < sources_.size(); ++s) {
     if (waiting_[s] == 0) ready(s);
   }
-  for (size_t e = tape_.entries_.size(); e-- > 0;) {
-    Entry& entry = tape_.entries_[e];
+  for (size_t e = record_.entries().size(); e-- > 0;) {
+    Entry& entry = record_.entries()[e];
     visit(entry);
     release_saved(entry);
     // The last input first, as if each had been read by an operation of its own.
     for (size_t i = entry.in_ids.size(); i-- > 0;) finish_contribution(entry.in_ids[i]);
-    if (!tape_.options_.persistent) entry = Entry();
+    if (!record_.options().persistent) entry = Entry();
   }
   std::vector<DTensor> results;
   for (const DTensor& source : sources_) results.push_back(result(source));
@@ -57,45 +57,45 @@ void TapeWalk::mark(const Entry& entry) {
     depends = true;
   }
   for (uint64_t id : entry.in_ids) {
-    const auto found = source_of_.find(id);
-    if (found == source_of_.end()) continue;
-    for (size_t s : found->second) ++waiting_[s];
+    const auto it = source_of_.find(id);
+    if (it == source_of_.end()) continue;
+    for (size_t s : it->second) ++waiting_[s];
   }
   if (depends) dependent_.insert(entry.out_ids.begin(), entry.out_ids.end());
 }
 
 void TapeWalk::finish_contribution(uint64_t id) {
-  const auto found = source_of_.find(id);
-  if (found == source_of_.end()) return;
-  for (size_t s : found->second) {
+  const auto it = source_of_.find(id);
+  if (it == source_of_.end()) return;
+  for (size_t s : it->second) {
     if (--waiting_[s] == 0) ready(s);
   }
 }
 
 void TapeWalk::ready(size_t s) {
   if (!options_.on_ready) return;
-  const auto found = gradients_.find(sources_[s].id());
-  if (found == gradients_.end()) return;
-  settle(found->second, found->second.total_as_left());
-  options_.on_ready(s, found->second.total_as_left());
+  const auto it = gradients_.find(sources_[s].id());
+  if (it == gradients_.end()) return;
+  replace_by_total(it->second, it->second.unresolved_total());
+  options_.on_ready(s, it->second.unresolved_total());
 }
 
 void TapeWalk::visit(Entry& entry) {
-  const CommLabel place(entry.place);
+  const CommLabel label(entry.label);
   if (entry.info->only_moves) return forward_gradient(entry);
   Cotangents dy(entry.out_ids.size());
   bool any = false;
   for (size_t o = 0; o < dy.size(); ++o) {
-    const auto found = gradients_.find(entry.out_ids[o]);
-    if (found == gradients_.end()) continue;
+    const auto it = gradients_.find(entry.out_ids[o]);
+    if (it == gradients_.end()) continue;
     any = true;
     const bool parameter = entry.out_parameters >> o & 1;
-    dy[o] = parameter ? found->second.total_as_left()
-                      : found->second.total(entry.out_shardings[o]->layout.resolved());
+    dy[o] = parameter ? it->second.unresolved_total()
+                      : it->second.total(entry.out_shardings[o]->layout.resolved());
     if (source_of_.count(entry.out_ids[o])) {
-      settle(found->second, dy[o]);
+      replace_by_total(it->second, dy[o]);
     } else {
-      gradients_.erase(found);
+      gradients_.erase(it);
     }
   }
   Needs needs;
@@ -114,10 +114,10 @@ void TapeWalk::visit(Entry& entry) {
 }
 
 void TapeWalk::forward_gradient(const Entry& entry) {
-  const auto found = gradients_.find(entry.out_ids[0]);
-  if (found == gradients_.end()) return;
-  const Contributions contributions = found->second;
-  if (!source_of_.count(entry.out_ids[0])) gradients_.erase(found);
+  const auto it = gradients_.find(entry.out_ids[0]);
+  if (it == gradients_.end()) return;
+  const Contributions contributions = it->second;
+  if (!source_of_.count(entry.out_ids[0])) gradients_.erase(it);
   if (!(entry.tracked & 1) || !dependent_.count(entry.in_ids[0])) return;
   if (entry.out_parameters) return gradients_[entry.in_ids[0]].add(contributions);
   gradients_[entry.in_ids[0]].add(contributions.total(entry.in_shardings[0]->layout.resolved()));
@@ -145,9 +145,9 @@ void TapeWalk::rematerialize(Entry& entry, size_t i) {
   if (!(entry.rematerialized >> i & 1)) return;
   DTensor& value = rematerialized_[entry.in_ids[i]].value;
   if (!value.defined()) {
-    const Recipe& recipe = tape_.recipes_.at(entry.in_ids[i]);
+    const Recipe& recipe = record_.recipes().at(entry.in_ids[i]);
     check_versions(*recipe.info, recipe.versions);
-    const CommLabel place(recipe.place);
+    const CommLabel label(recipe.label);
     value = dispatch(*recipe.info, recipe.op.get(), 0, recipe.in)[0];
   }
   entry.in[i] = value;
@@ -157,21 +157,21 @@ void TapeWalk::release_saved(Entry& entry) {
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
     if (!(entry.rematerialized >> i & 1)) continue;
     entry.in[i] = DTensor();
-    const auto found = rematerialized_.find(entry.in_ids[i]);
-    if (--found->second.readers > 0) continue;
-    rematerialized_.erase(found);
-    if (!tape_.options_.persistent) tape_.recipes_.erase(entry.in_ids[i]);
+    const auto it = rematerialized_.find(entry.in_ids[i]);
+    if (--it->second.readers > 0) continue;
+    rematerialized_.erase(it);
+    if (!record_.options().persistent) record_.recipes().erase(entry.in_ids[i]);
   }
 }
 
 DTensor TapeWalk::result(const DTensor& source) const {
-  const auto found = gradients_.find(source.id());
-  if (found == gradients_.end()) {
+  const auto it = gradients_.find(source.id());
+  if (it == gradients_.end()) {
     if (options_.unconnected == Unconnected::none) return DTensor();
     return filled(source.shape(), 0, source.dtype(), fetch_layout(source));
   }
-  if (source.is_parameter()) return found->second.total_as_left();
-  return found->second.total(fetch_layout(source));
+  if (source.is_parameter()) return it->second.unresolved_total();
+  return it->second.total(fetch_layout(source));
 }
 
 }  // namespace tessera::detail

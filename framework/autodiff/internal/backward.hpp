@@ -5,20 +5,20 @@
 #include <vector>
 
 #include <tessera/framework/autodiff/internal/contributions.hpp>
-#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/autodiff/internal/tape_record.hpp>
 
 namespace tessera::detail {
 
 /// The backward pass: one reverse walk over a tape's entries.
 class TapeWalk {
  public:
-  TapeWalk(GradientTape& tape, const std::vector<DTensor>& sources, const GradientOptions& options);
+  TapeWalk(TapeRecord& record, const std::vector<DTensor>& sources, const GradientOptions& options);
   std::vector<DTensor> run(const DTensor& target);
 
  private:
-  using Entry = GradientTape::Entry;
-  using Recipe = GradientTape::Recipe;
-  using Versions = GradientTape::Versions;
+  using Entry = TapeRecord::Entry;
+  using Recipe = TapeRecord::Recipe;
+  using Versions = TapeRecord::Versions;
   /// A rematerialized value, kept from its first reader in the backward pass to its last.
   struct Rematerialized {
     DTensor value;
@@ -46,7 +46,7 @@ class TapeWalk {
   void release_saved(Entry& entry);
   DTensor result(const DTensor& source) const;
 
-  GradientTape& tape_;
+  TapeRecord& record_;
   const std::vector<DTensor>& sources_;
   const GradientOptions& options_;
   std::vector<int64_t> waiting_;

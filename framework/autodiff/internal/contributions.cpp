@@ -37,7 +37,7 @@ DTensor Contributions::total(const Layout& layout) const {
   return ops::add(relayouted(complete_, layout), relayouted(pending_, layout));
 }
 
-DTensor Contributions::total_as_left() const {
+DTensor Contributions::unresolved_total() const {
   if (!complete_.defined()) return pending_;
   return pending_.defined() ? ops::add(complete_, pending_) : complete_;
 }

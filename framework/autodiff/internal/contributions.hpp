@@ -14,7 +14,7 @@ class Contributions {
   /// Returns the sum of all contributions in this layout.
   DTensor total(const Layout& layout) const;
   /// Returns the sum of all contributions as it is, possibly pending (for parameters).
-  DTensor total_as_left() const;
+  DTensor unresolved_total() const;
 
  private:
   DTensor complete_, pending_;

@@ -49,9 +49,9 @@ std::span<const std::byte> ByteReader::take(uint64_t count, const std::string& w
   if (count > remaining()) {
     fail(str(what, " needs ", count, " bytes"), str("the file ends ", remaining(), " bytes on"));
   }
-  const auto part = bytes_.subspan(offset_, count);
+  const auto bytes = bytes_.subspan(offset_, count);
   offset_ += count;
-  return part;
+  return bytes;
 }
 
 void ByteReader::fail(const std::string& expected, const std::string& received) const {

@@ -33,10 +33,10 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescriptors& descriptors,
+HelperProgram::HelperProgram(std::vector<std::string> command, const HelperDescriptors& descriptors,
                              const std::string& fix) {
   std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
+  for (std::string& argument : command) arguments.push_back(argument.data());
   arguments.push_back(nullptr);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
@@ -55,7 +55,7 @@ HelperProgram::HelperProgram(std::vector<std::string> words, const HelperDescrip
   posix_spawn_file_actions_destroy(&actions);
   if (error == 0) return;
   process_ = -1;
-  throw StateError(words[0], "the program can be started", strerror(error), fix);
+  throw StateError(command[0], "the program can be started", strerror(error), fix);
 }
 
 HelperProgram::~HelperProgram() { end(); }
@@ -63,8 +63,8 @@ HelperProgram::~HelperProgram() { end(); }
 std::optional<int> HelperProgram::poll() {
   if (process_ < 0) return std::nullopt;  // waitpid(-1) would reap any child of this process
   int status = 0;
-  const pid_t found = ::waitpid(process_, &status, WNOHANG);
-  if (found == 0 || (found < 0 && errno == EINTR)) return std::nullopt;
+  const pid_t reaped = ::waitpid(process_, &status, WNOHANG);
+  if (reaped == 0 || (reaped < 0 && errno == EINTR)) return std::nullopt;
   process_ = -1;
   return status;
 }

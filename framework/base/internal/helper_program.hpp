@@ -23,9 +23,9 @@ struct HelperDescriptors {
 /// standard error is discarded.
 class HelperProgram {
  public:
-  /// `words`: the program's path and its arguments. Throws StateError with `fix` if the process
+  /// `command`: the program's path and its arguments. Throws StateError with `fix` if the process
   /// cannot be started.
-  HelperProgram(std::vector<std::string> words, const HelperDescriptors& descriptors,
+  HelperProgram(std::vector<std::string> command, const HelperDescriptors& descriptors,
                 const std::string& fix);
   ~HelperProgram();
   HelperProgram(const HelperProgram&) = delete;

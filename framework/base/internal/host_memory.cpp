@@ -19,7 +19,7 @@ std::optional<uint64_t> number_in(const std::string& path) {
 }
 
 /// Reads the number on the line that begins with `word`.
-std::optional<uint64_t> number_behind(const std::string& path, const std::string& word) {
+std::optional<uint64_t> number_after(const std::string& path, const std::string& word) {
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
     std::istringstream words(line);
@@ -32,23 +32,23 @@ std::optional<uint64_t> number_behind(const std::string& path, const std::string
 
 /// Returns how many bytes a control group leaves; `first_version` selects the file names of cgroup
 /// v1.
-uint64_t left_in(const std::string& folder, bool first_version) {
+uint64_t bytes_left_in(const std::string& folder, bool first_version) {
   const auto limit = number_in(folder + (first_version ? "/memory.limit_in_bytes" : "/memory.max"));
   const auto used =
       number_in(folder + (first_version ? "/memory.usage_in_bytes" : "/memory.current"));
   if (!limit || !used) return unlimited;
   const char* const pages = first_version ? "total_inactive_file" : "inactive_file";
-  const uint64_t dropped = number_behind(folder + "/memory.stat", pages).value_or(0);
-  const uint64_t held = *used - std::min(*used, dropped);
-  return *limit - std::min(*limit, held);
+  const uint64_t reclaimable = number_after(folder + "/memory.stat", pages).value_or(0);
+  const uint64_t unreclaimable = *used - std::min(*used, reclaimable);
+  return *limit - std::min(*limit, unreclaimable);
 }
 
-/// Returns the minimum of left_in() over the group at `path` below `folder` and its ancestors. In a
-/// container `path` may be the host's, of which only the root folder is visible.
-uint64_t left_below(const std::string& folder, std::string path, bool first_version) {
-  uint64_t least = left_in(folder, first_version);
+/// Returns the minimum of bytes_left_in() over the group at `path` below `folder` and its
+/// ancestors. In a container `path` may be the host's, of which only the root folder is visible.
+uint64_t min_bytes_left(const std::string& folder, std::string path, bool first_version) {
+  uint64_t least = bytes_left_in(folder, first_version);
   for (; path.size() > 1; path.erase(path.rfind('/'))) {
-    least = std::min(least, left_in(folder + path, first_version));
+    least = std::min(least, bytes_left_in(folder + path, first_version));
   }
   return least;
 }
@@ -56,7 +56,7 @@ uint64_t left_below(const std::string& folder, std::string path, bool first_vers
 }  // namespace
 
 uint64_t available_memory(const std::string& root) {
-  const auto free = number_behind(root + "/proc/meminfo", "MemAvailable:");
+  const auto free = number_after(root + "/proc/meminfo", "MemAvailable:");
   uint64_t least = free ? *free * 1024 : unlimited;
   // Lines are "0::/path", or "4:memory:/path" in cgroup v1.
   std::ifstream groups(root + "/proc/self/cgroup");
@@ -69,8 +69,8 @@ uint64_t available_memory(const std::string& root) {
     if (!memory && kinds != ",,") continue;
     const std::string path = line.substr(second + 1);
     if (path.empty() || path[0] != '/') continue;
-    least = std::min(least,
-                     left_below(root + "/sys/fs/cgroup" + (memory ? "/memory" : ""), path, memory));
+    least = std::min(
+        least, min_bytes_left(root + "/sys/fs/cgroup" + (memory ? "/memory" : ""), path, memory));
   }
   return least;
 }

@@ -25,24 +25,24 @@ namespace fs = std::filesystem;
 
 constexpr size_t machine_digits = 16;
 constexpr time_t day_seconds = 24 * 60 * 60;
-constexpr std::string_view before = ".tessera-";
-constexpr std::string_view after = ".tmp";
+constexpr std::string_view temporary_prefix = ".tessera-";
+constexpr std::string_view temporary_suffix = ".tmp";
 
 /// A process as listed in /proc.
-struct Listed {
+struct ProcessStat {
   char state = '?';
   uint64_t start = 0;
 };
 
 /// Reads a process from /proc; nullopt if that fails.
-std::optional<Listed> listed(int64_t pid) {
+std::optional<ProcessStat> process_stat(int64_t pid) {
   std::string line;
   if (!std::getline(std::ifstream(str("/proc/", pid, "/stat")), line)) return std::nullopt;
   // The program's name is in brackets and may contain any character.
   const size_t name = line.rfind(')');
   if (name == std::string::npos) return std::nullopt;
   std::istringstream rest(line.substr(name + 1));
-  Listed process;
+  ProcessStat process;
   rest >> process.state;
   std::string skipped;
   constexpr int fields_between = 18;
@@ -92,7 +92,7 @@ std::string host_name() {
 
 Owner this_process() {
   const int64_t pid = ::getpid();
-  return {this_machine(), pid, listed(pid).value_or(Listed{}).start};
+  return {this_machine(), pid, process_stat(pid).value_or(ProcessStat{}).start};
 }
 
 std::string own_number() {
@@ -113,15 +113,15 @@ std::optional<Owner> owner_of(std::string_view number) {
   const bool machine = parts[0].size() == machine_digits &&
                        parts[0].find_first_not_of("0123456789abcdef") == std::string_view::npos;
   Owner owner{std::string(parts[0])};
-  const bool whole = machine && take_number(parts[1], owner.pid) &&
+  const bool valid = machine && take_number(parts[1], owner.pid) &&
                      take_number(parts[2], owner.start) && is_number(parts[3]);
-  return whole ? std::optional(owner) : std::nullopt;
+  return valid ? std::optional(owner) : std::nullopt;
 }
 
 bool has_ended(const Owner& owner) {
   if (owner.machine != this_machine()) return false;
   if (::kill(static_cast<pid_t>(owner.pid), 0) != 0 && errno == ESRCH) return true;
-  const std::optional<Listed> process = listed(owner.pid);
+  const std::optional<ProcessStat> process = process_stat(owner.pid);
   if (!process) return false;
   return process->start != owner.start || process->state == 'Z' || process->state == 'X';
 }
@@ -131,13 +131,13 @@ bool is_abandoned(const std::string& path, const std::optional<Owner>& owner) {
   return last_change(path) < std::time(nullptr) - day_seconds;
 }
 
-std::string new_temporary_name() { return str(before, own_number(), after); }
+std::string new_temporary_name() { return str(temporary_prefix, own_number(), temporary_suffix); }
 
 std::optional<TemporaryName> temporary_name(std::string_view name) {
-  if (name.size() <= before.size() + after.size()) return std::nullopt;
-  if (!name.starts_with(before) || !name.ends_with(after)) return std::nullopt;
-  const std::string_view number =
-      name.substr(before.size(), name.size() - before.size() - after.size());
+  if (name.size() <= temporary_prefix.size() + temporary_suffix.size()) return std::nullopt;
+  if (!name.starts_with(temporary_prefix) || !name.ends_with(temporary_suffix)) return std::nullopt;
+  const std::string_view number = name.substr(
+      temporary_prefix.size(), name.size() - temporary_prefix.size() - temporary_suffix.size());
   const size_t dash = number.find('-');
   const bool earlier = dash != std::string_view::npos && is_number(number.substr(0, dash)) &&
                        is_number(number.substr(dash + 1));

@@ -35,14 +35,14 @@ struct SpanRecord {
 /// State shared by all threads of a profile.
 struct ProfileClock {
   std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
-  std::atomic<int64_t> room{0};  ///< number of spans that may still be recorded
+  std::atomic<int64_t> remaining{0};  ///< number of spans that may still be recorded
   std::atomic<int64_t> left_out{0};
 
   int64_t now() const {
     return std::chrono::nanoseconds(std::chrono::steady_clock::now() - start).count();
   }
   /// Reserves up to `count` spans; returns how many.
-  int64_t take(int64_t count);
+  int64_t reserve(int64_t count);
 };
 
 /// The spans of one thread, ordered by begin. Only that thread writes them.
@@ -62,7 +62,7 @@ class ProfileLane {
  private:
   std::shared_ptr<ProfileClock> clock_;
   bool is_main_ = false;
-  int64_t room_ = 0;
+  int64_t reserved_ = 0;
   mutable std::mutex mutex_;
   std::deque<SpanRecord> spans_;
   std::vector<size_t> open_;

@@ -42,8 +42,8 @@ class Accountant {
 
  private:
   struct Open {
-    Sums* row;     ///< row that its time counts for
-    bool is_part;  ///< whether `row` is the enclosing span's
+    Sums* row;           ///< row that its time counts for
+    bool in_parent_row;  ///< whether `row` is the enclosing span's
     bool in_step;
     SpanKind kind;
     int64_t duration;
@@ -52,7 +52,7 @@ class Accountant {
 
   /// Whether a span counts for the enclosing span's row: ATen's work and blocks on several threads
   /// always, collectives and waits inside a collective.
-  bool is_part(SpanKind kind) const {
+  bool counts_for_parent(SpanKind kind) const {
     if (open_.empty()) return false;
     if (kind == SpanKind::aten || kind == SpanKind::parallel) return true;
     const bool exchanges = kind == SpanKind::collective || kind == SpanKind::wait;
@@ -60,10 +60,10 @@ class Accountant {
   }
 
   void open(const SpanRecord& span) {
-    const bool part = is_part(span.kind);
-    Sums& row = part ? *open_.back().row : sums_[{span.kind, span.name}];
+    const bool in_parent_row = counts_for_parent(span.kind);
+    Sums& row = in_parent_row ? *open_.back().row : sums_[{span.kind, span.name}];
     const int64_t duration = span.end - span.begin;
-    if (!part) {
+    if (!in_parent_row) {
       row.kind = span.kind;
       row.bytes += span.bytes;
       ++row.calls;
@@ -72,21 +72,21 @@ class Accountant {
         row.gpu += span.gpu_time();
       }
     }
-    const bool starts = span.kind == SpanKind::step;
-    const bool around = !open_.empty() && open_.back().in_step;
-    if (starts && !around) {
+    const bool is_step = span.kind == SpanKind::step;
+    const bool is_nested = !open_.empty() && open_.back().in_step;
+    if (is_step && !is_nested) {
       ++steps_;
       step_time_ += duration;
       gpu_time_ += span.gpu_time();
     }
     if (!open_.empty()) open_.back().own -= duration;
-    open_.push_back({&row, part, around || starts, span.kind, duration, duration});
+    open_.push_back({&row, in_parent_row, is_nested || is_step, span.kind, duration, duration});
   }
 
   void close() {
     const Open span = open_.back();
     open_.pop_back();
-    if (!span.is_part) --span.row->open;
+    if (!span.in_parent_row) --span.row->open;
     spend(*span.row, span.kind, span.own);
     if (!span.in_step) return;
     spend(in_steps_, span.kind, span.own);

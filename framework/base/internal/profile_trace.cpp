@@ -35,12 +35,12 @@ class TraceText {
   }
 
   void add_lane(size_t number, const LaneSpans& lane) {
-    const std::string place = str(R"(,"pid":)", pid_, R"(,"tid":)", number);
-    add(str(R"({"ph":"M","name":"thread_name")", place, R"(,"args":{"name":)", quoted(lane.name),
+    const std::string ids = str(R"(,"pid":)", pid_, R"(,"tid":)", number);
+    add(str(R"({"ph":"M","name":"thread_name")", ids, R"(,"args":{"name":)", quoted(lane.name),
             "}}"));
-    add(str(R"({"ph":"M","name":"thread_sort_index")", place, R"(,"args":{"sort_index":)", number,
+    add(str(R"({"ph":"M","name":"thread_sort_index")", ids, R"(,"args":{"sort_index":)", number,
             "}}"));
-    for (const SpanRecord& span : lane.spans) add_span(span, place);
+    for (const SpanRecord& span : lane.spans) add_span(span, ids);
   }
 
   /// Adds a lane with all threads' spans at their GPU times. The first GPU mark is aligned with the
@@ -71,11 +71,11 @@ class TraceText {
   std::string finish() { return std::move(text_) + "\n]\n"; }
 
  private:
-  void add_span(const SpanRecord& span, const std::string& place) {
+  void add_span(const SpanRecord& span, const std::string& ids) {
     std::string event = R"({"ph":"X","name":)" + quoted_once(span.name);
     event += R"(,"cat":")" + std::string(to_string(span.kind)) + R"(","ts":)";
     event += microseconds(span.begin) + R"(,"dur":)" + microseconds(span.end - span.begin);
-    event += place + R"(,"args":{"kind":")" + std::string(to_string(span.kind)) + '"';
+    event += ids + R"(,"args":{"kind":")" + std::string(to_string(span.kind)) + '"';
     if (span.bytes > 0) event += R"(,"bytes":)" + std::to_string(span.bytes);
     add(event + "}}");
   }

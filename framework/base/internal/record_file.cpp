@@ -10,13 +10,13 @@
 
 namespace tessera::detail {
 
-bool RecordFile::open(const std::string& path, bool anew) {
+bool RecordFile::open(const std::string& path, bool truncate) {
   FileDescriptor opened =
-      open_descriptor(path, O_WRONLY | O_CREAT | O_APPEND | (anew ? O_TRUNC : 0), 0666);
+      open_descriptor(path, O_WRONLY | O_CREAT | O_APPEND | (truncate ? O_TRUNC : 0), 0666);
   struct stat info {};
   if (!opened.valid() || ::fstat(opened.get(), &info) != 0) return false;
   file_ = std::move(opened);
-  has_end_ = S_ISREG(info.st_mode);
+  truncatable_ = S_ISREG(info.st_mode);
   size_ = info.st_size;
   torn_ = false;
   return true;
@@ -31,7 +31,7 @@ bool RecordFile::append(std::string_view bytes) {
     return true;
   }
   const int error = errno;
-  torn_ = has_end_ && ::ftruncate(file_.get(), size_) != 0;
+  torn_ = truncatable_ && ::ftruncate(file_.get(), size_) != 0;
   errno = error;
   return false;
 }

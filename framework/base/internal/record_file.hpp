@@ -13,18 +13,18 @@ namespace tessera::detail {
 /// record is truncated, and later records follow the last complete one.
 class RecordFile {
  public:
-  /// Opens `path`, creating it if needed; `anew` truncates it. Returns false with errno set on
+  /// Opens `path`, creating it if needed; `truncate` truncates it. Returns false with errno set on
   /// error.
-  bool open(const std::string& path, bool anew);
+  bool open(const std::string& path, bool truncate);
   bool is_open() const { return file_.valid(); }
   /// Appends all of the bytes or none. Returns false with errno set on error.
   bool append(std::string_view bytes);
 
  private:
   FileDescriptor file_;
-  bool has_end_ = false;  ///< whether it is a regular file, which can be truncated
-  off_t size_ = 0;        ///< bytes of complete records
-  bool torn_ = false;     ///< whether a partial record still has to be truncated
+  bool truncatable_ = false;  ///< whether it is a regular file, which can be truncated
+  off_t size_ = 0;            ///< bytes of complete records
+  bool torn_ = false;         ///< whether a partial record still has to be truncated
 };
 
 }  // namespace tessera::detail

@@ -36,10 +36,10 @@ std::string check_secret(const std::string& where, const std::string& secret) {
 std::string read_secret_file(const std::string& where, const std::string& path) {
   const FileDescriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (!file.valid()) fail_read(path);
-  struct stat facts {};
-  if (::fstat(file.get(), &facts) != 0) fail_read(path);
-  const bool foreign = facts.st_uid != ::geteuid() && facts.st_uid != 0;
-  if (!S_ISREG(facts.st_mode) || foreign || (facts.st_mode & 077) != 0) {
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) fail_read(path);
+  const bool foreign = info.st_uid != ::geteuid() && info.st_uid != 0;
+  if (!S_ISREG(info.st_mode) || foreign || (info.st_mode & 077) != 0) {
     throw ConfigError(where, "must name a file that only the user running this process can read",
                       in_quotes(path), "run: chmod 600 " + path);
   }

@@ -16,9 +16,9 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr CpuContentionDetector::Seconds between_looks{0.1};
-constexpr CpuContentionDetector::Seconds calm_enough{2};
-constexpr double crowded_share = 0.1;
+constexpr CpuContentionDetector::Seconds sample_interval{0.1};
+constexpr CpuContentionDetector::Seconds calm_duration{2};
+constexpr double contended_share = 0.1;
 constexpr double share_of_others = 0.4;
 constexpr double calm_share = 0.02;
 
@@ -35,9 +35,9 @@ std::optional<CpuContentionDetector::Seconds> waited_by_thread() {
 /// Returns the processor time of all programs since boot.
 CpuContentionDetector::Seconds used_by_all() {
   std::ifstream file("/proc/stat");
-  std::string word;
+  std::string label;
   double user = 0, nice = 0, system = 0, idle = 0, waiting = 0, interrupts = 0, soft = 0;
-  file >> word >> user >> nice >> system >> idle >> waiting >> interrupts >> soft;
+  file >> label >> user >> nice >> system >> idle >> waiting >> interrupts >> soft;
   static const auto ticks = static_cast<double>(::sysconf(_SC_CLK_TCK));
   return CpuContentionDetector::Seconds((user + nice + system + interrupts + soft) / ticks);
 }
@@ -57,14 +57,14 @@ bool is_set(const char* variable) {
   return value && *value;
 }
 
-bool left_to_us() {
+bool is_adaptable() {
   return !is_set("OMP_WAIT_POLICY") && !is_set("GOMP_SPINCOUNT") && omp_get_max_threads() > 1;
 }
 
 /// The process-wide wait policy; one thread at a time updates it.
 class WaitPolicy {
  public:
-  void look(Clock::time_point now) {
+  void update(Clock::time_point now) {
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock) return;
     const auto waited = waited_by_thread();
@@ -72,18 +72,18 @@ class WaitPolicy {
     const CpuContentionDetector::Seconds others = used_by_all() - used_by_us();
     // Counters of different threads cannot be compared.
     if (thread_ == std::this_thread::get_id()) {
-      detector_.note({now - time_, *waited - waited_, others - others_});
+      detector_.add_sample({now - time_, *waited - waited_, others - others_});
     }
     thread_ = std::this_thread::get_id();
     time_ = now;
     waited_ = *waited;
     others_ = others;
-    if (detector_.crowded() == static_cast<bool>(threads_)) return;
-    threads_ = detector_.crowded() ? std::make_unique<BlockingOmpTeam>() : nullptr;
+    if (detector_.contended() == static_cast<bool>(threads_)) return;
+    threads_ = detector_.contended() ? std::make_unique<BlockingOmpTeam>() : nullptr;
   }
-  bool crowded() const {
+  bool contended() const {
     const std::lock_guard<std::mutex> lock(mutex_);
-    return detector_.crowded();
+    return detector_.contended();
   }
 
  private:
@@ -104,15 +104,15 @@ WaitPolicy& wait_policy() {
 
 }  // namespace
 
-void CpuContentionDetector::note(const WaitSample& sample) {
+void CpuContentionDetector::add_sample(const WaitSample& sample) {
   const double share = sample.waited / sample.time;
-  const bool waits = share >= crowded_share && sample.others / sample.time >= share_of_others;
+  const bool waits = share >= contended_share && sample.others / sample.time >= share_of_others;
   // A single such sample may be another program that has just finished, with threads still
   // spinning.
-  if (waits && waited_before_) crowded_ = true;
+  if (waits && waited_before_) contended_ = true;
   waited_before_ = waits;
   calm_ = share < calm_share ? calm_ + sample.time : Seconds{0};
-  if (calm_ >= calm_enough) crowded_ = false;
+  if (calm_ >= calm_duration) contended_ = false;
 }
 
 BlockingOmpTeam::BlockingOmpTeam() {
@@ -143,15 +143,15 @@ BlockingOmpTeam::~BlockingOmpTeam() {
 }
 
 void adapt_wait_policy() {
-  static const bool ours = left_to_us();
-  if (!ours) return;
+  static const bool adaptable = is_adaptable();
+  if (!adaptable) return;
   thread_local Clock::time_point next;
   const Clock::time_point now = Clock::now();
   if (now < next) return;
-  next = now + std::chrono::duration_cast<Clock::duration>(between_looks);
-  wait_policy().look(now);
+  next = now + std::chrono::duration_cast<Clock::duration>(sample_interval);
+  wait_policy().update(now);
 }
 
-bool cpus_are_contended() { return wait_policy().crowded(); }
+bool cpus_are_contended() { return wait_policy().contended(); }
 
 }  // namespace tessera::detail

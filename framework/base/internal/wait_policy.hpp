@@ -25,11 +25,11 @@ class CpuContentionDetector {
  public:
   using Seconds = WaitSample::Seconds;
 
-  void note(const WaitSample& sample);
-  bool crowded() const { return crowded_; }
+  void add_sample(const WaitSample& sample);
+  bool contended() const { return contended_; }
 
  private:
-  bool crowded_ = false;
+  bool contended_ = false;
   bool waited_before_ = false;
   Seconds calm_{0};
 };

@@ -19,8 +19,8 @@ constexpr auto goodbye_time = 5s;
 CoordinationClient::CoordinationClient(const CoordinationOptions& options)
     : options_(options),
       hub_(options.rank == 0 ? std::make_unique<CoordinationServer>(options) : nullptr),
-      socket_(hub_ ? introduce(options, hub_->take_own_end()) : connect_to_server(options)),
-      heard_(steady_clock::now()) {
+      socket_(hub_ ? register_rank(options, hub_->take_own_end()) : connect_to_server(options)),
+      last_received_(steady_clock::now()) {
   thread_ = std::thread([this] { run(); });
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return phase_ != Phase::joining; });

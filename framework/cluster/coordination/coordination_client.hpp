@@ -53,8 +53,8 @@ class CoordinationClient : public Coordination {
   void handle(const Frame& frame);
   void handle_text(const Frame& frame);
   void welcome(const Frame& frame);
-  void beat();
-  void say_goodbye();
+  void send_heartbeat();
+  void send_goodbye();
   void call_on_end();
   /// Ends the run for a reason that this rank detected by itself.
   void end_here(const std::string& reason);
@@ -89,8 +89,8 @@ class CoordinationClient : public Coordination {
   std::function<std::vector<CallRecord>()> calls_;
   std::function<void(const std::string&)> on_end_;
 
-  Time heard_;  ///< last message of rank 0; this and the next member: service thread only
-  bool said_goodbye_ = false;
+  Time last_received_;  ///< last message of rank 0; this and the next member: service thread only
+  bool goodbye_sent_ = false;
   std::thread thread_;
 };
 

@@ -16,8 +16,8 @@ using std::chrono::steady_clock;
 
 void CoordinationClient::run() {
   const auto interval = heartbeat_interval(options_.timeout);
-  Time next_beat = steady_clock::now();
-  Time woken = next_beat;
+  Time next_heartbeat = steady_clock::now();
+  Time woken = next_heartbeat;
   // Frames that arrived together with the reply to the hello.
   handle_all();
   while (true) {
@@ -25,18 +25,19 @@ void CoordinationClient::run() {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
     }
-    wait(next_beat);
+    wait(next_heartbeat);
     const Time now = steady_clock::now();
     const Time before = std::exchange(woken, now);
     // This process itself did not run for a while.
-    if (now - before > 4 * interval) heard_ += now - before;
-    if (socket_.valid() && now - heard_ > options_.timeout) {
-      end_here(silent_text(hub_peer(), std::chrono::duration<double>(now - heard_).count()));
+    if (now - before > 4 * interval) last_received_ += now - before;
+    if (socket_.valid() && now - last_received_ > options_.timeout) {
+      end_here(unresponsive_text(hub_peer(),
+                                 std::chrono::duration<double>(now - last_received_).count()));
     }
-    say_goodbye();
-    if (next_beat <= now) {
-      next_beat = now + interval;
-      beat();
+    send_goodbye();
+    if (next_heartbeat <= now) {
+      next_heartbeat = now + interval;
+      send_heartbeat();
     }
     call_on_end();
   }
@@ -57,7 +58,7 @@ void CoordinationClient::wait(Time until) {
   }
   if ((entries[1].revents & ~POLLOUT) == 0) return;
   const bool open = socket_.receive();
-  heard_ = steady_clock::now();
+  last_received_ = steady_clock::now();
   handle_all();
   if (open || !socket_.valid()) return;
   const Peer hub = hub_peer();
@@ -72,13 +73,13 @@ void CoordinationClient::handle_all() {
       handle(*frame);
     }
   } catch (const BadFrame& error) {
-    end_here(garbled_text(hub_peer(), error.what()));
+    end_here(invalid_frame_text(hub_peer(), error.what()));
   }
 }
 
 void CoordinationClient::handle(const Frame& frame) {
   switch (frame.type) {
-    case FrameType::beat:
+    case FrameType::heartbeat:
       return;
     case FrameType::started:
       return welcome(frame);
@@ -107,17 +108,17 @@ void CoordinationClient::handle_text(const Frame& frame) {
   const std::string key = body.text();
   const size_t rank = is_check ? 0 : body.number();
   const std::lock_guard lock(mutex_);
-  const auto found = waiters_.find(key);
-  if (found == waiters_.end() || rank >= peers_.size()) {
+  const auto it = waiters_.find(key);
+  if (it == waiters_.end() || rank >= peers_.size()) {
     throw BadFrame(str("an unexpected reply for ", in_quotes(key)));
   }
-  Waiter& waiter = *found->second.front();
+  Waiter& waiter = *it->second.front();
   if (!is_check) waiter.texts[rank] = body.text();
   ++waiter.count;
   if (!is_check && waiter.count < waiter.texts.size()) return;
   waiter.done = true;
-  found->second.pop_front();
-  if (found->second.empty()) waiters_.erase(found);
+  it->second.pop_front();
+  if (it->second.empty()) waiters_.erase(it);
   changed_.notify_all();
 }
 
@@ -147,19 +148,19 @@ std::vector<CallRecord> CoordinationClient::last_calls() {
   }
 }
 
-void CoordinationClient::beat() {
+void CoordinationClient::send_heartbeat() {
   // After the goodbye rank 0 may close at any time; a heartbeat that it has not read by then would
   // look like a broken connection.
-  if (!socket_.valid() || said_goodbye_) return;
-  send(FrameType::beat, BodyWriter().last_call(last_calls()).bytes());
+  if (!socket_.valid() || goodbye_sent_) return;
+  send(FrameType::heartbeat, BodyWriter().last_call(last_calls()).bytes());
 }
 
-void CoordinationClient::say_goodbye() {
+void CoordinationClient::send_goodbye() {
   {
     const std::lock_guard lock(mutex_);
-    if (phase_ != Phase::leaving || said_goodbye_) return;
+    if (phase_ != Phase::leaving || goodbye_sent_) return;
   }
-  said_goodbye_ = true;
+  goodbye_sent_ = true;
   send(FrameType::goodbye, BodyWriter().last_call(last_calls()).bytes());
 }
 

@@ -40,7 +40,7 @@ CoordinationServer::CoordinationServer(const CoordinationOptions& options)
       present_(static_cast<size_t>(options.size)),
       now_(steady_clock::now()),
       begin_(now_),
-      next_beat_(now_),
+      next_heartbeat_(now_),
       next_line_(now_ + 1500ms),
       next_warning_(now_),
       next_accept_(now_) {
@@ -105,7 +105,7 @@ void CoordinationServer::wait() {
 }
 
 CoordinationServer::Time CoordinationServer::wake_time() const {
-  Time time = next_beat_;
+  Time time = next_heartbeat_;
   if (phase_ == Phase::waiting) time = std::min(time, begin_ + options_.connect_timeout);
   if (phase_ == Phase::asking || phase_ == Phase::over) time = std::min(time, deadline_);
   return time;
@@ -121,7 +121,7 @@ void CoordinationServer::accept_all() {
       return;
     }
     const auto is_unregistered = [](const Connection& each) {
-      return each.rank < 0 && !each.own && !each.gone;
+      return each.rank < 0 && !each.own && !each.closed;
     };
     if (std::count_if(connections_.begin(), connections_.end(), is_unregistered) >= max_pending) {
       close(*std::find_if(connections_.begin(), connections_.end(), is_unregistered));
@@ -135,24 +135,24 @@ void CoordinationServer::accept_all() {
 void CoordinationServer::serve(Connection& connection) {
   const bool open = connection.socket.receive();
   try {
-    while (!connection.gone && !connection.refused) {
+    while (!connection.closed && !connection.refused) {
       const std::optional<Frame> frame = connection.socket.next();
       if (!frame) break;
       handle(connection, *frame);
     }
   } catch (const BadFrame& error) {
     const int rank = connection.rank;
-    if (rank >= 0) end(garbled_text(*present_[static_cast<size_t>(rank)], error.what()));
+    if (rank >= 0) end(invalid_frame_text(*present_[static_cast<size_t>(rank)], error.what()));
     close(connection);
   }
   if (connection.refused) connection.socket.discard();
-  if (!open && !connection.gone) close(connection);
+  if (!open && !connection.closed) close(connection);
 }
 
 void CoordinationServer::handle(Connection& connection, const Frame& frame) {
   const int rank = connection.rank;
   if (rank < 0) return greet(connection, frame);
-  if (phase_ == Phase::waiting && frame.type != FrameType::beat) {
+  if (phase_ == Phase::waiting && frame.type != FrameType::heartbeat) {
     throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " before the start"));
   }
   if (!monitor_) return;
@@ -167,11 +167,11 @@ void CoordinationServer::handle(Connection& connection, const Frame& frame) {
     answered_.insert(rank);
     return end_if_answered();
   }
-  if (frame.type == FrameType::note) return monitor_->note(rank, body.text());
+  if (frame.type == FrameType::note) return monitor_->set_note(rank, body.text());
   if (phase_ != Phase::running) return;
   switch (frame.type) {
-    case FrameType::beat:
-      reason = monitor_->beat(rank, body.last_call(), now_);
+    case FrameType::heartbeat:
+      reason = monitor_->on_heartbeat(rank, body.last_call(), now_);
       break;
     case FrameType::gather: {
       const std::string key = body.text();
@@ -195,14 +195,14 @@ void CoordinationServer::handle(Connection& connection, const Frame& frame) {
 }
 
 void CoordinationServer::close(Connection& connection) {
-  connection.gone = true;
+  connection.closed = true;
   connection.socket.close();
   const int rank = connection.rank;
   if (phase_ == Phase::waiting) {
     if (rank < 0 && connection.own) end(server_lost_text());
     if (rank >= 0) end(lost_early_text(*present_[static_cast<size_t>(rank)]));
-  } else if (rank >= 0 && monitor_ && monitor_->is_there(rank)) {
-    const std::string reason = monitor_->lost(rank);
+  } else if (rank >= 0 && monitor_ && monitor_->is_present(rank)) {
+    const std::string reason = monitor_->mark_lost(rank);
     if (phase_ == Phase::running) end(reason);
     end_if_answered();
   }
@@ -210,22 +210,23 @@ void CoordinationServer::close(Connection& connection) {
 
 void CoordinationServer::remove_closed() {
   for (Connection& each : connections_) {
-    if (!each.gone && (each.rank < 0 || each.refused) && each.deadline <= now_) close(each);
+    if (!each.closed && (each.rank < 0 || each.refused) && each.deadline <= now_) close(each);
   }
-  connections_.remove_if([](const Connection& each) { return each.gone; });
+  connections_.remove_if([](const Connection& each) { return each.closed; });
 }
 
 void CoordinationServer::tick() {
   if (phase_ == Phase::waiting) tick_waiting();
   if (phase_ == Phase::asking && deadline_ <= now_) {
     for (int rank = 0; rank < options_.size; ++rank) {
-      if (monitor_->is_there(rank) && !answered_.contains(rank)) monitor_->silent(rank);
+      if (monitor_->is_present(rank) && !answered_.contains(rank))
+        monitor_->mark_unresponsive(rank);
     }
     end_if_answered();
   }
-  if (next_beat_ > now_) return;
-  next_beat_ = now_ + interval_;
-  broadcast(FrameType::beat);
+  if (next_heartbeat_ > now_) return;
+  next_heartbeat_ = now_ + interval_;
+  broadcast(FrameType::heartbeat);
   if (phase_ != Phase::running) return;
   const std::string reason = monitor_->check_deadlines(now_);
   if (!reason.empty()) end(reason);
@@ -323,10 +324,10 @@ void CoordinationServer::start() {
 }
 
 void CoordinationServer::leave(int rank, const std::optional<CallRecord>& last) {
-  const std::string reason = monitor_->left(rank, last, now_);
+  const std::string reason = monitor_->mark_left(rank, last, now_);
   if (!reason.empty()) end(reason);
   bool all = true;
-  for (int each = 0; each < options_.size; ++each) all = all && !monitor_->is_there(each);
+  for (int each = 0; each < options_.size; ++each) all = all && !monitor_->is_present(each);
   if (all && phase_ == Phase::running) return finish(FrameType::farewell, "");
   // Rank 0 stays until all have left.
   for (Connection& each : connections_) {
@@ -360,7 +361,7 @@ void CoordinationServer::end(const std::string& reason) {
 void CoordinationServer::end_if_answered() {
   if (phase_ != Phase::asking) return;
   for (int rank = 0; rank < options_.size; ++rank) {
-    if (monitor_->is_there(rank) && !answered_.contains(rank)) return;
+    if (monitor_->is_present(rank) && !answered_.contains(rank)) return;
   }
   finish(FrameType::end, end_text(options_.job, reason_, monitor_->reports()));
 }
@@ -374,14 +375,14 @@ void CoordinationServer::finish(FrameType type, const std::string& body) {
 
 bool CoordinationServer::finished() const {
   if (phase_ != Phase::over) return false;
-  const auto is_member = [](const Connection& each) { return each.rank >= 0 && !each.gone; };
+  const auto is_member = [](const Connection& each) { return each.rank >= 0 && !each.closed; };
   return deadline_ <= now_ || std::none_of(connections_.begin(), connections_.end(), is_member);
 }
 
 void CoordinationServer::broadcast(FrameType type, std::string_view body) {
   // Rank 0's own connection, the first, is served last: its process may exit once it has read this.
   for (auto each = connections_.rbegin(); each != connections_.rend(); ++each) {
-    if (each->rank >= 0 && !each->gone) each->socket.send(type, body);
+    if (each->rank >= 0 && !each->closed) each->socket.send(type, body);
   }
 }
 

@@ -47,7 +47,7 @@ class CoordinationServer {
     std::string nonce = {};
     /// by when the peer must be admitted or, after a refusal, close the connection
     Time deadline = {};
-    bool gone = false;
+    bool closed = false;
   };
 
   void run();
@@ -91,7 +91,7 @@ class CoordinationServer {
 
   Time now_;
   Time begin_;
-  Time next_beat_;
+  Time next_heartbeat_;
   Time next_line_;
   Time next_warning_;  ///< rate limit of warnings about peers with another secret
   Time next_accept_;

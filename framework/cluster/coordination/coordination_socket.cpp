@@ -36,10 +36,10 @@ Addresses resolve(const std::string& address, int port, std::string& error) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
-  addrinfo* found = nullptr;
-  const int status = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &found);
+  addrinfo* info = nullptr;
+  const int status = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &info);
   if (status != 0) error = str("address ", address, ": ", ::gai_strerror(status));
-  return Addresses(status == 0 ? found : nullptr, &freeaddrinfo);
+  return Addresses(status == 0 ? info : nullptr, &freeaddrinfo);
 }
 
 void send_at_once(int descriptor) {

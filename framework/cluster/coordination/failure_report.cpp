@@ -39,21 +39,21 @@ std::string hex(uint64_t value) {
   return out.str();
 }
 
-std::string noted(const std::string& note) {
+std::string note_suffix(const std::string& note) {
   return note.empty() ? "" : str("; it said: ", one_line(note, 2000));
 }
 
 /// Key that groups ranks: number of the last call, whether it is done, its text, the rank's state.
-using Place = std::tuple<uint64_t, bool, std::string, std::string>;
+using CallPosition = std::tuple<uint64_t, bool, std::string, std::string>;
 
-Place place_of(const RankReport& rank) {
+CallPosition call_position_of(const RankReport& rank) {
   if (rank.calls.empty()) return {0, false, "", rank.state};
   const CallRecord& last = rank.calls.back();
   return {last.number, last.done, call_text(last), rank.state};
 }
 
-std::string place_text(const Place& place, std::span<const int> ranks) {
-  const auto& [number, done, call, state] = place;
+std::string call_position_text(const CallPosition& position, std::span<const int> ranks) {
+  const auto& [number, done, call, state] = position;
   const bool plural = ranks.size() > 1;
   const std::string names = rank_names(ranks);
   if (call.empty()) return str(names, plural ? " have" : " has", " made none");
@@ -95,9 +95,9 @@ std::string file_part(const std::string& job) {
 }
 
 std::string report_path(const std::string& job) {
-  const char* given = std::getenv("TESSERA_REPORT_DIR");
-  const bool has = given != nullptr && *given != '\0';
-  const std::filesystem::path folder = has ? given : std::filesystem::temp_directory_path();
+  const char* report_dir = std::getenv("TESSERA_REPORT_DIR");
+  const bool has = report_dir != nullptr && *report_dir != '\0';
+  const std::filesystem::path folder = has ? report_dir : std::filesystem::temp_directory_path();
   return folder / str("tessera-", file_part(job), "-", ::getpid(), ".json");
 }
 
@@ -109,16 +109,16 @@ std::string call_text(const CallRecord& call) {
 }
 
 std::string last_calls(const std::vector<RankReport>& ranks) {
-  std::map<Place, std::vector<int>> groups;
+  std::map<CallPosition, std::vector<int>> groups;
   bool any = false;
   for (const RankReport& rank : ranks) {
     any = any || !rank.calls.empty();
-    groups[place_of(rank)].push_back(rank.peer.rank);
+    groups[call_position_of(rank)].push_back(rank.peer.rank);
   }
   if (!any) return "";
   std::vector<std::string> texts;
-  for (const auto& [place, members] : groups) {
-    if (texts.size() < max_groups) texts.push_back(place_text(place, members));
+  for (const auto& [position, members] : groups) {
+    if (texts.size() < max_groups) texts.push_back(call_position_text(position, members));
   }
   if (groups.size() > max_groups) texts.emplace_back("...");
   return str("Last calls: ", join(texts, "; "), ".");
@@ -159,7 +159,7 @@ std::string end_text(const std::string& job, const std::string& reason,
 
 std::string lost_text(const Peer& peer, const std::string& note) {
   return line("every rank stays until the end of the run",
-              str(peer.describe(), " was lost: killed or crashed", noted(note)),
+              str(peer.describe(), " was lost: killed or crashed", note_suffix(note)),
               str("look at the output of rank ", peer.rank, " and start the run again"));
 }
 
@@ -171,14 +171,14 @@ std::string lost_early_text(const Peer& peer) {
 
 std::string server_lost_text() { return lost_early_text({0, ::getpid(), host_name(), ""}); }
 
-std::string silent_text(const Peer& peer, double seconds) {
+std::string unresponsive_text(const Peer& peer, double seconds) {
   return line("every rank stays until the end of the run",
               str(peer.describe(), " did not answer for ", seconds_text(seconds),
                   ": stopped or unreachable"),
               str("check that process and its network, and start the run again"));
 }
 
-std::string garbled_text(const Peer& peer, const std::string& received) {
+std::string invalid_frame_text(const Peer& peer, const std::string& received) {
   return line("all processes of a run must use the same build",
               str(peer.describe(), " sent ", received),
               "start the same build everywhere, and let no other program use the port");
@@ -186,7 +186,7 @@ std::string garbled_text(const Peer& peer, const std::string& received) {
 
 std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting) {
   return line("every rank takes part until the end of the run",
-              str(peer.describe(), " has left while ", waiting, noted(note)),
+              str(peer.describe(), " has left while ", waiting, note_suffix(note)),
               str("look at the output of rank ", peer.rank));
 }
 

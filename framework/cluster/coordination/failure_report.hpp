@@ -40,8 +40,8 @@ std::string lost_text(const Peer& peer, const std::string& note);
 std::string lost_early_text(const Peer& peer);
 /// Returns the reason for a rank 0 that could not even reach its own server.
 std::string server_lost_text();
-std::string silent_text(const Peer& peer, double seconds);
-std::string garbled_text(const Peer& peer, const std::string& received);
+std::string unresponsive_text(const Peer& peer, double seconds);
+std::string invalid_frame_text(const Peer& peer, const std::string& received);
 std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting);
 std::string late_text(const std::vector<Peer>& peers, double seconds, const std::string& waiting);
 std::string stuck_text(double seconds, const std::string& waiting);

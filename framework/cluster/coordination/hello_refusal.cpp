@@ -30,9 +30,9 @@ std::string refusal_of(const Hello& hello, const CoordinationOptions& options,
     return refuse(str("ranks of ", options.size, " processes are 0 to ", options.size - 1),
                   peer.describe(), "number the processes from 0");
   }
-  const std::optional<Peer>& there = present[static_cast<size_t>(peer.rank)];
-  if (peer.rank == 0 ? own : !there.has_value()) return "";
-  const std::string first = there ? there->describe() : "rank 0 of this run";
+  const std::optional<Peer>& registered = present[static_cast<size_t>(peer.rank)];
+  if (peer.rank == 0 ? own : !registered.has_value()) return "";
+  const std::string first = registered ? registered->describe() : "rank 0 of this run";
   return refuse("each rank is one process",
                 str(peer.describe(), " at ", address, ", where ", first, " already is"),
                 "give each process a rank of its own, and each run a port of its own");

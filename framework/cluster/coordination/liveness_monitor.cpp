@@ -23,8 +23,8 @@ std::string waiting_text(std::span<const int> ranks, const std::string& where) {
   return str(rank_names(ranks), ranks.size() == 1 ? " waits in " : " wait in ", where);
 }
 
-std::string waiting_text(const PendingGather& round) {
-  return waiting_text(round.ranks(true), round.where);
+std::string waiting_text(const PendingGather& pending) {
+  return waiting_text(pending.ranks(true), pending.where);
 }
 
 }  // namespace
@@ -38,15 +38,15 @@ LivenessMonitor::LivenessMonitor(std::vector<Peer> peers, std::chrono::milliseco
     : peers_(std::move(peers)),
       timeout_(timeout),
       members_(peers_.size()),
-      rounds_(static_cast<int>(peers_.size())) {
-  for (Member& it : members_) it.last_heard = now;
+      pending_(static_cast<int>(peers_.size())) {
+  for (Member& it : members_) it.last_received = now;
 }
 
 void LivenessMonitor::discount_pause(Time::duration duration) {
-  rounds_.discount_pause(duration);
+  pending_.discount_pause(duration);
   for (Member& it : members_) {
-    it.last_heard += duration;
-    if (it.inside) *it.inside += duration;
+    it.last_received += duration;
+    if (it.in_call_since) *it.in_call_since += duration;
   }
 }
 
@@ -59,15 +59,16 @@ std::string LivenessMonitor::compare(int rank, const CallRecord& call) {
   return differ_text(rank, call, other, its_call);
 }
 
-std::string LivenessMonitor::beat(int rank, const std::optional<CallRecord>& last, Time now) {
+std::string LivenessMonitor::on_heartbeat(int rank, const std::optional<CallRecord>& last,
+                                          Time now) {
   Member& it = member(rank);
   // A check() may overtake a heartbeat that was composed before it.
   if (!last || (it.last && last->number < it.last->number)) return "";
   const bool same = it.last && it.last->number == last->number;
   if (last->done) {
-    it.inside.reset();
-  } else if (!same || !it.inside) {
-    it.inside = now;
+    it.in_call_since.reset();
+  } else if (!same || !it.in_call_since) {
+    it.in_call_since = now;
   }
   it.last = last;
   std::string reason = compare(rank, *last);
@@ -79,54 +80,55 @@ std::string LivenessMonitor::check(int rank, const CallRecord& call, Time now,
   Member& it = member(rank);
   if (!it.last || call.number >= it.last->number) {
     it.last = call;
-    it.inside.reset();
+    it.in_call_since.reset();
   }
   std::string reason = compare(rank, call);
   if (!reason.empty()) return reason;
-  complete = rounds_.add({check_key(call.number), call_text(call), true, {}, now}, rank, "");
+  complete = pending_.add({check_key(call.number), call_text(call), true, {}, now}, rank, "");
   return complete ? "" : find_left();
 }
 
 std::string LivenessMonitor::gather(int rank, const std::string& key, std::string text, Time now,
                                     std::optional<PendingGather>& complete) {
   const std::string where = str("the exchange of ", in_quotes(key));
-  complete = rounds_.add({text_key(key), where, false, {}, now}, rank, std::move(text));
+  complete = pending_.add({text_key(key), where, false, {}, now}, rank, std::move(text));
   return complete ? "" : find_left();
 }
 
-std::string LivenessMonitor::left(int rank, const std::optional<CallRecord>& last, Time now) {
-  std::string reason = beat(rank, last, now);
-  member(rank).inside.reset();
+std::string LivenessMonitor::mark_left(int rank, const std::optional<CallRecord>& last, Time now) {
+  std::string reason = on_heartbeat(rank, last, now);
+  member(rank).in_call_since.reset();
   member(rank).state = "left";
   return reason.empty() ? find_left() : reason;
 }
 
-std::string LivenessMonitor::lost(int rank) {
+std::string LivenessMonitor::mark_lost(int rank) {
   member(rank).state = "lost";
   return lost_text(peers_[static_cast<size_t>(rank)], member(rank).note);
 }
 
 std::string LivenessMonitor::check_deadlines(Time now) {
-  std::string reason = find_silent(now);
+  std::string reason = find_unresponsive(now);
   if (reason.empty()) reason = find_late(now);
   return reason.empty() ? find_stuck(now) : reason;
 }
 
-std::string LivenessMonitor::find_silent(Time now) {
+std::string LivenessMonitor::find_unresponsive(Time now) {
   for (const Peer& peer : peers_) {
     const Member& it = member(peer.rank);
-    if (it.state.empty() && now - it.last_heard > timeout_) return give_up(peer.rank, now);
+    if (it.state.empty() && now - it.last_received > timeout_) return give_up(peer.rank, now);
   }
   return "";
 }
 
-bool LivenessMonitor::misses_beats(int rank, Time now) const {
-  return now - members_[static_cast<size_t>(rank)].last_heard > 2 * heartbeat_interval(timeout_);
+bool LivenessMonitor::misses_heartbeats(int rank, Time now) const {
+  return now - members_[static_cast<size_t>(rank)].last_received > 2 * heartbeat_interval(timeout_);
 }
 
 std::string LivenessMonitor::give_up(int rank, Time now) {
-  silent(rank);
-  return silent_text(peers_[static_cast<size_t>(rank)], seconds(now - member(rank).last_heard));
+  mark_unresponsive(rank);
+  return unresponsive_text(peers_[static_cast<size_t>(rank)],
+                           seconds(now - member(rank).last_received));
 }
 
 std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time since,
@@ -134,58 +136,60 @@ std::string LivenessMonitor::late(const std::vector<int>& ranks, Time now, Time 
   std::vector<Peer> late;
   for (const int rank : ranks) {
     // The rank was stopped while others were already waiting.
-    if (misses_beats(rank, now)) return give_up(rank, now);
+    if (misses_heartbeats(rank, now)) return give_up(rank, now);
     late.push_back(peers_[static_cast<size_t>(rank)]);
   }
   return late_text(late, seconds(now - since), waiting);
 }
 
 std::string LivenessMonitor::find_late(Time now) {
-  const PendingGather* round = rounds_.oldest();
-  if (round == nullptr || now - round->since <= timeout_) return "";
-  return late(round->ranks(false), now, round->since, waiting_text(*round));
+  const PendingGather* pending = pending_.oldest();
+  if (pending == nullptr || now - pending->since <= timeout_) return "";
+  return late(pending->ranks(false), now, pending->since, waiting_text(*pending));
 }
 
 std::string LivenessMonitor::find_stuck(Time now) {
   // Position of the ranks furthest behind; a rank that never made a call is before all others.
-  const auto place = [](const Member& it) { return it.last ? it.last->number + 1 : 0; };
+  const auto position = [](const Member& it) { return it.last ? it.last->number + 1 : 0; };
   uint64_t first = UINT64_MAX;
   for (const Member& it : members_) {
-    if (it.state.empty()) first = std::min(first, place(it));
+    if (it.state.empty()) first = std::min(first, position(it));
   }
   for (const Member& it : members_) {
-    if (!it.state.empty() || !it.inside || now - *it.inside <= timeout_) continue;
+    if (!it.state.empty() || !it.in_call_since || now - *it.in_call_since <= timeout_) continue;
     const std::string waiting = waiting_in_call(it.last->number);
-    if (place(it) == first) {
+    if (position(it) == first) {
       // A rank that has completed the call and was stopped afterwards blocks the others, too.
       for (const Peer& peer : peers_) {
-        if (is_there(peer.rank) && misses_beats(peer.rank, now)) return give_up(peer.rank, now);
+        if (is_present(peer.rank) && misses_heartbeats(peer.rank, now))
+          return give_up(peer.rank, now);
       }
-      return stuck_text(seconds(now - *it.inside), waiting);
+      return stuck_text(seconds(now - *it.in_call_since), waiting);
     }
-    std::vector<int> behind;
+    std::vector<int> lagging;
     for (const Peer& peer : peers_) {
       const Member& other = member(peer.rank);
-      if (other.state.empty() && place(other) == first) behind.push_back(peer.rank);
+      if (other.state.empty() && position(other) == first) lagging.push_back(peer.rank);
     }
-    return late(behind, now, *it.inside, waiting);
+    return late(lagging, now, *it.in_call_since, waiting);
   }
   return "";
 }
 
 std::string LivenessMonitor::find_left() const {
   for (const Peer& peer : peers_) {
-    const Member& gone = members_[static_cast<size_t>(peer.rank)];
-    if (gone.state != "left") continue;
-    if (const PendingGather* round = rounds_.waiting_for(peer.rank)) {
-      return left_text(peer, gone.note, waiting_text(*round));
+    const Member& departed = members_[static_cast<size_t>(peer.rank)];
+    if (departed.state != "left") continue;
+    if (const PendingGather* pending = pending_.waiting_for(peer.rank)) {
+      return left_text(peer, departed.note, waiting_text(*pending));
     }
     for (const Member& it : members_) {
-      if (!it.inside) continue;
-      const bool is_behind = !gone.last || gone.last->number < it.last->number;
-      const bool gave_up = !is_behind && gone.last->number == it.last->number && !gone.last->done;
-      if (is_behind || gave_up) {
-        return left_text(peer, gone.note, waiting_in_call(it.last->number));
+      if (!it.in_call_since) continue;
+      const bool lags = !departed.last || departed.last->number < it.last->number;
+      const bool gave_up =
+          !lags && departed.last->number == it.last->number && !departed.last->done;
+      if (lags || gave_up) {
+        return left_text(peer, departed.note, waiting_in_call(it.last->number));
       }
     }
   }
@@ -197,7 +201,7 @@ std::string LivenessMonitor::waiting_in_call(uint64_t number) const {
   std::string where;
   for (size_t rank = 0; rank < members_.size(); ++rank) {
     const Member& it = members_[rank];
-    if (!it.inside || it.last->number != number) continue;
+    if (!it.in_call_since || it.last->number != number) continue;
     ranks.push_back(static_cast<int>(rank));
     where = call_text(*it.last);
   }

@@ -26,10 +26,10 @@ class LivenessMonitor {
 
   const std::vector<Peer>& peers() const { return peers_; }
   /// Records a message of the rank as a sign of life.
-  void note_alive(int rank, Time now) { member(rank).last_heard = now; }
-  void note(int rank, const std::string& text) { member(rank).note = text; }
+  void note_alive(int rank, Time now) { member(rank).last_received = now; }
+  void set_note(int rank, const std::string& text) { member(rank).note = text; }
   /// Records a heartbeat with the rank's last call; nullopt: it never made one.
-  std::string beat(int rank, const std::optional<CallRecord>& last, Time now);
+  std::string on_heartbeat(int rank, const std::optional<CallRecord>& last, Time now);
   /// Record a call that the rank is about to make, or a text for gather(). Once all ranks have
   /// joined, the exchange is stored in `complete`.
   std::string check(int rank, const CallRecord& call, Time now,
@@ -37,17 +37,17 @@ class LivenessMonitor {
   std::string gather(int rank, const std::string& key, std::string text, Time now,
                      std::optional<PendingGather>& complete);
   /// Records that the rank left in an orderly way.
-  std::string left(int rank, const std::optional<CallRecord>& last, Time now);
+  std::string mark_left(int rank, const std::optional<CallRecord>& last, Time now);
   /// Records that the rank's connection broke.
-  std::string lost(int rank);
+  std::string mark_lost(int rank);
   /// Records that the rank did not answer.
-  void silent(int rank) { member(rank).state = "silent"; }
-  /// Checks all deadlines: finds ranks that are silent, late or stuck.
+  void mark_unresponsive(int rank) { member(rank).state = "silent"; }
+  /// Checks all deadlines: finds ranks that are unresponsive, late or stuck.
   std::string check_deadlines(Time now);
   /// Shifts all times by a pause of this process, in which it could not receive anything.
   void discount_pause(Time::duration duration);
 
-  bool is_there(int rank) const { return members_[static_cast<size_t>(rank)].state.empty(); }
+  bool is_present(int rank) const { return members_[static_cast<size_t>(rank)].state.empty(); }
   void set_calls(int rank, std::vector<CallRecord> calls) { member(rank).calls = std::move(calls); }
   std::vector<RankReport> reports() const;
 
@@ -55,23 +55,23 @@ class LivenessMonitor {
   struct Member {
     std::string state;  ///< see RankReport::state
     std::string note;
-    Time last_heard;
+    Time last_received;
     std::optional<CallRecord> last;
     /// since when it is in its last call, by its heartbeats
-    std::optional<Time> inside;
+    std::optional<Time> in_call_since;
     std::vector<CallRecord> calls;
   };
 
   Member& member(int rank) { return members_[static_cast<size_t>(rank)]; }
   /// Compares a call with those of the same number on other ranks.
   std::string compare(int rank, const CallRecord& call);
-  std::string find_silent(Time now);
+  std::string find_unresponsive(Time now);
   std::string find_late(Time now);
   std::string find_stuck(Time now);
   /// Returns the reason for ranks that others have waited for too long.
   std::string late(const std::vector<int>& ranks, Time now, Time since, const std::string& waiting);
   /// Whether heartbeats of the rank are overdue, even if the timeout has not passed yet.
-  bool misses_beats(int rank, Time now) const;
+  bool misses_heartbeats(int rank, Time now) const;
   std::string give_up(int rank, Time now);
   /// Finds ranks that have left although others wait for them.
   std::string find_left() const;
@@ -80,7 +80,7 @@ class LivenessMonitor {
   std::vector<Peer> peers_;
   std::chrono::milliseconds timeout_;
   std::vector<Member> members_;
-  PendingGathers rounds_;
+  PendingGathers pending_;
   /// the first rank seen in a call and its record, by call number
   std::map<uint64_t, std::pair<int, CallRecord>> seen_;
 };

@@ -22,8 +22,8 @@ struct PendingGather {
   std::vector<std::optional<std::string>> texts;
   std::chrono::steady_clock::time_point since = {};
 
-  /// Returns the ranks that have joined (`there`), or those that have not.
-  std::vector<int> ranks(bool there) const;
+  /// Returns the ranks that have joined (`joined`), or those that have not.
+  std::vector<int> ranks(bool joined) const;
 };
 
 /// Return the key of the exchange that compares a call, and that of a gather(); they never collide.
@@ -37,7 +37,7 @@ class PendingGathers {
 
   /// Adds a rank's text; returns the exchange if it is now complete. Throws BadFrame if the rank's
   /// pending texts take too much memory.
-  std::optional<PendingGather> add(const PendingGather& about, int rank, std::string text);
+  std::optional<PendingGather> add(const PendingGather& description, int rank, std::string text);
   /// Returns the oldest exchange that lacks the rank; null: none.
   const PendingGather* waiting_for(int rank) const;
   /// Returns the oldest exchange; null: none.
@@ -48,7 +48,7 @@ class PendingGathers {
  private:
   size_t size_;
   std::vector<size_t> bytes_;  ///< bytes of pending texts by rank
-  std::map<std::string, std::deque<PendingGather>> rounds_;
+  std::map<std::string, std::deque<PendingGather>> pending_;
 };
 
 }  // namespace tessera::detail

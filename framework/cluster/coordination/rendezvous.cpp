@@ -21,9 +21,9 @@ namespace {
 constexpr size_t max_refusal_bytes = 2000;
 
 /// Registration of this rank over a connection to rank 0.
-class Introduction {
+class Registration {
  public:
-  Introduction(const CoordinationOptions& options, FileDescriptor connection)
+  Registration(const CoordinationOptions& options, FileDescriptor connection)
       : options_(options), socket_(std::move(connection)) {
     const Peer self{options.rank, ::getpid(), host_name(), ""};
     hello_ = encode_hello({options.job, options.size, self, random_nonce()});
@@ -31,7 +31,7 @@ class Introduction {
   }
 
   /// Waits for admission. Returns false, with the reason in `error`, if the attempt failed.
-  bool is_accepted(steady_clock::time_point deadline, std::string& error) {
+  bool wait_until_accepted(steady_clock::time_point deadline, std::string& error) {
     while (steady_clock::now() < deadline) {
       pollfd entry{socket_.descriptor(), POLLIN, 0};
       if (::poll(&entry, 1, poll_time(deadline)) <= 0) continue;
@@ -99,12 +99,12 @@ class Introduction {
 
 }  // namespace
 
-FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection) {
+FrameSocket register_rank(const CoordinationOptions& options, FileDescriptor connection) {
   std::string error;
-  Introduction introduction(options, std::move(connection));
+  Registration registration(options, std::move(connection));
   const auto deadline = steady_clock::now() + options.connect_timeout;
-  if (!introduction.is_accepted(deadline, error)) fail_to_join(options, error);
-  return introduction.take_socket();
+  if (!registration.wait_until_accepted(deadline, error)) fail_to_join(options, error);
+  return registration.take_socket();
 }
 
 FrameSocket connect_to_server(const CoordinationOptions& options) {
@@ -113,9 +113,9 @@ FrameSocket connect_to_server(const CoordinationOptions& options) {
   for (auto pause = 10ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 250ms)) {
     FileDescriptor connection = connect_to(options.address, options.port, deadline, error);
     if (connection.valid()) {
-      Introduction introduction(options, std::move(connection));
+      Registration registration(options, std::move(connection));
       try {
-        if (introduction.is_accepted(deadline, error)) return introduction.take_socket();
+        if (registration.wait_until_accepted(deadline, error)) return registration.take_socket();
       } catch (const BadFrame&) {
         error = "something else answers there";
       }

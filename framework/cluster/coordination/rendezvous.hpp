@@ -11,6 +11,6 @@ FrameSocket connect_to_server(const CoordinationOptions& options);
 
 /// Registers with rank 0 over an open connection and waits for admission. Throws like
 /// connect_to_server().
-FrameSocket introduce(const CoordinationOptions& options, FileDescriptor connection);
+FrameSocket register_rank(const CoordinationOptions& options, FileDescriptor connection);
 
 }  // namespace tessera::detail

@@ -6,28 +6,28 @@
 namespace tessera::detail {
 namespace {
 
-struct Note {
+struct FailureReporter {
   std::mutex mutex;
-  std::function<void(const std::string&)> tell;
+  std::function<void(const std::string&)> report;
 };
 
-Note& the_note() {
-  static Note note;
-  return note;
+FailureReporter& failure_reporter() {
+  static FailureReporter reporter;
+  return reporter;
 }
 
 }  // namespace
 
 void report_failure(const std::string& what) {
-  Note& note = the_note();
-  const std::lock_guard<std::mutex> lock(note.mutex);
-  if (note.tell) note.tell(what);
+  FailureReporter& reporter = failure_reporter();
+  const std::lock_guard<std::mutex> lock(reporter.mutex);
+  if (reporter.report) reporter.report(what);
 }
 
-void set_failure_reporter(std::function<void(const std::string& what)> tell) {
-  Note& note = the_note();
-  const std::lock_guard<std::mutex> lock(note.mutex);
-  note.tell = std::move(tell);
+void set_failure_reporter(std::function<void(const std::string& what)> report) {
+  FailureReporter& reporter = failure_reporter();
+  const std::lock_guard<std::mutex> lock(reporter.mutex);
+  reporter.report = std::move(report);
 }
 
 }  // namespace tessera::detail

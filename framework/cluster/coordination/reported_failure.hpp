@@ -9,6 +9,6 @@ namespace tessera::detail {
 void report_failure(const std::string& what);
 
 /// Sets the function that report_failure() calls; null: none.
-void set_failure_reporter(std::function<void(const std::string& what)> tell);
+void set_failure_reporter(std::function<void(const std::string& what)> report);
 
 }  // namespace tessera::detail

@@ -24,7 +24,7 @@ enum class FrameType : uint8_t {
   refused,    ///< from rank 0: the reason, before it closes the connection
   accepted,   ///< from rank 0: registered; with its own proof
   started,    ///< from rank 0: all ranks are present; the peers
-  beat,       ///< both ways: heartbeat; to rank 0 with the last call
+  heartbeat,  ///< both ways; to rank 0 with the last call
   gather,     ///< to rank 0: a key and this rank's text
   gathered,   ///< from rank 0: a key and the text of one rank
   check,      ///< to rank 0: a call to compare
@@ -39,7 +39,7 @@ enum class FrameType : uint8_t {
 };
 
 struct Frame {
-  FrameType type = FrameType::beat;
+  FrameType type = FrameType::heartbeat;
   std::string body;
 };
 

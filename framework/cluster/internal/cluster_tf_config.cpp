@@ -25,29 +25,29 @@ TaskType task_type(const std::string& name, const JsonPath& path) {
 bool trains(TaskType type) { return type == TaskType::chief || type == TaskType::worker; }
 
 const std::vector<std::string>* find_tasks(const Tasks& tasks, TaskType type) {
-  const auto found = std::find_if(tasks.begin(), tasks.end(),
-                                  [&](const auto& entry) { return entry.first == type; });
-  return found == tasks.end() ? nullptr : &found->second;
+  const auto it = std::find_if(tasks.begin(), tasks.end(),
+                               [&](const auto& entry) { return entry.first == type; });
+  return it == tasks.end() ? nullptr : &it->second;
 }
 
 void check_tasks(const Tasks& tasks, const JsonPath& path) {
   std::set<std::pair<std::string, int>> seen;
   for (const auto& [type, list] : tasks) {
-    const JsonPath place = path.key(to_string(type));
+    const JsonPath type_path = path.key(to_string(type));
     if (list.empty()) {
-      throw ConfigError(place.text(), "must have at least one task", "an empty list",
+      throw ConfigError(type_path.text(), "must have at least one task", "an empty list",
                         "leave the type out");
     }
     if (type == TaskType::chief && list.size() > 1) {
-      throw ConfigError(place.text(), "must be one task", str(list.size(), " tasks"),
+      throw ConfigError(type_path.text(), "must be one task", str(list.size(), " tasks"),
                         "make the others workers");
     }
     for (size_t i = 0; i < list.size(); ++i) {
-      HostPort address = read_host_port(place.index(i).text(), list[i]);
+      HostPort address = read_host_port(type_path.index(i).text(), list[i]);
       std::transform(address.host.begin(), address.host.end(), address.host.begin(),
                      [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
       if (seen.emplace(address.host, address.port).second) continue;
-      throw ConfigError(place.index(i).text(), "must have a unique address",
+      throw ConfigError(type_path.index(i).text(), "must have a unique address",
                         in_quotes(list[i]) + " again", "give every task another port");
     }
   }
@@ -68,7 +68,7 @@ Tasks read_tasks(const Json& json, const JsonPath& path) {
 
 /// Sets the type and rank of this process from TF_CONFIG's task. Chief and workers are ranked
 /// together; parameter servers and evaluators by their index.
-void place(Cluster& cluster, const Json& json, const JsonPath& path) {
+void read_task(Cluster& cluster, const Json& json, const JsonPath& path) {
   JsonObject task(json, path);
   cluster.type = task_type(task.take<std::string>("type"), path.key("type"));
   const auto explicit_index = task.take_optional<int>("index");
@@ -117,7 +117,7 @@ std::optional<Cluster> cluster_from_tf_config(const Environment& variables) {
     }
   }
   cluster.size = static_cast<int>(addresses.size());
-  place(cluster, task_json, path.key("task"));
+  read_task(cluster, task_json, path.key("task"));
   if (trains(cluster.type)) cluster.local_rank = local_rank_of(addresses, cluster.rank);
   cluster.address = addresses[0].host;
   cluster.port = addresses[0].port;

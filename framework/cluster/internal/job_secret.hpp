@@ -26,7 +26,7 @@ std::string make_secret();
 
 /// Checks that a process may listen at `host`: it is on loopback, has a secret, or is `insecure`.
 /// Returns a warning in the last case, otherwise "". Throws ConfigError if it may not. `who` is the
-/// listener's name, such as "rank 0"; `where` is the place for errors.
+/// listener's name, such as "rank 0"; `where`: prefix of errors.
 std::string check_access(const std::string& where, const std::string& who, const std::string& host,
                          const JobAccess& access);
 

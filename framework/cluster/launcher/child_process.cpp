@@ -38,42 +38,42 @@ std::vector<char*> pointers(std::vector<std::string>& texts) {
 }
 
 /// Data for the new process, prepared before fork(), as the child must not allocate.
-struct Start {
-  std::vector<char*> words;
+struct ChildArguments {
+  std::vector<char*> command;
   std::vector<char*> environment;
   int out, err, failure;
   pid_t parent;
 };
 
 /// Runs between fork() and exec(): async-signal-safe calls only.
-[[noreturn]] void become(const Start& start) {
+[[noreturn]] void exec_child(const ChildArguments& child) {
   setpgid(0, 0);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
-  if (getppid() != start.parent) _exit(1);
+  if (getppid() != child.parent) _exit(1);
   for (const int number : {SIGPIPE, SIGTERM, SIGINT, SIGHUP, SIGCHLD}) ::signal(number, SIG_DFL);
   sigset_t none;
   sigemptyset(&none);
   sigprocmask(SIG_SETMASK, &none, nullptr);
   const int nothing = open("/dev/null", O_RDONLY | O_CLOEXEC);
-  if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(start.out, 1) >= 0 && dup2(start.err, 2) >= 0) {
-    execve(start.words[0], start.words.data(), start.environment.data());
+  if (nothing >= 0 && dup2(nothing, 0) >= 0 && dup2(child.out, 1) >= 0 && dup2(child.err, 2) >= 0) {
+    execve(child.command[0], child.command.data(), child.environment.data());
   }
   const int error = errno;
-  [[maybe_unused]] const ssize_t told = write(start.failure, &error, sizeof error);
+  [[maybe_unused]] const ssize_t told = write(child.failure, &error, sizeof error);
   _exit(127);
 }
 
 }  // namespace
 
-ChildProcess::ChildProcess(const std::vector<std::string>& words,
+ChildProcess::ChildProcess(const std::vector<std::string>& command,
                            const std::map<std::string, std::string>& environment) {
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
-  std::vector<std::string> arguments = words, variables;
+  std::vector<std::string> arguments = command, variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  const Start start{pointers(arguments), pointers(variables), out.write.get(),
-                    err.write.get(),     failure.write.get(), getpid()};
+  const ChildArguments child{pointers(arguments), pointers(variables), out.write.get(),
+                             err.write.get(),     failure.write.get(), getpid()};
   pid_ = fork();
-  if (pid_ == 0) become(start);
+  if (pid_ == 0) exec_child(child);
   if (pid_ < 0) {
     throw ConfigError("launch", "a process can be started", strerror(errno),
                       "start fewer processes");
@@ -86,7 +86,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& words,
   if (size > 0) {
     waitpid(pid_, nullptr, 0);
     throw ConfigError("launch", "the program can be run",
-                      in_quotes(words[0]) + ": " + strerror(error), "name another program");
+                      in_quotes(command[0]) + ": " + strerror(error), "name another program");
   }
   for (FileDescriptor* end : {&out.read, &err.read}) {
     fcntl(end->get(), F_SETFL, O_NONBLOCK);

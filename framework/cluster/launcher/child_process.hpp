@@ -17,7 +17,7 @@ namespace tessera::detail {
 struct ChildStream {
   int target = 1;  ///< descriptor of this process to which the lines are written
   FileDescriptor pipe;
-  LineCutter lines;
+  LineSplitter lines;
 };
 
 /// A child process that leads its own process group; it is killed when the thread that started it
@@ -25,7 +25,7 @@ struct ChildStream {
 class ChildProcess {
  public:
   /// Starts words[0] with an empty standard input. Throws ConfigError if it cannot be started.
-  ChildProcess(const std::vector<std::string>& words,
+  ChildProcess(const std::vector<std::string>& command,
                const std::map<std::string, std::string>& environment);
   /// Kills the group if the process still runs.
   ~ChildProcess();

@@ -18,7 +18,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr auto longest_wait = std::chrono::milliseconds(100);
+constexpr auto max_poll_time = std::chrono::milliseconds(100);
 // How long to wait before restarting a process that blames another one, which may be about to end.
 constexpr auto wait_for_blamed = std::chrono::seconds(2);
 // Maximum number of consecutive reads of one stream, so that the others are served.
@@ -55,7 +55,7 @@ void LaunchAttempt::start(Member& member) {
 
 bool LaunchAttempt::all_ended() const {
   return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
-    return member.process->ended() && !(goes_on() && starts_again(member));
+    return member.process->ended() && !(should_continue() && will_restart(member));
   });
 }
 
@@ -80,7 +80,7 @@ void LaunchAttempt::wait() {
     }
   }
   if (!output_.empty()) list.push_back({output_.descriptor(), POLLOUT, 0});
-  poll(list.data(), list.size(), static_cast<int>(longest_wait.count()));
+  poll(list.data(), list.size(), static_cast<int>(max_poll_time.count()));
   if (!output_.empty() && list.back().revents != 0) output_.write();
 }
 
@@ -153,25 +153,25 @@ void LaunchAttempt::reap() {
                    [&](const Member* a, const Member* b) { return key(a) < key(b); });
   for (Member* member : ended) {
     take_output(*member, true);
-    note_end(*member);
+    handle_end(*member);
   }
 }
 
-void LaunchAttempt::note_end(Member& member) {
+void LaunchAttempt::handle_end(Member& member) {
   const bool failed = member.process->failed();
-  const bool last = member.task.type == "worker" && !others_work(member);
+  const bool last = member.task.type == "worker" && !has_working_peer(member);
   // A chief that was asked to exit has not finished the job.
-  if (member.task.type == "chief" && !failed && presses_ == 0) {
+  if (member.task.type == "chief" && !failed && signals_sent_ == 0) {
     over_ = true;
     first_ = nullptr;
-  } else if (failed && goes_on() && member.task.expendable &&
+  } else if (failed && should_continue() && member.task.expendable &&
              (!last || member.task.restarts < options_.max_restarts)) {
-    member.settle = Clock::now();
-    if (blames_another(*member.process)) *member.settle += wait_for_blamed;
+    member.decision_time = Clock::now();
+    if (blames_another(*member.process)) *member.decision_time += wait_for_blamed;
   } else if (failed && stopped_by_ == 0) {
     report_failure(member);
   }
-  if (!goes_on() && !next_press_) next_press_ = Clock::now() + options_.grace;
+  if (!should_continue() && !next_signal_) next_signal_ = Clock::now() + options_.grace;
 }
 
 void LaunchAttempt::report_failure(const Member& member) {
@@ -179,28 +179,29 @@ void LaunchAttempt::report_failure(const Member& member) {
   if (!over_ && first_ == nullptr) signal_type("evaluator", SIGTERM);
   const bool first = !over_ && (first_ == nullptr || (blames_another(*first_->process) && !blames));
   if (first) first_ = &member;
-  if ((first || (over_ && presses_ == 0)) && !blames && !all_ended()) {
+  if ((first || (over_ && signals_sent_ == 0)) && !blames && !all_ended()) {
     output_.add(2, str("launch: ", member.task.name(), " failed: ", describe(member)));
   }
 }
 
-bool LaunchAttempt::starts_again(const Member& member) const {
-  return member.settle && member.task.restarts < options_.max_restarts;
+bool LaunchAttempt::will_restart(const Member& member) const {
+  return member.decision_time && member.task.restarts < options_.max_restarts;
 }
 
-bool LaunchAttempt::others_work(const Member& member) const {
+bool LaunchAttempt::has_working_peer(const Member& member) const {
   return std::any_of(members_.begin(), members_.end(), [&](const Member& other) {
     return &other != &member && other.task.type == member.task.type &&
-           (!other.process->failed() || starts_again(other));
+           (!other.process->failed() || will_restart(other));
   });
 }
 
 void LaunchAttempt::restart_or_drop() {
   for (Member& member : members_) {
-    if (!goes_on() || !member.settle || Clock::now() < *member.settle) continue;
+    if (!should_continue() || !member.decision_time || Clock::now() < *member.decision_time)
+      continue;
     const std::string text = str("launch: ", member.task.name(), " failed: ", describe(member));
-    const bool again = starts_again(member);
-    member.settle.reset();
+    const bool again = will_restart(member);
+    member.decision_time.reset();
     if (!again) {
       output_.add(2, text + "; the job goes on without it");
       continue;
@@ -212,17 +213,17 @@ void LaunchAttempt::restart_or_drop() {
 }
 
 void LaunchAttempt::escalate() {
-  if (!next_press_ || Clock::now() < *next_press_ || all_ended()) return;
+  if (!next_signal_ || Clock::now() < *next_signal_ || all_ended()) return;
   std::vector<LaunchTask> tasks;
   for (const Member& member : members_) {
     if (!member.process->ended()) tasks.push_back(member.task);
   }
-  const int signal = presses_ == 0 ? SIGTERM : SIGKILL;
+  const int signal = signals_sent_ == 0 ? SIGTERM : SIGKILL;
   output_.add(2, str("launch: ", names_of(tasks), " did not leave: ", signal_name(signal)));
   signal_all(signal);
   // A stopped process only handles SIGKILL and SIGCONT.
-  if (presses_++ == 0) signal_all(SIGCONT);
-  next_press_ = Clock::now() + options_.kill_after;
+  if (signals_sent_++ == 0) signal_all(SIGCONT);
+  next_signal_ = Clock::now() + options_.kill_after;
 }
 
 std::string LaunchAttempt::describe(const Member& member) const {

@@ -36,12 +36,12 @@ class LaunchAttempt {
     int number = 0;
     std::optional<ChildProcess> process = {};
     /// when a failed task is restarted or dropped, unless the attempt ends earlier
-    std::optional<Time> settle = {};
+    std::optional<Time> decision_time = {};
   };
 
   void start(Member& member);
   /// Whether there is no reason yet to end the attempt.
-  bool goes_on() const { return stopped_by_ == 0 && first_ == nullptr && !over_; }
+  bool should_continue() const { return stopped_by_ == 0 && first_ == nullptr && !over_; }
   bool all_ended() const;
   /// Waits for signals or output, at most for a short time.
   void wait();
@@ -51,11 +51,11 @@ class LaunchAttempt {
   /// end of the streams, which other processes may hold open.
   void take_output(Member& member, bool ended);
   void reap();
-  void note_end(Member& member);
+  void handle_end(Member& member);
   void report_failure(const Member& member);
   /// Whether another task of the same type has not failed, or will be restarted.
-  bool others_work(const Member& member) const;
-  bool starts_again(const Member& member) const;
+  bool has_working_peer(const Member& member) const;
+  bool will_restart(const Member& member) const;
   /// Restarts failed tasks that are due, or drops them.
   void restart_or_drop();
   /// Sends SIGTERM, later SIGKILL, to processes that do not exit after the end.
@@ -71,10 +71,10 @@ class LaunchAttempt {
   OutputMultiplexer& output_;
   Time start_;
   std::vector<Member> members_;
-  const Member* first_ = nullptr;   ///< the task that failed first
-  bool over_ = false;               ///< whether the chief has exited with 0
-  std::optional<Time> next_press_;  ///< when escalate() sends the next signal
-  int presses_ = 0;
+  const Member* first_ = nullptr;    ///< the task that failed first
+  bool over_ = false;                ///< whether the chief has exited with 0
+  std::optional<Time> next_signal_;  ///< when escalate() sends the next signal
+  int signals_sent_ = 0;
   int stopped_by_ = 0;
 };
 

@@ -30,9 +30,9 @@ constexpr int max_tries = 10000;
 
 /// While alive, the launcher's signals are blocked and readable from a signalfd, and SIGPIPE is
 /// ignored.
-class HeldSignals {
+class BlockedSignals {
  public:
-  HeldSignals() {
+  BlockedSignals() {
     sigset_t set;
     sigemptyset(&set);
     for (int number : {SIGTERM, SIGINT, SIGHUP, SIGCHLD}) sigaddset(&set, number);
@@ -42,13 +42,13 @@ class HeldSignals {
     sigprocmask(SIG_BLOCK, &set, &before_);
     read_ = FileDescriptor(signalfd(-1, &set, SFD_NONBLOCK | SFD_CLOEXEC));
   }
-  ~HeldSignals() {
+  ~BlockedSignals() {
     sigprocmask(SIG_SETMASK, &before_, nullptr);
     ::signal(SIGCHLD, child_before_);
     ::signal(SIGPIPE, pipe_before_);
   }
-  HeldSignals(const HeldSignals&) = delete;
-  HeldSignals& operator=(const HeldSignals&) = delete;
+  BlockedSignals(const BlockedSignals&) = delete;
+  BlockedSignals& operator=(const BlockedSignals&) = delete;
   int descriptor() const { return read_.get(); }
 
  private:
@@ -156,8 +156,8 @@ std::string find_program(const std::string& name, const std::string& folder) {
   const std::string path = variable == nullptr ? "" : variable;
   for (size_t from = 0; !name.empty() && from <= path.size();) {
     const size_t colon = std::min(path.find(':', from), path.size());
-    const fs::path found = fs::path(path.substr(from, colon - from)) / name;
-    if (colon > from && is_program(found)) return found.string();
+    const fs::path candidate = fs::path(path.substr(from, colon - from)) / name;
+    if (colon > from && is_program(candidate)) return candidate.string();
     from = colon + 1;
   }
   throw ConfigError("launch", "the program is a path, an application or a program in PATH",
@@ -165,7 +165,7 @@ std::string find_program(const std::string& name, const std::string& folder) {
 }
 
 int launch(const std::vector<std::string>& command, const LaunchOptions& options) {
-  const HeldSignals signals;
+  const BlockedSignals signals;
   OutputMultiplexer output;
   const Outcome outcome = run_attempts(command, options, signals.descriptor(), output);
   flush(output, signals.descriptor(), outcome.stopped);

@@ -15,7 +15,8 @@ constexpr size_t max_line_bytes = 1 << 20;
 
 }  // namespace
 
-void LineCutter::add(std::string_view bytes, const std::function<void(const std::string&)>& line) {
+void LineSplitter::add(std::string_view bytes,
+                       const std::function<void(const std::string&)>& line) {
   for (const char c : bytes) {
     const bool ends = c == '\n' || text_.size() >= max_line_bytes;
     if (ends) {
@@ -29,7 +30,7 @@ void LineCutter::add(std::string_view bytes, const std::function<void(const std:
   }
 }
 
-void LineCutter::finish(const std::function<void(const std::string&)>& line) {
+void LineSplitter::finish(const std::function<void(const std::string&)>& line) {
   if (!text_.empty()) line(text_);
   text_.clear();
   returned_ = false;
@@ -62,16 +63,16 @@ void OutputMultiplexer::add(int descriptor, const std::string& line) {
 
 void OutputMultiplexer::write() {
   if (queue_.empty()) return;
-  Piece& piece = queue_.front();
+  Chunk& chunk = queue_.front();
   // A writable pipe accepts at least this many bytes without blocking.
-  const size_t size = std::min<size_t>(piece.text.size(), PIPE_BUF);
-  ssize_t written = ::write(piece.descriptor, piece.text.data(), size);
+  const size_t size = std::min<size_t>(chunk.text.size(), PIPE_BUF);
+  ssize_t written = ::write(chunk.descriptor, chunk.text.data(), size);
   if (written < 0 && (errno == EINTR || errno == EAGAIN)) return;
   // There is no reader any more: drop the output, the processes continue.
-  if (written < 0) written = static_cast<ssize_t>(piece.text.size());
+  if (written < 0) written = static_cast<ssize_t>(chunk.text.size());
   bytes_ -= static_cast<size_t>(written);
-  piece.text.erase(0, static_cast<size_t>(written));
-  if (piece.text.empty()) queue_.pop_front();
+  chunk.text.erase(0, static_cast<size_t>(written));
+  if (chunk.text.empty()) queue_.pop_front();
 }
 
 }  // namespace tessera::detail

@@ -9,7 +9,7 @@ namespace tessera::detail {
 
 /// Splits a process' output into lines. As on a terminal, a carriage return restarts the line, so
 /// that only the last state of a progress bar remains.
-class LineCutter {
+class LineSplitter {
  public:
   /// Calls `line` for each line completed by `bytes`, without the line end.
   void add(std::string_view bytes, const std::function<void(const std::string&)>& line);
@@ -41,11 +41,11 @@ class OutputMultiplexer {
 
  private:
   static constexpr size_t max_bytes = 1 << 18;
-  struct Piece {
+  struct Chunk {
     int descriptor;
     std::string text;
   };
-  std::deque<Piece> queue_;
+  std::deque<Chunk> queue_;
   size_t bytes_ = 0;
   bool colour_[3] = {};
 };

@@ -57,7 +57,7 @@ WorkPtr CollectiveQueue::push(std::unique_ptr<CollectiveTask> task, bool brief) 
   const bool first = entries_.empty();
   entries_.push_back(entry);
   if (first) start(lock, *entry);
-  if (!first || !brief || !transport_->sends_alone()) {
+  if (!first || !brief || !transport_->sends_in_background()) {
     urgent_ = true;
     wake_.notify_one();
   }

@@ -35,20 +35,20 @@ void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor&
 
 /// Returns the number of elements of a segment (the last may have fewer): half the tensor's, within
 /// the limits above, so that tensors of medium size have two segments.
-int64_t segment_elements(const at::Tensor& whole) {
+int64_t segment_elements(const at::Tensor& tensor) {
   const int64_t bytes =
-      std::clamp(static_cast<int64_t>(whole.nbytes()) / 2, min_segment_bytes, max_segment_bytes);
-  return bytes / 64 * 64 / whole.element_size();
+      std::clamp(static_cast<int64_t>(tensor.nbytes()) / 2, min_segment_bytes, max_segment_bytes);
+  return bytes / 64 * 64 / tensor.element_size();
 }
 
-int64_t segments(const at::Tensor& whole) {
-  const int64_t elements = segment_elements(whole);
-  return (whole.numel() + elements - 1) / elements;
+int64_t segments(const at::Tensor& tensor) {
+  const int64_t elements = segment_elements(tensor);
+  return (tensor.numel() + elements - 1) / elements;
 }
 
-at::Tensor segment(const at::Tensor& whole, int64_t index) {
-  const int64_t elements = segment_elements(whole), begin = index * elements;
-  return whole.narrow(0, begin, std::min(elements, whole.numel() - begin));
+at::Tensor segment(const at::Tensor& tensor, int64_t index) {
+  const int64_t elements = segment_elements(tensor), begin = index * elements;
+  return tensor.narrow(0, begin, std::min(elements, tensor.numel() - begin));
 }
 
 }  // namespace
@@ -68,116 +68,117 @@ void ExchangeTask::recv(int from, const at::Tensor& tensor) {
 
 void ExchangeTask::start() {
   // Receives first: a peer can send at once if the receive is posted.
-  for (const Move& move : recvs_) {
-    const size_t bytes = move.tensor.nbytes();
+  for (const Message& message : recvs_) {
+    const size_t bytes = message.tensor.nbytes();
     transfers_.push_back(
-        transport_.recv(move.rank, mix(tag_, bytes), move.tensor.mutable_data_ptr(), bytes));
+        transport_.recv(message.rank, mix(tag_, bytes), message.tensor.mutable_data_ptr(), bytes));
   }
-  for (const Move& move : sends_) {
-    const size_t bytes = move.tensor.nbytes();
+  for (const Message& message : sends_) {
+    const size_t bytes = message.tensor.nbytes();
     transfers_.push_back(
-        transport_.send(move.rank, mix(tag_, bytes), move.tensor.const_data_ptr(), bytes));
+        transport_.send(message.rank, mix(tag_, bytes), message.tensor.const_data_ptr(), bytes));
   }
 }
 
 void ExchangeTask::finish() {
   for (const TransferPtr& transfer : transfers_) transfer->wait();
   transfers_.clear();
-  for (const Move& move : recvs_) {
-    if (move.target.defined()) move.target.copy_(move.tensor);
+  for (const Message& message : recvs_) {
+    if (message.target.defined()) message.target.copy_(message.tensor);
   }
 }
 
-ReduceOp::ReduceOp(Transport& transport, uint64_t tag, ReduceBuffers parts)
+ReduceTask::ReduceTask(Transport& transport, uint64_t tag, ReduceBuffers buffers)
     : transport_(transport),
       tag_(tag),
-      parts_(std::move(parts)),
-      arriving_(static_cast<size_t>(segments(parts_.result))) {}
+      buffers_(std::move(buffers)),
+      arriving_(static_cast<size_t>(segments(buffers_.result))) {}
 
-void ReduceOp::start() {
+void ReduceTask::start() {
   for (int64_t i = 0; i < segments_in_flight; ++i) post(i);
-  for (size_t r = 0; r < parts_.others.size(); ++r) {
-    if (r == parts_.me) continue;
+  for (size_t r = 0; r < buffers_.others.size(); ++r) {
+    if (r == buffers_.me) continue;
     const uint64_t tag = mix(tag_, results_purpose);
-    for (int64_t i = 0; i < segments(parts_.others[r]); ++i) {
-      const at::Tensor target = segment(parts_.others[r], i);
-      transfers_.push_back(transport_.recv(parts_.ranks[r], mix(tag, target.nbytes()),
+    for (int64_t i = 0; i < segments(buffers_.others[r]); ++i) {
+      const at::Tensor target = segment(buffers_.others[r], i);
+      transfers_.push_back(transport_.recv(buffers_.ranks[r], mix(tag, target.nbytes()),
                                            target.mutable_data_ptr(), target.nbytes()));
     }
   }
-  for (size_t next = 1; next < parts_.ranks.size(); ++next) {
-    const size_t r = (parts_.me + next) % parts_.ranks.size();
-    for (int64_t i = 0; i < segments(parts_.addends[r]); ++i) {
-      send(r, addends_purpose, segment(parts_.addends[r], i));
+  for (size_t next = 1; next < buffers_.ranks.size(); ++next) {
+    const size_t r = (buffers_.me + next) % buffers_.ranks.size();
+    for (int64_t i = 0; i < segments(buffers_.addends[r]); ++i) {
+      send(r, addends_purpose, segment(buffers_.addends[r], i));
     }
   }
 }
 
-void ReduceOp::finish() {
-  for (int64_t i = 0; i < segments(parts_.result); ++i) {
+void ReduceTask::finish() {
+  for (int64_t i = 0; i < segments(buffers_.result); ++i) {
     reduce(i);
     post(i + segments_in_flight);
-    if (parts_.others.empty()) continue;
-    for (size_t r = 0; r < parts_.ranks.size(); ++r) {
-      if (r != parts_.me) send(r, results_purpose, segment(parts_.result, i));
+    if (buffers_.others.empty()) continue;
+    for (size_t r = 0; r < buffers_.ranks.size(); ++r) {
+      if (r != buffers_.me) send(r, results_purpose, segment(buffers_.result, i));
     }
   }
   for (const TransferPtr& transfer : transfers_) transfer->wait();
   transfers_.clear();
 }
 
-void ReduceOp::post(int64_t index) {
-  if (index >= segments(parts_.result)) return;
+void ReduceTask::post(int64_t index) {
+  if (index >= segments(buffers_.result)) return;
   std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
-  const size_t bytes = segment(parts_.result, index).nbytes();
-  for (size_t r = 0; r < parts_.ranks.size(); ++r) {
+  const size_t bytes = segment(buffers_.result, index).nbytes();
+  for (size_t r = 0; r < buffers_.ranks.size(); ++r) {
     list.push_back(nullptr);
-    if (r == parts_.me) continue;
+    if (r == buffers_.me) continue;
     list.back() =
-        transport_.recv(parts_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
+        transport_.recv(buffers_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
                         [this, r, index](const std::byte* data, size_t offset, size_t count) {
                           add(r, index, data, offset, count);
                         });
   }
 }
 
-void ReduceOp::reduce(int64_t index) {
+void ReduceTask::reduce(int64_t index) {
   std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
   for (size_t r = 0; r < list.size(); ++r) {
-    if (r != parts_.me) {
+    if (r != buffers_.me) {
       list[r]->wait();
     } else if (r > 1) {
-      at::Tensor sum = segment(parts_.result, index);
-      reduce_into(parts_.kind, sum, segment(parts_.addends[r], index));
+      at::Tensor sum = segment(buffers_.result, index);
+      reduce_into(buffers_.kind, sum, segment(buffers_.addends[r], index));
     }
   }
   list.clear();
 }
 
-void ReduceOp::add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes) {
-  const int64_t size = parts_.result.element_size();
-  const auto piece = [&](const at::Tensor& whole) {
-    return segment(whole, index).narrow(0, int64_t(offset) / size, int64_t(bytes) / size);
+void ReduceTask::add(size_t from, int64_t index, const std::byte* data, size_t offset,
+                     size_t bytes) {
+  const int64_t size = buffers_.result.element_size();
+  const auto slice = [&](const at::Tensor& tensor) {
+    return segment(tensor, index).narrow(0, int64_t(offset) / size, int64_t(bytes) / size);
   };
-  at::Tensor sum = piece(parts_.result);
+  at::Tensor sum = slice(buffers_.result);
   const at::Tensor theirs =
       at::from_blob(const_cast<std::byte*>(data), {int64_t(bytes) / size}, sum.options());
   // The first reduction needs no copy if one of its two inputs is this rank's.
-  const size_t first = parts_.me == 0 ? 1 : 0;
-  if (from == first && parts_.me == 0) {
-    combine(parts_.kind, sum, piece(parts_.addends[parts_.me]), theirs);
-  } else if (from == first && parts_.me == 1) {
-    combine(parts_.kind, sum, theirs, piece(parts_.addends[parts_.me]));
+  const size_t first = buffers_.me == 0 ? 1 : 0;
+  if (from == first && buffers_.me == 0) {
+    combine(buffers_.kind, sum, slice(buffers_.addends[buffers_.me]), theirs);
+  } else if (from == first && buffers_.me == 1) {
+    combine(buffers_.kind, sum, theirs, slice(buffers_.addends[buffers_.me]));
   } else if (from == first) {
     sum.copy_(theirs);
   } else {
-    reduce_into(parts_.kind, sum, theirs);
+    reduce_into(buffers_.kind, sum, theirs);
   }
 }
 
-void ReduceOp::send(size_t to, uint64_t purpose, const at::Tensor& tensor) {
+void ReduceTask::send(size_t to, uint64_t purpose, const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes();
-  transfers_.push_back(transport_.send(parts_.ranks[to], mix(mix(tag_, purpose), bytes),
+  transfers_.push_back(transport_.send(buffers_.ranks[to], mix(mix(tag_, purpose), bytes),
                                        tensor.const_data_ptr(), bytes));
 }
 

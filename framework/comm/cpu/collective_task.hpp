@@ -32,14 +32,14 @@ class ExchangeTask final : public CollectiveTask {
   void finish() override;
 
  private:
-  struct Move {
+  struct Message {
     int rank;
     at::Tensor tensor;  ///< contiguous
     at::Tensor target;  ///< final destination of a received tensor, if not `tensor`
   };
   Transport& transport_;
   uint64_t tag_;
-  std::vector<Move> sends_, recvs_;
+  std::vector<Message> sends_, recvs_;
   std::vector<TransferPtr> transfers_;
 };
 
@@ -60,9 +60,9 @@ struct ReduceBuffers {
 /// Reduce-scatters, or all-reduces if ReduceBuffers::others is set. Reduces in rank order, in
 /// segments, so that one is transferred while another is reduced; for an all-reduce each reduced
 /// segment is sent to the others at once.
-class ReduceOp final : public CollectiveTask {
+class ReduceTask final : public CollectiveTask {
  public:
-  ReduceOp(Transport& transport, uint64_t tag, ReduceBuffers parts);
+  ReduceTask(Transport& transport, uint64_t tag, ReduceBuffers buffers);
   void start() override;
   void finish() override;
 
@@ -74,7 +74,7 @@ class ReduceOp final : public CollectiveTask {
 
   Transport& transport_;
   uint64_t tag_;
-  ReduceBuffers parts_;
+  ReduceBuffers buffers_;
   /// The other ranks' input to this rank's result, by segment and rank, reduced as it arrives.
   std::vector<std::vector<TransferPtr>> arriving_;
   std::vector<TransferPtr> transfers_;

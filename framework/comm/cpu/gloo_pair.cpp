@@ -81,8 +81,8 @@ std::shared_ptr<gloo::transport::tcp::Device> gloo_device() {
       gloo::transport::tcp::CreateDeviceAttr(where));
 }
 
-void hand_over(gloo::transport::Context& context, int peer, gloo::transport::tcp::Device& device,
-               const FileDescriptor& connection) {
+void create_connected_pair(gloo::transport::Context& context, int peer,
+                           gloo::transport::tcp::Device& device, const FileDescriptor& connection) {
   gloo::transport::Pair& pair = *context.createPair(peer);
   const FileDescriptor here = connect_here(pair);
   const int descriptor = here.valid() ? other_end(here) : -1;

@@ -16,7 +16,7 @@ std::shared_ptr<gloo::transport::tcp::Device> gloo_device();
 /// connects to its port as its peer, and ends the process on invalid input. So the pair connects to
 /// this process, on a port that nobody else is told, and its socket is then replaced by
 /// `connection`. Throws CommError.
-void hand_over(gloo::transport::Context& context, int peer, gloo::transport::tcp::Device& device,
-               const FileDescriptor& connection);
+void create_connected_pair(gloo::transport::Context& context, int peer,
+                           gloo::transport::tcp::Device& device, const FileDescriptor& connection);
 
 }  // namespace tessera::detail

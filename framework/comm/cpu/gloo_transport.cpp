@@ -69,21 +69,21 @@ class Scratch {
   Memory take(size_t bytes) {
     {
       const std::lock_guard<std::mutex> lock(mutex_);
-      if (!free_.empty() && bytes <= kept_bytes) {
+      if (!free_.empty() && bytes <= pooled_bytes) {
         Memory memory = std::move(free_.back());
         free_.pop_back();
         return memory;
       }
     }
-    return Memory(new std::byte[std::max(bytes, kept_bytes)]);
+    return Memory(new std::byte[std::max(bytes, pooled_bytes)]);
   }
   void give_back(Memory memory, size_t bytes) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    if (bytes <= kept_bytes && free_.size() < 16) free_.push_back(std::move(memory));
+    if (bytes <= pooled_bytes && free_.size() < 16) free_.push_back(std::move(memory));
   }
 
  private:
-  static constexpr size_t kept_bytes = size_t{1} << 19;
+  static constexpr size_t pooled_bytes = size_t{1} << 19;
   std::mutex mutex_;
   std::vector<Memory> free_;
 };
@@ -157,7 +157,7 @@ class GlooTransport final : public Transport {
     context_->setTimeout(options.timeout);
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
-      hand_over(*context_, peer, *device_, peers[static_cast<size_t>(peer)]);
+      create_connected_pair(*context_, peer, *device_, peers[static_cast<size_t>(peer)]);
     }
     // No rank may leave while others still connect to it.
     options.gather("connected");
@@ -171,7 +171,7 @@ class GlooTransport final : public Transport {
   std::string name() const override { return "gloo"; }
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  bool sends_alone() const override { return true; }
+  bool sends_in_background() const override { return true; }
 
   TransferPtr send(int to, uint64_t tag, const void* data, size_t bytes) override {
     BufferPtr buffer = context_->createUnboundBuffer(const_cast<void*>(data), bytes);

@@ -34,13 +34,14 @@ std::vector<int64_t> members_of(const Group& group, int rank) {
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.contiguous().view(-1); }
 
-/// Returns the members' intervals `pieces` of `tensor`, flattened and concatenated.
-at::Tensor flat_pieces(const at::Tensor& tensor, int64_t axis, const std::vector<Interval>& pieces,
+/// Returns the blocks of `tensor` at the members' `intervals`, flattened and concatenated.
+at::Tensor flat_blocks(const at::Tensor& tensor, int64_t axis,
+                       const std::vector<Interval>& intervals,
                        const std::vector<int64_t>& members) {
   std::vector<at::Tensor> list;
   for (int64_t m : members) {
-    const Interval piece = pieces[static_cast<size_t>(m)];
-    list.push_back(flat(tensor.narrow(axis, piece.lo, piece.size())));
+    const Interval interval = intervals[static_cast<size_t>(m)];
+    list.push_back(flat(tensor.narrow(axis, interval.lo, interval.size())));
   }
   return list.size() == 1 ? list[0] : at::cat(list);
 }
@@ -65,12 +66,13 @@ class P2pEngine final : public Engine {
     counts_.clear();
   }
 
-  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      at::Tensor& out) override;
   WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& parts, at::Tensor& out) override;
+                     const std::vector<at::Tensor>& inputs, at::Tensor& out) override;
   WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         const std::vector<Interval>& intervals,
+                         const std::vector<at::Tensor>& inputs,
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
@@ -86,15 +88,15 @@ class P2pEngine final : public Engine {
     return mix(key, counts_[key]++);
   }
 
-  std::unique_ptr<ExchangeTask> make_move(TagKind kind, const Ranks& ranks) {
+  std::unique_ptr<ExchangeTask> make_exchange(TagKind kind, const Ranks& ranks) {
     return std::make_unique<ExchangeTask>(transport(), next_tag(kind, ranks));
   }
 
-  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, ReduceBuffers parts, bool brief) {
-    parts.ranks = ranks.list;
-    parts.me = ranks.mine;
-    const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(parts.kind));
-    return queue_->push(std::make_unique<ReduceOp>(transport(), tag, std::move(parts)), brief);
+  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, ReduceBuffers buffers, bool brief) {
+    buffers.ranks = ranks.list;
+    buffers.me = ranks.mine;
+    const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(buffers.kind));
+    return queue_->push(std::make_unique<ReduceTask>(transport(), tag, std::move(buffers)), brief);
   }
 
   std::shared_ptr<CollectiveQueue> queue_;
@@ -104,12 +106,12 @@ class P2pEngine final : public Engine {
   std::map<uint64_t, uint64_t> counts_;
 };
 
-WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
-                              at::Tensor& out) {
+WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
+                              const std::vector<at::Tensor>& inputs, at::Tensor& out) {
   queue_->check();
-  if (group.is_local()) return local_->all_reduce(group, kind, parts, out);
+  if (group.is_local()) return local_->all_reduce(group, kind, inputs, out);
   const Ranks ranks(group, rank());
-  const at::Tensor mine = reduce_all(kind, parts).contiguous();
+  const at::Tensor mine = reduce_all(kind, inputs).contiguous();
   if (mine.numel() == 0) {
     out = mine;
     return nullptr;
@@ -131,75 +133,75 @@ WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind, const std::vector
 }
 
 WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                              const std::vector<at::Tensor>& parts, at::Tensor& out) {
+                              const std::vector<at::Tensor>& inputs, at::Tensor& out) {
   queue_->check();
-  if (group.is_local()) return local_->all_gather(group, axis, counts, parts, out);
+  if (group.is_local()) return local_->all_gather(group, axis, counts, inputs, out);
   const Ranks ranks(group, rank());
-  Shape shape = parts[0].sizes().vec();
+  Shape shape = inputs[0].sizes().vec();
   shape[static_cast<size_t>(axis)] = 0;
   for (int64_t count : counts) shape[static_cast<size_t>(axis)] += count;
-  out = memory_.make(shape, parts[0].options());
-  std::unique_ptr<ExchangeTask> op = make_move(TagKind::gather, ranks);
+  out = memory_.make(shape, inputs[0].options());
+  std::unique_ptr<ExchangeTask> task = make_exchange(TagKind::gather, ranks);
   int64_t offset = 0;
   size_t local = 0;
   for (int64_t m = 0; m < group.size(); ++m) {
     const int owner = group.owner[static_cast<size_t>(m)];
     const int64_t count = counts[static_cast<size_t>(m)];
-    const at::Tensor place = out.narrow(axis, offset, count);
+    const at::Tensor slot = out.narrow(axis, offset, count);
     offset += count;
     if (owner != rank()) {
-      op->recv(owner, place);
+      task->recv(owner, slot);
       continue;
     }
-    const at::Tensor part = parts[local++].contiguous();
-    place.copy_(part);
+    const at::Tensor input = inputs[local++].contiguous();
+    slot.copy_(input);
     for (int r : ranks.list) {
-      if (r != rank()) op->send(r, part);
+      if (r != rank()) task->send(r, input);
     }
   }
-  return queue_->push(std::move(op), out.nbytes() <= max_single_step_bytes);
+  return queue_->push(std::move(task), out.nbytes() <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                  const std::vector<Interval>& pieces,
-                                  const std::vector<at::Tensor>& parts,
+                                  const std::vector<Interval>& intervals,
+                                  const std::vector<at::Tensor>& inputs,
                                   std::vector<at::Tensor>& out) {
   queue_->check();
-  if (group.is_local()) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
+  if (group.is_local()) return local_->reduce_scatter(group, kind, axis, intervals, inputs, out);
   const Ranks ranks(group, rank());
-  const at::Tensor whole = reduce_all(kind, parts);
+  const at::Tensor reduced = reduce_all(kind, inputs);
   ReduceBuffers reduce;
   reduce.kind = kind;
   for (int r : ranks.list) {
-    reduce.addends.push_back(flat_pieces(whole, axis, pieces, members_of(group, r)));
+    reduce.addends.push_back(flat_blocks(reduced, axis, intervals, members_of(group, r)));
   }
-  reduce.result = memory_.make(reduce.addends[ranks.mine].sizes().vec(), whole.options());
+  reduce.result = memory_.make(reduce.addends[ranks.mine].sizes().vec(), reduced.options());
   out.clear();
   int64_t offset = 0;
   for (int64_t m : group.local) {
-    Shape shape = whole.sizes().vec();
-    shape[static_cast<size_t>(axis)] = pieces[static_cast<size_t>(m)].size();
+    Shape shape = reduced.sizes().vec();
+    shape[static_cast<size_t>(axis)] = intervals[static_cast<size_t>(m)].size();
     out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
     offset += numel(shape);
   }
   return push_reduce(TagKind::scatter, ranks, std::move(reduce),
-                     whole.nbytes() <= max_single_step_bytes);
+                     reduced.nbytes() <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                               std::vector<std::vector<at::Tensor>>& recv) {
   queue_->check();
   const Ranks ranks(group, rank());
-  std::unique_ptr<ExchangeTask> op;
-  if (!group.is_local()) op = make_move(TagKind::exchange, ranks);
+  std::unique_ptr<ExchangeTask> task;
+  if (!group.is_local()) task = make_exchange(TagKind::exchange, ranks);
   size_t bytes = 0;
   for (size_t i = 0; i < group.local.size(); ++i) {
     for (int r : ranks.list) {
       for (int64_t m : members_of(group, r)) {
-        const at::Tensor& piece = send[i][static_cast<size_t>(m)];
-        if (!piece.defined() || r == rank()) continue;
-        op->send(r, piece);
-        bytes += piece.nbytes();
+        const at::Tensor& block = send[i][static_cast<size_t>(m)];
+        if (!block.defined() || r == rank()) continue;
+        task->send(r, block);
+        bytes += block.nbytes();
       }
     }
   }
@@ -208,15 +210,15 @@ WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<
     const int owner = group.owner[from];
     const size_t theirs = position[owner]++;
     for (size_t to = 0; to < group.local.size(); ++to) {
-      at::Tensor& place = recv[to][from];
+      at::Tensor& target = recv[to][from];
       if (owner != rank()) {
-        if (place.defined()) op->recv(owner, place);
-      } else if (const at::Tensor& piece = send[theirs][size_t(group.local[to])]; piece.defined()) {
-        place = piece;
+        if (target.defined()) task->recv(owner, target);
+      } else if (const at::Tensor& block = send[theirs][size_t(group.local[to])]; block.defined()) {
+        target = block;
       }
     }
   }
-  return op ? queue_->push(std::move(op), bytes <= max_single_step_bytes) : nullptr;
+  return task ? queue_->push(std::move(task), bytes <= max_single_step_bytes) : nullptr;
 }
 
 }  // namespace

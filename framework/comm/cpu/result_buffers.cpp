@@ -21,24 +21,24 @@ at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& opti
   const size_t bytes = static_cast<size_t>(numel(shape)) * options.dtype().itemsize();
   if (bytes < min_bytes) return at::empty(shape, options);
   const auto is_free = [](const Block& block) { return block.memory.use_count() == 1; };
-  auto found = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
+  auto it = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.bytes == bytes && is_free(block);
   });
-  if (found == blocks_.end()) {
-    while (kept_bytes_ + bytes > max_bytes) {
+  if (it == blocks_.end()) {
+    while (cached_bytes_ + bytes > max_bytes) {
       const auto unused = std::find_if(blocks_.begin(), blocks_.end(), is_free);
       if (unused == blocks_.end()) return at::empty(shape, options);
-      kept_bytes_ -= unused->bytes;
+      cached_bytes_ -= unused->bytes;
       blocks_.erase(unused);
     }
     void* memory = std::aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment);
     if (!memory) throw std::bad_alloc();
     blocks_.push_back({std::shared_ptr<void>(memory, std::free), bytes});
-    kept_bytes_ += bytes;
-    found = blocks_.end() - 1;
+    cached_bytes_ += bytes;
+    it = blocks_.end() - 1;
   }
   return at::from_blob(
-      found->memory.get(), shape, [held = found->memory](void*) {}, options);
+      it->memory.get(), shape, [keep_alive = it->memory](void*) {}, options);
 }
 
 }  // namespace tessera::detail

@@ -23,7 +23,7 @@ class ResultBuffers {
     size_t bytes;
   };
   std::deque<Block> blocks_;  ///< oldest first
-  size_t kept_bytes_ = 0;
+  size_t cached_bytes_ = 0;
 };
 
 }  // namespace tessera::detail

@@ -53,7 +53,7 @@ class SharedMemoryTransport final : public Transport {
   TransferPtr recv(int from, uint64_t tag, void* data, size_t bytes) override;
   TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) override;
 
-  bool sends_alone() const override {
+  bool sends_in_background() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     return std::none_of(neighbours_.begin(), neighbours_.end(),
                         [](const auto& neighbour) { return neighbour && neighbour->sends(); });
@@ -114,29 +114,29 @@ class SharedMemoryTransport::SharedTransfer final : public Transfer {
 
 TransferPtr SharedMemoryTransport::send(int to, uint64_t tag, const void* data, size_t bytes) {
   if (!neighbour(to)) return other_->send(to, tag, data, bytes);
-  const auto one = std::make_shared<Post>();
-  one->tag = tag;
-  one->bytes = bytes;
-  one->memory = static_cast<std::byte*>(const_cast<void*>(data));
-  return post(to, one, true);
+  const auto message = std::make_shared<Post>();
+  message->tag = tag;
+  message->bytes = bytes;
+  message->memory = static_cast<std::byte*>(const_cast<void*>(data));
+  return post(to, message, true);
 }
 
 TransferPtr SharedMemoryTransport::recv(int from, uint64_t tag, void* data, size_t bytes) {
   if (!neighbour(from)) return other_->recv(from, tag, data, bytes);
-  const auto one = std::make_shared<Post>();
-  one->tag = tag;
-  one->bytes = bytes;
-  one->memory = static_cast<std::byte*>(data);
-  return post(from, one, false);
+  const auto message = std::make_shared<Post>();
+  message->tag = tag;
+  message->bytes = bytes;
+  message->memory = static_cast<std::byte*>(data);
+  return post(from, message, false);
 }
 
 TransferPtr SharedMemoryTransport::recv(int from, uint64_t tag, size_t bytes, Reader reader) {
   if (!neighbour(from)) return other_->recv(from, tag, bytes, std::move(reader));
-  const auto one = std::make_shared<Post>();
-  one->tag = tag;
-  one->bytes = bytes;
-  one->reader = std::move(reader);
-  return post(from, one, false);
+  const auto message = std::make_shared<Post>();
+  message->tag = tag;
+  message->bytes = bytes;
+  message->reader = std::move(reader);
+  return post(from, message, false);
 }
 
 TransferPtr SharedMemoryTransport::post(int peer, const PostPtr& post, bool sends) {

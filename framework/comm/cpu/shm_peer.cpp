@@ -25,11 +25,11 @@ struct Header {
 }  // namespace
 
 bool ShmPeer::drop(const PostPtr& post) {
-  const bool whole = post->done || (post->moved == 0 && !post->headed && post != current_);
-  broken_ = broken_ || !whole;
+  const bool intact = post->done || (post->moved == 0 && !post->header_sent && post != current_);
+  broken_ = broken_ || !intact;
   std::erase(sends_, post);
   std::erase(recvs_, post);
-  return whole;
+  return intact;
 }
 
 void ShmPeer::leave() const {
@@ -53,18 +53,18 @@ bool ShmPeer::move() {
 
 /// Writes a message to the ring. Returns whether all of it is written.
 bool ShmPeer::push(Post& post) {
-  while (!post.headed || post.moved < post.bytes) {
+  while (!post.header_sent || post.moved < post.bytes) {
     const std::span<std::byte> room = out_.room();
     if (room.empty()) return false;
     size_t count = SharedRing::unit;
-    if (post.headed) {
+    if (post.header_sent) {
       count = std::min({room.size(), post.bytes - post.moved, piece_bytes});
       std::memcpy(room.data(), post.memory + post.moved, count);
       post.moved += count;
     } else {
       const Header header{post.tag, post.bytes};
       std::memcpy(room.data(), &header, sizeof(header));
-      post.headed = true;
+      post.header_sent = true;
     }
     out_.publish(padded(count));
     segment_->ring_bell();

@@ -21,8 +21,8 @@ struct Post {
   size_t bytes = 0;
   std::byte* memory = nullptr;
   Reader reader = nullptr;
-  bool read_now = false;  ///< whether its owner waits, so that `reader` may be called
-  bool headed = false;    ///< whether the header was sent
+  bool read_now = false;     ///< whether its owner waits, so that `reader` may be called
+  bool header_sent = false;  ///< whether the header was sent
   size_t moved = 0;
   std::exception_ptr error = {};  ///< exception of `reader`, for the owner; written before `done`
   std::atomic<bool> done{false};

@@ -71,9 +71,9 @@ ShmSegment::ShmSegment(pid_t process, int descriptor, int rings, size_t ring_byt
       ring_bytes_(ring_bytes),
       bytes_(sizeof(Head) + static_cast<size_t>(rings) * ring_space(ring_bytes)) {
   check(file_.get() >= 0, "open");
-  struct stat facts {};
-  check(fstat(file_.get(), &facts) == 0, "fstat");
-  if (facts.st_size != static_cast<off_t>(bytes_)) throw StateError("another file");
+  struct stat info {};
+  check(fstat(file_.get(), &info) == 0, "fstat");
+  if (info.st_size != static_cast<off_t>(bytes_)) throw StateError("another file");
   map();
   const bool known = head().cookie == cookie;
   close_descriptor();
@@ -90,9 +90,9 @@ void ShmSegment::map() {
 }
 
 SharedRing ShmSegment::ring(int writer) const {
-  std::byte* place = static_cast<std::byte*>(memory_) + sizeof(Head) +
-                     static_cast<size_t>(writer) * ring_space(ring_bytes_);
-  return {reinterpret_cast<SharedRing::Head*>(place), place + sizeof(SharedRing::Head),
+  std::byte* address = static_cast<std::byte*>(memory_) + sizeof(Head) +
+                       static_cast<size_t>(writer) * ring_space(ring_bytes_);
+  return {reinterpret_cast<SharedRing::Head*>(address), address + sizeof(SharedRing::Head),
           ring_bytes_};
 }
 

@@ -39,7 +39,7 @@ class Transport {
   /// Receives through `reader`, which the transfer's wait() calls.
   virtual TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) = 0;
   /// Whether sent messages arrive even if no thread of this rank waits for a transfer.
-  virtual bool sends_alone() const = 0;
+  virtual bool sends_in_background() const = 0;
   /// Makes every current and future wait throw CommError at once. Callable from any thread.
   virtual void abort(const std::string& reason) = 0;
 };

@@ -67,22 +67,22 @@ at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions
   return at::full(shape, lowest ? low : high, options);
 }
 
-at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts) {
-  if (parts.size() == 1) return parts[0];
+at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& inputs) {
+  if (inputs.size() == 1) return inputs[0];
   const ProfileSpan span(SpanKind::aten, "reduce");
   at::Tensor out;
   switch (kind) {
     case Reduce::sum:
-      out = at::add(parts[0], parts[1]);
+      out = at::add(inputs[0], inputs[1]);
       break;
     case Reduce::max:
-      out = at::maximum(parts[0], parts[1]);
+      out = at::maximum(inputs[0], inputs[1]);
       break;
     case Reduce::min:
-      out = at::minimum(parts[0], parts[1]);
+      out = at::minimum(inputs[0], inputs[1]);
       break;
   }
-  for (size_t i = 2; i < parts.size(); ++i) reduce_into(kind, out, parts[i]);
+  for (size_t i = 2; i < inputs.size(); ++i) reduce_into(kind, out, inputs[i]);
   return out;
 }
 

@@ -48,11 +48,11 @@ using WorkPtr = std::shared_ptr<Work>;
 void wait(const WorkPtr& work);
 
 /// Runs the collectives of a mesh: `local` inside a process, Gloo and NCCL between processes. Every
-/// process of a group calls the same operations in the same order, from one thread. `parts` are the
-/// tensors of this process, one for each member in group.local, in that order (reductions may leave
-/// out members that have no part, but need at least one); they are read, never written. Results are
-/// new memory, or a part that already is the result, and may be read once the work is done.
-/// Operations belong to the last call of begin(), and throw CommError once aborted.
+/// process of a group calls the same operations in the same order, from one thread. `inputs` are
+/// the tensors of this process, one for each member in group.local, in that order (reductions may
+/// leave out members without an input, but need at least one); they are read, never written.
+/// Results are new memory, or an input that already is the result, and may be read once the work is
+/// done. Operations belong to the last call of begin(), and throw CommError once aborted.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -61,7 +61,7 @@ class Communicator {
   virtual int size() const = 0;
 
   /// Called before every collective, by every rank of the mesh in the same order, whether or not
-  /// the rank holds a part of it. CommLabel::current() names its layer or weight. Communicators
+  /// the rank holds a block of it. CommLabel::current() names its layer or weight. Communicators
   /// between processes compare the calls of all ranks here. Throws CommError, on every rank, if
   /// they differ.
   virtual void begin(const CollectiveCall& /*call*/) {}
@@ -77,19 +77,19 @@ class Communicator {
   /// Stores why this process is about to leave, for the others to read.
   virtual void report_failure(const std::string& /*what*/) {}
 
-  /// Reduces all members' parts, which have one shape; the result is one tensor for all local
+  /// Reduces all members' inputs, which have one shape; the result is one tensor for all local
   /// members.
-  virtual WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+  virtual WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                              at::Tensor& out) = 0;
-  /// Concatenates the members' parts along `axis` in member order; `counts` are their extents
+  /// Concatenates the members' inputs along `axis` in member order; `counts` are their extents
   /// there, which may differ or be 0.
   virtual WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                             const std::vector<at::Tensor>& parts, at::Tensor& out) = 0;
-  /// Reduces all members' parts; member m gets the interval `pieces[m]` of `axis`, relative to the
-  /// beginning of the parts.
+                             const std::vector<at::Tensor>& inputs, at::Tensor& out) = 0;
+  /// Reduces all members' inputs; member m gets the interval `intervals[m]` of `axis`, relative to
+  /// the beginning of the inputs.
   virtual WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                 const std::vector<Interval>& pieces,
-                                 const std::vector<at::Tensor>& parts,
+                                 const std::vector<Interval>& intervals,
+                                 const std::vector<at::Tensor>& inputs,
                                  std::vector<at::Tensor>& out) = 0;
   /// Sends send[i][m] from local member i to member m, and fills recv[i][m], which the caller
   /// creates with its shape, with what member m sends to local member i. Undefined tensors are not
@@ -106,7 +106,7 @@ void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);
 /// Returns a tensor of the reduction's identity: 0, or the lowest or highest value of the dtype.
 at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions options);
 /// Reduces all tensors, in order; returns a single tensor unchanged.
-at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& parts);
+at::Tensor reduce_all(Reduce kind, const std::vector<at::Tensor>& inputs);
 
 /// Returns a communicator for a process that holds every device of its meshes.
 std::shared_ptr<Communicator> local_communicator();

@@ -14,10 +14,10 @@ namespace tessera::detail {
 class DeviceReducer {
  public:
   virtual ~DeviceReducer() = default;
-  /// Reduces all parts, of one shape and dtype; returns the result on the GPU of each part. Parts
-  /// are only read. Throws CommError on failure.
+  /// Reduces all inputs, of one shape and dtype; returns the result on the GPU of each input.
+  /// Inputs are only read. Throws CommError on failure.
   virtual std::vector<at::Tensor> all_reduce_each(Reduce kind,
-                                                  const std::vector<at::Tensor>& parts) = 0;
+                                                  const std::vector<at::Tensor>& inputs) = 0;
 };
 
 /// Returns a reducer that uses NCCL: one group of calls on the GPUs' communication streams, without

@@ -19,26 +19,26 @@ uint64_t mix_text(uint64_t hash, const std::string& text) {
 
 FlightRecorder::Added FlightRecorder::add(const CollectiveCall& call, int64_t step) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  Call& now = calls_[++count_ % calls_.size()];
-  now.op = call.op;
-  now.kind = call.kind;
-  now.dtype = call.dtype;
-  now.axis = call.axis;
-  now.to_axis = call.to_axis;
-  now.step = step;
-  now.inside = false;
-  now.works.clear();
-  now.dims = call.mesh.names(call.dims);
-  now.place = CommLabel::current();
-  now.shape = call.shape;
+  Call& entry = calls_[++count_ % calls_.size()];
+  entry.op = call.op;
+  entry.kind = call.kind;
+  entry.dtype = call.dtype;
+  entry.axis = call.axis;
+  entry.to_axis = call.to_axis;
+  entry.step = step;
+  entry.inside = false;
+  entry.works.clear();
+  entry.dims = call.mesh.names(call.dims);
+  entry.label = CommLabel::current();
+  entry.shape = call.shape;
   uint64_t hash = mix(static_cast<uint64_t>(call.op), static_cast<uint64_t>(call.kind));
   hash = mix(hash, static_cast<uint64_t>(call.dtype));
   hash = mix(mix(hash, static_cast<uint64_t>(call.axis)), static_cast<uint64_t>(call.to_axis));
   for (int64_t extent : call.shape) hash = mix(hash, static_cast<uint64_t>(extent));
-  hash = mix_text(hash, now.dims);
-  now.hash = mix_text(hash, now.place);
-  hash_ = mix(hash_, now.hash);
-  return {count_, now.hash};
+  hash = mix_text(hash, entry.dims);
+  entry.hash = mix_text(hash, entry.label);
+  hash_ = mix(hash_, entry.hash);
+  return {count_, entry.hash};
 }
 
 FlightRecorder::Call* FlightRecorder::find(uint64_t number) {
@@ -56,17 +56,18 @@ void FlightRecorder::add_work(uint64_t number, const WorkPtr& work) {
 }
 
 bool FlightRecorder::done(const Call& call) {
-  return !call.inside && std::all_of(call.works.begin(), call.works.end(), [](const auto& kept) {
-    const WorkPtr work = kept.lock();
-    return !work || work->done();
-  });
+  return !call.inside &&
+         std::all_of(call.works.begin(), call.works.end(), [](const auto& weak_work) {
+           const WorkPtr work = weak_work.lock();
+           return !work || work->done();
+         });
 }
 
 std::string FlightRecorder::text(const Call& call) {
   std::string text = to_string(call.op);
   const bool reduces = call.op == CommOp::all_reduce || call.op == CommOp::reduce_scatter;
   if (reduces) text += " " + to_string(call.kind);
-  text += str(" of ", call.place.empty() ? "" : call.place + ", ", dtype_name(call.dtype), " ",
+  text += str(" of ", call.label.empty() ? "" : call.label + ", ", dtype_name(call.dtype), " ",
               to_string(call.shape));
   if (call.op != CommOp::all_reduce) text += str(", axis ", call.axis);
   if (call.op == CommOp::all_to_all) text += str(" to ", call.to_axis);
@@ -88,8 +89,8 @@ CallRecord FlightRecorder::record(uint64_t number) const {
 std::vector<CallRecord> FlightRecorder::records() const {
   const std::lock_guard<std::mutex> lock(mutex_);
   std::vector<CallRecord> list;
-  const uint64_t kept = std::min<uint64_t>(count_, calls_.size());
-  for (uint64_t number = count_ - kept + 1; number <= count_; ++number) {
+  const uint64_t retained = std::min<uint64_t>(count_, calls_.size());
+  for (uint64_t number = count_ - retained + 1; number <= count_; ++number) {
     list.push_back(record_locked(number));
   }
   return list;

@@ -45,7 +45,7 @@ class FlightRecorder {
     uint64_t hash = 0;
     bool inside = false;
     std::vector<std::weak_ptr<Work>> works;
-    std::string dims, place;
+    std::string dims, label;
     Shape shape;
   };
   static std::string text(const Call& call);

@@ -16,35 +16,36 @@ std::vector<std::string> LocalCommunicator::gather(const std::string&, const std
 }
 
 WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
-                                      const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(parts));
+                                      const std::vector<at::Tensor>& inputs, at::Tensor& out) {
+  const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(inputs));
   check(group);
-  out = reduce_all(kind, parts);
+  out = reduce_all(kind, inputs);
   return nullptr;
 }
 
 WorkPtr LocalCommunicator::all_gather(const Group& group, int64_t axis,
                                       const std::vector<int64_t>& counts,
-                                      const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  const ProfileSpan span(SpanKind::collective, "all_gather", gathered_bytes(axis, counts, parts));
+                                      const std::vector<at::Tensor>& inputs, at::Tensor& out) {
+  const ProfileSpan span(SpanKind::collective, "all_gather", gathered_bytes(axis, counts, inputs));
   check(group);
   const auto joined = [&] {
     const ProfileSpan work(SpanKind::aten, "cat");
-    return at::cat(parts, axis);
+    return at::cat(inputs, axis);
   };
-  out = parts.size() == 1 ? parts[0] : joined();
+  out = inputs.size() == 1 ? inputs[0] : joined();
   return nullptr;
 }
 
 WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                          const std::vector<Interval>& pieces,
-                                          const std::vector<at::Tensor>& parts,
+                                          const std::vector<Interval>& intervals,
+                                          const std::vector<at::Tensor>& inputs,
                                           std::vector<at::Tensor>& out) {
-  const ProfileSpan span(SpanKind::collective, "reduce_scatter", reduced_bytes(parts));
-  at::Tensor whole;
-  wait(all_reduce(group, kind, parts, whole));
+  const ProfileSpan span(SpanKind::collective, "reduce_scatter", reduced_bytes(inputs));
+  at::Tensor reduced;
+  wait(all_reduce(group, kind, inputs, reduced));
   out.clear();
-  for (Interval piece : pieces) out.push_back(whole.narrow(axis, piece.lo, piece.size()));
+  for (Interval interval : intervals)
+    out.push_back(reduced.narrow(axis, interval.lo, interval.size()));
   return nullptr;
 }
 

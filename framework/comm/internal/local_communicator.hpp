@@ -15,12 +15,13 @@ class LocalCommunicator : public Communicator {
   int rank() const override { return 0; }
   int size() const override { return 1; }
   std::vector<std::string> gather(const std::string& key, const std::string& text) override;
-  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      at::Tensor& out) override;
   WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& parts, at::Tensor& out) override;
+                     const std::vector<at::Tensor>& inputs, at::Tensor& out) override;
   WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         const std::vector<Interval>& intervals,
+                         const std::vector<at::Tensor>& inputs,
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;

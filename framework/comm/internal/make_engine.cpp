@@ -20,15 +20,15 @@ constexpr std::chrono::milliseconds max_peer_connect_time = std::chrono::seconds
 
 }  // namespace
 
-std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
+std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& coordination,
                                     const DistributedOptions& options, const std::string& secret,
                                     Device first) {
-  const int rank = control->rank(), size = control->size();
-  const auto gather_as = [control](const std::string& key) {
-    return [=](const std::string& text) { return control->gather(key, text); };
+  const int rank = coordination->rank(), size = coordination->size();
+  const auto gather_as = [coordination](const std::string& key) {
+    return [=](const std::string& text) { return coordination->gather(key, text); };
   };
   const auto gloo = [=] {
-    const std::string& address = control->peers()[static_cast<size_t>(rank)].address;
+    const std::string& address = coordination->peers()[static_cast<size_t>(rank)].address;
     return gloo_transport({.rank = rank,
                            .size = size,
                            .address = address,
@@ -42,11 +42,11 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control
                 {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo})
           : gloo());
   if (first.type == Device::Type::cpu) return host;
-  const auto gather = [control](const std::string& key, const std::string& text) {
-    return control->gather(key, text);
+  const auto gather = [coordination](const std::string& key, const std::string& text) {
+    return coordination->gather(key, text);
   };
-  const auto on_error = [control](const std::string& error) {
-    control->abort(str("rank ", control->rank(), ": ", one_line(error)));
+  const auto on_error = [coordination](const std::string& error) {
+    coordination->abort(str("rank ", coordination->rank(), ": ", one_line(error)));
   };
   return split_engine(host, make_nccl_engine({.rank = rank,
                                               .size = size,

@@ -12,7 +12,7 @@ namespace tessera::detail {
 /// between processes of one host, and Gloo between hosts, whose connections begin with a proof of
 /// `secret`. `first` is this process's first device. Collective. Throws CommError, and ConfigError
 /// for what this build or machine lacks.
-std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& control,
+std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& coordination,
                                     const DistributedOptions& options, const std::string& secret,
                                     Device first);
 

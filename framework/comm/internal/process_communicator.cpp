@@ -55,12 +55,12 @@ class ProcessCommunicator::NamedWork final : public Work {
   std::string_view name_;
 };
 
-ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Coordination> control,
+ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Coordination> coordination,
                                          std::shared_ptr<Engine> engine,
                                          const ProcessCommunicatorOptions& options)
-    : control_(std::move(control)), engine_(std::move(engine)), options_(options) {
-  control_->set_calls([calls = calls_] { return calls->records(); });
-  control_->set_on_end([this](const std::string& reason) { on_end(reason); });
+    : coordination_(std::move(coordination)), engine_(std::move(engine)), options_(options) {
+  coordination_->set_calls([calls = calls_] { return calls->records(); });
+  coordination_->set_on_end([this](const std::string& reason) { on_end(reason); });
 }
 
 ProcessCommunicator::~ProcessCommunicator() { leave(); }
@@ -72,9 +72,9 @@ void ProcessCommunicator::leave() {
     left_ = true;
   }
   changed_.notify_all();
-  control_->leave();
+  coordination_->leave();
   // From here on on_end() is not called, so no watcher can start.
-  control_->set_on_end({});
+  coordination_->set_on_end({});
   if (watcher_.joinable()) watcher_.join();
   // The engine is not closed: its last messages may still be in transit.
 }
@@ -86,7 +86,7 @@ void ProcessCommunicator::begin(const CollectiveCall& call) {
   engine_->set_call(hash ^ number);
   if (!checks_) return;
   try {
-    control_->check(calls_->record(number));
+    coordination_->check(calls_->record(number));
   } catch (const std::exception& error) {
     fail(number, error.what());
   }
@@ -105,9 +105,9 @@ std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
   const ProfileSpan span(SpanKind::collective, "gather", static_cast<int64_t>(text.size()));
   check_alive();
   try {
-    return control_->gather(key, text);
+    return coordination_->gather(key, text);
   } catch (const CommError& error) {
-    const std::string reason = control_->reason();
+    const std::string reason = coordination_->reason();
     notice();
     throw error_at(key, reason.empty() ? error.what() : reason);
   }
@@ -125,10 +125,10 @@ std::string ProcessCommunicator::where(uint64_t call) const {
 }
 
 void ProcessCommunicator::fail(uint64_t call, const std::string& error) {
-  std::string reason = control_->reason(reason_timeout);
+  std::string reason = coordination_->reason(reason_timeout);
   if (reason.empty()) {
     reason = one_line(error);
-    control_->abort(str("rank ", rank(), ": ", reason));
+    coordination_->abort(str("rank ", rank(), ": ", reason));
   }
   notice();
   throw error_at(where(call), reason);
@@ -198,24 +198,24 @@ WorkPtr ProcessCommunicator::run(std::string_view name, int64_t bytes, const Run
 }
 
 WorkPtr ProcessCommunicator::all_reduce(const Group& group, Reduce kind,
-                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  return run("all_reduce", reduced_bytes(parts),
-             [&] { return engine_->all_reduce(group, kind, parts, out); });
+                                        const std::vector<at::Tensor>& inputs, at::Tensor& out) {
+  return run("all_reduce", reduced_bytes(inputs),
+             [&] { return engine_->all_reduce(group, kind, inputs, out); });
 }
 
 WorkPtr ProcessCommunicator::all_gather(const Group& group, int64_t axis,
                                         const std::vector<int64_t>& counts,
-                                        const std::vector<at::Tensor>& parts, at::Tensor& out) {
-  return run("all_gather", gathered_bytes(axis, counts, parts),
-             [&] { return engine_->all_gather(group, axis, counts, parts, out); });
+                                        const std::vector<at::Tensor>& inputs, at::Tensor& out) {
+  return run("all_gather", gathered_bytes(axis, counts, inputs),
+             [&] { return engine_->all_gather(group, axis, counts, inputs, out); });
 }
 
 WorkPtr ProcessCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                            const std::vector<Interval>& pieces,
-                                            const std::vector<at::Tensor>& parts,
+                                            const std::vector<Interval>& intervals,
+                                            const std::vector<at::Tensor>& inputs,
                                             std::vector<at::Tensor>& out) {
-  return run("reduce_scatter", reduced_bytes(parts),
-             [&] { return engine_->reduce_scatter(group, kind, axis, pieces, parts, out); });
+  return run("reduce_scatter", reduced_bytes(inputs),
+             [&] { return engine_->reduce_scatter(group, kind, axis, intervals, inputs, out); });
 }
 
 WorkPtr ProcessCommunicator::all_to_all(const Group& group,

@@ -30,7 +30,7 @@ struct ProcessCommunicatorOptions {
 /// this rank: "[all_reduce #118 of hidden/kernel, … on batch, step 7]".
 class ProcessCommunicator final : public Communicator {
  public:
-  ProcessCommunicator(std::shared_ptr<Coordination> control, std::shared_ptr<Engine> engine,
+  ProcessCommunicator(std::shared_ptr<Coordination> coordination, std::shared_ptr<Engine> engine,
                       const ProcessCommunicatorOptions& options = {});
   /// Leaves the run.
   ~ProcessCommunicator() override;
@@ -38,7 +38,7 @@ class ProcessCommunicator final : public Communicator {
   std::string name() const override { return engine_->name(); }
   int rank() const override { return engine_->rank(); }
   int size() const override { return engine_->size(); }
-  Coordination& control() const { return *control_; }
+  Coordination& coordination() const { return *coordination_; }
   /// Tells the others that this process leaves the run; later collectives throw.
   void leave();
 
@@ -46,18 +46,19 @@ class ProcessCommunicator final : public Communicator {
   void begin_step(int64_t step, uint64_t signature) override;
   uint64_t calls_hash() const override { return calls_->hash(); }
   std::vector<std::string> gather(const std::string& key, const std::string& text) override;
-  void report_failure(const std::string& what) override { control_->report_failure(what); }
+  void report_failure(const std::string& what) override { coordination_->report_failure(what); }
 
-  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
+  WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      at::Tensor& out) override;
   WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& parts, at::Tensor& out) override;
+                     const std::vector<at::Tensor>& inputs, at::Tensor& out) override;
   WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
+                         const std::vector<Interval>& intervals,
+                         const std::vector<at::Tensor>& inputs,
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
-  void abort(const std::string& reason) override { control_->abort(reason); }
+  void abort(const std::string& reason) override { coordination_->abort(reason); }
 
  private:
   class NamedWork;
@@ -75,7 +76,7 @@ class ProcessCommunicator final : public Communicator {
   void watch();
   std::string where(uint64_t call) const;
 
-  std::shared_ptr<Coordination> control_;
+  std::shared_ptr<Coordination> coordination_;
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<FlightRecorder> calls_ = std::make_shared<FlightRecorder>();
   ProcessCommunicatorOptions options_;

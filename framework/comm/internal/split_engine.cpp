@@ -18,18 +18,18 @@ class SplitEngine final : public Engine {
     gpus_->set_call(call);
   }
 
-  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
+  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& inputs,
                      at::Tensor& out) override {
-    return engine_of(parts).all_reduce(group, kind, parts, out);
+    return engine_of(inputs).all_reduce(group, kind, inputs, out);
   }
   WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const Tensors& parts, at::Tensor& out) override {
-    return engine_of(parts).all_gather(group, axis, counts, parts, out);
+                     const Tensors& inputs, at::Tensor& out) override {
+    return engine_of(inputs).all_gather(group, axis, counts, inputs, out);
   }
   WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const Tensors& parts,
+                         const std::vector<Interval>& intervals, const Tensors& inputs,
                          Tensors& out) override {
-    return engine_of(parts).reduce_scatter(group, kind, axis, pieces, parts, out);
+    return engine_of(inputs).reduce_scatter(group, kind, axis, intervals, inputs, out);
   }
   WorkPtr all_to_all(const Group& group, const std::vector<Tensors>& send,
                      std::vector<Tensors>& recv) override {
@@ -50,7 +50,7 @@ class SplitEngine final : public Engine {
   }
 
  private:
-  Engine& engine_of(const Tensors& parts) const { return parts[0].is_cpu() ? *host_ : *gpus_; }
+  Engine& engine_of(const Tensors& inputs) const { return inputs[0].is_cpu() ? *host_ : *gpus_; }
 
   const std::shared_ptr<Engine> host_, gpus_;
 };

@@ -15,13 +15,13 @@ namespace tessera::detail {
 namespace {
 
 /// All-reduces the maximum of each number over all processes.
-std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbers) {
+std::vector<int64_t> all_reduce_max(const Mesh& mesh, const std::vector<int64_t>& numbers) {
   static const std::string name = "status";
-  const CommLabel place(name);
+  const CommLabel label(name);
   Communicator& communicator = communicator_of(mesh);
-  Group everyone;
-  for (int r = 0; r < communicator.size(); ++r) everyone.owner.push_back(r);
-  everyone.local = {communicator.rank()};
+  Group all_ranks;
+  for (int r = 0; r < communicator.size(); ++r) all_ranks.owner.push_back(r);
+  all_ranks.local = {communicator.rank()};
   const Shape shape = {static_cast<int64_t>(numbers.size())};
   communicator.begin({.op = CommOp::all_reduce,
                       .mesh = mesh,
@@ -30,7 +30,7 @@ std::vector<int64_t> largest(const Mesh& mesh, const std::vector<int64_t>& numbe
                       .shape = shape,
                       .kind = Reduce::max});
   at::Tensor out;
-  wait(communicator.all_reduce(everyone, Reduce::max, {at::tensor(numbers, at::kLong)}, out));
+  wait(communicator.all_reduce(all_ranks, Reduce::max, {at::tensor(numbers, at::kLong)}, out));
   const int64_t* first = out.const_data_ptr<int64_t>();
   return {first, first + out.numel()};
 }
@@ -92,8 +92,8 @@ void StepStatus::exchange(const Mesh& mesh) {
   const int64_t mine = static_cast<int64_t>(own) * ranks + (ranks - 1 - communicator.rank());
   const auto hash = static_cast<int64_t>(communicator.calls_hash());
   // The maximum of ~n is ~ of the minimum of n.
-  const std::vector<int64_t> all =
-      largest(mesh, {mine, hash, ~hash, max_rows_, ~min_rows_, max_signature_, ~min_signature_});
+  const std::vector<int64_t> all = all_reduce_max(
+      mesh, {mine, hash, ~hash, max_rows_, ~min_rows_, max_signature_, ~min_signature_});
   status_ = static_cast<StatusLevel>(all[0] / ranks);
   rank_ = static_cast<int>(ranks - 1 - all[0] % ranks);
   max_rows_ = all[3];

@@ -30,9 +30,9 @@ LoadedLibrary::LoadedLibrary(const std::vector<std::string>& names, const Texts&
 }
 
 void* LoadedLibrary::address(const char* name) const {
-  void* const found = dlsym(handle_, name);
-  if (!found) fail(str(name_, " lacks ", name));
-  return found;
+  void* const symbol = dlsym(handle_, name);
+  if (!symbol) fail(str(name_, " lacks ", name));
+  return symbol;
 }
 
 void LoadedLibrary::fail(const std::string& received) const {

@@ -25,10 +25,10 @@ std::vector<int64_t> elements_of(Shape shape, int64_t axis, const std::vector<in
 }
 
 at::Tensor to_wire(const at::Tensor& tensor) {
-  const at::Tensor whole = tensor.contiguous();
-  if (whole.scalar_type() == at::kBool) return whole.view(at::kByte);
-  if (whole.scalar_type() == at::kShort) return whole.to(at::kInt);
-  return whole;
+  const at::Tensor contiguous = tensor.contiguous();
+  if (contiguous.scalar_type() == at::kBool) return contiguous.view(at::kByte);
+  if (contiguous.scalar_type() == at::kShort) return contiguous.to(at::kInt);
+  return contiguous;
 }
 
 at::Tensor from_wire(const at::Tensor& tensor, at::ScalarType dtype) {
@@ -71,7 +71,7 @@ RankRows::RankRows(const Group& group, const std::vector<int64_t>& elements) {
   for (size_t m = 0; m < elements.size(); ++m) {
     const auto row = std::lower_bound(ranks.begin(), ranks.end(), group.owner[m]) - ranks.begin();
     int64_t& used = used_[static_cast<size_t>(row)];
-    places_.emplace_back(row, used);
+    positions_.emplace_back(row, used);
     used += elements[m];
     length_ = std::max(length_, used);
   }

@@ -14,7 +14,7 @@ namespace tessera::detail {
 /// Returns the ranks that hold members of a group, ascending, as in their NCCL communicator.
 std::vector<int> ranks_of(const Group& group);
 
-/// Returns the number of elements of each part; parts differ only in their extent along `axis`.
+/// Returns the number of elements of each block; blocks differ only in their extent along `axis`.
 std::vector<int64_t> elements_of(Shape shape, int64_t axis, const std::vector<int64_t>& extents);
 
 /// Converts a tensor, made contiguous, to a dtype that NCCL can reduce: bool to uint8, int16 to
@@ -28,21 +28,21 @@ NcclType nccl_type(at::ScalarType wire);
 /// Returns NCCL's reduction; the sum of bools is their logical or (max).
 NcclOp nccl_op(Reduce kind, at::ScalarType dtype);
 
-/// Positions of the members' parts in a buffer with one row per rank: a rank's parts are
+/// Positions of the members' blocks in a buffer with one row per rank: a rank's blocks are
 /// contiguous, in member order, and all rows are as long as the longest.
 class RankRows {
  public:
-  /// `elements`: the number of elements of each member's part.
+  /// `elements`: the number of elements of each member's block.
   RankRows(const Group& group, const std::vector<int64_t>& elements);
   int64_t ranks() const { return static_cast<int64_t>(used_.size()); }
   int64_t length() const { return length_; }
-  /// Returns the row and first element of a member's part.
-  std::pair<int64_t, int64_t> place(size_t member) const { return places_[member]; }
+  /// Returns the row and first element of a member's block.
+  std::pair<int64_t, int64_t> position(size_t member) const { return positions_[member]; }
   /// Returns a tensor of `rows` rows; padding is 0.
   at::Tensor make(int64_t rows, const at::TensorOptions& options) const;
 
  private:
-  std::vector<std::pair<int64_t, int64_t>> places_;
+  std::vector<std::pair<int64_t, int64_t>> positions_;
   std::vector<int64_t> used_;
   int64_t length_ = 0;
 };

@@ -55,7 +55,7 @@ NcclComm* NcclCommunicators::add(const NcclId& id, int size, int rank) {
     // Registered before it is ready, so that an abort ends the wait for the other ranks.
     if (comm) comms_.push_back(comm);
   }
-  settle(comm, result);
+  wait_until_done(comm, result);
   return comm;
 }
 
@@ -70,7 +70,7 @@ void NcclCommunicators::run(NcclComm* comm, const std::function<NcclResult()>& q
       result = more_severe(queued, nccl_.group_end());
     }
   }
-  settle(comm, result);
+  wait_until_done(comm, result);
 }
 
 void NcclCommunicators::check() {
@@ -128,12 +128,12 @@ void NcclCommunicators::check_alive() const {
 }
 
 NcclResult NcclCommunicators::state(NcclComm* comm) const {
-  NcclResult found = NcclResult::success;
-  const NcclResult result = nccl_.comm_get_async_error(comm, &found);
-  return result == NcclResult::success ? found : result;
+  NcclResult async_error = NcclResult::success;
+  const NcclResult result = nccl_.comm_get_async_error(comm, &async_error);
+  return result == NcclResult::success ? async_error : result;
 }
 
-void NcclCommunicators::settle(NcclComm* comm, NcclResult result) {
+void NcclCommunicators::wait_until_done(NcclComm* comm, NcclResult result) {
   for (int polls = 0; result == NcclResult::in_progress; ++polls) {
     if (polls < max_yields) {
       std::this_thread::yield();

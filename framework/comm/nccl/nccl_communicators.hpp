@@ -45,7 +45,7 @@ class NcclCommunicators {
   void check_alive() const;
   NcclResult state(NcclComm* comm) const;
   /// Waits until an NCCL call that is in progress has finished.
-  void settle(NcclComm* comm, NcclResult result);
+  void wait_until_done(NcclComm* comm, NcclResult result);
   [[noreturn]] void fail(NcclComm* comm, NcclResult result) const;
 
   const NcclLibrary& nccl_;

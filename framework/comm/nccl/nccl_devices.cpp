@@ -30,25 +30,25 @@ class NcclDevices final : public DeviceReducer {
   }
 
   std::vector<at::Tensor> all_reduce_each(Reduce kind,
-                                          const std::vector<at::Tensor>& parts) override {
+                                          const std::vector<at::Tensor>& inputs) override {
     const c10::InferenceMode inference;
-    const std::vector<NcclComm*>& comms = of(parts);
+    const std::vector<NcclComm*>& comms = comms_of(inputs);
     std::vector<at::Tensor> wires, sums;
-    for (const at::Tensor& part : parts) {
-      const Gpu& gpu = gpu_of(part);
+    for (const at::Tensor& input : inputs) {
+      const Gpu& gpu = gpu_of(input);
       const c10::DeviceGuard guard(gpu.device);
-      wires.push_back(to_wire(part));
+      wires.push_back(to_wire(input));
       sums.push_back(at::empty_like(wires.back()));
       wires.back().record_stream(gpu.communication);
       sums.back().record_stream(gpu.communication);
       order(gpu.compute(), gpu.communication);
     }
-    if (parts[0].numel() > 0) queue(kind, parts[0].scalar_type(), comms, wires, sums);
+    if (inputs[0].numel() > 0) queue(kind, inputs[0].scalar_type(), comms, wires, sums);
     for (at::Tensor& sum : sums) {
       const Gpu& gpu = gpu_of(sum);
       order(gpu.communication, gpu.compute());
       const c10::DeviceGuard guard(gpu.device);
-      sum = from_wire(sum, parts[0].scalar_type());
+      sum = from_wire(sum, inputs[0].scalar_type());
     }
     return sums;
   }
@@ -71,11 +71,11 @@ class NcclDevices final : public DeviceReducer {
     check(result == NcclResult::success ? ended : result);
   }
 
-  const std::vector<NcclComm*>& of(const std::vector<at::Tensor>& parts) {
+  const std::vector<NcclComm*>& comms_of(const std::vector<at::Tensor>& inputs) {
     std::vector<int> devices;
-    for (const at::Tensor& part : parts) devices.push_back(part.device().index());
-    const auto found = comms_.find(devices);
-    if (found != comms_.end()) return found->second;
+    for (const at::Tensor& input : inputs) devices.push_back(input.device().index());
+    const auto it = comms_.find(devices);
+    if (it != comms_.end()) return it->second;
     std::vector<NcclComm*> comms(devices.size());
     check(nccl_.comm_init_all(comms.data(), static_cast<int>(comms.size()), devices.data()));
     return comms_[devices] = comms;

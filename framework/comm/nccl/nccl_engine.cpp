@@ -50,11 +50,11 @@ class NcclEngine final : public Engine {
   /// Ignored: NCCL has no tags, so only the coordination can compare calls between ranks.
   void set_call(uint64_t) override {}
 
-  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& parts,
+  WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& inputs,
                      at::Tensor& out) override {
-    if (stays_here(group)) return local_->all_reduce(group, kind, parts, out);
+    if (is_process_local(group)) return local_->all_reduce(group, kind, inputs, out);
     return issue([&](const c10::Stream& compute) {
-      const at::Tensor mine = reduce_all(kind, staged(parts));
+      const at::Tensor mine = reduce_all(kind, staged(inputs));
       const at::Tensor wire = to_wire(mine);
       const at::Tensor total = at::empty_like(wire);
       if (wire.numel() > 0) {
@@ -65,61 +65,62 @@ class NcclEngine final : public Engine {
                                   comm, groups_.stream());
         });
       }
-      out = published(from_wire(total, mine.scalar_type()), parts[0].device(), compute);
+      out = published(from_wire(total, mine.scalar_type()), inputs[0].device(), compute);
     });
   }
 
   WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const Tensors& parts, at::Tensor& out) override {
-    if (stays_here(group)) return local_->all_gather(group, axis, counts, parts, out);
+                     const Tensors& inputs, at::Tensor& out) override {
+    if (is_process_local(group)) return local_->all_gather(group, axis, counts, inputs, out);
     return issue([&](const c10::Stream& compute) {
-      const Tensors mine = staged(parts);
+      const Tensors mine = staged(inputs);
       Shape shape = mine[0].sizes().vec();
       const std::vector<int64_t> elements = elements_of(shape, axis, counts);
       const RankRows rows(group, elements);
       const at::Tensor all = gathered(group, rows, mine);
-      Tensors pieces;
+      Tensors blocks;
       for (size_t m = 0; m < counts.size(); ++m) {
-        const auto [row, first] = rows.place(m);
+        const auto [row, first] = rows.position(m);
         shape[static_cast<size_t>(axis)] = counts[m];
-        pieces.push_back(all[row].narrow(0, first, elements[m]).view(shape));
+        blocks.push_back(all[row].narrow(0, first, elements[m]).view(shape));
       }
-      out = published(at::cat(pieces, axis), parts[0].device(), compute);
+      out = published(at::cat(blocks, axis), inputs[0].device(), compute);
     });
   }
 
   WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const Tensors& parts,
+                         const std::vector<Interval>& intervals, const Tensors& inputs,
                          Tensors& out) override {
-    if (stays_here(group)) return local_->reduce_scatter(group, kind, axis, pieces, parts, out);
+    if (is_process_local(group))
+      return local_->reduce_scatter(group, kind, axis, intervals, inputs, out);
     return issue([&](const c10::Stream& compute) {
-      const at::Tensor mine = reduce_all(kind, staged(parts));
+      const at::Tensor mine = reduce_all(kind, staged(inputs));
       const at::Tensor wire = to_wire(mine);
       Shape shape = wire.sizes().vec();
       std::vector<int64_t> counts;
-      for (const Interval& piece : pieces) counts.push_back(piece.size());
+      for (const Interval& interval : intervals) counts.push_back(interval.size());
       const std::vector<int64_t> elements = elements_of(shape, axis, counts);
       const RankRows rows(group, elements);
       const at::Tensor send = rows.make(rows.ranks(), wire.options());
-      for (size_t m = 0; m < pieces.size(); ++m) {
-        const auto [row, first] = rows.place(m);
+      for (size_t m = 0; m < intervals.size(); ++m) {
+        const auto [row, first] = rows.position(m);
         send[row]
             .narrow(0, first, elements[m])
-            .copy_(wire.narrow(axis, pieces[m].lo, counts[m]).reshape({-1}));
+            .copy_(wire.narrow(axis, intervals[m].lo, counts[m]).reshape({-1}));
       }
       const at::Tensor row = scattered(group, send, nccl_op(kind, mine.scalar_type()));
       out.clear();
       for (int64_t m : group.local) {
         const auto i = static_cast<size_t>(m);
         shape[static_cast<size_t>(axis)] = counts[i];
-        const at::Tensor piece = row.narrow(0, rows.place(i).second, elements[i]).view(shape);
-        out.push_back(published(from_wire(piece, mine.scalar_type()), parts[0].device(), compute));
+        const at::Tensor block = row.narrow(0, rows.position(i).second, elements[i]).view(shape);
+        out.push_back(published(from_wire(block, mine.scalar_type()), inputs[0].device(), compute));
       }
     });
   }
 
   WorkPtr all_to_all(const Group& group, const Matrix& send, Matrix& recv) override {
-    if (stays_here(group)) return local_->all_to_all(group, send, recv);
+    if (is_process_local(group)) return local_->all_to_all(group, send, recv);
     return issue([&](const c10::Stream& compute) {
       std::vector<Message> messages;
       for (size_t i = 0; i < send.size(); ++i) {
@@ -129,22 +130,22 @@ class NcclEngine final : public Engine {
         }
       }
       // In the sender's order: NCCL matches the messages of a pair of ranks by order.
-      std::vector<at::Tensor*> places;
+      std::vector<at::Tensor*> targets;
       for (size_t m = 0; m < group.owner.size(); ++m) {
         for (Tensors& row : recv) {
           if (group.owner[m] == rank_ || !row[m].defined()) continue;
-          messages.push_back({group.owner[m], false, space_like(row[m])});
-          places.push_back(&row[m]);
+          messages.push_back({group.owner[m], false, receive_buffer_like(row[m])});
+          targets.push_back(&row[m]);
         }
       }
       groups_.exchange(messages);
       size_t next = 0;
       for (const Message& message : messages) {
         if (message.sends) continue;
-        at::Tensor& place = *places[next++];
-        place = published(message.tensor, place.device(), compute);
+        at::Tensor& target = *targets[next++];
+        target = published(message.tensor, target.device(), compute);
       }
-      deliver_here(group, send, recv);
+      copy_local(group, send, recv);
     });
   }
 
@@ -155,7 +156,7 @@ class NcclEngine final : public Engine {
 
   /// Whether a group needs no other process. An engine of a single process uses NCCL regardless,
   /// for tests.
-  bool stays_here(const Group& group) const { return group.is_local() && size_ > 1; }
+  bool is_process_local(const Group& group) const { return group.is_local() && size_ > 1; }
 
   /// Calls `run` with the communication stream as the current one, ordered after all work queued so
   /// far on the compute stream, which it passes to `run`.
@@ -184,12 +185,12 @@ class NcclEngine final : public Engine {
     return list;
   }
 
-  at::Tensor space_like(const at::Tensor& tensor) const {
+  at::Tensor receive_buffer_like(const at::Tensor& tensor) const {
     return at::empty(tensor.sizes(), tensor.options().device(device_.device));
   }
 
-  /// Moves a result to the device of its parts. On the CPU it is complete on return, unless check()
-  /// throws because of an abort.
+  /// Moves a result to the device of the inputs. On the CPU it is complete on return, unless
+  /// check() throws because of an abort.
   at::Tensor published(const at::Tensor& result, c10::Device home, const c10::Stream& compute) {
     if (home == device_.device) {
       result.record_stream(compute);
@@ -205,7 +206,7 @@ class NcclEngine final : public Engine {
     const at::Tensor send = rows.make(1, mine[0].options())[0];
     const at::Tensor all = at::empty({rows.ranks(), rows.length()}, mine[0].options());
     for (size_t i = 0; i < mine.size(); ++i) {
-      const int64_t first = rows.place(static_cast<size_t>(group.local[i])).second;
+      const int64_t first = rows.position(static_cast<size_t>(group.local[i])).second;
       send.narrow(0, first, mine[i].numel()).copy_(mine[i].view({-1}));
     }
     if (rows.length() == 0) return all;
@@ -230,7 +231,7 @@ class NcclEngine final : public Engine {
   }
 
   /// Delivers tensors between members of this process.
-  void deliver_here(const Group& group, const Matrix& send, Matrix& recv) const {
+  void copy_local(const Group& group, const Matrix& send, Matrix& recv) const {
     for (size_t from = 0; from < send.size(); ++from) {
       for (size_t to = 0; to < recv.size(); ++to) {
         const at::Tensor& sent = send[from][static_cast<size_t>(group.local[to])];

@@ -48,14 +48,14 @@ NcclGroups::NcclGroups(const NcclOptions& options, const Gpu& device)
   const NcclId id = from_hex(options.gather("nccl", mine).at(0));
   const c10::DeviceGuard guard(device.device);
   world_ = communicators_->add(id, options.size, rank_);
-  std::vector<int> everyone(static_cast<size_t>(options.size));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  groups_[everyone] = world_;
+  std::vector<int> all_ranks(static_cast<size_t>(options.size));
+  std::iota(all_ranks.begin(), all_ranks.end(), 0);
+  groups_[all_ranks] = world_;
 }
 
 NcclComm* NcclGroups::of(const std::vector<int>& ranks) {
-  const auto found = groups_.find(ranks);
-  if (found != groups_.end()) return found->second;
+  const auto it = groups_.find(ranks);
+  if (it != groups_.end()) return it->second;
   const auto position = std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin();
   const NcclId id = share_id(ranks);
   NcclComm* const comm =

@@ -5,14 +5,14 @@
 namespace tessera::detail {
 namespace {
 
-thread_local std::optional<RowPart> part_in_force;
+thread_local std::optional<RowPart> current_part;
 
 }  // namespace
 
-RowPartScope::RowPartScope(std::optional<RowPart> part) : part_(part_in_force, std::move(part)) {}
+RowPartScope::RowPartScope(std::optional<RowPart> part) : part_(current_part, std::move(part)) {}
 
 int64_t scoped_first_row(int64_t rows) {
-  return part_in_force && part_in_force->rows.size() == rows ? part_in_force->rows.lo : 0;
+  return current_part && current_part->rows.size() == rows ? current_part->rows.lo : 0;
 }
 
 }  // namespace tessera::detail

@@ -31,8 +31,8 @@ Json in_key_order(const Json& json) {
   return list;
 }
 
-void add_inputs(std::vector<TensorName>& inputs, const Json& given, const JsonPath& path) {
-  const Json json = in_key_order(given);
+void add_inputs(std::vector<TensorName>& inputs, const Json& unordered, const JsonPath& path) {
+  const Json json = in_key_order(unordered);
   if (json.is_array()) {
     for (size_t i = 0; i < json.size(); ++i) add_inputs(inputs, json[i], path.index(i));
   } else if (is_tensor(json)) {

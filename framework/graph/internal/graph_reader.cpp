@@ -16,9 +16,9 @@ namespace {
 /// Whether the call sets the option. Throws ConfigError for anything but a bool.
 bool sets_option(const Json& call, const std::string& option, const JsonPath& path) {
   if (!call.is_object() || !call.contains("kwargs")) return false;
-  const Json& given = call["kwargs"];
-  if (!given.is_object() || !given.contains(option) || given[option].is_null()) return false;
-  return json_as<bool>(given[option], path.key("kwargs").key(option));
+  const Json& kwargs = call["kwargs"];
+  if (!kwargs.is_object() || !kwargs.contains(option) || kwargs[option].is_null()) return false;
+  return json_as<bool>(kwargs[option], path.key("kwargs").key(option));
 }
 
 /// Moves call options into the layer's config, since here they are options of the layer. Throws
@@ -104,12 +104,13 @@ void GraphReader::add_operation(const Json& json, const JsonPath& path) {
     call.finish();
     if (!args.is_array()) json_fail(args, at.key("args"), "a list of arguments");
     if (!kwargs.is_object()) json_fail(kwargs, at.key("kwargs"), "an object");
-    Call made{{name, int64_t(i)}, {}, {}, at};
-    made.arguments.args = with_placeholders(made.inputs, args, at.key("args"));
+    Call node_call{{name, int64_t(i)}, {}, {}, at};
+    node_call.arguments.args = with_placeholders(node_call.inputs, args, at.key("args"));
     for (const auto& [key, value] : kwargs.items()) {
-      made.arguments.kwargs[key] = with_placeholders(made.inputs, value, at.key("kwargs").key(key));
+      node_call.arguments.kwargs[key] =
+          with_placeholders(node_call.inputs, value, at.key("kwargs").key(key));
     }
-    operation_calls_.emplace(made.name, std::move(made));
+    operation_calls_.emplace(node_call.name, std::move(node_call));
   }
 }
 
@@ -121,7 +122,7 @@ void GraphReader::add_call(const CallName& name, const Json& json, const JsonPat
   if (!args.is_array()) json_fail(args, path.key("args"), "a list of arguments");
   if (!kwargs.is_object()) json_fail(kwargs, path.key("kwargs"), "an object");
   const Layer& layer = *layers_.at(name.first).layer();
-  Call made{name, {}, {}, path};
+  Call node_call{name, {}, {}, path};
   Arguments arguments;
   for (const auto& [key, value] : kwargs.items()) {
     arguments.emplace(key, std::pair(value, path.key("kwargs").key(key)));
@@ -134,28 +135,28 @@ void GraphReader::add_call(const CallName& name, const Json& json, const JsonPat
                 str("an object with ", in_quotes(first_argument(layer.class_name())),
                     ", as \"args\" is empty"));
     }
-    add_inputs(made.inputs, first.mapped().first, first.mapped().second);
+    add_inputs(node_call.inputs, first.mapped().first, first.mapped().second);
   }
   for (size_t i = 0; i < args.size(); ++i) {
     const JsonPath at = path.key("args").index(i);
     if (i == 0 || i > further.size()) {
-      add_inputs(made.inputs, args[i], at);
+      add_inputs(node_call.inputs, args[i], at);
     } else if (!arguments.emplace(further[i - 1], std::pair(args[i], at)).second) {
       json_fail(args[i], at, str("absent, since ", further[i - 1], " is given by name"));
     }
   }
-  add_named(made, layer, arguments);
+  add_named(node_call, layer, arguments);
   for (const auto& [key, argument] : arguments) {
     check_rest(key, argument.first, argument.second, layer.class_name());
   }
-  calls_.push_back(std::move(made));
+  calls_.push_back(std::move(node_call));
 }
 
 /// Takes the tensors given by name from `arguments` into the call.
 void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments) {
   const auto take = [&](const std::string& key) {
-    const auto found = arguments.extract(key);
-    return found.empty() ? std::pair(Json(), call.path) : found.mapped();
+    const auto node = arguments.extract(key);
+    return node.empty() ? std::pair(Json(), call.path) : node.mapped();
   };
   const auto add_mask = [&](size_t input, const Json& json, const JsonPath& at) {
     if (input >= call.inputs.size()) json_fail(json, at, "null, since there is no such input");
@@ -188,72 +189,72 @@ void GraphReader::add_named(Call& call, const Layer& layer, Arguments& arguments
     const auto [json, at] = take(further_arguments(kind)[0]);
     if (!json.is_null()) add_inputs(call.inputs, json, at);
   }
-  const auto [given, at] = take("mask");
-  const Json mask = in_key_order(given);
+  const auto [masks, at] = take("mask");
+  const Json mask = in_key_order(masks);
   if (!mask.is_array() && !mask.is_null()) add_mask(0, mask, at);
   for (size_t i = 0; mask.is_array() && i < mask.size(); ++i) add_mask(i, mask[i], at.index(i));
 }
 
-void GraphReader::need(const TensorName& name) {
+void GraphReader::queue_producer(const TensorName& name) {
   const auto call = operation_calls_.extract(CallName(name.layer, name.call));
   if (!call.empty()) calls_.push_back(std::move(call.mapped()));
 }
 
-bool GraphReader::need_masks() {
+bool GraphReader::queue_mask_producers() {
   const size_t before = calls_.size();
-  for (const size_t at : left_) {
+  for (const size_t at : remaining_) {
     for (const Mask& mask : calls_[at].masks) {
-      if (mask.tensor) need(*mask.tensor);
+      if (mask.tensor) queue_producer(*mask.tensor);
     }
   }
   return calls_.size() > before;
 }
 
 void GraphReader::schedule() {
-  // need() appends calls to the queue, so the loop reaches them too.
+  // queue_producer() appends calls to the queue, so the loop reaches them too.
   for (; scheduled_ < calls_.size(); ++scheduled_) {
-    for (const TensorName& input : calls_[scheduled_].inputs) need(input);
-    left_.insert(scheduled_);
+    for (const TensorName& input : calls_[scheduled_].inputs) queue_producer(input);
+    remaining_.insert(scheduled_);
     next_.insert(scheduled_);
   }
 }
 
 /// Makes passes over the calls in order, making each as soon as its inputs exist.
 void GraphReader::run(const EndNames& outputs) {
-  const auto found = [this](const TensorName& name) { return find(name); };
+  const auto find_tensor = [this](const TensorName& name) { return find(name); };
   std::map<CallName, std::vector<size_t>> waiting;  // calls that need the outputs of the key's call
-  for (const TensorName& output : outputs.names) need(output);
+  for (const TensorName& output : outputs.names) queue_producer(output);
   schedule();
-  for (bool progress = true; progress && !left_.empty();) {
+  for (bool progress = true; progress && !remaining_.empty();) {
     std::set<size_t> pass = std::exchange(next_, {});
-    progress = keras_masks_.run(found);
+    progress = keras_masks_.run(find_tensor);
     while (!pass.empty()) {
       const size_t at = *pass.begin();
       pass.erase(pass.begin());
       const Call& call = calls_[at];
-      const Tried tried = try_call(call);
-      if (!tried.done) {
-        if (tried.missing) {
-          waiting[*tried.missing].push_back(at);
+      const CallResult result = try_call(call);
+      if (!result.done) {
+        if (result.missing) {
+          waiting[*result.missing].push_back(at);
         } else {
           next_.insert(at);  // waits for a mask that operations compute
         }
         continue;
       }
       progress = true;
-      left_.erase(at);
+      remaining_.erase(at);
       const auto freed = waiting.extract(call.name);
       if (freed.empty()) continue;
       for (const size_t other : freed.mapped()) (other > at ? pass : next_).insert(other);
     }
-    const bool more = scheduled_ < calls_.size() || (!progress && need_masks());
+    const bool more = scheduled_ < calls_.size() || (!progress && queue_mask_producers());
     progress = progress || more;
     schedule();
   }
-  if (!left_.empty()) fail_at(calls_[*left_.begin()]);
+  if (!remaining_.empty()) fail_at(calls_[*remaining_.begin()]);
 }
 
-GraphReader::Tried GraphReader::try_call(const Call& call) {
+GraphReader::CallResult GraphReader::try_call(const Call& call) {
   std::vector<SymbolicTensor> inputs;
   for (const TensorName& name : call.inputs) {
     const SymbolicTensor* tensor = find(name);
@@ -283,13 +284,13 @@ bool GraphReader::try_mask(const Mask& mask, SymbolicTensor& input) {
     if (own.empty()) return true;
     json_fail(Json(), mask.path, "a tensor, since the input has its own mask");
   }
-  const MaskSources* made = keras_masks_.sources(*mask.tensor);
-  if (made != nullptr && !made->empty() && *made == own) return true;
+  const MaskSources* computed = keras_masks_.sources(*mask.tensor);
+  if (computed != nullptr && !computed->empty() && *computed == own) return true;
   if (const SymbolicTensor* tensor = find(*mask.tensor)) {
     input = input.with_mask(*tensor);
     return true;
   }
-  if (made != nullptr) need(*mask.tensor);
+  if (computed != nullptr) queue_producer(*mask.tensor);
   return false;
 }
 
@@ -309,8 +310,8 @@ void GraphReader::make_operation(const Call& call, const std::vector<SymbolicTen
   const auto kind = json.at("class_name").get<std::string>();
   const auto known = layers_.find(call.name.first);
   if (known != layers_.end()) {
-    const auto& made = static_cast<const OperationLayer&>(*known->second.layer());
-    if (made.arguments() == call.arguments) return;
+    const auto& existing = static_cast<const OperationLayer&>(*known->second.layer());
+    if (existing.arguments() == call.arguments) return;
     throw ConfigError(call.path.text(),
                       "all calls of one operation must have the same arguments, tensors aside",
                       str("other arguments of ", in_quotes(call.name.first), ", ", kind),
@@ -340,8 +341,8 @@ void GraphReader::fail_at(const Call& call) const {
 }
 
 SymbolicTensors GraphReader::ends(const EndNames& ends) const {
-  SymbolicTensors made;
-  made.keys = ends.keys;
+  SymbolicTensors result;
+  result.keys = ends.keys;
   for (size_t i = 0; i < ends.names.size(); ++i) {
     TensorName name = ends.names[i];
     const auto layer = layers_.find(name.layer);
@@ -357,9 +358,9 @@ SymbolicTensors GraphReader::ends(const EndNames& ends) const {
       json_fail({ends.names[i].layer, ends.names[i].call, ends.names[i].output}, ends.paths[i],
                 "a tensor of the model");
     }
-    made.tensors.push_back(*tensor);
+    result.tensors.push_back(*tensor);
   }
-  return made;
+  return result;
 }
 
 const SymbolicTensor* GraphReader::find(const TensorName& name) const {

@@ -58,18 +58,18 @@ class GraphReader {
   void add_call(const CallName& name, const Json& json, const JsonPath& path);
   static void add_named(Call& call, const Layer& layer, Arguments& arguments);
   /// Queues the operation call that outputs a tensor, unless it is queued already.
-  void need(const TensorName& name);
+  void queue_producer(const TensorName& name);
   /// Queues the operation calls that compute masks of remaining calls. Returns whether there were
   /// any new ones.
-  bool need_masks();
+  bool queue_mask_producers();
   /// Adds the queued calls, and the operation calls that they need, to the next pass.
   void schedule();
   /// Whether a call was made; if not, the call whose outputs are missing, if that is the reason.
-  struct Tried {
+  struct CallResult {
     bool done;
     std::optional<CallName> missing;
   };
-  Tried try_call(const Call& call);
+  CallResult try_call(const Call& call);
   bool try_mask(const Mask& mask, SymbolicTensor& input);
   std::vector<SymbolicTensor> call_operation(const Call& call,
                                              const std::vector<SymbolicTensor>& inputs);
@@ -85,9 +85,9 @@ class GraphReader {
   MaskFlow masks_;
   std::map<CallName, Call> operation_calls_;  ///< calls of operations that nothing needs yet
   std::deque<Call> calls_;
-  size_t scheduled_ = 0;   ///< number of scheduled calls
-  std::set<size_t> left_;  ///< indices of scheduled calls not made yet
-  std::set<size_t> next_;  ///< indices of calls to try in the next pass
+  size_t scheduled_ = 0;        ///< number of scheduled calls
+  std::set<size_t> remaining_;  ///< indices of scheduled calls not made yet
+  std::set<size_t> next_;       ///< indices of calls to try in the next pass
 };
 
 }  // namespace tessera::detail

@@ -44,12 +44,12 @@ Json GraphWriter::with_tensors(const Node& node, const Json& json) const {
 }
 
 Json GraphWriter::operation_call_json(const Node& node) const {
-  const OperationArguments& given = static_cast<const OperationLayer&>(*node.layer).arguments();
+  const OperationArguments& arguments = static_cast<const OperationLayer&>(*node.layer).arguments();
   Json kwargs = Json::object();
-  for (const auto& [key, value] : given.kwargs.items()) {
+  for (const auto& [key, value] : arguments.kwargs.items()) {
     kwargs[key] = with_tensors(node, value);
   }
-  return {{"args", with_tensors(node, given.args)}, {"kwargs", kwargs}};
+  return {{"args", with_tensors(node, arguments.args)}, {"kwargs", kwargs}};
 }
 
 /// Returns the values by the keys of the model's inputs; unchanged if there are none.

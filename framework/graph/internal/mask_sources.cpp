@@ -21,8 +21,8 @@ const std::set<std::string> mask_operations = {"Any",        "Concatenate", "Con
                                                "ExpandDims", "LogicalOr",   "NotEqual",
                                                "OnesLike",   "ZerosLike"};
 
-MaskSource source_of(const SymbolicTensor& tensor, std::optional<double> unlike) {
-  return {tensor.node().get(), tensor.index(), unlike};
+MaskSource source_of(const SymbolicTensor& tensor, std::optional<double> mask_value) {
+  return {tensor.node().get(), tensor.index(), mask_value};
 }
 
 MaskSources joined_sources(const std::vector<MaskSources>& inputs) {
@@ -89,15 +89,16 @@ void KerasMasks::add(const Json& json, const JsonPath& path) {
     const JsonPath at = path.key("inbound_nodes").index(i);
     JsonObject call(calls[i], at);
     const Json args = call.take<Json>("args");
-    Call made{{name, int64_t(i)}, {}, {}};
+    Call mask_call{{name, int64_t(i)}, {}, {}};
     const bool shape_alone = kind == "OnesLike" || kind == "ZerosLike";
-    if (!shape_alone) add_tensors(made.inputs, args, at.key("args"));
+    if (!shape_alone) add_tensors(mask_call.inputs, args, at.key("args"));
     if (kind == "NotEqual") {
-      const bool with_number = made.inputs.size() == 1 && args.size() == 2 && args[1].is_number();
+      const bool with_number =
+          mask_call.inputs.size() == 1 && args.size() == 2 && args[1].is_number();
       if (!with_number) continue;
-      made.unlike = args[1].get<double>();
+      mask_call.mask_value = args[1].get<double>();
     }
-    waiting_.push_back(std::move(made));
+    waiting_.push_back(std::move(mask_call));
   }
 }
 
@@ -106,12 +107,12 @@ bool KerasMasks::run(const std::function<const SymbolicTensor*(const TensorName&
     MaskSources all;
     for (const TensorName& input : call.inputs) {
       const SymbolicTensor* tensor = find(input);
-      const MaskSources* made = call.unlike ? nullptr : sources(input);
-      if (tensor == nullptr && made == nullptr) return false;
-      if (made != nullptr) {
-        all.insert(made->begin(), made->end());
+      const MaskSources* input_sources = call.mask_value ? nullptr : sources(input);
+      if (tensor == nullptr && input_sources == nullptr) return false;
+      if (input_sources != nullptr) {
+        all.insert(input_sources->begin(), input_sources->end());
       } else {
-        all.insert(source_of(*tensor, call.unlike));
+        all.insert(source_of(*tensor, call.mask_value));
       }
     }
     sources_[call.name] = std::move(all);

@@ -15,11 +15,11 @@
 namespace tessera::detail {
 
 /// The origin of a mask: a tensor given as mask, or a tensor whose elements are compared with the
-/// number `unlike`, as Embedding and Masking do.
+/// number `mask_value`, as Embedding and Masking do.
 struct MaskSource {
   const Node* node;
   size_t output;
-  std::optional<double> unlike;
+  std::optional<double> mask_value;
 
   auto operator<=>(const MaskSource&) const = default;
 };
@@ -57,7 +57,7 @@ class KerasMasks {
   struct Call {
     CallName name;
     std::vector<TensorName> inputs;
-    std::optional<double> unlike;
+    std::optional<double> mask_value;
   };
 
   std::map<CallName, MaskSources> sources_;

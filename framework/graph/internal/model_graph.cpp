@@ -21,7 +21,7 @@ class Walk {
 
   void visit(const NodePtr& node) {
     if (done_.contains(node.get())) return;
-    met_.try_emplace(node->layer.get(), met_.size());
+    first_visits_.try_emplace(node->layer.get(), first_visits_.size());
     const bool entry = entries_.contains(node.get());
     if (!entry && node->inputs.empty()) {
       throw ConfigError(
@@ -37,13 +37,13 @@ class Walk {
   }
 
   const std::vector<NodePtr>& order() const { return order_; }
-  size_t met(const Layer* layer) const { return met_.at(layer); }
+  size_t first_visit(const Layer* layer) const { return first_visits_.at(layer); }
   bool is_entry(const Node* node) const { return entries_.contains(node); }
 
  private:
   std::set<const Node*> entries_;
   std::set<const Node*> done_;
-  std::map<const Layer*, size_t> met_;
+  std::map<const Layer*, size_t> first_visits_;
   std::vector<NodePtr> order_;
 };
 
@@ -111,7 +111,8 @@ ModelGraph trace_graph(const std::vector<SymbolicTensor>& inputs,
   }
   std::stable_sort(graph.layers.begin(), graph.layers.end(), [&](const auto& a, const auto& b) {
     const int64_t deep_a = layer_depth.at(a.get()), deep_b = layer_depth.at(b.get());
-    return deep_a != deep_b ? deep_a > deep_b : walk.met(a.get()) < walk.met(b.get());
+    return deep_a != deep_b ? deep_a > deep_b
+                            : walk.first_visit(a.get()) < walk.first_visit(b.get());
   });
   return graph;
 }

@@ -28,8 +28,8 @@ GraphOperation reduction(const std::string& name, const std::string& module, Red
   options.update(more);
   return {name, module, {"x"}, options, [=](const OperationCall& call) {
             for (const auto& [key, value] : more.items()) {
-              const auto given = call.option<Json>(key);
-              if (!given.is_null()) json_fail(given, call.place(key), "null");
+              const auto actual = call.option<Json>(key);
+              if (!actual.is_null()) json_fail(actual, call.path_of(key), "null");
             }
             return std::vector{
                 function(value_of(call, kind), call.axes("axis"), call.option<bool>("keepdims"))};
@@ -63,11 +63,11 @@ GraphOperation arg_reduction(const std::string& name, Along function) {
 }
 
 /// Computes cumulative sums along an axis, or over the flattened tensor.
-DTensor running_sum(const OperationCall& call) {
+DTensor cumulative_sum(const OperationCall& call) {
   DTensor x = value_of(call, ReduceIn::numbers);
   if (const auto name = call.option<std::optional<std::string>>("dtype")) {
     const auto dtype = dtype_of_name(*name);
-    if (!dtype || *dtype == at::kBool) json_fail(*name, call.place("dtype"), "a numeric dtype");
+    if (!dtype || *dtype == at::kBool) json_fail(*name, call.path_of("dtype"), "a numeric dtype");
     x = ops::cast(x, *dtype);
   }
   const auto axis = call.option<std::optional<int64_t>>("axis");
@@ -75,10 +75,10 @@ DTensor running_sum(const OperationCall& call) {
 }
 
 /// Computes top_k, always sorted; Keras leaves the order open for sorted=False.
-std::vector<DTensor> largest(const OperationCall& call) {
+std::vector<DTensor> sorted_top_k(const OperationCall& call) {
   call.option<bool>("sorted");
-  const auto [values, places] = ops::top_k(call.tensor("x"), call.option<int64_t>("k"));
-  return {values, ops::cast(places, at::kInt)};
+  const auto [values, indices] = ops::top_k(call.tensor("x"), call.option<int64_t>("k"));
+  return {values, ops::cast(indices, at::kInt)};
 }
 
 }  // namespace
@@ -98,8 +98,8 @@ std::vector<GraphOperation> axis_operations() {
       reduction("Logsumexp", math, ReduceIn::floating, ops::logsumexp),
       arg_reduction("Argmax", ops::argmax),
       arg_reduction("Argmin", ops::argmin),
-      numpy_operation("Cumsum", {"x"}, {{"axis", nullptr}, {"dtype", nullptr}}, running_sum),
-      {"TopK", math, {"x"}, {{"k", nullptr}, {"sorted", true}}, largest},
+      numpy_operation("Cumsum", {"x"}, {{"axis", nullptr}, {"dtype", nullptr}}, cumulative_sum),
+      {"TopK", math, {"x"}, {{"k", nullptr}, {"sorted", true}}, sorted_top_k},
       along("Softmax", ops::softmax),
       along("LogSoftmax", ops::log_softmax),
       along("Sparsemax", ops::sparsemax),

@@ -63,7 +63,7 @@ at::ScalarType dtype_option(const OperationCall& call) {
   const auto name = call.option<std::optional<std::string>>("dtype");
   if (!name) return call.tensor("x").dtype();
   if (const auto dtype = dtype_of_name(*name)) return *dtype;
-  json_fail(*name, call.place("dtype"), "a supported dtype");
+  json_fail(*name, call.path_of("dtype"), "a supported dtype");
 }
 
 /// Returns a tensor filled with `value`, with the input's shape and layout.
@@ -85,7 +85,7 @@ std::vector<GraphOperation> elementwise_operations() {
   };
   const auto rounded = [](const OperationCall& call) {
     if (call.option<int64_t>("decimals") != 0) {
-      json_fail(call.option<int64_t>("decimals"), call.place("decimals"), "0");
+      json_fail(call.option<int64_t>("decimals"), call.path_of("decimals"), "0");
     }
     return std::vector{ops::round(call.tensor("x"))};
   };

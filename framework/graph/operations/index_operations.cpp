@@ -40,21 +40,22 @@ DTensor sliced(const OperationCall& call, const DTensor& x, int64_t axis, const 
     const int64_t size = std::max<int64_t>(end - begin, 0);
     return begin == 0 && size == x.size(axis) ? x : ops::slice(x, axis, begin, size);
   }
-  check_parts((end - begin) / step, call.place("key"));
+  check_slice_count((end - begin) / step, call.path_of("key"));
   std::vector<int64_t> positions;
   for (int64_t at = begin; step > 0 ? at < end : at > end; at += step) positions.push_back(at);
   return ops::gather(x, call.constant(at::tensor(positions, at::kLong)), axis);
 }
 
 /// Computes x[key]; the key has indices, slices, an ellipsis and nulls, which are new axes.
-DTensor item(const OperationCall& call) {
+DTensor get_item(const OperationCall& call) {
   DTensor x = call.tensor("x");
-  const JsonPath path = call.place("key");
+  const JsonPath path = call.path_of("key");
   Json key = call.argument("key");
   if (!key.is_array()) key = Json::array({key});
-  int64_t taken = 0;
-  for (const Json& one : key) taken += one.is_number() || is_kind(one, "__slice__");
-  if (taken > x.rank()) json_fail(key, path, str("at most ", x.rank(), " indices and slices"));
+  int64_t indexed_axes = 0;
+  for (const Json& one : key) indexed_axes += one.is_number() || is_kind(one, "__slice__");
+  if (indexed_axes > x.rank())
+    json_fail(key, path, str("at most ", x.rank(), " indices and slices"));
   int64_t axis = 0;
   for (size_t i = 0; i < key.size(); ++i) {
     const JsonPath at = path.index(i);
@@ -67,12 +68,12 @@ DTensor item(const OperationCall& call) {
       x = sliced(call, x, axis, range_of(key[i], at, x.size(axis)));
       ++axis;
     } else if (key[i].is_number_integer()) {
-      const auto place = json_as<int64_t>(key[i], at);
+      const auto index = json_as<int64_t>(key[i], at);
       const int64_t extent = x.size(axis);
-      if (place < -extent || place >= extent) {
+      if (index < -extent || index >= extent) {
         json_fail(key[i], at, str("an index of an axis of extent ", extent));
       }
-      x = ops::squeeze(ops::slice(x, axis, place < 0 ? place + extent : place, 1), {axis});
+      x = ops::squeeze(ops::slice(x, axis, index < 0 ? index + extent : index, 1), {axis});
     } else {
       json_fail(key[i], at, "an index, a slice, an ellipsis or null");
     }
@@ -81,7 +82,7 @@ DTensor item(const OperationCall& call) {
 }
 
 /// Gathers slices of an axis by index; negative indices in the configuration count from the end.
-DTensor taken(const OperationCall& call) {
+DTensor take_indices(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const Json& indices = call.argument("indices");
   const auto axis = call.option<std::optional<int64_t>>("axis");
@@ -89,15 +90,15 @@ DTensor taken(const OperationCall& call) {
   const int64_t along = normalize_axis(axis.value_or(0), from.rank(), "take");
   if (tensor_at(indices)) return ops::gather(from, call.tensor("indices"), along);
   const bool one = !indices.is_array();
-  auto numbers = one ? std::vector{json_as<int64_t>(indices, call.place("indices"))}
-                     : json_as<std::vector<int64_t>>(indices, call.place("indices"));
+  auto numbers = one ? std::vector{json_as<int64_t>(indices, call.path_of("indices"))}
+                     : json_as<std::vector<int64_t>>(indices, call.path_of("indices"));
   for (int64_t& number : numbers) number += number < 0 ? from.size(along) : 0;
-  const at::Tensor places = at::tensor(numbers, at::kLong);
-  return ops::gather(from, call.constant(one ? places[0] : places), along);
+  const at::Tensor positions = at::tensor(numbers, at::kLong);
+  return ops::gather(from, call.constant(one ? positions[0] : positions), along);
 }
 
 /// Gathers elements along an axis, or from the flattened tensor.
-DTensor taken_along(const OperationCall& call) {
+DTensor take_along(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const auto axis = call.option<std::optional<int64_t>>("axis");
   return ops::take_along_axis(axis ? x : ops::flatten(x), call.tensor("indices"), axis.value_or(0));
@@ -105,14 +106,14 @@ DTensor taken_along(const OperationCall& call) {
 
 DTensor one_hot(const OperationCall& call) {
   if (call.option<Json>("sparse") != false) {
-    json_fail(call.option<Json>("sparse"), call.place("sparse"), "false");
+    json_fail(call.option<Json>("sparse"), call.path_of("sparse"), "false");
   }
   const auto dtype = call.option<std::optional<std::string>>("dtype").value_or("float32");
   const DTensor y = ops::one_hot(call.tensor("x"), call.option<int64_t>("num_classes"));
   if (call.option<int64_t>("axis") != -1) {
-    json_fail(call.option<Json>("axis"), call.place("axis"), "-1");
+    json_fail(call.option<Json>("axis"), call.path_of("axis"), "-1");
   }
-  if (dtype != "float32") json_fail(dtype, call.place("dtype"), "\"float32\"");
+  if (dtype != "float32") json_fail(dtype, call.path_of("dtype"), "\"float32\"");
   return y;
 }
 
@@ -120,9 +121,9 @@ DTensor one_hot(const OperationCall& call) {
 
 std::vector<GraphOperation> index_operations() {
   return {
-      numpy_operation("GetItem", {"x", "key"}, Json::object(), item),
-      numpy_operation("Take", {"x", "indices"}, {{"axis", nullptr}}, taken),
-      numpy_operation("TakeAlongAxis", {"x", "indices"}, {{"axis", nullptr}}, taken_along),
+      numpy_operation("GetItem", {"x", "key"}, Json::object(), get_item),
+      numpy_operation("Take", {"x", "indices"}, {{"axis", nullptr}}, take_indices),
+      numpy_operation("TakeAlongAxis", {"x", "indices"}, {{"axis", nullptr}}, take_along),
       {"OneHot",
        nn,
        {"x"},

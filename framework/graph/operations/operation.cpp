@@ -16,9 +16,9 @@ namespace {
 const std::map<std::string, GraphOperation>& operation_table() {
   static const auto table = [] {
     std::map<std::string, GraphOperation> all;
-    for (auto* part : {elementwise_operations, axis_operations, index_operations,
+    for (auto* make : {elementwise_operations, axis_operations, index_operations,
                        product_operations, shape_operations}) {
-      for (GraphOperation& one : part()) all.emplace(one.class_name, std::move(one));
+      for (GraphOperation& one : make()) all.emplace(one.class_name, std::move(one));
     }
     return all;
   }();
@@ -42,7 +42,7 @@ at::Tensor array_of(const Json& json, const JsonPath& path) {
 }
 
 /// Returns the dtype after promotion with a number; a bool does not change it.
-at::ScalarType beside_number(at::ScalarType dtype, const Json& number) {
+at::ScalarType promote_with_number(at::ScalarType dtype, const Json& number) {
   if (number.is_number_float() && !at::isFloatingType(dtype)) return at::kFloat;
   if (number.is_number_integer() && dtype == at::kBool) return at::kInt;
   return dtype;
@@ -56,7 +56,7 @@ GraphOperation numpy_operation(const std::string& name, std::vector<std::string>
           [=](const OperationCall& call) { return std::vector{function(call)}; }};
 }
 
-void check_parts(int64_t count, const JsonPath& path) {
+void check_slice_count(int64_t count, const JsonPath& path) {
   constexpr int64_t max_slices = 1 << 20;
   if (count > max_slices) json_fail(count, path, str("at most ", max_slices, " slices of an axis"));
 }
@@ -101,7 +101,7 @@ DTensor OperationCall::tensor(const Json& json, const JsonPath& path) const {
 }
 
 DTensor OperationCall::tensor(const std::string& name) const {
-  return tensor(argument(name), place(name));
+  return tensor(argument(name), path_of(name));
 }
 
 DTensor OperationCall::floating(const std::string& name) const {
@@ -121,7 +121,7 @@ std::vector<DTensor> OperationCall::promoted_values(
   if (!dtype) {
     json_fail(values[0].first, values[0].second, "a tensor, since no other argument is one");
   }
-  for (const auto& [json, path] : values) dtype = beside_number(*dtype, json);
+  for (const auto& [json, path] : values) dtype = promote_with_number(*dtype, json);
   std::vector<DTensor> list;
   for (const auto& [json, path] : values) {
     if (json.is_number() || json.is_boolean()) {
@@ -136,15 +136,15 @@ std::vector<DTensor> OperationCall::promoted_values(
 
 std::vector<DTensor> OperationCall::promoted(const std::vector<std::string>& names) const {
   std::vector<std::pair<Json, JsonPath>> values;
-  for (const std::string& name : names) values.emplace_back(argument(name), place(name));
+  for (const std::string& name : names) values.emplace_back(argument(name), path_of(name));
   return promoted_values(values);
 }
 
 std::vector<DTensor> OperationCall::promoted_list(const std::string& name) const {
   const Json& list = argument(name);
-  if (!list.is_array() || list.empty()) json_fail(list, place(name), "a list of tensors");
+  if (!list.is_array() || list.empty()) json_fail(list, path_of(name), "a list of tensors");
   std::vector<std::pair<Json, JsonPath>> values;
-  for (size_t i = 0; i < list.size(); ++i) values.emplace_back(list[i], place(name).index(i));
+  for (size_t i = 0; i < list.size(); ++i) values.emplace_back(list[i], path_of(name).index(i));
   return promoted_values(values);
 }
 

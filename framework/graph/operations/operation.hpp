@@ -43,7 +43,7 @@ class OperationCall {
   std::vector<int64_t> axes(const std::string& name) const;
 
   const Json& argument(const std::string& name) const;
-  JsonPath place(const std::string& name) const { return path_.key(name); }
+  JsonPath path_of(const std::string& name) const { return path_.key(name); }
   /// Returns an argument that is a tensor, or a constant array in the configuration.
   DTensor tensor(const std::string& name) const;
   /// Returns a tensor argument in a floating dtype: integers and bool as float32.
@@ -83,7 +83,7 @@ GraphOperation numpy_operation(const std::string& name, std::vector<std::string>
 
 /// Throws ConfigError for more slices of an axis than any model has: an untrusted configuration
 /// must not exhaust memory.
-void check_parts(int64_t count, const JsonPath& path);
+void check_slice_count(int64_t count, const JsonPath& path);
 
 /// Returns the operation of this class; null if there is none.
 const GraphOperation* find_operation(const std::string& class_name);

@@ -23,15 +23,15 @@ std::string name_in(const Json& config) {
 
 /// Returns the operation's options, overridden by the configuration.
 Json options_from(const GraphOperation& operation, const Json& config, const JsonPath& where) {
-  JsonObject given(config, where);
+  JsonObject fields(config, where);
   Json options = operation.options;
-  given.take_or<std::string>("name", "");
+  fields.take_or<std::string>("name", "");
   // Some versions of Keras write it, but it does not affect the result.
-  given.take_or<Json>("dtype_policy", {});
+  fields.take_or<Json>("dtype_policy", {});
   for (auto& [key, value] : options.items()) {
-    if (given.has(key)) value = given.take<Json>(key);
+    if (fields.has(key)) value = fields.take<Json>(key);
   }
-  given.finish();
+  fields.finish();
   return options;
 }
 
@@ -120,7 +120,7 @@ std::vector<SymbolicTensor> operation_outputs(const std::string& class_name,
   std::vector<SymbolicTensor> tensors;
   std::vector<at::ScalarType> dtypes;
   OperationArguments arguments;
-  const auto place_of = [&](const SymbolicTensor& tensor) {
+  const auto placeholder = [&](const SymbolicTensor& tensor) {
     if (!tensor.defined()) {
       throw StateError(class_name, "arguments must be tensors of a model",
                        "an empty SymbolicTensor", "start from Input()");
@@ -132,10 +132,10 @@ std::vector<SymbolicTensor> operation_outputs(const std::string& class_name,
   for (const SymbolicOperand& arg : args) {
     if (arg.is_list) {
       Json list = Json::array();
-      for (const SymbolicTensor& tensor : arg.tensors) list.push_back(place_of(tensor));
+      for (const SymbolicTensor& tensor : arg.tensors) list.push_back(placeholder(tensor));
       arguments.args.push_back(std::move(list));
     } else {
-      arguments.args.push_back(arg.tensors.empty() ? arg.value : place_of(arg.tensors[0]));
+      arguments.args.push_back(arg.tensors.empty() ? arg.value : placeholder(arg.tensors[0]));
     }
   }
   const GraphOperation& operation = *find_operation(class_name);

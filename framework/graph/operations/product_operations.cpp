@@ -11,7 +11,7 @@ namespace {
 
 /// Returns the letters that the test accepts, in order.
 template <class Test>
-std::string letters_that(const Test& test) {
+std::string letters_where(const Test& test) {
   std::string letters;
   for (int c = 'A'; c <= 'z'; ++c) {
     if (std::isalpha(c) && test(char(c))) letters += char(c);
@@ -24,7 +24,7 @@ std::string letters_that(const Test& test) {
 std::vector<std::string> terms_of(const std::string& equation, const std::vector<DTensor>& x) {
   const size_t arrow = std::min(equation.find("->"), equation.size());
   const auto count = [&](char c) { return std::count(equation.begin(), equation.end(), c); };
-  const std::string free = letters_that([&](char c) { return count(c) == 0; });
+  const std::string free = letters_where([&](char c) { return count(c) == 0; });
   std::vector<std::string> terms = {""};
   for (const char c : equation.substr(0, arrow)) {
     if (c == ',') {
@@ -35,7 +35,7 @@ std::vector<std::string> terms_of(const std::string& equation, const std::vector
   }
   const std::string dots = "...";
   // Axes of "..." are aligned at the last one.
-  const auto spell = [&](std::string& term, size_t axes) {
+  const auto expand_ellipsis = [&](std::string& term, size_t axes) {
     const size_t at = term.find(dots);
     if (at != std::string::npos) term.replace(at, dots.size(), free.substr(free.size() - axes));
   };
@@ -45,12 +45,12 @@ std::vector<std::string> terms_of(const std::string& equation, const std::vector
     const bool open = terms[i].find(dots) != std::string::npos;
     const size_t named = terms[i].size() - (open ? dots.size() : 0);
     const size_t axes = open && rank > named ? std::min(rank - named, free.size()) : 0;
-    spell(terms[i], axes);
+    expand_ellipsis(terms[i], axes);
     max_axes = std::max(max_axes, axes);
   }
-  std::string output = dots + letters_that([&](char c) { return count(c) == 1; });
+  std::string output = dots + letters_where([&](char c) { return count(c) == 1; });
   if (arrow < equation.size()) output = equation.substr(arrow + 2);
-  spell(output, max_axes);
+  expand_ellipsis(output, max_axes);
   terms.push_back(output);
   return terms;
 }
@@ -58,14 +58,15 @@ std::vector<std::string> terms_of(const std::string& equation, const std::vector
 DTensor summed(const OperationCall& call) {
   std::vector<DTensor> x = {call.tensor("x1")};
   if (!call.argument("x2").is_null()) x = call.promoted({"x1", "x2"});
-  const auto given = call.option<std::string>("subscripts");
-  std::string equation = given;
+  const auto subscripts = call.option<std::string>("subscripts");
+  std::string equation = subscripts;
   std::erase(equation, ' ');
   std::vector<std::string> terms = terms_of(equation, x);
   for (const std::string& term : terms) {
     const bool letters =
         std::all_of(term.begin(), term.end(), [](unsigned char c) { return std::isalpha(c); });
-    if (!letters) json_fail(given, call.place("subscripts"), "letters, \",\", \"->\" and \"...\"");
+    if (!letters)
+      json_fail(subscripts, call.path_of("subscripts"), "letters, \",\", \"->\" and \"...\"");
   }
   const std::string output = terms.back();
   terms.pop_back();

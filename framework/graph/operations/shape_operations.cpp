@@ -59,15 +59,15 @@ DTensor padded(const OperationCall& call) {
   DTensor x = call.tensor("x");
   const auto width = call.option<std::vector<std::vector<int64_t>>>("pad_width");
   if (call.option<std::string>("mode") != "constant") {
-    json_fail(call.option<Json>("mode"), call.place("mode"), "\"constant\"");
+    json_fail(call.option<Json>("mode"), call.path_of("mode"), "\"constant\"");
   }
   const auto value = json_as<std::optional<double>>(call.argument("constant_values"),
-                                                    call.place("constant_values"));
+                                                    call.path_of("constant_values"));
   const bool one_for_all = width.size() == 1;
   for (int64_t a = 0; a < x.rank(); ++a) {
     const size_t at = one_for_all ? 0 : size_t(a);
     if (at >= width.size() || width[at].size() != 2) {
-      json_fail(call.option<Json>("pad_width"), call.place("pad_width"), "a pair for each axis");
+      json_fail(call.option<Json>("pad_width"), call.path_of("pad_width"), "a pair for each axis");
     }
     const int64_t before = width[at][0], after = width[at][1];
     if (before || after) x = ops::pad(x, a, before, after, value.value_or(0));
@@ -75,25 +75,25 @@ DTensor padded(const OperationCall& call) {
   return x;
 }
 
-std::vector<DTensor> split_parts(const OperationCall& call) {
+std::vector<DTensor> split_sections(const OperationCall& call) {
   const DTensor x = call.tensor("x");
   const int64_t axis = normalize_axis(call.option<int64_t>("axis"), x.rank(), "split");
   const auto sections = call.option<Json>("indices_or_sections");
   if (!sections.is_array()) {
     const auto count = call.option<int64_t>("indices_or_sections");
-    check_parts(count, call.place("indices_or_sections"));
+    check_slice_count(count, call.path_of("indices_or_sections"));
     return ops::split(x, count, axis);
   }
   std::vector<int64_t> ends = call.option<std::vector<int64_t>>("indices_or_sections");
   ends.push_back(x.size(axis));
-  std::vector<DTensor> parts;
+  std::vector<DTensor> slices;
   int64_t begin = 0;
   for (int64_t end : ends) {
     end = std::clamp(end < 0 ? end + x.size(axis) : end, begin, x.size(axis));
-    parts.push_back(ops::slice(x, axis, begin, end - begin));
+    slices.push_back(ops::slice(x, axis, begin, end - begin));
     begin = end;
   }
-  return parts;
+  return slices;
 }
 
 /// Repeats each element of the flattened tensor, or each slice of an axis.
@@ -177,7 +177,7 @@ std::vector<GraphOperation> shape_operations() {
       numpy_operation(
           "Triu", {"x"}, {{"k", 0}},
           [](Call call) { return ops::triu(call.tensor("x"), call.option<int64_t>("k")); }),
-      {"Split", numpy, {"x"}, {{"indices_or_sections", nullptr}, {"axis", 0}}, split_parts},
+      {"Split", numpy, {"x"}, {{"indices_or_sections", nullptr}, {"axis", 0}}, split_sections},
       {"Unstack",
        core,
        {"x"},
@@ -185,7 +185,7 @@ std::vector<GraphOperation> shape_operations() {
        [](Call call) {
          const DTensor x = call.tensor("x");
          const int64_t axis = normalize_axis(call.option<int64_t>("axis"), x.rank(), "unstack");
-         check_parts(x.size(axis), call.place("axis"));
+         check_slice_count(x.size(axis), call.path_of("axis"));
          return ops::unstack(x, axis);
        }},
   };

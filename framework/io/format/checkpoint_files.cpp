@@ -68,7 +68,7 @@ StoredFile::StoredFile(std::shared_ptr<const FileDescriptor> folder, const std::
   struct stat info {};
   descriptor_ = open(info);
   size_ = static_cast<uint64_t>(info.st_size);
-  number_ = info.st_ino;
+  inode_ = info.st_ino;
 }
 
 FileDescriptor StoredFile::open(struct stat& info) const {
@@ -83,7 +83,7 @@ void StoredFile::read(uint64_t at, std::span<std::byte> out) const {
   if (!descriptor_.valid()) {
     struct stat info {};
     reopened = open(info);
-    if (info.st_ino != number_) {
+    if (info.st_ino != inode_) {
       throw FileError(path_, "the same file as when the checkpoint was opened", "another file",
                       "open the checkpoint again");
     }
@@ -152,27 +152,27 @@ void CheckpointFiles::find_offsets(size_t shard,
                     str(header.tensors.size()), damaged_fix);
   }
   for (const SafetensorsEntry& entry : header.tensors) {
-    const auto found = pieces.find(entry.name);
-    if (found == pieces.end()) fail(entry.name, "a tensor of the index", "an unknown name");
-    const StoredTensor& stored = index_.tensors[found->second.tensor];
-    const Shape shape = stored.pieces[found->second.piece].area.shape();
+    const auto it = pieces.find(entry.name);
+    if (it == pieces.end()) fail(entry.name, "a tensor of the index", "an unknown name");
+    const StoredTensor& stored = index_.tensors[it->second.tensor];
+    const Shape shape = stored.pieces[it->second.piece].area.shape();
     if (entry.dtype != stored.tensor.dtype || entry.shape != shape) {
       fail(entry.name, str("dtype ", stored.tensor.dtype, " and shape ", to_string(shape)),
            str(entry.dtype, " and ", to_string(entry.shape)));
     }
-    offsets_[found->second.tensor][found->second.piece] = text.size() + entry.begin;
+    offsets_[it->second.tensor][it->second.piece] = text.size() + entry.begin;
   }
 }
 
 void CheckpointFiles::read_chunk(size_t tensor, size_t piece, uint64_t chunk,
                                  std::span<std::byte> out) const {
   const StoredTensor& stored = index_.tensors[tensor];
-  const StoredPiece& part = stored.pieces[piece];
-  const StoredFile& file = files_[part.shard];
+  const StoredPiece& stored_piece = stored.pieces[piece];
+  const StoredFile& file = files_[stored_piece.shard];
   const uint64_t begin = offsets_[tensor][piece] + chunk * checkpoint_chunk_bytes;
   file.read(begin, out);
   bytes_read_ += out.size();
-  if (xxh128(out) == part.checksums[chunk]) return;
+  if (xxh128(out) == stored_piece.checksums[chunk]) return;
   throw FileError(str(file.path(), ", tensor ", in_quotes(stored.tensor.name)),
                   str("bytes ", begin, " to ", begin + out.size(), " with the index's checksum"),
                   "other bytes", damaged_fix);

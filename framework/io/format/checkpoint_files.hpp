@@ -40,7 +40,7 @@ class StoredFile {
   std::string path_;
   FileDescriptor descriptor_;  ///< invalid once closed
   uint64_t size_ = 0;
-  ino_t number_ = 0;  ///< inode number
+  ino_t inode_ = 0;  ///< inode number
 };
 
 /// The files of a checkpoint. The first 256 stay open, since the number of files that a process may

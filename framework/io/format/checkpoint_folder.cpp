@@ -45,12 +45,14 @@ int64_t step_of(const std::string& name) {
 }
 
 /// Removes an unfinished checkpoint that no process works on. Returns whether it did.
-bool take_leftover(const std::string& folder, const CheckpointPath& place,
-                   const TemporaryFolderName& leftover, const std::vector<Owner>& ended) {
+bool remove_unfinished_checkpoint(const std::string& folder, const CheckpointPath& checkpoint,
+                                  const TemporaryFolderName& leftover,
+                                  const std::vector<Owner>& ended) {
   const FileDescriptor lock = try_lock_folder(folder);
   if (!lock.valid() && errno == EWOULDBLOCK) return false;
   const bool known = leftover.owner && std::count(ended.begin(), ended.end(), *leftover.owner) > 0;
-  return (known || is_abandoned(folder, leftover.owner)) && take_away(folder, place);
+  return (known || is_abandoned(folder, leftover.owner)) &&
+         remove_temporary_folder(folder, checkpoint);
 }
 
 }  // namespace
@@ -64,36 +66,37 @@ std::string checkpoint_name(int64_t step) {
 }
 
 bool is_checkpoint(const std::string& folder) {
-  const CheckpointPath place = split_checkpoint_path(folder);
-  return exists(place.path() + "/" + checkpoint_index_file) ||
-         (!exists(place.path()) && exists(place.former() + "/" + checkpoint_index_file));
+  const CheckpointPath checkpoint = split_checkpoint_path(folder);
+  return exists(checkpoint.path() + "/" + checkpoint_index_file) ||
+         (!exists(checkpoint.path()) &&
+          exists(checkpoint.previous() + "/" + checkpoint_index_file));
 }
 
 std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {
-  std::vector<CheckpointEntry> found;
+  std::vector<CheckpointEntry> checkpoints;
   for (const std::string& entry : folders_in(root)) {
-    const std::optional<TemporaryFolderName> leftover = leftover_of(entry);
+    const std::optional<TemporaryFolderName> leftover = parse_temporary_folder_name(entry);
     // An interrupted replacement leaves a complete checkpoint under the ".former" name.
-    const bool former = leftover && leftover->former;
-    const std::string name = !leftover ? entry : former ? leftover->name : "";
+    const bool is_previous = leftover && leftover->is_previous;
+    const std::string name = !leftover ? entry : is_previous ? leftover->name : "";
     const int64_t step = step_of(name);
     const std::string folder = root + "/" + name;
-    if (step < 0 || (former && exists(folder)) || !is_checkpoint(folder)) continue;
-    found.push_back({step, folder});
+    if (step < 0 || (is_previous && exists(folder)) || !is_checkpoint(folder)) continue;
+    checkpoints.push_back({step, folder});
   }
-  std::sort(found.begin(), found.end(),
+  std::sort(checkpoints.begin(), checkpoints.end(),
             [](const CheckpointEntry& a, const CheckpointEntry& b) { return a.step < b.step; });
-  return found;
+  return checkpoints;
 }
 
 void remove_checkpoint(const std::string& folder) {
-  const CheckpointPath place = split_checkpoint_path(folder);
-  const bool former = exists(place.former());
-  if (exists(place.path())) check_only_checkpoint(place.path());
-  // The former one first, or it would be taken for the checkpoint again.
-  if (former) remove_checkpoint_files(place.former());
-  if (!exists(place.path())) return;
-  StagingDirectory trash(place);
+  const CheckpointPath checkpoint = split_checkpoint_path(folder);
+  const bool had_previous = exists(checkpoint.previous());
+  if (exists(checkpoint.path())) check_only_checkpoint(checkpoint.path());
+  // The previous one first, or it would be taken for the checkpoint again.
+  if (had_previous) remove_checkpoint_files(checkpoint.previous());
+  if (!exists(checkpoint.path())) return;
+  StagingDirectory trash(checkpoint);
   trash.take();
 }
 
@@ -102,21 +105,22 @@ int remove_leftovers(const std::string& root, const std::vector<Owner>& ended) {
   std::set<std::string> in_work;
   const std::vector<std::string> entries = folders_in(root);
   for (const std::string& entry : entries) {
-    const std::optional<TemporaryFolderName> leftover = leftover_of(entry);
-    if (!leftover || leftover->former) continue;
-    const bool taken = take_leftover(root + "/" + entry, {root, leftover->name}, *leftover, ended);
+    const std::optional<TemporaryFolderName> leftover = parse_temporary_folder_name(entry);
+    if (!leftover || leftover->is_previous) continue;
+    const bool taken =
+        remove_unfinished_checkpoint(root + "/" + entry, {root, leftover->name}, *leftover, ended);
     count += taken;
     if (!taken) in_work.insert(leftover->name);
   }
   for (const std::string& entry : entries) {
-    const std::optional<TemporaryFolderName> leftover = leftover_of(entry);
-    if (!leftover || !leftover->former) continue;
-    const CheckpointPath place{root, leftover->name};
-    if (exists(place.path())) {
-      count += take_away(place.former(), place);
+    const std::optional<TemporaryFolderName> leftover = parse_temporary_folder_name(entry);
+    if (!leftover || !leftover->is_previous) continue;
+    const CheckpointPath checkpoint{root, leftover->name};
+    if (exists(checkpoint.path())) {
+      count += remove_temporary_folder(checkpoint.previous(), checkpoint);
     } else if (!in_work.contains(leftover->name)) {
       // A process that is replacing the checkpoint keeps its temporary folder until it is done.
-      count += rename_path(place.former(), place.path());
+      count += rename_path(checkpoint.previous(), checkpoint.path());
     }
   }
   return count;

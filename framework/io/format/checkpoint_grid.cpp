@@ -20,12 +20,12 @@ std::string text_of(const std::vector<Interval>& intervals) {
 
 /// Returns the distinct intervals of the rectangles along an axis, ascending.
 std::vector<Interval> intervals_along(size_t axis, const std::vector<Rectangle>& areas) {
-  std::vector<Interval> found;
-  for (const Rectangle& area : areas) found.push_back({area.begin[axis], area.end[axis]});
-  std::sort(found.begin(), found.end(),
+  std::vector<Interval> intervals;
+  for (const Rectangle& area : areas) intervals.push_back({area.begin[axis], area.end[axis]});
+  std::sort(intervals.begin(), intervals.end(),
             [](Interval a, Interval b) { return std::pair(a.lo, a.hi) < std::pair(b.lo, b.hi); });
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  return found;
+  intervals.erase(std::unique(intervals.begin(), intervals.end()), intervals.end());
+  return intervals;
 }
 
 bool covers(const std::vector<Interval>& intervals, int64_t extent) {
@@ -88,13 +88,13 @@ Grid split_grid(Grid grid, uint64_t max_elements) {
     for (size_t i = axis + 1; i < grid.size(); ++i) inner *= static_cast<uint64_t>(widest(grid[i]));
     const auto limit = static_cast<int64_t>(
         std::clamp<uint64_t>(max_elements / inner, 1, static_cast<uint64_t>(widest(grid[axis]))));
-    std::vector<Interval> cut;
-    for (const Interval& whole : grid[axis]) {
-      for (int64_t lo = whole.lo; lo < whole.hi; lo += limit) {
-        cut.push_back({lo, std::min(lo + limit, whole.hi)});
+    std::vector<Interval> intervals;
+    for (const Interval& interval : grid[axis]) {
+      for (int64_t lo = interval.lo; lo < interval.hi; lo += limit) {
+        intervals.push_back({lo, std::min(lo + limit, interval.hi)});
       }
     }
-    grid[axis] = std::move(cut);
+    grid[axis] = std::move(intervals);
     if (inner <= max_elements) break;
   }
   return grid;

@@ -117,9 +117,10 @@ class IndexReader {
       areas.push_back(piece.area);
     }
     Grid grid;
-    const std::string wrong = find_grid(tensor.shape, std::move(areas), grid);
-    if (!wrong.empty()) {
-      fail(str("the pieces cover its shape ", to_string(tensor.shape), " once, as a grid"), wrong);
+    const std::string problem = find_grid(tensor.shape, std::move(areas), grid);
+    if (!problem.empty()) {
+      fail(str("the pieces cover its shape ", to_string(tensor.shape), " once, as a grid"),
+           problem);
     }
     tensor_ = nullptr;
   }

@@ -76,7 +76,7 @@ CheckpointPath split_checkpoint_path(const std::string& folder) {
   return {parent.empty() ? "." : parent, name};
 }
 
-std::optional<TemporaryFolderName> leftover_of(const std::string& entry) {
+std::optional<TemporaryFolderName> parse_temporary_folder_name(const std::string& entry) {
   constexpr std::string_view before = "tmp.";
   if (!entry.starts_with(before)) return std::nullopt;
   const std::string rest = entry.substr(before.size());
@@ -115,15 +115,15 @@ void check_only_checkpoint(const std::string& folder) {
                   received, "move it, or use another path");
 }
 
-bool take_away(const std::string& folder, const CheckpointPath& place) {
+bool remove_temporary_folder(const std::string& folder, const CheckpointPath& checkpoint) {
   try {
     check_only_checkpoint(folder);
   } catch (const FileError&) {
     return false;
   }
   // Only renamed: on a full disk no other folder could be created.
-  const std::string taken = place.temporary(own_number());
-  return rename_path(folder, taken) && remove_checkpoint_files(taken);
+  const std::string renamed = checkpoint.temporary(own_number());
+  return rename_path(folder, renamed) && remove_checkpoint_files(renamed);
 }
 
 bool remove_checkpoint_files(const std::string& folder) {
@@ -156,11 +156,11 @@ void write_new_file(const std::string& path, std::span<const std::span<const std
   if (!good) fail_write(path);
 }
 
-StagingDirectory::StagingDirectory(const CheckpointPath& place) : place_(place) {
-  if (!make_folders(place.parent)) fail_write(place.parent);
+StagingDirectory::StagingDirectory(const CheckpointPath& checkpoint) : checkpoint_(checkpoint) {
+  if (!make_folders(checkpoint.parent)) fail_write(checkpoint.parent);
   do {
     number_ = own_number();
-    path_ = place.temporary(number_);
+    path_ = checkpoint.temporary(number_);
   } while (!make());
 }
 
@@ -194,69 +194,69 @@ bool StagingDirectory::make() {
 
 void StagingDirectory::commit() {
   if (!sync_folder(path_)) fail_write(path_);
-  const Step step = put();
-  if (step == Step::none) fail_write(place_.path());
-  if (!sync_folder(place_.parent)) {
+  const Step step = move_into_place();
+  if (step == Step::none) fail_write(checkpoint_.path());
+  if (!sync_folder(checkpoint_.parent)) {
     const int error = errno;
     undo(step);
     errno = error;
-    fail_write(place_.parent);
+    fail_write(checkpoint_.parent);
   }
-  // An exchange leaves the former folder at path_.
+  // An exchange leaves the previous folder at path_.
   if (step != Step::exchanged) path_.clear();
-  remove_checkpoint_files(place_.former());
+  remove_checkpoint_files(checkpoint_.previous());
 }
 
-StagingDirectory::Step StagingDirectory::put() {
-  if (swap_folders(path_, place_.path())) return Step::exchanged;
+StagingDirectory::Step StagingDirectory::move_into_place() {
+  if (swap_folders(path_, checkpoint_.path())) return Step::exchanged;
   if (errno == ENOENT) {
-    if (rename_path(path_, place_.path())) return Step::renamed;
+    if (rename_path(path_, checkpoint_.path())) return Step::renamed;
     // Another process has created the folder since.
     const bool late = errno == ENOTEMPTY || errno == EEXIST;
     if (!late) return Step::none;
-    if (swap_folders(path_, place_.path())) return Step::exchanged;
+    if (swap_folders(path_, checkpoint_.path())) return Step::exchanged;
   }
   const bool unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
-  return unsupported ? put_by_two_renames() : Step::none;
+  return unsupported ? replace_by_two_renames() : Step::none;
 }
 
-StagingDirectory::Step StagingDirectory::put_by_two_renames() {
-  const std::string target = place_.path();
-  const std::string former = place_.former();
+StagingDirectory::Step StagingDirectory::replace_by_two_renames() {
+  const std::string target = checkpoint_.path();
+  const std::string previous = checkpoint_.previous();
   struct stat info {};
   if (::lstat(target.c_str(), &info) != 0) {
     return rename_path(path_, target) ? Step::renamed : Step::none;
   }
-  // Held so that no process takes the former checkpoint for a leftover between the two renames.
+  // Held so that no process takes the previous checkpoint for a leftover between the two renames.
   const FileDescriptor lock = try_lock_folder(target);
-  remove_checkpoint_files(former);
-  if (!rename_path(target, former)) return Step::none;
+  remove_checkpoint_files(previous);
+  if (!rename_path(target, previous)) return Step::none;
   if (rename_path(path_, target)) return Step::put_aside;
   const int error = errno;
-  rename_path(former, target);
+  rename_path(previous, target);
   errno = error;
   return Step::none;
 }
 
 void StagingDirectory::undo(Step step) {
   if (step == Step::exchanged) {
-    swap_folders(path_, place_.path());
+    swap_folders(path_, checkpoint_.path());
     return;
   }
-  rename_path(place_.path(), path_);
-  if (step != Step::put_aside || rename_path(place_.former(), place_.path())) return;
-  // Another process removed the former checkpoint because a complete one was in place.
-  if (rename_path(path_, place_.path())) path_.clear();
+  rename_path(checkpoint_.path(), path_);
+  if (step != Step::put_aside || rename_path(checkpoint_.previous(), checkpoint_.path())) return;
+  // Another process removed the previous checkpoint because a complete one was in place.
+  if (rename_path(path_, checkpoint_.path())) path_.clear();
 }
 
 void StagingDirectory::take() {
-  if (!rename_path(place_.path(), path_)) fail_write(place_.path());
-  if (sync_folder(place_.parent)) return;
+  if (!rename_path(checkpoint_.path(), path_)) fail_write(checkpoint_.path());
+  if (sync_folder(checkpoint_.parent)) return;
   const int error = errno;
-  rename_path(path_, place_.path());
+  rename_path(path_, checkpoint_.path());
   path_.clear();
   errno = error;
-  fail_write(place_.parent);
+  fail_write(checkpoint_.parent);
 }
 
 }  // namespace tessera::detail

@@ -19,7 +19,7 @@ struct CheckpointPath {
   std::string name;
 
   std::string path() const { return parent + "/" + name; }
-  std::string former() const { return parent + "/tmp." + name + ".former"; }
+  std::string previous() const { return parent + "/tmp." + name + ".former"; }
   /// Returns the temporary folder in which the checkpoint is written, by its number.
   std::string temporary(const std::string& number) const {
     return parent + "/tmp." + name + "." + number;
@@ -32,14 +32,14 @@ CheckpointPath split_checkpoint_path(const std::string& folder);
 
 /// The parsed name of a temporary folder beside a checkpoint.
 struct TemporaryFolderName {
-  std::string name;     ///< the checkpoint's name
-  bool former = false;  ///< "tmp.NAME.former"
+  std::string name;          ///< the checkpoint's name
+  bool is_previous = false;  ///< "tmp.NAME.former"
   /// Absent for ".former", and for "tmp.NAME.PID.N" of an earlier version.
   std::optional<Owner> owner;
 };
 
 /// Parses the name of a temporary folder; absent for other names.
-std::optional<TemporaryFolderName> leftover_of(const std::string& entry);
+std::optional<TemporaryFolderName> parse_temporary_folder_name(const std::string& entry);
 
 /// Throws FileError if `folder` is not a folder, or contains anything that does not belong to a
 /// checkpoint.
@@ -48,7 +48,7 @@ void check_only_checkpoint(const std::string& folder);
 /// Removes a temporary folder beside a checkpoint: renames it first, so that no other process can
 /// commit it. Returns false if it cannot; the folder is unchanged if it contains other files or
 /// cannot be renamed.
-bool take_away(const std::string& folder, const CheckpointPath& place);
+bool remove_temporary_folder(const std::string& folder, const CheckpointPath& checkpoint);
 
 /// Removes a checkpoint's files, and the folder if it is empty then. Returns whether the folder is
 /// gone.
@@ -65,7 +65,7 @@ void write_new_file(const std::string& path, std::span<const std::span<const std
 class StagingDirectory {
  public:
   /// Creates the folder and its parents. Throws FileError.
-  explicit StagingDirectory(const CheckpointPath& place);
+  explicit StagingDirectory(const CheckpointPath& checkpoint);
   ~StagingDirectory();
   StagingDirectory(const StagingDirectory&) = delete;
   StagingDirectory& operator=(const StagingDirectory&) = delete;
@@ -89,11 +89,11 @@ class StagingDirectory {
 
   bool make();
   /// Renames the folder into place. Returns how; `none` with errno set on failure.
-  Step put();
-  Step put_by_two_renames();
+  Step move_into_place();
+  Step replace_by_two_renames();
   void undo(Step step);
 
-  CheckpointPath place_;
+  CheckpointPath checkpoint_;
   std::string number_;
   std::string path_;
   FileDescriptor lock_;

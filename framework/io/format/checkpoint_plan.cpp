@@ -34,7 +34,7 @@ class Planner {
                       const std::vector<CheckpointPiece>& pieces) {
     for (const CheckpointTensor& tensor : tensors) add(tensor);
     for (const CheckpointPiece& piece : pieces) add(piece);
-    for (size_t i = 0; i < tensors.size(); ++i) place(i);
+    for (size_t i = 0; i < tensors.size(); ++i) assign_to_files(i);
     return std::move(plan_);
   }
 
@@ -70,19 +70,19 @@ class Planner {
     if (negative || !safetensors_bytes(tensor.shape, tensor.dtype)) {
       fail(tensor.name, "a shape", to_string(tensor.shape), "use smaller extents, 0 or more");
     }
-    if (!numbers_.emplace(tensor.name, plan_.index.tensors.size()).second) {
+    if (!tensor_indices_.emplace(tensor.name, plan_.index.tensors.size()).second) {
       fail(tensor.name, "a unique name", "the name twice", "rename one of the two");
     }
     plan_.index.tensors.push_back({tensor, {}});
   }
 
   void add(const CheckpointPiece& piece) {
-    const auto found = numbers_.find(piece.tensor);
-    if (found == numbers_.end()) {
+    const auto it = tensor_indices_.find(piece.tensor);
+    if (it == tensor_indices_.end()) {
       fail(piece.tensor, "a piece of a tensor of the checkpoint", "an unknown name",
            "add the tensor");
     }
-    const CheckpointTensor& tensor = plan_.index.tensors[found->second].tensor;
+    const CheckpointTensor& tensor = plan_.index.tensors[it->second].tensor;
     const Rectangle area{piece.begin, piece.end};
     const std::string range = to_string(piece.begin) + " to " + to_string(piece.end);
     if (!is_inside(area, tensor.shape)) {
@@ -100,20 +100,20 @@ class Planner {
            "pass all of its elements, and no more");
     }
     if (bytes == 0) return;
-    pieces_[found->second].push_back({area, mine ? piece.data : Bytes(), piece.writer});
+    pieces_[it->second].push_back({area, mine ? piece.data : Bytes(), piece.writer});
   }
 
   /// Splits a tensor's pieces to the maximum file size and assigns them to files.
-  void place(size_t number) {
-    StoredTensor& stored = plan_.index.tensors[number];
+  void assign_to_files(size_t tensor_index) {
+    StoredTensor& stored = plan_.index.tensors[tensor_index];
     const CheckpointTensor& tensor = stored.tensor;
     std::vector<Rectangle> areas;
-    for (const InputPiece& piece : pieces_[number]) areas.push_back(piece.area);
+    for (const InputPiece& piece : pieces_[tensor_index]) areas.push_back(piece.area);
     Grid grid;
-    const std::string wrong = find_grid(tensor.shape, std::move(areas), grid);
-    if (!wrong.empty()) {
+    const std::string problem = find_grid(tensor.shape, std::move(areas), grid);
+    if (!problem.empty()) {
       fail(tensor.name,
-           str("the pieces cover its shape ", to_string(tensor.shape), " once, as a grid"), wrong,
+           str("the pieces cover its shape ", to_string(tensor.shape), " once, as a grid"), problem,
            "pass each distinct shard once");
     }
     const uint64_t header = header_bound(tensor);
@@ -123,7 +123,7 @@ class Planner {
            str(tensor.name.size(), " bytes"), "use a shorter name, or larger files");
     }
     grid = split_grid(std::move(grid), (options_.max_file_bytes - header) / element);
-    for (const InputPiece& piece : pieces_[number]) {
+    for (const InputPiece& piece : pieces_[tensor_index]) {
       uint64_t begin = 0;
       for (const Rectangle& cell : cells_of(grid, piece.area)) {
         const uint64_t size = checkpoint_bytes(tensor, cell);
@@ -161,13 +161,13 @@ class Planner {
   const CheckpointWriterOptions& options_;
   CheckpointPlan plan_;
   std::vector<Open> open_;  ///< by writer
-  std::unordered_map<std::string, size_t> numbers_;
+  std::unordered_map<std::string, size_t> tensor_indices_;
   std::vector<std::vector<InputPiece>> pieces_;  ///< by tensor
 };
 
 }  // namespace
 
-std::string CheckpointPlan::digits() const {
+std::string CheckpointPlan::checksum() const {
   std::string text = checkpoint_index_text(index);
   for (const PlannedShard& shard : shards) text += str(shard.writer, ' ');
   return xxh128(std::as_bytes(std::span(text)));

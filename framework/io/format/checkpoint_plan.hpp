@@ -24,7 +24,7 @@ struct CheckpointPlan {
   std::vector<PlannedShard> shards;
 
   /// Returns a checksum of everything that the writers must agree on.
-  std::string digits() const;
+  std::string checksum() const;
 };
 
 /// Splits the pieces to the maximum file size and assigns each writer files for its own pieces.

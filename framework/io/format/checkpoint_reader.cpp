@@ -23,24 +23,24 @@ uint64_t chunk_size(uint64_t piece_bytes, uint64_t chunk) {
 }
 
 /// Opens a checkpoint; retries if it is replaced meanwhile.
-std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& place) {
+std::unique_ptr<CheckpointFiles> open_files(const CheckpointPath& checkpoint) {
   constexpr int attempts = 20;
   for (int attempt = 1;; ++attempt) {
-    FileDescriptor opened = open_descriptor(place.path(), O_RDONLY | O_DIRECTORY);
+    FileDescriptor opened = open_descriptor(checkpoint.path(), O_RDONLY | O_DIRECTORY);
     if (!opened.valid() && errno == ENOENT) {
-      opened = open_descriptor(place.former(), O_RDONLY | O_DIRECTORY);
+      opened = open_descriptor(checkpoint.previous(), O_RDONLY | O_DIRECTORY);
     }
     if (!opened.valid()) {
-      if (errno != ENOENT) fail_read(place.path());
+      if (errno != ENOENT) fail_read(checkpoint.path());
       if (attempt < attempts) continue;
-      throw FileError(place.path(), "the checkpoint must exist", std::strerror(ENOENT),
+      throw FileError(checkpoint.path(), "the checkpoint must exist", std::strerror(ENOENT),
                       "pass a folder that save() wrote");
     }
     const auto folder = std::make_shared<const FileDescriptor>(std::move(opened));
     try {
-      return std::make_unique<CheckpointFiles>(folder, place.path());
+      return std::make_unique<CheckpointFiles>(folder, checkpoint.path());
     } catch (const FileError&) {
-      if (attempt == attempts || is_at(*folder, place.path())) throw;
+      if (attempt == attempts || is_at(*folder, checkpoint.path())) throw;
     }
   }
 }
@@ -116,7 +116,7 @@ class PieceReader {
 struct CheckpointReader::Content {
   std::unique_ptr<CheckpointFiles> files;
   std::vector<CheckpointTensor> tensors;
-  std::unordered_map<std::string_view, size_t> numbers;
+  std::unordered_map<std::string_view, size_t> tensor_indices;
 };
 
 CheckpointReader::CheckpointReader(const std::string& folder)
@@ -126,7 +126,7 @@ CheckpointReader::CheckpointReader(const std::string& folder)
     content_->tensors.push_back(stored.tensor);
   }
   for (size_t i = 0; i < content_->tensors.size(); ++i) {
-    content_->numbers.emplace(content_->tensors[i].name, i);
+    content_->tensor_indices.emplace(content_->tensors[i].name, i);
   }
 }
 
@@ -138,8 +138,8 @@ const std::string& CheckpointReader::folder() const { return content_->files->pa
 const std::vector<CheckpointTensor>& CheckpointReader::tensors() const { return content_->tensors; }
 
 const CheckpointTensor* CheckpointReader::find(std::string_view name) const {
-  const auto found = content_->numbers.find(name);
-  return found == content_->numbers.end() ? nullptr : &content_->tensors[found->second];
+  const auto found = content_->tensor_indices.find(name);
+  return found == content_->tensor_indices.end() ? nullptr : &content_->tensors[found->second];
 }
 
 const CheckpointTensor& CheckpointReader::at(std::string_view name) const {
@@ -165,10 +165,10 @@ void CheckpointReader::read(std::string_view name, const Shape& begin, const Sha
     throw ConfigError(where, str("room for ", checkpoint_bytes(tensor, requested), " bytes"),
                       str(out.size()), "pass a buffer of that size");
   }
-  const size_t number = content_->numbers.at(name);
-  const size_t pieces = content_->files->index().tensors[number].pieces.size();
+  const size_t tensor_index = content_->tensor_indices.at(name);
+  const size_t pieces = content_->files->index().tensors[tensor_index].pieces.size();
   for (size_t i = 0; i < pieces; ++i) {
-    PieceReader(*content_->files, number, i, share).copy(requested, out);
+    PieceReader(*content_->files, tensor_index, i, share).copy(requested, out);
   }
 }
 

@@ -20,38 +20,38 @@ namespace {
 
 using Bytes = std::span<const std::byte>;
 
-/// The description of one writer's part of a checkpoint, sent to the others.
-struct Part {
-  std::string plan;    ///< CheckpointPlan::digits()
+/// The shards of one writer and their checksums, sent to the other writers.
+struct WriterInfo {
+  std::string plan;    ///< CheckpointPlan::checksum()
   std::string number;  ///< StagingDirectory::number() on rank 0; empty on others
   /// The writer's shards in order, and the checksums of each shard's chunks.
   std::vector<CheckpointShard> shards = {};
   std::vector<std::vector<std::string>> checksums = {};
 };
 
-Json to_json(const Part& part) {
+Json to_json(const WriterInfo& info) {
   Json shards = Json::array();
-  for (size_t i = 0; i < part.shards.size(); ++i) {
-    shards.push_back({{"bytes", part.shards[i].bytes},
-                      {"header_checksum", part.shards[i].header_checksum},
-                      {"checksums", part.checksums[i]}});
+  for (size_t i = 0; i < info.shards.size(); ++i) {
+    shards.push_back({{"bytes", info.shards[i].bytes},
+                      {"header_checksum", info.shards[i].header_checksum},
+                      {"checksums", info.checksums[i]}});
   }
-  return {{"plan", part.plan}, {"number", part.number}, {"shards", std::move(shards)}};
+  return {{"plan", info.plan}, {"number", info.number}, {"shards", std::move(shards)}};
 }
 
-Part part_from_json(const Json& json, const JsonPath& path) {
+WriterInfo writer_info_from_json(const Json& json, const JsonPath& path) {
   JsonObject object(json, path);
-  Part part{object.take<std::string>("plan"), object.take<std::string>("number")};
+  WriterInfo info{object.take<std::string>("plan"), object.take<std::string>("number")};
   const auto shards = object.take<std::vector<Json>>("shards");
   object.finish();
   for (size_t i = 0; i < shards.size(); ++i) {
     JsonObject shard(shards[i], path.key("shards").index(i));
-    part.shards.push_back(
+    info.shards.push_back(
         {shard.take<uint64_t>("bytes"), shard.take<std::string>("header_checksum")});
-    part.checksums.push_back(shard.take<std::vector<std::string>>("checksums"));
+    info.checksums.push_back(shard.take<std::vector<std::string>>("checksums"));
     shard.finish();
   }
-  return part;
+  return info;
 }
 
 /// The save of one checkpoint.
@@ -64,11 +64,11 @@ class Save {
            const Json& state) {
     const std::vector<std::string> texts =
         each([&] { return to_json_text(prepare(tensors, pieces, state), -1); });
-    const std::vector<Part> parts = read(texts);
+    const std::vector<WriterInfo> writers = read(texts);
     std::string index;
     each([&] {
-      if (is_first()) index = compose(parts);
-      write_shards(place_.temporary(parts[0].number));
+      if (is_first()) index = complete_index(writers);
+      write_shards(checkpoint_.temporary(writers[0].number));
       return "";
     });
     each([&] {
@@ -87,21 +87,21 @@ class Save {
 
   Json prepare(const std::vector<CheckpointTensor>& tensors,
                const std::vector<CheckpointPiece>& pieces, const Json& state) {
-    place_ = split_checkpoint_path(folder_);
-    plan_ = plan_checkpoint(place_.path(), tensors, pieces, options_);
-    Part part{.plan = plan_.digits(), .number = ""};
-    describe_shards(part);
+    checkpoint_ = split_checkpoint_path(folder_);
+    plan_ = plan_checkpoint(checkpoint_.path(), tensors, pieces, options_);
+    WriterInfo info{.plan = plan_.checksum(), .number = ""};
+    describe_shards(info);
     if (is_first()) {
       // Rejects what could not be read back, such as too deep nesting.
-      parse_json(to_json_text(Json{{"state", state}}, -1), place_.path() + ", state");
+      parse_json(to_json_text(Json{{"state", state}}, -1), checkpoint_.path() + ", state");
       plan_.index.state = state;
-      check_only_checkpoint(place_.path());
-      part.number = temporary_.emplace(place_).number();
+      check_only_checkpoint(checkpoint_.path());
+      info.number = temporary_.emplace(checkpoint_).number();
     }
-    return to_json(part);
+    return to_json(info);
   }
 
-  void describe_shards(Part& part) {
+  void describe_shards(WriterInfo& info) {
     std::vector<std::vector<std::string>> checksums(plan_.shards.size());
     std::vector<size_t> next(plan_.shards.size());
     for (const StoredTensor& stored : plan_.index.tensors) {
@@ -119,39 +119,39 @@ class Save {
       headers_.emplace_back();
       if (shard.writer != options_.rank) continue;
       headers_[i] = begin_safetensors(shard.contents, checkpoint_metadata(join(checksums[i], "")),
-                                      place_.path());
+                                      checkpoint_.path());
       uint64_t bytes = headers_[i].size();
       for (const SafeTensor& tensor : shard.contents) bytes += tensor.data.size();
-      part.shards.push_back({bytes, xxh128(std::as_bytes(std::span(headers_[i])))});
-      part.checksums.push_back(std::move(checksums[i]));
+      info.shards.push_back({bytes, xxh128(std::as_bytes(std::span(headers_[i])))});
+      info.checksums.push_back(std::move(checksums[i]));
     }
   }
 
-  /// Parses the parts of all writers. Throws ConfigError on all if their plans differ.
-  std::vector<Part> read(const std::vector<std::string>& texts) const {
-    std::vector<Part> parts;
+  /// Parses the information of all writers. Throws ConfigError on all if their plans differ.
+  std::vector<WriterInfo> read(const std::vector<std::string>& texts) const {
+    std::vector<WriterInfo> writers;
     std::vector<int> others;
     for (size_t rank = 0; rank < texts.size(); ++rank) {
       const std::string where = str(folder_, ", rank ", rank);
-      parts.push_back(part_from_json(parse_json(texts[rank], where), JsonPath(where)));
-      if (parts[rank].plan != parts[0].plan) others.push_back(static_cast<int>(rank));
+      writers.push_back(writer_info_from_json(parse_json(texts[rank], where), JsonPath(where)));
+      if (writers[rank].plan != writers[0].plan) others.push_back(static_cast<int>(rank));
     }
-    if (others.empty()) return parts;
-    throw ConfigError(place_.path(), "all processes save the same tensors in the same shards",
+    if (others.empty()) return writers;
+    throw ConfigError(checkpoint_.path(), "all processes save the same tensors in the same shards",
                       "they differ from rank 0's on " + rank_names(others),
                       "use the same model, layouts and mesh on all processes");
   }
 
-  /// Completes the index from the parts. Returns its text.
-  std::string compose(const std::vector<Part>& parts) {
+  /// Adds the writers' shards and checksums to the index. Returns its text.
+  std::string complete_index(const std::vector<WriterInfo>& writers) {
     CheckpointIndex& index = plan_.index;
-    std::vector<size_t> next_shard(parts.size());
+    std::vector<size_t> next_shard(writers.size());
     std::vector<const std::vector<std::string>*> checksums;
     for (const PlannedShard& shard : plan_.shards) {
       const auto writer = static_cast<size_t>(shard.writer);
       const size_t number = next_shard[writer]++;
-      index.shards.push_back(parts[writer].shards.at(number));
-      checksums.push_back(&parts[writer].checksums.at(number));
+      index.shards.push_back(writers[writer].shards.at(number));
+      checksums.push_back(&writers[writer].checksums.at(number));
     }
     std::vector<size_t> next(plan_.shards.size());
     for (StoredTensor& stored : index.tensors) {
@@ -164,8 +164,9 @@ class Save {
     }
     std::string text = checkpoint_index_text(index);
     if (text.size() <= max_checkpoint_index) return text;
-    throw ConfigError(place_.path(), str("an index of at most ", max_checkpoint_index, " bytes"),
-                      str(text.size()), "reduce the state or the number of tensors");
+    throw ConfigError(checkpoint_.path(),
+                      str("an index of at most ", max_checkpoint_index, " bytes"), str(text.size()),
+                      "reduce the state or the number of tensors");
   }
 
   void write_shards(const std::string& folder) const {
@@ -212,7 +213,7 @@ class Save {
 
   const std::string& folder_;
   const CheckpointWriterOptions& options_;
-  CheckpointPath place_;
+  CheckpointPath checkpoint_;
   CheckpointPlan plan_;
   std::vector<std::string> headers_;           ///< by shard; empty for those of other writers
   std::optional<StagingDirectory> temporary_;  ///< on rank 0 only

@@ -54,24 +54,24 @@ class OtherClaims {
   OtherClaims(std::string directory, const ClaimTimes& times)
       : directory_(std::move(directory)), times_(times) {}
 
-  enum class Found { none, unknown, living };
+  enum class Liveness { none, unknown, alive };
 
   /// Looks again. A claim is unknown as long as it may still turn out to be void.
-  Found look(const std::string& own) {
+  Liveness scan(const std::string& own) {
     std::error_code error;
-    Found found = Found::none;
+    Liveness liveness = Liveness::none;
     for (fs::directory_iterator at(directory_, error), end; !error && at != end;
          at.increment(error)) {
       const std::string name = at->path().filename().string();
       if (!name.starts_with(claim_prefix) || name == own) continue;
       const std::optional<Owner> owner = owner_of(name.substr(claim_prefix.size()));
       if (!owner) continue;
-      const Found one = classify(name, *owner);
-      if (one == Found::none) continue;
-      if (found != Found::living) holder_ = name;
-      found = std::max(found, one);
+      const Liveness claim = classify(name, *owner);
+      if (claim == Liveness::none) continue;
+      if (liveness != Liveness::alive) holder_ = name;
+      liveness = std::max(liveness, claim);
     }
-    return found;
+    return liveness;
   }
 
   /// Removes what the processes of void claims left, and then these claims.
@@ -97,26 +97,26 @@ class OtherClaims {
  private:
   struct Watched {
     std::pair<int64_t, int64_t> renewed;
-    Clock::time_point since;
-    bool beats = false;
+    Clock::time_point renewed_at;
+    bool is_renewed = false;
   };
 
-  Found classify(const std::string& name, const Owner& owner) {
-    if (void_.contains(name)) return Found::none;
+  Liveness classify(const std::string& name, const Owner& owner) {
+    if (void_.contains(name)) return Liveness::none;
     const auto now = renewed(directory_ + "/" + name);
-    if (!now) return Found::none;
+    if (!now) return Liveness::none;
     if (has_ended(owner)) {
       void_.emplace(name, owner);
-      return Found::none;
+      return Liveness::none;
     }
-    if (owner.machine == this_process().machine) return Found::living;
+    if (owner.machine == this_process().machine) return Liveness::alive;
     Watched& watched = watched_.try_emplace(name, Watched{*now, Clock::now()}).first->second;
     if (watched.renewed != *now) watched = {*now, Clock::now(), true};
-    if (Clock::now() - watched.since > times_.silence) {
+    if (Clock::now() - watched.renewed_at > times_.heartbeat_timeout) {
       void_.emplace(name, owner);
-      return Found::none;
+      return Liveness::none;
     }
-    return watched.beats ? Found::living : Found::unknown;
+    return watched.is_renewed ? Liveness::alive : Liveness::unknown;
   }
 
   const std::string directory_;
@@ -134,7 +134,7 @@ class OwnClaim final : public DirectoryClaim {
       : directory_(std::move(directory)), lock_(std::move(lock)) {}
   ~OwnClaim() override { remove(); }
 
-  bool stands() const override {
+  bool is_valid() const override {
     const std::lock_guard<std::mutex> lock(mutex_);
     return !name_.empty() && exists(path());
   }
@@ -150,24 +150,27 @@ class OwnClaim final : public DirectoryClaim {
     const std::lock_guard<std::mutex> lock(mutex_);
     remove();
     OtherClaims others(directory_, times);
-    const Clock::time_point end = Clock::now() + times.patience;
+    const Clock::time_point end = Clock::now() + times.acquire_timeout;
     for (;;) {
-      OtherClaims::Found found = others.look(name_);
-      if (found == OtherClaims::Found::none) {
+      OtherClaims::Liveness liveness = others.scan(name_);
+      if (liveness == OtherClaims::Liveness::none) {
         // A concurrent process also looks after creating its own file: at most one finds no other.
         if (!make()) return;
-        found = others.look(name_);
-        if (found == OtherClaims::Found::none) break;
+        liveness = others.scan(name_);
+        if (liveness == OtherClaims::Liveness::none) break;
         remove();
       }
-      if (found == OtherClaims::Found::living && Clock::now() >= end) {
+      if (liveness == OtherClaims::Liveness::alive && Clock::now() >= end) {
         throw FileError(directory_, "one run at a time saves its checkpoints here", others.holder(),
                         "end it, or use another directory");
       }
       sleep_a_little();
     }
     others.remove_void();
-    beating_ = std::thread([this, path = path(), beat = times.beat] { renew(path, beat); });
+    heartbeat_thread_ =
+        std::thread([this, path = path(), heartbeat_interval = times.heartbeat_interval] {
+          renew(path, heartbeat_interval);
+        });
   }
 
  private:
@@ -188,23 +191,23 @@ class OwnClaim final : public DirectoryClaim {
   }
 
   void remove() {
-    if (beating_.joinable()) {
+    if (heartbeat_thread_.joinable()) {
       {
-        const std::lock_guard<std::mutex> lock(beat_mutex_);
-        stops_ = true;
+        const std::lock_guard<std::mutex> lock(heartbeat_mutex_);
+        stop_ = true;
       }
       wake_.notify_one();
-      beating_.join();
-      stops_ = false;
+      heartbeat_thread_.join();
+      stop_ = false;
     }
     if (!name_.empty()) ::unlink(path().c_str());
     name_.clear();
   }
 
-  void renew(const std::string& path, std::chrono::milliseconds beat) {
-    std::unique_lock<std::mutex> lock(beat_mutex_);
+  void renew(const std::string& path, std::chrono::milliseconds interval) {
+    std::unique_lock<std::mutex> lock(heartbeat_mutex_);
     // By name, so that a claim that was taken over is not renewed.
-    while (!wake_.wait_for(lock, beat, [&] { return stops_; })) {
+    while (!wake_.wait_for(lock, interval, [&] { return stop_; })) {
       ::utimensat(AT_FDCWD, path.c_str(), nullptr, AT_SYMLINK_NOFOLLOW);
     }
   }
@@ -213,17 +216,17 @@ class OwnClaim final : public DirectoryClaim {
   const FileDescriptor lock_;
   mutable std::mutex mutex_;
   std::string name_;  ///< empty: no file
-  std::thread beating_;
-  std::mutex beat_mutex_;
+  std::thread heartbeat_thread_;
+  std::mutex heartbeat_mutex_;
   std::condition_variable wake_;
-  bool stops_ = false;
+  bool stop_ = false;
 };
 
 /// Locks a directory; absent with errno set if it cannot be opened, invalid if the file system has
 /// no locks. Throws FileError if another process holds the lock.
 std::optional<FileDescriptor> lock_directory(const std::string& path,
-                                             std::chrono::milliseconds patience) {
-  const Clock::time_point end = Clock::now() + patience;
+                                             std::chrono::milliseconds timeout) {
+  const Clock::time_point end = Clock::now() + timeout;
   for (;;) {
     FileDescriptor lock = try_lock_folder(path);
     if (lock.valid() || errno == ENOLCK || errno == EOPNOTSUPP || errno == ENOSYS) return lock;
@@ -250,12 +253,12 @@ std::shared_ptr<DirectoryClaim> claim_directory(const std::string& directory,
   std::weak_ptr<OwnClaim>& known = held[path];
   std::shared_ptr<OwnClaim> claim = known.lock();
   if (!claim || !claim->is_of_directory()) {
-    std::optional<FileDescriptor> locked = lock_directory(path, times.patience);
+    std::optional<FileDescriptor> locked = lock_directory(path, times.acquire_timeout);
     if (!locked) return nullptr;
     claim = std::make_shared<OwnClaim>(path, std::move(*locked));
     known = claim;
   }
-  if (!claim->stands()) claim->take(times);
+  if (!claim->is_valid()) claim->take(times);
   return claim;
 }
 

@@ -59,20 +59,20 @@ uint64_t bytes_of(const Hdf5Dataset& dataset, const std::string& path) {
 Hdf5File::Hdf5File(const std::string& path) : path_(path), file_(open_hdf5(path)) {
   part_.size = size_of_file(*file_, path);
   program_ = std::make_unique<Hdf5Program>(Hdf5Program::Work::read, *file_, part_, path_);
-  take_listing(program_->answer());
+  read_listing(program_->answer());
 }
 
 Hdf5File::Hdf5File(std::shared_ptr<const FileDescriptor> file, const Hdf5Part& part,
                    std::string path)
     : path_(std::move(path)), file_(std::move(file)), part_(part) {
   program_ = std::make_unique<Hdf5Program>(Hdf5Program::Work::read, *file_, part_, path_);
-  take_listing(program_->answer());
+  read_listing(program_->answer());
 }
 
 Hdf5File::~Hdf5File() = default;
 
 /// The listing is checked, since the helper program has parsed an untrusted file.
-void Hdf5File::take_listing(const Json& listing) {
+void Hdf5File::read_listing(const Json& listing) {
   try {
     for (const Json& group : listing.at("groups")) {
       groups_.push_back({group.at("path").get<std::string>(), group.at("attributes")});
@@ -101,8 +101,8 @@ void Hdf5File::take_listing(const Json& listing) {
     fail_hdf5(path_, str(in_quotes(dataset.path), " ends within the file's ", part_.size, " bytes"),
               "it ends later");
   }
-  for (size_t i = 0; i < groups_.size(); ++i) group_numbers_.emplace(groups_[i].path, i);
-  for (size_t i = 0; i < datasets_.size(); ++i) dataset_numbers_.emplace(datasets_[i].path, i);
+  for (size_t i = 0; i < groups_.size(); ++i) group_indices_.emplace(groups_[i].path, i);
+  for (size_t i = 0; i < datasets_.size(); ++i) dataset_indices_.emplace(datasets_[i].path, i);
   const bool packed = std::any_of(datasets_.begin(), datasets_.end(), [](const Hdf5Dataset& one) {
     return !one.dtype.empty() && !one.offset;
   });
@@ -110,13 +110,13 @@ void Hdf5File::take_listing(const Json& listing) {
 }
 
 const Hdf5Group* Hdf5File::find_group(std::string_view path) const {
-  const auto found = group_numbers_.find(path);
-  return found == group_numbers_.end() ? nullptr : &groups_[found->second];
+  const auto found = group_indices_.find(path);
+  return found == group_indices_.end() ? nullptr : &groups_[found->second];
 }
 
 const Hdf5Dataset* Hdf5File::find(std::string_view path) const {
-  const auto found = dataset_numbers_.find(path);
-  return found == dataset_numbers_.end() ? nullptr : &datasets_[found->second];
+  const auto found = dataset_indices_.find(path);
+  return found == dataset_indices_.end() ? nullptr : &datasets_[found->second];
 }
 
 void Hdf5File::read(const Hdf5Dataset& dataset, const Rectangle& area,
@@ -125,7 +125,7 @@ void Hdf5File::read(const Hdf5Dataset& dataset, const Rectangle& area,
   if (out.empty()) return;
   if (!dataset.offset) return read_by_program(dataset, area, out);
   const uint64_t element = *safetensors_bits(dataset.dtype) / 8;
-  for_each_run(whole(dataset.shape), area, element, [&](const CommonRun& run) {
+  for_each_run(full_rectangle(dataset.shape), area, element, [&](const CommonRun& run) {
     read_bytes(*dataset.offset + run.source, out.subspan(run.target, run.bytes));
   });
 }
@@ -145,24 +145,24 @@ void Hdf5File::read_by_program(const Hdf5Dataset& dataset, const Rectangle& area
   const std::lock_guard lock(mutex_);
   const uint64_t element = *safetensors_bits(dataset.dtype) / 8;
   std::vector<CommonRun> runs;
-  for_each_run(whole(dataset.shape), area, element,
+  for_each_run(full_rectangle(dataset.shape), area, element,
                [&](const CommonRun& run) { runs.push_back(run); });
   program_->ask(std::to_string(&dataset - datasets_.data()));
   size_t next = 0;
   uint64_t at = 0;
-  program_->take_data(bytes_of(dataset, path_), [&](std::span<const std::byte> part) {
+  program_->take_data(bytes_of(dataset, path_), [&](std::span<const std::byte> chunk) {
     for (; next < runs.size(); ++next) {
       const CommonRun& run = runs[next];
       const uint64_t begin = std::max(run.source, at);
-      const uint64_t end = std::min(run.source + run.bytes, at + part.size());
+      const uint64_t end = std::min(run.source + run.bytes, at + chunk.size());
       if (begin < end) {
-        std::memcpy(out.data() + run.target + (begin - run.source), part.data() + (begin - at),
+        std::memcpy(out.data() + run.target + (begin - run.source), chunk.data() + (begin - at),
                     end - begin);
       }
-      if (run.source + run.bytes > at + part.size()) break;
+      if (run.source + run.bytes > at + chunk.size()) break;
     }
-    at += part.size();
-    bytes_read_ += part.size();
+    at += chunk.size();
+    bytes_read_ += chunk.size();
   });
 }
 

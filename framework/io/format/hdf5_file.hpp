@@ -61,7 +61,7 @@ class Hdf5File {
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:
-  void take_listing(const Json& listing);
+  void read_listing(const Json& listing);
   void read_bytes(uint64_t offset, std::span<std::byte> out) const;
   void read_by_program(const Hdf5Dataset& dataset, const Rectangle& area,
                        std::span<std::byte> out) const;
@@ -71,7 +71,7 @@ class Hdf5File {
   Hdf5Part part_;
   std::vector<Hdf5Group> groups_;
   std::vector<Hdf5Dataset> datasets_;
-  std::map<std::string, size_t, std::less<>> group_numbers_, dataset_numbers_;
+  std::map<std::string, size_t, std::less<>> group_indices_, dataset_indices_;
   mutable std::mutex mutex_;
   mutable std::unique_ptr<Hdf5Program> program_;
   mutable std::atomic<uint64_t> bytes_read_ = 0;

@@ -56,6 +56,6 @@ void for_each_run(const Rectangle& from, const Rectangle& to, uint64_t element,
   }
 }
 
-Rectangle whole(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
+Rectangle full_rectangle(const Shape& shape) { return {Shape(shape.size(), 0), shape}; }
 
 }  // namespace tessera::detail

@@ -21,6 +21,6 @@ void for_each_run(const Rectangle& from, const Rectangle& to, uint64_t element,
                   const std::function<void(const CommonRun&)>& each);
 
 /// Returns the rectangle that covers a tensor.
-Rectangle whole(const Shape& shape);
+Rectangle full_rectangle(const Shape& shape);
 
 }  // namespace tessera::detail

@@ -117,8 +117,8 @@ void remove_unfinished(const std::string& root) {
       const std::vector<fs::directory_entry> files = entries_of(folder);
       if (!std::all_of(files.begin(), files.end(), is_version_file)) continue;
       // Renamed first, so that an owner that is alive after all cannot commit it.
-      const std::string taken = (fs::path(root) / new_temporary_name()).string();
-      if (rename_path(folder, taken)) fs::remove_all(taken, ignored);
+      const std::string renamed = (fs::path(root) / new_temporary_name()).string();
+      if (rename_path(folder, renamed)) fs::remove_all(renamed, ignored);
     } catch (const FileError&) {
       // An unreadable folder of another user.
     }
@@ -219,16 +219,16 @@ int64_t NewVersion::take_number() {
 
 namespace {
 
-void check_file(const std::string& path, const Json& expected, const JsonPath& place) {
-  JsonObject entry(expected, place);
+void check_file(const std::string& path, const Json& expected, const JsonPath& json_path) {
+  JsonObject entry(expected, json_path);
   const auto size = entry.take<uint64_t>("size");
   const auto checksum = entry.take<std::string>("xxh3");
   entry.finish();
   // The size first: it costs nothing, and says more about a truncated file.
-  const Json found = {{"size", InputFile(path).stored_size()}};
-  if (found["size"] != size) {
+  const Json actual = {{"size", InputFile(path).stored_size()}};
+  if (actual["size"] != size) {
     throw FileError(path, str("the file has ", size, " bytes, as ", version_manifest, " says"),
-                    str(found["size"].get<uint64_t>(), " bytes"), "export the model again");
+                    str(actual["size"].get<uint64_t>(), " bytes"), "export the model again");
   }
   if (file_entry(path)["xxh3"] == checksum) return;
   throw FileError(path, str("the file's checksum is that in ", version_manifest),

@@ -55,8 +55,8 @@ bool stays_in_folder(std::string_view name) {
   }
   for (size_t begin = 0; begin <= name.size();) {
     const size_t end = std::min(name.find('/', begin), name.size());
-    const std::string_view part = name.substr(begin, end - begin);
-    if (part.empty() || part == "." || part == "..") return false;
+    const std::string_view component = name.substr(begin, end - begin);
+    if (component.empty() || component == "." || component == "..") return false;
     begin = end + 1;
   }
   return true;
@@ -157,23 +157,24 @@ void ZipArchive::read_directory() {
   const std::string last = bytes_at(size_ - tail, tail);
   size_t end = last.size();
   for (size_t at = 0; at + end_bytes <= last.size(); ++at) {
-    const bool whole = number_at<uint32_t>(last, at) == end_mark &&
-                       number_at<uint16_t>(last, at + 20) == last.size() - at - end_bytes;
-    if (whole) end = at;
+    const bool is_end_record = number_at<uint32_t>(last, at) == end_mark &&
+                               number_at<uint16_t>(last, at + 20) == last.size() - at - end_bytes;
+    if (is_end_record) end = at;
   }
   if (end == last.size()) fail("a zip archive", "a file without the end of one");
   uint64_t count = number_at<uint16_t>(last, end + 10);
   uint64_t bytes = number_at<uint32_t>(last, end + 12);
   uint64_t offset = number_at<uint32_t>(last, end + 16);
-  uint64_t behind = size_ - tail + end;
+  uint64_t end_record = size_ - tail + end;
   if (number_at<uint16_t>(last, end + 4) != 0 && number_at<uint16_t>(last, end + 4) != none16) {
     fail("an archive in one file", "a multi-part archive");
   }
-  if ((count == none16 || bytes == none32 || offset == none32) && behind >= zip64_locator_bytes) {
-    const std::string link = bytes_at(behind - zip64_locator_bytes, zip64_locator_bytes);
+  if ((count == none16 || bytes == none32 || offset == none32) &&
+      end_record >= zip64_locator_bytes) {
+    const std::string link = bytes_at(end_record - zip64_locator_bytes, zip64_locator_bytes);
     if (number_at<uint32_t>(link, 0) == zip64_locator_mark) {
-      behind = number_at<uint64_t>(link, 8);
-      const std::string wide = bytes_at(behind, zip64_end_bytes);
+      end_record = number_at<uint64_t>(link, 8);
+      const std::string wide = bytes_at(end_record, zip64_end_bytes);
       if (number_at<uint32_t>(wide, 0) != zip64_end_mark) fail("the archive's end", "other bytes");
       count = number_at<uint64_t>(wide, 32);
       bytes = number_at<uint64_t>(wide, 40);
@@ -181,7 +182,8 @@ void ZipArchive::read_directory() {
     }
   }
   const std::optional<uint64_t> directory_end = checked_add(offset, bytes);
-  if (count > max_members || bytes > max_directory || !directory_end || *directory_end > behind) {
+  if (count > max_members || bytes > max_directory || !directory_end ||
+      *directory_end > end_record) {
     fail("a valid central directory", str(count, " members in ", bytes, " bytes"));
   }
   const std::string directory = bytes_at(offset, bytes);
@@ -266,7 +268,7 @@ const ZipMember* ZipArchive::find(std::string_view name) const {
 
 void ZipArchive::unpack(const ZipMember& member,
                         const std::function<void(std::string_view)>& take) const {
-  constexpr uint64_t part_bytes = uint64_t{1} << 20;
+  constexpr uint64_t unpack_chunk_bytes = uint64_t{1} << 20;
   const std::string shown = in_quotes(one_line(member.name, 100));
   uLong checksum = ::crc32(0, nullptr, 0);
   uint64_t made = 0;
@@ -278,12 +280,12 @@ void ZipArchive::unpack(const ZipMember& member,
     take(bytes);
   };
   Inflater inflater;
-  for (uint64_t done = 0; done < member.stored; done += part_bytes) {
-    const std::string part =
-        bytes_at(member.offset + done, std::min(part_bytes, member.stored - done));
+  for (uint64_t done = 0; done < member.stored; done += unpack_chunk_bytes) {
+    const std::string chunk =
+        bytes_at(member.offset + done, std::min(unpack_chunk_bytes, member.stored - done));
     if (!member.packed) {
-      check(part);
-    } else if (!inflater.add(part, check)) {
+      check(chunk);
+    } else if (!inflater.add(chunk, check)) {
       fail(shown + " compressed by deflate", "other bytes");
     }
   }
@@ -299,7 +301,7 @@ std::string ZipArchive::read(const ZipMember& member, uint64_t max_bytes) const 
          std::to_string(member.bytes));
   }
   std::string bytes;
-  unpack(member, [&](std::string_view part) { bytes += part; });
+  unpack(member, [&](std::string_view chunk) { bytes += chunk; });
   return bytes;
 }
 
@@ -312,8 +314,8 @@ std::shared_ptr<const FileDescriptor> ZipArchive::unpack(const ZipMember& member
   auto file = std::make_shared<FileDescriptor>(
       open_descriptor(folder, O_TMPFILE | O_RDWR | O_CLOEXEC, 0600));
   if (!file->valid()) fail_write(folder);
-  unpack(member, [&](std::string_view part) {
-    if (!write_all(file->get(), std::as_bytes(std::span(part)))) fail_write(folder);
+  unpack(member, [&](std::string_view chunk) {
+    if (!write_all(file->get(), std::as_bytes(std::span(chunk)))) fail_write(folder);
   });
   return file;
 }

@@ -21,11 +21,12 @@ std::vector<Json> read_texts(hid_t attribute, hid_t space, hid_t type, size_t co
   std::vector<Json> texts;
   if (count == 0) return texts;
   if (checked(H5Tis_variable_str(type), "no text") > 0) {
-    const Handle here{H5Tcopy(type), H5Tclose, "no text"};
-    std::vector<char*> found(count, nullptr);
-    checked(H5Aread(attribute, here, found.data()), "an attribute cannot be read");
-    for (const char* text : found) texts.emplace_back(text ? text : "");
-    checked(H5Dvlen_reclaim(here, space, H5P_DEFAULT, found.data()), "memory cannot be released");
+    const Handle memory_type{H5Tcopy(type), H5Tclose, "no text"};
+    std::vector<char*> strings(count, nullptr);
+    checked(H5Aread(attribute, memory_type, strings.data()), "an attribute cannot be read");
+    for (const char* text : strings) texts.emplace_back(text ? text : "");
+    checked(H5Dvlen_reclaim(memory_type, space, H5P_DEFAULT, strings.data()),
+            "memory cannot be released");
     return texts;
   }
   const size_t size = H5Tget_size(type);

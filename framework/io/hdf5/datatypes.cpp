@@ -55,7 +55,7 @@ bool same(hid_t a, hid_t b) { return checked(H5Tequal(a, b), "types do not compa
 
 }  // namespace
 
-Elements elements_of(hid_t dataset, hid_t type) {
+ElementType element_type_of(hid_t dataset, hid_t type) {
   size_t count = 0;
   const NamedType* list = named_types(count);
   for (size_t i = 0; i < count; ++i) {

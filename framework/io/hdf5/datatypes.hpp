@@ -9,14 +9,14 @@
 namespace tessera::detail::hdf5 {
 
 /// The element type of a dataset.
-struct Elements {
-  std::string dtype;    ///< safetensors dtype, "F32"; empty: another type
-  bool as_here = true;  ///< whether the file has this host's byte order and representation
+struct ElementType {
+  std::string dtype;      ///< safetensors dtype, "F32"; empty: another type
+  bool is_native = true;  ///< whether the file has this host's byte order and representation
 };
 
 /// Returns the element type for a dataset's HDF5 type. Keras writes bfloat16 as two opaque bytes
 /// with an attribute that says so.
-Elements elements_of(hid_t dataset, hid_t type);
+ElementType element_type_of(hid_t dataset, hid_t type);
 
 /// Returns the HDF5 type of a dtype, in files and in memory. Throws Refusal for an unknown dtype.
 Handle type_of(const std::string& dtype);

@@ -11,7 +11,7 @@ namespace tessera::detail::hdf5 {
 namespace {
 
 // Global, since the library passes no user argument to open().
-FilePart* the_part = nullptr;
+FilePart* current_part = nullptr;
 
 struct PartFile {
   H5FD_t common;  ///< the library's part, which must come first
@@ -21,7 +21,7 @@ struct PartFile {
 haddr_t& end_of(H5FD_t* file) { return reinterpret_cast<PartFile*>(file)->end_of_addresses; }
 
 H5FD_t* open_part(const char*, unsigned flags, hid_t, haddr_t) {
-  if ((flags & H5F_ACC_TRUNC) != 0) the_part->size = 0;
+  if ((flags & H5F_ACC_TRUNC) != 0) current_part->size = 0;
   return &(new PartFile())->common;
 }
 
@@ -46,21 +46,21 @@ herr_t set_end_of_addresses(H5FD_t* file, H5FD_mem_t, haddr_t address) {
   return 0;
 }
 
-haddr_t end_of_file(const H5FD_t*, H5FD_mem_t) { return the_part->size; }
+haddr_t end_of_file(const H5FD_t*, H5FD_mem_t) { return current_part->size; }
 
 herr_t read_part(H5FD_t*, H5FD_mem_t, hid_t, haddr_t address, size_t size, void* buffer) {
   auto* out = static_cast<char*>(buffer);
-  if (address > the_part->size) return -1;
-  size_t there = std::min<uint64_t>(size, the_part->size - address);
-  std::fill(out + there, out + size, 0);
-  while (there > 0) {
-    const auto at = static_cast<off_t>(the_part->base + address);
-    const ssize_t count = ::pread(the_part->descriptor, out, there, at);
+  if (address > current_part->size) return -1;
+  size_t available = std::min<uint64_t>(size, current_part->size - address);
+  std::fill(out + available, out + size, 0);
+  while (available > 0) {
+    const auto at = static_cast<off_t>(current_part->base + address);
+    const ssize_t count = ::pread(current_part->descriptor, out, available, at);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return -1;
     out += count;
     address += static_cast<haddr_t>(count);
-    there -= static_cast<size_t>(count);
+    available -= static_cast<size_t>(count);
   }
   return 0;
 }
@@ -68,21 +68,21 @@ herr_t read_part(H5FD_t*, H5FD_mem_t, hid_t, haddr_t address, size_t size, void*
 herr_t write_part(H5FD_t*, H5FD_mem_t, hid_t, haddr_t address, size_t size, const void* buffer) {
   const auto* in = static_cast<const char*>(buffer);
   while (size > 0) {
-    const auto at = static_cast<off_t>(the_part->base + address);
-    const ssize_t count = ::pwrite(the_part->descriptor, in, size, at);
+    const auto at = static_cast<off_t>(current_part->base + address);
+    const ssize_t count = ::pwrite(current_part->descriptor, in, size, at);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return -1;
     in += count;
     address += static_cast<haddr_t>(count);
     size -= static_cast<size_t>(count);
-    the_part->size = std::max<uint64_t>(the_part->size, address);
+    current_part->size = std::max<uint64_t>(current_part->size, address);
   }
   return 0;
 }
 
 /// Truncates to the last address; the parent process sets the file's actual length.
 herr_t truncate_part(H5FD_t* file, hid_t, hbool_t) {
-  the_part->size = end_of(file);
+  current_part->size = end_of(file);
   return 0;
 }
 
@@ -108,10 +108,10 @@ H5FD_class_t driver_class() {
 
 }  // namespace
 
-hid_t access_to(FilePart& part) {
+hid_t access_property_list(FilePart& part) {
   static const H5FD_class_t driver = driver_class();
   static const hid_t number = checked(H5FDregister(&driver), "no file driver");
-  the_part = &part;
+  current_part = &part;
   const hid_t access = checked(H5Pcreate(H5P_FILE_ACCESS), "no access");
   checked(H5Pset_driver(access, number, nullptr), "no driver");
   checked(H5Pset_fclose_degree(access, H5F_CLOSE_STRONG), "no degree of closing");

@@ -17,6 +17,6 @@ struct FilePart {
 /// Returns an access property list for H5Fopen and H5Fcreate with any file name, with a virtual
 /// file driver that reads and writes `part`, which must outlive it. Only one file may be open at a
 /// time.
-hid_t access_to(FilePart& part);
+hid_t access_property_list(FilePart& part);
 
 }  // namespace tessera::detail::hdf5

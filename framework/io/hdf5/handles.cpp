@@ -5,8 +5,8 @@ namespace tessera::detail::hdf5 {
 void fail(const std::string& what) {
   std::string reason;
   const auto keep = [](unsigned, const H5E_error2_t* error, void* text) -> herr_t {
-    auto& kept = *static_cast<std::string*>(text);
-    if (kept.empty() && error->desc) kept = error->desc;
+    auto& first = *static_cast<std::string*>(text);
+    if (first.empty() && error->desc) first = error->desc;
     return 0;
   };
   H5Ewalk2(H5E_DEFAULT, H5E_WALK_UPWARD, keep, &reason);

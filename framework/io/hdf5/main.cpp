@@ -21,7 +21,7 @@ constexpr const char* help =
     "Usage: tessera-hdf5 read|write DESCRIPTOR BASE SIZE\n";
 
 void read_file(FilePart& part) {
-  const Handle access{access_to(part), H5Pclose, "no access"};
+  const Handle access{access_property_list(part), H5Pclose, "no access"};
   const Handle file{H5Fopen("/file", H5F_ACC_RDONLY, access), H5Fclose, "not an HDF5 file"};
   serve_file(file);
 }
@@ -32,7 +32,7 @@ void write_file(FilePart& part) {
   if (!receive(line)) return;
   Json offsets;
   {
-    const Handle access{access_to(part), H5Pclose, "no access"};
+    const Handle access{access_property_list(part), H5Pclose, "no access"};
     const Handle file{H5Fcreate("/file", H5F_ACC_TRUNC, H5P_DEFAULT, access), H5Fclose,
                       "the file cannot be created"};
     offsets = lay_out(file, Json::parse(line));
@@ -46,10 +46,10 @@ void write_file(FilePart& part) {
 int main(int count, char** arguments) {
   const std::string verb = count > 1 ? arguments[1] : "";
   if (count != 5 || (verb != "read" && verb != "write")) {
-    const bool asked = verb == "--help" || verb == "-h";
+    const bool help_requested = verb == "--help" || verb == "-h";
     const std::string text = help;
-    const int to = asked ? STDOUT_FILENO : STDERR_FILENO;
-    return ::write(to, text.data(), text.size()) > 0 && asked ? EXIT_SUCCESS : 2;
+    const int to = help_requested ? STDOUT_FILENO : STDERR_FILENO;
+    return ::write(to, text.data(), text.size()) > 0 && help_requested ? EXIT_SUCCESS : 2;
   }
   FilePart part{std::atoi(arguments[2]), std::strtoull(arguments[3], nullptr, 10),
                 std::strtoull(arguments[4], nullptr, 10)};

@@ -31,21 +31,21 @@ void send(char kind, const void* bytes, size_t size) {
 void send(char kind, const std::string& text) { send(kind, text.data(), text.size()); }
 
 bool receive(std::string& line) {
-  static std::string waiting;
+  static std::string buffer;
   size_t searched = 0;
   for (;;) {
-    const size_t end = waiting.find('\n', searched);
+    const size_t end = buffer.find('\n', searched);
     if (end != std::string::npos) {
-      line = waiting.substr(0, end);
-      waiting.erase(0, end + 1);
+      line = buffer.substr(0, end);
+      buffer.erase(0, end + 1);
       return true;
     }
-    searched = waiting.size();
-    char part[65536];
-    const ssize_t count = ::read(STDIN_FILENO, part, sizeof part);
+    searched = buffer.size();
+    char chunk[65536];
+    const ssize_t count = ::read(STDIN_FILENO, chunk, sizeof chunk);
     if (count < 0 && errno == EINTR) continue;
     if (count <= 0) return false;
-    waiting.append(part, static_cast<size_t>(count));
+    buffer.append(chunk, static_cast<size_t>(count));
   }
 }
 

@@ -17,7 +17,7 @@ namespace {
 constexpr size_t max_objects = 1000000;
 constexpr int max_levels = 64;
 /// Size of a message of data, unless a row is longer.
-constexpr uint64_t part_bytes = uint64_t{4} << 20;
+constexpr uint64_t max_message_bytes = uint64_t{4} << 20;
 /// A larger dataset is refused if it also has more than 1000 times its stored bytes.
 constexpr uint64_t max_unstored_bytes = uint64_t{4} << 30;
 /// Maximum size of a file's listing relative to the file: objects may share texts.
@@ -98,12 +98,12 @@ class Lister {
     hsize_t extents[H5S_MAX_RANK];
     const int rank = checked(H5Sget_simple_extent_dims(space, extents, nullptr), path);
     const bool none = H5Sget_simple_extent_type(space) == H5S_NULL;
-    const Elements elements = none ? Elements{"", false} : elements_of(dataset, type);
+    const ElementType element_type = none ? ElementType{"", false} : element_type_of(dataset, type);
     const haddr_t offset = H5Dget_offset(dataset);
-    const bool direct = layout == H5D_CONTIGUOUS && elements.as_here && offset != HADDR_UNDEF;
+    const bool direct = layout == H5D_CONTIGUOUS && element_type.is_native && offset != HADDR_UNDEF;
     const Json shape(std::vector<uint64_t>(extents, extents + rank));
     datasets_.push_back({{"path", path},
-                         {"dtype", elements.dtype},
+                         {"dtype", element_type.dtype},
                          {"shape", shape},
                          {"offset", direct ? Json(uint64_t{offset}) : Json()},
                          {"attributes", attributes_of(dataset)}});
@@ -140,15 +140,16 @@ void send_data(hid_t file, const Json& entry) {
     throw Refusal(path + ": more than a thousand times its stored bytes");
   }
   const hsize_t chunk = rows_of_chunk(properties);
-  const hsize_t rows_per_message = std::max<hsize_t>(1, part_bytes / row_bytes / chunk) * chunk;
-  std::vector<char> part;
+  const hsize_t rows_per_message =
+      std::max<hsize_t>(1, max_message_bytes / row_bytes / chunk) * chunk;
+  std::vector<char> buffer;
   for (hsize_t row = 0; row < extents[0]; row += rows_per_message) {
     std::vector<hsize_t> begin(extents.size(), 0), count = extents;
     begin[0] = row;
     count[0] = std::min(rows_per_message, extents[0] - row);
-    part.resize(count[0] * row_bytes);
+    buffer.resize(count[0] * row_bytes);
     const int rank = static_cast<int>(extents.size());
-    const Handle here{
+    const Handle memory_space{
         scalar ? H5Screate(H5S_SCALAR) : H5Screate_simple(rank, count.data(), nullptr), H5Sclose,
         path};
     if (!scalar) {
@@ -156,8 +157,8 @@ void send_data(hid_t file, const Json& entry) {
           H5Sselect_hyperslab(space, H5S_SELECT_SET, begin.data(), nullptr, count.data(), nullptr),
           path);
     }
-    checked(H5Dread(dataset, type, here, space, H5P_DEFAULT, part.data()), path);
-    send('D', part.data(), part.size());
+    checked(H5Dread(dataset, type, memory_space, space, H5P_DEFAULT, buffer.data()), path);
+    send('D', buffer.data(), buffer.size());
   }
 }
 

@@ -36,8 +36,8 @@ void add_slots(std::vector<CheckpointItem>& items, const std::string& prefix,
   if (!inner.empty()) return;
   // Slot paths begin with the optimizer's name, which is not stable across runs.
   const size_t own = optimizer.name().size();
-  for (const Variable& kept : optimizer.variables()) {
-    items.push_back({prefix + kept.path().substr(own), kept, false});
+  for (const Variable& slot : optimizer.variables()) {
+    items.push_back({prefix + slot.path().substr(own), slot, false});
   }
 }
 

@@ -98,8 +98,8 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
 std::optional<TargetTensor> match_tensor(const CheckpointReader& reader, const CheckpointItem& item,
                                          const CheckpointRestoreOptions& options) {
   const Variable& variable = item.variable;
-  const CheckpointTensor* found = reader.find(item.name);
-  if (!found) {
+  const CheckpointTensor* stored = reader.find(item.name);
+  if (!stored) {
     if (options.expect_partial) return std::nullopt;
     const std::string name = nearest(item.name, names_in(reader));
     throw CheckpointMismatch(reader.folder(), "the checkpoint holds " + in_quotes(item.name),
@@ -108,13 +108,13 @@ std::optional<TargetTensor> match_tensor(const CheckpointReader& reader, const C
                                             : "restore with weights_only or expect_partial");
   }
   const std::string dtype = safetensors_dtype(variable.dtype(), item.name);
-  if (found->shape != variable.shape() || found->dtype != dtype) {
+  if (stored->shape != variable.shape() || stored->dtype != dtype) {
     throw CheckpointMismatch(reader.folder(),
                              str("tensor ", in_quotes(item.name), " has shape ",
                                  to_string(variable.shape()), " and dtype ", dtype),
-                             str(to_string(found->shape), " and ", in_quotes(found->dtype)),
-                             found->shape == variable.shape()
-                                 ? dtype_fix(found->dtype)
+                             str(to_string(stored->shape), " and ", in_quotes(stored->dtype)),
+                             stored->shape == variable.shape()
+                                 ? dtype_fix(stored->dtype)
                                  : "restore a checkpoint of the same model");
   }
   return TargetTensor{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
@@ -136,7 +136,7 @@ bool has_no_slots(const Opened& opened, const CheckpointItem& item) {
   return false;
 }
 
-DTensor first_value(const Variable& variable) {
+DTensor draw_initial_value(const Variable& variable) {
   Variable fresh(variable.spec());
   fresh.place(variable.placement());
   return fresh.value();
@@ -229,7 +229,8 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
 
 void read_values(const CheckpointReader& reader, Plan& plan) {
   for (auto& [item, target] : plan.items) {
-    target.value = target.is_initial ? first_value(item.variable) : read_tensor(reader, target);
+    target.value =
+        target.is_initial ? draw_initial_value(item.variable) : read_tensor(reader, target);
   }
   for (auto& [key, tensors] : plan.callbacks) {
     for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);

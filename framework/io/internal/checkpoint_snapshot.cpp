@@ -36,7 +36,7 @@ CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json&
       add("callbacks/" + key + "/" + path, value);
     }
   }
-  CheckpointState state = present_state(parts);
+  CheckpointState state = current_state(parts);
   if (state.history) add_step_losses(std::exchange(state.history->steps, {}));
   state.about = about;
   state_ = to_json(state);

@@ -11,15 +11,15 @@ namespace tessera::detail {
 namespace {
 
 /// Replaces non-finite numbers, which JSON lacks, by objects.
-void put_names(Json& json) {
+void encode_non_finite(Json& json) {
   if (json.is_number_float() && !std::isfinite(json.get<double>())) {
     json = {{"float", python_repr(json.get<double>())}};
   } else if (json.is_structured()) {
-    for (Json& part : json) put_names(part);
+    for (Json& value : json) encode_non_finite(value);
   }
 }
 
-void put_numbers(Json& json) {
+void decode_non_finite(Json& json) {
   if (json.is_object() && json.size() == 1 && json.contains("float")) {
     const Json name = json["float"];
     if (name == "nan") json = std::nan("");
@@ -27,7 +27,7 @@ void put_numbers(Json& json) {
     if (name == "-inf") json = -std::numeric_limits<double>::infinity();
   }
   if (!json.is_structured()) return;
-  for (Json& part : json) put_numbers(part);
+  for (Json& value : json) decode_non_finite(value);
 }
 
 OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
@@ -48,11 +48,11 @@ OptimizerState read_optimizer(const Json& json, const JsonPath& path) {
 }
 
 OptimizerState state_of(const Optimizer& optimizer) {
-  OptimizerState kept{optimizer.class_name(), optimizer.steps()};
-  if (!optimizer.has_schedule()) kept.learning_rate = optimizer.learning_rate();
-  kept.own = optimizer.state();
-  for (const OptimizerHandle& each : optimizer.inner()) kept.inner.push_back(state_of(*each));
-  return kept;
+  OptimizerState state{optimizer.class_name(), optimizer.steps()};
+  if (!optimizer.has_schedule()) state.learning_rate = optimizer.learning_rate();
+  state.own = optimizer.state();
+  for (const OptimizerHandle& each : optimizer.inner()) state.inner.push_back(state_of(*each));
+  return state;
 }
 
 /// Converts an optimizer's state to JSON, without keys that are empty.
@@ -106,7 +106,7 @@ std::vector<double> read_step_losses(const CheckpointReader& reader) {
   return losses;
 }
 
-CheckpointState present_state(const CheckpointParts& parts) {
+CheckpointState current_state(const CheckpointParts& parts) {
   CheckpointState state;
   state.seed = global_seed();
   state.extra = parts.extra;
@@ -122,8 +122,10 @@ CheckpointState present_state(const CheckpointParts& parts) {
     state.optimizers.push_back(state_of(*optimizer));
   }
   for (const auto& [key, callback] : named_callbacks(parts)) {
-    const Json kept = callback->state();
-    if (!kept.is_null() || !callback->tensors().empty()) state.callbacks[key] = kept;
+    const Json callback_state = callback->state();
+    if (!callback_state.is_null() || !callback->tensors().empty()) {
+      state.callbacks[key] = callback_state;
+    }
   }
   return state;
 }
@@ -151,14 +153,14 @@ Json to_json(const CheckpointState& state) {
                {"callbacks", state.callbacks},
                {"extra", state.extra},
                {"about", state.about}};
-  put_names(json);
+  encode_non_finite(json);
   return json;
 }
 
 CheckpointState state_from_json(const Json& json, const std::string& folder) {
   try {
     Json state = json;
-    put_numbers(state);
+    decode_non_finite(state);
     return read_state(state, JsonPath(folder + ": state"));
   } catch (const ConfigError& error) {
     throw FileError(error.what());

@@ -39,7 +39,7 @@ inline constexpr const char* step_losses_name = "history.steps";
 std::vector<double> read_step_losses(const CheckpointReader& reader);
 
 /// Collects the current state. Collective.
-CheckpointState present_state(const CheckpointParts& parts);
+CheckpointState current_state(const CheckpointParts& parts);
 
 /// Restores an optimizer and its inner optimizers, which must be of the classes in `state`.
 void restore_state(Optimizer& optimizer, const OptimizerState& state);

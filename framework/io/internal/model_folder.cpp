@@ -77,16 +77,16 @@ void ModelFolder::commit() {
       ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged) {
     std::error_code error;
-    const bool there = fs::exists(path_, error);
-    const std::string former = parent_ + new_temporary_name();
-    if (there && !rename_path(path_, former)) fail_write(path_);
+    const bool existed = fs::exists(path_, error);
+    const std::string previous = parent_ + new_temporary_name();
+    if (existed && !rename_path(path_, previous)) fail_write(path_);
     if (!rename_path(temporary_path_, path_)) {
       const int reason = errno;
-      if (there) rename_path(former, path_);
+      if (existed) rename_path(previous, path_);
       errno = reason;
       fail_write(path_);
     }
-    temporary_path_ = there ? former : "";
+    temporary_path_ = existed ? previous : "";
   }
   if (!sync_folder(parent_)) fail_write(path_);
   remove_abandoned_folders(parent_);

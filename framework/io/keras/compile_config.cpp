@@ -90,10 +90,10 @@ MetricsChoice metrics_from(const Json& json, const JsonPath& path) {
     }
     return named;
   }
-  const bool of_outputs = json.is_array() && std::any_of(json.begin(), json.end(), [](auto& part) {
-                            return part.is_array() || part.is_null();
-                          });
-  if (!of_outputs) return metric_list_from(json, path);
+  const bool is_per_output =
+      json.is_array() && std::any_of(json.begin(), json.end(),
+                                     [](auto& item) { return item.is_array() || item.is_null(); });
+  if (!is_per_output) return metric_list_from(json, path);
   std::vector<std::vector<MetricHandle>> lists;
   for (size_t i = 0; i < json.size(); ++i) {
     lists.push_back(metric_list_from(json[i], path.index(i)));

@@ -72,9 +72,9 @@ void write_value(const FileDescriptor& file, uint64_t offset, const std::string&
     const at::Tensor block = tensor.blocks()[static_cast<size_t>(tile.block)].cpu().contiguous();
     const std::span<const std::byte> bytes = bytes_of_tensor(block);
     const Rectangle area{tile_begin(tile.intervals), tile_end(tile.intervals)};
-    for_each_run(area, whole(dataset.shape), element, [&](const CommonRun& run) {
-      const auto part = bytes.subspan(run.source, run.bytes);
-      if (!write_all_at(file.get(), offset + run.target, part)) fail_write(path);
+    for_each_run(area, full_rectangle(dataset.shape), element, [&](const CommonRun& run) {
+      const auto run_bytes = bytes.subspan(run.source, run.bytes);
+      if (!write_all_at(file.get(), offset + run.target, run_bytes)) fail_write(path);
     });
   }
 }

@@ -51,21 +51,23 @@ bool KerasStore::is_legacy() const {
 
 std::vector<KerasData> KerasStore::variables(const std::string& group) const {
   if (is_legacy()) {
-    const bool there = group == "/optimizer" && legacy_file().find_group("/optimizer_weights");
-    return there ? listed_data(legacy_file(), "/optimizer_weights") : std::vector<KerasData>();
+    const bool has_optimizer =
+        group == "/optimizer" && legacy_file().find_group("/optimizer_weights");
+    return has_optimizer ? listed_data(legacy_file(), "/optimizer_weights")
+                         : std::vector<KerasData>();
   }
   for (const std::string& name : {group, earlier_name(group)}) {
     std::vector<KerasData> list;
     while (list.size() < 1000000) {
       const std::string next = str(name, "/vars/", list.size());
-      const Hdf5Dataset* found = nullptr;
+      const Hdf5Dataset* dataset = nullptr;
       for (const auto& file : files_) {
-        found = file->find(next);
-        if (!found) continue;
-        list.push_back({file.get(), found});
+        dataset = file->find(next);
+        if (!dataset) continue;
+        list.push_back({file.get(), dataset});
         break;
       }
-      if (!found) break;
+      if (!dataset) break;
     }
     if (!list.empty()) return list;
   }
@@ -85,9 +87,9 @@ std::vector<std::string> KerasStore::groups() const {
 
 std::string KerasStore::name_of(const std::string& group) const {
   for (const auto& file : files_) {
-    const Hdf5Group* found = file->find_group(group + "/vars");
-    if (found && found->attributes.contains("name") && found->attributes["name"].is_string()) {
-      return found->attributes["name"].get<std::string>();
+    const Hdf5Group* vars = file->find_group(group + "/vars");
+    if (vars && vars->attributes.contains("name") && vars->attributes["name"].is_string()) {
+      return vars->attributes["name"].get<std::string>();
     }
   }
   return "";

@@ -34,11 +34,11 @@ DTensor read_variable(const KerasMatch& match) {
 
 double read_number(const std::string& path, const KerasMatch& match) {
   const KerasValue& value = match.value;
-  const double number = read_area(match.data, whole({}), at::kDouble).item<double>();
-  if (number >= value.least && number <= value.most) return number;
+  const double number = read_area(match.data, full_rectangle({}), at::kDouble).item<double>();
+  if (number >= value.min_number && number <= value.max_number) return number;
   throw FileError(path,
                   str(in_quotes(match.data.dataset->path), " is ", in_quotes(value.what),
-                      ", a number of at least ", value.least),
+                      ", a number of at least ", value.min_number),
                   str(number), "save the model again");
 }
 
@@ -47,11 +47,11 @@ double read_number(const std::string& path, const KerasMatch& match) {
 std::string describe_mismatch(const KerasMatch& match) {
   const Hdf5Dataset& dataset = *match.data.dataset;
   const auto stored = safetensors_scalar_type(dataset.dtype);
-  const std::string there =
+  const std::string received =
       str(to_string(dataset.shape), " of ", dataset.dtype.empty() ? "another type" : dataset.dtype);
   const bool fits = stored && dataset.shape == match.value.shape() &&
                     at::isFloatingType(*stored) == at::isFloatingType(match.value.type());
-  return fits ? "" : there;
+  return fits ? "" : received;
 }
 
 void restore_values(const Mesh& mesh, const std::string& path,

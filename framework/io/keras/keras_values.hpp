@@ -19,7 +19,7 @@ struct KerasValue {
   std::function<double()> number = {};
   std::function<void(double)> set_number = {};
   /// Range of valid numbers.
-  double least = 0, most = std::numeric_limits<double>::max();
+  double min_number = 0, max_number = std::numeric_limits<double>::max();
 
   Shape shape() const { return variable.defined() ? variable.shape() : Shape{}; }
   at::ScalarType type() const { return variable.defined() ? variable.dtype() : dtype; }

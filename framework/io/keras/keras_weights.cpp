@@ -38,8 +38,8 @@ class GroupsByName {
     }
     for (const KerasGroup& group : tree) {
       if (!group.layer || group.path.empty()) continue;
-      const auto found = groups.find(group.name);
-      found_[group.path] = found == groups.end() ? "" : found->second;
+      const auto it = groups.find(group.name);
+      file_groups_[group.path] = it == groups.end() ? "" : it->second;
     }
   }
 
@@ -47,15 +47,15 @@ class GroupsByName {
   std::string find(const std::string& path) const {
     for (size_t end = path.size(); end != std::string::npos && end > 0;
          end = path.rfind('/', end - 1)) {
-      const auto found = found_.find(path.substr(0, end));
-      if (found == found_.end()) continue;
-      return found->second.empty() ? "" : found->second + path.substr(end);
+      const auto it = file_groups_.find(path.substr(0, end));
+      if (it == file_groups_.end()) continue;
+      return it->second.empty() ? "" : it->second + path.substr(end);
     }
     return path;
   }
 
  private:
-  std::map<std::string, std::string> found_;
+  std::map<std::string, std::string> file_groups_;
 };
 
 /// Matches a model's weights with a store's data.
@@ -69,13 +69,13 @@ std::vector<KerasMatch> match_weights(const Layer& model, const KerasStore& stor
   std::vector<KerasMatch> matches;
   for (const KerasGroup& group : tree) {
     if (group.variables.empty()) continue;
-    const std::string place = names ? names->find(group.path) : group.path;
-    if (place.empty()) continue;
-    const std::vector<KerasData> data = store.variables(place);
+    const std::string file_group = names ? names->find(group.path) : group.path;
+    if (file_group.empty()) continue;
+    const std::vector<KerasData> data = store.variables(file_group);
     if (data.empty() && options.by_name) continue;
-    const std::string near = data.empty() ? nearest(place, store.groups()) : "";
-    add_matches({store.path(), place, group.name}, group.variables, data, options.skip_mismatch,
-                matches, skipped, near);
+    const std::string near = data.empty() ? nearest(file_group, store.groups()) : "";
+    add_matches({store.path(), file_group, group.name}, group.variables, data,
+                options.skip_mismatch, matches, skipped, near);
   }
   return matches;
 }
@@ -89,16 +89,16 @@ void warn_of_skipped(const Mesh& mesh, const std::string& path,
                       ", which are not loaded"));
 }
 
-void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
+void add_matches(const KerasSource& source, const std::vector<Variable>& weights,
                  const std::vector<KerasData>& data, bool skip_mismatch,
                  std::vector<KerasMatch>& matches, std::vector<std::string>& skipped,
                  const std::string& nearest_group) {
   std::vector<KerasMatch> own;
   bool fits = data.size() == weights.size();
   if (!fits && !skip_mismatch) {
-    throw FileError(place.file,
-                    str(shown(place.group), " holds the ", weights.size(), " weights of ",
-                        in_quotes(place.layer)),
+    throw FileError(source.file,
+                    str(shown(source.group), " holds the ", weights.size(), " weights of ",
+                        in_quotes(source.layer)),
                     nearest_group.empty() ? str(data.size())
                                           : str("none; the nearest is ", shown(nearest_group)),
                     other_keras_model);
@@ -110,7 +110,7 @@ void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
     if (received.empty()) continue;
     fits = false;
     if (skip_mismatch) continue;
-    throw FileError(place.file,
+    throw FileError(source.file,
                     str(in_quotes(data[i].dataset->path), " is ", in_quotes(variable.path()),
                         " of shape ", to_string(variable.shape()), " and dtype ",
                         safetensors_dtype(variable.dtype(), variable.path())),
@@ -119,7 +119,7 @@ void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
   if (fits) {
     matches.insert(matches.end(), own.begin(), own.end());
   } else {
-    skipped.push_back(place.layer);
+    skipped.push_back(source.layer);
   }
 }
 

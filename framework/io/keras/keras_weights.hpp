@@ -26,7 +26,7 @@ void warn_of_skipped(const Mesh& mesh, const std::string& path,
                      const std::vector<std::string>& skipped);
 
 /// The group in which a layer's weights are looked for.
-struct KerasPlace {
+struct KerasSource {
   std::string file;   ///< path of the file, for errors
   std::string group;  ///< "/layers/dense"
   std::string layer;  ///< the layer's name
@@ -34,7 +34,7 @@ struct KerasPlace {
 
 /// Adds the matches of one layer's weights, or adds its name to `skipped` if they do not fit and
 /// `skip_mismatch` is set. Throws FileError naming the layer and, if not empty, the nearest group.
-void add_matches(const KerasPlace& place, const std::vector<Variable>& weights,
+void add_matches(const KerasSource& source, const std::vector<Variable>& weights,
                  const std::vector<KerasData>& data, bool skip_mismatch,
                  std::vector<KerasMatch>& matches, std::vector<std::string>& skipped,
                  const std::string& nearest_group = "");

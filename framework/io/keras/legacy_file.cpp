@@ -13,8 +13,8 @@ namespace {
 
 /// Returns a text attribute; empty if there is none.
 std::string text_of(const Hdf5Group& group, const char* name) {
-  const bool there = group.attributes.contains(name) && group.attributes[name].is_string();
-  return there ? group.attributes[name].get<std::string>() : "";
+  const bool is_text = group.attributes.contains(name) && group.attributes[name].is_string();
+  return is_text ? group.attributes[name].get<std::string>() : "";
 }
 
 bool has_list(const Hdf5Group& group, const std::string& name) {
@@ -70,13 +70,13 @@ std::optional<std::string> legacy_weights(const Hdf5File& file) {
 }
 
 std::vector<KerasData> listed_data(const Hdf5File& file, const std::string& group) {
-  const Hdf5Group* found = file.find_group(group);
-  if (!found) {
+  const Hdf5Group* listed_group = file.find_group(group);
+  if (!listed_group) {
     throw FileError(file.path(), "a group for each listed layer", "no " + in_quotes(group),
                     "save the model again");
   }
   std::vector<KerasData> list;
-  for (const std::string& name : texts_of(*found, "weight_names")) {
+  for (const std::string& name : texts_of(*listed_group, "weight_names")) {
     const Hdf5Dataset* dataset = file.find(str(group, "/", name));
     if (!dataset) {
       throw FileError(file.path(), "the data of each listed weight",
@@ -125,14 +125,13 @@ std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File&
   std::vector<KerasMatch> matches;
   for (size_t i = 0; i < layers.size(); ++i) {
     const auto& [name, weights] = layers[i];
-    auto found = saved.begin() + int64_t(i);
+    auto it = saved.begin() + int64_t(i);
     if (options.by_name) {
-      found = std::find_if(saved.begin(), saved.end(), [&, &expected = name](const LegacyLayer& l) {
-        return l.name == expected;
-      });
-      if (found == saved.end()) continue;
+      it = std::find_if(saved.begin(), saved.end(),
+                        [&, &expected = name](const LegacyLayer& l) { return l.name == expected; });
+      if (it == saved.end()) continue;
     }
-    add_matches({file.path(), str(root, "/", found->name), name}, weights, found->data,
+    add_matches({file.path(), str(root, "/", it->name), name}, weights, it->data,
                 options.skip_mismatch, matches, skipped);
   }
   const std::string top = root + "/top_level_model_weights";

@@ -46,7 +46,7 @@ KerasValue steps_number(const OptimizerHandle& optimizer) {
           .dtype = at::kInt,
           .number = [=] { return static_cast<double>(optimizer->steps()); },
           .set_number = [=](double steps) { optimizer->set_steps(static_cast<int64_t>(steps)); },
-          .most = max_exact_integer};
+          .max_number = max_exact_integer};
 }
 
 /// Returns the learning rate. A stored rate that is equal in float32 keeps the float64 value set by
@@ -68,8 +68,8 @@ KerasValue state_number(const OptimizerHandle& optimizer, const std::string& key
           .set_number =
               [=](double number) {
                 Json state = optimizer->state();
-                const bool whole = state.at(key).is_number_integer();
-                state[key] = whole ? Json(static_cast<int64_t>(number)) : Json(number);
+                const bool is_integer = state.at(key).is_number_integer();
+                state[key] = is_integer ? Json(static_cast<int64_t>(number)) : Json(number);
                 optimizer->restore(state);
               }};
 }
@@ -88,39 +88,41 @@ double momenta_product(const Optimizer& nadam) {
 int64_t pass_of(const std::string& class_name, const std::string& name) {
   if (name == "average") return 0;
   if (name == "gradient_accumulator") return 1;
-  const bool apart = class_name == "RMSprop";
-  if (apart && name == "average_gradient") return 4;
-  if ((apart && name == "momentum") || name == "velocity_hat") return 3;
+  const bool is_rmsprop = class_name == "RMSprop";
+  if (is_rmsprop && name == "average_gradient") return 4;
+  if ((is_rmsprop && name == "momentum") || name == "velocity_hat") return 3;
   return 2;
 }
 
 /// Adds the slots that an optimizer without inner optimizers keeps of the variables that it was
 /// built for.
-void add_kept(const OptimizerHandle& optimizer, const std::vector<Variable>& variables,
-              std::vector<KerasValue>& values) {
+void add_slot_values(const OptimizerHandle& optimizer, const std::vector<Variable>& variables,
+                     std::vector<KerasValue>& values) {
   const std::string& kind = optimizer->class_name();
-  std::map<std::string, std::vector<Variable>> kept_of;
-  for (const Variable& kept : optimizer->variables()) {
-    kept_of[kept.path().substr(0, kept.path().rfind('/'))].push_back(kept);
+  std::map<std::string, std::vector<Variable>> slots_of;
+  for (const Variable& slot : optimizer->variables()) {
+    slots_of[slot.path().substr(0, slot.path().rfind('/'))].push_back(slot);
   }
   std::map<int64_t, std::vector<KerasValue>> passes;
   const Variable* first = nullptr;
   for (const Variable& variable : variables) {
-    const auto found = kept_of.find(str(optimizer->name(), "/", variable.path()));
-    if (found == kept_of.end()) continue;
+    const auto it = slots_of.find(str(optimizer->name(), "/", variable.path()));
+    if (it == slots_of.end()) continue;
     if (!first) first = &variable;
     // For a vector, Adafactor has two numbers in place of the row and column means.
     if (kind == "Adafactor" && variable.shape().size() < 2) {
       std::vector<KerasValue>& pass = passes[pass_of(kind, "r")];
       pass.insert(pass.end(), 2, fixed_number(variable.path(), at::kInt, 0));
     }
-    for (const Variable& kept : found->second) {
-      const std::string& path = kept.path();
+    for (const Variable& slot : it->second) {
+      const std::string& path = slot.path();
       passes[pass_of(kind, path.substr(path.rfind('/') + 1))].push_back(
-          {.what = path, .variable = kept});
+          {.what = path, .variable = slot});
     }
   }
-  for (auto& [pass, made] : passes) std::move(made.begin(), made.end(), std::back_inserter(values));
+  for (auto& [pass, pass_values] : passes) {
+    std::move(pass_values.begin(), pass_values.end(), std::back_inserter(values));
+  }
   if (first && kind == "Nadam") {
     values.push_back(fixed_number(optimizer->name() + "/u_product", first->dtype(),
                                   momenta_product(*optimizer)));
@@ -142,11 +144,11 @@ void add_values(const OptimizerHandle& optimizer, const std::vector<Variable>& v
   if (with_slots && optimizer->class_name() == "LossScaleOptimizer") {
     values.push_back(state_number(optimizer, "step_counter"));
     values.back().dtype = at::kInt;
-    values.back().most = max_exact_integer;
+    values.back().max_number = max_exact_integer;
     values.push_back(state_number(optimizer, "dynamic_scale"));
-    values.back().least = std::numeric_limits<float>::denorm_min();
+    values.back().min_number = std::numeric_limits<float>::denorm_min();
   }
-  if (with_slots && inner.empty()) add_kept(optimizer, variables, values);
+  if (with_slots && inner.empty()) add_slot_values(optimizer, variables, values);
   for (const OptimizerHandle& each : inner) add_values(each, variables, with_slots, values);
 }
 
@@ -183,22 +185,22 @@ std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& st
   add_values(optimizer, trainable, true, values);
   add_values(optimizer, trainable, false, numbers);
   if (!begun && data.size() == numbers.size()) values = numbers;
-  const auto leave = [&](const std::string& why) {
+  const auto keep_values = [&](const std::string& why) {
     warn_once(mesh_of(trainable),
               str(store.path(), ": the variables of the optimizer ", in_quotes(optimizer->name()),
                   " keep their ", begun ? "values: " : "initial values: ", why));
     return std::vector<KerasMatch>();
   };
   if (data.size() != values.size()) {
-    return leave(str("it has ", values.size(), ", the file ", data.size()));
+    return keep_values(str("it has ", values.size(), ", the file ", data.size()));
   }
   std::vector<KerasMatch> matches;
   for (size_t i = 0; i < data.size(); ++i) {
     matches.push_back({values[i], data[i]});
     const std::string received = describe_mismatch(matches.back());
     if (received.empty()) continue;
-    return leave(str(in_quotes(values[i].what), " has shape ", to_string(values[i].shape()),
-                     ", the file ", received));
+    return keep_values(str(in_quotes(values[i].what), " has shape ", to_string(values[i].shape()),
+                           ", the file ", received));
   }
   return matches;
 }

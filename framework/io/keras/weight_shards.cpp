@@ -70,7 +70,7 @@ std::string shard_name(const std::string& base, size_t number) {
 }
 
 /// Returns the files that an existing weight map at `path` names.
-std::vector<std::string> former_files(const std::string& path) {
+std::vector<std::string> previous_files(const std::string& path) {
   try {
     return exists(path) ? files_in_weight_map(path) : std::vector<std::string>();
   } catch (const Error&) {
@@ -137,15 +137,15 @@ void write_shards(const Mesh& mesh, const KerasOutput& output, const std::string
                   double max_bytes) {
   const std::string base = path.substr(0, path.size() - std::string(map_ending).size());
   std::vector<KerasOutput> shards;
-  std::vector<std::string> former;
+  std::vector<std::string> previous;
   const std::string first = broadcast_text(mesh, path, [&] {
     shards = split_output(output, path, max_bytes);
-    former = former_files(path);
+    previous = previous_files(path);
     // Avoids the names in the previous map, whose files stay until the new map is in place.
     const auto taken = [&](size_t begin) {
       for (size_t i = 0; i < shards.size(); ++i) {
         const std::string name = fs::path(shard_name(base, begin + i)).filename();
-        if (std::count(former.begin(), former.end(), name) > 0) return true;
+        if (std::count(previous.begin(), previous.end(), name) > 0) return true;
       }
       return false;
     };
@@ -164,7 +164,7 @@ void write_shards(const Mesh& mesh, const KerasOutput& output, const std::string
   collectively(mesh, path, [&] {
     if (!is_first_rank(mesh)) return;
     write_file_atomically(path, map);
-    for (const std::string& name : former) {
+    for (const std::string& name : previous) {
       if (std::count(names.begin(), names.end(), name) > 0) continue;
       ::unlink((fs::path(path).parent_path() / name).c_str());
     }

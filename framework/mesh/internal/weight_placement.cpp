@@ -14,9 +14,9 @@ const WeightPlacement* weight_placement_of(const Mesh& mesh) {
   return mesh.state_->weight_placement.get();
 }
 
-Placement resting(const Placement& requested) {
-  const WeightPlacement* elsewhere = weight_placement_of(requested.layout.mesh());
-  return elsewhere ? elsewhere->rest(requested) : requested;
+Placement stored_placement(const Placement& requested) {
+  const WeightPlacement* placement = weight_placement_of(requested.layout.mesh());
+  return placement ? placement->stored_placement(requested) : requested;
 }
 
 }  // namespace tessera::detail

@@ -13,7 +13,7 @@ class WeightPlacement {
  public:
   virtual ~WeightPlacement() = default;
   /// Returns the layouts in which a weight with these layouts on the mesh is stored.
-  virtual Placement rest(const Placement& requested) const = 0;
+  virtual Placement stored_placement(const Placement& requested) const = 0;
   /// "weights rest on mesh storage=1", for LayoutMap::describe().
   virtual std::string describe() const = 0;
 };
@@ -26,6 +26,6 @@ const WeightPlacement* weight_placement_of(const Mesh& mesh);
 
 /// Returns the layouts in which a weight is stored: those of its mesh's WeightPlacement, or the
 /// requested ones if the mesh has none.
-Placement resting(const Placement& requested);
+Placement stored_placement(const Placement& requested);
 
 }  // namespace tessera::detail

@@ -18,20 +18,20 @@ double bytes_of(const DTensor& value) {
 }
 
 /// Thrown to end the call.
-struct Enough {};
+struct LimitExceeded {};
 
 /// Counts the bytes of the values of a call that are alive at the same time.
 class LiveValues final : public OpListener {
  public:
-  explicit LiveValues(double enough) : enough_(enough) {}
+  explicit LiveValues(double limit) : limit_(limit) {}
 
   void ran(const OpInfo&, const std::shared_ptr<const void>&, const std::shared_ptr<OpPlan>&,
            std::span<const DTensor>, std::span<const DTensor> out) override {
     drop();
-    for (const DTensor& made : out) add(made);
+    for (const DTensor& value : out) add(value);
   }
-  void constant(const DTensor& made) override { add(made); }
-  void masked(const DTensor& made) override { add(made); }
+  void constant(const DTensor& value) override { add(value); }
+  void masked(const DTensor& value) override { add(value); }
 
   const ActivationPeak& peak() const { return peak_; }
 
@@ -45,16 +45,16 @@ class LiveValues final : public OpListener {
     });
   }
 
-  void add(const DTensor& made) {
-    live_.push_back(made);
-    bytes_ += bytes_of(made);
+  void add(const DTensor& value) {
+    live_.push_back(value);
+    bytes_ += bytes_of(value);
     if (bytes_ <= peak_.bytes) return;
     const std::string* const layer = thread_state().comm_label;
-    peak_ = {bytes_, layer ? *layer : "", made.shape()};
-    if (bytes_ > enough_) throw Enough();
+    peak_ = {bytes_, layer ? *layer : "", value.shape()};
+    if (bytes_ > limit_) throw LimitExceeded();
   }
 
-  double enough_;
+  double limit_;
   double bytes_ = 0;
   std::vector<DTensor> live_;
   ActivationPeak peak_;
@@ -63,15 +63,15 @@ class LiveValues final : public OpListener {
 }  // namespace
 
 ActivationPeak activation_peak(Model& model, const Shape& input, at::ScalarType dtype,
-                               const Layout& layout, double enough) {
+                               const Layout& layout, double limit) {
   const NoRecording no_recording;
-  LiveValues live(enough);
+  LiveValues live(limit);
   try {
     const AbstractScope plans_only(layout.mesh());
     const TracerScope tracer_scope(&live);
     const DTensor x(intern(input, dtype, layout), {});
     model.outputs({x}, CallContext());
-  } catch (const Enough&) {
+  } catch (const LimitExceeded&) {
   } catch (const StateError&) {
     // A layer reads numbers, which abstract values do not have.
   }

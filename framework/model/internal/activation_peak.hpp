@@ -16,9 +16,9 @@ struct ActivationPeak {
 
 /// Finds the peak by an abstract call, without data, on an input of this shape, dtype and layout.
 /// Counts the values of all devices of the mesh as on this machine, and views as values of their
-/// own. Stops once there are more than `enough` bytes. Ignores values made after a layer reads
+/// own. Stops once there are more than `limit` bytes. Ignores values made after a layer reads
 /// numbers, and temporary buffers inside operations.
 ActivationPeak activation_peak(Model& model, const Shape& input, at::ScalarType dtype,
-                               const Layout& layout, double enough);
+                               const Layout& layout, double limit);
 
 }  // namespace tessera::detail

@@ -99,15 +99,15 @@ void SummaryRows::remember_shapes(const Model& model) {
 }
 
 StyledText SummaryRows::shape_text(const Layer& layer) const {
-  const auto found = shapes_.find(&layer);
-  if (found == shapes_.end()) return StyledText("?");
+  const auto it = shapes_.find(&layer);
+  if (it == shapes_.end()) return StyledText("?");
   StyledText text;
-  if (found->second.size() > 1) text.add("[");
-  for (size_t i = 0; i < found->second.size(); ++i) {
+  if (it->second.size() > 1) text.add("[");
+  for (size_t i = 0; i < it->second.size(); ++i) {
     if (i) text.add(", ");
-    text.add(keras_shape(found->second[i]));
+    text.add(keras_shape(it->second[i]));
   }
-  if (found->second.size() > 1) text.add("]");
+  if (it->second.size() > 1) text.add("]");
   return text;
 }
 

@@ -21,8 +21,8 @@ void get_object(const Json& json, const JsonPath& path, const std::string& kind,
   if (!json.is_object()) json_fail(json, path, "a name or an object with \"class_name\"");
   auto [name, config] = read_serialized(json, path);
   const std::string key = snake_case(name);
-  const std::string& found = factories.contains(key) ? key : name;
-  out = made_from(kind, factories, found, std::move(config), path);
+  const std::string& registered_name = factories.contains(key) ? key : name;
+  out = made_from(kind, factories, registered_name, std::move(config), path);
 }
 
 }  // namespace

@@ -35,13 +35,13 @@ std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonP
 template <class Made>
 Made made_from(const std::string& kind, const ConfigFactories<Made>& factories,
                const std::string& name, JsonObject config, const JsonPath& path) {
-  const auto found = factories.find(name);
-  if (found == factories.end()) {
+  const auto entry = factories.find(name);
+  if (entry == factories.end()) {
     throw ConfigError(path.text(), "the name is that of a known " + kind, in_quotes(name),
                       suggestion(name, names_in(factories)));
   }
   try {
-    Made made = found->second(config);
+    Made made = entry->second(config);
     config.finish();
     return made;
   } catch (const Error&) {

@@ -48,14 +48,14 @@ std::vector<std::string> names_in(const ConfigFactories<Made>& factories) {
 template <class Made>
 Made make_by_name(const std::string& where, const ConfigFactories<Made>& factories,
                   const std::string& name, JsonObject config) {
-  auto found = factories.find(snake_case(name));
+  auto entry = factories.find(snake_case(name));
   // "R2Score" is "r2_score".
-  if (found == factories.end()) found = factories.find(lower_case(name));
-  if (found == factories.end()) {
+  if (entry == factories.end()) entry = factories.find(lower_case(name));
+  if (entry == factories.end()) {
     throw ConfigError(where, "the name must be one that Keras knows", in_quotes(name),
                       suggestion(name, names_in(factories)));
   }
-  Made made = found->second(config);
+  Made made = entry->second(config);
   config.finish();
   return made;
 }

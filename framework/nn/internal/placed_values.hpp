@@ -33,20 +33,20 @@ class PlacedValues {
   void reshard_outputs(std::vector<DTensor>& outputs) const;
   bool places_output() const { return !outputs_.empty() && outputs_[0]; }
   /// Reshards the layer's value `name`; returns it unchanged if no rule places it.
-  DTensor bring(const std::string& name, const DTensor& value) const;
+  DTensor reshard(const std::string& name, const DTensor& value) const;
 
   /// Describes each placed value: "output (batch, unsharded)".
   std::vector<std::string> describe() const;
 
  private:
-  struct Place {
+  struct NamedPlacement {
     std::string path;  ///< the value's path in comm logs and plans
     LayoutMap::ValuePlacement placement;
   };
-  static DTensor brought(const DTensor& value, const Place& place);
+  static DTensor resharded(const DTensor& value, const NamedPlacement& target);
 
-  std::vector<std::optional<Place>> inputs_, outputs_;
-  std::map<std::string, Place> named_;
+  std::vector<std::optional<NamedPlacement>> inputs_, outputs_;
+  std::map<std::string, NamedPlacement> named_;
 };
 
 /// Places the weights and values of a layer and its sublayers; returns the paths of all of them.

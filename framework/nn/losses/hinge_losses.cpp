@@ -17,7 +17,7 @@ const Registered registered_categorical_hinge(loss_factories(), {"categorical_hi
                                               made_of<CategoricalHinge, LossOptions>);
 
 /// Returns max(1 - y p, 0). If all labels are 0 or 1, they are converted to -1 and 1.
-DTensor shortfall(const DTensor& y_true, const DTensor& y_pred) {
+DTensor elementwise_hinge(const DTensor& y_true, const DTensor& y_pred) {
   const auto equals = [&](double value) {
     return ops::equal(y_true, scalar(value, y_true.mesh(), y_true.dtype()));
   };
@@ -27,11 +27,11 @@ DTensor shortfall(const DTensor& y_true, const DTensor& y_pred) {
 }
 
 DTensor hinge(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
-  return ops::mean(shortfall(y_true, y_pred), {-1});
+  return ops::mean(elementwise_hinge(y_true, y_pred), {-1});
 }
 
 DTensor squared_hinge(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {
-  return ops::mean(ops::square(shortfall(y_true, y_pred)), {-1});
+  return ops::mean(ops::square(elementwise_hinge(y_true, y_pred)), {-1});
 }
 
 DTensor categorical_hinge(const DTensor& y_true, const DTensor& y_pred, const LossOptions&) {

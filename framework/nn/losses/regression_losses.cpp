@@ -73,8 +73,8 @@ DTensor log_cosh(const DTensor& y_true, const DTensor& y_pred, const LossOptions
 DTensor huber(const DTensor& y_true, const DTensor& y_pred, const HuberOptions& options) {
   const DTensor error = ops::abs(y_pred - y_true);
   // With c = min(|e|, delta), c (|e| - c / 2) covers both branches.
-  const DTensor cut = ops::clip(error, -infinity, options.delta);
-  return ops::mean(cut * (error - cut * 0.5), {-1});
+  const DTensor clipped = ops::clip(error, -infinity, options.delta);
+  return ops::mean(clipped * (error - clipped * 0.5), {-1});
 }
 
 DTensor cosine(const DTensor& y_true, const DTensor& y_pred,

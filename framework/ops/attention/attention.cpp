@@ -118,18 +118,18 @@ namespace ops {
 
 std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const DTensor& key,
                                                     const DTensor& value, const DTensor& mask,
-                                                    const SdpaOptions& form) {
-  const AttentionTerms terms{form.scale, form.causal, form.zeros, form.window};
-  std::vector<DTensor> in = {query, key, value}, masks = form.masks;
+                                                    const SdpaOptions& options) {
+  const AttentionTerms terms{options.scale, options.causal, options.zeros, options.window};
+  std::vector<DTensor> in = {query, key, value}, masks = options.masks;
   if (mask.defined()) masks.insert(masks.begin(), mask);
   for (const DTensor& each : masks) {
     Shape shape = each.shape();
     while (int64_t(shape.size()) < query.rank()) shape.insert(shape.begin(), 1);
     in.push_back(reshape(each, shape));
   }
-  if (form.lengths.defined()) in.push_back(to_int64_indices(form.lengths));
+  if (options.lengths.defined()) in.push_back(to_int64_indices(options.lengths));
   if (is_ring(query, key, value)) {
-    return ring_attention(terms, form.zigzag.value_or(form.causal && !form.window), in);
+    return ring_attention(terms, options.zigzag.value_or(options.causal && !options.window), in);
   }
   const AttentionOp op{terms};
   std::vector<DTensor> both = dispatch(op_info<AttentionOp>(), &op, attribute_hash(op), in);
@@ -137,8 +137,8 @@ std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const 
 }
 
 DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
-                  const DTensor& mask, const SdpaOptions& form) {
-  return attention_and_logsumexp(query, key, value, mask, form).first;
+                  const DTensor& mask, const SdpaOptions& options) {
+  return attention_and_logsumexp(query, key, value, mask, options).first;
 }
 
 }  // namespace ops

@@ -46,13 +46,13 @@ struct SdpaOptions {
 /// heads. Throws ShapeError for shapes that do not fit, ConfigError for dtypes and a window
 /// below 1.
 DTensor attention(const DTensor& query, const DTensor& key, const DTensor& value,
-                  const DTensor& mask = {}, const SdpaOptions& form = {});
+                  const DTensor& mask = {}, const SdpaOptions& options = {});
 
 /// Returns attention() and the log-sum-exp of each step's scores, (batch…, heads, T), float32 or
 /// wider, which weights the outputs for several parts of the keys when they are combined (jax.nn's
 /// dot_product_attention with return_residual). Both have gradients.
 std::pair<DTensor, DTensor> attention_and_logsumexp(const DTensor& query, const DTensor& key,
                                                     const DTensor& value, const DTensor& mask = {},
-                                                    const SdpaOptions& form = {});
+                                                    const SdpaOptions& options = {});
 
 }  // namespace tessera::ops

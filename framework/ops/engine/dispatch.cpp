@@ -78,22 +78,22 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
   check_defined(info, in);
   const ThreadState& state = thread_state();
   std::vector<DTensor> out;
-  std::shared_ptr<const void> kept;
+  std::shared_ptr<const void> saved_op;
   std::shared_ptr<OpPlan> plan;
-  if (info.whole) {
+  if (info.moves_blocks) {
     {
       const TracerScope no_tracer(nullptr);
       out.push_back(info.run(op, std::vector<DTensor>(in.begin(), in.end())));
     }
-    if (!state.tapes.empty() || state.tracer) kept = info.copy(op);
+    if (!state.tapes.empty() || state.tracer) saved_op = info.copy(op);
   } else {
     plan = find_plan(info, op, attributes, in);
     out = plan->run(in);
-    kept = plan->op();
+    saved_op = plan->op();
   }
   if (info.keeps_parameter && in[0].is_parameter()) out[0].mark_parameter();
-  for (size_t t = state.tapes.size(); t-- > 0;) state.tapes[t]->ran(info, kept, plan, in, out);
-  if (state.tracer) state.tracer->ran(info, kept, plan, in, out);
+  for (size_t t = state.tapes.size(); t-- > 0;) state.tapes[t]->ran(info, saved_op, plan, in, out);
+  if (state.tracer) state.tracer->ran(info, saved_op, plan, in, out);
   return out;
 }
 

@@ -59,19 +59,20 @@ at::Tensor checked_indices(std::string_view op, std::string_view what, const at:
                outside.reshape({-1}).to(at::kByte).argmax().item<int64_t>());
   }
   const auto fail = [op = std::string(op), what = std::string(what), indices, least, count,
-                     of = std::vector<Interval>(ranges.begin(), ranges.end())](int64_t position) {
-    fail_index(op, what, indices, least, count, of, position);
+                     block_ranges =
+                         std::vector<Interval>(ranges.begin(), ranges.end())](int64_t position) {
+    fail_index(op, what, indices, least, count, block_ranges, position);
   };
   const at::Tensor dense = indices.contiguous();
   const at::Tensor inside = at::empty_like(dense);
-  const at::Tensor found = deferred_check(dense.device(), fail);
+  const at::Tensor first_invalid = deferred_check(dense.device(), fail);
   static_assert(sizeof(long long) == sizeof(int64_t));
   const kernels::IndexParameters parameters{
       .in = static_cast<const long long*>(dense.const_data_ptr()),
       .out = static_cast<long long*>(inside.mutable_data_ptr()),
       .least = least,
       .count = count,
-      .found = static_cast<long long*>(found.mutable_data_ptr())};
+      .first_invalid = static_cast<long long*>(first_invalid.mutable_data_ptr())};
   launch(index_kernel(), dense.device(), static_cast<uint64_t>(dense.numel()), &parameters);
   return inside;
 }

@@ -72,7 +72,7 @@ class Saved {
   }
   const DTensor& out(size_t o = 0) const { return out_[o]; }
   /// Shape, dtype and layout of an input, saved or not.
-  const Sharding& form(size_t i) const { return *shardings_[i]; }
+  const Sharding& sharding(size_t i) const { return *shardings_[i]; }
   const Shape& shape(size_t i) const { return shardings_[i]->shape; }
 
  private:
@@ -168,7 +168,7 @@ struct AnySample {
 struct OpInfo {
   std::string_view name;
   bool differentiable = false;
-  bool whole = false;  ///< a MovingOp: has run() instead of rule and forward
+  bool moves_blocks = false;  ///< a MovingOp: has run() instead of rule and forward
   bool windowed = false;
   bool stops_gradient = false;   ///< its derivative is zero wherever it exists
   bool keeps_parameter = false;  ///< a parameter's result is a parameter: cast, transpose, reshape
@@ -221,7 +221,7 @@ template <class Op>
 OpInfo make_info() {
   OpInfo info;
   info.name = Op::name;
-  info.whole = MovingOp<Op>;
+  info.moves_blocks = MovingOp<Op>;
   info.differentiable = HasGradient<Op>;
   info.windowed = HasWindow<Op>;
   if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;

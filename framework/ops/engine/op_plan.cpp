@@ -368,7 +368,7 @@ void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) co
     gather_tensors(point, in, tensors[p]);
     grid.blocks.emplace_back(std::span(tensors[p].data(), tensors[p].size()), point.ranges,
                              point.out_ranges, specs_);
-    grid.places.push_back(point.grid_index);
+    grid.block_groups.push_back(point.grid_index);
   }
   std::vector<Tensors> results = info_.forward_all(op_.get(), grid);
   for (size_t p = 0; p < points_.size(); ++p) {

@@ -62,10 +62,10 @@ class Search {
       const std::vector<int>& dims = layout.axis(a);
       if (std::find(dims.begin(), dims.end(), dim) == dims.end()) continue;
       const int factor = rule_.in[input][size_t(a)];
-      const bool cuttable =
+      const bool shardable =
           factor != Rule::none && rule_.factors[size_t(factor)] != FactorKind::replicated &&
           (in_[input].shape[size_t(a)] >= layout.num_shards(a) || !needs_all(factor));
-      return cuttable ? factor : gather;
+      return shardable ? factor : gather;
     }
     return gather;
   }
@@ -177,7 +177,7 @@ class Search {
       const bool sharded = std::any_of(axes.back().begin(), axes.back().end(), [&](int dim) {
         return factor_of(input, dim) == factor || (layouts_[input].partial_dims() >> dim & 1);
       });
-      if (window && !sharded && !drives(input, factor)) axes.back().clear();
+      if (window && !sharded && !determines_window(input, factor)) axes.back().clear();
     }
     return Layout::from_axes(mesh_, std::move(axes), pending, layouts_[input].partial_kind());
   }
@@ -193,7 +193,7 @@ class Search {
   }
 
   /// Whether this is the last input to have a factor that no output has.
-  bool drives(size_t input, int factor) const {
+  bool determines_window(size_t input, int factor) const {
     if (!reduces(factor)) return false;
     for (size_t i = input + 1; i < rule_.in.size(); ++i) {
       if (std::count(rule_.in[i].begin(), rule_.in[i].end(), factor) > 0) return false;
@@ -222,22 +222,22 @@ class Search {
   }
 
   void consider() {
-    DimMask pending = 0, kept = 0;
+    DimMask pending = 0, passing = 0;
     Reduce kind = Reduce::sum;
     if (!output_pending(pending, kind)) return;
     for (int dim : dims_) {
-      if (choice_[size_t(dim)] == keep) kept |= 1u << dim;
+      if (choice_[size_t(dim)] == keep) passing |= 1u << dim;
     }
     Propagation plan;
     int relayouts = 0;
     for (size_t i = 0; i < layouts_.size(); ++i) {
-      const DimMask own = kept & layouts_[i].partial_dims();
+      const DimMask own = passing & layouts_[i].partial_dims();
       plan.inputs.push_back(input_layout(i, own));
       if (plan.inputs[i] == layouts_[i]) continue;
       ++relayouts;
       plan.bytes += relayout_bytes(in_[i].shape, in_[i].dtype, layouts_[i], plan.inputs[i]);
     }
-    if (found_ &&
+    if (has_best_ &&
         std::make_pair(plan.bytes, relayouts) >= std::make_pair(best_.bytes, relayouts_)) {
       return;
     }
@@ -246,7 +246,7 @@ class Search {
     }
     best_ = std::move(plan);
     relayouts_ = relayouts;
-    found_ = true;
+    has_best_ = true;
   }
 
   const Rule& rule_;
@@ -258,7 +258,7 @@ class Search {
   std::vector<int> dims_;
   std::vector<std::vector<int>> options_;
   std::vector<int> choice_;
-  bool found_ = false;
+  bool has_best_ = false;
   int relayouts_ = 0;
   Propagation best_;
 };

@@ -51,15 +51,15 @@ class Parser {
     if (word[0] == '!') kind = FactorKind::replicated;
     if (word[0] == '~') kind = FactorKind::window;
     if (kind != FactorKind::pass) word.erase(0, 1);
-    const auto [found, fresh] = names_.emplace(word, static_cast<int>(rule_.factors.size()));
-    if (fresh) {
+    const auto [it, inserted] = names_.emplace(word, static_cast<int>(rule_.factors.size()));
+    if (inserted) {
       rule_.factors.push_back(kind);
       in_output_.push_back(false);
     }
-    const size_t f = static_cast<size_t>(found->second);
+    const size_t f = static_cast<size_t>(it->second);
     if (kind != FactorKind::pass) rule_.factors[f] = kind;
     in_output_[f] = in_output_[f] || output;
-    return found->second;
+    return it->second;
   }
 
   std::string_view text_;

@@ -54,8 +54,8 @@ struct Rule {
   std::vector<int> through;
 
   /// Parses a rule such as "b m k, b k n -> b m n": one word per axis, inputs and outputs separated
-  /// by commas. "!c" makes a factor whole, "~h" makes it a window, "." is an axis without a factor.
-  /// A factor missing from every output is reduced.
+  /// by commas. "!c" keeps a factor replicated, "~h" makes it a window, "." is an axis without a
+  /// factor. A factor missing from every output is reduced.
   static Rule parse(std::string_view text);
   Rule& passing(Passes kinds, std::vector<int> inputs = {0});
   Rule& reducing(Reduce kind);

@@ -16,7 +16,7 @@ void draw_on_host(const void* parameters, uint64_t index) {
 
 Shape extents_of(std::span<const Interval> slice) {
   Shape shape;
-  for (Interval part : slice) shape.push_back(part.size());
+  for (Interval interval : slice) shape.push_back(interval.size());
   return shape;
 }
 

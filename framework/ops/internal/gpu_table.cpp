@@ -16,24 +16,24 @@ constexpr size_t max_bytes = size_t{64} << 20;
 
 struct Tables {
   using Key = std::tuple<std::string, std::vector<int64_t>, at::ScalarType, c10::DeviceIndex>;
-  std::map<Key, at::Tensor> kept;
+  std::map<Key, at::Tensor> by_key;
   size_t bytes = 0;
 };
 
 }  // namespace
 
-at::Tensor cached_table(std::string_view op, const std::vector<int64_t>& asked,
+at::Tensor cached_table(std::string_view op, const std::vector<int64_t>& arguments,
                         const at::TensorOptions& options, const std::function<at::Tensor()>& make) {
   const c10::Device device = options.device();
   const at::ScalarType dtype = c10::typeMetaToScalarType(options.dtype());
   if (device.is_cpu()) return make().to(dtype);
   static thread_local Tables tables;
-  const Tables::Key key(op, asked, dtype, device.index());
-  if (const auto found = tables.kept.find(key); found != tables.kept.end()) return found->second;
+  const Tables::Key key(op, arguments, dtype, device.index());
+  if (const auto it = tables.by_key.find(key); it != tables.by_key.end()) return it->second;
   const at::Tensor table = moved_to(make().to(dtype), device);
   if (tables.bytes + table.nbytes() > max_bytes) tables = {};
   tables.bytes += table.nbytes();
-  tables.kept.emplace(key, table);
+  tables.by_key.emplace(key, table);
   return table;
 }
 

@@ -9,10 +9,10 @@
 
 namespace tessera::detail {
 
-/// Returns the table of operation `op` for the arguments `asked`, which follows from shapes alone;
+/// Returns the table of operation `op` for these `arguments`, which follow from shapes alone;
 /// `make` computes it on the host. On a GPU, it is uploaded once per thread and kept, so that a
 /// repeated step uploads nothing; on the CPU, it is not kept.
-at::Tensor cached_table(std::string_view op, const std::vector<int64_t>& asked,
+at::Tensor cached_table(std::string_view op, const std::vector<int64_t>& arguments,
                         const at::TensorOptions& options, const std::function<at::Tensor()>& make);
 
 }  // namespace tessera::detail

@@ -11,19 +11,19 @@ struct IndexParameters {
   long long* out;
   long long least;  ///< indices must be in [least, count)
   long long count;
-  long long* found;  ///< lowest position of an index out of range
+  long long* first_invalid;  ///< lowest position of an index out of range
 };
 
-TESSERA_DEVICE void check_index(const IndexParameters& p, unsigned long long place) {
-  const long long index = p.in[place];
+TESSERA_DEVICE void check_index(const IndexParameters& p, unsigned long long position) {
+  const long long index = p.in[position];
   const long long inside = index < p.least ? p.least : index >= p.count ? p.count - 1 : index;
-  p.out[place] = inside;
+  p.out[position] = inside;
   if (inside == index) return;
-  const auto here = static_cast<long long>(place);
+  const auto here = static_cast<long long>(position);
 #ifdef __CUDACC_RTC__
-  atomicMin(p.found, here);
+  atomicMin(p.first_invalid, here);
 #else
-  if (here < *p.found) *p.found = here;
+  if (here < *p.first_invalid) *p.first_invalid = here;
 #endif
 }
 

@@ -71,8 +71,8 @@ at::Tensor crop_or_pad(const at::Tensor& x, int64_t first,
                        const std::vector<std::pair<int64_t, int64_t>>& counts, double value) {
   std::vector<int64_t> pads;  // ATen's order: the last axis first
   bool any = false;
-  const int64_t behind = x.dim() - first - static_cast<int64_t>(counts.size());
-  pads.assign(size_t(2 * behind), 0);
+  const int64_t trailing = x.dim() - first - static_cast<int64_t>(counts.size());
+  pads.assign(size_t(2 * trailing), 0);
   for (size_t i = counts.size(); i-- > 0;) {
     pads.push_back(counts[i].first);
     pads.push_back(counts[i].second);

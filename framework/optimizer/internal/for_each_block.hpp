@@ -44,19 +44,19 @@ void for_each_block(const std::vector<at::Tensor>& blocks, const Run& run,
 /// functions (_foreach_…), which launch once on a GPU.
 inline std::vector<std::vector<size_t>> group_by_device_and_dtype(
     const std::vector<at::Tensor>& blocks) {
-  std::map<std::pair<c10::DeviceIndex, at::ScalarType>, std::vector<size_t>> kinds;
+  std::map<std::pair<c10::DeviceIndex, at::ScalarType>, std::vector<size_t>> groups;
   for (size_t b = 0; b < blocks.size(); ++b) {
-    kinds[{blocks[b].device().index(), blocks[b].scalar_type()}].push_back(b);
+    groups[{blocks[b].device().index(), blocks[b].scalar_type()}].push_back(b);
   }
   std::vector<std::vector<size_t>> lists;
-  for (auto& [kind, list] : kinds) lists.push_back(std::move(list));
+  for (auto& [key, list] : groups) lists.push_back(std::move(list));
   return lists;
 }
 
 inline std::vector<at::Tensor> select(const std::vector<at::Tensor>& blocks,
-                                      const std::vector<size_t>& places) {
+                                      const std::vector<size_t>& indices) {
   std::vector<at::Tensor> list;
-  for (size_t place : places) list.push_back(blocks[place]);
+  for (size_t b : indices) list.push_back(blocks[b]);
   return list;
 }
 
@@ -68,12 +68,12 @@ void for_each_list(const std::vector<at::Tensor>& blocks, const Run& run, const 
   const bool on_host = std::all_of(blocks.begin(), blocks.end(),
                                    [](const at::Tensor& block) { return block.is_cpu(); });
   if (on_host) return for_each_block(blocks, run, owners);
-  for (const std::vector<size_t>& places : group_by_device_and_dtype(blocks)) {
-    if (blocks[places[0]].is_cpu()) {
-      for (size_t place : places) run(place);
+  for (const std::vector<size_t>& indices : group_by_device_and_dtype(blocks)) {
+    if (blocks[indices[0]].is_cpu()) {
+      for (size_t b : indices) run(b);
     } else {
-      const c10::DeviceGuard guard(blocks[places[0]].device());
-      together(places);
+      const c10::DeviceGuard guard(blocks[indices[0]].device());
+      together(indices);
     }
   }
 }

@@ -34,10 +34,10 @@ template <class F>
 std::vector<DTensor> map_blocks(const std::vector<DTensor>& values, const F& f) {
   const std::vector<at::Tensor> blocks = blocks_of(values);
   const std::vector<size_t> owners = owners_of(values);
-  std::vector<at::Tensor> made(blocks.size());
+  std::vector<at::Tensor> results(blocks.size());
   for_each_block(
-      blocks, [&](size_t b) { made[b] = f(owners[b], blocks[b]); }, memory_devices_of(values));
-  return values_of(values, made);
+      blocks, [&](size_t b) { results[b] = f(owners[b], blocks[b]); }, memory_devices_of(values));
+  return values_of(values, results);
 }
 
 /// Returns new values whose blocks are f(block); blocks on GPUs are mapped by together(list),
@@ -46,15 +46,15 @@ template <class F, class Together>
 std::vector<DTensor> map_lists(const std::vector<DTensor>& values, const F& f,
                                const Together& together) {
   const std::vector<at::Tensor> blocks = blocks_of(values);
-  std::vector<at::Tensor> made(blocks.size());
+  std::vector<at::Tensor> results(blocks.size());
   for_each_list(
-      blocks, [&](size_t b) { made[b] = f(blocks[b]); },
-      [&](const std::vector<size_t>& places) {
-        const std::vector<at::Tensor> list = together(select(blocks, places));
-        for (size_t i = 0; i < places.size(); ++i) made[places[i]] = list[i];
+      blocks, [&](size_t b) { results[b] = f(blocks[b]); },
+      [&](const std::vector<size_t>& indices) {
+        const std::vector<at::Tensor> list = together(select(blocks, indices));
+        for (size_t i = 0; i < indices.size(); ++i) results[indices[i]] = list[i];
       },
       memory_devices_of(values));
-  return values_of(values, made);
+  return values_of(values, results);
 }
 
 /// The quantity that is summed over each value, block by block.
@@ -79,42 +79,42 @@ struct BlockSums {
 BlockSums block_sums(Sum sum, const std::vector<DTensor>& values) {
   const std::vector<at::Tensor> blocks = blocks_of(values);
   const double order = sum == Sum::squares ? 2 : std::numeric_limits<double>::infinity();
-  BlockSums made{std::vector<double>(blocks.size()), std::vector<at::Tensor>(blocks.size())};
+  BlockSums sums{std::vector<double>(blocks.size()), std::vector<at::Tensor>(blocks.size())};
   for_each_list(
-      blocks, [&](size_t b) { made.numbers[b] = sum_on_host(sum, blocks[b]); },
-      [&](const std::vector<size_t>& places) {
-        const std::vector<at::Tensor> list = select(blocks, places);
+      blocks, [&](size_t b) { sums.numbers[b] = sum_on_host(sum, blocks[b]); },
+      [&](const std::vector<size_t>& indices) {
+        const std::vector<at::Tensor> list = select(blocks, indices);
         const at::ScalarType wide = at::toOpMathType(list[0].scalar_type());
         const std::vector<at::Tensor> norms = at::_foreach_norm(list, order, wide);
-        for (size_t i = 0; i < places.size(); ++i) made.norms[places[i]] = norms[i];
+        for (size_t i = 0; i < indices.size(); ++i) sums.norms[indices[i]] = norms[i];
       },
       memory_devices_of(values));
-  return made;
+  return sums;
 }
 
 /// Returns one float64 sum for each list of blocks.
 at::Tensor sums_of_numbers(const std::vector<double>& numbers,
-                           const std::vector<std::vector<size_t>>& parts,
+                           const std::vector<std::vector<size_t>>& block_lists,
                            const at::TensorOptions& options) {
-  at::Tensor sums = at::zeros({static_cast<int64_t>(parts.size())}, options);
+  at::Tensor sums = at::zeros({static_cast<int64_t>(block_lists.size())}, options);
   double* const sum = sums.mutable_data_ptr<double>();
-  for (size_t i = 0; i < parts.size(); ++i) {
-    for (size_t b : parts[i]) sum[i] += numbers[b];
+  for (size_t i = 0; i < block_lists.size(); ++i) {
+    for (size_t b : block_lists[i]) sum[i] += numbers[b];
   }
   return sums;
 }
 
 /// Like sums_of_numbers(), from norms, on a GPU. Sum::not_finite gives NaN instead of a count.
 at::Tensor sums_of_norms(Sum sum, const std::vector<at::Tensor>& norms,
-                         const std::vector<std::vector<size_t>>& parts,
+                         const std::vector<std::vector<size_t>>& block_lists,
                          const at::TensorOptions& options) {
   std::vector<at::Tensor> list;
-  for (const std::vector<size_t>& blocks : parts) {
-    std::vector<at::Tensor> here;
-    for (size_t b : blocks) here.push_back(moved_to(norms[b], options.device()));
-    at::Tensor norm = here.empty() ? at::zeros({}, options) : here[0];
-    if (here.size() > 1) {
-      norm = at::stack(here);
+  for (const std::vector<size_t>& blocks : block_lists) {
+    std::vector<at::Tensor> terms;
+    for (size_t b : blocks) terms.push_back(moved_to(norms[b], options.device()));
+    at::Tensor norm = terms.empty() ? at::zeros({}, options) : terms[0];
+    if (terms.size() > 1) {
+      norm = at::stack(terms);
       norm = sum == Sum::squares ? at::linalg_vector_norm(norm) : norm.amax();
     }
     list.push_back(norm);
@@ -138,12 +138,12 @@ std::vector<ShardedSet> sharded_sets(const std::vector<DTensor>& values) {
     Layout layout = Layout::replicated(values[v].mesh(), 1);
     const DimMask dims = split_dims(values[v].layout());
     if (dims) layout = layout.with_partial(dims, Reduce::sum);
-    const auto found = std::find_if(sets.begin(), sets.end(),
+    const auto match = std::find_if(sets.begin(), sets.end(),
                                     [&](const ShardedSet& set) { return set.layout == layout; });
-    if (found == sets.end()) {
+    if (match == sets.end()) {
       sets.push_back({layout, {v}});
     } else {
-      found->members.push_back(v);
+      match->members.push_back(v);
     }
   }
   return sets;
@@ -173,18 +173,19 @@ bool adds_to(const Sharding& from, const BlockInfo& block, const Sharding& sums,
 
 /// Returns, for each member of a set, the indices in blocks_of(values) of the blocks that
 /// contribute to block `sum` of the sums. `first` holds the index of each value's first block.
-std::vector<std::vector<size_t>> parts_of(const ShardedSet& set, const std::vector<DTensor>& values,
-                                          const std::vector<size_t>& first, const Sharding& sums,
-                                          const BlockInfo& sum) {
-  std::vector<std::vector<size_t>> parts;
+std::vector<std::vector<size_t>> contributing_blocks(const ShardedSet& set,
+                                                     const std::vector<DTensor>& values,
+                                                     const std::vector<size_t>& first,
+                                                     const Sharding& sums, const BlockInfo& sum) {
+  std::vector<std::vector<size_t>> lists;
   for (size_t v : set.members) {
     const Sharding& from = *values[v].sharding();
-    parts.emplace_back();
+    lists.emplace_back();
     for (size_t b = 0; b < from.blocks.size(); ++b) {
-      if (adds_to(from, from.blocks[b], sums, sum)) parts.back().push_back(first[v] + b);
+      if (adds_to(from, from.blocks[b], sums, sum)) lists.back().push_back(first[v] + b);
     }
   }
-  return parts;
+  return lists;
 }
 
 /// Returns one sum per value. Collective; reads nothing from GPUs.
@@ -198,10 +199,11 @@ std::vector<ValueSet> sums_of(const std::vector<DTensor>& values, Sum sum) {
     const ShardingPtr sharding = intern({count}, at::kDouble, set.layout);
     Blocks totals;
     for (const BlockInfo& info : sharding->blocks) {
-      const auto parts = parts_of(set, values, first, *sharding, info);
+      const auto block_lists = contributing_blocks(set, values, first, *sharding, info);
       const at::TensorOptions options = block_options(*sharding, info);
-      totals.push_back(options.device().is_cpu() ? sums_of_numbers(terms.numbers, parts, options)
-                                                 : sums_of_norms(sum, terms.norms, parts, options));
+      totals.push_back(options.device().is_cpu()
+                           ? sums_of_numbers(terms.numbers, block_lists, options)
+                           : sums_of_norms(sum, terms.norms, block_lists, options));
     }
     results.push_back(
         {set.members, relayout_value(DTensor(sharding, std::move(totals)), set.layout.resolved())});
@@ -217,46 +219,46 @@ at::Tensor factors_of(const at::Tensor& squares, double bound) {
 /// One number per value, on every device that has blocks of it.
 class ValueNumbers {
  public:
-  explicit ValueNumbers(size_t values) : places_(values) {}
+  explicit ValueNumbers(size_t values) : positions_(values) {}
 
   /// Adds the numbers of some values: a float64 vector on each device.
   void add(const std::vector<size_t>& members, ScalarOnDevices vectors) {
     for (size_t i = 0; i < members.size(); ++i) {
-      places_[members[i]] = {vectors_.size(), static_cast<int64_t>(i)};
+      positions_[members[i]] = {vectors_.size(), static_cast<int64_t>(i)};
     }
     for (auto& [device, vector] : vectors) vector = vector.contiguous();
     vectors_.push_back(std::move(vectors));
   }
 
   double on_host(size_t value) const {
-    return vector(value, at::kCPU).const_data_ptr<double>()[places_[value].index];
+    return vector(value, at::kCPU).const_data_ptr<double>()[positions_[value].index];
   }
   at::Tensor on_gpu(size_t value, c10::Device gpu) const {
-    return vector(value, gpu)[places_[value].index];
+    return vector(value, gpu)[positions_[value].index];
   }
 
  private:
-  struct Place {
+  struct Position {
     size_t vectors = 0;
     int64_t index = 0;
   };
   const at::Tensor& vector(size_t value, c10::Device device) const {
-    return vectors_[places_[value].vectors].at(device);
+    return vectors_[positions_[value].vectors].at(device);
   }
 
-  std::vector<Place> places_;
+  std::vector<Position> positions_;
   std::vector<ScalarOnDevices> vectors_;
 };
 
 /// Returns f(numbers) on each device that holds the numbers of a set.
 template <class F>
 ScalarOnDevices on_each_device(const ValueSet& set, const F& f) {
-  ScalarOnDevices made;
+  ScalarOnDevices results;
   for (const at::Tensor& block : set.numbers.blocks()) {
-    at::Tensor& here = made[block.device()];
-    if (!here.defined()) here = f(block);
+    at::Tensor& result = results[block.device()];
+    if (!result.defined()) result = f(block);
   }
-  return made;
+  return results;
 }
 
 /// Returns the sum over all sets, on `device`.
@@ -265,9 +267,9 @@ at::Tensor total_of(const std::vector<ValueSet>& sets, c10::Device device) {
   for (const ValueSet& set : sets) {
     const Blocks& blocks = set.numbers.blocks();
     if (blocks.empty()) continue;
-    const auto near = std::find_if(blocks.begin(), blocks.end(),
-                                   [device](const at::Tensor& b) { return b.device() == device; });
-    const at::Tensor sum = moved_to((near == blocks.end() ? blocks[0] : *near).sum(), device);
+    const auto match = std::find_if(blocks.begin(), blocks.end(),
+                                    [device](const at::Tensor& b) { return b.device() == device; });
+    const at::Tensor sum = moved_to((match == blocks.end() ? blocks[0] : *match).sum(), device);
     total = total.defined() ? total + sum : sum;
   }
   return total;
@@ -342,14 +344,14 @@ bool all_finite(const std::vector<DTensor>& values) {
   });
 }
 
-ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places) {
+ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& blocks) {
   const std::vector<ValueSet> sets = sums_of(values, Sum::not_finite);
-  ScalarOnDevices found;
-  for (const at::Tensor& place : places) {
-    at::Tensor& here = found[place.device()];
-    if (!here.defined()) here = total_of(sets, place.device()).ne(0).to(at::kFloat);
+  ScalarOnDevices flags;
+  for (const at::Tensor& block : blocks) {
+    at::Tensor& flag = flags[block.device()];
+    if (!flag.defined()) flag = total_of(sets, block.device()).ne(0).to(at::kFloat);
   }
-  return found;
+  return flags;
 }
 
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, const ScalarOnDevices& factors) {

@@ -36,9 +36,9 @@ void subtract_scaled(const std::vector<DTensor>& values, const std::vector<DTens
 /// like squared_norms().
 bool all_finite(const std::vector<DTensor>& values);
 
-/// Returns, on the GPU of each of `places`, a float32 1 if any element of the values is not finite,
+/// Returns, on the GPU of each of `blocks`, a float32 1 if any element of the values is not finite,
 /// else 0. Collective like squared_norms(); does not wait for GPUs.
-ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& places);
+ScalarOnDevices non_finite_on_gpus(const std::vector<DTensor>& values, const Blocks& blocks);
 
 /// Multiplies each block by the factor on its device.
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, const ScalarOnDevices& factors);

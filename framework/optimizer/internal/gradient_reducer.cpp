@@ -44,16 +44,16 @@ void GradientReducer::set_bucket_cap_mb(double megabytes) {
   cap_bytes_ = megabytes * bytes_per_megabyte;
 }
 
-bool GradientReducer::concerns(const DTensor& gradient) {
+bool GradientReducer::is_distributed(const DTensor& gradient) {
   return !is_abstract() && !gradient.mesh().is_local();
 }
 
 void GradientReducer::ready(const std::string& path, const DTensor& gradient,
                             const ShardingPtr& target) {
-  if (!concerns(gradient)) return;
-  note_done();
-  const auto [seen, fresh] = seen_.try_emplace(gradient.id());
-  if (!fresh) return;
+  if (!is_distributed(gradient)) return;
+  record_finished();
+  const auto [entry, inserted] = seen_.try_emplace(gradient.id());
+  if (!inserted) return;
   if (!needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
     std::vector<at::Tensor> on_gpu;
     for (const at::Tensor& block : gradient.blocks()) {
@@ -61,35 +61,35 @@ void GradientReducer::ready(const std::string& path, const DTensor& gradient,
       if (!block.is_cpu()) {
         on_gpu.push_back(block);
       } else if (!all_finite(block)) {
-        note_non_finite(path);
+        record_non_finite(path);
       }
     }
     check_on_gpus(std::vector(on_gpu.size(), path), on_gpu);
     return;
   }
-  seen->second = std::make_unique<CommEntry>(entry_of(gradient));
-  auto found = std::find_if(filling_.begin(), filling_.end(),
-                            [&](const OpenPtr& open) { return open->bucket.fits(gradient); });
-  if (found == filling_.end()) {
-    found = filling_.insert(found, std::make_unique<Open>(pool_));
+  entry->second = std::make_unique<CommEntry>(entry_of(gradient));
+  auto it = std::find_if(open_.begin(), open_.end(),
+                         [&](const PendingBucketPtr& open) { return open->bucket.fits(gradient); });
+  if (it == open_.end()) {
+    it = open_.insert(it, std::make_unique<PendingBucket>(pool_));
   }
-  (*found)->bucket.add(gradient);
-  (*found)->paths.push_back(path);
-  const double first = started_.empty() ? first_bucket_bytes : cap_bytes_;
-  if ((*found)->bucket.bytes() < std::min(first, cap_bytes_)) return;
-  OpenPtr full = std::move(*found);
-  filling_.erase(found);
+  (*it)->bucket.add(gradient);
+  (*it)->paths.push_back(path);
+  const double limit = started_.empty() ? first_bucket_bytes : cap_bytes_;
+  if ((*it)->bucket.bytes() < std::min(limit, cap_bytes_)) return;
+  PendingBucketPtr full = std::move(*it);
+  open_.erase(it);
   start(std::move(full));
 }
 
-void GradientReducer::start(OpenPtr open) {
+void GradientReducer::start(PendingBucketPtr open) {
   const std::vector<std::string>& paths = open->paths;
   // Errors name the range of gradients, which are in the order of the backward pass.
   const std::string range = paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
   const CommLabel label(range);
   open->started = Clock::now();
   started_.push_back(std::move(open));
-  Open& added = *started_.back();
+  PendingBucket& added = *started_.back();
   times_.bytes += added.bucket.bytes();
   ++times_.messages;
   added.bucket.start();
@@ -97,23 +97,24 @@ void GradientReducer::start(OpenPtr open) {
 
 /// Records the end times of finished reductions. They run one after the other, so polling in order
 /// suffices.
-void GradientReducer::note_done() {
-  for (const OpenPtr& open : started_) {
-    if (open->over) continue;
+void GradientReducer::record_finished() {
+  for (const PendingBucketPtr& open : started_) {
+    if (open->finished) continue;
     if (!open->bucket.done()) return;
-    open->over = true;
+    open->finished = true;
     open->ended = Clock::now();
   }
 }
 
 std::string GradientReducer::take_non_finite(bool all) {
-  constexpr int64_t steps_behind = 2;
-  for (; !late_.empty() && (all || late_.front().step + steps_behind <= steps_);
-       late_.pop_front()) {
-    Late& late = late_.front();
-    const double* const largest = late.largest.get().const_data_ptr<double>();
-    for (size_t i = 0; i < late.paths.size(); ++i) {
-      if (!std::isfinite(largest[i])) note_non_finite(late.paths[i]);
+  constexpr int64_t readback_delay = 2;
+  for (;
+       !pending_checks_.empty() && (all || pending_checks_.front().step + readback_delay <= steps_);
+       pending_checks_.pop_front()) {
+    PendingCheck& check = pending_checks_.front();
+    const double* const largest = check.largest.get().const_data_ptr<double>();
+    for (size_t i = 0; i < check.paths.size(); ++i) {
+      if (!std::isfinite(largest[i])) record_non_finite(check.paths[i]);
     }
   }
   return std::exchange(non_finite_, {});
@@ -123,22 +124,23 @@ std::string GradientReducer::take_non_finite(bool all) {
 void GradientReducer::check_on_gpus(const std::vector<std::string>& paths,
                                     const std::vector<at::Tensor>& blocks) {
   const c10::InferenceMode inference;
-  for (const std::vector<size_t>& places : group_by_device_and_dtype(blocks)) {
-    const std::vector<at::Tensor> list = select(blocks, places);
+  for (const std::vector<size_t>& indices : group_by_device_and_dtype(blocks)) {
+    const std::vector<at::Tensor> list = select(blocks, indices);
     const c10::DeviceGuard guard(list[0].device());
     const std::vector<at::Tensor> largest =
         at::_foreach_norm(list, std::numeric_limits<double>::infinity());
-    std::vector<std::string> names;
-    for (size_t place : places) names.push_back(paths[place]);
-    late_.push_back({steps_, std::move(names), Download(at::stack(largest).to(at::kDouble))});
+    std::vector<std::string> group_paths;
+    for (size_t b : indices) group_paths.push_back(paths[b]);
+    pending_checks_.push_back(
+        {steps_, std::move(group_paths), Download(at::stack(largest).to(at::kDouble))});
   }
 }
 
-void GradientReducer::note_non_finite(const std::string& path) {
+void GradientReducer::record_non_finite(const std::string& path) {
   if (non_finite_.empty()) non_finite_ = path;
 }
 
-void GradientReducer::check_finite(const Open& open) {
+void GradientReducer::check_finite(const PendingBucket& open) {
   if (on_gpus(open.bucket.values()[0].mesh())) {
     std::vector<std::string> paths;
     std::vector<at::Tensor> blocks;
@@ -149,10 +151,10 @@ void GradientReducer::check_finite(const Open& open) {
     return check_on_gpus(paths, blocks);
   }
   const std::optional<size_t> bad = open.bucket.find_non_finite();
-  if (bad) note_non_finite(open.paths[*bad]);
+  if (bad) record_non_finite(open.paths[*bad]);
 }
 
-void GradientReducer::end(Open& open) {
+void GradientReducer::end(PendingBucket& open) {
   const auto seconds = [](Clock::duration time) {
     return std::chrono::duration<double>(time).count();
   };
@@ -160,20 +162,20 @@ void GradientReducer::end(Open& open) {
   const Clock::time_point before = Clock::now();
   open.bucket.finish();
   const Clock::time_point after = Clock::now();
-  if (!open.over) open.ended = after;
-  open.over = true;
+  if (!open.finished) open.ended = after;
+  open.finished = true;
   times_.blocked += seconds(after - before);
 }
 
 void GradientReducer::finish() {
-  for (OpenPtr& open : std::exchange(filling_, {})) start(std::move(open));
-  note_done();
-  Clock::time_point free = {};
-  for (const OpenPtr& open : started_) {
+  for (PendingBucketPtr& open : std::exchange(open_, {})) start(std::move(open));
+  record_finished();
+  Clock::time_point previous_end = {};
+  for (const PendingBucketPtr& open : started_) {
     end(*open);
-    const Clock::time_point begun = std::max(open->started, free);
+    const Clock::time_point begun = std::max(open->started, previous_end);
     times_.total += std::chrono::duration<double>(open->ended - begun).count();
-    free = open->ended;
+    previous_end = open->ended;
   }
   started_.clear();
   last_ = std::exchange(times_, {});
@@ -187,7 +189,7 @@ void GradientReducer::log(const DTensor& gradient) const {
 }
 
 void GradientReducer::reset() noexcept {
-  for (const OpenPtr& open : started_) {
+  for (const PendingBucketPtr& open : started_) {
     try {
       // No reduction may still write memory or report an error when the next step begins.
       open->bucket.wait();
@@ -195,7 +197,7 @@ void GradientReducer::reset() noexcept {
       continue;
     }
   }
-  filling_.clear();
+  open_.clear();
   started_.clear();
   seen_.clear();
   times_ = {};

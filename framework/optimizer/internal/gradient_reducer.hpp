@@ -46,7 +46,7 @@ class GradientReducer {
   void set_bucket_cap_mb(double megabytes);
 
   /// Whether the gradient is on a mesh of several processes; the reducer ignores others.
-  static bool concerns(const DTensor& gradient);
+  static bool is_distributed(const DTensor& gradient);
   /// Takes the gradient of the variable `path`, to be resharded to `target`, and starts the
   /// reduction of its bucket if that is full. Ignores a gradient already seen in this step.
   /// Collective.
@@ -71,36 +71,36 @@ class GradientReducer {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Open {
-    explicit Open(BufferPool& pool) : bucket(pool) {}
+  struct PendingBucket {
+    explicit PendingBucket(BufferPool& pool) : bucket(pool) {}
     Bucket bucket;
     std::vector<std::string> paths = {};
     Clock::time_point started = {}, ended = {};
-    bool over = false;
+    bool finished = false;
   };
-  using OpenPtr = std::unique_ptr<Open>;
+  using PendingBucketPtr = std::unique_ptr<PendingBucket>;
 
-  void start(OpenPtr open);
-  void note_done();
-  void end(Open& open);
-  void check_finite(const Open& open);
+  void start(PendingBucketPtr open);
+  void record_finished();
+  void end(PendingBucket& open);
+  void check_finite(const PendingBucket& open);
   void check_on_gpus(const std::vector<std::string>& paths, const std::vector<at::Tensor>& blocks);
-  void note_non_finite(const std::string& path);
+  void record_non_finite(const std::string& path);
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
   BufferPool pool_;
   /// The log entries of this step's gradients by id; null for a gradient that was not taken.
   std::unordered_map<uint64_t, std::unique_ptr<CommEntry>> seen_;
-  std::vector<OpenPtr> filling_, started_;
+  std::vector<PendingBucketPtr> open_, started_;
   ReductionTimes times_, last_;
   std::string non_finite_;  ///< path of a variable with a non-finite gradient; empty if none
   /// Maximum norms of partial sums on GPUs, being copied to the host.
-  struct Late {
+  struct PendingCheck {
     int64_t step;
     std::vector<std::string> paths;
     Download largest;
   };
-  std::deque<Late> late_;
+  std::deque<PendingCheck> pending_checks_;
   int64_t steps_ = 0;
 };
 

@@ -12,11 +12,11 @@
 
 namespace tessera::detail {
 
-bool MovingAverages::kept(const Optimizer& optimizer) {
+bool MovingAverages::enabled(const Optimizer& optimizer) {
   const std::vector<OptimizerHandle> inner = optimizer.inner();
   return optimizer.averages_ ||
          std::any_of(inner.begin(), inner.end(),
-                     [](const OptimizerHandle& each) { return kept(*each); });
+                     [](const OptimizerHandle& each) { return enabled(*each); });
 }
 
 void MovingAverages::swap(Optimizer& optimizer) {
@@ -51,9 +51,9 @@ void MovingAverages::update(double momentum) {
         const ProfileSpan span(SpanKind::aten, "average");
         averages[b].lerp_(values[b], 1 - momentum);
       },
-      [&](const std::vector<size_t>& places) {
-        std::vector<at::Tensor> list = select(averages, places);
-        at::_foreach_lerp_(list, select(values, places), 1 - momentum);
+      [&](const std::vector<size_t>& indices) {
+        std::vector<at::Tensor> list = select(averages, indices);
+        at::_foreach_lerp_(list, select(values, indices), 1 - momentum);
       });
 }
 
@@ -63,10 +63,10 @@ void MovingAverages::overwrite() {
 
 void MovingAverages::finalize(const std::vector<Variable>& variables) {
   for (Pair& pair : pairs_) {
-    const bool select =
+    const bool listed =
         std::any_of(variables.begin(), variables.end(),
                     [&](const Variable& variable) { return variable.is(pair.variable); });
-    if (!select) continue;
+    if (!listed) continue;
     if (swapped_) {
       pair.average.assign(pair.variable.value());
     } else {
@@ -80,9 +80,9 @@ void MovingAverages::exchange() {
   for (Pair& pair : pairs_) {
     Blocks copies;
     for (const at::Tensor& block : pair.variable.value().blocks()) copies.push_back(block.clone());
-    const DTensor former(pair.variable.value().sharding(), std::move(copies));
+    const DTensor previous(pair.variable.value().sharding(), std::move(copies));
     pair.variable.assign(pair.average.value());
-    pair.average.assign(former);
+    pair.average.assign(previous);
   }
   swapped_ = !swapped_;
 }

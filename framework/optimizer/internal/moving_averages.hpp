@@ -14,7 +14,7 @@ namespace tessera::detail {
 class MovingAverages {
  public:
   /// Whether an optimizer or one of its inner optimizers keeps moving averages.
-  static bool kept(const Optimizer& optimizer);
+  static bool enabled(const Optimizer& optimizer);
   /// Exchanges the variables of an optimizer and its inner ones with their moving averages, if
   /// there was a step; a second call exchanges them back.
   static void swap(Optimizer& optimizer);

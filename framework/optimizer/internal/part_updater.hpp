@@ -14,10 +14,10 @@ class PartUpdater {
   /// Uses the slots, rate and step count of `optimizer`.
   explicit PartUpdater(OptimizerHandle optimizer) : optimizer_(std::move(optimizer)) {}
 
-  /// Creates the slots of `part`, a part of the variable `whole`, whose weight decay it takes.
+  /// Creates the slots of `part`, a part of `variable`, whose weight decay it takes.
   /// Throws StateError if it has slots already, ConfigError if updating parts separately would not
-  /// equal updating the whole.
-  void build(const Variable& part, const Variable& whole);
+  /// equal updating the variable.
+  void build(const Variable& part, const Variable& variable);
   /// Runs one update with gradients from an UpdateStrategy: decay, update, averages, constraints.
   /// Counts as gradient_accumulation_steps calls of Optimizer::apply().
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& parts);

@@ -48,8 +48,8 @@ Versions versions_of(const Model& model) {
 void check_weights(const Model& model, const Mesh& mesh) {
   for (const Variable& weight : model.weights()) {
     const Layout& layout = weight.layout();
-    const bool whole = layout.mesh() == mesh && layout.is_fully_replicated();
-    if (whole && !weight.placement().use) continue;
+    const bool replicated = layout.mesh() == mesh && layout.is_fully_replicated();
+    if (replicated && !weight.placement().use) continue;
     throw ConfigError("fit", "with parameter servers weights must have the strategy's layouts",
                       str(weight.path(), " in ", layout.describe()),
                       "leave layouts and mesh out of compile(), and call it in the scope");
@@ -58,10 +58,10 @@ void check_weights(const Model& model, const Mesh& mesh) {
 
 void check_optimizer(const Model& model) {
   const Json config = optimizer_of(model).config();
-  const auto found = config.find("gradient_accumulation_steps");
-  if (found == config.end() || found->is_null()) return;
+  const auto it = config.find("gradient_accumulation_steps");
+  if (it == config.end() || it->is_null()) return;
   throw ConfigError("fit", "with parameter servers every step sends its gradients",
-                    str("gradient_accumulation_steps=", found->dump()),
+                    str("gradient_accumulation_steps=", it->dump()),
                     "leave it out, and use larger batches");
 }
 
@@ -115,9 +115,9 @@ void ServerSteps::prepare(const Model& model) {
     placed.second.push_back(weight.id());
     placed.second.push_back(weight.trainable());
   }
-  const auto [found, fresh] = groups_.try_emplace(placed, 0);
-  if (fresh) found->second = job_->place(model.weights(), model.optimizer());
-  group_ = found->second;
+  const auto [entry, inserted] = groups_.try_emplace(placed, 0);
+  if (inserted) entry->second = job_->place(model.weights(), model.optimizer());
+  group_ = entry->second;
   job_->use(group_);
 }
 

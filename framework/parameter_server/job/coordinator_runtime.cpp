@@ -18,9 +18,9 @@ using std::chrono::steady_clock;
 
 namespace {
 
-constexpr auto first_word = 5s;  ///< when connect() first reports which tasks it waits for
-constexpr auto next_word = 30s;
-constexpr auto tell_limit = 2s;  ///< maximum time to notify tasks of the end
+constexpr auto first_report_delay = 5s;  ///< when connect() first reports which tasks it waits for
+constexpr auto report_interval = 30s;
+constexpr auto notify_timeout = 2s;  ///< maximum time to notify tasks of the end
 constexpr auto tick = 100ms;
 
 double seconds(std::chrono::milliseconds time) {
@@ -58,7 +58,7 @@ CoordinatorRuntime::CoordinatorRuntime(const ServerCluster& cluster,
 
 CoordinatorRuntime::~CoordinatorRuntime() {
   finish("");
-  tell_end();
+  notify_end();
   // Connections refer to each other: all stop before any is destroyed.
   for (const auto& link : workers_) link->stop();
   for (const auto& link : servers_) link->stop();
@@ -76,19 +76,19 @@ void CoordinatorRuntime::finish(const std::string& failure) {
   closures_->end(error_ ? error_ : std::make_exception_ptr(ended));
 }
 
-bool CoordinatorRuntime::all_told() const {
-  const auto told = [](const auto& link) { return link->told_over(); };
-  return std::all_of(servers_.begin(), servers_.end(), told) &&
-         std::all_of(evaluators_.begin(), evaluators_.end(), told) &&
+bool CoordinatorRuntime::all_notified() const {
+  const auto is_notified = [](const auto& link) { return link->notified_of_end(); };
+  return std::all_of(servers_.begin(), servers_.end(), is_notified) &&
+         std::all_of(evaluators_.begin(), evaluators_.end(), is_notified) &&
          std::all_of(workers_.begin(), workers_.end(),
-                     [](const auto& link) { return link->task().told_over(); });
+                     [](const auto& link) { return link->task().notified_of_end(); });
 }
 
 /// Waits until all tasks are notified of the end, including those that connect only now, which
 /// would otherwise wait for long.
-void CoordinatorRuntime::tell_end() {
+void CoordinatorRuntime::notify_end() {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, tell_limit, [&] { return all_told(); });
+  changed_.wait_for(lock, notify_timeout, [&] { return all_notified(); });
 }
 
 void CoordinatorRuntime::fail(std::exception_ptr error, const std::string& line) {
@@ -131,7 +131,7 @@ StoreClient& CoordinatorRuntime::store() {
 std::vector<std::string> CoordinatorRuntime::missing() const {
   std::vector<std::string> names;
   for (const auto& link : servers_) {
-    if (!link->state().attended) names.push_back(link->name());
+    if (!link->state().connected) names.push_back(link->name());
   }
   for (const auto& link : workers_) {
     if (link->task().state().serving) return names;
@@ -151,7 +151,7 @@ void CoordinatorRuntime::connect(const JobProgram& program) {
   set_program(program);
   if (connected_) return throw_if_failed();
   const auto begin = steady_clock::now();
-  auto word = begin + first_word;
+  auto next_report = begin + first_report_delay;
   std::unique_lock lock(mutex_);
   for (;;) {
     if (error_) std::rethrow_exception(error_);
@@ -164,9 +164,9 @@ void CoordinatorRuntime::connect(const JobProgram& program) {
     }
     const auto now = steady_clock::now();
     if (now - begin > options_.connect_timeout) throw_missing(tasks);
-    if (now > word) {
+    if (now > next_report) {
       std::cerr << "waiting for " << join(tasks, ", ") << std::endl;
-      word = now + next_word;
+      next_report = now + report_interval;
     }
     changed_.wait_for(lock, tick);
   }
@@ -209,25 +209,26 @@ using std::chrono::steady_clock;
 
 namespace {
 /// Maximum time until the loss of a task is noticed by all threads.
-constexpr auto lost_limit = 2s;
+constexpr auto loss_timeout = 2s;
 }  // namespace
 
-rpc::CoordinatorBeat CoordinatorRuntime::next_beat(Sent& sent) const {
+rpc::CoordinatorHeartbeat CoordinatorRuntime::next_heartbeat(Sent& sent) const {
   const std::lock_guard lock(mutex_);
-  rpc::CoordinatorBeat beat;
-  beat.set_job(job_);
-  beat.set_phase(phase_);
-  beat.set_over(over_);
-  beat.set_failure(failure_);
-  if (program_ != sent.program) beat.set_program(program_);
-  for (; sent.results < results_.size(); ++sent.results) beat.add_results(results_[sent.results]);
+  rpc::CoordinatorHeartbeat heartbeat;
+  heartbeat.set_job(job_);
+  heartbeat.set_phase(phase_);
+  heartbeat.set_over(over_);
+  heartbeat.set_failure(failure_);
+  if (program_ != sent.program) heartbeat.set_program(program_);
+  for (; sent.results < results_.size(); ++sent.results)
+    heartbeat.add_results(results_[sent.results]);
   sent.program = program_;
   sent.version = version_;
-  return beat;
+  return heartbeat;
 }
 
-void CoordinatorRuntime::wait_for_news(const Sent& sent, std::chrono::milliseconds time,
-                                       const std::stop_token& stop) {
+void CoordinatorRuntime::wait_for_change(const Sent& sent, std::chrono::milliseconds time,
+                                         const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, stop, time, [&] { return version_ != sent.version; });
 }
@@ -241,7 +242,7 @@ void CoordinatorRuntime::state_changed() {
   changed_.notify_all();
 }
 
-void CoordinatorRuntime::lost(const TaskConnection& task, const std::string& reason) {
+void CoordinatorRuntime::on_lost(const TaskConnection& task, const std::string& reason) {
   if (task.type() == TaskType::worker) {
     ++workers_lost_;
     if (!closures_->idle()) {
@@ -259,14 +260,14 @@ void CoordinatorRuntime::lost(const TaskConnection& task, const std::string& rea
   fail(std::make_exception_ptr(error), error.what());
 }
 
-void CoordinatorRuntime::refused(const TaskConnection& task, const std::string& reason) {
+void CoordinatorRuntime::on_refused(const TaskConnection& task, const std::string& reason) {
   if (connected_) return;
   const CommError error(task.name(), "tasks work for one coordinator at a time", reason,
                         "end the other job, or give this one other addresses");
   fail(std::make_exception_ptr(error), error.what());
 }
 
-void CoordinatorRuntime::other_program(const TaskConnection& task, const std::string& line) {
+void CoordinatorRuntime::on_other_program(const TaskConnection& task, const std::string& line) {
   if (connected_ && task.type() == TaskType::worker) {
     std::cerr << line + "\n" << std::flush;
     return;
@@ -275,17 +276,17 @@ void CoordinatorRuntime::other_program(const TaskConnection& task, const std::st
   fail(std::make_exception_ptr(ConfigError(line)), line);
 }
 
-void CoordinatorRuntime::unreachable(int server, const std::string& line) {
+void CoordinatorRuntime::on_unreachable(int server, const std::string& line) {
   const bool known = server < static_cast<int>(servers_.size());
   std::unique_lock lock(mutex_);
-  if (known) changed_.wait_for(lock, lost_limit, [&] { return over_; });
+  if (known) changed_.wait_for(lock, loss_timeout, [&] { return over_; });
   lock.unlock();
   fail(std::make_exception_ptr(CommError(line)), line);
 }
 
 void CoordinatorRuntime::check_workers() {
   for (const auto& link : workers_) {
-    if (!link->task().state().attended) continue;
+    if (!link->task().state().connected) continue;
     const std::lock_guard lock(mutex_);
     last_worker_ = steady_clock::now();
     return;
@@ -305,9 +306,10 @@ void CoordinatorRuntime::check_workers() {
   fail(std::make_exception_ptr(error), error.what());
 }
 
-void CoordinatorRuntime::wait_until_lost(const TaskConnection& task, const std::stop_token& stop) {
+void CoordinatorRuntime::wait_until_disconnected(const TaskConnection& task,
+                                                 const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, stop, lost_limit, [&] { return over_ || !task.state().attended; });
+  changed_.wait_for(lock, stop, loss_timeout, [&] { return over_ || !task.state().connected; });
 }
 
 }  // namespace tessera::detail

@@ -57,8 +57,9 @@ class CoordinatorRuntime {
     std::string program = {};
     size_t results = 0;
   };
-  rpc::CoordinatorBeat next_beat(Sent& sent) const;
-  void wait_for_news(const Sent& sent, std::chrono::milliseconds time, const std::stop_token& stop);
+  rpc::CoordinatorHeartbeat next_heartbeat(Sent& sent) const;
+  void wait_for_change(const Sent& sent, std::chrono::milliseconds time,
+                       const std::stop_token& stop);
   Watchdog& watch() { return watch_; }
   std::chrono::milliseconds timeout() const { return options_.timeout; }
   /// Whether a worker can run closures of the present fit.
@@ -67,23 +68,23 @@ class CoordinatorRuntime {
   /// Ends the job with the caught exception; for the catch clause of the thread of task `name`.
   void fail_in_thread(const std::string& name) noexcept;
   /// Handles the loss of a connected task.
-  void lost(const TaskConnection& task, const std::string& reason);
+  void on_lost(const TaskConnection& task, const std::string& reason);
   /// Handles a task that works for another coordinator.
-  void refused(const TaskConnection& task, const std::string& reason);
-  void other_program(const TaskConnection& task, const std::string& line);
+  void on_refused(const TaskConnection& task, const std::string& reason);
+  void on_other_program(const TaskConnection& task, const std::string& line);
   /// Handles a parameter server that a worker cannot reach.
-  void unreachable(int server, const std::string& line);
+  void on_unreachable(int server, const std::string& line);
   /// Ends the job if there has been no worker for connect_timeout, or if there is none for pending
   /// closures when a signal asks this process to stop.
   void check_workers();
   /// Waits briefly until the task is known to be lost.
-  void wait_until_lost(const TaskConnection& task, const std::stop_token& stop);
+  void wait_until_disconnected(const TaskConnection& task, const std::stop_token& stop);
 
  private:
   void finish(const std::string& failure);
-  void tell_end();
+  void notify_end();
   std::vector<std::string> missing() const;
-  bool all_told() const;
+  bool all_notified() const;
   [[noreturn]] void throw_missing(const std::vector<std::string>& tasks) const;
 
   const ServerCluster& cluster_;

@@ -14,27 +14,28 @@ using namespace std::chrono_literals;
 namespace {
 
 /// Deadline for the first heartbeat of a new call.
-constexpr auto first_beat_limit = 10s;
+constexpr auto first_heartbeat_timeout = 10s;
 /// Maximum number of calls without a first heartbeat; the oldest is cancelled to make room.
-constexpr size_t max_silent = 32;
+constexpr size_t max_pending_calls = 32;
 /// How long leave() waits for the coordinator's next heartbeat, which is sent every second.
-constexpr auto leave_limit = 2s;
+constexpr auto leave_timeout = 2s;
 
 }  // namespace
 
-HeartbeatService::HeartbeatService(std::chrono::milliseconds timeout, std::function<void()> on_news)
-    : timeout_(timeout), on_news_(std::move(on_news)) {}
+HeartbeatService::HeartbeatService(std::chrono::milliseconds timeout,
+                                   std::function<void()> on_change)
+    : timeout_(timeout), on_change_(std::move(on_change)) {}
 
 grpc::Status HeartbeatService::Attend(grpc::ServerContext* context, Stream* stream) {
   try {
-    Watchdog::Call call(watch_, first_beat_limit, [context] { context->TryCancel(); });
-    rpc::CoordinatorBeat beat;
-    if (!read_first(*context, *stream, beat)) {
+    Watchdog::Call call(watch_, first_heartbeat_timeout, [context] { context->TryCancel(); });
+    rpc::CoordinatorHeartbeat heartbeat;
+    if (!read_first(*context, *stream, heartbeat)) {
       return {grpc::StatusCode::CANCELLED, "no heartbeat arrived"};
     }
-    if (const grpc::Status refused = begin(beat); !refused.ok()) return refused;
+    if (const grpc::Status refused = begin(heartbeat); !refused.ok()) return refused;
     call.set_limit(timeout_);
-    return talk(beat, *stream, call);
+    return exchange_heartbeats(heartbeat, *stream, call);
   } catch (const std::exception& error) {
     end(one_line(error.what(), max_line_bytes));
     return {grpc::StatusCode::INTERNAL, "the task failed"};
@@ -42,76 +43,77 @@ grpc::Status HeartbeatService::Attend(grpc::ServerContext* context, Stream* stre
 }
 
 bool HeartbeatService::read_first(grpc::ServerContext& context, Stream& stream,
-                                  rpc::CoordinatorBeat& beat) {
+                                  rpc::CoordinatorHeartbeat& heartbeat) {
   {
-    const std::lock_guard lock(silent_mutex_);
-    silent_.push_back(&context);
-    if (silent_.size() > max_silent) {
-      silent_.front()->TryCancel();
-      silent_.pop_front();
+    const std::lock_guard lock(pending_calls_mutex_);
+    pending_calls_.push_back(&context);
+    if (pending_calls_.size() > max_pending_calls) {
+      pending_calls_.front()->TryCancel();
+      pending_calls_.pop_front();
     }
   }
-  const bool came = stream.Read(&beat);
-  const std::lock_guard lock(silent_mutex_);
-  silent_.remove(&context);
-  return came;
+  const bool arrived = stream.Read(&heartbeat);
+  const std::lock_guard lock(pending_calls_mutex_);
+  pending_calls_.remove(&context);
+  return arrived;
 }
 
-grpc::Status HeartbeatService::begin(const rpc::CoordinatorBeat& beat) {
-  if (!is_job_name(beat.job())) {
+grpc::Status HeartbeatService::begin(const rpc::CoordinatorHeartbeat& heartbeat) {
+  if (!is_job_name(heartbeat.job())) {
     return {grpc::StatusCode::INVALID_ARGUMENT, "a job's name is 16 hexadecimal digits"};
   }
   const std::lock_guard lock(mutex_);
-  if (leaving_ || news_.over || news_.lost) {
+  if (leaving_ || status_.over || status_.lost) {
     return {grpc::StatusCode::UNAVAILABLE, "the task is leaving its job"};
   }
-  if (attended_) {
+  if (connected_) {
     return {grpc::StatusCode::FAILED_PRECONDITION, "it works for another coordinator"};
   }
-  attended_ = true;
-  news_.job = beat.job();
+  connected_ = true;
+  status_.job = heartbeat.job();
   return grpc::Status::OK;
 }
 
-grpc::Status HeartbeatService::talk(rpc::CoordinatorBeat& beat, Stream& stream,
-                                    Watchdog::Call& call) {
+grpc::Status HeartbeatService::exchange_heartbeats(rpc::CoordinatorHeartbeat& heartbeat,
+                                                   Stream& stream, Watchdog::Call& call) {
   do {
-    call.heard();
-    if (!hear(beat)) {
+    call.reset_deadline();
+    if (!receive(heartbeat)) {
       end("it sent an invalid heartbeat");
       return {grpc::StatusCode::INVALID_ARGUMENT, "an invalid heartbeat"};
     }
-    const rpc::TaskBeat answered = answer();
+    const rpc::TaskHeartbeat answered = answer();
     if (!stream.Write(answered)) break;
-    if (beat.over() || !answered.failure().empty()) {
+    if (heartbeat.over() || !answered.failure().empty()) {
       const std::lock_guard lock(mutex_);
-      attended_ = false;
+      connected_ = false;
       changed_.notify_all();
       return grpc::Status::OK;
     }
-  } while (stream.Read(&beat));
+  } while (stream.Read(&heartbeat));
   const double seconds = std::chrono::duration<double>(timeout_).count();
   end(call.ended() ? str("silent for ", seconds, " s") : "its connection broke");
   return {grpc::StatusCode::CANCELLED, "the coordinator is gone"};
 }
 
-bool HeartbeatService::hear(const rpc::CoordinatorBeat& beat) {
+bool HeartbeatService::receive(const rpc::CoordinatorHeartbeat& heartbeat) {
   {
     const std::lock_guard lock(mutex_);
-    const size_t results = news_.results.size() + static_cast<size_t>(beat.results_size());
-    if (beat.job() != news_.job || beat.phase() < news_.phase ||
-        results > static_cast<size_t>(beat.phase())) {
+    const size_t results = status_.results.size() + static_cast<size_t>(heartbeat.results_size());
+    if (heartbeat.job() != status_.job || heartbeat.phase() < status_.phase ||
+        results > static_cast<size_t>(heartbeat.phase())) {
       return false;
     }
-    const bool same = beat.phase() == news_.phase && beat.results_size() == 0 &&
-                      beat.program().empty() && !beat.over();
+    const bool same = heartbeat.phase() == status_.phase && heartbeat.results_size() == 0 &&
+                      heartbeat.program().empty() && !heartbeat.over();
     if (same) return true;
-    news_.phase = beat.phase();
-    if (!beat.program().empty()) news_.program = beat.program();
-    news_.results.insert(news_.results.end(), beat.results().begin(), beat.results().end());
-    if (beat.over()) {
-      news_.over = true;
-      news_.failure = one_line(beat.failure(), max_line_bytes);
+    status_.phase = heartbeat.phase();
+    if (!heartbeat.program().empty()) status_.program = heartbeat.program();
+    status_.results.insert(status_.results.end(), heartbeat.results().begin(),
+                           heartbeat.results().end());
+    if (heartbeat.over()) {
+      status_.over = true;
+      status_.failure = one_line(heartbeat.failure(), max_line_bytes);
       ended_ = true;
     }
   }
@@ -119,24 +121,24 @@ bool HeartbeatService::hear(const rpc::CoordinatorBeat& beat) {
   return true;
 }
 
-rpc::TaskBeat HeartbeatService::answer() const {
+rpc::TaskHeartbeat HeartbeatService::answer() const {
   const std::lock_guard lock(mutex_);
-  rpc::TaskBeat beat;
-  beat.set_serving(serving_.has_value());
-  beat.set_phase(serving_.value_or(0));
-  if (leaving_) beat.set_failure(leave_reason_);
-  beat.set_other_program(other_program_);
-  return beat;
+  rpc::TaskHeartbeat heartbeat;
+  heartbeat.set_serving(serving_.has_value());
+  heartbeat.set_phase(serving_.value_or(0));
+  if (leaving_) heartbeat.set_failure(leave_reason_);
+  heartbeat.set_other_program(other_program_);
+  return heartbeat;
 }
 
 /// Records that the coordinator is lost.
 void HeartbeatService::end(const std::string& failure) {
   {
     const std::lock_guard lock(mutex_);
-    attended_ = false;
-    if (!news_.over && !leaving_) {
-      news_.lost = true;
-      news_.failure = failure;
+    connected_ = false;
+    if (!status_.over && !leaving_) {
+      status_.lost = true;
+      status_.failure = failure;
     }
     ended_ = true;
     changed_.notify_all();
@@ -146,17 +148,17 @@ void HeartbeatService::end(const std::string& failure) {
 
 void HeartbeatService::publish() {
   ++version_;
-  on_news_();
+  on_change_();
 }
 
-JobStatus HeartbeatService::news() const {
+JobStatus HeartbeatService::status() const {
   const std::lock_guard lock(mutex_);
-  return news_;
+  return status_;
 }
 
 bool HeartbeatService::is_job(const std::string& job) const {
   const std::lock_guard lock(mutex_);
-  return !news_.job.empty() && news_.job == job;
+  return !status_.job.empty() && status_.job == job;
 }
 
 void HeartbeatService::set_serving(std::optional<int> phase) {
@@ -170,7 +172,7 @@ void HeartbeatService::leave(const std::string& failure, bool other_program) {
   serving_.reset();
   leave_reason_ = one_line(failure, max_line_bytes);
   other_program_ = other_program;
-  changed_.wait_for(lock, leave_limit, [&] { return !attended_; });
+  changed_.wait_for(lock, leave_timeout, [&] { return !connected_; });
 }
 
 }  // namespace tessera::detail

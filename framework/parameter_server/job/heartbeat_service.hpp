@@ -30,17 +30,17 @@ struct JobStatus {
 /// A task's side of the heartbeat call Task.Attend, of which there is one for the whole job.
 class HeartbeatService final : public rpc::Task::Service {
  public:
-  /// `timeout`: deadline for the coordinator's next heartbeat. `on_news` is called on other
+  /// `timeout`: deadline for the coordinator's next heartbeat. `on_change` is called on other
   /// threads.
-  HeartbeatService(std::chrono::milliseconds timeout, std::function<void()> on_news);
+  HeartbeatService(std::chrono::milliseconds timeout, std::function<void()> on_change);
 
   grpc::Status Attend(
       grpc::ServerContext* context,
-      grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>* stream) override;
+      grpc::ServerReaderWriter<rpc::TaskHeartbeat, rpc::CoordinatorHeartbeat>* stream) override;
 
-  /// Returns a number that grows with every change of news().
+  /// Returns a number that grows with every change of status().
   int64_t version() const { return version_; }
-  JobStatus news() const;
+  JobStatus status() const;
   bool is_job(const std::string& job) const;
   /// Whether the job is over or its coordinator lost.
   bool ended() const { return ended_; }
@@ -51,31 +51,33 @@ class HeartbeatService final : public rpc::Task::Service {
   void leave(const std::string& failure, bool other_program);
 
  private:
-  using Stream = grpc::ServerReaderWriter<rpc::TaskBeat, rpc::CoordinatorBeat>;
+  using Stream = grpc::ServerReaderWriter<rpc::TaskHeartbeat, rpc::CoordinatorHeartbeat>;
   /// Reads the first heartbeat. Returns false if it misses its deadline, or if the call was
   /// cancelled because too many others wait as well.
-  bool read_first(grpc::ServerContext& context, Stream& stream, rpc::CoordinatorBeat& beat);
-  grpc::Status begin(const rpc::CoordinatorBeat& beat);
-  grpc::Status talk(rpc::CoordinatorBeat& beat, Stream& stream, Watchdog::Call& call);
-  bool hear(const rpc::CoordinatorBeat& beat);
-  rpc::TaskBeat answer() const;
+  bool read_first(grpc::ServerContext& context, Stream& stream,
+                  rpc::CoordinatorHeartbeat& heartbeat);
+  grpc::Status begin(const rpc::CoordinatorHeartbeat& heartbeat);
+  grpc::Status exchange_heartbeats(rpc::CoordinatorHeartbeat& heartbeat, Stream& stream,
+                                   Watchdog::Call& call);
+  bool receive(const rpc::CoordinatorHeartbeat& heartbeat);
+  rpc::TaskHeartbeat answer() const;
   void end(const std::string& failure);
   void publish();
 
   const std::chrono::milliseconds timeout_;
-  const std::function<void()> on_news_;
+  const std::function<void()> on_change_;
   std::atomic<int64_t> version_{0};
   std::atomic<bool> ended_{false};
 
   /// Calls without a first heartbeat, oldest first; each holds a thread.
-  std::mutex silent_mutex_;
-  std::list<grpc::ServerContext*> silent_;
+  std::mutex pending_calls_mutex_;
+  std::list<grpc::ServerContext*> pending_calls_;
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  JobStatus news_;
+  JobStatus status_;
   std::optional<int> serving_;
-  bool attended_ = false;
+  bool connected_ = false;
   bool leaving_ = false;
   bool other_program_ = false;
   std::string leave_reason_;

@@ -54,8 +54,8 @@ JobProgram program_from_text(const std::string& text) {
 }
 
 std::optional<std::string> difference(const JobProgram& coordinator, const JobProgram& task,
-                                      bool same_place) {
-  if (same_place) {
+                                      bool same_phase) {
+  if (same_phase) {
     if (auto text = missing("function", coordinator.functions, task.functions)) return text;
     if (auto text = missing("dataset", coordinator.datasets, task.datasets)) return text;
   }

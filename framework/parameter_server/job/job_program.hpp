@@ -21,9 +21,9 @@ std::string to_text(const JobProgram& program);
 JobProgram program_from_text(const std::string& text);
 
 /// Describes, in one line, the first registration that the task lacks or that differs; nullopt if
-/// there is none. `same_place`: both are in the same fit; otherwise one may have registered more so
+/// there is none. `same_phase`: both are in the same fit; otherwise one may have registered more so
 /// far, and only the common groups are compared.
 std::optional<std::string> difference(const JobProgram& coordinator, const JobProgram& task,
-                                      bool same_place);
+                                      bool same_phase);
 
 }  // namespace tessera::detail

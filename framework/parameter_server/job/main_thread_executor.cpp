@@ -4,7 +4,7 @@ namespace tessera::detail {
 
 using namespace std::chrono_literals;
 
-bool MainThreadExecutor::run(const Work& work, const Asked& cancelled, int phase) {
+bool MainThreadExecutor::run(const Work& work, const Predicate& cancelled, int phase) {
   Entry entry{&work, phase};
   std::unique_lock lock(mutex_);
   if (left_) return false;
@@ -43,10 +43,10 @@ bool MainThreadExecutor::serve_one(int phase, std::chrono::milliseconds patience
   std::unique_lock lock(mutex_);
   changed_.wait_for(lock, patience, [&] { return woken_ || find(phase) != entries_.end(); });
   woken_ = false;
-  const auto found = find(phase);
-  if (found == entries_.end()) return false;
-  Entry& entry = **found;
-  entries_.erase(found);
+  const auto it = find(phase);
+  if (it == entries_.end()) return false;
+  Entry& entry = **it;
+  entries_.erase(it);
   entry.stage = Stage::running;
   lock.unlock();
   const auto finish = [&] {

@@ -12,12 +12,12 @@ namespace tessera::detail {
 class MainThreadExecutor {
  public:
   using Work = std::function<void()>;
-  using Asked = std::function<bool()>;
+  using Predicate = std::function<bool()>;
 
   /// Runs `work` on the main thread and waits for it; called on a gRPC thread. Returns false if
   /// `cancelled` returned true before the work began, or if the main thread has left. `phase`: the
   /// fit that the work belongs to (0: any).
-  bool run(const Work& work, const Asked& cancelled, int phase = 0);
+  bool run(const Work& work, const Predicate& cancelled, int phase = 0);
 
   /// Runs the next work of fit number `phase` (0: any); called on the main thread. Returns whether
   /// there was any within `patience`. Work of earlier fits is refused.

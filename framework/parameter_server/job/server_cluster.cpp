@@ -12,15 +12,15 @@ namespace {
 constexpr const char* strategy_name = "ParameterServerStrategy";
 
 std::vector<std::string> tasks_of(const Cluster& cluster, TaskType type) {
-  const auto found = std::find_if(cluster.tasks.begin(), cluster.tasks.end(),
-                                  [&](const auto& entry) { return entry.first == type; });
-  return found == cluster.tasks.end() ? std::vector<std::string>() : found->second;
+  const auto it = std::find_if(cluster.tasks.begin(), cluster.tasks.end(),
+                               [&](const auto& entry) { return entry.first == type; });
+  return it == cluster.tasks.end() ? std::vector<std::string>() : it->second;
 }
 
-Cluster found_cluster(const Cluster& given) {
-  Cluster cluster = given.source.empty() ? find_cluster() : given;
-  cluster.secret = given.secret;
-  cluster.insecure = given.insecure;
+Cluster resolve_cluster(const Cluster& requested) {
+  Cluster cluster = requested.source.empty() ? find_cluster() : requested;
+  cluster.secret = requested.secret;
+  cluster.insecure = requested.insecure;
   if (!cluster.tasks.empty()) return cluster;
   const std::string from = cluster.source.empty() ? "nothing" : cluster.source;
   throw ConfigError(strategy_name, "TF_CONFIG describes the cluster and this task", from,
@@ -52,16 +52,16 @@ std::string ServerCluster::name_of(TaskType task_type, int task) const {
   if (task_type == TaskType::chief) return str("the coordinator (", coordinator, ")");
   const std::vector<std::string>& all = addresses(task_type);
   const auto at = static_cast<size_t>(task);
-  const std::string place = at < all.size() ? str(" (", all[at], ")") : "";
-  return str(to_string(task_type), " ", task, place);
+  const std::string suffix = at < all.size() ? str(" (", all[at], ")") : "";
+  return str(to_string(task_type), " ", task, suffix);
 }
 
 std::string ServerCluster::key() const {
   return str(source, ": cluster.", to_string(type), "[", index, "]");
 }
 
-ServerCluster server_cluster(const Cluster& given) {
-  const Cluster cluster = found_cluster(given);
+ServerCluster server_cluster(const Cluster& requested) {
+  const Cluster cluster = resolve_cluster(requested);
   ServerCluster result;
   result.type = cluster.type;
   // Workers' ranks count the coordinator, too.

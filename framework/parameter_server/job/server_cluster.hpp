@@ -30,6 +30,6 @@ struct ServerCluster {
 /// Converts a Cluster to that of a parameter server job; one without a source is read from the
 /// environment. Throws ConfigError naming a missing key, or for a task that would listen beyond its
 /// host without a secret.
-ServerCluster server_cluster(const Cluster& given);
+ServerCluster server_cluster(const Cluster& requested);
 
 }  // namespace tessera::detail

@@ -26,27 +26,26 @@ struct ServerJob::State {
   int next_server = 0;  ///< server of the next group's first part
   int unwinding = std::uncaught_exceptions();
   std::string error = "its program ended with an error";
-  std::unique_ptr<CoordinatorRuntime> lead = {};
-  std::unique_ptr<TaskRuntime> member = {};
+  std::unique_ptr<CoordinatorRuntime> coordinator = {};
+  std::unique_ptr<TaskRuntime> task = {};
 };
 
 ServerJob::ServerJob(ParameterServerOptions options, const Strategy& strategy) {
   state_ = std::make_unique<State>(State{std::move(options), {}});
   state_->cluster = server_cluster(state_->options.cluster);
   if (task_type() == TaskType::chief) {
-    state_->lead = std::make_unique<CoordinatorRuntime>(state_->cluster, state_->options);
+    state_->coordinator = std::make_unique<CoordinatorRuntime>(state_->cluster, state_->options);
   } else {
-    state_->member =
-        std::make_unique<TaskRuntime>(*this, state_->cluster, strategy, state_->options);
+    state_->task = std::make_unique<TaskRuntime>(*this, state_->cluster, strategy, state_->options);
   }
 }
 
 ServerJob::~ServerJob() { close(); }
 
 void ServerJob::close() {
-  if (state_->lead && std::uncaught_exceptions() > state_->unwinding) fail(state_->error);
-  state_->lead.reset();
-  state_->member.reset();
+  if (state_->coordinator && std::uncaught_exceptions() > state_->unwinding) fail(state_->error);
+  state_->coordinator.reset();
+  state_->task.reset();
 }
 
 const ParameterServerOptions& ServerJob::options() const { return state_->options; }
@@ -62,7 +61,7 @@ int ServerJob::place(const std::vector<Variable>& variables, const OptimizerHand
       variables, optimizer,
       plan_parts(variables, state_->options.variable_partitioner, servers(), state_->next_server)};
   const int number = static_cast<int>(state_->groups.size());
-  if (state_->member) state_->member->add_group(number, group);
+  if (state_->task) state_->task->add_group(number, group);
   // Parts are assigned round-robin across all groups.
   state_->next_server =
       static_cast<int>((static_cast<size_t>(state_->next_server) + group.plan.parts.size()) %
@@ -73,13 +72,13 @@ int ServerJob::place(const std::vector<Variable>& variables, const OptimizerHand
 
 void ServerJob::use(int group) {
   std::set<uint64_t> taken;
-  VariableGroup& chosen = state_->groups.at(static_cast<size_t>(group));
-  for (const Variable& variable : chosen.variables) taken.insert(variable.id());
+  VariableGroup& selected = state_->groups.at(static_cast<size_t>(group));
+  for (const Variable& variable : selected.variables) taken.insert(variable.id());
   for (VariableGroup& other : state_->groups) {
     const auto shared = [&](const Variable& variable) { return taken.count(variable.id()) != 0; };
     if (std::any_of(other.variables.begin(), other.variables.end(), shared)) other.used = false;
   }
-  chosen.used = true;
+  selected.used = true;
 }
 
 void ServerJob::add_function(const std::string& name, ClosureFunction function) {
@@ -89,8 +88,8 @@ void ServerJob::add_function(const std::string& name, ClosureFunction function) 
 }
 
 const ClosureFunction* ServerJob::find_function(const std::string& name) const {
-  const auto found = state_->functions.find(name);
-  return found == state_->functions.end() ? nullptr : &found->second;
+  const auto it = state_->functions.find(name);
+  return it == state_->functions.end() ? nullptr : &it->second;
 }
 
 void ServerJob::add_dataset(const std::string& name, RegisteredDataset data) {
@@ -100,8 +99,8 @@ void ServerJob::add_dataset(const std::string& name, RegisteredDataset data) {
 }
 
 const RegisteredDataset* ServerJob::find_dataset(const std::string& name) const {
-  const auto found = state_->datasets.find(name);
-  return found == state_->datasets.end() ? nullptr : &found->second;
+  const auto it = state_->datasets.find(name);
+  return it == state_->datasets.end() ? nullptr : &it->second;
 }
 
 JobProgram ServerJob::program() const {
@@ -112,8 +111,8 @@ JobProgram ServerJob::program() const {
   return program;
 }
 
-CoordinatorRuntime& ServerJob::lead() const {
-  if (state_->lead) return *state_->lead;
+CoordinatorRuntime& ServerJob::coordinator() const {
+  if (state_->coordinator) return *state_->coordinator;
   if (task_type() == TaskType::chief) {
     throw StateError("ClusterCoordinator", "its strategy must be alive", "a destroyed one", "");
   }
@@ -121,45 +120,45 @@ CoordinatorRuntime& ServerJob::lead() const {
                     "call join() on this task");
 }
 
-const std::string& ServerJob::job_name() const { return lead().job(); }
+const std::string& ServerJob::job_name() const { return coordinator().job(); }
 
-void ServerJob::connect() { lead().connect(program()); }
+void ServerJob::connect() { coordinator().connect(program()); }
 
 void ServerJob::send_new_groups() {
-  CoordinatorRuntime& lead = this->lead();
+  CoordinatorRuntime& coordinator = this->coordinator();
   const auto all = static_cast<int>(state_->groups.size());
-  lead.set_program(program());
-  for (int g = lead.groups(); g < all; ++g) {
+  coordinator.set_program(program());
+  for (int g = coordinator.groups(); g < all; ++g) {
     const VariableGroup& group = state_->groups[static_cast<size_t>(g)];
-    lead.store().define(g, group);
-    lead.store().assign(g, group, true);
-    lead.set_groups(g + 1);
+    coordinator.store().define(g, group);
+    coordinator.store().assign(g, group, true);
+    coordinator.set_groups(g + 1);
   }
 }
 
-int ServerJob::begin_phase() { return lead().begin_phase(); }
-void ServerJob::end_phase(const std::string& result) { lead().end_phase(result); }
-StoreClient& ServerJob::store() { return lead().store(); }
-void ServerJob::note_error(const std::string& line) { state_->error = line; }
+int ServerJob::begin_phase() { return coordinator().begin_phase(); }
+void ServerJob::end_phase(const std::string& result) { coordinator().end_phase(result); }
+StoreClient& ServerJob::store() { return coordinator().store(); }
+void ServerJob::record_error(const std::string& line) { state_->error = line; }
 
 void ServerJob::fail(const std::string& what) noexcept {
-  if (!state_->lead) return;
+  if (!state_->coordinator) return;
   try {
     // An error without a place gets this task's name.
     const std::string line = what.starts_with('[') ? what : str("[", task_name(), "] ", what);
-    state_->lead->fail(std::make_exception_ptr(CommError(line)), line);
+    state_->coordinator->fail(std::make_exception_ptr(CommError(line)), line);
   } catch (const std::exception&) {
     // Without memory for a line the tasks still notice, as their connections break.
   }
 }
 
 std::string ServerJob::serve(int phase) {
-  if (state_->member) return state_->member->serve(phase, [this] { return program(); });
+  if (state_->task) return state_->task->serve(phase, [this] { return program(); });
   throw ConfigError("join", "the coordinator schedules, the other tasks work", task_name(),
                     "make a ClusterCoordinator on this task");
 }
 
 int ServerJob::next_phase() { return ++state_->phase; }
-bool ServerJob::over() const { return state_->member && state_->member->over(); }
+bool ServerJob::over() const { return state_->task && state_->task->over(); }
 
 }  // namespace tessera::detail

@@ -60,9 +60,9 @@ class ServerJob {
   void fail(const std::string& what) noexcept;
   StoreClient& store();
   /// Returns the coordinator's runtime. Throws ConfigError on another task.
-  CoordinatorRuntime& lead() const;
+  CoordinatorRuntime& coordinator() const;
   /// Records an error thrown to the program: if that ends the program, the job ends with it.
-  void note_error(const std::string& line);
+  void record_error(const std::string& line);
 
   // On the other tasks.
 

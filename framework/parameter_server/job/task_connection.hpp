@@ -21,9 +21,9 @@ class CoordinatorRuntime;
 
 /// State of a task as seen by its coordinator.
 struct TaskState {
-  bool attended = false;  ///< whether it answers heartbeats
-  bool serving = false;   ///< whether it works for the coordinator
-  int phase = 0;          ///< the fit that it works for; 0: all
+  bool connected = false;  ///< whether it answers heartbeats
+  bool serving = false;    ///< whether it works for the coordinator
+  int phase = 0;           ///< the fit that it works for; 0: all
 };
 
 /// The coordinator's side of the heartbeat call Task.Attend to one task: a thread that makes the
@@ -31,7 +31,7 @@ struct TaskState {
 class TaskConnection {
  public:
   /// `on_change` is called on that thread whenever state() has changed.
-  TaskConnection(CoordinatorRuntime& lead, TaskType type, int index, std::string name,
+  TaskConnection(CoordinatorRuntime& coordinator, TaskType type, int index, std::string name,
                  const std::string& address, const std::string& secret,
                  std::function<void()> on_change = {});
   void start();
@@ -44,17 +44,18 @@ class TaskConnection {
   const std::shared_ptr<grpc::Channel>& channel() const { return channel_; }
   TaskState state() const;
   /// Whether the task was notified that the job is over.
-  bool told_over() const { return told_over_; }
+  bool notified_of_end() const { return notified_of_end_; }
 
  private:
-  using Stream = grpc::ClientReaderWriter<rpc::CoordinatorBeat, rpc::TaskBeat>;
+  using Stream = grpc::ClientReaderWriter<rpc::CoordinatorHeartbeat, rpc::TaskHeartbeat>;
   void run(const std::stop_token& stop);
   void attend(const std::stop_token& stop);
-  std::string talk(Stream& stream, Watchdog::Call& call, const std::stop_token& stop);
+  std::string exchange_heartbeats(Stream& stream, Watchdog::Call& call,
+                                  const std::stop_token& stop);
   bool set_state(const TaskState& state);
-  void say_other_secret();
+  void report_other_secret();
 
-  CoordinatorRuntime& lead_;
+  CoordinatorRuntime& coordinator_;
   const TaskType type_;
   const int index_;
   const std::string name_;
@@ -63,8 +64,8 @@ class TaskConnection {
   const std::function<void()> on_change_;
   mutable std::mutex mutex_;
   TaskState state_;
-  std::atomic<bool> told_over_{false};
-  bool said_other_secret_ = false;
+  std::atomic<bool> notified_of_end_{false};
+  bool reported_other_secret_ = false;
   std::jthread thread_;
 };
 

@@ -13,7 +13,7 @@ using namespace std::chrono_literals;
 namespace {
 
 /// How often an idle main thread checks for signals.
-constexpr auto idle_tick = 100ms;
+constexpr auto idle_poll_interval = 100ms;
 
 /// Thrown if the coordinator runs another program.
 class OtherProgram : public ConfigError {
@@ -27,8 +27,8 @@ TaskRuntime::TaskRuntime(const ServerJob& job, const ServerCluster& cluster,
     : job_(job),
       cluster_(cluster),
       options_(options),
-      attendance_(options.timeout, [this] { main_.wake(); }) {
-  std::vector<grpc::Service*> services = {&attendance_};
+      heartbeats_(options.timeout, [this] { main_.wake(); }) {
+  std::vector<grpc::Service*> services = {&heartbeats_};
   if (cluster.type == TaskType::worker) {
     start_worker(strategy);
     services.push_back(worker_.get());
@@ -44,7 +44,7 @@ TaskRuntime::TaskRuntime(const ServerJob& job, const ServerCluster& cluster,
 
 TaskRuntime::~TaskRuntime() {
   main_.leave();
-  if (!attendance_.ended()) attendance_.leave("its program is over", false);
+  if (!heartbeats_.ended()) heartbeats_.leave("its program is over", false);
   if (server_) close_server(*server_);
 }
 
@@ -52,7 +52,7 @@ void TaskRuntime::start_worker(const Strategy& strategy) {
   runner_ = std::make_unique<ClosureRunner>(
       job_, strategy, [this] { return make_store(); }, [this] { throw_if_over(); });
   worker_ = std::make_unique<WorkerService>(
-      attendance_, main_, [this](const rpc::RunRequest& request) { return runner_->run(request); });
+      heartbeats_, main_, [this](const rpc::RunRequest& request) { return runner_->run(request); });
 }
 
 void TaskRuntime::start_server() {
@@ -61,7 +61,7 @@ void TaskRuntime::start_server() {
   ParameterServiceOptions service;
   service.server = cluster_.index;
   service.check_job = [this](const std::string& job) {
-    return attendance_.is_job(job) ? std::string() : cluster_.name() + " serves another job";
+    return heartbeats_.is_job(job) ? std::string() : cluster_.name() + " serves another job";
   };
   service.patience = options_.connect_timeout;
   parameters_ = std::make_unique<ParameterService>(*store_, std::move(service));
@@ -76,7 +76,7 @@ void TaskRuntime::work_on_main(const std::function<void()>& work) {
       error = std::current_exception();
     }
   };
-  if (!main_.run(guarded, [this] { return attendance_.ended(); })) {
+  if (!main_.run(guarded, [this] { return heartbeats_.ended(); })) {
     throw CommError(cluster_.name(), "", "it is leaving the job", "");
   }
   if (error) std::rethrow_exception(error);
@@ -93,21 +93,21 @@ std::unique_ptr<StoreClient> TaskRuntime::make_store() const {
     channels.push_back(make_channel(cluster_.servers[i], cluster_.access.secret));
     names.push_back(cluster_.name_of(TaskType::ps, static_cast<int>(i)));
   }
-  return std::make_unique<StoreClient>(attendance_.news().job, channels, names, options_.timeout);
+  return std::make_unique<StoreClient>(heartbeats_.status().job, channels, names, options_.timeout);
 }
 
-void TaskRuntime::throw_lost(const std::string& reason) const {
+void TaskRuntime::throw_coordinator_lost(const std::string& reason) const {
   const std::string coordinator = cluster_.name_of(TaskType::chief, 0);
   throw CommError(cluster_.name(), coordinator + " stays until the job is over",
                   "it is lost: " + reason, "start all tasks again; the last checkpoint stays");
 }
 
 void TaskRuntime::throw_if_over() const {
-  if (attendance_.ended()) throw CommError(cluster_.name(), "", "the job is over", "");
+  if (heartbeats_.ended()) throw CommError(cluster_.name(), "", "the job is over", "");
 }
 
-void TaskRuntime::check_program(const JobStatus& news, int phase, const JobProgram& own) const {
-  const auto differs = difference(program_from_text(news.program), own, news.phase == phase);
+void TaskRuntime::check_program(const JobStatus& status, int phase, const JobProgram& own) const {
+  const auto differs = difference(program_from_text(status.program), own, status.phase == phase);
   if (!differs) return;
   throw OtherProgram(cluster_.name(), "all tasks run the same program as the coordinator", *differs,
                      "start all tasks with the same program and options");
@@ -126,11 +126,11 @@ std::string TaskRuntime::serve(int phase, const std::function<JobProgram()>& pro
   const auto leave = [&](const std::string& why, bool other_program) {
     left_ = true;
     main_.leave();
-    attendance_.leave(why, other_program);
+    heartbeats_.leave(why, other_program);
   };
   try {
     const std::string result = work(phase, program);
-    attendance_.set_serving(std::nullopt);
+    heartbeats_.set_serving(std::nullopt);
     return result;
   } catch (const OtherProgram& error) {
     leave(error.what(), true);
@@ -143,30 +143,30 @@ std::string TaskRuntime::serve(int phase, const std::function<JobProgram()>& pro
 
 std::string TaskRuntime::work(int phase, const std::function<JobProgram()>& program) {
   const auto deadline = std::chrono::steady_clock::now() + options_.connect_timeout;
-  const auto place = static_cast<size_t>(phase);
-  JobStatus news;
+  const auto fit_number = static_cast<size_t>(phase);
+  JobStatus status;
   for (int64_t seen = -1;;) {
     if (const int signal = stop_signal()) {
       throw Interrupted(signal, cluster_.name(), signal_name(signal), "start it again to go on");
     }
-    if (const int64_t version = attendance_.version(); version != seen) {
+    if (const int64_t version = heartbeats_.version(); version != seen) {
       seen = version;
-      news = attendance_.news();
-      if (phase > 0 && news.results.size() >= place) return news.results[place - 1];
-      if (news.lost) throw_lost(news.failure);
-      if (news.over && !news.failure.empty()) throw CommError(news.failure);
-      if (news.over && phase == 0) return "";
-      if (news.over) throw_lost(str("its program ended before fit number ", phase));
-      if (!news.program.empty()) {
-        check_program(news, phase, program());
-        attendance_.set_serving(phase);
+      status = heartbeats_.status();
+      if (phase > 0 && status.results.size() >= fit_number) return status.results[fit_number - 1];
+      if (status.lost) throw_coordinator_lost(status.failure);
+      if (status.over && !status.failure.empty()) throw CommError(status.failure);
+      if (status.over && phase == 0) return "";
+      if (status.over) throw_coordinator_lost(str("its program ended before fit number ", phase));
+      if (!status.program.empty()) {
+        check_program(status, phase, program());
+        heartbeats_.set_serving(phase);
       }
     }
-    if (news.job.empty() && std::chrono::steady_clock::now() > deadline) {
+    if (status.job.empty() && std::chrono::steady_clock::now() > deadline) {
       const double seconds = std::chrono::duration<double>(options_.connect_timeout).count();
-      throw_lost(str("it has not come within ", seconds, " s"));
+      throw_coordinator_lost(str("it has not come within ", seconds, " s"));
     }
-    main_.serve_one(phase, idle_tick);
+    main_.serve_one(phase, idle_poll_interval);
   }
 }
 

@@ -31,7 +31,7 @@ class TaskRuntime {
   /// Implements ServerJob::serve().
   std::string serve(int phase, const std::function<JobProgram()>& program);
   /// Whether the coordinator has ended the job or is lost.
-  bool over() const { return attendance_.ended(); }
+  bool over() const { return heartbeats_.ended(); }
 
  private:
   void start_worker(const strategy::Strategy& strategy);
@@ -39,15 +39,15 @@ class TaskRuntime {
   std::unique_ptr<StoreClient> make_store() const;
   void work_on_main(const std::function<void()>& work);
   std::string work(int phase, const std::function<JobProgram()>& program);
-  void check_program(const JobStatus& news, int phase, const JobProgram& own) const;
-  [[noreturn]] void throw_lost(const std::string& reason) const;
+  void check_program(const JobStatus& status, int phase, const JobProgram& own) const;
+  [[noreturn]] void throw_coordinator_lost(const std::string& reason) const;
   void throw_if_over() const;
 
   const ServerJob& job_;
   const ServerCluster& cluster_;
   const strategy::ParameterServerOptions& options_;
   MainThreadExecutor main_;
-  HeartbeatService attendance_;
+  HeartbeatService heartbeats_;
   std::unique_ptr<ParameterStore> store_;
   std::unique_ptr<ParameterService> parameters_;
   std::unique_ptr<ClosureRunner> runner_;

@@ -8,7 +8,7 @@ namespace tessera::detail {
 using std::chrono::steady_clock;
 
 namespace {
-constexpr std::chrono::milliseconds look_every{100};
+constexpr std::chrono::milliseconds check_interval{100};
 }
 
 Watchdog::Watchdog()
@@ -17,18 +17,18 @@ Watchdog::Watchdog()
         std::condition_variable_any pause;
         std::unique_lock lock(mutex);
         while (!stop.stop_requested()) {
-          pause.wait_for(lock, stop, look_every, [] { return false; });
-          look();
+          pause.wait_for(lock, stop, check_interval, [] { return false; });
+          check_deadlines();
         }
       }) {}
 
 Watchdog::~Watchdog() = default;
 
-void Watchdog::look() {
+void Watchdog::check_deadlines() {
   const std::lock_guard lock(mutex_);
   const auto now = steady_clock::now();
   for (Call* call : calls_) {
-    if (call->ended_ || now - call->last_ <= call->limit_) continue;
+    if (call->ended_ || now - call->last_reset_ <= call->limit_) continue;
     call->ended_ = true;
     call->end_();
   }
@@ -45,9 +45,9 @@ Watchdog::Call::~Call() {
   watch_.calls_.remove(this);
 }
 
-void Watchdog::Call::heard() {
+void Watchdog::Call::reset_deadline() {
   const std::lock_guard lock(watch_.mutex_);
-  last_ = steady_clock::now();
+  last_reset_ = steady_clock::now();
 }
 
 void Watchdog::Call::set_limit(std::chrono::milliseconds limit) {

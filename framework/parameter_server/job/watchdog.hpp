@@ -14,8 +14,8 @@ class Watchdog {
   Watchdog();
   ~Watchdog();
 
-  /// A monitored call: `end` is called once, on another thread, if heard() was not called for
-  /// longer than the limit.
+  /// A monitored call: `end` is called once, on another thread, if reset_deadline() was not called
+  /// for longer than the limit.
   class Call {
    public:
     Call(Watchdog& watch, std::chrono::milliseconds limit, std::function<void()> end);
@@ -23,7 +23,7 @@ class Watchdog {
     Call(const Call&) = delete;
     Call& operator=(const Call&) = delete;
     /// Restarts the deadline.
-    void heard();
+    void reset_deadline();
     /// Changes the limit.
     void set_limit(std::chrono::milliseconds limit);
     /// Whether the deadline was missed, so that `end` was called.
@@ -34,12 +34,12 @@ class Watchdog {
     Watchdog& watch_;
     std::chrono::milliseconds limit_;
     std::function<void()> end_;
-    std::chrono::steady_clock::time_point last_ = std::chrono::steady_clock::now();
+    std::chrono::steady_clock::time_point last_reset_ = std::chrono::steady_clock::now();
     bool ended_ = false;
   };
 
  private:
-  void look();
+  void check_deadlines();
 
   mutable std::mutex mutex_;
   std::list<Call*> calls_;

@@ -20,10 +20,10 @@ DTensor as_gradient(const at::Tensor& tensor, const Variable& of) {
   return DTensor(of.value().sharding(), {tensor.contiguous()});
 }
 
-Variable make_part(const Variable& whole, const Part& part) {
-  VariableSpec spec{whole.path(), part.shape, whole.dtype(), Zeros()};
-  spec.trainable = whole.trainable();
-  spec.constraint = whole.spec().constraint;
+Variable make_part(const Variable& variable, const Part& part) {
+  VariableSpec spec{variable.path(), part.shape, variable.dtype(), Zeros()};
+  spec.trainable = variable.trainable();
+  spec.constraint = variable.spec().constraint;
   Variable made(spec);
   made.value();
   return made;
@@ -31,26 +31,27 @@ Variable make_part(const Variable& whole, const Part& part) {
 
 }  // namespace
 
-std::vector<Variable> ParameterStore::Group::train(const Variable& part,
-                                                   const Variable& whole) const {
-  PartUpdater(optimizer).build(part, whole);
-  const std::vector<Variable> kept = optimizer->variables_of(part);
+std::vector<Variable> ParameterStore::Group::build_slots(const Variable& part,
+                                                         const Variable& variable) const {
+  PartUpdater(optimizer).build(part, variable);
+  const std::vector<Variable> slots = optimizer->variables_of(part);
   // Initialize slots now, as pulls must not change anything.
-  for (const Variable& slot : kept) slot.value();
-  return kept;
+  for (const Variable& slot : slots) slot.value();
+  return slots;
 }
 
-void ParameterStore::Group::add(const Variable& whole, const Part& part) {
-  Held& held = parts.emplace_back(Held{{make_part(whole, part)}});
-  held.trained = whole.trainable() && optimizer;
-  if (!held.trained) return;
-  for (const Variable& slot : train(held.tensors[0], whole)) held.tensors.push_back(slot);
-  if (step_taker.defined()) return;
-  step_taker = Variable(VariableSpec{"step", {0}, at::kFloat, Zeros()});
-  train(step_taker, step_taker);
+void ParameterStore::Group::add(const Variable& variable, const Part& part) {
+  StoredPart& stored = parts.emplace_back(StoredPart{{make_part(variable, part)}});
+  stored.trained = variable.trainable() && optimizer;
+  if (!stored.trained) return;
+  for (const Variable& slot : build_slots(stored.tensors[0], variable))
+    stored.tensors.push_back(slot);
+  if (step_counter.defined()) return;
+  step_counter = Variable(VariableSpec{"step", {0}, at::kFloat, Zeros()});
+  build_slots(step_counter, step_counter);
 }
 
-const ParameterStore::Group::Held& ParameterStore::Group::part(int number) const {
+const ParameterStore::Group::StoredPart& ParameterStore::Group::part(int number) const {
   if (number >= 0 && static_cast<size_t>(number) < parts.size()) {
     return parts[static_cast<size_t>(number)];
   }
@@ -59,26 +60,26 @@ const ParameterStore::Group::Held& ParameterStore::Group::part(int number) const
 }
 
 const Variable& ParameterStore::Group::tensor(int number, int kind) const {
-  const Held& held = part(number);
-  if (kind == -1) return held.tensors[0];
-  if (kind >= 0 && static_cast<size_t>(kind) < held.tensors.size()) {
-    return held.tensors[static_cast<size_t>(kind)];
+  const StoredPart& stored = part(number);
+  if (kind == -1) return stored.tensors[0];
+  if (kind >= 0 && static_cast<size_t>(kind) < stored.tensors.size()) {
+    return stored.tensors[static_cast<size_t>(kind)];
   }
-  throw ConfigError(held.tensors[0].path(),
-                    str("tensors of kinds from -1 to ", held.tensors.size() - 1), str(kind),
+  throw ConfigError(stored.tensors[0].path(),
+                    str("tensors of kinds from -1 to ", stored.tensors.size() - 1), str(kind),
                     "use the same optimizer on all tasks");
 }
 
-void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int least_kind,
+void ParameterStore::Group::check(const std::vector<PartTensor>& tensors, int min_kind,
                                   int max_kind) const {
-  std::set<std::pair<int, int>> given;
+  std::set<std::pair<int, int>> received;
   for (const auto& [number, kind, tensor] : tensors) {
     const Variable& own = this->tensor(number, kind);
-    if (kind < least_kind || kind > max_kind) {
+    if (kind < min_kind || kind > max_kind) {
       throw ConfigError(own.path(), "values are assigned, gradients and differences pushed",
                         str("kind ", kind), "send it by the other call");
     }
-    if (!given.emplace(number, kind).second) {
+    if (!received.emplace(number, kind).second) {
       throw ConfigError(own.path(), "each tensor once", str(part_name(number), " twice"),
                         "send it once");
     }
@@ -108,7 +109,7 @@ void ParameterStore::Group::check_push(const PushId& id, bool step,
                       step ? "a variable that is trained" : "gradients in a step only",
                       "a gradient", "send a difference");
   }
-  if (!step || step_taker.defined()) return;
+  if (!step || step_counter.defined()) return;
   throw ConfigError("push", "steps where variables are trained", "a step", "send no step");
 }
 
@@ -128,8 +129,8 @@ bool ParameterStore::Group::is_new(const PushId& id) {
 }
 
 void ParameterStore::Group::step(const std::vector<PartTensor>& tensors) {
-  std::vector<Variable> variables{step_taker};
-  std::vector<DTensor> gradients{as_gradient(at::empty({0}), step_taker)};
+  std::vector<Variable> variables{step_counter};
+  std::vector<DTensor> gradients{as_gradient(at::empty({0}), step_counter)};
   for (const auto& [number, kind, tensor] : tensors) {
     if (kind != 0) continue;
     variables.push_back(part(number).tensors[0]);
@@ -138,7 +139,7 @@ void ParameterStore::Group::step(const std::vector<PartTensor>& tensors) {
   PartUpdater(optimizer).apply(gradients, variables);
 }
 
-StoreState ParameterStore::Group::now() const {
+StoreState ParameterStore::Group::current_state() const {
   StoreState result = state;
   if (optimizer) result.steps = optimizer->steps();
   return result;

@@ -12,34 +12,34 @@ namespace tessera::detail {
 /// The parts of one group of variables on one server.
 struct ParameterStore::Group {
   /// A part: its value, then its slot variables.
-  struct Held {
+  struct StoredPart {
     std::vector<Variable> tensors;
     bool trained = false;
   };
-  std::vector<Held> parts;
+  std::vector<StoredPart> parts;
   OptimizerHandle optimizer;
   /// An empty variable with a gradient in every step, so that the optimizer also counts steps whose
   /// gradients are all on other servers.
-  Variable step_taker;
+  Variable step_counter;
   StoreState state{.version = 1};
   int64_t done_below = 0;
   std::set<std::pair<int64_t, int>> seen;  ///< closure and number of pushes
 
   /// Adds a part of a variable with its slot variables.
-  void add(const Variable& whole, const Part& part);
-  std::vector<Variable> train(const Variable& part, const Variable& whole) const;
-  const Held& part(int number) const;
+  void add(const Variable& variable, const Part& part);
+  std::vector<Variable> build_slots(const Variable& part, const Variable& variable) const;
+  const StoredPart& part(int number) const;
   /// Returns a tensor of a part; kinds 0 and -1 are the value. Throws ConfigError if there is none.
   const Variable& tensor(int number, int kind) const;
   /// Throws ConfigError or ShapeError for invalid tensors.
-  void check(const std::vector<PartTensor>& tensors, int least_kind, int max_kind) const;
+  void check(const std::vector<PartTensor>& tensors, int min_kind, int max_kind) const;
   void check_push(const PushId& id, bool step, const std::vector<PartTensor>& tensors) const;
   void check_rate(double rate) const;
   /// Records a push. Returns false if it is a duplicate or its closure is done.
   bool is_new(const PushId& id);
   /// Runs an optimizer step with the gradients among the tensors.
   void step(const std::vector<PartTensor>& tensors);
-  StoreState now() const;
+  StoreState current_state() const;
 };
 
 }  // namespace tessera::detail

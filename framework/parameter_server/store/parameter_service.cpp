@@ -81,13 +81,15 @@ PushId id_of(const rpc::PushId& id) { return {id.closure(), id.number(), id.done
 ParameterService::ParameterService(ParameterStore& store, ParameterServiceOptions options)
     : store_(store), options_(std::move(options)) {}
 
-void ParameterService::add_group(int group, const VariableGroup& of) {
+void ParameterService::add_group(int group, const VariableGroup& definition) {
   {
     // Stored before the group is added, which Define() waits for.
     const std::lock_guard lock(mutex_);
-    texts_.try_emplace(group, Texts{of.plan.describe(), describe_optimizer(of.optimizer)});
+    texts_.try_emplace(group,
+                       Texts{definition.plan.describe(), describe_optimizer(definition.optimizer)});
   }
-  store_.add_group(group, of.variables, of.plan.of_server(options_.server), of.optimizer);
+  store_.add_group(group, definition.variables, definition.plan.of_server(options_.server),
+                   definition.optimizer);
 }
 
 void ParameterService::check(const std::string& job) const {
@@ -116,7 +118,7 @@ grpc::Status ParameterService::Define(grpc::ServerContext* context,
 }
 
 at::Tensor ParameterService::empty_tensor(int group, int part, int kind) const {
-  const auto [shape, dtype] = store_.form(group, part, kind);
+  const auto [shape, dtype] = store_.tensor_spec(group, part, kind);
   return at::empty(shape, at::TensorOptions().dtype(dtype));
 }
 
@@ -133,7 +135,7 @@ ParameterService::Received ParameterService::receive(grpc::ServerContext& contex
   rpc::Pieces message;
   bool first = true;
   for (; reader.Read(&message); first = false) {
-    call.heard();
+    call.reset_deadline();
     if (message.has_head() != first) fail_head(first ? "none there" : "one in a later message");
     if (first) {
       check(message.head().job());
@@ -186,7 +188,7 @@ grpc::Status ParameterService::Pull(grpc::ServerContext* context, const rpc::Pul
       head.set_bytes(head.bytes() + static_cast<int64_t>(tensor.tensor.nbytes()));
     }
     PieceWriter pieces(head, [&](const rpc::Pieces& message) {
-      call.heard();
+      call.reset_deadline();
       return writer->Write(message);
     });
     for (PartTensor& tensor : tensors) {

@@ -33,7 +33,7 @@ class ParameterService final : public rpc::Parameters::Service {
   ParameterService(ParameterStore& store, ParameterServiceOptions options);
 
   /// Adds this server's parts of a group. Throws like ParameterStore::add_group().
-  void add_group(int group, const VariableGroup& of);
+  void add_group(int group, const VariableGroup& definition);
 
   grpc::Status Define(grpc::ServerContext* context, const rpc::DefineRequest* request,
                       rpc::DefineReply* reply) override;

@@ -60,28 +60,28 @@ bool ParameterStore::wait_for_group(int group, std::chrono::milliseconds patienc
 
 ParameterStore::Group& ParameterStore::find(int group) const {
   const std::lock_guard lock(groups_mutex_);
-  const auto found = groups_.find(group);
-  if (found != groups_.end()) return *found->second;
+  const auto it = groups_.find(group);
+  if (it != groups_.end()) return *it->second;
   throw ConfigError("group", str("one of the ", groups_.size(), " groups of the server"),
                     str(group), "define it first");
 }
 
 StoreState ParameterStore::assign(int group, const std::vector<PartTensor>& tensors, int64_t steps,
                                   std::optional<double> learning_rate) {
-  Group& of = find(group);
-  of.check(tensors, 0, std::numeric_limits<int>::max());
+  Group& entry = find(group);
+  entry.check(tensors, 0, std::numeric_limits<int>::max());
   if (steps < -1) throw ConfigError("steps", "a number of at least 0", str(steps), "send -1");
-  if (learning_rate) of.check_rate(*learning_rate);
+  if (learning_rate) entry.check_rate(*learning_rate);
   StoreState result;
   change([&] {
     for (const auto& [number, kind, tensor] : tensors) {
-      Variable own = of.tensor(number, kind);
+      Variable own = entry.tensor(number, kind);
       own.writable()[0].copy_(tensor);
     }
-    if (of.optimizer && steps >= 0) of.optimizer->set_steps(steps);
-    if (learning_rate) of.optimizer->set_learning_rate(*learning_rate);
-    ++of.state.version;
-    result = of.now();
+    if (entry.optimizer && steps >= 0) entry.optimizer->set_steps(steps);
+    if (learning_rate) entry.optimizer->set_learning_rate(*learning_rate);
+    ++entry.state.version;
+    result = entry.current_state();
   });
   return result;
 }
@@ -89,12 +89,12 @@ StoreState ParameterStore::assign(int group, const std::vector<PartTensor>& tens
 std::pair<StoreState, std::vector<PartTensor>> ParameterStore::pull(int group,
                                                                     int64_t known_version,
                                                                     bool slots) const {
-  const Group& of = find(group);
+  const Group& entry = find(group);
   const std::lock_guard lock(state_mutex_);
-  std::pair<StoreState, std::vector<PartTensor>> result{of.now(), {}};
-  if (of.state.version == known_version) return result;
-  for (size_t p = 0; p < of.parts.size(); ++p) {
-    const std::vector<Variable>& tensors = of.parts[p].tensors;
+  std::pair<StoreState, std::vector<PartTensor>> result{entry.current_state(), {}};
+  if (entry.state.version == known_version) return result;
+  for (size_t p = 0; p < entry.parts.size(); ++p) {
+    const std::vector<Variable>& tensors = entry.parts[p].tensors;
     const size_t count = slots ? tensors.size() : 1;
     for (size_t k = 0; k < count; ++k) {
       result.second.push_back(
@@ -106,36 +106,36 @@ std::pair<StoreState, std::vector<PartTensor>> ParameterStore::pull(int group,
 
 std::pair<StoreState, bool> ParameterStore::push(int group, const PushId& id, bool step,
                                                  const std::vector<PartTensor>& tensors) {
-  Group& of = find(group);
-  of.check_push(id, step, tensors);
+  Group& entry = find(group);
+  entry.check_push(id, step, tensors);
   std::pair<StoreState, bool> result;
   change([&] {
-    result.second = !of.is_new(id);
+    result.second = !entry.is_new(id);
     if (!result.second) {
       // Counted before the changes: an update that fails midway is not retried.
-      ++of.state.version;
-      ++of.state.updates;
-      if (step) of.step(tensors);
+      ++entry.state.version;
+      ++entry.state.updates;
+      if (step) entry.step(tensors);
       for (const auto& [number, kind, tensor] : tensors) {
         if (kind != -1) continue;
-        Variable own = of.tensor(number, kind);
+        Variable own = entry.tensor(number, kind);
         own.writable()[0].add_(tensor);
       }
     }
-    result.first = of.now();
+    result.first = entry.current_state();
   });
   return result;
 }
 
-std::pair<Shape, at::ScalarType> ParameterStore::form(int group, int part, int kind) const {
+std::pair<Shape, at::ScalarType> ParameterStore::tensor_spec(int group, int part, int kind) const {
   const Variable& own = find(group).tensor(part, kind);
   return {own.shape(), own.dtype()};
 }
 
 StoreState ParameterStore::state(int group) const {
-  const Group& of = find(group);
+  const Group& entry = find(group);
   const std::lock_guard lock(state_mutex_);
-  return of.now();
+  return entry.current_state();
 }
 
 }  // namespace tessera::detail

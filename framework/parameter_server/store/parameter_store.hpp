@@ -78,7 +78,7 @@ class ParameterStore {
   std::pair<StoreState, bool> push(int group, const PushId& id, bool step,
                                    const std::vector<PartTensor>& tensors);
   /// Returns shape and dtype of a part's tensor. Throws ConfigError for an unknown part or kind.
-  std::pair<Shape, at::ScalarType> form(int group, int part, int kind) const;
+  std::pair<Shape, at::ScalarType> tensor_spec(int group, int part, int kind) const;
   StoreState state(int group) const;
 
  private:

@@ -20,12 +20,12 @@ std::vector<Variable> variable_and_slots(const VariableGroup& group, size_t vari
 
 PullTargets::PullTargets(const VariableGroup& group, bool slots) {
   for (size_t v = 0; v < group.variables.size(); ++v) {
-    std::vector<Target>& of = targets_.emplace_back();
+    std::vector<Target>& targets = targets_.emplace_back();
     if (!slots) {
-      of.push_back({group.variables[v]});
+      targets.push_back({group.variables[v]});
       continue;
     }
-    for (const Variable& tensor : variable_and_slots(group, v)) of.push_back({tensor});
+    for (const Variable& tensor : variable_and_slots(group, v)) targets.push_back({tensor});
   }
 }
 
@@ -33,39 +33,40 @@ void PullTargets::open(Target& target) {
   const DTensor& value = target.variable.value();
   target.in_place =
       value.layout().is_fully_replicated() && !value.blocks().empty() && value.blocks()[0].is_cpu();
-  target.whole = target.in_place ? target.variable.writable()[0] : value.full().clone();
+  target.tensor = target.in_place ? target.variable.writable()[0] : value.full().clone();
 }
 
 void PullTargets::close(Target& target) {
-  const at::Tensor whole = std::exchange(target.whole, {});
+  const at::Tensor tensor = std::exchange(target.tensor, {});
   if (!target.in_place) {
-    target.variable.assign(pack(whole, target.variable.layout()));
+    target.variable.assign(pack(tensor, target.variable.layout()));
     return;
   }
   const Blocks& blocks = target.variable.value().blocks();
-  for (size_t b = 1; b < blocks.size(); ++b) blocks[b].copy_(whole);
+  for (size_t b = 1; b < blocks.size(); ++b) blocks[b].copy_(tensor);
 }
 
 std::span<std::byte> PullTargets::begin(const Part& part, int kind) {
-  std::vector<Target>& of = targets_[part.variable];
-  if (kind < 0 || static_cast<size_t>(kind) >= of.size()) {
-    throw ConfigError(of[0].variable.path(), str("tensors of kinds from 0 to ", of.size() - 1),
-                      str(kind), "use the same optimizer on all tasks");
+  std::vector<Target>& targets = targets_[part.variable];
+  if (kind < 0 || static_cast<size_t>(kind) >= targets.size()) {
+    throw ConfigError(targets[0].variable.path(),
+                      str("tensors of kinds from 0 to ", targets.size() - 1), str(kind),
+                      "use the same optimizer on all tasks");
   }
-  Target& target = of[static_cast<size_t>(kind)];
+  Target& target = targets[static_cast<size_t>(kind)];
   const std::lock_guard lock(mutex_);
-  if (!target.whole.defined()) {
+  if (!target.tensor.defined()) {
     const c10::InferenceMode inference;
     open(target);
   }
-  return bytes_of(target.whole, part);
+  return bytes_of(target.tensor, part);
 }
 
 void PullTargets::finish() {
   const c10::InferenceMode inference;
-  for (std::vector<Target>& of : targets_) {
-    for (Target& target : of) {
-      if (target.whole.defined()) close(target);
+  for (std::vector<Target>& targets : targets_) {
+    for (Target& target : targets) {
+      if (target.tensor.defined()) close(target);
     }
   }
 }

@@ -26,7 +26,7 @@ class PullTargets {
  private:
   struct Target {
     Variable variable;
-    at::Tensor whole = {};
+    at::Tensor tensor = {};
     bool in_place = false;
   };
   static void open(Target& target);

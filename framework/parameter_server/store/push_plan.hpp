@@ -14,7 +14,7 @@ struct PushPlan {
 };
 
 /// Plans a push; see StoreClient::push() for arguments and errors.
-PushPlan plan_push(const VariableGroup& of, const std::vector<at::Tensor>& gradients,
+PushPlan plan_push(const VariableGroup& group, const std::vector<at::Tensor>& gradients,
                    const std::vector<at::Tensor>& added);
 
 }  // namespace tessera::detail

@@ -34,7 +34,7 @@ void each_part(const std::vector<Part>& parts, const std::vector<Source>& source
         std::equal_range(sources.begin(), sources.end(), Source{part.variable},
                          [](const Source& a, const Source& b) { return a.variable < b.variable; });
     for (auto source = first; source != last; ++source) {
-      if (!visit(bytes_of(source->whole, part), part, source->kind)) return;
+      if (!visit(bytes_of(source->tensor, part), part, source->kind)) return;
     }
   }
 }

@@ -19,7 +19,7 @@ namespace tessera::detail {
 struct Source {
   size_t variable = 0;
   int kind = 0;
-  at::Tensor whole = {};  ///< contiguous, on the host
+  at::Tensor tensor = {};  ///< contiguous, on the host
 };
 
 /// Makes concurrent calls to parameter servers.

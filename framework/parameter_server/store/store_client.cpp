@@ -23,17 +23,17 @@ std::vector<int> all_servers(int count) {
 }
 
 /// Returns the assignment count of each variable.
-std::vector<uint64_t> assignments(const VariableGroup& of) {
+std::vector<uint64_t> assignments(const VariableGroup& definition) {
   std::vector<uint64_t> counts;
-  for (const Variable& variable : of.variables) {
+  for (const Variable& variable : definition.variables) {
     counts.push_back(variable.has_value() ? variable.value().tag()->version : 0);
   }
   return counts;
 }
 
-std::optional<double> rate_of(const VariableGroup& of) {
-  if (!of.optimizer || of.optimizer->has_schedule()) return std::nullopt;
-  return of.optimizer->learning_rate();
+std::optional<double> rate_of(const VariableGroup& definition) {
+  if (!definition.optimizer || definition.optimizer->has_schedule()) return std::nullopt;
+  return definition.optimizer->learning_rate();
 }
 
 }  // namespace
@@ -56,9 +56,9 @@ struct StoreClient::State {
   std::map<int, Known> known = {};
 
   rpc::Head head(int group) const;
-  void assign(int group, const VariableGroup& of, const std::vector<Source>& sources,
+  void assign(int group, const VariableGroup& definition, const std::vector<Source>& sources,
               int64_t steps);
-  std::vector<int64_t> known_versions(int group, const VariableGroup& of) const;
+  std::vector<int64_t> known_versions(int group, const VariableGroup& definition) const;
   StoreState pull(int server, const rpc::PullRequest& request, const std::vector<Part>& parts,
                   int64_t bytes, PullTargets& targets) const;
 };
@@ -76,12 +76,12 @@ rpc::Head StoreClient::State::head(int group) const {
   return head;
 }
 
-void StoreClient::define(int group, const VariableGroup& of) {
+void StoreClient::define(int group, const VariableGroup& definition) {
   rpc::DefineRequest request;
   request.set_job(state_->job);
   request.set_group(group);
-  request.set_parts(of.plan.describe());
-  request.set_optimizer(describe_optimizer(of.optimizer));
+  request.set_parts(definition.plan.describe());
+  request.set_optimizer(describe_optimizer(definition.optimizer));
   StoreCalls::each(all_servers(state_->calls.size()), [&](int server) {
     rpc::DefineReply reply;
     state_->calls.call(server, "the variables' definition", 0, [&](auto& stub, auto& context) {
@@ -90,30 +90,31 @@ void StoreClient::define(int group, const VariableGroup& of) {
   });
 }
 
-void StoreClient::assign(int group, const VariableGroup& of, bool slots) {
+void StoreClient::assign(int group, const VariableGroup& definition, bool slots) {
   const c10::InferenceMode inference;
   std::vector<Source> sources;
-  for (size_t v = 0; v < of.variables.size(); ++v) {
+  for (size_t v = 0; v < definition.variables.size(); ++v) {
     const std::vector<Variable> tensors =
-        slots ? variable_and_slots(of, v) : std::vector<Variable>{of.variables[v]};
+        slots ? variable_and_slots(definition, v) : std::vector<Variable>{definition.variables[v]};
     for (size_t k = 0; k < tensors.size(); ++k) {
       sources.push_back({v, static_cast<int>(k), tensors[k].value().full().contiguous()});
     }
   }
-  state_->assign(group, of, sources, slots && of.optimizer ? of.optimizer->steps() : -1);
+  state_->assign(group, definition, sources,
+                 slots && definition.optimizer ? definition.optimizer->steps() : -1);
 }
 
-void StoreClient::set_learning_rate(int group, const VariableGroup& of) {
-  if (rate_of(of)) state_->assign(group, of, {}, -1);
+void StoreClient::set_learning_rate(int group, const VariableGroup& definition) {
+  if (rate_of(definition)) state_->assign(group, definition, {}, -1);
 }
 
-void StoreClient::State::assign(int group, const VariableGroup& of,
+void StoreClient::State::assign(int group, const VariableGroup& definition,
                                 const std::vector<Source>& sources, int64_t steps) {
   rpc::Head head = this->head(group);
   head.mutable_state()->set_steps(steps);
-  if (const auto rate = rate_of(of)) head.set_learning_rate(*rate);
+  if (const auto rate = rate_of(definition)) head.set_learning_rate(*rate);
   StoreCalls::each(all_servers(calls.size()), [&](int server) {
-    const std::vector<Part> parts = of.plan.of_server(server);
+    const std::vector<Part> parts = definition.plan.of_server(server);
     const int64_t bytes = StoreCalls::bytes_to_send(parts, sources);
     calls.call(server, "values", bytes, [&](auto& stub, auto& context) {
       rpc::StoreState reply;
@@ -125,29 +126,31 @@ void StoreClient::State::assign(int group, const VariableGroup& of,
 }
 
 /// Returns, by server, the version that the local variables still hold; 0: none.
-std::vector<int64_t> StoreClient::State::known_versions(int group, const VariableGroup& of) const {
-  const auto found = known.find(group);
-  if (found == known.end()) return std::vector<int64_t>(static_cast<size_t>(calls.size()));
-  std::vector<int64_t> versions = found->second.versions;
-  const std::vector<uint64_t> now = assignments(of);
-  for (const Part& part : of.plan.parts) {
-    if (found->second.assigned[part.variable] == now[part.variable]) continue;
+std::vector<int64_t> StoreClient::State::known_versions(int group,
+                                                        const VariableGroup& definition) const {
+  const auto it = known.find(group);
+  if (it == known.end()) return std::vector<int64_t>(static_cast<size_t>(calls.size()));
+  std::vector<int64_t> versions = it->second.versions;
+  const std::vector<uint64_t> now = assignments(definition);
+  for (const Part& part : definition.plan.parts) {
+    if (it->second.assigned[part.variable] == now[part.variable]) continue;
     versions[static_cast<size_t>(part.server)] = 0;
   }
   return versions;
 }
 
-void StoreClient::pull(int group, const VariableGroup& of, bool slots) {
-  std::vector<int64_t> versions = state_->known_versions(group, of);
+void StoreClient::pull(int group, const VariableGroup& definition, bool slots) {
+  std::vector<int64_t> versions = state_->known_versions(group, definition);
   state_->known.erase(group);
-  PullTargets targets(of, slots);
+  PullTargets targets(definition, slots);
   std::vector<int64_t> steps(versions.size());
   StoreCalls::each(all_servers(state_->calls.size()), [&](int server) {
     const auto s = static_cast<size_t>(server);
-    const std::vector<Part> parts = of.plan.of_server(server);
+    const std::vector<Part> parts = definition.plan.of_server(server);
     int64_t bytes = 0;
     for (const Part& part : parts) {
-      const auto element = static_cast<int64_t>(c10::elementSize(of.plan.dtypes[part.variable]));
+      const auto element =
+          static_cast<int64_t>(c10::elementSize(definition.plan.dtypes[part.variable]));
       bytes += numel(part.shape) * element * (slots ? 4 : 1);
     }
     rpc::PullRequest request;
@@ -158,15 +161,15 @@ void StoreClient::pull(int group, const VariableGroup& of, bool slots) {
     const StoreState state = state_->pull(server, request, parts, bytes, targets);
     versions[s] = state.version;
     const bool trains = std::any_of(parts.begin(), parts.end(), [&](const Part& part) {
-      return of.plan.trained[part.variable];
+      return definition.plan.trained[part.variable];
     });
     if (trains) steps[s] = state.steps;
   });
   targets.finish();
-  if (slots && of.optimizer) {
-    of.optimizer->set_steps(*std::max_element(steps.begin(), steps.end()));
+  if (slots && definition.optimizer) {
+    definition.optimizer->set_steps(*std::max_element(steps.begin(), steps.end()));
   }
-  state_->known[group] = {std::move(versions), assignments(of)};
+  state_->known[group] = {std::move(versions), assignments(definition)};
 }
 
 StoreState StoreClient::State::pull(int server, const rpc::PullRequest& request,
@@ -201,21 +204,21 @@ StoreState StoreClient::State::pull(int server, const rpc::PullRequest& request,
   return from_message(head.state());
 }
 
-bool StoreClient::push(int group, const VariableGroup& of, const PushId& id,
+bool StoreClient::push(int group, const VariableGroup& definition, const PushId& id,
                        const std::vector<at::Tensor>& gradients,
                        const std::vector<at::Tensor>& added) {
   const c10::InferenceMode inference;
-  const PushPlan plan = plan_push(of, gradients, added);
+  const PushPlan plan = plan_push(definition, gradients, added);
   rpc::Head head = state_->head(group);
   head.mutable_push()->set_closure(id.closure);
   head.mutable_push()->set_number(id.number);
   head.mutable_push()->set_done_below(id.done_below);
-  std::vector<char> repeated(static_cast<size_t>(of.plan.servers), true);
+  std::vector<char> repeated(static_cast<size_t>(definition.plan.servers), true);
   StoreCalls::each(plan.servers, [&](int server) {
     const auto s = static_cast<size_t>(server);
     rpc::Head own = head;
     own.set_step(plan.steps[s]);
-    const std::vector<Part> parts = of.plan.of_server(server);
+    const std::vector<Part> parts = definition.plan.of_server(server);
     const int64_t bytes = StoreCalls::bytes_to_send(parts, plan.sources);
     rpc::PushReply reply;
     state_->calls.call(server, "a push", bytes, [&](auto& stub, auto& context) {

@@ -49,22 +49,22 @@ class StoreClient {
   ~StoreClient();
 
   /// Waits until all servers have added the same group. Throws ConfigError if theirs differs.
-  void define(int group, const VariableGroup& of);
+  void define(int group, const VariableGroup& definition);
   /// Sends the variables' values, the optimizer's learning rate if it is constant and, with
   /// `slots`, its slot variables and number of steps.
-  void assign(int group, const VariableGroup& of, bool slots);
+  void assign(int group, const VariableGroup& definition, bool slots);
   /// Sends the optimizer's learning rate. Does nothing without an optimizer, or for a schedule,
   /// which follows each server's own steps.
-  void set_learning_rate(int group, const VariableGroup& of);
+  void set_learning_rate(int group, const VariableGroup& definition);
   /// Pulls the servers' values into the variables; with `slots` also the optimizer's slot variables
   /// and number of steps. Servers without changes since the last pull send nothing, unless the
   /// local variables were assigned in the meantime.
-  void pull(int group, const VariableGroup& of, bool slots);
+  void pull(int group, const VariableGroup& definition, bool slots);
   /// Sends gradients and `added`, differences to add to the values: full host tensors in the
   /// variables' order, undefined for none. Counts as an optimizer step if there is any gradient.
   /// Returns whether the push was a duplicate on all servers that received it. Throws ShapeError
   /// for a tensor that does not have its variable's shape.
-  bool push(int group, const VariableGroup& of, const PushId& id,
+  bool push(int group, const VariableGroup& definition, const PushId& id,
             const std::vector<at::Tensor>& gradients, const std::vector<at::Tensor>& added);
   /// Returns the state of the group on each server.
   std::vector<StoreState> states(int group);

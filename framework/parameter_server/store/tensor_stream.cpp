@@ -39,11 +39,11 @@ std::span<std::byte> bytes_of(const at::Tensor& tensor) {
   return {static_cast<std::byte*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
-std::span<std::byte> bytes_of(const at::Tensor& whole, const Part& part) {
+std::span<std::byte> bytes_of(const at::Tensor& tensor, const Part& part) {
   const auto rows = static_cast<size_t>(part.rows.size());
   if (rows == 0) return {};
-  const size_t bytes = static_cast<size_t>(numel(part.shape)) * whole.element_size();
-  return bytes_of(whole).subspan(static_cast<size_t>(part.rows.lo) * (bytes / rows), bytes);
+  const size_t bytes = static_cast<size_t>(numel(part.shape)) * tensor.element_size();
+  return bytes_of(tensor).subspan(static_cast<size_t>(part.rows.lo) * (bytes / rows), bytes);
 }
 
 PieceWriter::PieceWriter(const rpc::Head& head, Write write) : write_(std::move(write)) {
@@ -64,19 +64,19 @@ bool PieceWriter::add(int part, int kind, std::span<const std::byte> bytes) {
     filled_ += static_cast<int64_t>(size);
     if (filled_ == piece_bytes && !flush()) return false;
   } while (offset < bytes.size());
-  return whole_;
+  return stream_ok_;
 }
 
 bool PieceWriter::flush() {
-  whole_ = whole_ && write_(message_);
+  stream_ok_ = stream_ok_ && write_(message_);
   message_.Clear();
   filled_ = 0;
-  return whole_;
+  return stream_ok_;
 }
 
 bool PieceWriter::finish() {
   const bool pending = message_.has_head() || message_.pieces_size() > 0;
-  return pending ? flush() : whole_;
+  return pending ? flush() : stream_ok_;
 }
 
 void PieceReader::take(const rpc::Pieces& message) {

@@ -19,7 +19,7 @@ inline constexpr int64_t piece_bytes = 1 << 20;
 
 /// Return the bytes of a contiguous host tensor, or of the rows of a part.
 std::span<std::byte> bytes_of(const at::Tensor& tensor);
-std::span<std::byte> bytes_of(const at::Tensor& whole, const Part& part);
+std::span<std::byte> bytes_of(const at::Tensor& tensor, const Part& part);
 
 rpc::StoreState to_message(const StoreState& state);
 StoreState from_message(const rpc::StoreState& state);
@@ -43,7 +43,7 @@ class PieceWriter {
   Write write_;
   rpc::Pieces message_;
   int64_t filled_ = 0;
-  bool whole_ = true;
+  bool stream_ok_ = true;
 };
 
 /// Reassembles the tensors of a stream from untrusted messages.

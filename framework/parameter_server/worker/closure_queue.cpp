@@ -63,17 +63,17 @@ int64_t ClosureQueue::cancel(const std::function<bool(const Closure&)>& which,
                              const std::string& why) {
   const auto error = std::make_exception_ptr(
       StateError("ClusterCoordinator", "a closure runs before it is fetched", why, ""));
-  std::deque<ClosurePtr> kept;
+  std::deque<ClosurePtr> remaining;
   int64_t cancelled = 0;
   for (const ClosurePtr& closure : waiting_) {
     if (!which(*closure)) {
-      kept.push_back(closure);
+      remaining.push_back(closure);
       continue;
     }
     close(closure, error);
     ++cancelled;
   }
-  waiting_ = std::move(kept);
+  waiting_ = std::move(remaining);
   changed_.notify_all();
   return cancelled;
 }
@@ -124,7 +124,7 @@ int64_t ClosureQueue::done_below() const {
   return open_.empty() ? counts_.scheduled + 1 : *open_.begin();
 }
 
-void ClosureQueue::put_back(const ClosurePtr& closure) {
+void ClosureQueue::requeue(const ClosurePtr& closure) {
   const std::lock_guard lock(mutex_);
   closure->stage = Closure::Stage::waiting;
   running_.erase(closure->number());
@@ -137,8 +137,8 @@ void ClosureQueue::put_back(const ClosurePtr& closure) {
     close(closure, cancelled);
   } else {
     const auto later = [&](const ClosurePtr& other) { return other->number() > closure->number(); };
-    const auto behind = std::find_if(waiting_.begin(), waiting_.end(), later);
-    waiting_.insert(behind, closure);
+    const auto successor = std::find_if(waiting_.begin(), waiting_.end(), later);
+    waiting_.insert(successor, closure);
   }
   changed_.notify_all();
 }

@@ -64,7 +64,7 @@ class ClosureQueue {
   /// Returns the number below which all closures have ended.
   int64_t done_below() const;
   /// Returns a closure whose worker is lost to the queue, by its number.
-  void put_back(const ClosurePtr& closure);
+  void requeue(const ClosurePtr& closure);
   void finish(const ClosurePtr& closure, int worker, strategy::ClosureValue result);
   void fail(const ClosurePtr& closure, std::exception_ptr error);
 

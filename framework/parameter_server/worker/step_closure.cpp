@@ -65,11 +65,11 @@ ClosureValue to_closure(const StepNumber& number) {
 ClosureValue to_closure(const StepTotals& totals) {
   std::vector<double> numbers = {totals.loss};
   Json names = Json::array(), counts = Json::array();
-  for (const StepTotals::Of& of : totals.metrics) {
-    names.push_back(of.name);
-    counts.push_back(of.totals.size());
-    numbers.push_back(of.value);
-    numbers.insert(numbers.end(), of.totals.begin(), of.totals.end());
+  for (const StepTotals::MetricTotals& metric : totals.metrics) {
+    names.push_back(metric.name);
+    counts.push_back(metric.totals.size());
+    numbers.push_back(metric.value);
+    numbers.insert(numbers.end(), metric.totals.begin(), metric.totals.end());
   }
   return {.json = {{"rows", totals.rows}, {"metrics", names}, {"totals", counts}},
           .tensors = {at::tensor(numbers, at::kDouble)}};
@@ -85,10 +85,10 @@ StepTotals totals_of(const ClosureValue& value) {
   Numbers numbers(value.tensors);
   totals.loss = numbers.next();
   for (size_t i = 0; i < names.size(); ++i) {
-    StepTotals::Of& of = totals.metrics.emplace_back();
-    of.name = names[i];
-    of.value = numbers.next();
-    for (int64_t k = 0; k < counts[i]; ++k) of.totals.push_back(numbers.next());
+    StepTotals::MetricTotals& metric = totals.metrics.emplace_back();
+    metric.name = names[i];
+    metric.value = numbers.next();
+    for (int64_t k = 0; k < counts[i]; ++k) metric.totals.push_back(numbers.next());
   }
   numbers.finish();
   return totals;
@@ -112,8 +112,8 @@ Batch StepMaker::batch_of(Phase phase, const StepNumber& number) {
                     str("no batch for step ", number.step + 1), str("set ", option, " lower"));
 }
 
-ClosureValue StepMaker::make(Phase phase, const ClosureValue& given) {
-  const StepNumber number = number_of(given);
+ClosureValue StepMaker::make(Phase phase, const ClosureValue& argument) {
+  const StepNumber number = number_of(argument);
   const Batch batch = batch_of(phase, number);
   model_.reset_metrics();
   model_.clear_losses();

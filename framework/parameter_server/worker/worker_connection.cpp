@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 namespace {
 
-constexpr size_t longest_error = 4000;
+constexpr size_t max_error_bytes = 4000;
 
 /// Whether a status means that the worker is lost or leaving. Otherwise it refused the closure, and
 /// other workers would, too.
@@ -22,10 +22,11 @@ bool is_loss(grpc::StatusCode code) {
 
 }  // namespace
 
-WorkerConnection::WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
-                                   const std::string& address, const std::string& secret)
-    : lead_(lead),
-      task_(lead, TaskType::worker, index, name, address, secret, [this] { on_change(); }),
+WorkerConnection::WorkerConnection(CoordinatorRuntime& coordinator, int index,
+                                   const std::string& name, const std::string& address,
+                                   const std::string& secret)
+    : coordinator_(coordinator),
+      task_(coordinator, TaskType::worker, index, name, address, secret, [this] { on_change(); }),
       stub_(rpc::Worker::NewStub(task_.channel())) {}
 
 void WorkerConnection::start() {
@@ -40,30 +41,30 @@ void WorkerConnection::stop() {
 }
 
 void WorkerConnection::on_change() {
-  if (!task_.state().attended) {
+  if (!task_.state().connected) {
     const std::lock_guard lock(mutex_);
     if (running_ != nullptr) running_->TryCancel();
   }
-  lead_.closures()->wake();
+  coordinator_.closures()->wake();
 }
 
 void WorkerConnection::run(const std::stop_token& stop) {
   try {
-    const auto may = [this] { return lead_.is_ready(task_.state()); };
-    while (const ClosurePtr closure = lead_.closures()->take(may, stop)) {
+    const auto may = [this] { return coordinator_.is_ready(task_.state()); };
+    while (const ClosurePtr closure = coordinator_.closures()->take(may, stop)) {
       try {
         run_closure(closure, stop);
       } catch (const std::exception& error) {
-        const StateError placed(place(*closure) + error.what());
-        lead_.closures()->fail(closure, std::make_exception_ptr(placed));
+        const StateError prefixed(error_prefix(*closure) + error.what());
+        coordinator_.closures()->fail(closure, std::make_exception_ptr(prefixed));
       }
     }
   } catch (...) {
-    lead_.fail_in_thread(task_.name());
+    coordinator_.fail_in_thread(task_.name());
   }
 }
 
-std::string WorkerConnection::place(const Closure& closure) const {
+std::string WorkerConnection::error_prefix(const Closure& closure) const {
   return str("[worker ", task_.index(), ", closure ", closure.number(), ", ",
              one_line(closure.request.function()), "] ");
 }
@@ -78,10 +79,10 @@ void WorkerConnection::run_closure(const ClosurePtr& closure, const std::stop_to
   grpc::Status status(grpc::StatusCode::UNAVAILABLE, "the worker is lost");
   {
     const std::stop_callback cancel(stop, [&context] { context.TryCancel(); });
-    closure->request.set_done_below(lead_.closures()->done_below());
-    closure->request.set_groups(lead_.groups());
+    closure->request.set_done_below(coordinator_.closures()->done_below());
+    closure->request.set_groups(coordinator_.groups());
     // The worker may have been lost before `running_` was set.
-    if (task_.state().attended) status = stub_->Run(&context, closure->request, &reply);
+    if (task_.state().connected) status = stub_->Run(&context, closure->request, &reply);
   }
   {
     const std::lock_guard lock(mutex_);
@@ -89,21 +90,21 @@ void WorkerConnection::run_closure(const ClosurePtr& closure, const std::stop_to
   }
   if (status.ok()) return take_reply(closure, reply);
   if (!is_loss(status.error_code())) {
-    throw CommError(one_line(status.error_message(), longest_error));
+    throw CommError(one_line(status.error_message(), max_error_bytes));
   }
-  lead_.closures()->put_back(closure);
+  coordinator_.closures()->requeue(closure);
   // The connection's thread will notice the loss, too.
-  lead_.wait_until_lost(task_, stop);
+  coordinator_.wait_until_disconnected(task_, stop);
 }
 
 void WorkerConnection::take_reply(const ClosurePtr& closure, const rpc::RunReply& reply) {
   if (reply.lost_server() > 0) {
-    lead_.closures()->put_back(closure);
-    return lead_.unreachable(reply.lost_server() - 1,
-                             one_line(place(*closure) + reply.error(), longest_error));
+    coordinator_.closures()->requeue(closure);
+    return coordinator_.on_unreachable(
+        reply.lost_server() - 1, one_line(error_prefix(*closure) + reply.error(), max_error_bytes));
   }
-  if (!reply.error().empty()) throw StateError(one_line(reply.error(), longest_error));
-  lead_.closures()->finish(closure, task_.index(), from_message(reply.result(), "result"));
+  if (!reply.error().empty()) throw StateError(one_line(reply.error(), max_error_bytes));
+  coordinator_.closures()->finish(closure, task_.index(), from_message(reply.result(), "result"));
 }
 
 }  // namespace tessera::detail

@@ -15,7 +15,7 @@ namespace tessera::detail {
 /// Dispatches closures to a worker, one at a time, on a thread apart from that of its heartbeats.
 class WorkerConnection {
  public:
-  WorkerConnection(CoordinatorRuntime& lead, int index, const std::string& name,
+  WorkerConnection(CoordinatorRuntime& coordinator, int index, const std::string& name,
                    const std::string& address, const std::string& secret);
 
   void start();
@@ -27,9 +27,9 @@ class WorkerConnection {
   void run_closure(const ClosurePtr& closure, const std::stop_token& stop);
   void take_reply(const ClosurePtr& closure, const rpc::RunReply& reply);
   void on_change();
-  std::string place(const Closure& closure) const;
+  std::string error_prefix(const Closure& closure) const;
 
-  CoordinatorRuntime& lead_;
+  CoordinatorRuntime& coordinator_;
   std::mutex mutex_;
   grpc::ClientContext* running_ = nullptr;  ///< the call of the running closure
   TaskConnection task_;

@@ -7,12 +7,12 @@
 
 namespace tessera::detail {
 
-WorkerService::WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main,
+WorkerService::WorkerService(const HeartbeatService& heartbeats, MainThreadExecutor& main,
                              Runner runner)
-    : attendance_(attendance), main_(main), runner_(std::move(runner)) {}
+    : heartbeats_(heartbeats), main_(main), runner_(std::move(runner)) {}
 
 grpc::Status WorkerService::check(const rpc::RunRequest& request) const {
-  if (!attendance_.is_job(request.job())) {
+  if (!heartbeats_.is_job(request.job())) {
     return {grpc::StatusCode::FAILED_PRECONDITION, "the worker does not work for that job"};
   }
   if (request.closure() < 1 || request.done_below() < 1 ||
@@ -31,7 +31,7 @@ grpc::Status WorkerService::Run(grpc::ServerContext* context, const rpc::RunRequ
       *reply = runner_(*request);
       complete = true;
     };
-    const auto cancelled = [&] { return context->IsCancelled() || attendance_.ended(); };
+    const auto cancelled = [&] { return context->IsCancelled() || heartbeats_.ended(); };
     if (main_.run(work, cancelled, request->phase()) && complete) return grpc::Status::OK;
     return {grpc::StatusCode::UNAVAILABLE, "the worker is leaving"};
   } catch (const std::exception& error) {

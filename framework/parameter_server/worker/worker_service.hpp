@@ -14,7 +14,7 @@ class WorkerService final : public rpc::Worker::Service {
  public:
   using Runner = std::function<rpc::RunReply(const rpc::RunRequest&)>;
   /// `runner` is called on the main thread. The references must outlive this object.
-  WorkerService(const HeartbeatService& attendance, MainThreadExecutor& main, Runner runner);
+  WorkerService(const HeartbeatService& heartbeats, MainThreadExecutor& main, Runner runner);
 
   grpc::Status Run(grpc::ServerContext* context, const rpc::RunRequest* request,
                    rpc::RunReply* reply) override;
@@ -22,7 +22,7 @@ class WorkerService final : public rpc::Worker::Service {
  private:
   grpc::Status check(const rpc::RunRequest& request) const;
 
-  const HeartbeatService& attendance_;
+  const HeartbeatService& heartbeats_;
   MainThreadExecutor& main_;
   Runner runner_;
 };

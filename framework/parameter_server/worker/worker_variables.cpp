@@ -65,16 +65,16 @@ void WorkerVariables::push_gradients(const Optimizer& optimizer,
   for (size_t g = 0; g < count_; ++g) {
     const VariableGroup& group = groups_[g];
     if (!group.used || !group.optimizer || &*group.optimizer != &optimizer) continue;
-    std::vector<at::Tensor> whole(group.variables.size());
+    std::vector<at::Tensor> full_gradients(group.variables.size());
     bool any = false;
     for (size_t v = 0; v < variables.size(); ++v) {
       for (size_t i = 0; i < group.variables.size(); ++i) {
         if (!group.variables[i].is(variables[v])) continue;
-        whole[i] = gradients[v].full();
+        full_gradients[i] = gradients[v].full();
         sent[v] = any = true;
       }
     }
-    if (any) push(g, whole, std::vector<at::Tensor>(whole.size()));
+    if (any) push(g, full_gradients, std::vector<at::Tensor>(full_gradients.size()));
   }
   for (size_t v = 0; v < variables.size(); ++v) {
     if (sent[v]) continue;
@@ -87,13 +87,13 @@ at::Tensor WorkerVariables::assigned(size_t group, size_t variable) {
   const DTensor& now = groups_[group].variables[variable].value();
   const Pulled& before = pulled_[group][variable];
   if (now.tag()->version == before.version) return {};
-  const at::Tensor whole = now.full();
-  if (whole.scalar_type() == at::kBool) {
+  const at::Tensor current = now.full();
+  if (current.scalar_type() == at::kBool) {
     throw ConfigError(groups_[group].variables[variable].path(),
                       "a variable that closures assign must be numeric, as its difference is sent",
                       "bool", "use an integer dtype");
   }
-  return at::sub(whole, before.value.full());
+  return at::sub(current, before.value.full());
 }
 
 void WorkerVariables::push_assigned() {

@@ -211,11 +211,11 @@ void HttpSession::read_header() {
 bool HttpSession::has_token() const {
   const std::string& token = shared_.options.token;
   if (token.empty()) return true;
-  const std::string given = field(parser_->get(), http::field::authorization);
+  const std::string credentials = field(parser_->get(), http::field::authorization);
   constexpr std::string_view scheme = "bearer ";
-  return given.size() > scheme.size() &&
-         boost::beast::iequals(given.substr(0, scheme.size()), scheme) &&
-         same_secret(given.substr(scheme.size()), token);
+  return credentials.size() > scheme.size() &&
+         boost::beast::iequals(credentials.substr(0, scheme.size()), scheme) &&
+         same_secret(credentials.substr(scheme.size()), token);
 }
 
 void HttpSession::on_header() {

@@ -98,7 +98,7 @@ std::shared_ptr<const ServedModel> ModelWorker::served() const {
 void ModelWorker::run() {
   const c10::InferenceMode inference;
   try {
-    take_over(loader_.first());
+    switch_to(loader_.first());
   } catch (...) {
     const std::lock_guard lock(mutex_);
     failure_ = std::current_exception();
@@ -114,7 +114,7 @@ void ModelWorker::run() {
       if (!jobs.empty()) answer(jobs);
       take_next();
     } catch (...) {
-      give_up(jobs);
+      answer_with_error(jobs);
     }
     const std::lock_guard lock(mutex_);
     if (stopping_) return;
@@ -123,7 +123,7 @@ void ModelWorker::run() {
 
 /// Answers the requests that have no answer yet with the current exception, so that no client waits
 /// and the thread continues. Called in a catch clause.
-void ModelWorker::give_up(std::vector<Job>& jobs) noexcept {
+void ModelWorker::answer_with_error(std::vector<Job>& jobs) noexcept {
   try {
     std::string text = "an unknown exception";
     try {
@@ -162,7 +162,7 @@ void ModelWorker::watch() {
       }
     } catch (...) {
       std::vector<Job> none;
-      give_up(none);
+      answer_with_error(none);
     }
   }
 }
@@ -173,7 +173,7 @@ void ModelWorker::take_next() {
     const std::lock_guard lock(mutex_);
     next.swap(next_);
   }
-  if (next) take_over(std::move(*next));
+  if (next) switch_to(std::move(*next));
 }
 
 int64_t ModelWorker::rows_waiting() const {
@@ -206,7 +206,7 @@ void ModelWorker::take_compatible(std::vector<Job>& jobs) {
   }
 }
 
-std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
+std::optional<HttpResponse> ModelWorker::check_request(const Job& job) const {
   const PredictRequest& request = job.request;
   if (job.version && *job.version != model_->version) {
     return error_response(404, str("[request] version ", model_->version,
@@ -217,8 +217,8 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
     return error_response(400, str("[request] the model takes ", takes_text ? "texts" : "numbers",
                                    ". Received: ", takes_text ? "numbers" : "texts", "."));
   }
-  const bool whole = model_->input_dtype == at::kLong || model_->input_dtype == at::kInt;
-  if (!whole) return std::nullopt;
+  const bool takes_integers = model_->input_dtype == at::kLong || model_->input_dtype == at::kInt;
+  if (!takes_integers) return std::nullopt;
   for (const float value : request.values) {
     const bool fraction = value != std::floor(value);
     // float32 does not represent all larger integers.
@@ -233,7 +233,7 @@ std::optional<HttpResponse> ModelWorker::misfit(const Job& job) const {
 
 void ModelWorker::answer(std::vector<Job>& jobs) {
   const auto refused = [this](Job& job) {
-    const std::optional<HttpResponse> refusal = misfit(job);
+    const std::optional<HttpResponse> refusal = check_request(job);
     if (refusal) respond(job, *refusal);
     return refusal.has_value();
   };
@@ -357,7 +357,7 @@ void ModelWorker::predict(std::span<Job> jobs) {
   for (size_t i = 0; i < jobs.size(); ++i) respond(jobs[i], {.body = std::move(replies[i])});
 }
 
-void ModelWorker::take_over(ExportedModel&& model) {
+void ModelWorker::switch_to(ExportedModel&& model) {
   model_ = std::move(model);
   affordable_.clear();
   const ServedModel served{.version = model_->version,

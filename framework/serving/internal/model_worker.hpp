@@ -62,12 +62,12 @@ class ModelWorker {
   at::Tensor outputs_of(const std::vector<std::string_view>& texts);
   void check_memory(const Shape& input);
   void check_weights() const;
-  void give_up(std::vector<Job>& jobs) noexcept;
+  void answer_with_error(std::vector<Job>& jobs) noexcept;
   /// Sends the answer to a request and clears its callback.
   static void respond(Job& job, const HttpResponse& response);
-  std::optional<HttpResponse> misfit(const Job& job) const;
+  std::optional<HttpResponse> check_request(const Job& job) const;
   void take_next();
-  void take_over(ExportedModel&& model);
+  void switch_to(ExportedModel&& model);
   void warn(const std::string& text) const;
 
   ModelWorkerOptions options_;

@@ -16,7 +16,7 @@ namespace {
 
 /// Returns names, sizes and modification times of a folder's files, as a text that differs once one
 /// of them changes.
-std::string look_of(const std::string& folder) {
+std::string files_signature(const std::string& folder) {
   std::vector<std::string> lines;
   std::error_code error;
   for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
@@ -62,9 +62,9 @@ std::optional<ExportedModel> VersionLoader::next() {
 
 /// Returns the loaded version, or nothing if it cannot be loaded.
 std::optional<ExportedModel> VersionLoader::try_version(int64_t version) {
-  const std::string look = look_of(version_path(folder_, version));
+  const std::string signature = files_signature(version_path(folder_, version));
   const auto known = refused_.find(version);
-  if (known != refused_.end() && known->second == look) return std::nullopt;
+  if (known != refused_.end() && known->second == signature) return std::nullopt;
   try {
     // The first version needs no trial: nothing is in service yet.
     if (options_.isolate_trials && loaded_ >= 0) isolate_trials(version);
@@ -77,7 +77,7 @@ std::optional<ExportedModel> VersionLoader::try_version(int64_t version) {
     if (known == refused_.end()) {
       options_.warn(str("version ", version, " is refused: ", error.what()));
     }
-    refused_[version] = look;
+    refused_[version] = signature;
     return std::nullopt;
   }
 }

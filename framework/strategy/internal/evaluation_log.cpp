@@ -28,9 +28,9 @@ EvaluationLog::EvaluationLog(std::string csv, std::string event_folder)
     : csv_(std::move(csv)), event_folder_(std::move(event_folder)) {
   if (!exists(csv_)) return;
   std::string text = read_file(csv_);
-  const size_t whole = text.find_last_of('\n') + 1;
-  if (whole < text.size()) {
-    text.resize(whole);
+  const size_t complete_bytes = text.find_last_of('\n') + 1;
+  if (complete_bytes < text.size()) {
+    text.resize(complete_bytes);
     write_file_atomically(csv_, text);
   }
   if (text.empty()) return;

@@ -47,29 +47,29 @@ std::string signature_of(const Examples& batch) {
                    received, "make the same tensors for every replica");
 }
 
-std::vector<at::Tensor> joined(const std::vector<Examples>& parts,
+std::vector<at::Tensor> joined(const std::vector<Examples>& batches,
                                std::vector<at::Tensor> Examples::*member) {
   std::vector<at::Tensor> result;
-  for (size_t i = 0; i < (parts[0].*member).size(); ++i) {
+  for (size_t i = 0; i < (batches[0].*member).size(); ++i) {
     std::vector<at::Tensor> tensors;
-    for (const Examples& part : parts) tensors.push_back((part.*member)[i]);
+    for (const Examples& batch : batches) tensors.push_back((batch.*member)[i]);
     result.push_back(at::cat(tensors, 0));
   }
   return result;
 }
 
 /// Concatenates batches. Throws ShapeError if their signatures differ.
-Examples joined(std::vector<Examples>&& parts) {
-  if (parts.empty()) return {};
-  if (parts.size() == 1) return std::move(parts[0]);
-  const std::string signature = signature_of(parts[0]);
-  for (const Examples& part : parts) {
-    if (signature_of(part) != signature)
-      throw_different_signatures(signature + "; " + signature_of(part));
+Examples joined(std::vector<Examples>&& batches) {
+  if (batches.empty()) return {};
+  if (batches.size() == 1) return std::move(batches[0]);
+  const std::string signature = signature_of(batches[0]);
+  for (const Examples& batch : batches) {
+    if (signature_of(batch) != signature)
+      throw_different_signatures(signature + "; " + signature_of(batch));
   }
-  return {.x = joined(parts, &Examples::x),
-          .y = joined(parts, &Examples::y),
-          .sample_weight = joined(parts, &Examples::sample_weight)};
+  return {.x = joined(batches, &Examples::x),
+          .y = joined(batches, &Examples::y),
+          .sample_weight = joined(batches, &Examples::sample_weight)};
 }
 
 /// Returns the coordinates along "batch" of a rank's devices, on a mesh over `size` processes.
@@ -107,7 +107,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     if (has_ended(shares)) return std::nullopt;
     check_signatures(shares);
     ++steps_;
-    const Rows rows = place(shares);
+    const Rows rows = plan_rows(shares);
     mine.part = rows.part;
     return rows.fit ? pack_batch(std::move(mine), layouts_) : moved_batch(mine, rows);
   }
@@ -115,14 +115,14 @@ class FunctionBatches final : public DistributedDataset::Batches {
  private:
   /// Reads and joins a batch for each replica of this process, or fewer at the end of the data.
   Examples take() {
-    std::vector<Examples> parts;
+    std::vector<Examples> batches;
     const int64_t replicas = replicas_of(layouts_.mesh(), processes_, rank_).size();
-    while (std::ssize(parts) < replicas) {
-      std::optional<Examples> part = loader_.next();
-      if (!part) break;
-      parts.push_back(std::move(*part));
+    while (std::ssize(batches) < replicas) {
+      std::optional<Examples> batch = loader_.next();
+      if (!batch) break;
+      batches.push_back(std::move(*batch));
     }
-    return joined(std::move(parts));
+    return joined(std::move(batches));
   }
 
   std::vector<Share> exchange(Examples& mine) {
@@ -143,13 +143,13 @@ class FunctionBatches final : public DistributedDataset::Batches {
   }
 
   bool has_ended(const std::vector<Share>& shares) {
-    std::vector<std::string> said;
-    for (const Share& share : shares) said.push_back(share.rows == 0 ? "ended" : "continue");
-    const auto over = std::count(said.begin(), said.end(), "ended");
+    std::vector<std::string> states;
+    for (const Share& share : shares) states.push_back(share.rows == 0 ? "ended" : "continue");
+    const auto over = std::count(states.begin(), states.end(), "ended");
     ended_ = over > 0;
-    if (ended_ && over < std::ssize(said)) {
+    if (ended_ && over < std::ssize(states)) {
       warn_once(layouts_.mesh(), str(from_function, ": after ", steps_, " steps the data ",
-                                     group_by_text(said), "; all processes end the epoch here"));
+                                     group_by_text(states), "; all processes end the epoch here"));
     }
     return ended_;
   }
@@ -170,7 +170,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     bool fit = true;             ///< whether every process has the rows that its replicas need
   };
 
-  Rows place(const std::vector<Share>& shares) const {
+  Rows plan_rows(const std::vector<Share>& shares) const {
     Rows all;
     for (const Share& share : shares) all.part.of += share.rows;
     const Mesh& mesh = layouts_.mesh();
@@ -180,8 +180,8 @@ class FunctionBatches final : public DistributedDataset::Batches {
       const int64_t rows = shares[static_cast<size_t>(rank)].rows;
       const Interval on = replicas_of(mesh, processes_, rank);
       for (int64_t replica = on.lo; replica < on.hi; ++replica) {
-        const Interval part = shard_interval(rows, on.size(), replica - on.lo);
-        all.have.push_back({begin + part.lo, begin + part.hi});
+        const Interval interval = shard_interval(rows, on.size(), replica - on.lo);
+        all.have.push_back({begin + interval.lo, begin + interval.hi});
         all.want.push_back(shard_interval(all.part.of, replicas, replica));
         const Interval want = all.want.back();
         all.fit = all.fit && (want.empty() || (begin <= want.lo && want.hi <= begin + rows));
@@ -215,12 +215,12 @@ class FunctionBatches final : public DistributedDataset::Batches {
     Blocks blocks;
     for (size_t b = 0; b < shards->blocks.size(); ++b) {
       const Interval have = rows.have[static_cast<size_t>(members[b])];
-      const at::Tensor piece = mine.narrow(0, have.lo - rows.part.rows.lo, have.size());
-      blocks.push_back(moved_to(piece, block_device(shards->mesh(), shards->blocks[b])));
+      const at::Tensor block = mine.narrow(0, have.lo - rows.part.rows.lo, have.size());
+      blocks.push_back(moved_to(block, block_device(shards->mesh(), shards->blocks[b])));
     }
-    const Blocks wanted =
+    const Blocks target_blocks =
         gather_intervals(*shards, blocks, {.axis = 0, .have = rows.have}, rows.want, 0);
-    return relayout_to(DTensor(shards, wanted), target);
+    return relayout_to(DTensor(shards, target_blocks), target);
   }
 
   DatasetHandle data_;

@@ -4,9 +4,9 @@
 
 namespace tessera::detail {
 
-AbstractScope::AbstractScope(const Mesh& mesh, PlannedTensors* notes)
+AbstractScope::AbstractScope(const Mesh& mesh, PlannedTensors* planned)
     : mesh_(thread_state().abstract_mesh, create_mesh_part(mesh.dims(), {}, {}, nullptr)),
-      notes_(thread_state().planned_tensors, notes) {}
+      planned_(thread_state().planned_tensors, planned) {}
 
 bool is_abstract() { return abstract_mesh().defined(); }
 const Mesh& abstract_mesh() { return thread_state().abstract_mesh; }

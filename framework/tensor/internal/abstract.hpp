@@ -11,13 +11,13 @@ namespace tessera::detail {
 
 /// A tensor that a planned step keeps in memory, and the layer or weight it belongs to.
 struct PlannedTensor {
-  std::string place;
-  ShardingPtr form;
+  std::string path;
+  ShardingPtr sharding;
 };
 
 /// The tensors that a planned step keeps in memory.
 struct PlannedTensors {
-  std::vector<PlannedTensor> kept;       ///< saved for the backward pass, Variables excluded
+  std::vector<PlannedTensor> saved;      ///< saved for the backward pass, Variables excluded
   std::vector<PlannedTensor> gradients;  ///< in the layouts that the optimizer receives
 };
 
@@ -25,14 +25,14 @@ struct PlannedTensors {
 /// has the dimensions of `mesh` but no device in this process. Operations infer shapes, choose
 /// layouts and log what they would communicate, but have no blocks. Variables return such values in
 /// their own layouts and ignore assignments. Layouts on `mesh` are taken as layouts on the planning
-/// mesh. `notes` receives the tensors that the step would keep.
+/// mesh. `planned` receives the tensors that the step would keep.
 class AbstractScope {
  public:
-  explicit AbstractScope(const Mesh& mesh, PlannedTensors* notes = nullptr);
+  explicit AbstractScope(const Mesh& mesh, PlannedTensors* planned = nullptr);
 
  private:
   ScopedValue<Mesh> mesh_;
-  ScopedValue<PlannedTensors*> notes_;
+  ScopedValue<PlannedTensors*> planned_;
 };
 
 /// Whether an AbstractScope is alive in this thread.

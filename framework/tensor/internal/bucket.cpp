@@ -18,17 +18,17 @@ bool all_finite(const at::Tensor& tensor) {
 }
 
 at::Tensor BufferPool::take(int64_t numel, at::TensorOptions options) {
-  const auto free = [](const at::Tensor& kept) {
-    return kept.use_count() == 1 && kept.storage().use_count() == 1;
+  const auto free = [](const at::Tensor& buffer) {
+    return buffer.use_count() == 1 && buffer.storage().use_count() == 1;
   };
-  for (const at::Tensor& kept : kept_) {
-    const bool same = kept.numel() == numel && kept.dtype() == options.dtype() &&
-                      kept.device() == options.device();
-    if (same && free(kept)) return kept;
+  for (const at::Tensor& buffer : buffers_) {
+    const bool same = buffer.numel() == numel && buffer.dtype() == options.dtype() &&
+                      buffer.device() == options.device();
+    if (same && free(buffer)) return buffer;
   }
-  std::erase_if(kept_, free);
-  kept_.push_back(at::empty({numel}, options));
-  return kept_.back();
+  std::erase_if(buffers_, free);
+  buffers_.push_back(at::empty({numel}, options));
+  return buffers_.back();
 }
 
 Bucket::Key Bucket::key_of(const DTensor& value) {
@@ -53,12 +53,12 @@ bool Bucket::fits(const DTensor& value) const {
 void Bucket::add(const DTensor& value) {
   if (values_.empty()) key_ = key_of(value);
   const ShardingPtr& sharding = value.sharding();
-  const bool fine = sharding->groups == key_.groups;
+  const bool same_groups = sharding->groups == key_.groups;
   values_.push_back(value);
-  split_.push_back(fine ? value
-                        : split_blocks(value, intern(sharding->shape, sharding->dtype,
-                                                     sharding->layout, key_.groups)));
-  bytes_ += shard_bytes(sharding->shape, key_.wide, sharding->layout);
+  split_.push_back(same_groups ? value
+                               : split_blocks(value, intern(sharding->shape, sharding->dtype,
+                                                            sharding->layout, key_.groups)));
+  bytes_ += shard_bytes(sharding->shape, key_.reduce_dtype, sharding->layout);
 }
 
 Bucket::Coordinates Bucket::coordinates_of(const BlockInfo& block) const {
@@ -80,13 +80,13 @@ void Bucket::find_members() {
 
 void Bucket::announce_collective() const {
   if (key_.mesh.is_local()) return;
-  Shape whole = {0};
-  for (const DTensor& value : values_) whole[0] += value.numel();
+  Shape shape = {0};
+  for (const DTensor& value : values_) shape[0] += value.numel();
   communicator_of(key_.mesh).begin({.op = CommOp::all_reduce,
                                     .mesh = key_.mesh,
                                     .dims = key_.dims,
-                                    .dtype = key_.wide,
-                                    .shape = whole,
+                                    .dtype = key_.reduce_dtype,
+                                    .shape = shape,
                                     .kind = key_.kind});
 }
 
@@ -96,26 +96,27 @@ void Bucket::fill(Flat& flat) const {
     return value.sharding()->blocks[static_cast<size_t>(flat.members.front())];
   };
   for (const DTensor& value : split_) total += numel(extents(block(value).intervals));
-  const at::TensorOptions options =
-      at::TensorOptions().dtype(key_.wide).device(block_device(key_.mesh, block(split_[0])));
+  const at::TensorOptions options = at::TensorOptions()
+                                        .dtype(key_.reduce_dtype)
+                                        .device(block_device(key_.mesh, block(split_[0])));
   flat.addends = pool_->take(total, options);
   int64_t offset = 0;
   for (const DTensor& value : split_) {
     const Shape shape = extents(block(value).intervals);
-    at::Tensor piece = flat.addends.narrow(0, offset, numel(shape)).view(shape);
+    at::Tensor slice = flat.addends.narrow(0, offset, numel(shape)).view(shape);
     offset += numel(shape);
     bool any = false;
     for (int member : flat.members) {
       const at::Tensor& addend = value.blocks()[static_cast<size_t>(member)];
       if (!addend.defined()) continue;
       if (any) {
-        reduce_into(key_.kind, piece, moved_to(addend, piece.device()));
+        reduce_into(key_.kind, slice, moved_to(addend, slice.device()));
       } else {
-        piece.copy_(addend);
+        slice.copy_(addend);
       }
       any = true;
     }
-    if (!any) piece.copy_(reduce_identity(key_.kind, shape, options));
+    if (!any) slice.copy_(reduce_identity(key_.kind, shape, options));
   }
   if (flat.addends.is_cpu()) flat.check = at::sum(flat.addends);
 }
@@ -127,7 +128,7 @@ void Bucket::start() {
   if (flats_.empty()) return;
   Communicator& communicator = communicator_of(key_.mesh);
   const Group group = make_group(key_.mesh, dims_of(key_.dims), key_.groups);
-  for (auto& [place, flat] : flats_) {
+  for (auto& [coordinates, flat] : flats_) {
     const auto first = static_cast<size_t>(flat.members.front());
     const DeviceMemory::For memory(split_[0].sharding()->blocks[first].devices.front());
     fill(flat);
@@ -147,10 +148,10 @@ DTensor Bucket::resolved(const DTensor& split) {
   const ShardingPtr sharding =
       intern(from.shape, from.dtype, layout, used_groups(layout, key_.groups));
   Blocks blocks;
-  std::map<Coordinates, at::Tensor> taken;
+  std::map<Coordinates, at::Tensor> resolved_slices;
   for (const BlockInfo& block : sharding->blocks) {
     const DeviceMemory::For memory(block.devices.front());
-    at::Tensor& value = taken[coordinates_of(block)];
+    at::Tensor& value = resolved_slices[coordinates_of(block)];
     if (value.defined()) {
       // Under per_device every device has its own memory.
       blocks.push_back(moved_to(value.clone(), block_device(key_.mesh, block)));
@@ -158,15 +159,15 @@ DTensor Bucket::resolved(const DTensor& split) {
     }
     Flat& flat = flats_.at(coordinates_of(block));
     const Shape shape = extents(block.intervals);
-    value = flat.result.narrow(0, flat.taken, numel(shape)).view(shape).to(from.dtype);
-    flat.taken += numel(shape);
+    value = flat.result.narrow(0, flat.offset, numel(shape)).view(shape).to(from.dtype);
+    flat.offset += numel(shape);
     blocks.push_back(moved_to(value, block_device(key_.mesh, block)));
   }
   return DTensor(sharding, std::move(blocks));
 }
 
 void Bucket::wait() {
-  for (auto& [place, flat] : flats_) detail::wait(flat.work);
+  for (auto& [coordinates, flat] : flats_) detail::wait(flat.work);
 }
 
 void Bucket::finish() {

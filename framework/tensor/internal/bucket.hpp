@@ -19,7 +19,7 @@ class BufferPool {
   at::Tensor take(int64_t numel, at::TensorOptions options);
 
  private:
-  std::vector<at::Tensor> kept_;
+  std::vector<at::Tensor> buffers_;
 };
 
 /// Resolves several partial sums of one mesh by one asynchronous all-reduce per group; blocks and
@@ -60,7 +60,7 @@ class Bucket {
     Mesh mesh;
     DimMask dims = 0;
     Reduce kind = Reduce::sum;
-    at::ScalarType dtype = at::kFloat, wide = at::kFloat;
+    at::ScalarType dtype = at::kFloat, reduce_dtype = at::kFloat;
     Groups groups;
     bool operator==(const Key&) const = default;
   };
@@ -71,7 +71,7 @@ class Bucket {
     at::Tensor check = {};          ///< on CPUs: their sum, not finite if any of them is not
     at::Tensor result = {};
     WorkPtr work = {};
-    int64_t taken = 0;  ///< elements of the result already handed out
+    int64_t offset = 0;  ///< elements of the result already handed out
   };
   using Coordinates = std::vector<int64_t>;
 

@@ -14,8 +14,8 @@ namespace {
 /// Alignment in bytes that kernels prefer.
 constexpr int64_t packed_alignment = 64;
 
-int64_t part_bytes(const PackedPart& part) {
-  return numel(part.shape) * static_cast<int64_t>(c10::elementSize(part.dtype));
+int64_t spec_bytes(const PackedSpec& spec) {
+  return numel(spec.shape) * static_cast<int64_t>(c10::elementSize(spec.dtype));
 }
 
 int64_t aligned(int64_t bytes) {
@@ -30,52 +30,52 @@ DimMask bits_of(const std::vector<int>& dims) {
 
 }  // namespace
 
-int64_t packed_bytes(const std::vector<PackedPart>& parts) {
+int64_t packed_bytes(const std::vector<PackedSpec>& specs) {
   int64_t bytes = 0;
-  for (const PackedPart& part : parts) bytes += aligned(part_bytes(part));
+  for (const PackedSpec& spec : specs) bytes += aligned(spec_bytes(spec));
   return bytes;
 }
 
-std::vector<at::Tensor> unpacked(const at::Tensor& bytes, const std::vector<PackedPart>& parts) {
+std::vector<at::Tensor> unpacked(const at::Tensor& bytes, const std::vector<PackedSpec>& specs) {
   std::vector<at::Tensor> tensors;
-  int64_t at = 0;
-  for (const PackedPart& part : parts) {
-    const int64_t size = part_bytes(part);
-    tensors.push_back(bytes.narrow(0, at, size).view(part.dtype).view(part.shape));
-    at += aligned(size);
+  int64_t offset = 0;
+  for (const PackedSpec& spec : specs) {
+    const int64_t size = spec_bytes(spec);
+    tensors.push_back(bytes.narrow(0, offset, size).view(spec.dtype).view(spec.shape));
+    offset += aligned(size);
   }
   return tensors;
 }
 
 at::Tensor packed(const std::vector<at::Tensor>& tensors) {
-  std::vector<PackedPart> parts;
+  std::vector<PackedSpec> specs;
   for (const at::Tensor& tensor : tensors) {
-    parts.push_back({tensor.sizes().vec(), tensor.scalar_type()});
+    specs.push_back({tensor.sizes().vec(), tensor.scalar_type()});
   }
   const at::Tensor bytes =
-      at::empty({packed_bytes(parts)}, tensors.front().options().dtype(at::kByte));
-  const std::vector<at::Tensor> places = unpacked(bytes, parts);
-  for (size_t i = 0; i < tensors.size(); ++i) places[i].copy_(tensors[i]);
+      at::empty({packed_bytes(specs)}, tensors.front().options().dtype(at::kByte));
+  const std::vector<at::Tensor> views = unpacked(bytes, specs);
+  for (size_t i = 0; i < tensors.size(); ++i) views[i].copy_(tensors[i]);
   return bytes;
 }
 
 PermuteGroup::PermuteGroup(const Mesh& mesh, const std::vector<int>& dims, const Groups& groups,
-                           const std::vector<std::vector<int64_t>>& places, const Shape& shape,
-                           at::ScalarType dtype)
+                           const std::vector<std::vector<int64_t>>& block_groups,
+                           const Shape& shape, at::ScalarType dtype)
     : mesh_(mesh), dims_(dims), groups_(groups), shape_(shape), dtype_(dtype) {
   for (int dim : dims_) size_ *= groups_[size_t(dim)];
   std::map<std::vector<int64_t>, std::map<int64_t, size_t>> rows;
-  for (size_t b = 0; b < places.size(); ++b) {
-    std::vector<int64_t> place = places[b];
+  for (size_t b = 0; b < block_groups.size(); ++b) {
+    std::vector<int64_t> coordinates = block_groups[b];
     int64_t member = 0;
     for (int dim : dims_) {
-      member = member * groups_[size_t(dim)] + place[size_t(dim)];
-      place[size_t(dim)] = 0;
+      member = member * groups_[size_t(dim)] + coordinates[size_t(dim)];
+      coordinates[size_t(dim)] = 0;
     }
     members_.push_back(member);
-    rows[place][member] = b;
+    rows[coordinates][member] = b;
   }
-  for (const auto& [place, row] : rows) {
+  for (const auto& [coordinates, row] : rows) {
     rows_.emplace_back();
     for (const auto& [member, block] : row) rows_.back().push_back(block);
   }
@@ -112,7 +112,7 @@ PermuteGroup::Transfer PermuteGroup::start(const std::vector<int64_t>& from,
       const at::Tensor& mine = transfer.tensors_[block];
       const bool here = group.owner[source] == communicator.rank();
       row->from.push_back(source);
-      row->shares.push_back(here && source != me);
+      row->aliases.push_back(here && source != me);
       if (mine.numel() > 0) row->send[i][to[me]] = mine;
       if (bytes[block] == 0 || here) continue;
       const DeviceMemory::For device{int64_t(block)};
@@ -136,7 +136,7 @@ std::vector<at::Tensor> PermuteGroup::Transfer::wait() {
           theirs.defined() ? moved_to(theirs, mine.device()) : at::empty({0}, mine.options());
       // A real device would have its own copy besides the sender's.
       const bool copied =
-          block_policy() == BlockPolicy::per_device && row->shares[i] && moved.is_same(theirs);
+          block_policy() == BlockPolicy::per_device && row->aliases[i] && moved.is_same(theirs);
       mine = copied ? moved.clone() : moved;
     }
   }

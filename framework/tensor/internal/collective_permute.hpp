@@ -11,26 +11,26 @@
 namespace tessera::detail {
 
 /// Shape and dtype of a tensor packed into a message.
-struct PackedPart {
+struct PackedSpec {
   Shape shape;
   at::ScalarType dtype = at::kFloat;
 };
 
 /// Returns the bytes of such tensors packed one after the other, each aligned.
-int64_t packed_bytes(const std::vector<PackedPart>& parts);
+int64_t packed_bytes(const std::vector<PackedSpec>& specs);
 /// Packs tensors into one tensor of bytes, to be sent as one message.
 at::Tensor packed(const std::vector<at::Tensor>& tensors);
 /// Returns the tensors that packed() packed, as views.
-std::vector<at::Tensor> unpacked(const at::Tensor& bytes, const std::vector<PackedPart>& parts);
+std::vector<at::Tensor> unpacked(const at::Tensor& bytes, const std::vector<PackedSpec>& specs);
 
 /// A group of members along some mesh dimensions, with their blocks in this process. Each member
 /// sends all that it holds to one other member (XLA's collective-permute, JAX' ppermute), as bytes.
 class PermuteGroup {
  public:
-  /// `places`: for each block of this process, its group index along every mesh dimension;
+  /// `block_groups`: for each block of this process, its group index along every mesh dimension;
   /// `groups`: the number of groups along each. `shape` and `dtype`: the tensor to be permuted.
   PermuteGroup(const Mesh& mesh, const std::vector<int>& dims, const Groups& groups,
-               const std::vector<std::vector<int64_t>>& places, const Shape& shape,
+               const std::vector<std::vector<int64_t>>& block_groups, const Shape& shape,
                at::ScalarType dtype);
 
   int64_t size() const { return size_; }
@@ -48,8 +48,8 @@ class PermuteGroup {
     using Matrix = std::vector<std::vector<at::Tensor>>;
     struct Row {
       std::vector<size_t> blocks;
-      std::vector<size_t> from;  ///< member that each of the blocks receives from
-      std::vector<bool> shares;  ///< whether what it receives is the sender's own memory
+      std::vector<size_t> from;   ///< member that each of the blocks receives from
+      std::vector<bool> aliases;  ///< whether what it receives is the sender's own memory
       Matrix send, recv;
       WorkPtr work;
     };

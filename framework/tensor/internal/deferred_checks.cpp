@@ -17,50 +17,50 @@ namespace {
 constexpr size_t max_checks = 64;
 
 /// This thread's checks on one GPU that have not been taken yet.
-struct Open {
-  at::Tensor found;  ///< one outcome for each of max_checks; the same tensor in every step
+struct PendingChecks {
+  at::Tensor outcomes;  ///< one outcome for each of max_checks; the same tensor in every step
   std::vector<std::function<void(int64_t)>> checks;
 };
 
-using OpenChecks = std::unordered_map<c10::Device, Open>;
+using ChecksByDevice = std::unordered_map<c10::Device, PendingChecks>;
 
-OpenChecks& open_checks() {
-  static thread_local OpenChecks checks;
+ChecksByDevice& pending_checks() {
+  static thread_local ChecksByDevice checks;
   return checks;
 }
 
 }  // namespace
 
 at::Tensor deferred_check(c10::Device device, std::function<void(int64_t position)> raise) {
-  Open& open = open_checks()[device];
-  if (open.checks.size() == max_checks) raise_deferred_checks();
-  if (!open.found.defined()) {
-    open.found = at::full({int64_t{max_checks}}, check_passed,
-                          at::TensorOptions().dtype(at::kLong).device(device));
+  PendingChecks& pending = pending_checks()[device];
+  if (pending.checks.size() == max_checks) raise_deferred_checks();
+  if (!pending.outcomes.defined()) {
+    pending.outcomes = at::full({int64_t{max_checks}}, check_passed,
+                                at::TensorOptions().dtype(at::kLong).device(device));
   }
-  open.checks.push_back(std::move(raise));
-  return open.found[static_cast<int64_t>(open.checks.size()) - 1];
+  pending.checks.push_back(std::move(raise));
+  return pending.outcomes[static_cast<int64_t>(pending.checks.size()) - 1];
 }
 
 DeferredChecks DeferredChecks::take() {
   DeferredChecks taken;
-  for (auto& [device, open] : open_checks()) {
-    if (open.checks.empty()) continue;
-    const auto count = static_cast<int64_t>(open.checks.size());
+  for (auto& [device, pending] : pending_checks()) {
+    if (pending.checks.empty()) continue;
+    const auto count = static_cast<int64_t>(pending.checks.size());
     taken.gpus_.push_back(
-        {Download(open.found.narrow(0, 0, count)), std::exchange(open.checks, {})});
+        {Download(pending.outcomes.narrow(0, 0, count)), std::exchange(pending.checks, {})});
   }
   return taken;
 }
 
 void DeferredChecks::raise() {
   for (GpuChecks& gpu : gpus_) {
-    const int64_t* const found = gpu.found.get().const_data_ptr<int64_t>();
+    const int64_t* const outcomes = gpu.outcomes.get().const_data_ptr<int64_t>();
     for (size_t i = 0; i < gpu.checks.size(); ++i) {
-      if (found[i] == check_passed) continue;
+      if (outcomes[i] == check_passed) continue;
       // Checks deferred before the error do not concern what follows it.
-      open_checks().clear();
-      gpu.checks[i](found[i]);
+      pending_checks().clear();
+      gpu.checks[i](outcomes[i]);
     }
   }
 }

@@ -44,7 +44,7 @@ class DeferredChecks {
 
  private:
   struct GpuChecks {
-    Download found;
+    Download outcomes;
     std::vector<std::function<void(int64_t)>> checks;
   };
   std::vector<GpuChecks> gpus_;

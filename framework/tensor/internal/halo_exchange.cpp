@@ -18,21 +18,21 @@ namespace {
 /// Returns groups of local blocks that differ only along the axis' dimensions, in member order.
 std::vector<std::vector<int>> rows(const Sharding& sharding, int64_t axis) {
   const std::vector<int64_t> members = block_members(sharding, axis);
-  std::map<std::vector<int64_t>, std::map<int64_t, int>> places;
+  std::map<std::vector<int64_t>, std::map<int64_t, int>> rows_by_group;
   for (size_t b = 0; b < sharding.blocks.size(); ++b) {
-    std::vector<int64_t> place = sharding.blocks[b].group;
-    for (int dim : sharding.layout.axis(axis)) place[size_t(dim)] = 0;
-    places[place][members[b]] = static_cast<int>(b);
+    std::vector<int64_t> group = sharding.blocks[b].group;
+    for (int dim : sharding.layout.axis(axis)) group[size_t(dim)] = 0;
+    rows_by_group[group][members[b]] = static_cast<int>(b);
   }
   std::vector<std::vector<int>> list;
-  for (const auto& [place, row] : places) {
+  for (const auto& [group, row] : rows_by_group) {
     list.emplace_back();
     for (const auto& [member, block] : row) list.back().push_back(block);
   }
   return list;
 }
 
-at::Tensor part(const at::Tensor& tensor, int64_t axis, Interval have, Interval want) {
+at::Tensor slice_interval(const at::Tensor& tensor, int64_t axis, Interval have, Interval want) {
   if (have == want) return tensor;
   return tensor.narrow(axis, want.lo - have.lo, want.size());
 }
@@ -52,8 +52,8 @@ Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
     const at::Tensor& mine = blocks[size_t(row[i])];
     std::vector<at::Tensor> out(to.size()), in(to.size());
     for (size_t m = 0; m < to.size(); ++m) {
-      const Interval piece = intersect(from[me], to[m]);
-      if (!piece.empty()) out[m] = part(mine, axis, from[me], piece);
+      const Interval overlap = intersect(from[me], to[m]);
+      if (!overlap.empty()) out[m] = slice_interval(mine, axis, from[me], overlap);
       const Interval requested = intersect(from[m], to[me]);
       if (requested.empty() || group.owner[m] == communicator.rank()) continue;
       Shape shape = mine.sizes().vec();
@@ -67,45 +67,48 @@ Matrix exchange(const Sharding& sharding, const Group& group, int64_t axis,
   return recv;
 }
 
-at::Tensor like(const at::Tensor& tensor, int64_t axis, int64_t extent, double fill,
-                at::ScalarType dtype) {
+at::Tensor filled_along(const at::Tensor& tensor, int64_t axis, int64_t extent, double fill,
+                        at::ScalarType dtype) {
   Shape shape = tensor.sizes().vec();
   shape[size_t(axis)] = extent;
   return at::full(shape, fill, tensor.options().dtype(dtype));
 }
 
 /// Assembles the interval `want` of the axis from the pieces that each member sent.
-at::Tensor joined(const std::vector<at::Tensor>& got, int64_t axis,
+at::Tensor joined(const std::vector<at::Tensor>& received, int64_t axis,
                   const std::vector<Interval>& from, Interval want, const at::Tensor& mine,
                   double fill) {
-  int64_t known = 0;
-  for (Interval interval : from) known += intersect(interval, want).size();
+  int64_t covered = 0;
+  for (Interval interval : from) covered += intersect(interval, want).size();
   const auto make = [&] {
-    if (known < want.size()) return like(mine, axis, want.size(), fill, mine.scalar_type());
+    if (covered < want.size()) {
+      return filled_along(mine, axis, want.size(), fill, mine.scalar_type());
+    }
     Shape shape = mine.sizes().vec();
     shape[size_t(axis)] = want.size();
     return at::empty(shape, mine.options());
   };
   at::Tensor result;
   for (size_t m = 0; m < from.size(); ++m) {
-    const Interval piece = intersect(from[m], want);
-    if (piece.empty()) continue;
-    if (piece == want) return moved_to(got[m], mine.device());
+    const Interval overlap = intersect(from[m], want);
+    if (overlap.empty()) continue;
+    if (overlap == want) return moved_to(received[m], mine.device());
     if (!result.defined()) result = make();
-    part(result, axis, want, piece).copy_(got[m]);
+    slice_interval(result, axis, want, overlap).copy_(received[m]);
   }
   if (result.defined()) return result;
-  return like(mine, axis, std::max<int64_t>(0, want.size()), fill, mine.scalar_type());
+  return filled_along(mine, axis, std::max<int64_t>(0, want.size()), fill, mine.scalar_type());
 }
 
 /// Sums the pieces of the interval `have` that each member sent.
-at::Tensor sum_pieces(const std::vector<at::Tensor>& got, int64_t axis,
+at::Tensor sum_pieces(const std::vector<at::Tensor>& received, int64_t axis,
                       const std::vector<Interval>& from, Interval have, const at::Tensor& mine) {
   const at::ScalarType wide = reduction_dtype(mine.scalar_type(), Reduce::sum);
-  const at::Tensor sum = like(mine, axis, have.size(), 0, wide);
+  const at::Tensor sum = filled_along(mine, axis, have.size(), 0, wide);
   for (size_t m = 0; m < from.size(); ++m) {
-    const Interval piece = intersect(from[m], have);
-    if (!piece.empty()) part(sum, axis, have, piece).add_(moved_to(got[m], mine.device()));
+    const Interval overlap = intersect(from[m], have);
+    if (overlap.empty()) continue;
+    slice_interval(sum, axis, have, overlap).add_(moved_to(received[m], mine.device()));
   }
   return sum.to(mine.scalar_type());
 }
@@ -113,17 +116,17 @@ at::Tensor sum_pieces(const std::vector<at::Tensor>& got, int64_t axis,
 /// Returns the maximum, over the receivers of `to`, of the bytes that others in `from` send it.
 double missing_bytes(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
                      const std::vector<Interval>& to) {
-  int64_t most = 0;
+  int64_t max_missing = 0;
   for (size_t m = 0; m < to.size(); ++m) {
     int64_t missing = 0;
     for (size_t j = 0; j < from.size(); ++j) {
       if (j != m) missing += intersect(from[j], to[m]).size();
     }
-    most = std::max(most, missing);
+    max_missing = std::max(max_missing, missing);
   }
   Shape rest = sharding.shape;
   rest.erase(rest.begin() + axis);
-  return double(most) * shard_bytes(rest, sharding.dtype, sharding.layout.remove({axis}));
+  return double(max_missing) * shard_bytes(rest, sharding.dtype, sharding.layout.remove({axis}));
 }
 
 void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
@@ -171,10 +174,11 @@ std::vector<Interval> by_member(const Sharding& sharding, int64_t axis,
       rest /= size;
     }
     Interval& joined = list[size_t(member)];
-    const Interval one = intervals[size_t(shard)];
-    if (one.empty()) continue;
-    joined =
-        joined.empty() ? one : Interval{std::min(joined.lo, one.lo), std::max(joined.hi, one.hi)};
+    const Interval interval = intervals[size_t(shard)];
+    if (interval.empty()) continue;
+    joined = joined.empty()
+                 ? interval
+                 : Interval{std::min(joined.lo, interval.lo), std::max(joined.hi, interval.hi)};
   }
   return list;
 }
@@ -238,11 +242,11 @@ Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const Ax
   const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
   Blocks out(blocks.size());
   for (const std::vector<int>& row : rows(sharding, axis)) {
-    const Matrix got = exchange(sharding, group, axis, row, blocks, from, to);
+    const Matrix received = exchange(sharding, group, axis, row, blocks, from, to);
     for (size_t i = 0; i < row.size(); ++i) {
       const DeviceMemory::For device(row[i]);
       const at::Tensor& mine = blocks[size_t(row[i])];
-      out[size_t(row[i])] = joined(got[i], axis, from, to[size_t(group.local[i])], mine, fill);
+      out[size_t(row[i])] = joined(received[i], axis, from, to[size_t(group.local[i])], mine, fill);
     }
   }
   return out;
@@ -271,11 +275,11 @@ Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
   const Group group = make_group(sharding.mesh(), sharding.layout.axis(axis), sharding.groups);
   Blocks out(pieces.size());
   for (const std::vector<int>& row : rows(sharding, axis)) {
-    const Matrix got = exchange(sharding, group, axis, row, pieces, from, to);
+    const Matrix received = exchange(sharding, group, axis, row, pieces, from, to);
     for (size_t i = 0; i < row.size(); ++i) {
       const DeviceMemory::For device(row[i]);
       const at::Tensor& mine = pieces[size_t(row[i])];
-      out[size_t(row[i])] = sum_pieces(got[i], axis, from, to[size_t(group.local[i])], mine);
+      out[size_t(row[i])] = sum_pieces(received[i], axis, from, to[size_t(group.local[i])], mine);
     }
   }
   return out;

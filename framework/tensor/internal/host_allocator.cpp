@@ -29,13 +29,13 @@ struct Watches {
 
   std::optional<Watch> take(void* data) {
     const std::lock_guard lock(mutex);
-    const auto found = at.find(data);
-    if (found == at.end()) return std::nullopt;
-    Watch watch = std::move(found->second);
+    const auto it = at.find(data);
+    if (it == at.end()) return std::nullopt;
+    Watch watch = std::move(it->second);
     if (watch.before) {
-      found->second = std::move(*watch.before);
+      it->second = std::move(*watch.before);
     } else {
-      at.erase(found);
+      at.erase(it);
     }
     return watch;
   }
@@ -92,10 +92,10 @@ class HookedAllocator final : public c10::Allocator {
 c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*)) {
   Watches& all = watches();
   const std::lock_guard lock(all.mutex);
-  const auto [found, fresh] = all.at.try_emplace(data);
+  const auto [it, inserted] = all.at.try_emplace(data);
   Watch watch{context, done};
-  if (!fresh) watch.before = std::make_unique<Watch>(std::move(found->second));
-  found->second = std::move(watch);
+  if (!inserted) watch.before = std::make_unique<Watch>(std::move(it->second));
+  it->second = std::move(watch);
   return {data, data, &free_watched, c10::Device(c10::DeviceType::CPU)};
 }
 

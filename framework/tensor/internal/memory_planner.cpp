@@ -41,8 +41,8 @@ class Arena {
     size_ = bytes;
   }
   char* start() const { return static_cast<char*>(memory_.get()); }
-  void take() { live_.fetch_add(1, std::memory_order_relaxed); }
-  void give() { live_.fetch_sub(1, std::memory_order_release); }
+  void acquire() { live_.fetch_add(1, std::memory_order_relaxed); }
+  void release() { live_.fetch_sub(1, std::memory_order_release); }
 
  private:
   c10::DataPtr memory_;
@@ -70,15 +70,16 @@ namespace {
 
 /// Memory allocated in the measured run; records when it is freed.
 template <class Measured>
-struct Note {
+struct MeasuredAllocation {
   std::shared_ptr<Measured> measured;
   size_t request;
   c10::DataPtr data;
 
   static void remove(void* context) {
-    const std::unique_ptr<Note> note(static_cast<Note*>(context));
-    const std::lock_guard lock(note->measured->mutex);
-    if (!note->measured->over) note->measured->requests[note->request].to = note->measured->now;
+    const std::unique_ptr<MeasuredAllocation> allocation(static_cast<MeasuredAllocation*>(context));
+    Measured& run = *allocation->measured;
+    const std::lock_guard lock(run.mutex);
+    if (!run.over) run.requests[allocation->request].to = run.now;
   }
 };
 
@@ -98,10 +99,10 @@ struct MemoryPlanner::PlannedBlock {
 
   static void give_back(void* context) {
     auto* const planned = static_cast<PlannedBlock*>(context);
-    const std::shared_ptr<Plan> kept = std::move(planned->plan);
+    const std::shared_ptr<Plan> keep_alive = std::move(planned->plan);
     const std::shared_ptr<Arena> arena = std::move(planned->arena);
     planned->used.store(false, std::memory_order_release);
-    arena->give();
+    arena->release();
   }
 
   bool overlaps_in_time(const PlannedBlock& other) const {
@@ -167,10 +168,9 @@ size_t MemoryPlanner::Plan::place(const PlannedBlock& planned,
     if (offset + aligned(planned.bytes) <= other->offset) break;
     offset = std::max(offset, other->offset + aligned(other->bytes));
   }
-  const auto behind = std::find_if(placed.begin(), placed.end(), [&](const PlannedBlock* other) {
-    return other->offset > offset;
-  });
-  placed.insert(behind, &planned);
+  const auto next = std::find_if(placed.begin(), placed.end(),
+                                 [&](const PlannedBlock* other) { return other->offset > offset; });
+  placed.insert(next, &planned);
   return offset;
 }
 
@@ -186,7 +186,7 @@ MemoryPlanner::Blocks::Blocks() : memory_(cursor().loop ? nullptr : cursor().mem
   if (memory_) loop_ = ++memory_->loops_;
 }
 
-MemoryPlanner::Blocks::Worker::Worker(const Blocks& blocks) : former_(cursor()) {
+MemoryPlanner::Blocks::Worker::Worker(const Blocks& blocks) : previous_(cursor()) {
   cursor() = {blocks.memory_, blocks.loop_, 0, 0};
 }
 
@@ -233,16 +233,16 @@ void MemoryPlanner::end(bool complete) {
 }
 
 c10::DataPtr MemoryPlanner::measure(size_t bytes, uint64_t request, c10::Allocator& usual) {
-  auto note = std::make_unique<Note<Measured>>();
-  note->data = usual.allocate(bytes);
-  note->measured = measured_;
-  void* const data = note->data.get();
+  auto allocation = std::make_unique<MeasuredAllocation<Measured>>();
+  allocation->data = usual.allocate(bytes);
+  allocation->measured = measured_;
+  void* const data = allocation->data.get();
   {
     const std::lock_guard lock(measured_->mutex);
-    note->request = measured_->requests.size();
+    allocation->request = measured_->requests.size();
     measured_->requests.push_back({bytes, request, now_});
   }
-  return watched_memory(data, std::move(note), &Note<Measured>::remove);
+  return watched_memory(data, std::move(allocation), &MeasuredAllocation<Measured>::remove);
 }
 
 /// Takes and returns the block planned for the request; null if there is none, or if it or an
@@ -250,18 +250,18 @@ c10::DataPtr MemoryPlanner::measure(size_t bytes, uint64_t request, c10::Allocat
 MemoryPlanner::PlannedBlock* MemoryPlanner::find(size_t bytes, uint64_t request) {
   if (!usable_ || static_cast<size_t>(now_) >= plan_->at.size()) return nullptr;
   const std::vector<PlannedBlock*>& list = plan_->at[static_cast<size_t>(now_)];
-  const auto found = std::lower_bound(
+  const auto it = std::lower_bound(
       list.begin(), list.end(), request,
       [](const PlannedBlock* planned, uint64_t number) { return planned->number < number; });
-  if (found == list.end() || (*found)->number != request || (*found)->bytes != bytes) {
+  if (it == list.end() || (*it)->number != request || (*it)->bytes != bytes) {
     return nullptr;
   }
   const auto used = [](const PlannedBlock* planned) {
     return planned->used.load(std::memory_order_acquire);
   };
-  const std::vector<const PlannedBlock*>& overlapping = (*found)->overlapping;
+  const std::vector<const PlannedBlock*>& overlapping = (*it)->overlapping;
   if (std::any_of(overlapping.begin(), overlapping.end(), used)) return nullptr;
-  return (*found)->used.exchange(true, std::memory_order_acq_rel) ? nullptr : *found;
+  return (*it)->used.exchange(true, std::memory_order_acq_rel) ? nullptr : *it;
 }
 
 c10::DataPtr MemoryPlanner::allocate(size_t bytes, c10::Allocator& usual) {
@@ -278,7 +278,7 @@ c10::DataPtr MemoryPlanner::allocate(size_t bytes, c10::Allocator& usual) {
   own->hits_.fetch_add(1, std::memory_order_relaxed);
   planned->plan = own->plan_;
   planned->arena = own->arena_;
-  planned->arena->take();
+  planned->arena->acquire();
   void* const data = planned->arena->start() + planned->offset;
   try {
     return watched_memory(data, static_cast<void*>(planned), &PlannedBlock::give_back);

@@ -60,7 +60,7 @@ class MemoryPlanner {
     class Worker {
      public:
       explicit Worker(const Blocks& blocks);
-      ~Worker() { cursor() = former_; }
+      ~Worker() { cursor() = previous_; }
       Worker(const Worker&) = delete;
       Worker& operator=(const Worker&) = delete;
       void at(int64_t block);
@@ -72,7 +72,7 @@ class MemoryPlanner {
       };
       friend class MemoryPlanner;
       static Cursor& cursor();
-      Cursor former_;
+      Cursor previous_;
     };
 
    private:

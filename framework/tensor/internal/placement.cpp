@@ -6,6 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 
@@ -48,10 +49,10 @@ at::TensorOptions block_options(const Sharding& sharding, const BlockInfo& block
 at::Tensor moved_to(const at::Tensor& tensor, c10::Device device) {
   if (!tensor.defined() || tensor.device() == device) return tensor;
   if (!tensor.is_cpu() || tensor.numel() == 0) return tensor.to(device);
-  return upload(tensor, device, /*kept=*/false);
+  return upload(tensor, device, /*immutable=*/false);
 }
 
-at::Tensor upload(const at::Tensor& tensor, c10::Device device, bool kept) {
+at::Tensor upload(const at::Tensor& tensor, c10::Device device, bool immutable) {
   // Only copies from pinned memory are asynchronous; the allocator keeps it until they are done.
   const at::Tensor pinned = tensor.contiguous().pin_memory();
   const bool is_copy = !pinned.is_same(tensor);
@@ -60,7 +61,7 @@ at::Tensor upload(const at::Tensor& tensor, c10::Device device, bool kept) {
   at::Tensor copy;
   {
     const c10::StreamGuard guard(to.upload);
-    copy = pinned.to(device, pinned.scalar_type(), /*non_blocking=*/is_copy || kept);
+    copy = pinned.to(device, pinned.scalar_type(), /*non_blocking=*/is_copy || immutable);
   }
   order(to.upload, compute);
   copy.record_stream(compute);

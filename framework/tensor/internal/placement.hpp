@@ -30,9 +30,9 @@ Shape extents(const std::vector<Interval>& intervals);
 at::Tensor moved_to(const at::Tensor& tensor, c10::Device device);
 
 /// Copies a host tensor to a GPU on the upload stream, concurrently with computation; work that
-/// this thread queues from now on waits for it. `kept`: nobody overwrites the tensor any more, so a
-/// pinned one is copied asynchronously without staging.
-at::Tensor upload(const at::Tensor& tensor, c10::Device gpu, bool kept);
+/// this thread queues from now on waits for it. `immutable`: nobody overwrites the tensor any more,
+/// so a pinned one is copied asynchronously without staging.
+at::Tensor upload(const at::Tensor& tensor, c10::Device gpu, bool immutable);
 
 /// Makes a small value, equal on every process, that operations read on the host: a number that
 /// changes from step to step must not require waiting for a GPU. Replicated over the mesh.

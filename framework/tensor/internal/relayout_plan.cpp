@@ -11,8 +11,8 @@ namespace {
 using Dims = std::vector<int>;
 using Kind = RelayoutStep::Kind;
 
-bool starts_with(const Dims& whole, const Dims& head) {
-  return head.size() <= whole.size() && std::equal(head.begin(), head.end(), whole.begin());
+bool starts_with(const Dims& dims, const Dims& prefix) {
+  return prefix.size() <= dims.size() && std::equal(prefix.begin(), prefix.end(), dims.begin());
 }
 
 Dims tail(const Dims& dims, size_t from) {
@@ -137,10 +137,10 @@ class Planner {
   bool gather() {
     for (int64_t a = 0; a < now_.rank(); ++a) {
       if (surplus(a).empty()) continue;
-      Dims kept = now_.axis(a);
-      const int last = kept.back();
-      kept.pop_back();
-      push(Kind::all_gather, {last}, a, a, with_axis(a, kept, now_.partial_dims()));
+      Dims remaining = now_.axis(a);
+      const int last = remaining.back();
+      remaining.pop_back();
+      push(Kind::all_gather, {last}, a, a, with_axis(a, remaining, now_.partial_dims()));
       return true;
     }
     return false;
@@ -163,8 +163,8 @@ class Planner {
 
 std::vector<RelayoutStep> plan_relayout(const Layout& from, const Layout& to) {
   if (from == to) return {};
-  const DimMask kept = to.partial_dims();
-  if ((kept & ~from.partial_dims()) || (kept && to.partial_kind() != from.partial_kind())) {
+  const DimMask partial = to.partial_dims();
+  if ((partial & ~from.partial_dims()) || (partial && to.partial_kind() != from.partial_kind())) {
     throw LayoutError("relayout", "only operations make partial sums, not a relayout",
                       from.describe() + " to " + to.describe(),
                       "relayout to a layout that is not a partial sum");

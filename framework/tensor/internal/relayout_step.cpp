@@ -33,7 +33,7 @@ class Executor {
     announce_collective();
     if (in_.empty()) return std::move(out_);
     group_ = make_group(from_.mesh(), step_.dims, from_.groups);
-    for (const auto& [key, members] : members_by_place()) {
+    for (const auto& [key, members] : members_by_group()) {
       switch (step_.kind) {
         case Kind::all_gather:
           all_gather(members);
@@ -53,7 +53,7 @@ class Executor {
   }
 
  private:
-  using Place = std::vector<int64_t>;
+  using Coordinates = std::vector<int64_t>;
 
   void announce_collective() const {
     const Mesh& mesh = from_.mesh();
@@ -73,28 +73,28 @@ class Executor {
 
   /// Returns groups of local blocks that differ only in their coordinates along the step's
   /// dimensions, in order.
-  std::map<Place, std::vector<int>> members_by_place() const {
-    std::map<Place, std::vector<int>> places;
+  std::map<Coordinates, std::vector<int>> members_by_group() const {
+    std::map<Coordinates, std::vector<int>> groups;
     for (size_t b = 0; b < from_.blocks.size(); ++b) {
-      places[place(from_.blocks[b].group)].push_back(static_cast<int>(b));
+      groups[group_key(from_.blocks[b].group)].push_back(static_cast<int>(b));
     }
-    for (auto& [key, blocks] : places) {
+    for (auto& [key, blocks] : groups) {
       std::stable_sort(blocks.begin(), blocks.end(), [&](int a, int b) {
         return order(from_.blocks[size_t(a)]) < order(from_.blocks[size_t(b)]);
       });
     }
-    return places;
+    return groups;
   }
 
-  Place place(Place group) const {
+  Coordinates group_key(Coordinates group) const {
     for (int dim : step_.dims) group[static_cast<size_t>(dim)] = 0;
     return group;
   }
 
-  Place order(const BlockInfo& block) const {
-    Place at;
-    for (int dim : step_.dims) at.push_back(block.group[static_cast<size_t>(dim)]);
-    return at;
+  Coordinates order(const BlockInfo& block) const {
+    Coordinates coordinates;
+    for (int dim : step_.dims) coordinates.push_back(block.group[static_cast<size_t>(dim)]);
+    return coordinates;
   }
 
   at::TensorOptions options(int block) const {
@@ -106,7 +106,7 @@ class Executor {
     return from_.blocks[static_cast<size_t>(block)].devices.front();
   }
 
-  at::Tensor part(int block) const {
+  at::Tensor block_tensor(int block) const {
     const at::Tensor& tensor = in_[static_cast<size_t>(block)];
     if (tensor.defined()) return tensor;
     const DeviceMemory::For memory(device_of(block));
@@ -115,10 +115,10 @@ class Executor {
   }
 
   /// Returns the members' blocks, on the first member's device.
-  std::vector<at::Tensor> parts(const std::vector<int>& members) const {
+  std::vector<at::Tensor> block_tensors(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
     const c10::Device device = options(members.front()).device();
-    for (int block : members) list.push_back(moved_to(part(block), device));
+    for (int block : members) list.push_back(moved_to(block_tensor(block), device));
     return list;
   }
 
@@ -130,7 +130,7 @@ class Executor {
     const c10::Device device = options(members.front()).device();
     const auto add = [&](int block) {
       const DeviceMemory::For memory(device_of(block));
-      list.push_back(moved_to(part(block), device).to(wide));
+      list.push_back(moved_to(block_tensor(block), device).to(wide));
     };
     for (int block : members) {
       if (in_[static_cast<size_t>(block)].defined()) add(block);
@@ -141,8 +141,8 @@ class Executor {
 
   /// Returns the interval along `axis` of each member, local or not, of the group that `like` is
   /// in.
-  std::vector<Interval> pieces(const Sharding& sharding, const BlockInfo& like,
-                               int64_t axis) const {
+  std::vector<Interval> member_intervals(const Sharding& sharding, const BlockInfo& like,
+                                         int64_t axis) const {
     std::vector<Interval> range;
     const Mesh& mesh = sharding.mesh();
     for (size_t d = 0; d < like.group.size(); ++d) {
@@ -164,10 +164,10 @@ class Executor {
 
   /// Stores `value` in the result's blocks for these members.
   void store(const std::vector<int>& members, const at::Tensor& value) {
-    const Place here = place(from_.blocks[size_t(members.front())].group);
-    bool given = false;
+    const Coordinates key = group_key(from_.blocks[size_t(members.front())].group);
+    bool stored = false;
     for (size_t b = 0; b < to_.blocks.size(); ++b) {
-      if (place(to_.blocks[b].group) != here) continue;
+      if (group_key(to_.blocks[b].group) != key) continue;
       const c10::Device device = block_device(to_.mesh(), to_.blocks[b]);
       if (device != value.device()) {
         out_[b] = moved_to(value, device);
@@ -175,8 +175,8 @@ class Executor {
       }
       // Under per_device every device has its own memory.
       const DeviceMemory::For memory(to_.blocks[b].devices.front());
-      out_[b] = given ? value.clone() : value;
-      given = true;
+      out_[b] = stored ? value.clone() : value;
+      stored = true;
     }
   }
 
@@ -184,10 +184,12 @@ class Executor {
   void all_reduce_each(const std::vector<int>& members, DeviceReducer& reducer) {
     const Reduce kind = from_.layout.partial_kind();
     std::vector<at::Tensor> each;
-    for (int block : members) each.push_back(part(block).to(reduction_dtype(from_.dtype, kind)));
+    for (int block : members) {
+      each.push_back(block_tensor(block).to(reduction_dtype(from_.dtype, kind)));
+    }
     each = reducer.all_reduce_each(kind, each);
     for (size_t m = 0; m < members.size(); ++m) {
-      give_member(members[m], each[m].to(from_.dtype));
+      store_member(members[m], each[m].to(from_.dtype));
     }
   }
 
@@ -203,18 +205,18 @@ class Executor {
 
   void all_gather(const std::vector<int>& members) {
     std::vector<int64_t> counts;
-    for (Interval i : pieces(from_, from_.blocks[size_t(members.front())], step_.axis)) {
+    for (Interval i : member_intervals(from_, from_.blocks[size_t(members.front())], step_.axis)) {
       counts.push_back(i.size());
     }
     const DeviceMemory::For memory(device_of(members.front()));
     at::Tensor out;
-    wait(communicator().all_gather(group_, step_.axis, counts, parts(members), out));
+    wait(communicator().all_gather(group_, step_.axis, counts, block_tensors(members), out));
     store(members, out);
   }
 
   void reduce_scatter(const std::vector<int>& members) {
     const BlockInfo& like = from_.blocks[size_t(members.front())];
-    std::vector<Interval> mine = pieces(to_, like, step_.axis);
+    std::vector<Interval> mine = member_intervals(to_, like, step_.axis);
     const int64_t base = like.intervals[size_t(step_.axis)].lo;
     for (Interval& piece : mine) piece = {piece.lo - base, piece.hi - base};
     const bool per_device = block_policy() == BlockPolicy::per_device;
@@ -226,7 +228,7 @@ class Executor {
     wait(communicator().reduce_scatter(group_, from_.layout.partial_kind(), step_.axis, mine,
                                        addends(members), out));
     for (size_t m = 0; m < members.size(); ++m) {
-      give_member(members[m], out[m].to(from_.dtype));
+      store_member(members[m], out[m].to(from_.dtype));
     }
   }
 
@@ -245,41 +247,42 @@ class Executor {
       wait(communicator().all_reduce(group_, from_.layout.partial_kind(), here, out));
       // The sum of one tensor is a view of that tensor; the view would keep all of it alive.
       if (all.size() == 1) out = out.clone();
-      give_member(members[m], out.to(from_.dtype));
+      store_member(members[m], out.to(from_.dtype));
     }
   }
 
   void all_to_all(const std::vector<int>& members) {
     const BlockInfo& like = from_.blocks[size_t(members.front())];
-    const std::vector<Interval> from_pieces = pieces(from_, like, step_.axis);
-    const std::vector<Interval> to_pieces = pieces(to_, like, step_.to_axis);
+    const std::vector<Interval> from_intervals = member_intervals(from_, like, step_.axis);
+    const std::vector<Interval> to_intervals = member_intervals(to_, like, step_.to_axis);
     const int64_t base = like.intervals[size_t(step_.to_axis)].lo;
     std::vector<std::vector<at::Tensor>> send, recv;
     for (size_t i = 0; i < members.size(); ++i) {
       const DeviceMemory::For memory(device_of(members[i]));
       const at::TensorOptions here = options(members[i]);
-      const at::Tensor mine = part(members[i]);
-      std::vector<at::Tensor> row, space;
+      const at::Tensor mine = block_tensor(members[i]);
+      std::vector<at::Tensor> send_row, recv_row;
       Shape shape = extents(from_.blocks[size_t(members[i])].intervals);
-      shape[size_t(step_.to_axis)] = to_pieces[size_t(group_.local[i])].size();
-      for (size_t m = 0; m < to_pieces.size(); ++m) {
-        row.push_back(mine.narrow(step_.to_axis, to_pieces[m].lo - base, to_pieces[m].size()));
-        shape[size_t(step_.axis)] = from_pieces[m].size();
+      shape[size_t(step_.to_axis)] = to_intervals[size_t(group_.local[i])].size();
+      for (size_t m = 0; m < to_intervals.size(); ++m) {
+        send_row.push_back(
+            mine.narrow(step_.to_axis, to_intervals[m].lo - base, to_intervals[m].size()));
+        shape[size_t(step_.axis)] = from_intervals[m].size();
         const bool remote = group_.owner[m] != communicator().rank();
-        space.push_back(remote ? at::empty(shape, here) : at::Tensor());
+        recv_row.push_back(remote ? at::empty(shape, here) : at::Tensor());
       }
-      send.push_back(std::move(row));
-      recv.push_back(std::move(space));
+      send.push_back(std::move(send_row));
+      recv.push_back(std::move(recv_row));
     }
     wait(communicator().all_to_all(group_, send, recv));
     for (size_t i = 0; i < members.size(); ++i) {
       const DeviceMemory::For memory(device_of(members[i]));
       for (at::Tensor& piece : recv[i]) piece = moved_to(piece, options(members[i]).device());
-      give_member(members[i], at::cat(recv[i], step_.axis));
+      store_member(members[i], at::cat(recv[i], step_.axis));
     }
   }
 
-  void give_member(int member, const at::Tensor& value) {
+  void store_member(int member, const at::Tensor& value) {
     const std::vector<int64_t>& group = from_.blocks[size_t(member)].group;
     for (size_t b = 0; b < to_.blocks.size(); ++b) {
       if (to_.blocks[b].group == group) {
@@ -357,12 +360,12 @@ std::vector<int64_t> first_coordinates(const Sharding& sharding, const BlockInfo
 }
 
 /// Whether this block of the result receives the source block's partial sum.
-bool keeps_addend(const Sharding& from, const BlockInfo& whole, const Sharding& to,
+bool keeps_addend(const Sharding& from, const BlockInfo& source, const Sharding& to,
                   const BlockInfo& block) {
   for (size_t d = 0; d < block.group.size(); ++d) {
     if (!(from.layout.partial_dims() >> d & 1)) continue;
     const int64_t size = from.mesh().dim_size(static_cast<int>(d));
-    if (group_range(size, from.groups[d], whole.group[d]).lo !=
+    if (group_range(size, from.groups[d], source.group[d]).lo !=
         group_range(size, to.groups[d], block.group[d]).lo) {
       return false;
     }
@@ -375,13 +378,13 @@ bool keeps_addend(const Sharding& from, const BlockInfo& whole, const Sharding& 
 Blocks slice_blocks(const Sharding& from, const Blocks& blocks, const Sharding& to) {
   Blocks out;
   for (const BlockInfo& block : to.blocks) {
-    const auto source = static_cast<size_t>(from.block_of(first_coordinates(to, block)));
-    const BlockInfo& whole = from.blocks[source];
-    at::Tensor piece = blocks[source];
+    const auto index = static_cast<size_t>(from.block_of(first_coordinates(to, block)));
+    const BlockInfo& source = from.blocks[index];
+    at::Tensor piece = blocks[index];
     // A partial sum that stood for several devices stays with the first.
-    if (!keeps_addend(from, whole, to, block)) piece = at::Tensor();
+    if (!keeps_addend(from, source, to, block)) piece = at::Tensor();
     for (size_t a = 0; piece.defined() && a < block.intervals.size(); ++a) {
-      const Interval want = block.intervals[a], have = whole.intervals[a];
+      const Interval want = block.intervals[a], have = source.intervals[a];
       if (want == have) continue;
       piece = piece.narrow(static_cast<int64_t>(a), want.lo - have.lo, want.size());
     }

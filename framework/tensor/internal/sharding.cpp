@@ -219,10 +219,10 @@ ShardingPtr intern(const Shape& shape, at::ScalarType dtype, const Layout& layou
   const std::lock_guard<std::mutex> lock(mutex);
   const auto range = table.equal_range(hash);
   for (auto it = range.first; it != range.second; ++it) {
-    const ShardingPtr found = it->second.lock();
-    if (found && found->shape == shape && found->dtype == dtype && found->groups == groups &&
-        found->layout == layout) {
-      return found;
+    const ShardingPtr existing = it->second.lock();
+    if (existing && existing->shape == shape && existing->dtype == dtype &&
+        existing->groups == groups && existing->layout == layout) {
+      return existing;
     }
   }
   if (table.size() >= sweep_at) {

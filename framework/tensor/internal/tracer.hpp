@@ -15,7 +15,7 @@ class TracerScope {
  public:
   explicit TracerScope(OpListener* tracer);
   /// Returns the previous tracer.
-  OpListener* former() const { return scoped_.former(); }
+  OpListener* previous() const { return scoped_.previous(); }
 
  private:
   ScopedValue<OpListener*> scoped_;

@@ -82,11 +82,11 @@ class Stopper final : public Callback {
   }
 
   void restore(const Json& state, const NamedTensors& tensors) override {
-    JsonObject kept(state, JsonPath("EarlyStopping"));
-    wait_ = kept.take<int64_t>("wait");
-    stopped_epoch_ = kept.take<int64_t>("stopped_epoch");
-    best_epoch_ = kept.take<int64_t>("best_epoch");
-    best_ = kept.take_optional<double>("best");
+    JsonObject saved(state, JsonPath("EarlyStopping"));
+    wait_ = saved.take<int64_t>("wait");
+    stopped_epoch_ = saved.take<int64_t>("stopped_epoch");
+    best_epoch_ = saved.take<int64_t>("best_epoch");
+    best_ = saved.take_optional<double>("best");
     // A run that was interrupted after it had stopped ends; with more patience it continues.
     if (wait_ < options_.patience) stopped_epoch_ = 0;
     if (stopped_epoch_ > 0) trainer().set_stop_training(true);

@@ -48,7 +48,7 @@ int64_t width_of(const std::string& text) {
 }
 
 /// Returns the longest prefix that fits into `cells` columns.
-std::string cut(const std::string& text, int64_t cells) {
+std::string truncated(const std::string& text, int64_t cells) {
   int64_t width = 0;
   const auto end = std::find_if(text.begin(), text.end(),
                                 [&](char c) { return begins_code_point(c) && ++width > cells; });
@@ -79,15 +79,15 @@ std::string cells_text(int64_t cells) {
 
 std::string remaining_text(double seconds) {
   if (!std::isfinite(seconds)) return "0s";
-  const auto whole = static_cast<long long>(seconds);
+  const auto total_seconds = static_cast<long long>(seconds);
   char text[64];
   if (seconds > 3600) {
-    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", whole / 3600, whole % 3600 / 60,
-                  whole % 60);
+    std::snprintf(text, sizeof text, "%lld:%02lld:%02lld", total_seconds / 3600,
+                  total_seconds % 3600 / 60, total_seconds % 60);
   } else if (seconds > 60) {
-    std::snprintf(text, sizeof text, "%lld:%02lld", whole / 60, whole % 60);
+    std::snprintf(text, sizeof text, "%lld:%02lld", total_seconds / 60, total_seconds % 60);
   } else {
-    std::snprintf(text, sizeof text, "%llds", whole);
+    std::snprintf(text, sizeof text, "%llds", total_seconds);
   }
   return text;
 }
@@ -243,7 +243,7 @@ void ProgressBar::draw(double now, bool final) {
   if (final || columns == 0 || width_of(rest) <= room) {
     line.plain(rest);
   } else {
-    line.plain(cut(step_text(step) + values_text(), room));
+    line.plain(truncated(step_text(step) + values_text(), room));
   }
   std::string text(static_cast<size_t>(last_width_), '\b');
   text += "\r" + line.text;

@@ -27,7 +27,7 @@ class Reducer final : public Callback {
 
   void on_train_begin() override {
     best_ = std::nullopt;
-    wait_ = cooling_ = 0;
+    wait_ = cooldown_counter_ = 0;
   }
 
   void on_epoch_end(int64_t epoch, Logs& logs) override {
@@ -38,14 +38,14 @@ class Reducer final : public Callback {
                "` which is not available. Available metrics are: ", Monitor::names_in(logs), "."));
       return;
     }
-    if (cooling_ > 0) {
-      --cooling_;
+    if (cooldown_counter_ > 0) {
+      --cooldown_counter_;
       wait_ = 0;
     }
     if (monitor_.improved(*value, best_, trainer())) {
       best_ = value;
       wait_ = 0;
-    } else if (cooling_ == 0 && ++wait_ >= options_.patience) {
+    } else if (cooldown_counter_ == 0 && ++wait_ >= options_.patience) {
       reduce(epoch);
     }
   }
@@ -53,14 +53,16 @@ class Reducer final : public Callback {
   std::string class_name() const override { return "ReduceLROnPlateau"; }
 
   Json state() const override {
-    return {{"best", best_ ? Json(*best_) : Json(nullptr)}, {"wait", wait_}, {"cooling", cooling_}};
+    return {{"best", best_ ? Json(*best_) : Json(nullptr)},
+            {"wait", wait_},
+            {"cooling", cooldown_counter_}};
   }
 
   void restore(const Json& state, const NamedTensors&) override {
-    JsonObject kept(state, JsonPath("ReduceLROnPlateau"));
-    best_ = kept.take_optional<double>("best");
-    wait_ = kept.take<int64_t>("wait");
-    cooling_ = kept.take<int64_t>("cooling");
+    JsonObject saved(state, JsonPath("ReduceLROnPlateau"));
+    best_ = saved.take_optional<double>("best");
+    wait_ = saved.take<int64_t>("wait");
+    cooldown_counter_ = saved.take<int64_t>("cooling");
   }
 
  private:
@@ -73,7 +75,7 @@ class Reducer final : public Callback {
       print(str("\nEpoch ", epoch + 1, ": ReduceLROnPlateau reducing learning rate to ",
                 python_repr(rate), "."));
     }
-    cooling_ = options_.cooldown;
+    cooldown_counter_ = options_.cooldown;
     wait_ = 0;
   }
 
@@ -81,7 +83,7 @@ class Reducer final : public Callback {
   Monitor monitor_;
   std::optional<double> best_;
   int64_t wait_ = 0;
-  int64_t cooling_ = 0;
+  int64_t cooldown_counter_ = 0;
 };
 
 }  // namespace

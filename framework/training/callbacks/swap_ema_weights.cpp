@@ -32,7 +32,7 @@ class Swapper final : public Callback {
  private:
   void swap_unless(bool swapped) {
     const OptimizerHandle optimizer = trainer().optimizer();
-    if (!optimizer || !MovingAverages::kept(*optimizer)) {
+    if (!optimizer || !MovingAverages::enabled(*optimizer)) {
       throw StateError("SwapEMAWeights", "the optimizer has use_ema",
                        optimizer ? optimizer->class_name() : "none",
                        "compile with one that has, such as SGD(0.1, {.use_ema = true})");

@@ -25,21 +25,22 @@ void each_tensor(const Batch& batch, const Visit& visit) {
 }  // namespace
 
 bool CapturedStep::fits() const {
-  for (const Known& known : variables_) {
-    if (known.variable.trainable() != known.trainable || !known.variable.has_value()) return false;
-    if (known.variable.value().sharding() != known.sharding) return false;
-    const Placement& placement = known.variable.placement();
-    if (placement.use != known.use) return false;
-    if (placement.reshard_after_forward != known.reshard_after_forward) return false;
+  for (const CapturedVariable& captured : variables_) {
+    if (captured.variable.trainable() != captured.trainable || !captured.variable.has_value())
+      return false;
+    if (captured.variable.value().sharding() != captured.sharding) return false;
+    const Placement& placement = captured.variable.placement();
+    if (placement.use != captured.use) return false;
+    if (placement.reshard_after_forward != captured.reshard_after_forward) return false;
   }
   return true;
 }
 
 std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
   const c10::InferenceMode inference;
-  acted_ = false;
+  performed_action_ = false;
   MemoryPlanner::Run memory(memory_);
-  const auto over = c10::make_scope_exit([this] {
+  const auto cleanup = c10::make_scope_exit([this] {
     for (size_t v = 0; v < values_.size(); ++v) {
       if (!constant_[v]) values_[v] = DTensor();
     }
@@ -51,10 +52,10 @@ std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
     try {
       run(instructions_[i], step);
     } catch (const Error&) {
-      if (!instructions_[i].place.empty()) rethrow_at(instructions_[i].place);
+      if (!instructions_[i].label.empty()) rethrow_at(instructions_[i].label);
       throw;
     }
-    for (int32_t value : instructions_[i].last) values_[size_t(value)] = DTensor();
+    for (int32_t value : instructions_[i].released) values_[size_t(value)] = DTensor();
   }
   std::vector<DTensor> results;
   for (int32_t result : results_) results.push_back(values_[size_t(result)]);
@@ -63,7 +64,7 @@ std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
 }
 
 void CapturedStep::run(const Instruction& instruction, int64_t step) {
-  const CommLabel place(instruction.place);
+  const CommLabel label(instruction.label);
   if (instruction.host) {
     values_[size_t(instruction.out[0])] = host_input(instruction.host(step), instruction.mesh);
     return;
@@ -82,7 +83,7 @@ void CapturedStep::run(const Instruction& instruction, int64_t step) {
     }
   }
   if (!instruction.action) return run_op(instruction, in);
-  acted_ = true;
+  performed_action_ = true;
   instruction.action({in.data(), in.size()});
 }
 
@@ -110,7 +111,7 @@ void CapturedStep::find_last_uses() {
     const auto use = [&](int32_t value) {
       if (needed[size_t(value)]) return;
       needed[size_t(value)] = true;
-      instruction.last.push_back(value);
+      instruction.released.push_back(value);
     };
     for (const Operand& operand : instruction.in) {
       if (operand.kind == Operand::Kind::value) use(operand.number);
@@ -138,14 +139,14 @@ StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& vari
 
 std::unique_ptr<CapturedStep> StepCapturer::finish(const std::vector<DTensor>& results) {
   for (const DTensor& result : results) {
-    const Operand found = operand(result);
-    if (found.kind != Operand::Kind::value) stop("the step's result was not computed by the step");
-    captured_->results_.push_back(found.number);
+    const Operand output = operand(result);
+    if (output.kind != Operand::Kind::value) stop("the step's result was not computed by the step");
+    captured_->results_.push_back(output.number);
   }
-  if (!why_.empty()) return nullptr;
+  if (!reason_.empty()) return nullptr;
   captured_->find_last_uses();
-  for (auto& known : captured_->variables_) {
-    if (known.variable.has_value()) known.sharding = known.variable.value().sharding();
+  for (auto& captured : captured_->variables_) {
+    if (captured.variable.has_value()) captured.sharding = captured.variable.value().sharding();
   }
   return std::move(captured_);
 }
@@ -162,52 +163,52 @@ int32_t StepCapturer::number(const DTensor& value) {
 StepCapturer::Operand StepCapturer::operand(const DTensor& value) {
   if (!value.defined()) return {};
   if (!value.tag()) {
-    const auto found = numbers_.find(value.id());
-    if (found != numbers_.end()) return {Operand::Kind::value, found->second};
+    const auto it = numbers_.find(value.id());
+    if (it != numbers_.end()) return {Operand::Kind::value, it->second};
     stop("a value was used that no operation made");
     return {};
   }
-  const auto found = variables_.find(value.tag()->id);
-  if (found == variables_.end()) {
+  const auto it = variables_.find(value.tag()->id);
+  if (it == variables_.end()) {
     stop("a Variable was used that is not one of the model's weights");
     return {};
   }
-  const Variable& variable = captured_->variables_[size_t(found->second)].variable;
+  const Variable& variable = captured_->variables_[size_t(it->second)].variable;
   if (!variable.value().is(value)) stop("a former value of " + variable.path() + " was used");
-  return {Operand::Kind::variable, found->second};
+  return {Operand::Kind::variable, it->second};
 }
 
 CapturedStep::Instruction& StepCapturer::add(std::span<const DTensor> in) {
   CapturedStep::Instruction instruction;
   for (const DTensor& value : in) instruction.in.push_back(operand(value));
-  instruction.place = CommLabel::current();
+  instruction.label = CommLabel::current();
   captured_->instructions_.push_back(std::move(instruction));
   return captured_->instructions_.back();
 }
 
-void StepCapturer::constant(const DTensor& made) {
-  if (!why_.empty()) return;
-  const auto at = static_cast<size_t>(number(made));
-  captured_->values_[at] = made;
+void StepCapturer::constant(const DTensor& value) {
+  if (!reason_.empty()) return;
+  const auto at = static_cast<size_t>(number(value));
+  captured_->values_[at] = value;
   captured_->constant_[at] = true;
 }
 
-void StepCapturer::input(const DTensor& made, int64_t step,
+void StepCapturer::input(const DTensor& value, int64_t step,
                          std::function<at::Tensor(int64_t)> host) {
   // For example the step of an inner model with its own optimizer.
   if (step != step_) stop("random numbers were drawn for another step than the optimizer's");
-  if (!why_.empty()) return;
-  const int32_t out = number(made);
+  if (!reason_.empty()) return;
+  const int32_t out = number(value);
   CapturedStep::Instruction& instruction = add({});
   instruction.host = std::move(host);
-  instruction.mesh = made.mesh();
+  instruction.mesh = value.mesh();
   instruction.out.push_back(out);
 }
 
 void StepCapturer::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
                        const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
                        std::span<const DTensor> out) {
-  if (!why_.empty()) return;
+  if (!reason_.empty()) return;
   CapturedStep::Instruction& instruction = add(in);
   instruction.info = &info;
   instruction.op = op;
@@ -219,7 +220,7 @@ void StepCapturer::ran(const OpInfo& info, const std::shared_ptr<const void>& op
 }
 
 void StepCapturer::action(std::span<const DTensor> in, const SideEffect& run) {
-  if (why_.empty()) add(in).action = run;
+  if (reason_.empty()) add(in).action = run;
 }
 
 void StepCapturer::user_code(const std::string& what) {
@@ -227,7 +228,7 @@ void StepCapturer::user_code(const std::string& what) {
 }
 
 void StepCapturer::stop(const std::string& why) {
-  if (why_.empty()) why_ = why;
+  if (reason_.empty()) reason_ = why;
 }
 
 }  // namespace tessera::detail

@@ -31,7 +31,7 @@ class CapturedStep {
   /// Whether all Variables have the layouts, and the same ones are trainable, as in the capture.
   bool fits() const;
   /// Whether the last run() had performed an action when it ended or threw.
-  bool acted() const { return acted_; }
+  bool performed_action() const { return performed_action_; }
   size_t instructions() const { return instructions_.size(); }
   MemoryPlanner::Stats memory() const { return memory_.stats(); }
 
@@ -51,10 +51,10 @@ class CapturedStep {
     Mesh mesh = {};  ///< mesh of a host input
     c10::SmallVector<Operand, 4> in = {};
     c10::SmallVector<int32_t, 2> out = {};
-    c10::SmallVector<int32_t, 4> last = {};  ///< values to release afterwards
-    std::string place = {};                  ///< label for comm logs and communicators
+    c10::SmallVector<int32_t, 4> released = {};  ///< values to release afterwards
+    std::string label = {};                      ///< label for comm logs and communicators
   };
-  struct Known {
+  struct CapturedVariable {
     Variable variable;
     bool trainable = false;
     std::optional<Layout> use = std::nullopt;
@@ -68,12 +68,12 @@ class CapturedStep {
   void find_last_uses();
 
   std::vector<Instruction> instructions_;
-  std::vector<Known> variables_;
+  std::vector<CapturedVariable> variables_;
   std::vector<DTensor> values_;  ///< by number; constants persist, others live during a run
   std::vector<int32_t> batch_;   ///< value numbers of the batch's x, y, sample_weight
   std::vector<bool> constant_;   ///< by number
   std::vector<int32_t> results_;
-  bool acted_ = false;
+  bool performed_action_ = false;
   MemoryPlanner memory_;
 };
 
@@ -86,7 +86,7 @@ class StepCapturer final : public OpListener {
 
   /// Returns the captured step, which computes `results`; null if it cannot be replayed: see why().
   std::unique_ptr<CapturedStep> finish(const std::vector<DTensor>& results);
-  const std::string& why() const { return why_; }
+  const std::string& why() const { return reason_; }
 
   void constant(const DTensor& made) override;
   void input(const DTensor& made, int64_t step, std::function<at::Tensor(int64_t)> host) override;
@@ -108,7 +108,7 @@ class StepCapturer final : public OpListener {
   std::unique_ptr<CapturedStep> captured_;
   std::unordered_map<uint64_t, int32_t> numbers_;    ///< value numbers by tensor id
   std::unordered_map<uint64_t, int32_t> variables_;  ///< Variable numbers by Variable id
-  std::string why_;
+  std::string reason_;
 };
 
 }  // namespace tessera::detail

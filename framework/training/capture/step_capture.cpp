@@ -35,9 +35,9 @@ std::string in_environment() {
 
 }  // namespace
 
-StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool whole) {
+StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool custom_step) {
   Signature signature;
-  signature.whole = whole;
+  signature.custom_step = custom_step;
   std::vector<const DTensor*> values;
   for (const auto* list : {&batch.x, &batch.y, &batch.sample_weight}) {
     signature.counts.push_back(list->size());
@@ -74,15 +74,15 @@ void StepCapture::forget() {
   layers_.clear();
 }
 
-auto StepCapture::eagerly(const std::function<Results()>& eager, const std::string& why)
+auto StepCapture::run_eager(const std::function<Results()>& eager, const std::string& why)
     -> Results {
   ++records_.eager;
   records_.why = why;
   return eager();
 }
 
-auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
-                      const std::function<Results()>& eager) -> Results {
+auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options,
+                      bool custom_step, const std::function<Results()>& eager) -> Results {
   adapt_wait_policy();
   // A replay that throws does not reset the reducer itself.
   const auto reset = c10::make_scope_exit([&] {
@@ -92,22 +92,22 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
   static const std::string mode = in_environment();
   const bool off = options.run_eagerly || options.record_steps == false;
   if (off || mode == "never") {
-    return eagerly(eager, "run_eagerly, record_steps or TESSERA_RECORD_STEPS disables it");
+    return run_eager(eager, "run_eagerly, record_steps or TESSERA_RECORD_STEPS disables it");
   }
   if (recording() || tracer() || is_abstract()) {
-    return eagerly(eager, "a GradientTape, a capture or plan() is active");
+    return run_eager(eager, "a GradientTape, a capture or plan() is active");
   }
   busy_ = true;
-  const auto over = c10::make_scope_exit([this] { busy_ = false; });
+  const auto cleanup = c10::make_scope_exit([this] { busy_ = false; });
   if (!layers_.empty() && !same_layers(model)) forget();
-  Signature signature = signature_of(batch, whole);
+  Signature signature = signature_of(batch, custom_step);
   Entry* const entry = find(signature);
   if (!entry) {
     if (entries_.size() == max_signatures) entries_.erase(entries_.begin());
     entries_.push_back(std::make_unique<Entry>(Entry{std::move(signature)}));
-    return eagerly(eager, "it was the first step of its signature");
+    return run_eager(eager, "it was the first step of its signature");
   }
-  if (!entry->why.empty()) return eagerly(eager, entry->why);
+  if (!entry->why.empty()) return run_eager(eager, entry->why);
   const int64_t step = options.optimizer ? options.optimizer->steps() : 0;
   if (!entry->captured) {
     const bool any_code = options.record_steps == true || mode == "always";
@@ -115,7 +115,7 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
   }
   if (entry->captured->fits()) return replay(batch, step, *entry, eager);
   forget();
-  return eagerly(eager, "trainable weights or layouts have changed");
+  return run_eager(eager, "trainable weights or layouts have changed");
 }
 
 auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
@@ -124,7 +124,7 @@ auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry&
   Results results;
   {
     const TracerScope listening(&capturer);
-    results = eagerly(eager, "");
+    results = run_eager(eager, "");
   }
   entry.captured = capturer.finish(results);
   if (!entry.captured) {
@@ -151,9 +151,9 @@ auto StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
   } catch (const std::exception&) {
     // An eager run names the layer in its error, but must not repeat collectives between processes.
     const bool alone = batch.x.empty() || batch.x[0].mesh().is_local();
-    if (captured.acted() || !alone) throw;
+    if (captured.performed_action() || !alone) throw;
   }
-  return eagerly(eager, "its replay failed");
+  return run_eager(eager, "its replay failed");
 }
 
 }  // namespace tessera::detail

@@ -23,10 +23,10 @@ class StepCapture {
   using Results = std::vector<DTensor>;
   /// `buffer` is the steps' memory; kinds that do not run at once share it.
   explicit StepCapture(std::shared_ptr<Arena> buffer) : buffer_(std::move(buffer)) {}
-  /// Runs one step: eagerly, capturing, or replaying. `whole`: `eager` is the train_step() of any
-  /// class, not the stock one. A step runs eagerly inside a captured or replayed one, and while a
-  /// tape, a tracer or an AbstractScope is active.
-  Results run(Layer& model, const Batch& batch, const CompileOptions& options, bool whole,
+  /// Runs one step: eagerly, capturing, or replaying. `custom_step`: `eager` is the train_step() of
+  /// any class, not the stock one. A step runs eagerly inside a captured or replayed one, and while
+  /// a tape, a tracer or an AbstractScope is active.
+  Results run(Layer& model, const Batch& batch, const CompileOptions& options, bool custom_step,
               const std::function<Results()>& eager);
   /// Drops all captured steps, after a change that they cannot detect.
   void forget();
@@ -40,7 +40,7 @@ class StepCapture {
     std::vector<size_t> counts;  ///< numbers of tensors in x, y and sample_weight
     int64_t rows = 0, seed = 0, threads = 0;
     BlockPolicy policy = {};
-    bool whole = false;
+    bool custom_step = false;
     bool operator==(const Signature&) const = default;
   };
   struct Entry {
@@ -49,10 +49,10 @@ class StepCapture {
     std::string why = {};  ///< why it cannot be captured; empty if it can
   };
 
-  static Signature signature_of(const Batch& batch, bool whole);
+  static Signature signature_of(const Batch& batch, bool custom_step);
   Entry* find(const Signature& signature);
   bool same_layers(const Layer& model) const;
-  Results eagerly(const std::function<Results()>& eager, const std::string& why);
+  Results run_eager(const std::function<Results()>& eager, const std::string& why);
   Results capture(Layer& model, const Batch& batch, int64_t step, Entry& entry, bool any_code,
                   const std::function<Results()>& eager);
   Results replay(const Batch& batch, int64_t step, Entry& entry,

@@ -21,7 +21,7 @@ std::string_view name_of(Phase phase) {
 
 std::optional<Examples> BatchLoop::next() {
   const bool trains = phase_ == Phase::train;
-  const bool ends_step = begun_.has_value();
+  const bool ends_step = step_span_.has_value();
   Logs values;
   if (ends_step) {
     const bool all = callbacks_.wants_batch_logs(phase_, step_);
@@ -37,19 +37,19 @@ std::optional<Examples> BatchLoop::next() {
     examples = loader_.next();
     if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
     if (trains) raise_non_finite(own, /*all=*/!examples);
-    if (examples) signature = form_of(*examples);
+    if (examples) signature = batch_signature(*examples);
     signature_ = hash_of(signature);
     own.set_next_batch(examples ? examples->rows() : 0, signature_);
   });
   state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
   const bool more = all_have_more(status, signature);
-  begun_.reset();
+  step_span_.reset();
   if (!more || (ends_step && trains && state_.exchange.stops())) {
     state_.losses.drain();
     return std::nullopt;
   }
   rows_ = examples->rows();
-  begun_.emplace(SpanKind::step, name_of(phase_));
+  step_span_.emplace(SpanKind::step, name_of(phase_));
   callbacks_.batch_begin(phase_, step_);
   return examples;
 }
@@ -60,16 +60,16 @@ bool BatchLoop::all_have_more(const StepStatus& status, const std::string& signa
   const Mesh& mesh = state_.layouts.mesh();
   const bool ends = status.min_rows() == 0;
   const bool more = signature != no_more;
-  const std::string who =
+  const std::string by_rank =
       group_by_text(communicator_of(mesh).gather("batch", ends && more ? "more" : signature));
   if (!ends) {
     throw ShapeError(caller_, "all processes have batches of the same shapes and dtypes",
-                     str(who, ", at step ", step_ + 1),
+                     str(by_rank, ", at step ", step_ + 1),
                      "give every process the same data, with shapes that do not depend on the "
                      "rows that are read");
   }
   if (is_first_rank(mesh)) {
-    std::cerr << "Warning: " << caller_ << ": the data do not end together (" << who
+    std::cerr << "Warning: " << caller_ << ": the data do not end together (" << by_rank
               << ", after step " << step_ << "): the epoch ends for all\n";
   }
   return false;

@@ -36,7 +36,7 @@ class BatchLoop {
   /// Returns the number of the current step.
   int64_t step() const { return step_; }
   /// Returns the hash of the current examples' signature, from hash_of().
-  uint64_t form() const { return signature_; }
+  uint64_t signature() const { return signature_; }
 
  private:
   bool all_have_more(const StepStatus& status, const std::string& signature) const;
@@ -51,7 +51,7 @@ class BatchLoop {
   int64_t step_;
   int64_t rows_ = 0;  ///< rows of the current step
   uint64_t signature_ = 0;
-  std::optional<ProfileSpan> begun_;  ///< from the step's beginning to the next one's
+  std::optional<ProfileSpan> step_span_;  ///< from the step's beginning to the next one's
 };
 
 }  // namespace tessera::detail

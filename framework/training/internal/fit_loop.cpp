@@ -41,7 +41,7 @@ Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& stat
   return tested(state, callbacks, [&] {
     BatchLoop batches(caller, Phase::test, state, callbacks, loader);
     while (std::optional<Examples> examples = batches.next()) {
-      steps.test(std::move(*examples), batches.form());
+      steps.test(std::move(*examples), batches.signature());
     }
   });
 }
@@ -56,7 +56,7 @@ FitLoop::FitLoop(Trainer& trainer, TrainingState& state, const FitData& data,
       steps_(trainer, state) {}
 
 void FitLoop::run() {
-  const auto over = c10::make_scope_exit(
+  const auto cleanup = c10::make_scope_exit(
       [this] { state_.must_be_finite = state_.gradients_must_be_finite = false; });
   // Ended only here, since callbacks of an interrupted run save these sums.
   const auto sums = c10::make_scope_exit([this] { state_.metrics.end_sums(); });
@@ -120,7 +120,7 @@ void FitLoop::train_epoch(int64_t epoch) {
   BatchLoader loader(data_.train, training_batches(options_, progress.position, state_.layouts));
   BatchLoop batches("fit", Phase::train, state_, callbacks_, loader);
   while (std::optional<Examples> examples = batches.next()) {
-    steps_.train(std::move(*examples), batches.form(),
+    steps_.train(std::move(*examples), batches.signature(),
                  [&progress](double loss) { progress.history.steps.push_back(loss); });
     progress.position = {epoch, batches.step() + 1};
   }

@@ -20,13 +20,13 @@ class LossQueue {
   /// check or a reader throws; the rest is dropped then.
   void drain(size_t left = 0);
   /// Reads all losses but those of steps that a GPU may still be running.
-  void drain_late() { drain(steps_behind); }
+  void drain_ready() { drain(readback_delay); }
   /// Drops unread losses.
   void clear() { entries_.clear(); }
 
  private:
   /// Steps whose losses stay unread: a loss is read once two later steps have been launched.
-  static constexpr size_t steps_behind = 2;
+  static constexpr size_t readback_delay = 2;
 
   struct Entry {
     Download loss;

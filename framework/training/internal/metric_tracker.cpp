@@ -14,8 +14,8 @@ namespace tessera::detail {
 namespace {
 
 /// The losses and metrics that compile() names for each output, before shapes are known.
-struct Choices {
-  Choices(const CompileOptions& options, const std::vector<std::string>& names)
+struct CompileChoices {
+  CompileChoices(const CompileOptions& options, const std::vector<std::string>& names)
       : losses(options.loss.values("loss", names, {})),
         weights(options.loss_weights.values("loss_weights", names, 1)),
         metrics(options.metrics.values("metrics", names)),
@@ -30,16 +30,16 @@ struct Choices {
     const auto any = [](const auto& lists) {
       return std::any_of(lists.begin(), lists.end(), [](const auto& l) { return !l.empty(); });
     };
-    return losses_given() > 0 || any(metrics) || any(weighted_metrics);
+    return loss_count() > 0 || any(metrics) || any(weighted_metrics);
   }
-  int64_t losses_given() const {
+  int64_t loss_count() const {
     return std::count_if(losses.begin(), losses.end(),
                          [](const LossChoice& loss) { return static_cast<bool>(loss); });
   }
 };
 
-std::vector<std::shared_ptr<Metric>> made(const std::vector<MetricHandle>& metrics,
-                                          const Shape& y_true, const Shape& y_pred) {
+std::vector<std::shared_ptr<Metric>> metrics_for(const std::vector<MetricHandle>& metrics,
+                                                 const Shape& y_true, const Shape& y_pred) {
   std::vector<std::shared_ptr<Metric>> list;
   for (const MetricHandle& metric : metrics) list.push_back(metric_for(metric, y_true, y_pred));
   return list;
@@ -63,11 +63,13 @@ void check_totals(const Json& totals) {
                     totals.dump(), "pass those of a checkpoint");
 }
 
-StepTotals::Of& sum_of(std::vector<StepTotals::Of>& sums, const std::string& name) {
-  const auto found = std::find_if(sums.begin(), sums.end(),
-                                  [&](const StepTotals::Of& of) { return of.name == name; });
+StepTotals::MetricTotals& sum_of(std::vector<StepTotals::MetricTotals>& sums,
+                                 const std::string& name) {
+  const auto found =
+      std::find_if(sums.begin(), sums.end(),
+                   [&](const StepTotals::MetricTotals& entry) { return entry.name == name; });
   if (found != sums.end()) return *found;
-  return sums.emplace_back(StepTotals::Of{.name = name, .totals = {}});
+  return sums.emplace_back(StepTotals::MetricTotals{.name = name, .totals = {}});
 }
 
 void add_all(std::vector<double>& sum, const std::vector<double>& values) {
@@ -89,7 +91,7 @@ double LossMean::result(const std::vector<double>& totals) const {
 
 void MetricTracker::check_names(const CompileOptions& options,
                                 const std::vector<std::string>& outputs) {
-  Choices(options, outputs);
+  CompileChoices(options, outputs);
 }
 
 void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
@@ -99,8 +101,8 @@ void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
       names.clear();
       for (size_t i = 0; i < y_pred.size(); ++i) names.push_back(str("output_", i + 1));
     }
-    const Choices chosen(options_, names);
-    if (!chosen.needs_labels()) return restore_metrics();
+    const CompileChoices choices(options_, names);
+    if (!choices.needs_labels()) return restore_metrics();
     if (batch.y.empty()) {
       throw ConfigError("fit", "the dataset has labels", "inputs only", "give it y");
     }
@@ -110,13 +112,13 @@ void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
       const Shape& labels = batch.y[i].shape();
       const Shape& shape = y_pred[i].shape();
       CompiledOutput& output = all[i];
-      output.loss = chosen.losses[i].loss(labels, shape);
-      output.weight = chosen.weights[i];
-      if (chosen.losses_given() > 1 && output.loss) {
+      output.loss = choices.losses[i].loss(labels, shape);
+      output.weight = choices.weights[i];
+      if (choices.loss_count() > 1 && output.loss) {
         output.mean = std::make_shared<LossMean>(names[i] + "_loss");
       }
-      output.metrics = made(chosen.metrics[i], labels, shape);
-      output.weighted_metrics = made(chosen.weighted_metrics[i], labels, shape);
+      output.metrics = metrics_for(choices.metrics[i], labels, shape);
+      output.weighted_metrics = metrics_for(choices.weighted_metrics[i], labels, shape);
     }
     outputs_ = std::move(all);
     name_metrics(names);
@@ -133,10 +135,10 @@ void MetricTracker::name_metrics(const std::vector<std::string>& names) {
   std::map<std::string, int64_t> uses;
   const auto add = [&](const std::string& name, const std::string& other,
                        const std::shared_ptr<Metric>& metric) {
-    std::string chosen = uses.count(name) ? other : name;
-    const int64_t number = uses[chosen]++;
-    if (number > 0) chosen += str("_", number);
-    metrics_.emplace_back(chosen, metric);
+    std::string unique_name = uses.count(name) ? other : name;
+    const int64_t number = uses[unique_name]++;
+    if (number > 0) unique_name += str("_", number);
+    metrics_.emplace_back(unique_name, metric);
   };
   const auto prefix = [&](size_t i) { return outputs_.size() > 1 ? names[i] + "_" : ""; };
   for (const CompiledOutput& output : outputs_) {
@@ -171,25 +173,25 @@ void MetricTracker::set_restored(const Json& totals) {
 }
 
 void MetricTracker::begin_epoch(int64_t first_step) {
-  const Json kept = std::exchange(restored_, nullptr);
+  const Json saved = std::exchange(restored_, nullptr);
   reset();
   // A new epoch has no totals to continue from.
-  if (kept.is_null() || first_step == 0) return;
-  restored_ = kept;
-  loss_ = {kept["loss"][0].get<double>(), kept["loss"][1].get<int64_t>()};
+  if (saved.is_null() || first_step == 0) return;
+  restored_ = saved;
+  loss_ = {saved["loss"][0].get<double>(), saved["loss"][1].get<int64_t>()};
   if (sums_) {
     restore_sums();
     return;
   }
   // The next batch updates metrics of layers before it chooses the others.
-  restore(layer_metrics(model_), kept);
+  restore(layer_metrics(model_), saved);
   if (!outputs_.empty()) restore_metrics();
 }
 
 /// Restores the metrics with known names; others begin at zero.
 void MetricTracker::restore_metrics() {
-  const Json kept = std::exchange(restored_, nullptr);
-  if (!kept.is_null()) restore(metrics_, kept);
+  const Json saved = std::exchange(restored_, nullptr);
+  if (!saved.is_null()) restore(metrics_, saved);
 }
 
 void MetricTracker::restore(const NamedMetrics& metrics, const Json& totals) {
@@ -202,10 +204,10 @@ void MetricTracker::restore(const NamedMetrics& metrics, const Json& totals) {
 }
 
 void MetricTracker::restore_sums() {
-  const Json kept = std::exchange(restored_, nullptr);
-  if (kept.is_null()) return;
-  for (const auto& [name, metric] : kept["metrics"].items()) {
-    StepTotals::Of& sum = sum_of(*sums_, name);
+  const Json saved = std::exchange(restored_, nullptr);
+  if (saved.is_null()) return;
+  for (const auto& [name, metric] : saved["metrics"].items()) {
+    StepTotals::MetricTotals& sum = sum_of(*sums_, name);
     sum.totals = metric["totals"].get<std::vector<double>>();
     sum.value = metric["value"].get<double>() * static_cast<double>(loss_.rows());
   }
@@ -239,24 +241,24 @@ Logs MetricTracker::logs_of(const Json& totals) const {
 
 void MetricTracker::add(const StepTotals& step) {
   if (step.rows > 0) loss_.add(step.loss / static_cast<double>(step.rows), step.rows);
-  for (const StepTotals::Of& of : step.metrics) {
-    StepTotals::Of& sum = sum_of(*sums_, of.name);
-    add_all(sum.totals, of.totals);
-    sum.value += of.value * static_cast<double>(step.rows);
+  for (const StepTotals::MetricTotals& metric : step.metrics) {
+    StepTotals::MetricTotals& sum = sum_of(*sums_, metric.name);
+    add_all(sum.totals, metric.totals);
+    sum.value += metric.value * static_cast<double>(step.rows);
   }
 }
 
 Json MetricTracker::summed() const {
   const NamedMetrics all = metrics();
   Json values = Json::object();
-  for (const StepTotals::Of& sum : *sums_) {
-    const auto found = std::find_if(all.begin(), all.end(),
-                                    [&](const auto& entry) { return entry.first == sum.name; });
+  for (const StepTotals::MetricTotals& sum : *sums_) {
+    const auto it = std::find_if(all.begin(), all.end(),
+                                 [&](const auto& entry) { return entry.first == sum.name; });
     const double rows = static_cast<double>(std::max<int64_t>(1, loss_.rows()));
-    const bool known = found != all.end();
+    const bool known = it != all.end();
     // The totals may come from a checkpoint.
-    if (known && !sum.totals.empty()) found->second->check_totals(sum.totals.size());
-    const double value = known ? found->second->result(sum.totals) : sum.value / rows;
+    if (known && !sum.totals.empty()) it->second->check_totals(sum.totals.size());
+    const double value = known ? it->second->result(sum.totals) : sum.value / rows;
     values[sum.name] = {{"totals", sum.totals}, {"value", value}};
   }
   return values;

@@ -118,7 +118,7 @@ class MetricTracker {
   /// Totals of a resumed epoch, until its metrics are known.
   Json restored_ = nullptr;
   /// Totals added by steps of other processes; `value` is a sum over rows.
-  std::optional<std::vector<StepTotals::Of>> sums_;
+  std::optional<std::vector<StepTotals::MetricTotals>> sums_;
 };
 
 }  // namespace tessera::detail

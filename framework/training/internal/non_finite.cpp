@@ -17,9 +17,9 @@ namespace {
 std::string bad_row(const std::vector<DTensor>& list, const char* name) {
   for (size_t i = 0; i < list.size(); ++i) {
     if (!list[i].defined() || !at::isFloatingType(list[i].dtype())) continue;
-    const at::Tensor whole = list[i].full();
-    if (all_finite(whole)) continue;
-    const at::Tensor rows = at::isfinite(whole.reshape({whole.size(0), -1})).all(1);
+    const at::Tensor values = list[i].full();
+    if (all_finite(values)) continue;
+    const at::Tensor rows = at::isfinite(values.reshape({values.size(0), -1})).all(1);
     const int64_t row = at::argmin(rows.to(at::kByte)).item<int64_t>();
     return str(name, "[", i, "] of the batch, row ", row);
   }
@@ -34,11 +34,11 @@ void check_finite_blocks(const DTensor& loss) {
   std::vector<std::string> devices;
   double bad = 0;
   for (size_t b = 0; b < infos.size(); ++b) {
-    const at::Tensor& part = loss.blocks()[b];
-    if (!part.defined()) continue;
-    if (!part.device().is_cpu()) return;
-    if (at::isfinite(part).item<bool>()) continue;
-    bad = part.item<double>();
+    const at::Tensor& block = loss.blocks()[b];
+    if (!block.defined()) continue;
+    if (!block.device().is_cpu()) return;
+    if (at::isfinite(block).item<bool>()) continue;
+    bad = block.item<double>();
     for (int device : infos[b].devices) {
       devices.push_back(to_string(loss.mesh().local_devices()[static_cast<size_t>(device)]));
     }

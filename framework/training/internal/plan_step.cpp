@@ -63,11 +63,11 @@ class Rows {
     }
   }
   /// Returns the row of a layer, or of a weight's layer.
-  StepPlan::Row& of(const std::string& place) {
-    const auto found = index_.find(place);
+  StepPlan::Row& of(const std::string& path) {
+    const auto found = index_.find(path);
     if (found != index_.end()) return rows_[found->second];
-    const size_t slash = place.rfind('/');
-    if (slash != std::string::npos) return of(place.substr(0, slash));
+    const size_t slash = path.rfind('/');
+    if (slash != std::string::npos) return of(path.substr(0, slash));
     return rows_[loss_];
   }
   std::vector<StepPlan::Row> take() { return std::move(rows_); }
@@ -90,7 +90,7 @@ class Rows {
 Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
   const std::vector<int64_t> first = {0};
   const Examples sample = data.get(first);
-  const auto cut = [&](const at::Tensor& tensor, const char* name, size_t index) {
+  const auto shard = [&](const at::Tensor& tensor, const char* name, size_t index) {
     Shape shape = tensor.sizes().vec();
     shape[0] = rows;
     const Layout layout = layouts.data_layout(name, tensor.dim(), index);
@@ -98,10 +98,10 @@ Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows)
   };
   Batch batch;
   batch.rows = rows;
-  for (const at::Tensor& x : sample.x) batch.x.push_back(cut(x, "x", batch.x.size()));
-  for (const at::Tensor& y : sample.y) batch.y.push_back(cut(y, "y", batch.y.size()));
+  for (const at::Tensor& x : sample.x) batch.x.push_back(shard(x, "x", batch.x.size()));
+  for (const at::Tensor& y : sample.y) batch.y.push_back(shard(y, "y", batch.y.size()));
   for (const at::Tensor& weight : sample.sample_weight) {
-    batch.sample_weight.push_back(cut(weight, "sample_weight", batch.sample_weight.size()));
+    batch.sample_weight.push_back(shard(weight, "sample_weight", batch.sample_weight.size()));
   }
   return batch;
 }
@@ -120,43 +120,45 @@ void add_batch(Rows& rows, const Batch& batch) {
 
 /// Returns the bytes of a variable on every device of the plan's mesh; if it is stored on another
 /// mesh, on the devices that both meshes have.
-std::vector<double> bytes_at_rest(const Variable& variable, const Mesh& mesh) {
+std::vector<double> stored_bytes(const Variable& variable, const Mesh& mesh) {
   const Layout& layout = variable.layout();
   const std::vector<double> bytes = bytes_by_device(variable.shape(), variable.dtype(), layout);
   if (layout.mesh() == mesh || !mesh.is_local()) return bytes;
-  std::vector<double> found(static_cast<size_t>(mesh.size()));
-  for (size_t i = 0; i < found.size(); ++i) {
+  std::vector<double> mesh_bytes(static_cast<size_t>(mesh.size()));
+  for (size_t i = 0; i < mesh_bytes.size(); ++i) {
     const std::vector<Device>& devices = layout.mesh().local_devices();
     const auto at = std::find(devices.begin(), devices.end(), mesh.local_devices()[i]);
-    if (at != devices.end()) found[i] = bytes[static_cast<size_t>(at - devices.begin())];
+    if (at != devices.end()) mesh_bytes[i] = bytes[static_cast<size_t>(at - devices.begin())];
   }
-  return found;
+  return mesh_bytes;
 }
 
 void add_weights(Rows& rows, const std::vector<Variable>& weights, const OptimizerHandle& optimizer,
                  const Mesh& mesh) {
   for (const Variable& weight : weights) {
     StepPlan::Row& row = rows.of(weight.path());
-    add_to(row.weights, bytes_at_rest(weight, mesh));
+    add_to(row.weights, stored_bytes(weight, mesh));
     if (!optimizer || !weight.trainable()) continue;
     for (const Variable& slot : optimizer->variables_of(weight)) {
-      add_to(row.slots, bytes_at_rest(slot, mesh));
+      add_to(row.slots, stored_bytes(slot, mesh));
     }
   }
 }
 
-void add_notes(Rows& rows, const PlannedTensors& notes) {
-  for (const auto& [place, form] : notes.kept) {
-    add_to(rows.of(place).activations, bytes_by_device(form->shape, form->dtype, form->layout));
+void add_planned_tensors(Rows& rows, const PlannedTensors& planned) {
+  for (const auto& [path, sharding] : planned.saved) {
+    add_to(rows.of(path).activations,
+           bytes_by_device(sharding->shape, sharding->dtype, sharding->layout));
   }
-  for (const auto& [place, form] : notes.gradients) {
-    add_to(rows.of(place).gradients, bytes_by_device(form->shape, form->dtype, form->layout));
+  for (const auto& [path, sharding] : planned.gradients) {
+    add_to(rows.of(path).gradients,
+           bytes_by_device(sharding->shape, sharding->dtype, sharding->layout));
   }
 }
 
-bool holds(const std::vector<DTensor>& tensors, const ShardingPtr& form) {
+bool contains_sharding(const std::vector<DTensor>& tensors, const ShardingPtr& sharding) {
   return std::any_of(tensors.begin(), tensors.end(),
-                     [&](const DTensor& tensor) { return tensor.sharding() == form; });
+                     [&](const DTensor& tensor) { return tensor.sharding() == sharding; });
 }
 
 }  // namespace
@@ -169,15 +171,16 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   plan.mesh = layouts.mesh();
   Rows rows(plan.mesh);
   CommLog log;
-  PlannedTensors notes;
+  PlannedTensors planned;
   {
-    const AbstractScope plans_only(plan.mesh, &notes);
+    const AbstractScope plans_only(plan.mesh, &planned);
     const CommLogScope logged(log);
     const Batch batch = planned_batch(data, layouts, options.batch_size);
     add_batch(rows, batch);
     ops::relayout(train_step(batch), Layout());
-    std::erase_if(notes.kept, [&](const PlannedTensor& kept) {
-      return holds(batch.x, kept.form) || holds(batch.y, kept.form);
+    std::erase_if(planned.saved, [&](const PlannedTensor& saved) {
+      return contains_sharding(batch.x, saved.sharding) ||
+             contains_sharding(batch.y, saved.sharding);
     });
   }
   if (optimizer) optimizer->set_steps(steps);
@@ -185,7 +188,7 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   rows.add_layers(model);
   rows.add_loss();
   add_weights(rows, model.weights(), optimizer, plan.mesh);
-  add_notes(rows, notes);
+  add_planned_tensors(rows, planned);
   plan.layers = rows.take();
   plan.collectives = log.entries();
   return plan;

@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-std::string form_of(const Examples& batch) {
+std::string batch_signature(const Examples& batch) {
   std::string text = str(batch.rows(), " rows of");
   const auto add = [&](const char* name, const std::vector<int64_t>& shape, at::ScalarType dtype) {
     const Shape row(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
@@ -30,7 +30,7 @@ uint64_t hash_of(const std::string& text) {
   return std::stoull(xxh128(std::as_bytes(std::span(text))).substr(0, 16), nullptr, 16);
 }
 
-std::string place_of(Phase phase, int64_t epoch, int64_t step) {
+std::string position_text(Phase phase, int64_t epoch, int64_t step) {
   return str(phase == Phase::train ? str(" at epoch ", epoch + 1, ", ") : " at ", "step ", step);
 }
 
@@ -61,7 +61,7 @@ StepStatus StepExchange::exchange(const std::function<void(StepStatus&)>& local)
 void StepExchange::check(const std::string& caller, Phase phase, const FitPosition& position,
                          const StepStatus& status) const {
   const std::string on = mesh_.is_local() ? "" : str(" on rank ", status.rank());
-  const std::string at = place_of(phase, position.epoch, position.step);
+  const std::string at = position_text(phase, position.epoch, position.step);
   if (status.status() == StatusLevel::non_finite) {
     throw StateError(caller, "gradients stay finite",
                      str("infinite numbers or NaN in the gradient of ", status.reason(), on, at),

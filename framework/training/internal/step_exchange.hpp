@@ -56,7 +56,7 @@ Interrupted interrupted(int signal, const std::string& caller, Phase phase, cons
 
 /// Returns the signature of a global batch, which must be equal on all processes: "4 rows of x (18)
 /// Double, y () Long".
-std::string form_of(const Examples& batch);
+std::string batch_signature(const Examples& batch);
 /// Returns a text's hash, equal in every process and build.
 uint64_t hash_of(const std::string& text);
 

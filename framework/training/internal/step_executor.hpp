@@ -25,12 +25,12 @@ struct StepTotals {
   /// Sum of the loss over rows; number of rows.
   double loss = 0;
   int64_t rows = 0;
-  struct Of {
+  struct MetricTotals {
     std::string name;            ///< name in the logs
     std::vector<double> totals;  ///< result of Metric::totals()
     double value = 0;            ///< value of this step alone
   };
-  std::vector<Of> metrics = {};
+  std::vector<MetricTotals> metrics = {};
 };
 
 /// Steps [first, last) of an epoch, or of a validation.

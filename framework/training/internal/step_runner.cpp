@@ -19,12 +19,14 @@ namespace {
 
 /// Returns " (the partial sum of rank 1)": the ranks with a partial sum of the loss that is not
 /// finite; empty if these are all ranks or none. Collective.
-std::string non_finite_ranks(const Mesh& mesh, const Blocks& parts) {
+std::string non_finite_ranks(const Mesh& mesh, const Blocks& blocks) {
   if (mesh.is_local()) return "";
-  const bool here = std::any_of(parts.begin(), parts.end(), [](const at::Tensor& part) {
-    return part.defined() && !at::isfinite(part).all().item<bool>();
-  });
-  const auto answers = communicator_of(mesh).gather("loss is finite", here ? "no" : "yes");
+  const bool non_finite_here =
+      std::any_of(blocks.begin(), blocks.end(), [](const at::Tensor& block) {
+        return block.defined() && !at::isfinite(block).all().item<bool>();
+      });
+  const auto answers =
+      communicator_of(mesh).gather("loss is finite", non_finite_here ? "no" : "yes");
   std::vector<int> ranks;
   for (size_t r = 0; r < answers.size(); ++r) {
     if (answers[r] == "no") ranks.push_back(static_cast<int>(r));
@@ -52,11 +54,11 @@ DTensor resolved_loss(const DTensor& loss) {
   return relayout_value(loss, Layout::replicated(loss.mesh(), loss.rank()));
 }
 
-void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts) {
+void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& blocks) {
   if (std::isfinite(loss)) return;
-  const std::string place = place_of(Phase::train, at.epoch, at.step + 1);
+  const std::string position = position_text(Phase::train, at.epoch, at.step + 1);
   throw StateError("fit", "the loss stays finite",
-                   str(loss_text(loss), place, non_finite_ranks(mesh, parts)),
+                   str(loss_text(loss), position, non_finite_ranks(mesh, blocks)),
                    "lower the learning rate, or look for bad values in the data");
 }
 
@@ -72,14 +74,15 @@ DTensor StepRunner::train_step(const Batch& batch) {
   try {
     if (state_.options.record_steps != true) return run()[0];
     return state_.capture.run(trainer_.layer(), batch, state_.options, true, run)[0];
-  } catch (const NonFiniteLoss& found) {
+  } catch (const NonFiniteLoss& error) {
     const FitPosition& at = state_.progress.position;
-    const std::string devices = found.devices();
-    throw StateError("fit", "the loss stays finite",
-                     str(loss_text(found.loss()), place_of(Phase::train, at.epoch, at.step + 1),
-                         devices.empty() ? "" : " in the partial sum of " + devices, ": ",
-                         source_of_non_finite(trainer_.layer(), batch)),
-                     "lower the learning rate, or look for bad values in the data");
+    const std::string devices = error.devices();
+    throw StateError(
+        "fit", "the loss stays finite",
+        str(loss_text(error.loss()), position_text(Phase::train, at.epoch, at.step + 1),
+            devices.empty() ? "" : " in the partial sum of " + devices, ": ",
+            source_of_non_finite(trainer_.layer(), batch)),
+        "lower the learning rate, or look for bad values in the data");
   }
 }
 
@@ -89,16 +92,16 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
   // With record_steps, the train_step() of any class is captured, not only the stock one.
   const DTensor loss = train_step(batch);
   // Taken before the loss is resolved: partial sums show which rank has a bad one.
-  const Blocks parts = loss.blocks();
+  const Blocks blocks = loss.blocks();
   const FitPosition at = state_.progress.position;
-  const auto read = [&state = state_, parts, at, rows = batch.rows,
+  const auto read = [&state = state_, blocks, at, rows = batch.rows,
                      on_loss = std::move(on_loss)](double value) {
-    if (state.must_be_finite) check_finite(value, at, state.layouts.mesh(), parts);
+    if (state.must_be_finite) check_finite(value, at, state.layouts.mesh(), blocks);
     state.metrics.add_loss(value, rows);
     if (on_loss) on_loss(value);
   };
   state_.losses.push(resolved_loss(loss), read);
-  state_.losses.drain_late();
+  state_.losses.drain_ready();
 }
 
 void StepRunner::test(Examples&& examples, uint64_t signature) {
@@ -107,15 +110,15 @@ void StepRunner::test(Examples&& examples, uint64_t signature) {
                      [&metrics = state_.metrics, rows = batch.rows](double value) {
                        metrics.add_loss(value, rows);
                      });
-  state_.losses.drain_late();
+  state_.losses.drain_ready();
 }
 
 std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t signature) {
-  std::vector<at::Tensor> whole;
+  std::vector<at::Tensor> outputs;
   for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples), signature))) {
-    whole.push_back(output.full());
+    outputs.push_back(output.full());
   }
-  return whole;
+  return outputs;
 }
 
 }  // namespace tessera::detail

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 
 /// Runs single steps of a model on the examples of a batch, and adds their losses to its metrics.
-/// `signature` is the hash of form_of(examples).
+/// `signature` is the hash of batch_signature(examples).
 class StepRunner {
  public:
   StepRunner(Trainer& trainer, TrainingState& state) : trainer_(trainer), state_(state) {}
@@ -32,9 +32,9 @@ class StepRunner {
   TrainingState& state_;
 };
 
-/// Throws StateError for a loss of step `at` that is not finite; `parts` are its partial sums on
+/// Throws StateError for a loss of step `at` that is not finite; `blocks` are its partial sums on
 /// this process.
-void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& parts = {});
+void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& blocks = {});
 
 /// Returns the value of a loss, resolved if it is a partial sum. Collective.
 double read_loss(const DTensor& loss);

@@ -29,7 +29,7 @@ struct TrainingState {
       : options(compiled), layouts(map), metrics(compiled, model), exchange(map.mesh()) {}
 
   CompileOptions options;
-  OptimizerHandle given_optimizer;  ///< compile()'s, before a LossScaleOptimizer was put around it
+  OptimizerHandle user_optimizer;  ///< compile()'s, before a LossScaleOptimizer was put around it
   LayoutMap layouts;
   bool step_checked = false;  ///< whether the checks of the first step were made
   bool placed = false;        ///< whether weights and slots have their layouts

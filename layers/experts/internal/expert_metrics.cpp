@@ -10,7 +10,7 @@
 
 namespace tessera::detail {
 
-void LoadEntropy::add_routing(const Routing& routing) { add(routing.chosen); }
+void LoadEntropy::add_routing(const Routing& routing) { add(routing.requested); }
 
 double LoadEntropy::result(const std::vector<double>& totals) const {
   const double all = std::accumulate(totals.begin(), totals.end(), 0.0);
@@ -29,7 +29,7 @@ void LoadEntropy::check_totals(size_t count) const {
 
 void DroppedShare::add_routing(const Routing& routing) {
   const NoRecording no_tape;
-  add(ops::concat({ops::reshape(ops::sum(routing.chosen), {1}), routing.kept}));
+  add(ops::concat({ops::reshape(ops::sum(routing.requested), {1}), routing.assigned}));
 }
 
 double DroppedShare::result(const std::vector<double>& totals) const {

@@ -25,8 +25,8 @@ struct Candidate {
 
 class Router {
  public:
-  Router(const DTensor& logits, const DTensor& mask, const RoutingOptions& form)
-      : logits_(logits), form_(form), gates_(ops::softmax(logits)), experts_(logits.size(2)) {
+  Router(const DTensor& logits, const DTensor& mask, const RoutingOptions& options)
+      : logits_(logits), options_(options), gates_(ops::softmax(logits)), experts_(logits.size(2)) {
     if (!mask.defined()) return;
     unmasked_ = ops::cast(mask, logits.dtype());
     while (unmasked_.rank() < 3) unmasked_ = ops::expand_dims(unmasked_, -1);
@@ -47,7 +47,7 @@ class Router {
   DTensor group_mean(const DTensor& x) const;
 
   const DTensor& logits_;
-  const RoutingOptions& form_;
+  const RoutingOptions& options_;
   DTensor gates_;
   int64_t experts_;
   DTensor unmasked_;  ///< 1 for tokens that are not masked, (G, S, 1); undefined: all
@@ -56,8 +56,8 @@ class Router {
 /// Chooses a second expert: the second most probable, or one drawn in proportion to its gate.
 Candidate Router::second_candidate(const Candidate& first) const {
   const DTensor out = ops::one_hot(first.expert, experts_, gates_.dtype());
-  if (form_.second == SecondExpert::sampling) {
-    return candidate(ops::categorical(ops::stop_gradient(logits_) - out * 1e9, form_.seed()));
+  if (options_.second == SecondExpert::sampling) {
+    return candidate(ops::categorical(ops::stop_gradient(logits_) - out * 1e9, options_.seed()));
   }
   return candidate(ops::argmax(gates_ - out * 2, 2));
 }
@@ -65,11 +65,11 @@ Candidate Router::second_candidate(const Candidate& first) const {
 /// Drops a second choice with probability 1 - gate / threshold.
 void Router::draw_second(Candidate& second) const {
   const DTensor draws =
-      ops::random_uniform(second.gate.shape(), form_.seed(), 0, 1, second.gate.dtype());
-  const DTensor share = ops::stop_gradient(second.gate) / std::max(form_.threshold, 1e-9);
-  const DTensor stays = ops::cast(ops::less(draws, share), second.gate.dtype());
-  second.gate = second.gate * stays;
-  second.mask = second.mask * ops::expand_dims(stays, -1);
+      ops::random_uniform(second.gate.shape(), options_.seed(), 0, 1, second.gate.dtype());
+  const DTensor share = ops::stop_gradient(second.gate) / std::max(options_.threshold, 1e-9);
+  const DTensor keep = ops::cast(ops::less(draws, share), second.gate.dtype());
+  second.gate = second.gate * keep;
+  second.mask = second.mask * ops::expand_dims(keep, -1);
 }
 
 /// Assigns slots. `before`: number of slots taken by earlier choices, (G, 1, E); undefined for
@@ -78,16 +78,16 @@ ExpertChoice Router::slots(const Candidate& candidate, const DTensor& before) co
   DTensor position = ops::cumsum(candidate.mask, 1, /*exclusive=*/true);
   if (before.defined()) position = position + before;
   const DTensor free =
-      ops::less(position, number_like(position, static_cast<double>(form_.capacity)));
+      ops::less(position, number_like(position, static_cast<double>(options_.capacity)));
   const DTensor taken = candidate.mask * ops::cast(free, position.dtype());
-  const DTensor place = ops::cast(ops::sum(position * taken, {2}), at::kLong);
-  return {candidate.expert, taken, place, candidate.gate * ops::sum(taken, {2})};
+  const DTensor slot = ops::cast(ops::sum(position * taken, {2}), at::kLong);
+  return {candidate.expert, taken, slot, candidate.gate * ops::sum(taken, {2})};
 }
 
 /// Returns the mean over each group's tokens, (G, S, n) -> (G, n).
 DTensor Router::per_token(const DTensor& x) const {
   const DTensor sums = ops::sum(mask_out(x), {1});
-  if (!unmasked_.defined() || form_.legacy) {
+  if (!unmasked_.defined() || options_.legacy) {
     return sums / static_cast<double>(std::max<int64_t>(x.size(1), 1));
   }
   const DTensor tokens = ops::sum(unmasked_, {1});
@@ -101,10 +101,10 @@ DTensor Router::group_mean(const DTensor& x) const {
 
 Routing Router::route() const {
   std::vector<Candidate> candidates = {candidate(ops::argmax(gates_, 2))};
-  if (form_.top_k == 2) candidates.push_back(second_candidate(candidates[0]));
-  if (form_.top_k == 2 && form_.legacy) {
-    const DTensor both = candidates[0].gate + candidates[1].gate + 1e-9;
-    for (Candidate& candidate : candidates) candidate.gate = candidate.gate / both;
+  if (options_.top_k == 2) candidates.push_back(second_candidate(candidates[0]));
+  if (options_.top_k == 2 && options_.legacy) {
+    const DTensor total = candidates[0].gate + candidates[1].gate + 1e-9;
+    for (Candidate& candidate : candidates) candidate.gate = candidate.gate / total;
   }
 
   Routing routing;
@@ -114,24 +114,24 @@ Routing Router::route() const {
   const DTensor sums = ops::logsumexp(logits_, {2}, /*keepdims=*/true);
   routing.z_loss = group_mean(per_token(ops::square(sums)));
 
-  if (form_.top_k == 2 && form_.second == SecondExpert::random) draw_second(candidates[1]);
-  DTensor before, chosen, kept;
+  if (options_.top_k == 2 && options_.second == SecondExpert::random) draw_second(candidates[1]);
+  DTensor before, requested;
   for (const Candidate& candidate : candidates) {
     routing.choices.push_back(slots(candidate, before));
     const DTensor taken = ops::sum(routing.choices.back().taken, {1}, /*keepdims=*/true);
     before = before.defined() ? before + taken : taken;
     const DTensor requests = ops::sum(candidate.mask, {1});
-    chosen = chosen.defined() ? chosen + requests : requests;
+    requested = requested.defined() ? requested + requests : requests;
   }
-  routing.chosen = ops::sum(ops::cast(chosen, at::kDouble), {0});
-  routing.kept = ops::reshape(ops::sum(ops::cast(before, at::kDouble)), {1});
-  if (form_.top_k == 2 && !form_.legacy) {
+  routing.requested = ops::sum(ops::cast(requested, at::kDouble), {0});
+  routing.assigned = ops::reshape(ops::sum(ops::cast(before, at::kDouble)), {1});
+  if (options_.top_k == 2 && !options_.legacy) {
     DTensor& first = routing.choices[0].gate;
     DTensor& second = routing.choices[1].gate;
-    const DTensor both = first + second;
-    const DTensor none = ops::cast(ops::less_equal(both, number_like(both, 0)), both.dtype());
-    first = first / (both + none);
-    second = second / (both + none);
+    const DTensor total = first + second;
+    const DTensor none = ops::cast(ops::less_equal(total, number_like(total, 0)), total.dtype());
+    first = first / (total + none);
+    second = second / (total + none);
   }
   return routing;
 }
@@ -158,8 +158,8 @@ int64_t expert_capacity(int64_t tokens, int64_t experts, int64_t top_k, double f
   return std::clamp<int64_t>(capacity, 1, std::max<int64_t>(tokens, 1));
 }
 
-Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingOptions& form) {
-  return Router(logits, mask, form).route();
+Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingOptions& options) {
+  return Router(logits, mask, options).route();
 }
 
 DTensor dispatch_tensor(const Routing& routing, int64_t capacity) {

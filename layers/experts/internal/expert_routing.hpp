@@ -33,10 +33,10 @@ struct ExpertChoice {
 /// The experts and slots of a batch's tokens, and statistics of the router.
 struct Routing {
   std::vector<ExpertChoice> choices;
-  DTensor aux_loss;  ///< mean over groups of E · Σ_e f_e P_e, 0-d
-  DTensor z_loss;    ///< mean over tokens of logsumexp(logits)², 0-d
-  DTensor chosen;    ///< choices per expert, with or without a slot, float64 (E,)
-  DTensor kept;      ///< choices that got a slot, float64 (1,)
+  DTensor aux_loss;   ///< mean over groups of E · Σ_e f_e P_e, 0-d
+  DTensor z_loss;     ///< mean over tokens of logsumexp(logits)², 0-d
+  DTensor requested;  ///< choices per expert, with or without a slot, float64 (E,)
+  DTensor assigned;   ///< choices that got a slot, float64 (1,)
 };
 
 /// Returns the slots per expert of a group of `tokens`: tokens · factor / experts, with a top_k of
@@ -49,7 +49,7 @@ int64_t expert_capacity(int64_t tokens, int64_t experts, int64_t top_k, double f
 /// order of the tokens; equal gates choose the lowest expert. Tokens where `mask`, bool (G, S), is
 /// false choose none; an undefined mask excludes none. Groups are independent: no communication if
 /// only G is sharded; sums over groups stay partial.
-Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingOptions& form);
+Routing route_tokens(const DTensor& logits, const DTensor& mask, const RoutingOptions& options);
 
 /// Returns a tensor (G, S, E, C): dispatch_tensor() is 1 where a token is in a slot and 0
 /// elsewhere; combine_tensor() holds its weight there.

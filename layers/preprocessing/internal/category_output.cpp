@@ -19,15 +19,15 @@ bool single_column(const Shape& numbers) { return numbers.size() > 1 && numbers.
 
 }  // namespace
 
-void check_output_mode(const std::string& where, const std::string& given,
+void check_output_mode(const std::string& where, const std::string& mode,
                        const std::vector<std::string>& known, bool sparse) {
   if (sparse) {
     throw ConfigError(where, "sparse is false: there are no sparse tensors", "true",
                       "leave it out");
   }
-  if (std::find(known.begin(), known.end(), given) != known.end()) return;
-  throw ConfigError(where, "output_mode is one of " + quoted_list(known), in_quotes(given),
-                    suggestion(given, known));
+  if (std::find(known.begin(), known.end(), mode) != known.end()) return;
+  throw ConfigError(where, "output_mode is one of " + quoted_list(known), in_quotes(mode),
+                    suggestion(mode, known));
 }
 
 Shape encoded_shape(const std::string& where, const Shape& numbers, const std::string& mode,

@@ -7,9 +7,9 @@
 
 namespace tessera::detail {
 
-/// Throws ConfigError naming the layer unless `given` is one of Keras' output modes `known`, or
+/// Throws ConfigError naming the layer unless `mode` is one of Keras' output modes `known`, or
 /// `sparse` is true.
-void check_output_mode(const std::string& where, const std::string& given,
+void check_output_mode(const std::string& where, const std::string& mode,
                        const std::vector<std::string>& known, bool sparse);
 
 /// Returns the shape of encoded category numbers: in "int" mode that of `numbers`; in "one_hot"

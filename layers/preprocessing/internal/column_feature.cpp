@@ -27,11 +27,11 @@ at::Tensor on_host(Layer& layer, const at::Tensor& column) {
 
 }  // namespace
 
-void check_known(const std::string& where, const std::string& option, const std::string& given,
+void check_known(const std::string& where, const std::string& option, const std::string& value,
                  const std::vector<std::string>& known) {
-  if (std::find(known.begin(), known.end(), given) != known.end()) return;
-  throw ConfigError(where, option + " is one of " + quoted_list(known), in_quotes(given),
-                    suggestion(given, known));
+  if (std::find(known.begin(), known.end(), value) != known.end()) return;
+  throw ConfigError(where, option + " is one of " + quoted_list(known), in_quotes(value),
+                    suggestion(value, known));
 }
 
 std::string preprocessor_name(const std::string& feature) {
@@ -63,22 +63,22 @@ const std::vector<std::string>& ColumnFeature::texts(const Table& table) const {
 }
 
 void ColumnFeature::adapt(const Table& table) {
-  const std::shared_ptr<Layer>& made = feature.preprocessor();
+  const std::shared_ptr<Layer>& preprocessor = feature.preprocessor();
   Json learned;
-  if (auto* const lookup = dynamic_cast<LookupLayer*>(made.get())) {
-    if (lookup->lookup().given()) return;
+  if (auto* const lookup = dynamic_cast<LookupLayer*>(preprocessor.get())) {
+    if (lookup->lookup().from_options()) return;
     lookup->adapt(TextDataHandle(texts(table)), {});
     learned["vocabulary"] = lookup->lookup().vocabulary(/*include_special_tokens=*/false);
-  } else if (auto* const column = dynamic_cast<ColumnLayer*>(made.get())) {
+  } else if (auto* const column = dynamic_cast<ColumnLayer*>(preprocessor.get())) {
     if (!column->learns()) return;
     column->learn(numbers(table));
     learned = column->learned();
   } else {
     return;
   }
-  Json config = made->config();
+  Json config = preprocessor->config();
   config.update(learned);
-  const Json json = {{"class_name", made->class_name()}, {"config", config}};
+  const Json json = {{"class_name", preprocessor->class_name()}, {"config", config}};
   layer = layer_from_config(json, JsonPath("FeatureSpace")).layer();
 }
 

@@ -10,8 +10,8 @@
 
 namespace tessera::detail {
 
-/// Throws ConfigError naming `where` unless `given` is one of `known`.
-void check_known(const std::string& where, const std::string& option, const std::string& given,
+/// Throws ConfigError naming `where` unless `value` is one of `known`.
+void check_known(const std::string& where, const std::string& option, const std::string& value,
                  const std::vector<std::string>& known);
 /// Returns the layer's name of a feature.
 std::string preprocessor_name(const std::string& feature);

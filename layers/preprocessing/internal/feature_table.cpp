@@ -6,7 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/layers/merging/concatenate.hpp>
+#include <tessera/layers/merging/merge.hpp>
 #include <tessera/layers/preprocessing/category_encoding.hpp>
 #include <tessera/layers/preprocessing/hashed_crossing.hpp>
 #include <tessera/layers/preprocessing/internal/category_output.hpp>
@@ -196,8 +196,8 @@ int64_t FeatureTable::width() const {
 
 Json FeatureTable::config() const {
   Json features = Json::object(), crosses = Json::array();
-  for (const auto& given : options_.features) {
-    features[given.first] = columns_[find(given.first)].config();
+  for (const auto& feature : options_.features) {
+    features[feature.first] = columns_[find(feature.first)].config();
   }
   for (const Cross& cross : options_.crosses) {
     crosses.push_back(feature_space_json("Cross", {{"feature_names", cross.feature_names()},

@@ -14,21 +14,21 @@ void NumberCounts::add(const at::Tensor& data) {
   const int64_t* number = rows.const_data_ptr<int64_t>();
   for (int64_t row = 0; row < rows.size(0); ++row) {
     ++documents_;
-    std::set<int64_t> seen;
+    std::set<int64_t> seen_in_row;
     for (int64_t i = 0; i < rows.size(1); ++i, ++number) {
       NumberCount& known = counts_[*number];
       known.number = *number;
       ++known.count;
-      if (seen.insert(*number).second) ++known.documents;
+      if (seen_in_row.insert(*number).second) ++known.documents;
     }
   }
 }
 
 std::vector<NumberCount> NumberCounts::top_by_count(int64_t limit,
-                                                    std::span<const int64_t> left_out) const {
+                                                    std::span<const int64_t> excluded) const {
   std::vector<NumberCount> all;
   for (auto known = counts_.rbegin(); known != counts_.rend(); ++known) {
-    const bool out = std::find(left_out.begin(), left_out.end(), known->first) != left_out.end();
+    const bool out = std::find(excluded.begin(), excluded.end(), known->first) != excluded.end();
     if (!out) all.push_back(known->second);
   }
   std::stable_sort(all.begin(), all.end(),

@@ -20,9 +20,9 @@ class NumberCounts {
   /// Adds the rows of a tensor (rows, …).
   void add(const at::Tensor& data);
   int64_t documents() const { return documents_; }
-  /// Returns the `limit` most frequent numbers, all if it is negative, without those in `left_out`;
+  /// Returns the `limit` most frequent numbers, all if it is negative, without those in `excluded`;
   /// sorted by count, then by the number, both descending.
-  std::vector<NumberCount> top_by_count(int64_t limit, std::span<const int64_t> left_out) const;
+  std::vector<NumberCount> top_by_count(int64_t limit, std::span<const int64_t> excluded) const;
 
  private:
   std::map<int64_t, NumberCount> counts_;

@@ -30,16 +30,16 @@ QuantileSummary::Points QuantileSummary::compressed(const Points& points, double
     sums.push_back(sum);
     values.push_back(point.value);
   }
-  for (const double part : sums) shares.push_back(static_cast<float>(part) / sum);
+  for (const double cumulative : sums) shares.push_back(static_cast<float>(cumulative) / sum);
   Points result;
   double before = 0;
   const auto steps = static_cast<int64_t>(std::ceil(1 / epsilon));
   for (int64_t i = 0; i < steps; ++i) {
     const double share = epsilon + static_cast<double>(i) * epsilon;
-    const double upto = interpolated(share, shares, sums);
+    const double cumulative_weight = interpolated(share, shares, sums);
     result.push_back({static_cast<float>(interpolated(share, shares, values)),
-                      static_cast<float>(upto - before)});
-    before = upto;
+                      static_cast<float>(cumulative_weight - before)});
+    before = cumulative_weight;
   }
   return result;
 }

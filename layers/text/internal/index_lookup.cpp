@@ -51,7 +51,7 @@ IndexLookup::IndexLookup(IndexLookupOptions options)
   check_options();
   if (options_.vocabulary.empty()) return;
   set_vocabulary(options_.vocabulary, options_.idf_weights);
-  given_ = true;
+  from_options_ = true;
 }
 
 void IndexLookup::check_options() const {
@@ -81,7 +81,8 @@ void IndexLookup::check_options() const {
 }
 
 bool IndexLookup::in_config() const {
-  return given_ && std::all_of(options_.vocabulary.begin(), options_.vocabulary.end(), fits_json);
+  return from_options_ &&
+         std::all_of(options_.vocabulary.begin(), options_.vocabulary.end(), fits_json);
 }
 
 int64_t IndexLookup::depth() const {
@@ -113,11 +114,11 @@ void IndexLookup::check_tokens(const std::vector<std::string>& all, int64_t firs
                       str(token_start() + size), "raise max_tokens or give fewer tokens");
   }
   const auto check_reserved = [&](const std::string& reserved, const std::string& kind) {
-    const auto found = std::find(all.begin() + first, all.end(), reserved);
-    if (found == all.end()) return;
+    const auto it = std::find(all.begin() + first, all.end(), reserved);
+    if (it == all.end()) return;
     throw ConfigError("vocabulary",
                       str("special tokens come first, as ", quoted_list(special_tokens())),
-                      str(kind, " ", in_quotes(reserved), " at index ", found - all.begin()),
+                      str(kind, " ", in_quotes(reserved), " at index ", it - all.begin()),
                       "leave out all special tokens, or give them first");
   };
   if (options_.mask_token) check_reserved(*options_.mask_token, "mask_token");
@@ -149,7 +150,7 @@ void IndexLookup::set_vocabulary(const std::vector<std::string>& tokens,
                       "leave out the second");
   }
   table_ = std::move(table);
-  given_ = false;
+  from_options_ = false;
   idf_.clear();
   if (weights.empty()) return;
   if (!has_special) idf_.assign(special.size(), static_cast<float>(mean(weights)));
@@ -157,10 +158,10 @@ void IndexLookup::set_vocabulary(const std::vector<std::string>& tokens,
 }
 
 void IndexLookup::learn(const TokenCounts& counts) {
-  std::vector<std::string> left_out = {options_.oov_token};
-  if (options_.mask_token) left_out.push_back(*options_.mask_token);
+  std::vector<std::string> excluded = {options_.oov_token};
+  if (options_.mask_token) excluded.push_back(*options_.mask_token);
   const auto learned = counts.top_by_count(
-      options_.max_tokens ? *options_.max_tokens - token_start() : -1, left_out);
+      options_.max_tokens ? *options_.max_tokens - token_start() : -1, excluded);
   std::vector<std::string> tokens;
   std::vector<double> weights;
   for (const TokenCount& token : learned) {

@@ -48,7 +48,7 @@ class IndexLookup {
   TokenEncoding output() const { return output_; }
   bool has_vocabulary() const { return table_.size() > 0; }
   /// Whether the options gave the vocabulary.
-  bool given() const { return given_; }
+  bool from_options() const { return from_options_; }
   /// Whether the options gave the vocabulary and a configuration can hold it: JSON holds UTF-8
   /// only.
   bool in_config() const;
@@ -90,7 +90,7 @@ class IndexLookup {
   TokenEncoding output_;
   int64_t mask_index_;
   int64_t token_start_;
-  bool given_ = false;
+  bool from_options_ = false;
   TokenTable table_;
   std::vector<float> idf_;
 };

@@ -44,8 +44,8 @@ Json option_json(const TextStep<Result>& step) {
 /// Reads a name, or null for none. Throws ConfigError for anything else, such as the object that
 /// Keras writes for a function.
 template <class Result>
-void read_option(JsonObject& given, const std::string& key, TextStep<Result>& out) {
-  if (given.has(key)) out = TextStep<Result>(given.take_or<std::string>(key, ""));
+void read_option(JsonObject& config, const std::string& key, TextStep<Result>& out) {
+  if (config.has(key)) out = TextStep<Result>(config.take_or<std::string>(key, ""));
 }
 /// Returns a number, a list, or null for none.
 Json option_json(const Ngrams& ngrams);

@@ -18,12 +18,12 @@ constexpr int64_t texts_per_thread = 8;
 /// Returns the range of rows that the blocks of this process hold.
 Interval local_rows(int64_t texts, int64_t width, const Layout& layout) {
   const ShardingPtr sharding = intern({texts, width}, at::kFloat, layout);
-  Interval held{texts, 0};
+  Interval rows{texts, 0};
   for (const BlockInfo& block : sharding->blocks) {
     if (block.intervals[0].empty()) continue;
-    held = {std::min(held.lo, block.intervals[0].lo), std::max(held.hi, block.intervals[0].hi)};
+    rows = {std::min(rows.lo, block.intervals[0].lo), std::max(rows.hi, block.intervals[0].hi)};
   }
-  return held.empty() ? Interval{0, 0} : held;
+  return rows.empty() ? Interval{0, 0} : rows;
 }
 
 int64_t threads_for(int64_t texts) {
@@ -31,17 +31,18 @@ int64_t threads_for(int64_t texts) {
   return std::clamp<int64_t>(useful, 1, at::get_num_threads());
 }
 
-/// Calls work(thread, part) on several threads with equal parts of each `texts_per_pass` of `size`
-/// texts, then after(threads) and progress.
+/// Splits `size` texts into passes of `texts_per_pass`. In each, calls work(thread, interval) on
+/// several threads with equal intervals of its texts, then after(threads) and progress.
 template <class Work, class After>
-void pass_over(int64_t size, const TextProgress& progress, const Work& work, const After& after) {
+void for_each_pass(int64_t size, const TextProgress& progress, const Work& work,
+                   const After& after) {
   for (int64_t first = 0; first < size; first += texts_per_pass) {
     const int64_t count = std::min(texts_per_pass, size - first);
     const int64_t threads = threads_for(count);
     at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
       for (int64_t thread = begin; thread < end; ++thread) {
-        const Interval part = shard_interval(count, threads, thread);
-        work(static_cast<size_t>(thread), Interval{first + part.lo, first + part.hi});
+        const Interval interval = shard_interval(count, threads, thread);
+        work(static_cast<size_t>(thread), Interval{first + interval.lo, first + interval.hi});
       }
     });
     after(static_cast<size_t>(threads));
@@ -136,22 +137,22 @@ TextRows LookupLayer::rows(int64_t size, const TokensAt& tokens,
   const bool sequences = lookup_.output() == TokenEncoding::index;
   TextRows all{.sequences = sequences, .width = text_shape()[0]};
   std::vector<Scratch> scratch(static_cast<size_t>(threads_for(texts_per_pass)));
-  std::vector<TextRows> parts(scratch.size());
-  const auto work = [&](size_t thread, Interval part) {
-    parts[thread] = {.sequences = sequences};
-    for (int64_t i = part.lo; i < part.hi; ++i) {
+  std::vector<TextRows> thread_rows(scratch.size());
+  const auto work = [&](size_t thread, Interval interval) {
+    thread_rows[thread] = {.sequences = sequences};
+    for (int64_t i = interval.lo; i < interval.hi; ++i) {
       tokens(i, scratch[thread].tokens);
       if (sequences) {
-        add_sequence(scratch[thread], parts[thread]);
+        add_sequence(scratch[thread], thread_rows[thread]);
       } else {
-        add_bag(scratch[thread], parts[thread]);
+        add_bag(scratch[thread], thread_rows[thread]);
       }
     }
   };
-  const auto join_parts = [&](size_t threads) {
-    for (size_t i = 0; i < threads; ++i) all.append(parts[i]);
+  const auto append_rows = [&](size_t threads) {
+    for (size_t i = 0; i < threads; ++i) all.append(thread_rows[i]);
   };
-  named([&] { pass_over(size, progress, work, join_parts); });
+  with_error_location([&] { for_each_pass(size, progress, work, append_rows); });
   all.close();
   return all;
 }
@@ -173,14 +174,14 @@ DTensor LookupLayer::transform(std::span<const std::string_view> texts,
                                const Layout& layout) const {
   const auto size = static_cast<int64_t>(texts.size());
   const int64_t width = text_shape()[0];
-  return named([&] {
+  return with_error_location([&] {
     // Another process may hold the longest sequence.
-    const Interval held = width < 0 ? Interval{0, size} : local_rows(size, width, layout);
-    const TextRows local = rows(held.size(), [&](int64_t i, Tokens& out) {
-      tokenize(texts[static_cast<size_t>(held.lo + i)], out);
+    const Interval interval = width < 0 ? Interval{0, size} : local_rows(size, width, layout);
+    const TextRows local = rows(interval.size(), [&](int64_t i, Tokens& out) {
+      tokenize(texts[static_cast<size_t>(interval.lo + i)], out);
     });
     std::vector<int64_t> numbers(texts.size());
-    std::iota(numbers.begin(), numbers.end(), -held.lo);
+    std::iota(numbers.begin(), numbers.end(), -interval.lo);
     return local.placed(numbers, layout);
   });
 }
@@ -194,21 +195,21 @@ std::shared_ptr<const Dataset> LookupLayer::dataset(const TextDataHandle& texts,
 }
 
 void LookupLayer::count(int64_t size, const TokensAt& tokens, const TextProgress& progress) {
-  if (lookup_.given()) {
+  if (lookup_.from_options()) {
     throw StateError(where(), "adapt() is for a layer without a vocabulary",
                      "options that give one", "leave it out, or call set_vocabulary()");
   }
   // Never shrinks: earlier entries hold counts.
   counts_.resize(std::max(counts_.size(), static_cast<size_t>(threads_for(texts_per_pass))));
   std::vector<Tokens> scratch(counts_.size());
-  const auto work = [&](size_t thread, Interval part) {
-    for (int64_t i = part.lo; i < part.hi; ++i) {
+  const auto work = [&](size_t thread, Interval interval) {
+    for (int64_t i = interval.lo; i < interval.hi; ++i) {
       tokens(i, scratch[thread]);
       counts_[thread].start_document();
       for_each_token(scratch[thread], [&](std::string_view token) { counts_[thread].add(token); });
     }
   };
-  named([&] { pass_over(size, progress, work, [](size_t) {}); });
+  with_error_location([&] { for_each_pass(size, progress, work, [](size_t) {}); });
 }
 
 void LookupLayer::update_state(const TextDataHandle& texts, const TextPassOptions& options) {
@@ -221,7 +222,7 @@ void LookupLayer::finalize_state() {
   TokenCounts all;
   for (const TokenCounts& counts : counts_) all.merge(counts);
   counts_.clear();
-  named([&] { lookup_.learn(all); });
+  with_error_location([&] { lookup_.learn(all); });
 }
 
 void LookupLayer::adapt(const TextDataHandle& texts, const TextPassOptions& options) {
@@ -238,7 +239,7 @@ void LookupLayer::adapt(const TextStream& stream) {
 
 void LookupLayer::set_vocabulary(const std::vector<std::string>& tokens,
                                  const std::vector<double>& weights) {
-  named([&] { lookup_.set_vocabulary(tokens, weights); });
+  with_error_location([&] { lookup_.set_vocabulary(tokens, weights); });
 }
 
 LayerAssets LookupLayer::assets() const {
@@ -248,7 +249,7 @@ LayerAssets LookupLayer::assets() const {
 
 void LookupLayer::load_assets(const LayerAssets& assets) {
   if (assets.empty() || lookup_.in_config()) return Layer::load_assets(assets);
-  named([&] {
+  with_error_location([&] {
     const VocabularyFiles read = read_vocabulary_files(assets);
     lookup_.set_vocabulary(read.tokens, {read.idf_weights.begin(), read.idf_weights.end()});
   });

@@ -64,7 +64,7 @@ class LookupLayer : public TextLayer {
   std::string where() const { return error_prefix(class_name_, path()); }
   /// Runs `call`, with errors naming this layer.
   template <class Call>
-  auto named(const Call& call) const {
+  auto with_error_location(const Call& call) const {
     try {
       return call();
     } catch (const Error&) {
@@ -87,10 +87,10 @@ class LookupLayer : public TextLayer {
 };
 
 /// Makes a lookup layer, with errors of its constructor naming it.
-template <class Made, class Options>
-std::shared_ptr<Made> make_lookup(const std::string& class_name, const Options& options) {
+template <class LookupClass, class Options>
+std::shared_ptr<LookupClass> make_lookup(const std::string& class_name, const Options& options) {
   try {
-    return std::make_shared<Made>(options);
+    return std::make_shared<LookupClass>(options);
   } catch (const Error&) {
     rethrow_at(error_prefix(class_name, options.name));
   }

@@ -52,7 +52,7 @@ void TextRows::fill(int64_t row, Interval interval, int64_t* out) const {
   std::copy(columns.begin() + first, columns.begin() + last, out);
 }
 
-at::Tensor TextRows::part(std::span<const int64_t> rows, Interval interval) const {
+at::Tensor TextRows::dense_block(std::span<const int64_t> rows, Interval interval) const {
   const auto count = static_cast<int64_t>(rows.size());
   at::Tensor result = at::zeros({count, interval.size()}, sequences ? at::kLong : at::kFloat);
   const auto fill_all = [&](auto* out) {
@@ -72,7 +72,7 @@ at::Tensor TextRows::part(std::span<const int64_t> rows, Interval interval) cons
 
 at::Tensor TextRows::dense(std::span<const int64_t> rows) const {
   const c10::InferenceMode inference;
-  return part(rows, {0, width});
+  return dense_block(rows, {0, width});
 }
 
 at::Tensor TextRows::dense() const {
@@ -87,9 +87,11 @@ DTensor TextRows::placed(std::span<const int64_t> rows, const Layout& layout) co
                                       sequences ? at::kLong : at::kFloat, layout);
   Blocks blocks;
   for (const BlockInfo& block : sharding->blocks) {
-    const Interval held = block.intervals[0];
-    const auto own = rows.subspan(static_cast<size_t>(held.lo), static_cast<size_t>(held.size()));
-    blocks.push_back(moved_to(part(own, block.intervals[1]), block_device(layout.mesh(), block)));
+    const Interval row_interval = block.intervals[0];
+    const auto block_rows = rows.subspan(static_cast<size_t>(row_interval.lo),
+                                         static_cast<size_t>(row_interval.size()));
+    blocks.push_back(
+        moved_to(dense_block(block_rows, block.intervals[1]), block_device(layout.mesh(), block)));
   }
   return DTensor(sharding, std::move(blocks));
 }

@@ -35,7 +35,7 @@ struct TextRows {
 
  private:
   /// Returns the given rows in an interval of columns, [rows, columns].
-  at::Tensor part(std::span<const int64_t> rows, Interval columns) const;
+  at::Tensor dense_block(std::span<const int64_t> rows, Interval columns) const;
   void fill(int64_t row, Interval interval, float* out) const;
   void fill(int64_t row, Interval interval, int64_t* out) const;
 };

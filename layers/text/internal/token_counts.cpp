@@ -25,10 +25,10 @@ void TokenCounts::merge(const TokenCounts& other) {
 }
 
 std::vector<TokenCount> TokenCounts::top_by_count(int64_t limit,
-                                                  std::span<const std::string> left_out) const {
+                                                  std::span<const std::string> excluded) const {
   std::vector<int64_t> order;
   for (int64_t i = 0; i < size(); ++i) {
-    if (std::find(left_out.begin(), left_out.end(), table_[i]) == left_out.end()) {
+    if (std::find(excluded.begin(), excluded.end(), table_[i]) == excluded.end()) {
       order.push_back(i);
     }
   }
@@ -38,10 +38,10 @@ std::vector<TokenCount> TokenCounts::top_by_count(int64_t limit,
     return of_a != of_b ? of_a > of_b : table_[a] > table_[b];
   };
   const auto all = static_cast<int64_t>(order.size());
-  const int64_t kept = limit < 0 ? all : std::min(limit, all);
-  std::partial_sort(order.begin(), order.begin() + kept, order.end(), before);
+  const int64_t size = limit < 0 ? all : std::min(limit, all);
+  std::partial_sort(order.begin(), order.begin() + size, order.end(), before);
   std::vector<TokenCount> result;
-  for (int64_t i = 0; i < kept; ++i) {
+  for (int64_t i = 0; i < size; ++i) {
     const int64_t number = order[static_cast<size_t>(i)];
     const Count& count = counts_[static_cast<size_t>(number)];
     result.push_back({std::string(table_[number]), count.tokens, count.documents});

@@ -27,9 +27,9 @@ class TokenCounts {
   void add(std::string_view token);
   /// Adds the counts of other documents.
   void merge(const TokenCounts& other);
-  /// Returns the `limit` most frequent tokens, all if it is negative, without those in `left_out`;
+  /// Returns the `limit` most frequent tokens, all if it is negative, without those in `excluded`;
   /// sorted by count, then by the token's bytes, both descending.
-  std::vector<TokenCount> top_by_count(int64_t limit, std::span<const std::string> left_out) const;
+  std::vector<TokenCount> top_by_count(int64_t limit, std::span<const std::string> excluded) const;
 
  private:
   struct Count {

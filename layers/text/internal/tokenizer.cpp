@@ -110,15 +110,15 @@ void Tokenizer::split_words(std::string_view text, Tokens& out) const {
 
 void Tokenizer::operator()(std::string_view text, Tokens& out) const {
   out.clear();
-  std::string own;
+  std::string buffer;
   if (standardize_.function()) {
-    own = standardize_.function()(text);
-    text = own;
+    buffer = standardize_.function()(text);
+    text = buffer;
   }
   if (split_.name() == "whitespace") return split_words(text, out);
   if (!standardize_.name().empty()) {
-    own = standardized(text);
-    text = own;
+    buffer = standardized(text);
+    text = buffer;
   }
   if (split_.function()) {
     for (const std::string& token : split_.function()(text)) out.add(token);

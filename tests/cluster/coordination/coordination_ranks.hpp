@@ -13,33 +13,35 @@ namespace tessera::test {
 
 using namespace detail;
 
-/// A connection to a port of loopback; `bytes` are sent over it.
+/// Connects to a loopback port and sends `bytes`.
 FileDescriptor connect_and_send(int port, const std::string& bytes);
 
 /// Reads until the other side closes.
 std::string read_all(const FileDescriptor& connection);
 
-/// Options of a rank, with time-outs that no test waits for. Reports go to a folder of the test.
+/// Returns options of a rank, with timeouts that no test reaches. Reports go to a folder of the
+/// test.
 CoordinationOptions rank_options(int rank, int size, int port);
 
-/// What the action was thrown; "" for nothing.
+/// Returns the text of the error that `action` throws; "" if it throws none.
 std::string error_of(const std::function<void()>& action);
 
-/// Does the same on a thread for each rank; returns what each was thrown.
+/// Runs `action` on one thread per rank and returns each rank's error text.
 std::vector<std::string> on_threads(int size, const std::function<void(int rank)>& action);
 
 using Ranks = std::vector<std::shared_ptr<Coordination>>;
 
-/// The ranks of a run, all in this process.
+/// Joins all ranks of a run in this process.
 Ranks join_all(int size, std::chrono::milliseconds timeout = std::chrono::seconds(60));
 
-/// All leave, as the ends of their processes would.
+/// Makes all ranks leave, as at the end of their processes.
 void leave_all(Ranks& ranks);
 
 /// A process that acts as a rank. Killed at the end of its scope if it is still there.
 class RankProcess {
  public:
-  /// Forks; what `action` says with `tell` are lines for the parent, as is the error it throws.
+  /// Forks. The parent reads the lines that `action` passes to `tell`, and the error that it
+  /// throws.
   using Tell = std::function<void(const std::string& line)>;
   explicit RankProcess(const std::function<void(const Tell& tell)>& action);
   ~RankProcess();
@@ -48,9 +50,9 @@ class RankProcess {
 
   int pid() const { return pid_; }
   void signal(int number) const;
-  /// The next line; empty once it has ended.
+  /// Returns the next line; "" once the process has ended.
   std::string line();
-  /// Exit status, or minus the signal that killed it.
+  /// Returns the exit status, or minus the signal that killed the process.
   int wait();
 
  private:

@@ -25,15 +25,15 @@ CallRecord call(uint64_t number, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("processes meet and know each other") {
+TEST_CASE("processes join and know each other") {
   auto ranks = join_all(3);
   for (int rank = 0; rank < 3; ++rank) {
-    const Coordination& control = *ranks[static_cast<size_t>(rank)];
-    CHECK(control.rank() == rank);
-    CHECK(control.size() == 3);
-    REQUIRE(control.peers().size() == 3);
+    const Coordination& coordination = *ranks[static_cast<size_t>(rank)];
+    CHECK(coordination.rank() == rank);
+    CHECK(coordination.size() == 3);
+    REQUIRE(coordination.peers().size() == 3);
     for (int other = 0; other < 3; ++other) {
-      const Peer& peer = control.peers()[static_cast<size_t>(other)];
+      const Peer& peer = coordination.peers()[static_cast<size_t>(other)];
       CHECK(peer.rank == other);
       CHECK(peer.pid == ::getpid());
       CHECK(peer.address == "127.0.0.1");
@@ -43,38 +43,38 @@ TEST_CASE("processes meet and know each other") {
   leave_all(ranks);
 }
 
-TEST_CASE("a process alone meets itself") {
-  const auto control = Coordination::join({.say = {}});
-  CHECK(control->gather("key", "text") == std::vector<std::string>{"text"});
-  control->check(call(1, "all_reduce"));
-  CHECK(control->reason() == "");
+TEST_CASE("a single process joins its own run") {
+  const auto coordination = Coordination::join({.say = {}});
+  CHECK(coordination->gather("key", "text") == std::vector<std::string>{"text"});
+  coordination->check(call(1, "all_reduce"));
+  CHECK(coordination->reason() == "");
 }
 
 TEST_CASE("gather gives every rank the texts of all") {
   auto ranks = join_all(4);
   const std::string large(3 << 20, 'x');
   const auto errors = on_threads(4, [&](int rank) {
-    Coordination& control = *ranks[static_cast<size_t>(rank)];
+    Coordination& coordination = *ranks[static_cast<size_t>(rank)];
     for (int round = 0; round < 20; ++round) {
-      const auto texts = control.gather("key", str(rank, " in ", round));
+      const auto texts = coordination.gather("key", str(rank, " in ", round));
       std::vector<std::string> expected;
       for (int other = 0; other < 4; ++other) expected.push_back(str(other, " in ", round));
       if (texts != expected) throw CommError("wrong texts");
     }
-    const auto texts = control.gather("large", rank == 2 ? large : "");
+    const auto texts = coordination.gather("large", rank == 2 ? large : "");
     if (texts[2] != large || !texts[1].empty()) throw CommError("wrong large texts");
   });
   CHECK(errors == std::vector<std::string>(4));
   leave_all(ranks);
 }
 
-TEST_CASE("threads of a rank gather at once") {
+TEST_CASE("threads of a rank gather concurrently") {
   auto ranks = join_all(2);
   const auto errors = on_threads(6, [&](int thread) {
-    Coordination& control = *ranks[static_cast<size_t>(thread % 2)];
+    Coordination& coordination = *ranks[static_cast<size_t>(thread % 2)];
     const std::string key = str("key ", thread / 2);
     for (int round = 0; round < 100; ++round) {
-      const auto texts = control.gather(key, str(key, round));
+      const auto texts = coordination.gather(key, str(key, round));
       if (texts != std::vector<std::string>(2, str(key, round))) throw CommError("wrong texts");
     }
   });
@@ -93,7 +93,7 @@ TEST_CASE("equal calls pass a check") {
   leave_all(ranks);
 }
 
-TEST_CASE("different calls end the run on all ranks with both texts") {
+TEST_CASE("differing calls end the run on all ranks with both texts") {
   auto ranks = join_all(3);
   std::vector<std::string> ends(3);
   for (size_t rank = 0; rank < 3; ++rank) {
@@ -119,24 +119,24 @@ TEST_CASE("different calls end the run on all ranks with both texts") {
 TEST_CASE("abort ends the run on all ranks") {
   auto ranks = join_all(3);
   const auto errors = on_threads(3, [&](int rank) {
-    Coordination& control = *ranks[static_cast<size_t>(rank)];
-    if (rank == 1) control.abort("[test] a reason");
-    control.gather("never", "");
+    Coordination& coordination = *ranks[static_cast<size_t>(rank)];
+    if (rank == 1) coordination.abort("[test] a reason");
+    coordination.gather("never", "");
   });
   CHECK(errors == std::vector<std::string>(3, "[test] a reason"));
   leave_all(ranks);
 }
 
-TEST_CASE("starts and ends in a row neither hang nor fail") {
+TEST_CASE("repeated starts and ends neither hang nor fail") {
   for (int round = 0; round < 100; ++round) {
     auto ranks = join_all(4);
     std::vector<std::string> reasons(4);
     const auto errors = on_threads(4, [&](int rank) {
-      auto& control = ranks[static_cast<size_t>(rank)];
-      control->gather("key", "");
-      control->leave();
-      reasons[static_cast<size_t>(rank)] = control->reason();
-      control.reset();
+      auto& coordination = ranks[static_cast<size_t>(rank)];
+      coordination->gather("key", "");
+      coordination->leave();
+      reasons[static_cast<size_t>(rank)] = coordination->reason();
+      coordination.reset();
     });
     REQUIRE(errors == std::vector<std::string>(4));
     REQUIRE(reasons == std::vector<std::string>(4));

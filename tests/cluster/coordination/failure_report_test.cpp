@@ -30,7 +30,7 @@ CallRecord call(uint64_t number, bool done) {
   return {number, number, 7, "all_reduce of hidden/kernel on batch", done};
 }
 
-/// Processes of which rank `away` does nothing and the others wait for it.
+/// Starts processes of which rank `away` does nothing while the others wait for it.
 std::vector<RankProcess> start_processes(int size, int away, std::chrono::milliseconds timeout) {
   const int port = free_port();
   std::vector<RankProcess> processes;
@@ -38,23 +38,23 @@ std::vector<RankProcess> start_processes(int size, int away, std::chrono::millis
     processes.emplace_back([=](const RankProcess::Tell& tell) {
       CoordinationOptions options = test::rank_options(rank, size, port);
       options.timeout = timeout;
-      const auto control = Coordination::join(options);
-      control->set_calls([=] {
+      const auto coordination = Coordination::join(options);
+      coordination->set_calls([=] {
         return std::vector<CallRecord>{call(117, true), call(118, rank == away)};
       });
       tell("joined");
-      control->gather("first", "");
+      coordination->gather("first", "");
       if (rank == away) ::pause();
-      control->gather("second", "");
+      coordination->gather("second", "");
     });
   }
   for (RankProcess& each : processes) REQUIRE(each.line() == "joined");
-  // Heartbeats have told the calls.
+  // Waits until heartbeats have reported the calls.
   std::this_thread::sleep_for(std::min<std::chrono::milliseconds>(timeout / 4, 600ms));
   return processes;
 }
 
-/// Path of the report that a reason names.
+/// Returns the path of the report that a reason names.
 std::string report_of(const std::string& reason) {
   const std::string mark = " Report: ";
   const size_t at = reason.find(mark);
@@ -63,7 +63,7 @@ std::string report_of(const std::string& reason) {
 
 }  // namespace
 
-TEST_CASE("a killed process is named on all others at once") {
+TEST_CASE("a killed process is named on all other ranks at once") {
   const int victim = GENERATE(2, 0);
   auto processes = start_processes(4, victim, 60s);
   const int pid = processes[static_cast<size_t>(victim)].pid();
@@ -80,7 +80,7 @@ TEST_CASE("a killed process is named on all others at once") {
   CHECK(steady_clock::now() - begin < 5s);
 }
 
-TEST_CASE("a stopped process is found after the time-out") {
+TEST_CASE("a stopped process is detected after the timeout") {
   const int victim = GENERATE(2, 0);
   auto processes = start_processes(3, victim, 1200ms);
   const int pid = processes[static_cast<size_t>(victim)].pid();
@@ -95,24 +95,24 @@ TEST_CASE("a stopped process is found after the time-out") {
   CHECK(steady_clock::now() - begin < 5s);
 }
 
-TEST_CASE("processes that were all stopped go on") {
+TEST_CASE("a run continues after all its processes were stopped") {
   const int port = free_port();
   std::vector<RankProcess> processes;
   for (int rank = 0; rank < 3; ++rank) {
     processes.emplace_back([=](const RankProcess::Tell& tell) {
       CoordinationOptions options = test::rank_options(rank, 3, port);
       options.timeout = 800ms;
-      const auto control = Coordination::join(options);
+      const auto coordination = Coordination::join(options);
       tell("joined");
       std::this_thread::sleep_for(200ms);
-      control->gather("key", "");
+      coordination->gather("key", "");
       tell("gathered");
     });
   }
   for (RankProcess& each : processes) REQUIRE(each.line() == "joined");
   for (const RankProcess& each : processes) each.signal(SIGSTOP);
   std::this_thread::sleep_for(1200ms);
-  // One finds that all others were silent meanwhile.
+  // The one that continues first finds that all others were silent.
   processes[GENERATE(size_t{0}, size_t{2})].signal(SIGCONT);
   std::this_thread::sleep_for(50ms);
   for (const RankProcess& each : processes) each.signal(SIGCONT);
@@ -120,7 +120,7 @@ TEST_CASE("processes that were all stopped go on") {
   for (RankProcess& each : processes) CHECK(each.wait() == 0);
 }
 
-TEST_CASE("a process that dies while others still join ends it for all") {
+TEST_CASE("a process that dies while others join ends the start for all") {
   const int port = free_port();
   std::vector<RankProcess> processes;
   for (int rank = 0; rank < 3; ++rank) {
@@ -140,13 +140,13 @@ TEST_CASE("a process that dies while others still join ends it for all") {
   }
 }
 
-TEST_CASE("a rank that leaves while others wait for it ends the run with what it said") {
+TEST_CASE("a rank that leaves while others wait ends the run with its error") {
   auto ranks = test::join_all(3);
   const auto errors = test::on_threads(3, [&](int rank) {
-    auto& control = ranks[static_cast<size_t>(rank)];
-    if (rank != 1) control->gather("key", "");
-    control->report_failure("[fit] no more memory");
-    control->leave();
+    auto& coordination = ranks[static_cast<size_t>(rank)];
+    if (rank != 1) coordination->gather("key", "");
+    coordination->report_failure("[fit] no more memory");
+    coordination->leave();
   });
   CHECK(errors[1] == "");
   for (const size_t rank : {size_t{0}, size_t{2}}) {
@@ -157,7 +157,7 @@ TEST_CASE("a rank that leaves while others wait for it ends the run with what it
   test::leave_all(ranks);
 }
 
-TEST_CASE("a rank that does not come where others wait is found after the time-out") {
+TEST_CASE("a rank that does not join a collective is detected after the timeout") {
   auto ranks = test::join_all(3, 400ms);
   const auto begin = steady_clock::now();
   const auto errors = test::on_threads(3, [&](int rank) {
@@ -195,7 +195,7 @@ TEST_CASE("rank 0 waits until all have left") {
   other.join();
 }
 
-TEST_CASE("the report has the last calls of every rank") {
+TEST_CASE("the report lists the last calls of every rank") {
   auto ranks = test::join_all(3);
   for (size_t rank = 0; rank < 3; ++rank) {
     ranks[rank]->set_calls([rank] {
@@ -223,7 +223,7 @@ TEST_CASE("the report has the last calls of every rank") {
   test::leave_all(ranks);
 }
 
-TEST_CASE("the report follows no link that somebody planted under its name") {
+TEST_CASE("writing the report follows no planted link") {
   auto ranks = test::join_all(1);
   ranks[0]->set_calls([] { return std::vector<CallRecord>{call(118, false)}; });
   const std::filesystem::path folder = std::getenv("TESSERA_REPORT_DIR");
@@ -239,7 +239,7 @@ TEST_CASE("the report follows no link that somebody planted under its name") {
   test::leave_all(ranks);
 }
 
-TEST_CASE("who asks for the end later is told, too, and once") {
+TEST_CASE("an end callback that is set after the end is called once") {
   auto ranks = test::join_all(2);
   ranks[1]->abort("[test] over");
   REQUIRE(ranks[0]->reason(20s) == "[test] over");

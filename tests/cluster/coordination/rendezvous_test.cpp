@@ -28,7 +28,7 @@ using test::rank_options;
 
 namespace {
 
-/// Rank 0 on a thread of its own.
+/// Joins as rank 0 on a thread of its own.
 std::future<std::shared_ptr<Coordination>> join_later(const CoordinationOptions& options) {
   return std::async(std::launch::async, [options] { return Coordination::join(options); });
 }
@@ -44,7 +44,7 @@ std::string hello_frame(const Hello& hello) {
 
 }  // namespace
 
-TEST_CASE("ranks may come before rank 0 does") {
+TEST_CASE("ranks may join before rank 0 listens") {
   const int port = free_port();
   auto first = join_later(rank_options(1, 2, port));
   std::this_thread::sleep_for(100ms);
@@ -54,7 +54,7 @@ TEST_CASE("ranks may come before rank 0 does") {
   one->leave();
 }
 
-TEST_CASE("a port that is taken is named") {
+TEST_CASE("an occupied port is named") {
   const FileDescriptor holder = listen_on("127.0.0.1", 0);
   sockaddr_storage name{};
   socklen_t size = sizeof name;
@@ -64,7 +64,7 @@ TEST_CASE("a port that is taken is named") {
   CHECK_THAT(error,
              Contains(str("[coordination] rank 0 can listen on port ", port, ". Received: ")));
   CHECK_THAT(error, Contains("in use") && Contains(str("end the program that holds port ", port)));
-  // Whoever holds it does not answer.
+  // The program that holds the port does not answer.
   CoordinationOptions options = rank_options(1, 2, port);
   options.connect_timeout = 300ms;
   CHECK_THAT(error_of([&] { Coordination::join(options); }),
@@ -72,7 +72,7 @@ TEST_CASE("a port that is taken is named") {
                           ". Received: it does not answer, for 0.3 s")));
 }
 
-TEST_CASE("a rank that finds nobody names the address") {
+TEST_CASE("a rank that cannot connect names the address") {
   const int port = free_port();
   CoordinationOptions options = rank_options(1, 2, port);
   options.connect_timeout = 200ms;
@@ -82,7 +82,7 @@ TEST_CASE("a rank that finds nobody names the address") {
   CHECK_THAT(error_of([&] { Coordination::join(options); }), Contains("no.such.host.invalid"));
 }
 
-TEST_CASE("ranks that do not come are named while the others wait and when they give up") {
+TEST_CASE("missing ranks are named while the others wait and when they give up") {
   const int port = free_port();
   std::mutex mutex;
   std::vector<std::string> lines;
@@ -102,7 +102,7 @@ TEST_CASE("ranks that do not come are named while the others wait and when they 
   CHECK(lines == std::vector<std::string>{"[coordination] waiting for ranks 3 and 4"});
 }
 
-TEST_CASE("rank 0 that cannot join itself ends the wait of all") {
+TEST_CASE("if rank 0 cannot join, all stop waiting") {
   CoordinationOptions options = rank_options(0, 3, free_port());
   std::promise<void> waits;
   options.say = [&, said = false](const std::string& line) mutable {
@@ -125,7 +125,7 @@ TEST_CASE("rank 0 that cannot join itself ends the wait of all") {
                               Contains("was lost"));
 }
 
-TEST_CASE("who does not belong is told so, and the others go on") {
+TEST_CASE("a process of another run is refused, and the others continue") {
   const int port = free_port();
   CoordinationOptions zero = rank_options(0, 3, port);
   zero.job = "job a";
@@ -154,13 +154,13 @@ TEST_CASE("who does not belong is told so, and the others go on") {
   const FileDescriptor second =
       connect_and_send(port, hello_frame({"job a", 3, {0, 1, "host", ""}}));
   CHECK_THAT(test::read_all(second), Contains("each rank is one process. Received: rank 0 (pid 1"));
-  // Whichever of two comes first is the one.
+  // Of two processes with the same rank the first is accepted.
   auto first_two = join_later(changed(2, 3, "job a"));
-  const auto control = hub.get();
+  const auto coordination = hub.get();
   CHECK_THROWS_WITH(Coordination::join(changed(2, 3, "job a")),
                     Contains("[coordination] each rank is one process. Received: rank 2 (pid ") &&
                         Contains("where rank 2 (pid "));
-  test::Ranks ranks{control, one.get(), first_two.get()};
+  test::Ranks ranks{coordination, one.get(), first_two.get()};
   const auto errors = test::on_threads(3, [&](int rank) {
     ranks[static_cast<size_t>(rank)]->gather("still", "there");
     ranks[static_cast<size_t>(rank)]->leave();
@@ -168,7 +168,7 @@ TEST_CASE("who does not belong is told so, and the others go on") {
   CHECK(errors == std::vector<std::string>(3));
 }
 
-TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place") {
+TEST_CASE("an unknown peer that claims rank 2 of 4 first is refused") {
   const int port = free_port();
   const std::string secret(32, 's');
   std::mutex mutex;
@@ -184,7 +184,7 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
   };
   auto hub = join_later(with(0, secret));
   wait_for(port);
-  // One that says so, one that proves nothing, and one that proves it by another secret.
+  // One sends only a hello, one sends no proof, and one proves it by another secret.
   const Hello hello{"", 4, {2, 4711, "host", ""}, random_nonce()};
   const FileDescriptor silent = connect_and_send(port, hello_frame(hello));
   const FileDescriptor wrong = connect_and_send(
@@ -202,10 +202,10 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
                                  " requires the secret of its job. Received: none here")));
   test::Ranks ranks(4);
   const auto errors = test::on_threads(4, [&](int rank) {
-    auto& control = ranks[static_cast<size_t>(rank)];
-    control = rank == 0 ? hub.get() : Coordination::join(with(rank, secret));
-    CHECK(control->gather("key", str(rank)) == std::vector<std::string>{"0", "1", "2", "3"});
-    control->leave();
+    auto& coordination = ranks[static_cast<size_t>(rank)];
+    coordination = rank == 0 ? hub.get() : Coordination::join(with(rank, secret));
+    CHECK(coordination->gather("key", str(rank)) == std::vector<std::string>{"0", "1", "2", "3"});
+    coordination->leave();
   });
   CHECK(errors == std::vector<std::string>(4));
   REQUIRE_FALSE(lines.empty());
@@ -213,7 +213,7 @@ TEST_CASE("a stranger that says it is rank 2 of 4 first does not get its place")
         "[coordination] refused rank 2 (pid 4711 on host) at 127.0.0.1: it has another secret");
 }
 
-TEST_CASE("rank 0 proves that it knows the secret, too") {
+TEST_CASE("rank 0 proves that it knows the secret too") {
   const int port = free_port();
   auto hub = join_later([&] {
     CoordinationOptions options = rank_options(0, 3, port);
@@ -259,7 +259,7 @@ TEST_CASE("options of a rank are checked before it connects") {
                     Contains("Received: 70000"));
 }
 
-TEST_CASE("a thousand strangers do no harm, before and after the start") {
+TEST_CASE("a thousand unknown peers do no harm, before and after the start") {
   const int port = free_port();
   auto hub = join_later(rank_options(0, 2, port));
   wait_for(port);
@@ -280,7 +280,7 @@ TEST_CASE("a thousand strangers do no harm, before and after the start") {
     for (int i = 0; i < count; ++i) {
       const std::string& input = inputs[static_cast<size_t>(i) % inputs.size()];
       FileDescriptor connection = connect_and_send(port, input);
-      // Some stay and say nothing, or nothing more.
+      // Some stay connected and send nothing, or nothing more.
       if (i % 4 == 0 && silent.size() < 300) silent.push_back(std::move(connection));
     }
   };
@@ -296,22 +296,22 @@ TEST_CASE("a thousand strangers do no harm, before and after the start") {
   CHECK(zero->reason() == "");
 }
 
-TEST_CASE("a rank that stops talking the protocol ends the run with a clear text") {
+TEST_CASE("a rank that violates the protocol ends the run with a clear error") {
   const int port = free_port();
   auto hub = join_later(rank_options(0, 2, port));
   wait_for(port);
   const std::string hello = hello_frame({"", 2, {1, 4711, "host", ""}});
   const auto run_with = [&](const std::string& bytes) {
     const FileDescriptor connection = connect_and_send(port, hello);
-    const auto control = hub.get();
+    const auto coordination = hub.get();
     ::send(connection.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL);
-    return error_of([&] { control->gather("key", ""); });
+    return error_of([&] { coordination->gather("key", ""); });
   };
   const std::string sent = "Received: rank 1 (pid 4711 on host) sent ";
   SECTION("noise") {
     CHECK_THAT(run_with("noise"), Contains(sent + "bytes that begin with \"nois\""));
   }
-  SECTION("a length beyond the cap") {
+  SECTION("a length above the limit") {
     CHECK_THAT(run_with(std::string("TSRC\xff\xff\xff\x7f\0", 9)),
                Contains(sent + "a frame of 2147483647 bytes"));
   }

@@ -9,7 +9,7 @@ namespace wire_format_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("frames are cut from a stream however it comes") {
+TEST_CASE("frames are split from a stream that arrives in any pieces") {
   std::string stream;
   for (int i = 0; i < 20; ++i) stream += encode_frame(FrameType::gather, std::string(i * 7, 'a'));
   for (const size_t piece : {size_t{1}, size_t{5}, size_t{100}, stream.size()}) {
@@ -26,7 +26,7 @@ TEST_CASE("frames are cut from a stream however it comes") {
   }
 }
 
-TEST_CASE("what begins no frame is refused at its first bytes") {
+TEST_CASE("data that is no frame is refused at its first bytes") {
   const auto next = [](const std::string& bytes) {
     FrameBuffer buffer(100);
     buffer.append(bytes);
@@ -40,7 +40,7 @@ TEST_CASE("what begins no frame is refused at its first bytes") {
   const std::string frame = encode_frame(FrameType::hello, std::string(100, 'x'));
   CHECK(next(frame));
   CHECK_FALSE(next(frame.substr(0, 50)));
-  // One byte over the cap, of which nothing has come yet.
+  // One byte over the limit; none of the body has arrived yet.
   CHECK_THROWS_AS(next(encode_frame(FrameType::hello, std::string(101, 'x')).substr(0, 9)),
                   BadFrame);
   std::string other = frame;
@@ -70,7 +70,7 @@ TEST_CASE("a body reads back as it was written") {
   reader.finish();
 }
 
-TEST_CASE("every cut of a body and every longer one is refused") {
+TEST_CASE("truncated and extended bodies are refused") {
   const std::string body = encode_hello({"job", 4, {2, 4711, "host", "address"}});
   CHECK(decode_hello(body).peer.rank == 2);
   for (size_t size = 0; size < body.size(); ++size) {
@@ -80,7 +80,7 @@ TEST_CASE("every cut of a body and every longer one is refused") {
   std::string newer = body;
   newer[0] = 3;
   CHECK_THROWS_AS(decode_hello(newer), BadFrame);
-  // A length of a text near 2^64.
+  // A text length near 2^64.
   std::string huge = body;
   for (size_t i = 8; i < 16; ++i) huge[i] = '\xff';
   CHECK_THROWS_AS(decode_hello(huge), BadFrame);

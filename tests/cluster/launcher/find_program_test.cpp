@@ -12,7 +12,7 @@ namespace find_program_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("programs are paths, applications or in PATH", "[launcher]") {
+TEST_CASE("programs are found as paths, as applications or in PATH", "[launcher]") {
   const test::TempFolder folder;
   test::write_file(folder / "imdb", "#!/bin/sh\n");
   std::filesystem::permissions(folder / "imdb", std::filesystem::perms::owner_all);

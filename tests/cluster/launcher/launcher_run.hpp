@@ -26,13 +26,13 @@ using namespace detail;
 using namespace std::chrono_literals;
 
 struct Run {
-  int code = -1;  ///< 128 + the signal's number if one ended the launcher itself
+  int code = -1;  ///< exit status; 128 + the signal that ended the launcher itself
   std::string out;
   std::string err;
   std::chrono::duration<double> time{};
 };
 
-/// A launcher in a process of its own, its standard output and error in files.
+/// A launcher in a process of its own, with standard output and error in files.
 class Launcher {
  public:
   Launcher(const std::string& script, const LaunchOptions& options, int out = -1)
@@ -58,7 +58,7 @@ class Launcher {
   pid_t pid() const { return pid_; }
   std::string out() const { return read_file(folder_ / "out"); }
 
-  /// Waits until the processes have written so many lines.
+  /// Waits until the processes have written `count` lines.
   void wait_for_lines(int64_t count) const {
     for (int i = 0; i < 1000; ++i) {
       std::error_code ignored;
@@ -97,7 +97,7 @@ inline Run run(const std::string& script, const LaunchOptions& options = {}) {
   return Launcher(script, options).finish();
 }
 
-/// Lines in the order of the alphabet.
+/// Sorts the lines alphabetically.
 inline std::string sorted(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> lines;
@@ -108,15 +108,15 @@ inline std::string sorted(const std::string& text) {
   return all;
 }
 
-/// Without what differs from run to run: times.
-inline std::string timeless(std::string text) {
+/// Removes times, which differ from run to run.
+inline std::string without_times(std::string text) {
   for (size_t at = 0; (at = text.find(", after ", at)) != text.npos;) {
     text.erase(at, text.find(" s", at) + 2 - at);
   }
   return text;
 }
 
-/// What the launcher says itself.
+/// Returns the launcher's own lines.
 inline std::string own_lines(const std::string& text) {
   std::istringstream in(text);
   std::string own;

@@ -14,8 +14,8 @@ using namespace tessera::test;
 
 namespace {
 
-/// A script in which T is "chief0", "worker1", "ps0" or "evaluator0", S a count of restarts, and
-/// D a folder of the run.
+/// Returns a script in which T is "chief0", "worker1", "ps0" or "evaluator0", S the number of
+/// restarts, and D a folder of the run.
 std::string script(const TempFolder& folder, const std::string& text) {
   return str("T=$(echo \"$TF_CONFIG\" | sed 's/.*\"task\":{\"type\":\"\\([a-z]*\\)\",\"index\":",
              "\\([0-9]*\\)}.*/\\1\\2/'); S=${TESSERA_RESTART:-0}; D=", folder.path().string(),
@@ -31,7 +31,9 @@ LaunchOptions job(int max_restarts = 0) {
           .kill_after = 300ms};
 }
 
-bool has(const std::string& text, const std::string& part) { return text.find(part) != text.npos; }
+bool has(const std::string& text, const std::string& piece) {
+  return text.find(piece) != text.npos;
+}
 
 }  // namespace
 
@@ -78,7 +80,7 @@ TEST_CASE("every task of a parameter server job finds itself in TF_CONFIG", "[la
   for (size_t at = 0; at < jobs.size(); at += 17) CHECK(jobs.substr(at, 17) == jobs.substr(0, 17));
 }
 
-TEST_CASE("ranks that find each other by TF_CONFIG", "[launcher]") {
+TEST_CASE("ranks find each other by TF_CONFIG", "[launcher]") {
   const TempFolder folder;
   const Run result = run(script(folder, "echo $T $RANK$MASTER_PORT; [ $T = worker0 ] || exit 5"),
                          {.processes = 2, .tf_config = true});
@@ -87,7 +89,7 @@ TEST_CASE("ranks that find each other by TF_CONFIG", "[launcher]") {
   CHECK(has(result.err, "launch: rank 1 failed first: exit code 5, after "));
 }
 
-TEST_CASE("a worker that fails is started again alone", "[launcher]") {
+TEST_CASE("a failed worker is restarted alone", "[launcher]") {
   const TempFolder folder;
   const Run result =
       run(script(folder,
@@ -96,7 +98,7 @@ TEST_CASE("a worker that fails is started again alone", "[launcher]") {
                  "*) serve;; esac"),
           job(2));
   CHECK(result.code == 0);
-  CHECK(timeless(own_lines(result.err)) ==
+  CHECK(without_times(own_lines(result.err)) ==
         "launch: worker 1 failed: killed by signal 9 (SIGKILL); restart 1 of 2\n"
         "launch: worker 1 failed: exit code 7; restart 2 of 2\n");
   CHECK(sorted(result.out) ==
@@ -104,27 +106,28 @@ TEST_CASE("a worker that fails is started again alone", "[launcher]") {
         "[worker 1] start 0\n[worker 1] start 1\n[worker 1] start 2\n");
 }
 
-TEST_CASE("the job goes on without a worker or the evaluator, not without any", "[launcher]") {
+TEST_CASE("the job continues without a worker or the evaluator, but not without all workers",
+          "[launcher]") {
   const TempFolder folder;
   LaunchOptions options = job();
   options.evaluator = true;
-  SECTION("one is left") {
+  SECTION("one worker is left") {
     const Run result = run(script(folder,
                                   "case $T in worker1) exit 4;; evaluator0) exit 5;;"
                                   "chief0) sleep 0.5; touch $D/done;; *) serve;; esac"),
                            options);
     CHECK(result.code == 0);
-    CHECK(sorted(timeless(own_lines(result.err))) ==
+    CHECK(sorted(without_times(own_lines(result.err))) ==
           "launch: evaluator failed: exit code 5; the job goes on without it\n"
           "launch: worker 1 failed: exit code 4; the job goes on without it\n");
   }
-  SECTION("none is left") {
+  SECTION("no worker is left") {
     const Run result = run(script(folder,
                                   "case $T in worker0) exit 4;; worker1) sleep 0.5; exit 6;;"
                                   "*) serve;; esac"),
                            options);
     CHECK(result.code == 6);
-    CHECK(timeless(own_lines(result.err)) ==
+    CHECK(without_times(own_lines(result.err)) ==
           "launch: worker 0 failed: exit code 4; the job goes on without it\n"
           "launch: worker 1 failed: exit code 6\n"
           "launch: chief, ps 0 and ps 1 did not leave: SIGTERM\n"
@@ -132,7 +135,7 @@ TEST_CASE("the job goes on without a worker or the evaluator, not without any", 
   }
 }
 
-TEST_CASE("a lost parameter server ends all, and starts all again", "[launcher]") {
+TEST_CASE("losing a parameter server restarts all tasks", "[launcher]") {
   const TempFolder folder;
   LaunchOptions options = job(1);
   options.grace = 1s;
@@ -143,7 +146,7 @@ TEST_CASE("a lost parameter server ends all, and starts all again", "[launcher]"
                  "chief01) touch $D/done;; *) serve;; esac"),
           options);
   CHECK(result.code == 0);
-  CHECK(timeless(own_lines(result.err)) ==
+  CHECK(without_times(own_lines(result.err)) ==
         "launch: ps 1 failed: killed by signal 9 (SIGKILL)\n"
         "launch: worker 1 and ps 0 did not leave: SIGTERM\n"
         "launch: ps 1 failed first: killed by signal 9 (SIGKILL)\n"
@@ -152,7 +155,8 @@ TEST_CASE("a lost parameter server ends all, and starts all again", "[launcher]"
   CHECK(has(result.out, "[ps 0] start 1\n"));
 }
 
-TEST_CASE("one who blames another is not started again while that one ends", "[launcher]") {
+TEST_CASE("a task that failed because of another is not restarted while that one ends",
+          "[launcher]") {
   const TempFolder folder;
   LaunchOptions options = job();
   options.grace = 2s;
@@ -162,15 +166,15 @@ TEST_CASE("one who blames another is not started again while that one ends", "[l
                                 "*) serve;; esac"),
                          options);
   CHECK(result.code == 8);
-  CHECK(timeless(own_lines(result.err)) ==
+  CHECK(without_times(own_lines(result.err)) ==
         "launch: ps 1 failed: exit code 8\n"
         "launch: chief, worker 1 and ps 0 did not leave: SIGTERM\n"
         "launch: ps 1 failed first: exit code 8\n");
 }
 
-TEST_CASE("the end of the chief is the end of the job", "[launcher]") {
+TEST_CASE("the job ends with its chief", "[launcher]") {
   const TempFolder folder;
-  SECTION("others may fail or hang then") {
+  SECTION("other tasks may then fail or hang") {
     const Run result =
         run(script(folder,
                    "case $T in chief0) exit 0;; worker0) sleep 0.1; exit 3;;"
@@ -181,7 +185,7 @@ TEST_CASE("the end of the chief is the end of the job", "[launcher]") {
           "launch: ps 1 did not leave: SIGTERM\nlaunch: ps 1 did not leave: SIGKILL\n");
     CHECK(result.time < 5s);
   }
-  SECTION("with an error, it is that of all") {
+  SECTION("the chief's error is the job's") {
     LaunchOptions options = job();
     options.evaluator = true;
     options.grace = 20s;
@@ -190,13 +194,13 @@ TEST_CASE("the end of the chief is the end of the job", "[launcher]") {
                                   "*) sleep 0.7; exit 3;; esac"),
                            options);
     CHECK(result.code == 2);
-    CHECK(timeless(own_lines(result.err)) ==
+    CHECK(without_times(own_lines(result.err)) ==
           "launch: chief failed: exit code 2\nlaunch: chief failed first: exit code 2\n");
     CHECK(result.time < 15s);
   }
 }
 
-TEST_CASE("a signal goes to the chief, which needs its parameter servers", "[launcher]") {
+TEST_CASE("a signal goes to the chief first, which needs its parameter servers", "[launcher]") {
   const TempFolder folder;
   LaunchOptions options = job(2);
   options.evaluator = true;
@@ -220,7 +224,7 @@ TEST_CASE("a signal goes to the chief, which needs its parameter servers", "[lau
   CHECK(result.time < 15s);
 }
 
-TEST_CASE("free ports are different, and below those that connections get", "[launcher]") {
+TEST_CASE("free ports are distinct and below the ephemeral range", "[launcher]") {
   const std::vector<int> ports = free_ports(100);
   CHECK(std::set<int>(ports.begin(), ports.end()).size() == 100);
   int first = 0;

@@ -8,7 +8,7 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
-TEST_CASE("every process knows its rank, and every line whose it is", "[launcher]") {
+TEST_CASE("every process knows its rank, and every line shows it", "[launcher]") {
   const Run result =
       run("echo rank $RANK of $WORLD_SIZE, local $LOCAL_RANK at $MASTER_ADDR; echo error $RANK >&2;"
           "[ $MASTER_PORT -gt 1023 ] && [ ${#TESSERA_JOB} = 16 ] && [ $OMP_NUM_THREADS -ge 1 ] &&"
@@ -28,12 +28,12 @@ TEST_CASE("all processes get one port and one job", "[launcher]") {
   CHECK(result.out.substr(3, end - 3) == result.out.substr(end + 4, end - 3));
 }
 
-TEST_CASE("a line without end, a progress bar and empty lines", "[launcher]") {
+TEST_CASE("an unterminated line, a progress bar and empty lines are printed", "[launcher]") {
   CHECK(run("printf '\\n\\nlast'").out == "[0] \n[0] \n[0] last\n");
   CHECK(run("printf '10%%\\r50%%\\r100%%\\nx\\r\\ny\\r'").out == "[0] 100%\n[0] x\n[0] y\n");
 }
 
-TEST_CASE("many lines of many processes stay whole", "[launcher]") {
+TEST_CASE("lines of many processes are not interleaved", "[launcher]") {
   const Run result = run(
       "i=0; while [ $i -lt 2000 ]; do i=$((i+1)); echo \"line $i of rank $RANK$RANK$RANK end\"; "
       "done",
@@ -52,13 +52,13 @@ TEST_CASE("many lines of many processes stay whole", "[launcher]") {
   CHECK(next == std::vector<int>(4, 2001));
 }
 
-TEST_CASE("lines longer than a pipe holds", "[launcher]") {
+TEST_CASE("lines longer than a pipe's buffer are printed", "[launcher]") {
   const Run result = run("head -c 300000 /dev/zero | tr '\\0' $RANK; echo", {.processes = 2});
   CHECK(result.out.size() == 2 * (300000 + 5));
   CHECK(result.out.substr(result.out.find('\n') + 1).size() == 300005);
 }
 
-TEST_CASE("a reader that stands still holds nothing up but what is printed", "[launcher]") {
+TEST_CASE("a blocked reader holds up only the printing", "[launcher]") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   Launcher launcher("yes", {.processes = 2}, ends[1]);
@@ -71,7 +71,7 @@ TEST_CASE("a reader that stands still holds nothing up but what is printed", "[l
   close(ends[1]);
 }
 
-TEST_CASE("processes go on when nobody reads any more", "[launcher]") {
+TEST_CASE("processes continue after the reader has closed", "[launcher]") {
   int ends[2];
   REQUIRE(pipe(ends) == 0);
   close(ends[0]);
@@ -80,7 +80,7 @@ TEST_CASE("processes go on when nobody reads any more", "[launcher]") {
   close(ends[1]);
 }
 
-TEST_CASE("what processes wrote before they died is not lost", "[launcher]") {
+TEST_CASE("output that processes wrote before they died is printed", "[launcher]") {
   const Run result = run("head -c 50000 /dev/zero | tr '\\0' x; kill -9 $$");
   CHECK(result.out.size() == 50005);
 }

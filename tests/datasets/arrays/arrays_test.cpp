@@ -1,4 +1,4 @@
-// pad_sequences, to_categorical, split_dataset and timeseries_dataset_from_array.
+// Tests pad_sequences, to_categorical, split_dataset and timeseries_dataset_from_array.
 #include <tessera/datasets/arrays/arrays.hpp>
 
 #include <algorithm>
@@ -43,7 +43,7 @@ bool same(const at::Tensor& actual, const Json& golden) {
 }
 
 template <class T>
-std::optional<T> given(const Json& options, const std::string& key) {
+std::optional<T> option(const Json& options, const std::string& key) {
   if (!options.contains(key) || options.at(key).is_null()) return std::nullopt;
   return options.at(key).get<T>();
 }
@@ -54,7 +54,7 @@ std::optional<SplitSize> size_of(const Json& options, const std::string& key) {
   return size.is_number_integer() ? SplitSize(size.get<int64_t>()) : SplitSize(size.get<double>());
 }
 
-/// The first input's numbers in all rows of a dataset.
+/// Returns the first input's numbers of all rows of a dataset.
 std::vector<int64_t> numbers_of(const DatasetHandle& data) {
   std::vector<int64_t> rows(static_cast<size_t>(data->size()));
   std::iota(rows.begin(), rows.end(), 0);
@@ -64,21 +64,21 @@ std::vector<int64_t> numbers_of(const DatasetHandle& data) {
 
 }  // namespace
 
-TEST_CASE("sequences are padded as Keras does") {
+TEST_CASE("sequences are padded as by Keras") {
   const auto sequences = goldens("sequences").get<Sequences>();
   for (const Json& golden : goldens("paddings")) {
     const Json& options = golden.at("options");
     CAPTURE(options.dump());
-    PadSequencesOptions own{.maxlen = given<int64_t>(options, "maxlen")};
-    own.padding = given<std::string>(options, "padding").value_or(own.padding);
-    own.truncating = given<std::string>(options, "truncating").value_or(own.truncating);
-    own.value = given<double>(options, "value").value_or(own.value);
+    PadSequencesOptions own{.maxlen = option<int64_t>(options, "maxlen")};
+    own.padding = option<std::string>(options, "padding").value_or(own.padding);
+    own.truncating = option<std::string>(options, "truncating").value_or(own.truncating);
+    own.value = option<double>(options, "value").value_or(own.value);
     if (options.contains("dtype")) own.dtype = at::kFloat;
     CHECK(same(pad_sequences(sequences, own), golden.at("result")));
   }
   CHECK(pad_sequences({{1}, {2, 3}}).sizes() == at::IntArrayRef({2, 2}));
-  const std::vector<at::Tensor> alike = {at::ones({1, 3}), at::ones({2, 3})};
-  const at::Tensor rows = pad_sequences(alike, {.dtype = at::kFloat});
+  const std::vector<at::Tensor> equal_lengths = {at::ones({1, 3}), at::ones({2, 3})};
+  const at::Tensor rows = pad_sequences(equal_lengths, {.dtype = at::kFloat});
   CHECK(at::equal(rows.sum(2), at::tensor({0, 3, 3, 3}, at::kFloat).reshape({2, 2})));
   CHECK(error_line([] { pad_sequences({{1}}, {.padding = "left"}); }) ==
         "[pad_sequences] padding is \"pre\" or \"post\". Received: \"left\". "
@@ -94,10 +94,10 @@ TEST_CASE("sequences are padded as Keras does") {
         "Received: shapes (1, 3) and (2, 4). To fix: make their other axes equal.");
 }
 
-TEST_CASE("classes become rows as Keras makes them") {
+TEST_CASE("classes become one-hot rows as in Keras") {
   for (const Json& golden : goldens("classes")) {
     CAPTURE(golden.dump());
-    CHECK(same(to_categorical(tensor_of(golden.at("x")), given<int64_t>(golden, "num_classes")),
+    CHECK(same(to_categorical(tensor_of(golden.at("x")), option<int64_t>(golden, "num_classes")),
                golden.at("result")));
   }
   CHECK(error_line([] {
@@ -111,7 +111,7 @@ TEST_CASE("classes become rows as Keras makes them") {
         "To fix: pass a larger num_classes.");
 }
 
-TEST_CASE("a dataset is split as Keras does") {
+TEST_CASE("a dataset is split as by Keras") {
   const DatasetHandle data(at::arange(10));
   for (const Json& golden : goldens("splits")) {
     const Json& options = golden.at("options");
@@ -142,7 +142,7 @@ TEST_CASE("a dataset is split as Keras does") {
         "To fix: pass smaller sizes.");
 }
 
-TEST_CASE("windows over series are those of Keras") {
+TEST_CASE("windows over series equal Keras'") {
   const at::Tensor data = at::arange(40, at::kFloat).reshape({20, 2});
   for (const Json& golden : goldens("windows")) {
     const Json& options = golden.at("options");
@@ -150,11 +150,11 @@ TEST_CASE("windows over series are those of Keras") {
     const at::Tensor targets = options.contains("targets") ? at::arange(100, 115) : at::Tensor();
     const DataPipeline windows = timeseries_dataset_from_array(
         data, targets, options.at("sequence_length").get<int64_t>(),
-        {.sequence_stride = given<int64_t>(options, "sequence_stride").value_or(1),
-         .sampling_rate = given<int64_t>(options, "sampling_rate").value_or(1),
-         .batch_size = given<int64_t>(options, "batch_size").value_or(128),
-         .start_index = given<int64_t>(options, "start_index"),
-         .end_index = given<int64_t>(options, "end_index")});
+        {.sequence_stride = option<int64_t>(options, "sequence_stride").value_or(1),
+         .sampling_rate = option<int64_t>(options, "sampling_rate").value_or(1),
+         .batch_size = option<int64_t>(options, "batch_size").value_or(128),
+         .start_index = option<int64_t>(options, "start_index"),
+         .end_index = option<int64_t>(options, "end_index")});
     const BatchFunction next = windows.start(0);
     for (const Json& batch : golden.at("batches")) {
       const std::optional<Examples> own = next();

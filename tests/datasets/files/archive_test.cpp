@@ -34,7 +34,7 @@ Files read_all(const std::string& path, const ArchiveLimits& limits = {}) {
   return files;
 }
 
-/// Names of everything below a folder.
+/// Returns the names of everything below a folder.
 std::set<std::string> tree(const std::filesystem::path& folder) {
   std::set<std::string> names;
   for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
@@ -43,8 +43,8 @@ std::set<std::string> tree(const std::filesystem::path& folder) {
   return names;
 }
 
-/// Text of the FileError that reading these bytes throws, empty if they are read; checks that
-/// nothing was written to the working folder or beside it.
+/// Returns the text of the FileError from reading these bytes, or "". Checks that nothing was
+/// written to the working folder or next to it.
 std::string bytes_error(const std::string& bytes, const ArchiveLimits& limits = {}) {
   const test::TempFolder folder;
   std::filesystem::create_directories(folder / "inner/work");
@@ -68,7 +68,7 @@ std::string error_of(const std::vector<TarEntry>& entries, const ArchiveLimits& 
   return bytes_error(tar_bytes(entries), limits);
 }
 
-/// An entry whose name stands in a pax header before it.
+/// Returns an entry with a pax header before it.
 std::vector<TarEntry> pax_entry(const std::string& key, const std::string& value) {
   return {{.name = "h", .bytes = test::pax_record(key, value), .kind = 'x'},
           {.name = "a.txt", .bytes = "text"}};
@@ -82,7 +82,7 @@ const std::vector<TarEntry> good{{.name = "top/", .kind = '5'},
 
 }  // namespace
 
-TEST_CASE("wanted files of a tar archive are read, plain or gzip, whatever its name") {
+TEST_CASE("selected files of a tar archive are read, plain or gzip, whatever its name") {
   const test::TempFolder folder;
   for (const bool packed : {false, true}) {
     for (const std::string name : {"a.tar", "a.tar.gz", "a.tgz", "a"}) {
@@ -115,7 +115,7 @@ TEST_CASE("names of any length are read from GNU and pax headers") {
              Contains("1 to 4096 bytes") && Contains("5000"));
 }
 
-TEST_CASE("names that lead out of an archive are refused") {
+TEST_CASE("names that point outside the archive are refused") {
   for (const std::string name : {"../evil", "a/../../evil", "a/..", "..", "./../evil"}) {
     CHECK_THAT(error_of({{.name = name, .bytes = "x"}}),
                Contains("a.tar, entry \"" + name + "\"] names in an archive stay inside it"));
@@ -159,14 +159,14 @@ TEST_CASE("links, devices and sparse files are refused") {
   CHECK_THAT(error_of(sparse), Contains("a sparse file"));
 }
 
-TEST_CASE("a wanted file is there once") {
+TEST_CASE("a selected file may occur once") {
   const TarEntry file{.name = "a/b.txt", .bytes = "x"};
   CHECK_THAT(error_of({file, file}), Contains("entry \"a/b.txt\"]") && Contains("twice"));
   CHECK_THAT(error_of({file, {.name = "./a//b.txt"}}), Contains("twice"));
   CHECK(error_of({{.name = "a.skip"}, {.name = "a.skip"}}).empty());
 }
 
-TEST_CASE("sizes that lie are refused") {
+TEST_CASE("false sizes are refused") {
   CHECK_THAT(error_of({{.name = "a", .bytes = "x", .size = 100000}}),
              Contains("entry \"a\"]") && Contains("whole tar archive"));
   CHECK_THAT(error_of({{.name = "a", .bytes = "x", .size = 8589934591}}),
@@ -177,7 +177,7 @@ TEST_CASE("sizes that lie are refused") {
   CHECK_FALSE(error_of(pax_entry("size", "-5")).empty());
 }
 
-TEST_CASE("an archive has limits") {
+TEST_CASE("the limits of an archive are enforced") {
   const std::vector<TarEntry> four(4, TarEntry{.name = "a.skip", .bytes = "1234"});
   CHECK(error_of(four, {.entries = 4}).empty());
   CHECK_THAT(error_of(four, {.entries = 3}), Contains("at most 3 entries"));
@@ -188,7 +188,7 @@ TEST_CASE("an archive has limits") {
   CHECK_THAT(bytes_error(tar_bytes(one), {.total_bytes = 2047}), Contains("to at most 2047"));
 }
 
-TEST_CASE("a gzip bomb is refused before it takes memory") {
+TEST_CASE("a gzip bomb is refused before it uses memory") {
   const std::string zeros(size_t{64} << 20, '\0');
   for (const std::string name : {"a.txt", "a.skip"}) {
     const std::string bomb = gzip_bytes(tar_bytes({{.name = name, .bytes = zeros}}));
@@ -196,20 +196,20 @@ TEST_CASE("a gzip bomb is refused before it takes memory") {
     CHECK_THAT(bytes_error(bomb), Contains("may unpack to at most"));
     CHECK(bytes_error(bomb, {.ratio = 2000}).empty());
   }
-  // Behind the end mark, where no entry is read.
+  // After the end mark, where no entry is read.
   CHECK_THAT(bytes_error(gzip_bytes(tar_bytes({}) + zeros)), Contains("may unpack to at most"));
 }
 
-TEST_CASE("an archive that is cut short is refused at every length") {
+TEST_CASE("a truncated archive is refused at every length") {
   const std::string plain = tar_bytes({{.name = "a", .bytes = std::string(600, 'x')}});
-  // From here on all data and a block of the end mark are there.
-  const size_t whole = plain.size() - 512;
-  for (size_t length = 0; length < whole; length += 37) {
+  // From this length on, all data and one block of the end mark are present.
+  const size_t complete = plain.size() - 512;
+  for (size_t length = 0; length < complete; length += 37) {
     CAPTURE(length);
     CHECK_FALSE(bytes_error(plain.substr(0, length)).empty());
   }
-  CHECK_FALSE(bytes_error(plain.substr(0, whole - 512)).empty());
-  CHECK(bytes_error(plain.substr(0, whole)).empty());
+  CHECK_FALSE(bytes_error(plain.substr(0, complete - 512)).empty());
+  CHECK(bytes_error(plain.substr(0, complete)).empty());
   const std::string packed = gzip_bytes(plain);
   for (size_t length = 0; length < packed.size(); ++length) {
     CAPTURE(length);
@@ -217,12 +217,12 @@ TEST_CASE("an archive that is cut short is refused at every length") {
   }
 }
 
-TEST_CASE("damaged bytes and foreign ones after the end are refused") {
+TEST_CASE("damaged bytes and extra bytes after the end are refused") {
   const std::string plain = tar_bytes(good);
   const std::string packed = gzip_bytes(plain);
   const size_t checksum = packed.size() - 8;
   for (size_t i = 10; i < packed.size(); ++i) {
-    // The last byte before it may have bits that mean nothing.
+    // The last byte before the checksum may have unused bits.
     if (i + 1 == checksum) continue;
     CAPTURE(i);
     std::string damaged = packed;
@@ -236,7 +236,7 @@ TEST_CASE("damaged bytes and foreign ones after the end are refused") {
   CHECK_FALSE(bytes_error("#!/bin/sh\n").empty());
 }
 
-TEST_CASE("other formats and packings are refused") {
+TEST_CASE("other formats and compressions are refused") {
   CHECK_FALSE(bytes_error("PK\x03\x04" + std::string(600, 'x')).empty());
   CHECK_FALSE(bytes_error("070701" + std::string(600, '0')).empty());
   CHECK_FALSE(bytes_error("!<arch>\n" + std::string(600, ' ')).empty());
@@ -251,7 +251,7 @@ TEST_CASE("other formats and packings are refused") {
   CHECK_THROWS_WITH(read_all(folder.path()), Contains("a folder"));
 }
 
-TEST_CASE("an exception of the user's passes through") {
+TEST_CASE("an exception of the user's callback passes through") {
   const test::TempFolder folder;
   test::write_file(folder / "a.tar", tar_bytes(good));
   const auto stop = [](std::string_view, std::string_view) { throw std::runtime_error("mine"); };

@@ -18,15 +18,15 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A file of this text, and what is read from it.
+/// A CSV file with this text, and the result of reading it.
 class Csv {
  public:
-  explicit Csv(const std::string& text, CsvReadOptions form = {}) {
+  explicit Csv(const std::string& text, CsvReadOptions options = {}) {
     test::write_file(path(), text);
-    error = test::error_line([&] { file = read_csv_file(path(), form); });
+    error = test::error_line([&] { file = read_csv_file(path(), options); });
   }
   std::string path() const { return folder_ / "case.csv"; }
-  /// "a int64, b text".
+  /// Returns the columns' kinds, such as "a int64, b text", or the error.
   std::string kinds() const {
     std::string text = error == "no error" ? "" : error;
     for (const CsvColumn& column : file.columns) {
@@ -59,7 +59,7 @@ using Texts = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("kinds of columns are inferred, the narrowest that has all values") {
+TEST_CASE("column kinds are inferred: the narrowest that holds all values") {
   Csv csv(
       "i,f,b,t,e,late\n"
       "1,1.5,true,x,1e3,1\n"
@@ -71,7 +71,7 @@ TEST_CASE("kinds of columns are inferred, the narrowest that has all values") {
   CHECK(csv.ints(2) == Ints{1, 0, 1});
   CHECK(csv.texts(3) == Texts{"x", "7", " y "});
   CHECK(csv.doubles(4) == Doubles{1000, 0.5, -INFINITY});
-  // As it was written, though it looked like numbers at first.
+  // Keeps the original texts, although the first ones look like numbers.
   CHECK(csv.texts(5) == Texts{"1", "2", "z"});
 }
 
@@ -90,7 +90,7 @@ TEST_CASE("missing values make numbers float64, and texts empty") {
   CHECK(own.doubles(0)[1] == 5);
 }
 
-TEST_CASE("quotes hold delimiters, lines' ends and doubled quotes") {
+TEST_CASE("quoted fields hold delimiters, line ends and doubled quotes") {
   Csv csv(
       "\xEF\xBB\xBFname,\"a \"\"b\"\"\"\r\n\"x,y\",1\r\n\r\n\"two\nlines\",\"2\"\r\n"
       "5\" pipe,3\r\n\"NA\",4\r\n\"q\"tail,5");
@@ -99,16 +99,16 @@ TEST_CASE("quotes hold delimiters, lines' ends and doubled quotes") {
   CHECK(csv.ints(1) == Ints{1, 2, 3, 4, 5});
 }
 
-TEST_CASE("columns are named, chosen, given a kind; rows are limited") {
+TEST_CASE("columns can be named, selected and given a kind; rows can be limited") {
   const std::string text = "a;b;a;\n1;x;0.5;01\n2;y;0;02\n3;z;oops;3\n";
   CHECK(Csv(text, {.delimiter = ';'}).kinds() == "a int64, b text, a.1 text, Unnamed: 3 int64");
-  Csv chosen(text, {.delimiter = ';',
-                    .columns = {"Unnamed: 3", "a"},
-                    .kinds = {{"Unnamed: 3", CsvKind::text}},
-                    .rows = 2});
-  CHECK(chosen.kinds() == "a int64, Unnamed: 3 text");
-  CHECK(chosen.file.rows == 2);
-  CHECK(chosen.texts(1) == Texts{"01", "02"});
+  Csv selection(text, {.delimiter = ';',
+                       .columns = {"Unnamed: 3", "a"},
+                       .kinds = {{"Unnamed: 3", CsvKind::text}},
+                       .rows = 2});
+  CHECK(selection.kinds() == "a int64, Unnamed: 3 text");
+  CHECK(selection.file.rows == 2);
+  CHECK(selection.texts(1) == Texts{"01", "02"});
   CHECK(Csv(text, {.delimiter = ';', .rows = 2}).kinds() ==
         "a int64, b text, a.1 float64, Unnamed: 3 int64");
   CHECK(Csv("1,2\n3,4\n", {.header = false}).kinds() == "0 int64, 1 int64");
@@ -117,7 +117,7 @@ TEST_CASE("columns are named, chosen, given a kind; rows are limited") {
   CHECK(Csv("a\tb\n1\t2", {.delimiter = '\t'}).ints(1) == Ints{2});
 }
 
-TEST_CASE("numbers are those that Python reads") {
+TEST_CASE("numbers are parsed as in Python") {
   Csv csv(
       "a,b\n9223372036854775807,0.1\n-9223372036854775808,1.7976931348623157e308\n"
       "007,4.9e-324\n");
@@ -132,7 +132,7 @@ TEST_CASE("numbers are those that Python reads") {
   CHECK(Csv("a\n1 \n").kinds() == "a int64");
 }
 
-TEST_CASE("numbers of any digits are rounded once") {
+TEST_CASE("numbers with any number of digits are rounded once") {
   std::mt19937_64 random(7);
   std::string text = "x\n0.5\n";
   Doubles expected = {0.5};
@@ -149,7 +149,7 @@ TEST_CASE("numbers of any digits are rounded once") {
   CHECK(Csv(text, {.kinds = {{"x", CsvKind::float64}}}).doubles(0) == expected);
 }
 
-TEST_CASE("blocks and threads do not change what is read") {
+TEST_CASE("the result does not depend on blocks and threads") {
   std::string text = "n,x,t\n";
   for (int i = 0; i < 500; ++i) {
     text += str(i, ",", i % 7 == 3 ? "" : str(i / 8.0), ",",
@@ -175,15 +175,15 @@ TEST_CASE("blocks and threads do not change what is read") {
   }
 }
 
-TEST_CASE("a gzipped file is unpacked on the way") {
+TEST_CASE("a gzip file is decompressed while reading") {
   const test::TempFolder folder;
   test::write_file(folder / "a.csv.gz", test::gzip_bytes("a,b\n1,2\n"));
   CHECK(read_csv_file(folder / "a.csv.gz").rows == 1);
 }
 
-TEST_CASE("what is wrong is said with file, row, line and column") {
-  const auto error = [](const std::string& text, const CsvReadOptions& form = {}) {
-    return Csv(text, form).error;
+TEST_CASE("errors name file, row, line and column") {
+  const auto error = [](const std::string& text, const CsvReadOptions& options = {}) {
+    return Csv(text, options).error;
   };
   CHECK_THAT(error("a,b\n1,2\n\n3\n"),
              Contains("case.csv, row 1, line 4] 2 fields as in the first row. Received: 1."));
@@ -208,7 +208,7 @@ TEST_CASE("what is wrong is said with file, row, line and column") {
   CHECK_THAT(error("a,b\n", {.rows = -1}), Contains("a number of rows"));
   CHECK_THAT(test::error_line([] { read_csv_file("/nonexistent.csv"); }),
              Contains("/nonexistent.csv]"));
-  // In whichever thread and block it is.
+  // Holds for errors in any thread and block.
   std::string text = "a,b\n";
   for (int i = 0; i < 1000; ++i) text += i == 777 ? "1,2,3\n" : "1,2\n";
   for (const uint64_t block : {50, 100000}) {
@@ -216,7 +216,7 @@ TEST_CASE("what is wrong is said with file, row, line and column") {
   }
 }
 
-TEST_CASE("a million columns and a row without end are refused in bounded memory") {
+TEST_CASE("a million columns and an endless row are refused in bounded memory") {
   CHECK_THAT(Csv(std::string(1'000'000, ',') + "\n").error,
              Contains("case.csv, line 1] at most 100000 columns. Received: more."));
   CHECK_THAT(Csv("a,b\n1,\"" + std::string(size_t{80} << 20, 'x')).error,

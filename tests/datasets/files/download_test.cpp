@@ -33,21 +33,21 @@ std::string sum_of(const std::filesystem::path& path) {
   return sum;
 }
 
-/// 200 kB in which every part differs from every other.
+/// Returns 200 kB in which all pieces differ.
 std::string sample() {
   std::string bytes;
   for (int i = 0; i < 50000; ++i) bytes += std::to_string(10000 + i).substr(1);
   return bytes;
 }
 
-struct Place {
+struct Setup {
   TempFolder folder;
   std::string path = folder / "deep/er/file.gz";
   std::string part = path + ".part";
   HttpsServer server{sample()};
   std::string sha256;
 
-  Place() {
+  Setup() {
     test::write_file(folder / "sample", sample());
     sha256 = sum_of(folder / "sample");
     std::filesystem::create_directories(folder / "deep/er");
@@ -60,10 +60,10 @@ struct Place {
             .ca_file = server.ca_file()};
   }
   void get(const std::string& behaviour) const { download(options(behaviour)); }
-  /// The error's text after a failure that leaves nothing at the path.
-  std::string error_of(const DownloadOptions& asked) const {
+  /// Returns the error's text; checks that nothing is left at the path.
+  std::string error_of(const DownloadOptions& requested) const {
     try {
-      download(asked);
+      download(requested);
     } catch (const FileError& error) {
       const std::string text = error.what();
       CHECK(text.find('\n') == std::string::npos);
@@ -77,7 +77,7 @@ struct Place {
 
 }  // namespace
 
-TEST_CASE("the SHA-256 of a file is that of the standard's examples") {
+TEST_CASE("the SHA-256 of a file matches the standard's examples") {
   const TempFolder folder;
   test::write_file(folder / "abc", "abc");
   CHECK(sum_of(folder / "abc") ==
@@ -88,139 +88,140 @@ TEST_CASE("the SHA-256 of a file is that of the standard's examples") {
   CHECK(sha256_of(-1).empty());
 }
 
-TEST_CASE("a download puts the whole file at its path, and fetches it once") {
-  const Place place;
-  std::filesystem::remove_all(place.folder / "deep");
-  place.get("good");
-  CHECK(test::read_file(place.path) == sample());
-  CHECK_FALSE(place.has_part());
-  place.get("good");
-  CHECK(place.server.requests() == Lines{"GET /good/file"});
-  test::write_file(place.path, "something else");
-  place.get("redirect");
-  CHECK(test::read_file(place.path) == sample());
+TEST_CASE("a download puts the complete file at its path and fetches it once") {
+  const Setup setup;
+  std::filesystem::remove_all(setup.folder / "deep");
+  setup.get("good");
+  CHECK(test::read_file(setup.path) == sample());
+  CHECK_FALSE(setup.has_part());
+  setup.get("good");
+  CHECK(setup.server.requests() == Lines{"GET /good/file"});
+  test::write_file(setup.path, "something else");
+  setup.get("redirect");
+  CHECK(test::read_file(setup.path) == sample());
 }
 
-TEST_CASE("an interrupted download goes on where it stopped") {
-  const Place place;
-  CHECK_THAT(place.error_of(place.options("short")), Contains("with 100000 bytes kept"));
-  CHECK(test::read_file(place.part) == sample().substr(0, 100000));
-  place.get("short");
-  CHECK(test::read_file(place.path) == sample());
-  CHECK(place.server.requests() == Lines{"GET /short/file", "GET /short/file bytes=100000-"});
-  CHECK_FALSE(place.has_part());
+TEST_CASE("an interrupted download resumes where it stopped") {
+  const Setup setup;
+  CHECK_THAT(setup.error_of(setup.options("short")), Contains("with 100000 bytes kept"));
+  CHECK(test::read_file(setup.part) == sample().substr(0, 100000));
+  setup.get("short");
+  CHECK(test::read_file(setup.path) == sample());
+  CHECK(setup.server.requests() == Lines{"GET /short/file", "GET /short/file bytes=100000-"});
+  CHECK_FALSE(setup.has_part());
 }
 
-TEST_CASE("what lies in the part file may be anything") {
-  const Place place;
+TEST_CASE("a part file with any content leads to the right file") {
+  const Setup setup;
   const std::string whole = sample();
-  test::write_file(place.part, whole.substr(0, 1234));
-  place.get("norange");
-  CHECK(test::read_file(place.path) == whole);
-  CHECK(place.server.requests().size() == 1);
+  test::write_file(setup.part, whole.substr(0, 1234));
+  setup.get("norange");
+  CHECK(test::read_file(setup.path) == whole);
+  CHECK(setup.server.requests().size() == 1);
   for (const std::string& content : {whole + "more", "wrong" + whole.substr(5, 700)}) {
-    std::filesystem::remove(place.path);
-    test::write_file(place.part, content);
-    place.get("good");
-    CHECK(test::read_file(place.path) == whole);
-    CHECK_FALSE(place.has_part());
+    std::filesystem::remove(setup.path);
+    test::write_file(setup.part, content);
+    setup.get("good");
+    CHECK(test::read_file(setup.path) == whole);
+    CHECK_FALSE(setup.has_part());
   }
-  std::filesystem::remove(place.path);
-  test::write_file(place.part, whole);
-  const size_t before = place.server.requests().size();
-  place.get("good");
-  CHECK(test::read_file(place.path) == whole);
-  CHECK(place.server.requests().size() == before);
+  std::filesystem::remove(setup.path);
+  test::write_file(setup.part, whole);
+  const size_t before = setup.server.requests().size();
+  setup.get("good");
+  CHECK(test::read_file(setup.path) == whole);
+  CHECK(setup.server.requests().size() == before);
 }
 
 TEST_CASE("a wrong hash leaves neither file nor part") {
-  const Place place;
-  DownloadOptions asked = place.options("good");
-  asked.sha256 = std::string(64, 'A');
-  CHECK_THAT(place.error_of(asked), Contains("the file has the SHA-256 " + std::string(64, 'a')) &&
-                                        Contains("Received: " + place.sha256));
-  CHECK_FALSE(place.has_part());
+  const Setup setup;
+  DownloadOptions requested = setup.options("good");
+  requested.sha256 = std::string(64, 'A');
+  CHECK_THAT(setup.error_of(requested),
+             Contains("the file has the SHA-256 " + std::string(64, 'a')) &&
+                 Contains("Received: " + setup.sha256));
+  CHECK_FALSE(setup.has_part());
 }
 
 TEST_CASE("a file that is too large is refused, with or without a length") {
-  const Place place;
+  const Setup setup;
   for (const char* behaviour : {"good", "unsized"}) {
-    DownloadOptions asked = place.options(behaviour);
-    asked.max_bytes = 199999;
-    CHECK_THAT(place.error_of(asked), Contains("at most 199999 bytes. Received: more"));
-    CHECK_FALSE(place.has_part());
-    test::write_file(place.part, sample().substr(0, 150000));
-    CHECK_THAT(place.error_of(asked), Contains("Received: more"));
-    CHECK_FALSE(place.has_part());
-    asked.max_bytes = 200000;
-    download(asked);
-    std::filesystem::remove(place.path);
+    DownloadOptions requested = setup.options(behaviour);
+    requested.max_bytes = 199999;
+    CHECK_THAT(setup.error_of(requested), Contains("at most 199999 bytes. Received: more"));
+    CHECK_FALSE(setup.has_part());
+    test::write_file(setup.part, sample().substr(0, 150000));
+    CHECK_THAT(setup.error_of(requested), Contains("Received: more"));
+    CHECK_FALSE(setup.has_part());
+    requested.max_bytes = 200000;
+    download(requested);
+    std::filesystem::remove(setup.path);
   }
 }
 
 TEST_CASE("failures say why in one line") {
-  const Place place;
-  CHECK_THAT(place.error_of(place.options("missing")),
-             Contains("[" + place.server.url("missing") + "]") && Contains("HTTP status 404") &&
-                 Contains("put the file at " + place.path));
-  CHECK_THAT(place.error_of(place.options("downgrade")), Contains("\"http\""));
-  CHECK(place.server.requests().back() == "GET /downgrade/file");
-  DownloadOptions asked = place.options("good");
-  asked.ca_file = "";
-  CHECK_THAT(place.error_of(asked), Contains("certificate"));
-  asked.url = "https://127.0.0.1:1/file";
-  CHECK_THAT(place.error_of(asked), Contains("connect"));
-  asked.url = "https://name.invalid/file";
-  CHECK_THAT(place.error_of(asked), Contains("name.invalid"));
-  CHECK_FALSE(place.has_part());
-  asked.path = "/proc/none/file";
-  CHECK_THAT(place.error_of(asked), Contains("the folder can be made"));
+  const Setup setup;
+  CHECK_THAT(setup.error_of(setup.options("missing")),
+             Contains("[" + setup.server.url("missing") + "]") && Contains("HTTP status 404") &&
+                 Contains("put the file at " + setup.path));
+  CHECK_THAT(setup.error_of(setup.options("downgrade")), Contains("\"http\""));
+  CHECK(setup.server.requests().back() == "GET /downgrade/file");
+  DownloadOptions requested = setup.options("good");
+  requested.ca_file = "";
+  CHECK_THAT(setup.error_of(requested), Contains("certificate"));
+  requested.url = "https://127.0.0.1:1/file";
+  CHECK_THAT(setup.error_of(requested), Contains("connect"));
+  requested.url = "https://name.invalid/file";
+  CHECK_THAT(setup.error_of(requested), Contains("name.invalid"));
+  CHECK_FALSE(setup.has_part());
+  requested.path = "/proc/none/file";
+  CHECK_THAT(setup.error_of(requested), Contains("the folder can be made"));
 }
 
-TEST_CASE("a server that stalls is left, and what came is kept") {
-  const Place place;
+TEST_CASE("a stalled server is abandoned, and received bytes are kept") {
+  const Setup setup;
   const auto start = std::chrono::steady_clock::now();
-  CHECK_THAT(place.error_of(place.options("stall")), Contains("with 1000 bytes kept"));
+  CHECK_THAT(setup.error_of(setup.options("stall")), Contains("with 1000 bytes kept"));
   CHECK(std::chrono::steady_clock::now() - start < std::chrono::seconds(10));
-  place.get("good");
-  CHECK(place.server.requests().back() == "GET /good/file bytes=1000-");
+  setup.get("good");
+  CHECK(setup.server.requests().back() == "GET /good/file bytes=1000-");
 }
 
-TEST_CASE("addresses and hashes are checked before anything is asked for") {
-  const Place place;
-  DownloadOptions asked = place.options("good");
-  asked.sha256.pop_back();
-  CHECK_THROWS_AS(download(asked), ConfigError);
-  asked.sha256 += 'g';
-  CHECK_THROWS_WITH(download(asked), Contains("64 hexadecimal digits"));
-  asked = place.options("good");
-  const std::string plain = "http" + asked.url.substr(5);
-  for (const std::string& url : {plain, "file://" + place.path, std::string()}) {
-    asked.url = url;
-    CHECK_THROWS_AS(download(asked), ConfigError);
-    CHECK_THROWS_WITH(download(asked), Contains("https"));
+TEST_CASE("addresses and hashes are checked before any request") {
+  const Setup setup;
+  DownloadOptions requested = setup.options("good");
+  requested.sha256.pop_back();
+  CHECK_THROWS_AS(download(requested), ConfigError);
+  requested.sha256 += 'g';
+  CHECK_THROWS_WITH(download(requested), Contains("64 hexadecimal digits"));
+  requested = setup.options("good");
+  const std::string plain = "http" + requested.url.substr(5);
+  for (const std::string& url : {plain, "file://" + setup.path, std::string()}) {
+    requested.url = url;
+    CHECK_THROWS_AS(download(requested), ConfigError);
+    CHECK_THROWS_WITH(download(requested), Contains("https"));
   }
-  CHECK(place.server.requests().empty());
+  CHECK(setup.server.requests().empty());
 }
 
-TEST_CASE("of two processes at once one fetches, and both end with the file") {
-  const Place place;
+TEST_CASE("of two concurrent processes one fetches, and both get the file") {
+  const Setup setup;
   const pid_t child = ::fork();
   if (child == 0) {
     try {
-      place.get("slow");
+      setup.get("slow");
     } catch (...) {
       ::_exit(1);
     }
-    ::_exit(test::read_file(place.path) == sample() ? 0 : 1);
+    ::_exit(test::read_file(setup.path) == sample() ? 0 : 1);
   }
-  place.get("slow");
-  CHECK(test::read_file(place.path) == sample());
+  setup.get("slow");
+  CHECK(test::read_file(setup.path) == sample());
   int status = -1;
   ::waitpid(child, &status, 0);
   CHECK(status == 0);
-  CHECK(place.server.requests().size() == 1);
-  CHECK_FALSE(place.has_part());
+  CHECK(setup.server.requests().size() == 1);
+  CHECK_FALSE(setup.has_part());
 }
 
 }  // namespace download_test

@@ -31,22 +31,22 @@ class Files {
   }
   fs::path operator/(const std::string& name) const { return folder_ / name; }
   std::string path() const { return folder_.path(); }
-  FolderIndex index(FolderIndexOptions form = {}) const {
-    form.endings = endings;
-    return index_folder(path(), form);
+  FolderIndex index(FolderIndexOptions options = {}) const {
+    options.endings = endings;
+    return index_folder(path(), options);
   }
-  /// Paths below the folder with their labels, "a/1.jpg 0".
-  std::vector<std::string> rows(FolderIndexOptions form = {}) const {
-    const FolderIndex found = index(form);
+  /// Returns paths below the folder with their labels: "a/1.jpg 0".
+  std::vector<std::string> rows(FolderIndexOptions options = {}) const {
+    const FolderIndex listed = index(options);
     std::vector<std::string> rows;
-    for (size_t i = 0; i < found.paths.size(); ++i) {
-      rows.push_back(found.paths[i].substr(path().size() + 1));
-      if (!found.labels.empty()) rows.back() += " " + std::to_string(found.labels[i]);
+    for (size_t i = 0; i < listed.paths.size(); ++i) {
+      rows.push_back(listed.paths[i].substr(path().size() + 1));
+      if (!listed.labels.empty()) rows.back() += " " + std::to_string(listed.labels[i]);
     }
     return rows;
   }
-  std::string error(FolderIndexOptions form = {}) const {
-    return test::error_line([&] { index(form); });
+  std::string error(FolderIndexOptions options = {}) const {
+    return test::error_line([&] { index(options); });
   }
 
  private:
@@ -57,7 +57,7 @@ using Rows = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("sub-folders are classes, and files below them their rows, as os.walk sorts them") {
+TEST_CASE("subfolders are classes, and the files below them rows, in os.walk's order") {
   const Files files({"b/2.jpg", "b/10.JPG", "b/x/1.png", "b/x-y/1.png", "a/1.png", "a/no.txt",
                      ".hidden/1.jpg", "top.jpg"});
   const FolderIndexOptions in_order{.shuffle = false};
@@ -70,16 +70,16 @@ TEST_CASE("sub-folders are classes, and files below them their rows, as os.walk 
   CHECK(files.rows({.classes = false, .shuffle = false}) == Rows{"top.jpg", ".hidden/1.jpg",
                                                                  "a/1.png", "b/10.JPG", "b/2.jpg",
                                                                  "b/x/1.png", "b/x-y/1.png"});
-  const FolderIndex given =
+  const FolderIndex labelled =
       files.index({.classes = false, .labels = {5, 5, 9, 5, 5, 5, 5}, .shuffle = false});
-  CHECK(given.labels[2] == 9);
-  CHECK(given.class_names == Rows{"5", "9"});
+  CHECK(labelled.labels[2] == 9);
+  CHECK(labelled.class_names == Rows{"5", "9"});
   CHECK_THAT(files.error({.classes = false, .labels = {1}}), Contains("labels for 7 files"));
   CHECK_THAT(files.error({.class_names = {"aa"}}),
              Contains("class_names are sub-folders. Received: \"aa\""));
 }
 
-TEST_CASE("both parts of a split have each file once") {
+TEST_CASE("the two subsets of a split hold each file once") {
   Rows names;
   for (int i = 0; i < 23; ++i) names.push_back(str(i % 2 == 0 ? "a/" : "b/", i, ".png"));
   const Files files(names);
@@ -100,7 +100,7 @@ TEST_CASE("both parts of a split have each file once") {
              Contains("a validation_split between 0 and 1. Received: 1.5."));
 }
 
-TEST_CASE("links out of the folder are refused, and others read") {
+TEST_CASE("links out of the folder are refused, others are followed") {
   const test::TempFolder elsewhere;
   test::write_file(elsewhere / "secret.jpg", "");
   const Files files({"a/1.jpg", "b/1.jpg"});
@@ -127,7 +127,7 @@ TEST_CASE("links out of the folder are refused, and others read") {
                       "back."));
 }
 
-TEST_CASE("folders without data and those that cannot be read are named") {
+TEST_CASE("folders without data and unreadable ones are named") {
   const Files files({"a/1.txt"});
   CHECK_THAT(files.error(), Contains(files.path() + "] files named *.jpg, *.png in a sub-folder"));
   CHECK_THAT(test::error_line([] { index_folder("/nonexistent", {.endings = endings}); }),
@@ -135,13 +135,13 @@ TEST_CASE("folders without data and those that cannot be read are named") {
   files.add("a/1.png");
   CHECK_THAT(test::error_line([&] { index_folder(files / "a/1.png", {.endings = endings}); }),
              Contains("Not a directory"));
-  if (::geteuid() == 0) return;  // who may read everything
+  if (::geteuid() == 0) return;  // root may read everything
   fs::permissions(files / "a", fs::perms::none);
   CHECK_THAT(files.error(), Contains("/a] a folder that can be read. Received: Permission"));
   fs::permissions(files / "a", fs::perms::owner_all);
 }
 
-TEST_CASE("a hundred thousand files are listed") {
+TEST_CASE("a hundred thousand files can be listed") {
   const Files files({"a/x.jpg"});
   for (int i = 0; i < 100'000; ++i) {
     REQUIRE(::symlink("x.jpg", (files / str("a/", i, ".jpg")).c_str()) == 0);

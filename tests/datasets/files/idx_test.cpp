@@ -21,14 +21,14 @@ std::string big_endian(uint32_t value) {
   return bytes;
 }
 
-/// An IDX file of this magic number and these extents, followed by `data`.
+/// Returns an IDX file with this magic number and these extents, followed by `data`.
 std::string idx(uint32_t magic, const std::vector<uint32_t>& extents, const std::string& data) {
   std::string bytes = big_endian(magic);
   for (uint32_t extent : extents) bytes += big_endian(extent);
   return bytes + data;
 }
 
-/// Text of the FileError that reading these bytes throws; empty if they are read.
+/// Returns the text of the FileError from reading these bytes; "" if they are read.
 std::string error_of(const std::string& bytes, uint64_t max_bytes = uint64_t{1} << 32) {
   const test::TempFolder folder;
   const std::string path = (folder / "a-idx").string();
@@ -49,7 +49,7 @@ void write_gzip(const std::string& path, const std::string& bytes) {
 
 }  // namespace
 
-TEST_CASE("IDX files are read plain and unpacked") {
+TEST_CASE("IDX files are read plain and gzipped") {
   const test::TempFolder folder;
   const std::string bytes = idx(0x803, {2, 1, 3}, "abcdef");
   for (const std::string name : {"images", "images.gz"}) {
@@ -79,7 +79,7 @@ TEST_CASE("a damaged IDX file is refused with file, offset and reason") {
              Contains("byte 13] shape (5,) needs 13 bytes. Received: more bytes"));
 }
 
-TEST_CASE("an IDX header cannot make the reader take much memory") {
+TEST_CASE("an IDX header cannot make the reader allocate much memory") {
   CHECK_THAT(error_of(idx(0x803, {UINT32_MAX, UINT32_MAX, UINT32_MAX}, "a")),
              Contains("at most 4294967296 bytes"));
   CHECK_THAT(error_of(idx(0x804, {65536, 65536, 65536, 65536}, "a")), Contains("at most"));

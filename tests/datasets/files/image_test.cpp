@@ -25,7 +25,7 @@ std::string decode_error(const std::string& bytes, int64_t channels = 3) {
       [&] { decode_image({.bytes = bytes, .channels = channels, .file = "case"}); });
 }
 
-/// A chunk of a PNG file, with its length and checksum.
+/// Returns a chunk of a PNG file, with its length and checksum.
 std::string chunk(const std::string& kind, const std::string& data) {
   const auto big = [](uint64_t value) {
     std::string bytes = test::put_number(value, 4);
@@ -42,8 +42,8 @@ std::string png_of(uint32_t width, uint32_t height, const std::string& rest) {
   return "\x89PNG\r\n\x1A\n" + chunk("IHDR", extents + std::string("\x08\x02\0\0\0", 5)) + rest;
 }
 
-/// What a process took at most, in bytes.
-int64_t most_memory() {
+/// Returns the peak memory of this process in bytes.
+int64_t peak_memory() {
   rusage usage{};
   ::getrusage(RUSAGE_SELF, &usage);
   return int64_t{usage.ru_maxrss} * 1024;
@@ -51,7 +51,7 @@ int64_t most_memory() {
 
 }  // namespace
 
-TEST_CASE("pictures are written as PNG and read back, and as JPEG about so") {
+TEST_CASE("pictures written as PNG are read back exactly, as JPEG approximately") {
   const test::TempFolder folder;
   for (const int64_t channels : {1, 3, 4}) {
     CAPTURE(channels);
@@ -79,13 +79,13 @@ TEST_CASE("pictures are written as PNG and read back, and as JPEG about so") {
              Contains("a.gif] a name that ends in .png, .jpg or .jpeg"));
 }
 
-TEST_CASE("a truncated picture is refused at every length, and a changed one read or refused") {
+TEST_CASE("a truncated picture is refused at every length; a damaged one is read or refused") {
   for (const std::string name : {"photo.jpg", "progressive.jpg", "inks.jpg", "colours.png",
                                  "palette.png", "lossy.webp", "lossless.webp"}) {
     CAPTURE(name);
     const std::string bytes = picture(name);
     CHECK(decode_error(bytes) == "no error");
-    // A JPEG's last two bytes say only that it ends.
+    // A JPEG's last two bytes are only its end marker.
     const size_t needed = bytes.size() - (name.ends_with(".jpg") ? 2 : 0);
     for (size_t length = 0; length < needed; ++length) {
       CAPTURE(length);
@@ -104,8 +104,8 @@ TEST_CASE("a truncated picture is refused at every length, and a changed one rea
              Contains("[case] a whole PNG file. Received: "));
 }
 
-TEST_CASE("pictures larger than reasonable are refused before their memory is taken") {
-  const int64_t before = most_memory();
+TEST_CASE("excessively large pictures are refused before memory is allocated") {
+  const int64_t before = peak_memory();
   CHECK_THAT(decode_error(png_of(60000, 60000, "")), Contains("[case] a "));
   CHECK_THAT(decode_error(png_of(60000, 60000, chunk("IDAT", "x"))),
              Contains("[case] a picture of at most 134217728 pixels. Received: 60000 x 60000."));
@@ -116,15 +116,15 @@ TEST_CASE("pictures larger than reasonable are refused before their memory is ta
   jpeg.replace(frame + 5, 4, "\xFF\xDC\xFF\xDC");
   CHECK_THAT(decode_error(jpeg), Contains("[case] a picture of at most 134217728 pixels. "
                                           "Received: 65500 x 65500."));
-  // Nor are 132 million pixels in 961 bytes.
+  // A JPEG of 961 bytes that claims 132 million pixels is refused too.
   jpeg.replace(frame + 5, 4, "\x2C\xDC\x2C\xDC");
   CHECK_THAT(decode_error(jpeg),
              Contains("[case] a plausible number of pixels for the file's size. Received: "
                       "11484 x 11484 in 961 bytes."));
-  CHECK(most_memory() - before < (64 << 20));
+  CHECK(peak_memory() - before < (64 << 20));
 }
 
-TEST_CASE("what is no picture is said to be none") {
+TEST_CASE("a file that is no picture is an error that says so") {
   CHECK_THAT(decode_error(""), Contains("[case] a picture: a JPEG, PNG or WebP file."));
   CHECK_THAT(decode_error("GIF89a"), Contains("Received: other bytes."));
   CHECK_THAT(decode_error("\xFF\xD8\xFF"), Contains("[case] a whole JPEG file."));

@@ -24,7 +24,7 @@ namespace {
 
 const std::vector<std::string> both{"train", "test"};
 
-/// More bytes than a review may have, and none that gzip could make few of.
+/// Returns more bytes than a review may have, which gzip cannot compress.
 std::string features() {
   std::string bytes;
   for (uint32_t x = 1; bytes.size() < (3 << 20); x = x * 1664525 + 1013904223) {
@@ -33,8 +33,8 @@ std::string features() {
   return bytes;
 }
 
-/// Reviews of 3 + 2 train and 1 + 1 test files, in no order, among files to pass over; the text is
-/// the path without the prefix.
+/// Returns reviews of 3 + 2 train and 1 + 1 test files, unordered, among files to skip. Each text
+/// is the path without the prefix.
 std::vector<TarEntry> entries(const std::string& prefix) {
   const std::vector<std::string> reviews{
       "train/pos/2_9.txt", "test/neg/0_1.txt", "train/neg/10_2.txt", "train/pos/0_10.txt",
@@ -65,8 +65,8 @@ std::vector<std::string> texts(const LabelledTexts& reviews) {
   return all;
 }
 
-/// What entries() hold: files sorted by their bytes ("1_3" < "10_2" < "9_1"), row i is file
-/// (7919 i) mod n; 7919 is 4 mod 5 and 1 mod 2.
+/// Checks the reviews of entries(): files sorted by their bytes ("1_3" < "10_2" < "9_1"); row i is
+/// file (7919 i) mod n. 7919 is 4 mod 5 and 1 mod 2.
 void check_reviews(const std::vector<LabelledTexts>& read) {
   REQUIRE(read.size() == 2);
   CHECK(texts(read[0]) == std::vector<std::string>{"train/neg/10_2.txt", "train/pos/2_9.txt",
@@ -88,12 +88,12 @@ std::string error_of(const std::string& path) {
 
 }  // namespace
 
-TEST_CASE("reviews are read from archives and folders in one order") {
+TEST_CASE("reviews are read from archives and folders in the same order") {
   for (const std::string prefix : {"aclImdb/", "", "./aclImdb/"}) {
     const test::TempFolder folder;
     const std::vector<TarEntry> files = entries(prefix);
     test::write_file(folder / "plain.tar", tar_bytes(files));
-    // The other order of the entries.
+    // The archive's entries in reverse order.
     test::write_file(folder / "packed", gzip_bytes(tar_bytes({files.rbegin(), files.rend()})));
     check_reviews(read_reviews(folder / "plain.tar", both));
     check_reviews(read_reviews(folder / "packed", both));
@@ -117,7 +117,7 @@ TEST_CASE("a row's file is a permutation that mixes the classes") {
   CHECK(review_of_row(1, 2 * 7919) == 7927);
 }
 
-TEST_CASE("only the splits that are asked for are read") {
+TEST_CASE("only the requested splits are read") {
   const test::TempFolder folder;
   test::write_file(folder / "a.tar", tar_bytes(entries("aclImdb/")));
   const std::vector<std::string> test_only{"test"};
@@ -126,25 +126,26 @@ TEST_CASE("only the splits that are asked for are read") {
   CHECK(read[0].size() == 2);
 }
 
-TEST_CASE("reviews are found in a place, unpacked before packed") {
+TEST_CASE("a folder is searched for reviews, extracted before archived") {
   const test::TempFolder folder;
-  const std::string place = folder.path().string();
-  CHECK(find_reviews(place).empty());
-  CHECK(find_reviews(place + "/none").empty());
+  const std::string data_folder = folder.path().string();
+  CHECK(find_reviews(data_folder).empty());
+  CHECK(find_reviews(data_folder + "/none").empty());
   const std::vector<TarEntry> files = entries("");
   std::filesystem::create_directory(folder / "imdb");
   for (const std::string found : {"/imdb/aclImdb_v1.tar.gz", "/aclImdb_v1.tar.gz"}) {
-    test::write_file(place + found, "");
-    CHECK(find_reviews(place) == place + found);
+    test::write_file(data_folder + found, "");
+    CHECK(find_reviews(data_folder) == data_folder + found);
   }
-  CHECK(find_reviews(place + "/imdb/aclImdb_v1.tar.gz") == place + "/imdb/aclImdb_v1.tar.gz");
+  CHECK(find_reviews(data_folder + "/imdb/aclImdb_v1.tar.gz") ==
+        data_folder + "/imdb/aclImdb_v1.tar.gz");
   for (const std::string found : {"/imdb/aclImdb", "/imdb", "/aclImdb", ""}) {
-    write_folder(place + found, files);
-    CHECK(find_reviews(place) == place + found);
+    write_folder(data_folder + found, files);
+    CHECK(find_reviews(data_folder) == data_folder + found);
   }
 }
 
-TEST_CASE("reviews keep their bytes, and few of them need little memory") {
+TEST_CASE("reviews keep their bytes, and few of them take little memory") {
   LabelledTexts texts;
   texts.add("na\xc3\xafve\0<br />", 1);
   texts.add("", 0);
@@ -163,7 +164,7 @@ TEST_CASE("reviews keep their bytes, and few of them need little memory") {
   CHECK(texts.bytes.empty());
 }
 
-TEST_CASE("what are no reviews is refused with file and reason") {
+TEST_CASE("files that are no reviews are refused with file and reason") {
   const test::TempFolder folder;
   const std::string path = folder / "a.tar";
   const auto without = [&](const std::string& part) {

@@ -15,7 +15,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// A file of version 1 with this header.
+/// Returns an .npy file with this header, by default of version 1.
 std::string npy(const std::string& dictionary, const std::string& data, int version = 1) {
   std::string bytes = "\x93NUMPY";
   bytes += static_cast<char>(version);
@@ -50,7 +50,7 @@ std::string text_of(const NpyArray& array) {
 
 }  // namespace
 
-TEST_CASE("arrays of every kind that tensors have are read, of each version of the format") {
+TEST_CASE("arrays of every tensor dtype are read, in each version of the format") {
   const NpyFile file;
   const struct {
     const char* descr;
@@ -71,7 +71,7 @@ TEST_CASE("arrays of every kind that tensors have are read, of each version of t
   }
 }
 
-TEST_CASE("arrays of any number of axes are read, empty ones too") {
+TEST_CASE("arrays of any rank are read, empty ones too") {
   const NpyFile file;
   CHECK(file.read(npy(header("|u1", "()"), "x")).shape.empty());
   CHECK(file.read(npy(header("|u1", "(3,)"), "xyz")).shape == Shape{3});
@@ -79,12 +79,12 @@ TEST_CASE("arrays of any number of axes are read, empty ones too") {
   CHECK(file.read(npy(header("<f8", "(0, 5)"), "")).shape == Shape{0, 5});
 }
 
-TEST_CASE("what is written is what numpy writes, and is read back") {
+TEST_CASE("written arrays equal numpy's files and are read back") {
   const test::TempFolder folder;
   const std::string path = folder / "a.npy";
   const std::string data = "12345678abcdefgh";
   write_npy(path, "F32", {2, 2}, std::as_bytes(std::span(data)));
-  // numpy.save() of the same array, byte by byte.
+  // The bytes that numpy.save() writes for the same array.
   std::string expected("\x93NUMPY\1\0v\0", 10);
   expected += "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 2), }";
   expected.resize(127, ' ');
@@ -105,7 +105,7 @@ TEST_CASE("what is written is what numpy writes, and is read back") {
              Contains("none/a.npy]"));
 }
 
-TEST_CASE("what numpy does not write of numbers is refused") {
+TEST_CASE("arrays that are not numeric, and invalid headers, are refused") {
   const NpyFile file;
   const std::string data(400, '\1');
   const auto error = [&](const std::string& dictionary) {
@@ -140,7 +140,7 @@ TEST_CASE("what numpy does not write of numbers is refused") {
   CHECK_THAT(file.error(good + "x"), Contains("Received: more bytes."));
 }
 
-TEST_CASE("a truncated array is refused at every length, and a changed one read or refused") {
+TEST_CASE("a truncated array is refused at every length; a damaged one is read or refused") {
   const NpyFile file;
   const std::string bytes = npy(header("<i4", "(2, 5)"), std::string(40, 'd'));
   CHECK(file.error(bytes) == "no error");
@@ -156,12 +156,12 @@ TEST_CASE("a truncated array is refused at every length, and a changed one read 
       refused += file.error(changed) != "no error";
     }
   }
-  // Data may be anything, all else may not.
+  // Any data bytes are valid; all other bytes are not.
   CHECK(refused > (bytes.size() - 60) * 7);
   CHECK(refused < bytes.size() * 8 - 40 * 8);
 }
 
-TEST_CASE("what is no file is refused at once") {
+TEST_CASE("a path that is no regular .npy file is refused at once") {
   const test::TempFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_THAT(test::error_line([&] { read_npy(folder / "pipe"); }), Contains("pipe]"));

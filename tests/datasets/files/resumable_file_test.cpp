@@ -23,7 +23,7 @@ void append(ResumableFile& part, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("a part grows over several openings and takes its name at the end") {
+TEST_CASE("a part file grows over several openings and is renamed at the end") {
   const TempFolder folder;
   const std::string path = folder / "a.part";
   {
@@ -51,7 +51,7 @@ TEST_CASE("an empty part is removed") {
   CHECK_FALSE(std::filesystem::exists(path));
 }
 
-TEST_CASE("who waited for a part gets what has its name by then") {
+TEST_CASE("a process that waited for a part file gets the file that has its name by then") {
   const TempFolder folder;
   const std::string path = folder / "a.part";
   for (const bool replaced : {false, true}) {
@@ -70,7 +70,7 @@ TEST_CASE("who waited for a part gets what has its name by then") {
   }
 }
 
-TEST_CASE("a part that cannot be written says so") {
+TEST_CASE("a part file that cannot be written is an error") {
   const TempFolder folder;
   CHECK_THROWS_AS(ResumableFile(folder / "none/a.part"), FileError);
   std::filesystem::create_symlink(folder / "elsewhere", folder / "b.part");

@@ -18,7 +18,7 @@ namespace {
 
 constexpr size_t pixels = 784;
 
-/// Softmax regression, trained by one pass of stochastic gradient descent per epoch.
+/// Softmax regression, trained by one SGD pass per epoch.
 class LinearClassifier {
  public:
   size_t predict(const uint8_t* image) {
@@ -49,7 +49,7 @@ class LinearClassifier {
 
 }  // namespace
 
-TEST_CASE("synthetic digits depend on the seed and their own number only") {
+TEST_CASE("synthetic digits depend only on the seed and their index") {
   const LabelledImages all = synthetic_digits(20, {1, 2});
   CHECK(all.images.shape == Shape{20, 28, 28});
   CHECK(all.labels.shape == Shape{20});

@@ -27,7 +27,7 @@ void for_each_word(std::string_view text, const Visit& visit) {
   }
 }
 
-/// Perceptron on which words occur.
+/// A perceptron on the set of words that occur.
 class Perceptron {
  public:
   double score(std::string_view text) {
@@ -49,7 +49,7 @@ class Perceptron {
 
 }  // namespace
 
-TEST_CASE("synthetic reviews depend on the seed and their own number only") {
+TEST_CASE("synthetic reviews depend only on the seed and their index") {
   const LabelledTexts all = synthetic_reviews(20, {1, 2});
   CHECK(all.size() == 20);
   const LabelledTexts tail = synthetic_reviews(5, {1, 2}, 15);
@@ -63,7 +63,7 @@ TEST_CASE("synthetic reviews depend on the seed and their own number only") {
   CHECK_THROWS_AS(synthetic_reviews(1, {}, -1), ConfigError);
 }
 
-TEST_CASE("synthetic reviews have the sizes and signs of true ones") {
+TEST_CASE("synthetic reviews have the sizes and punctuation of real ones") {
   const LabelledTexts reviews = synthetic_reviews(2000, {7, 0});
   const auto positive = std::count(reviews.labels.begin(), reviews.labels.end(), 1);
   CHECK(std::abs(positive - 1000) < 100);

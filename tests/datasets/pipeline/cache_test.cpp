@@ -17,7 +17,7 @@ using test::TempFolder;
 
 namespace {
 
-/// Reads in all.
+/// Returns the total number of reads.
 int64_t reads(const NumberRows& data) {
   int64_t all = 0;
   for (const auto& [row, times] : data.take_reads()) all += times;
@@ -26,7 +26,7 @@ int64_t reads(const NumberRows& data) {
 
 }  // namespace
 
-TEST_CASE("a cache is read instead of the data, and has what the first epoch had") {
+TEST_CASE("a cache replaces reading the data and holds the first epoch's elements") {
   const TempFolder folder;
   const std::string path = (folder / "rows.cache").string();
   const auto data = std::make_shared<NumberRows>(20);
@@ -37,9 +37,9 @@ TEST_CASE("a cache is read instead of the data, and has what the first epoch had
     CAPTURE(in_file);
     const DataPipeline cached = in_file ? noisy.cache(path) : noisy.cache();
     const DataPipeline batches = cached.batch(6);
-    // Whichever epoch is read first, as by a run that goes on.
+    // Any epoch may be read first, as in a resumed run.
     CHECK(epoch_bytes(batches, 3) == first);
-    // Three of them are looked at to know the data again.
+    // A cache file reads three rows to verify that the data is the same.
     CHECK(reads(*data) == (in_file ? 23 : 20));
     CHECK(epoch_bytes(batches, 0) == first);
     CHECK(epoch_bytes(cached.shuffle().batch(6), 1) != epoch_bytes(cached.shuffle().batch(6), 2));
@@ -50,7 +50,7 @@ TEST_CASE("a cache is read instead of the data, and has what the first epoch had
   CHECK(epoch_bytes(whole.cache((folder / "batches.cache").string()), 1) == first);
 }
 
-TEST_CASE("what is done to a cached row in place does not stay") {
+TEST_CASE("in-place changes of a cached row do not persist") {
   const auto add = [](Examples row) {
     row.x[0] += 1;
     return row;
@@ -61,7 +61,7 @@ TEST_CASE("what is done to a cached row in place does not stay") {
   CHECK(first == epoch_bytes(DataPipeline(NumberRows(6)).map(add).batch(3), 0));
 }
 
-TEST_CASE("a file of other data is refused, a damaged one too") {
+TEST_CASE("a cache file of other data is refused, also a damaged one") {
   const TempFolder folder;
   const std::string path = (folder / "rows.cache").string();
   const auto cached = [&](int64_t rows) { return DataPipeline(NumberRows(rows)).cache(path); };
@@ -70,7 +70,7 @@ TEST_CASE("a file of other data is refused, a damaged one too") {
   };
   const auto good = epoch_bytes(cached(10).batch(4), 0);
   CHECK(good.size() == 3);
-  // Nothing else stays there.
+  // The folder holds no other file.
   CHECK(std::distance(std::filesystem::directory_iterator(folder.path()), {}) == 1);
   const std::string other = "[numbers, cache at stage 1] \"" + path +
                             "\" holds the elements of these data. Received: those of other data or "
@@ -110,7 +110,7 @@ TEST_CASE("a file of other data is refused, a damaged one too") {
   CHECK(epoch_bytes(cached(10).batch(4), 0) == good);
 }
 
-TEST_CASE("a file that cannot be written is an error that names it") {
+TEST_CASE("a cache file that cannot be written is an error that names it") {
   const DataPipeline data = DataPipeline(NumberRows(3)).cache("/no/such/folder/rows.cache");
   CHECK_THAT(error_line([&] { epoch_bytes(data.batch(2), 0); }),
              Catch::Contains("/no/such/folder/rows.cache"));

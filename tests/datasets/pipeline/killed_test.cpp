@@ -1,4 +1,4 @@
-// A fit on a pipeline that is killed again and again, and goes on each time.
+// Tests a fit on a pipeline that is killed repeatedly and resumes each time.
 #include <sys/wait.h>
 
 #include <chrono>
@@ -25,8 +25,8 @@ namespace {
 constexpr int kills = 50;
 constexpr const char* folder_name = "TESSERA_TEST_PIPELINE_FOLDER";
 
-/// Four epochs of 22 steps on random changes, what passes a filter, a cache in a file and threads;
-/// prints a line for each step, with all digits of its loss.
+/// Runs four epochs of 22 steps on a pipeline with random maps, a filter, a cache file and threads.
+/// Prints a line per step with all digits of its loss.
 void fit_in(const std::string& folder) {
   const DataPipeline batches =
       DataPipeline(test::NumberRows(300))
@@ -57,7 +57,7 @@ void fit_in(const std::string& folder) {
   std::puts("done");
 }
 
-/// The losses of the steps that a run printed, in whole lines.
+/// Returns the steps and losses in the complete lines that a run printed.
 std::vector<std::pair<int, std::string>> printed(const std::string& out) {
   std::vector<std::pair<int, std::string>> losses;
   std::istringstream text(out);
@@ -79,7 +79,7 @@ TEST_CASE("the fit on a pipeline that is killed", "[.]") {
   fit_in(folder);
 }
 
-TEST_CASE("a fit on a pipeline that is killed fifty times has the batches of one that is not") {
+TEST_CASE("a fit on a pipeline that is killed fifty times sees an uninterrupted fit's batches") {
   const std::vector<std::string> arguments = {"the fit on a pipeline that is killed"};
   const test::TempFolder whole_folder, folder;
   const auto whole =
@@ -97,7 +97,7 @@ TEST_CASE("a fit on a pipeline that is killed fifty times has the batches of one
     const auto out = folder / "out";
     const pid_t pid =
         test::start_program("/proc/self/exe", arguments, environment, out, folder / "err");
-    // Some while they start, or write the cache; others after a step or two, and a little later.
+    // Kills some runs while they start or write the cache, others shortly after one or two steps.
     const auto begin = std::chrono::steady_clock::now();
     const size_t steps = killed % 10 == 9 ? 0 : 1 + size_t(killed) % 2;
     const auto patience = std::chrono::seconds(killed < kills ? 60 : 600);

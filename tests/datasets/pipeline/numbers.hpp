@@ -15,7 +15,8 @@
 
 namespace tessera::test {
 
-/// Row i is (10 i, 10 i + 1) with label i. Counts how often each row is read, copies together.
+/// Row i is (10 i, 10 i + 1) with label i. Counts how often each row is read; copies share the
+/// counts.
 class NumberRows final : public Dataset {
  public:
   explicit NumberRows(int64_t size) : size_(size) {}
@@ -31,7 +32,7 @@ class NumberRows final : public Dataset {
   std::string name() const override { return "numbers"; }
   std::vector<Shape> input_shapes() const override { return {{2}}; }
 
-  /// How often each row that was read was read, and from now on none was.
+  /// Returns how often each row was read and resets the counts.
   std::map<int64_t, int64_t> take_reads() const {
     const std::lock_guard lock(seen_->mutex);
     return std::exchange(seen_->reads, {});
@@ -46,7 +47,7 @@ class NumberRows final : public Dataset {
   std::shared_ptr<Seen> seen_ = std::make_shared<Seen>();
 };
 
-/// The labels of a batch or of a row.
+/// Returns the labels of a batch or of a row.
 inline std::vector<int64_t> labels_of(const Examples& element) {
   const at::Tensor labels = element.y.at(0).reshape({-1}).contiguous();
   const int64_t* first = labels.const_data_ptr<int64_t>();
@@ -55,11 +56,12 @@ inline std::vector<int64_t> labels_of(const Examples& element) {
 
 using Labels = std::vector<std::vector<int64_t>>;
 
-/// The labels of the elements of an epoch.
-inline Labels epoch_labels(const DataPipeline& data, int64_t epoch = 0, int64_t most = 1000) {
+/// Returns the labels of an epoch's elements, at most `max_elements`.
+inline Labels epoch_labels(const DataPipeline& data, int64_t epoch = 0,
+                           int64_t max_elements = 1000) {
   const BatchFunction next = data.start(epoch);
   Labels all;
-  for (int64_t i = 0; i < most; ++i) {
+  for (int64_t i = 0; i < max_elements; ++i) {
     const std::optional<Examples> element = next();
     if (!element) break;
     all.push_back(labels_of(*element));
@@ -67,17 +69,17 @@ inline Labels epoch_labels(const DataPipeline& data, int64_t epoch = 0, int64_t 
   return all;
 }
 
-/// The labels of rows, one for each element.
+/// Returns the labels of an epoch's rows in one list.
 inline std::vector<int64_t> row_labels(const DataPipeline& data, int64_t epoch = 0,
-                                       int64_t most = 1000) {
+                                       int64_t max_elements = 1000) {
   std::vector<int64_t> all;
-  for (const auto& labels : epoch_labels(data, epoch, most)) {
+  for (const auto& labels : epoch_labels(data, epoch, max_elements)) {
     all.insert(all.end(), labels.begin(), labels.end());
   }
   return all;
 }
 
-/// All bytes of an epoch's batches from a step on, as one text each, with their shapes.
+/// Returns the shapes and bytes of an epoch's batches from a step on, as one text each.
 inline std::vector<std::string> epoch_bytes(const DataPipeline& data, int64_t epoch,
                                             int64_t first_step = 0, const LayoutMap& layouts = {}) {
   BatchLoader loader(data, {.epoch = epoch, .first_step = first_step, .layouts = layouts});
@@ -86,9 +88,10 @@ inline std::vector<std::string> epoch_bytes(const DataPipeline& data, int64_t ep
     std::string bytes;
     for (const auto* tensors : {&batch->x, &batch->y, &batch->sample_weight}) {
       for (const at::Tensor& tensor : *tensors) {
-        const at::Tensor whole = tensor.contiguous();
-        bytes += to_string(whole.sizes().vec());
-        bytes.append(static_cast<const char*>(whole.const_data_ptr()), whole.nbytes());
+        const at::Tensor contiguous_tensor = tensor.contiguous();
+        bytes += to_string(contiguous_tensor.sizes().vec());
+        bytes.append(static_cast<const char*>(contiguous_tensor.const_data_ptr()),
+                     contiguous_tensor.nbytes());
       }
     }
     all.push_back(std::move(bytes));
@@ -96,13 +99,13 @@ inline std::vector<std::string> epoch_bytes(const DataPipeline& data, int64_t ep
   return all;
 }
 
-/// Adds numbers to the inputs that follow from the seed.
+/// Adds a number derived from the seed to the inputs.
 inline Examples with_noise(Examples element, Seed seed) {
   element.x[0] = element.x[0] + (seed.a & 0xffff);
   return element;
 }
 
-/// A text of label i is 1 + i % 7 numbers long, each i.
+/// Turns a row with label i into a text of 1 + i % 7 tokens, each of them i.
 inline Examples as_text(Examples row) {
   const int64_t label = row.y[0].item<int64_t>();
   row.x[0] = at::full({1 + label % 7}, label, at::kLong);

@@ -19,13 +19,13 @@ namespace {
 using Reads = std::map<int64_t, int64_t>;
 using MakePipeline = std::function<DataPipeline(const DataPipeline& rows)>;
 
-/// What the processes of a run read, and the batches that they put together.
+/// The rows that the processes of a run read, and the batches that they assembled.
 struct Run {
-  std::vector<Reads> first, second;   ///< of each process, in two epochs
-  std::vector<test::Labels> batches;  ///< of the epochs, from the parts of all processes
+  std::vector<Reads> first, second;   ///< reads of each process in two epochs
+  std::vector<test::Labels> batches;  ///< batches of the epochs, assembled from all processes
 };
 
-/// The rows in a mesh of data parallelism, on so many processes.
+/// Reads a data-parallel pipeline on `processes` processes.
 Run run(int processes, const MakePipeline& make) {
   Run all;
   all.first.resize(size_t(processes));
@@ -55,7 +55,7 @@ Run run(int processes, const MakePipeline& make) {
   return all;
 }
 
-/// How often each row was read by all processes together.
+/// Returns how often each row was read by all processes together.
 Reads together(const std::vector<Reads>& processes) {
   Reads all;
   for (const Reads& reads : processes) {
@@ -73,7 +73,7 @@ bool each_once(const Reads& reads, int64_t rows) {
 
 }  // namespace
 
-TEST_CASE("processes read each row once an epoch, and together the rows of one process") {
+TEST_CASE("processes read each row once per epoch and together the rows of one process") {
   const std::vector<MakePipeline> makers = {
       [](const DataPipeline& rows) { return rows.batch(5); },
       [](const DataPipeline& rows) {
@@ -94,7 +94,7 @@ TEST_CASE("processes read each row once an epoch, and together the rows of one p
   }
 }
 
-TEST_CASE("rows that are looked at before an epoch are so once, by every process") {
+TEST_CASE("every process reads rows needed before an epoch only once") {
   const std::vector<MakePipeline> makers = {
       [](const DataPipeline& rows) { return rows.shuffle().filter(test::is_odd).batch(5); },
       [](const DataPipeline& rows) {
@@ -111,7 +111,7 @@ TEST_CASE("rows that are looked at before an epoch are so once, by every process
       CHECK(several.batches == one.batches);
       int64_t reads = 0;
       for (const auto& [row, times] : together(several.first)) reads += times;
-      // Of a part of a batch without rows one is read for its shape.
+      // A process without rows of a batch reads one row for its shape.
       CHECK(reads >= processes * 30 + rows);
       CHECK(reads <= processes * 30 + rows + 3);
       reads = 0;
@@ -122,26 +122,27 @@ TEST_CASE("rows that are looked at before an epoch are so once, by every process
   }
 }
 
-TEST_CASE("images of a batch are changed as in the whole batch by every process") {
-  // Each row is a picture of twelve cells, of which its label is to name the one that is brightest.
+TEST_CASE("every process augments its images as in the full batch") {
+  // Each row is a picture of twelve pixels; its label records the brightest one.
   const auto picture = [](Examples row) {
     const int64_t label = row.y[0].item<int64_t>();
     row.x[0] = (at::arange(12).reshape({3, 4, 1}) + label) % 12;
     return row;
   };
-  const auto add_cells = [](Examples batch, const at::Tensor& images) {
-    const at::Tensor cell = images.flatten(1).argmax(1);
-    batch.y[0] = batch.y[0] * 100 + cell;
+  const auto append_brightest = [](Examples batch, const at::Tensor& images) {
+    const at::Tensor brightest = images.flatten(1).argmax(1);
+    batch.y[0] = batch.y[0] * 100 + brightest;
     return batch;
   };
   const std::vector<MakePipeline> makers = {
       [&](const DataPipeline& rows) {
         const Pipeline turn(
             {RandomFlip(), RandomTranslation(0.4, 0.4, {.interpolation = "nearest"})});
-        return rows.map(picture).batch(10).map(
-            [=](Examples batch, Seed seed) { return add_cells(batch, turn(batch.x[0], seed)); });
+        return rows.map(picture).batch(10).map([=](Examples batch, Seed seed) {
+          return append_brightest(batch, turn(batch.x[0], seed));
+        });
       },
-      // An image alone has no part of a batch, whatever the batch that it is of.
+      // A single image is augmented independently of its batch.
       [&](const DataPipeline& rows) {
         const RandomFlip flip;
         return rows.map(picture).batch(4).map([=](Examples batch, Seed seed) {
@@ -149,7 +150,7 @@ TEST_CASE("images of a batch are changed as in the whole batch by every process"
           for (int64_t i = 0; i < batch.x[0].size(0); ++i) {
             images.push_back(flip(batch.x[0][i], seed));
           }
-          return images.empty() ? batch : add_cells(batch, at::stack(images));
+          return images.empty() ? batch : append_brightest(batch, at::stack(images));
         });
       }};
   for (size_t i = 0; i < makers.size(); ++i) {
@@ -164,7 +165,7 @@ TEST_CASE("images of a batch are changed as in the whole batch by every process"
   }
 }
 
-TEST_CASE("a batch that is mixed or padded to its longest is read whole by every process") {
+TEST_CASE("every process reads the full batch if it is mixed or padded to its longest row") {
   const std::vector<MakePipeline> makers = {
       [](const DataPipeline& rows) {
         return rows.batch(10).map(
@@ -185,30 +186,31 @@ TEST_CASE("a batch that is mixed or padded to its longest is read whole by every
   CHECK(run(1, makers[0]).batches[0][0] == std::vector<int64_t>{9, 8, 7, 6, 5, 4, 3, 2, 1, 0});
 }
 
-TEST_CASE("a seeded map makes the same rows on every mesh, before batch and after") {
+TEST_CASE("a seeded map gives the same rows on every mesh, before and after batch") {
   const DataPipeline rows = NumberRows(12);
   const DataPipeline data = rows.map(test::with_noise).batch(12).map(test::with_noise);
-  const at::Tensor whole = BatchLoader(data, {}).next()->x[0];
+  const at::Tensor expected_rows = BatchLoader(data, {}).next()->x[0];
   test::run_ranks(4, [&](int, const std::shared_ptr<Communicator>& communicator) {
     const LayoutMap layouts(test::rank_mesh({{"batch", 4}}, communicator));
     BatchLoader loader(data, {.layouts = layouts});
-    const std::optional<Examples> part = loader.next();
-    const Interval mine = part->part.value().rows;
+    const std::optional<Examples> local = loader.next();
+    const Interval mine = local->part.value().rows;
     test::expect(mine.size() == 3, "three rows");
-    test::expect(at::equal(part->x[0], whole.slice(0, mine.lo, mine.hi)), "the same rows");
+    test::expect(at::equal(local->x[0], expected_rows.slice(0, mine.lo, mine.hi)), "the same rows");
   });
-  CHECK(whole.size(0) == 12);
+  CHECK(expected_rows.size(0) == 12);
 }
 
-TEST_CASE("fit on a pipeline trains as on its data, on every mesh") {
+TEST_CASE("fit on a pipeline trains as on its data on every mesh") {
   const TensorDataset data = test::small_data(30);
   const DataPipeline batches =
       DataPipeline(data).shuffle({.seed = Seed{global_seed(), 0}}).batch(8);
-  const auto trained = [](const Mesh& mesh, const DatasetHandle& given) {
+  const auto trained = [](const Mesh& mesh, const DatasetHandle& dataset) {
     const Sequential model = test::compiled_small(mesh);
     const History history = model.fit(
-        given, {.batch_size = 8, .epochs = 2, .verbose = 0, .class_weight = {{0, 2.0}, {3, 0.5}}});
-    model.evaluate(given, {.batch_size = 8, .verbose = 0});
+        dataset,
+        {.batch_size = 8, .epochs = 2, .verbose = 0, .class_weight = {{0, 2.0}, {3, 0.5}}});
+    model.evaluate(dataset, {.batch_size = 8, .verbose = 0});
     return history.steps;
   };
   const std::vector<double> expected = trained(create_mesh({{"batch", 4}}), data);
@@ -228,7 +230,7 @@ TEST_CASE("fit on a pipeline trains as on its data, on every mesh") {
     }
   }
   const Sequential model = test::compiled_small(create_mesh({{"batch", 2}}));
-  // Products of other numbers of rows may round otherwise.
+  // Matrix products with another number of rows may round differently.
   CHECK(test::difference(model.predict(DataPipeline(data).batch(7)), model.predict(data), 1e-12,
                          1e-13) == "");
 }

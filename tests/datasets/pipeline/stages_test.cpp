@@ -35,7 +35,7 @@ Numbers range(int64_t begin, int64_t end) {
 
 }  // namespace
 
-TEST_CASE("rows of a pipeline have no axis of rows, batches have one") {
+TEST_CASE("rows of a pipeline have no batch axis, batches have one") {
   const DataPipeline rows = NumberRows(5);
   const std::optional<Examples> row = rows.start(0)();
   REQUIRE(row);
@@ -74,7 +74,7 @@ TEST_CASE("take, skip, repeat, concatenate and zip") {
         Labels{{2, 3}, {4}, {0, 1, 2}});
 }
 
-TEST_CASE("map and filter are given rows before batch and batches after") {
+TEST_CASE("map and filter get rows before batch and batches after it") {
   const DataPipeline rows = NumberRows(6);
   const auto ten_more = [](Examples element) {
     element.y[0] = element.y[0] + 10;
@@ -92,7 +92,7 @@ TEST_CASE("map and filter are given rows before batch and batches after") {
   CHECK(sorted(row_labels(rows.filter(test::is_odd).shuffle())) == Numbers{1, 3, 5});
 }
 
-TEST_CASE("a shuffle of all rows has the order of fit with its seed") {
+TEST_CASE("a full shuffle has fit's order for the same seed") {
   const NumberRows data(50);
   const DataPipeline pipeline = DataPipeline(data).shuffle({.seed = Seed{7, 0}}).batch(8);
   for (const int64_t epoch : {0, 1, 5}) {
@@ -106,7 +106,7 @@ TEST_CASE("a shuffle of all rows has the order of fit with its seed") {
   }
 }
 
-TEST_CASE("each epoch and each repetition has an order of its own, unless told not to") {
+TEST_CASE("each epoch and repetition is shuffled anew, unless disabled") {
   const DataPipeline rows = NumberRows(20);
   const DataPipeline shuffled = rows.shuffle();
   CHECK(sorted(row_labels(shuffled, 0)) == range(0, 20));
@@ -123,7 +123,7 @@ TEST_CASE("each epoch and each repetition has an order of its own, unless told n
         row_labels(rows.shuffle({.seed = Seed{1, 3}})));
 }
 
-TEST_CASE("a shuffle with a buffer draws from the rows that come next") {
+TEST_CASE("a shuffle with a buffer draws from the next rows") {
   const DataPipeline rows = NumberRows(200);
   const Numbers order = row_labels(rows.shuffle(10));
   CHECK(sorted(order) == range(0, 200));
@@ -139,7 +139,7 @@ TEST_CASE("a shuffle with a buffer draws from the rows that come next") {
         row_labels(rows.shuffle({.seed = Seed{4, 0}})));
 }
 
-TEST_CASE("seeds of a map follow from the stage's, the epoch and the row") {
+TEST_CASE("a map's seeds derive from the stage's seed, the epoch and the row") {
   const DataPipeline rows = NumberRows(4);
   const auto seeds_of = [](const DataPipeline& data, int64_t epoch) {
     std::vector<std::pair<int64_t, int64_t>> seeds;
@@ -157,13 +157,13 @@ TEST_CASE("seeds of a map follow from the stage's, the epoch and the row") {
   CHECK(first[0] != first[1]);
   CHECK(first == seeds_of(rows, 0));
   CHECK(first != seeds_of(rows, 1));
-  // Another stage draws other numbers.
+  // Another stage gets other seeds.
   CHECK(first != seeds_of(rows.take(4), 0));
   const auto skipped = seeds_of(rows.skip(1), 0);
   CHECK(skipped.size() == 3);
 }
 
-TEST_CASE("rows are padded to the longest of the batch, or to a shape") {
+TEST_CASE("rows are padded to the batch's longest, or to a shape") {
   const DataPipeline texts = DataPipeline(NumberRows(4)).map(test::as_text);
   const auto next = texts.padded_batch(2, {.x_value = -1}).start(0);
   CHECK(at::equal(next()->x[0], at::tensor({0, -1, 1, 1}, at::kLong).reshape({2, 2})));
@@ -182,9 +182,9 @@ TEST_CASE("rows are padded to the longest of the batch, or to a shape") {
         "To fix: use padded_batch(), or make them equal with map().");
 }
 
-TEST_CASE("rows of like lengths come in one batch") {
+TEST_CASE("rows of similar lengths are batched together") {
   const DataPipeline texts = DataPipeline(NumberRows(14)).map(test::as_text);
-  // Lengths 1 to 7, twice.
+  // The texts have lengths 1 to 7, twice.
   const DataPipeline buckets =
       texts.bucket_by_length(test::text_length, {.boundaries = {3, 6}, .batch_sizes = {3, 2, 9}});
   CHECK(epoch_labels(buckets) == Labels{{2, 3}, {0, 1, 7}, {4, 9}, {10, 11}, {8}, {5, 6, 12, 13}});
@@ -202,8 +202,8 @@ TEST_CASE("rows of like lengths come in one batch") {
   CHECK(next()->x[0].sizes() == at::IntArrayRef({4, 3}));
   CHECK(next()->x[0].sizes() == at::IntArrayRef({4, 7}));
   CHECK_FALSE(next());
-  const auto bucketed = [&](const BucketByLengthOptions& given) {
-    return error_line([&] { texts.bucket_by_length(test::text_length, given).start(0)(); });
+  const auto bucketed = [&](const BucketByLengthOptions& requested) {
+    return error_line([&] { texts.bucket_by_length(test::text_length, requested).start(0)(); });
   };
   CHECK(bucketed({.boundaries = {3, 3}, .batch_sizes = {1, 1, 1}}) ==
         "[numbers, bucket_by_length at stage 2] boundaries ascend. Received: (3, 3). "
@@ -216,7 +216,7 @@ TEST_CASE("rows of like lengths come in one batch") {
         "bucket. Received: length 3. To fix: add a boundary above it.");
 }
 
-TEST_CASE("batches of a stream go through the stages that keep its order") {
+TEST_CASE("a stream supports the stages that keep its order") {
   const GeneratorDataset stream(
       [] {
         return [i = int64_t{0}]() mutable -> std::optional<Examples> {
@@ -243,7 +243,7 @@ TEST_CASE("batches of a stream go through the stages that keep its order") {
         "To fix: pass tensors or a Dataset.");
 }
 
-TEST_CASE("stages that do not fit are refused in one line") {
+TEST_CASE("stages that do not apply are refused in one line") {
   const DataPipeline rows = NumberRows(5);
   CHECK(error_line([&] { rows.batch(0); }) ==
         "[numbers, batch at stage 1] size is at least 1. Received: 0. To fix: pass more.");

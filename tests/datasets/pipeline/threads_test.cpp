@@ -18,7 +18,7 @@ using test::NumberRows;
 
 namespace {
 
-/// Every kind of stage, with so many threads.
+/// Returns pipelines with every kind of stage, with `threads` threads.
 std::vector<DataPipeline> pipelines(int64_t threads, int64_t prefetch) {
   const DataPipeline rows = NumberRows(53);
   const DataPipeline noisy =
@@ -40,7 +40,7 @@ std::vector<DataPipeline> pipelines(int64_t threads, int64_t prefetch) {
   return ready;
 }
 
-/// Waits until `done`, for ten seconds at most.
+/// Waits until `done`, for at most ten seconds.
 template <class Done>
 bool waited(const Done& done) {
   for (int i = 0; i < 10000 && !done(); ++i) {
@@ -51,27 +51,27 @@ bool waited(const Done& done) {
 
 }  // namespace
 
-TEST_CASE("batches are the same for any number of threads, and from any step on") {
+TEST_CASE("batches do not depend on the number of threads or on the first step") {
   const std::vector<DataPipeline> expected = pipelines(1, 0);
   for (const int64_t threads : {1, 2, 5}) {
     const std::vector<DataPipeline> actual = pipelines(threads, 3);
     for (size_t i = 0; i < expected.size(); ++i) {
       for (const int64_t epoch : {0, 2}) {
         CAPTURE(threads, i, epoch);
-        const std::vector<std::string> whole = epoch_bytes(expected[i], epoch);
-        CHECK(whole.size() > 4);
-        CHECK(epoch_bytes(actual[i], epoch) == whole);
-        const auto half = std::ssize(whole) / 2;
-        // Begun anew, as by a program that goes on.
+        const std::vector<std::string> expected_bytes = epoch_bytes(expected[i], epoch);
+        CHECK(expected_bytes.size() > 4);
+        CHECK(epoch_bytes(actual[i], epoch) == expected_bytes);
+        const auto half = std::ssize(expected_bytes) / 2;
+        // Starts in the middle of an epoch, as a resumed program does.
         CHECK(epoch_bytes(pipelines(threads, 3)[i], epoch, half) ==
-              std::vector<std::string>(whole.begin() + half, whole.end()));
+              std::vector<std::string>(expected_bytes.begin() + half, expected_bytes.end()));
       }
       if (i != 3 && i != 6) CHECK(epoch_bytes(actual[i], 0) != epoch_bytes(actual[i], 2));
     }
   }
 }
 
-TEST_CASE("what was before the first step is not read") {
+TEST_CASE("rows before the first step are not read") {
   const auto data = std::make_shared<NumberRows>(60);
   const DataPipeline batches = DataPipeline(DatasetHandle(data))
                                    .shuffle({.seed = Seed{1, 1}})
@@ -93,25 +93,25 @@ TEST_CASE("what was before the first step is not read") {
   CHECK(read == expected);
 }
 
-TEST_CASE("the function of a map runs on as many threads at a time as it may") {
+TEST_CASE("a map's function runs on all its threads at once") {
   for (const int64_t threads : {1, 3}) {
-    std::atomic<int64_t> inside{0}, most{0};
+    std::atomic<int64_t> inside{0}, max_inside{0};
     const auto meet = [&](Examples row) {
       int64_t now = ++inside;
-      for (int64_t seen = most; now > seen && !most.compare_exchange_weak(seen, now);) {
+      for (int64_t seen = max_inside; now > seen && !max_inside.compare_exchange_weak(seen, now);) {
       }
-      waited([&] { return inside >= threads || most >= threads; });
+      waited([&] { return inside >= threads || max_inside >= threads; });
       --inside;
       return row;
     };
     const DataPipeline batches =
         DataPipeline(NumberRows(24)).map(meet, {.threads = threads}).batch(2);
     CHECK(epoch_bytes(batches, 0).size() == 12);
-    CHECK(most == threads);
+    CHECK(max_inside == threads);
   }
 }
 
-TEST_CASE("no more is made ahead than was asked for, and nothing after the loader's end") {
+TEST_CASE("no more elements are prefetched than requested, and none after the loader's end") {
   std::atomic<int64_t> made{0};
   const auto count = [&](Examples batch) {
     ++made;
@@ -122,7 +122,7 @@ TEST_CASE("no more is made ahead than was asked for, and nothing after the loade
     const DataPipeline batches =
         DataPipeline(NumberRows(1000)).batch(1).map(count, {.threads = threads}).prefetch(6);
     {
-      // The loader has one ready and is about to give the next.
+      // The loader has one batch ready and holds the next.
       BatchLoader loader(batches, {});
       CHECK(loader.next());
       CHECK(waited([&] { return made == 8; }));
@@ -135,7 +135,7 @@ TEST_CASE("no more is made ahead than was asked for, and nothing after the loade
   }
 }
 
-TEST_CASE("an error in a thread ends the epoch where it is, with its row and stage") {
+TEST_CASE("an error in a thread ends the epoch at that row and names the stage") {
   const auto fails = [](Examples row) {
     const int64_t label = row.y[0].item<int64_t>();
     if (label == 7) throw std::runtime_error("no seven\nnor more");
@@ -166,7 +166,7 @@ TEST_CASE("an error in a thread ends the epoch where it is, with its row and sta
   }
 }
 
-TEST_CASE("data that are not concurrent are read by one thread at a time") {
+TEST_CASE("a dataset that is not concurrent is read by one thread at a time") {
   struct Alone final : Dataset {
     int64_t size() const override { return 40; }
     Examples get(std::span<const int64_t> rows) const override {

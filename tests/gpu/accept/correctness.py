@@ -1,4 +1,4 @@
-"""Part correctness: what a GPU computes is what a CPU computes."""
+"""Part correctness: a GPU computes the same as a CPU."""
 import os
 import re
 import shutil
@@ -9,21 +9,21 @@ from report import Failure, Skip
 
 # Two epochs of three steps, and an evaluation after each.
 MNIST = ["--train-size", 384, "--test-size", 128, "--epochs", 2, "--verbose", 0]
-# At the tutorial's own rate losses jump, and the last bit of one step is a tenth of a later one.
+# At the tutorial's learning rate losses jump, and a difference in the last bit grows to a tenth.
 IMDB = ["train", *MNIST, "--validation", "--learning-rate", "1e-4"]
 APPS = {name: ["mnist", "--model", name, *MNIST] for name in ("core-api", "keras", "cnn")}
 APPS["imdb"] = ["imdb", *IMDB]
 CORE_API = [*APPS["core-api"], "--dtype", "float64"]
-# The most by which losses, and accuracies, may differ.
-MOST = {"float32": (1e-4, 0.02), "float64": (1e-9, 0.0)}
+# The largest allowed differences of losses and of accuracies.
+TOLERANCES = {"float32": (1e-4, 0.02), "float64": (1e-9, 0.0)}
 MESHES = (("batch=4", "data"), ("batch=4", "fsdp"), ("batch=2,model=2", "model"))
-# What ctest and gpu_test take for a skipped test.
+# The exit code of a skipped test, for ctest and gpu_test.
 SKIPPED = 77
-ORACLE = "every registered operation gives on GPUs what one CPU gives"
+ORACLE = "every registered operation gives the result of one CPU on GPUs"
 
 
 def said(program):
-    """What Catch2 found: the count of assertions, or the first failure."""
+    """Returns Catch2's result: the number of assertions, or the first failure."""
     failure = re.search(r"FAILED:\n(.*?)(?:\n\n|\Z)", program.out, re.DOTALL)
     passed = re.search(r"All tests passed \((.*?)\)", program.out)
     found = failure or passed
@@ -31,7 +31,7 @@ def said(program):
 
 
 def test_case(machine, number, name):
-    """A test case by itself, so that one which hangs or crashes leaves the others their turn."""
+    """Runs a test case in its own process, so that a hang or crash does not affect the others."""
     def body(seconds):
         pattern = re.sub(r"([\\,\[*])", r"\\\1", name)
         program = machine.start(f"gpu_test_{number}", ["gpu_test", pattern])
@@ -44,20 +44,20 @@ def test_case(machine, number, name):
     return body
 
 
-def beside_cpu(machine, name, words, where, most):
-    """A run in one place, `where`, and side by side with it one on a CPU alone."""
+def beside_cpu(machine, name, words, where, tolerances):
+    """Compares a run with the options `where` with a concurrent one on one CPU."""
     def body(seconds):
         stem = re.sub(r"\W+", "_", name)
         run, alone = (machine.logs / f"{stem}_{role}.json" for role in ("run", "cpu"))
         must_succeed([machine.start(run.stem, [*words, *where, "--history", run]),
                       machine.start(alone.stem, [*words, *machine.placed("batch=1", "cpu"),
                                                  "--history", alone])], seconds)
-        return compare(run, alone, *most)
+        return compare(run, alone, *tolerances)
     return body
 
 
 def checkpoint(machine, first, second, stem):
-    """A run whose first epoch is on one device and whose second is on another."""
+    """Runs the first epoch on one device and the second on another."""
     def body(seconds):
         saved = ["--checkpoint-dir", machine.scratch / stem]
         whole, half = (machine.logs / f"{stem}_{name}.json" for name in ("whole", "second"))
@@ -68,12 +68,12 @@ def checkpoint(machine, first, second, stem):
                                             "--epochs", 1])], seconds)
         machine.run(half.stem, [*CORE_API, *machine.placed("batch=1", second), *saved,
                                 "--resume", "--history", half], seconds)
-        return compare(half, whole, *MOST["float64"])
+        return compare(half, whole, *TOLERANCES["float64"])
     return body
 
 
 def planted(machine, name, words, expected):
-    """A run that has to end with one line that says what is wrong."""
+    """Runs a program that must end with a one-line error."""
     def body(seconds):
         program = machine.start(name, [*words, *machine.placed("batch=1"), "--verbose", 0])
         code = wait_all([program], seconds)[0]
@@ -105,7 +105,7 @@ def memcheck(machine):
 
 
 def gpu_tests(machine, report):
-    """Checks by their names."""
+    """Runs the test cases of gpu_test by name."""
     names = []
 
     def list_names(seconds):
@@ -118,22 +118,22 @@ def gpu_tests(machine, report):
         return f"{len(names)} test cases"
 
     report.check("gpu_test", 60, list_names, needed=True)
-    # Without a GPU all are skipped alike.
+    # Without a GPU all would be skipped.
     chosen = names[:1] if machine.rehearsal else names
     return {name: test_case(machine, number, name) for number, name in enumerate(chosen)}
 
 
 def checks(machine, report):
-    """The cheap ones and those that say most come first."""
+    """Runs all checks; the cheap and most informative ones come first."""
     cases = gpu_tests(machine, report)
     oracle = cases.pop(ORACLE, None)
     for name, body in cases.items():
         report.check(f"gpu_test: {name}", 60, body)
-    for dtype, most in MOST.items():
+    for dtype, tolerances in TOLERANCES.items():
         for name, words in APPS.items():
             title = f"{name} in {dtype}"
             report.check(title, 60, beside_cpu(machine, title, [*words, "--dtype", dtype],
-                                               machine.placed("batch=1"), most))
+                                               machine.placed("batch=1"), tolerances))
     report.check("checkpoint of a GPU read on a CPU", 60,
                  checkpoint(machine, machine.device, "cpu", "checkpoint_to_cpu"))
     report.check("checkpoint of a CPU read on a GPU", 60,
@@ -141,10 +141,10 @@ def checks(machine, report):
     for dims, layouts in MESHES:
         title = f"mesh {dims} on one GPU, layouts {layouts}"
         where = [*machine.placed(dims, share=4), "--layouts", layout_file(layouts)]
-        report.check(title, 60, beside_cpu(machine, title, CORE_API, where, MOST["float64"]))
+        report.check(title, 60, beside_cpu(machine, title, CORE_API, where, TOLERANCES["float64"]))
     report.check("planted: a loss that is not finite", 60, planted(
         machine, "not_finite", ["mnist", "--learning-rate", "1e30"], "the loss stays finite"))
-    # The second layer's output has 240 GB, more than a GPU; its weights are small.
+    # The second layer's output takes 240 GB, more than a GPU has; its weights are small.
     report.check("planted: a batch too large for the memory", 60, planted(
         machine, "too_large", ["mnist", "--hidden", "8,1000000", "--batch-size", 60000,
                                "--train-size", "all"], "out of memory"))

@@ -1,4 +1,4 @@
-"""The machine that is tried: where programs and libraries lie, and how they are started."""
+"""The machine under test: where its programs and libraries are, and how they are started."""
 import glob
 import importlib.util
 import os
@@ -17,7 +17,7 @@ PAYLOAD = TREE / "build/gpu_payload.tar.xz"
 
 
 def find_torch():
-    """The folder of this Python's libtorch, or else of that which `./run` installed."""
+    """Returns the folder of this Python's libtorch, or of the one that `./run` installed."""
     found = importlib.util.find_spec("torch")
     if found and found.submodule_search_locations:
         return pathlib.Path(found.submodule_search_locations[0]).resolve()
@@ -25,7 +25,7 @@ def find_torch():
 
 
 class Machine:
-    """Unpacks the payload into `scratch`, or takes the folder of a build as it is."""
+    """Unpacks the payload into `scratch`, or uses the folder of a build."""
 
     def __init__(self, build, rehearsal, scratch, logs):
         self.rehearsal = rehearsal
@@ -49,11 +49,12 @@ class Machine:
         self.data = str(self.home / "data")
 
     def own_environment(self):
-        """What our programs run in; Python's stay in the one this was called in."""
+        """Returns the environment of Tessera's programs; other Python programs keep the
+        caller's."""
         folders = [str(self.home / "lib")]
         if self.torch:
             folders += [str(self.torch / "lib"), *glob.glob(f"{self.torch.parent}/nvidia/*/lib")]
-        # The driver's libraries may be found by this alone.
+        # The driver's libraries may be reachable only by this.
         folders += filter(None, [os.environ.get("LD_LIBRARY_PATH")])
         environment = dict(os.environ)
         environment.update({
@@ -67,24 +68,24 @@ class Machine:
         return environment
 
     def start(self, name, words, **variables):
-        """One of our programs, with these variables beside the others."""
+        """Starts one of Tessera's programs, with these additional variables."""
         return Program(name, [self.home / "bin" / words[0], *words[1:]],
                        {**self.environment, **variables}, self.logs)
 
     def run(self, name, words, seconds, **variables):
-        """The same, to its end; what fails is a Failure."""
+        """Runs one of Tessera's programs to its end; raises Failure if it fails."""
         program = self.start(name, words, **variables)
         must_succeed([program], seconds)
         return program
 
     def placed(self, mesh, device=None, share=1):
-        """Options for a mesh on the device, of which `share` devices lie on each GPU."""
+        """Returns options for a mesh on the device, with `share` mesh devices on each GPU."""
         device = device or self.device
         words = ["--device", device, "--mesh", mesh]
         return words + (["--virtual-devices", share] if device == "cuda" and share > 1 else [])
 
     def counter(self):
-        """The library that counts CUDA calls: of the payload, or made of its source."""
+        """Returns the library that counts CUDA calls, from the payload or built from its source."""
         built = self.home / "lib/count_cuda.so"
         if built.exists():
             return built
@@ -93,7 +94,7 @@ class Machine:
                         made, TREE / "tests/gpu/count_cuda.c", "-ldl"], check=True)
         return made
 
-    # What each part looks at first.
+    # Checks that each part runs first.
 
     def system(self, seconds):
         return (f"{' '.join(platform.libc_ver())}, Linux {platform.release()}, {os.cpu_count()} "

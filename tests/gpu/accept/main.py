@@ -1,4 +1,4 @@
-"""accept.sh run, rehearse and table."""
+"""The commands run, rehearse and table of accept.sh."""
 import argparse
 import json
 import os
@@ -17,8 +17,8 @@ from programs import kill_all
 from report import FAIL, Failure, Report, failed, table
 
 PARTS = {"correctness": correctness, "nccl": nccl, "speed": speed}
-# Of each log, so that all of them fit into one file of a few MiB.
-MOST_LOG_BYTES = 1 << 20
+# Limit for each log, so that all of them fit into one file of a few MiB.
+MAX_LOG_BYTES = 1 << 20
 
 
 def parse():
@@ -47,15 +47,15 @@ def parse():
 
 
 def pack_logs(folder, path):
-    """One archive of all logs, of each its end."""
+    """Packs the ends of all logs into one archive."""
     with tarfile.open(path, "w:gz") as archive:
         for log in sorted(path for path in folder.rglob("*") if path.is_file()):
-            log.write_bytes(log.read_bytes()[-MOST_LOG_BYTES:])
+            log.write_bytes(log.read_bytes()[-MAX_LOG_BYTES:])
             archive.add(log, log.relative_to(folder))
 
 
 def run_part(part, options):
-    """The rows of a part, whatever ends it."""
+    """Runs a part and returns its rows, however it ends."""
     rehearsal = options.command == "rehearse"
     report = Report(part, options.out / f"{part}.json", options.seconds, options.only)
     with tempfile.TemporaryDirectory(prefix="tessera_accept_", ignore_cleanup_errors=True) as name:
@@ -76,7 +76,7 @@ def run_part(part, options):
 
 
 def stop(number, frame):
-    """What was measured until then is kept."""
+    """Ends the part; results until then are kept."""
     raise KeyboardInterrupt(f"ended by {signal.Signals(number).name}")
 
 

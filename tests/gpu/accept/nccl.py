@@ -11,18 +11,18 @@ from report import Failure
 
 # Three steps of MNIST.
 MNIST = ["mnist", "--train-size", 384, "--test-size", 128, "--epochs", 1]
-# By dtype: the most by which losses, and accuracies, may differ.
-MOST = {"float64": (1e-9, 0.0), "float32": (1e-5, 0.02)}
-# docs/processes.md: how ranks leave that have lost one.
+# Largest allowed differences of losses and of accuracies, by dtype.
+TOLERANCES = {"float64": (1e-9, 0.0), "float32": (1e-5, 0.02)}
+# Exit code of ranks that have lost another rank (docs/processes.md).
 LOST = 3
-# Programs with a batch of 64 at least, whose steps are counted.
+# Programs with a batch of at least 64 whose calls per step are counted.
 COUNTED = {"mlp": ["mnist", "--model", "core-api"], "cnn": ["mnist", "--model", "cnn"],
            "imdb": ["imdb", "train"]}
 WAITS = ("cudaStreamSynchronize", "cudaEventSynchronize", "cudaDeviceSynchronize", "cudaMemcpy")
 LAUNCHES = ("cudaLaunchKernel", "__cudaLaunchKernel", "cudaLaunchKernelExC")
 UPLOADS, DOWNLOADS = (tuple(f"{way}_{memory}" for memory in ("pinned", "pageable"))
                       for way in ("to_device", "to_host"))
-MOST_WAITS = 2
+MAX_WAITS = 2
 
 
 def free_port():
@@ -32,7 +32,8 @@ def free_port():
 
 
 def start_ranks(machine, name, words, mesh):
-    """Two processes on one GPU: NCCL takes them for two hosts, or it would refuse them."""
+    """Starts two processes on one GPU; NCCL must take them for two hosts, or it would refuse
+    them."""
     port = str(free_port())
     return [machine.start(f"{name}_rank{rank}",
                           [*words, "--device", machine.device, "--mesh", mesh],
@@ -42,8 +43,8 @@ def start_ranks(machine, name, words, mesh):
 
 
 def ranks(machine, mesh, layouts, dtype):
-    """Losses of two ranks beside those of one process. Each step's are sums over both ranks and go
-    through both ranks' weights, so a rank that computes something else shows in the next step."""
+    """Compares losses of two ranks with those of one process. Each step's losses are sums over both
+    ranks and depend on both ranks' weights, so a wrong rank shows in the next step."""
     def body(seconds):
         name = f"ranks_{layouts}_{dtype}"
         words = [*MNIST, "--dtype", dtype, "--verbose", 0]
@@ -51,12 +52,12 @@ def ranks(machine, mesh, layouts, dtype):
         machine.run(alone.stem, [*words, *machine.placed("batch=1"), "--history", alone], seconds)
         must_succeed(start_ranks(machine, name, [*words, "--layouts", layout_file(layouts),
                                                  "--history", run], mesh), seconds)
-        return compare(run, alone, *MOST[dtype])
+        return compare(run, alone, *TOLERANCES[dtype])
     return body
 
 
 def killed(machine, victim):
-    """`kill -9` of one rank in the middle of its training."""
+    """Kills one rank with `kill -9` in the middle of training."""
     def body(seconds):
         deadline = time.monotonic() + seconds
         programs = start_ranks(machine, f"killed_{victim}",
@@ -85,7 +86,8 @@ def killed(machine, victim):
 
 
 def steps_of(name, machine):
-    """Words for a run of so many steps as are counted, or twice as many."""
+    """Returns the arguments of a run with the counted number of steps, and of one with twice as
+    many."""
     steps = 2 if machine.rehearsal else 100
     words = [*COUNTED[name], *machine.placed("batch=1"), "--epochs", 1, "--batch-size", 64,
              "--train-size", 2 * steps * 64, "--test-size", 64]
@@ -93,7 +95,8 @@ def steps_of(name, machine):
 
 
 def counts(machine, name):
-    """CUDA calls of a step: of a run with twice as many steps, less those of the run, by step."""
+    """Returns the CUDA calls per step: the difference between runs of 2n and of n steps, divided by
+    n."""
     def body(seconds):
         steps, words = steps_of(name, machine)
         found = []
@@ -103,21 +106,21 @@ def counts(machine, name):
                         seconds, LD_PRELOAD=str(machine.counter()), COUNT_CUDA_OUT=str(file))
             found.append(json.loads(file.read_text()))
         step = {key: (found[1][key] - found[0][key]) / steps for key in found[0]}
-        return judge(step, machine.rehearsal)
+        return describe_step(step, machine.rehearsal)
     return body
 
 
-def judge(step, rehearsal):
-    """The figure of these calls of a step; more waits than there may be are a failure."""
+def describe_step(step, rehearsal):
+    """Returns the text of a step's calls; raises Failure if there are too many waits."""
     def total(keys):
         return sum(step[key] for key in keys)
 
     waits = total(WAITS)
-    text = (f"a step: {waits:.2f} waits (may be {MOST_WAITS}), {total(LAUNCHES):.1f} launches, "
+    text = (f"a step: {waits:.2f} waits (may be {MAX_WAITS}), {total(LAUNCHES):.1f} launches, "
             f"{step['cudaGraphLaunch']:.2f} graphs, {total(UPLOADS):.1f} uploads "
             f"({step['to_device_pageable']:.1f} pageable), {total(DOWNLOADS):.1f} downloads, "
             f"{step['within_device']:.1f} copies inside, {step['cudaMalloc']:.2f} allocations")
-    if waits > MOST_WAITS:
+    if waits > MAX_WAITS:
         raise Failure(text)
     if not rehearsal and total(LAUNCHES) + step["cudaGraphLaunch"] == 0:
         raise Failure(f"nothing was launched: {text}")
@@ -125,7 +128,7 @@ def judge(step, rehearsal):
 
 
 def profile(machine, name):
-    """The table that --profile prints is in the logs."""
+    """Profiles a run; the table that --profile prints is in the logs."""
     def body(seconds):
         steps, words = steps_of(name, machine)
         trace = machine.scratch / f"profile_{name}.json"
@@ -139,7 +142,7 @@ def profile(machine, name):
 
 
 def checks(machine, report):
-    for dtype in MOST:
+    for dtype in TOLERANCES:
         for mesh, layouts in (("batch=2", "data"), ("model=2", "model"), ("batch=2", "fsdp")):
             report.check(f"two ranks on one GPU, {layouts}, {dtype}", 60,
                          ranks(machine, mesh, layouts, dtype))

@@ -1,4 +1,4 @@
-"""Programs under a time limit, whose output goes to files; and what their histories say."""
+"""Runs programs under a time limit with output to files, and compares their histories."""
 import contextlib
 import json
 import math
@@ -32,7 +32,7 @@ class Program:
         started.append(self)
 
     def kill(self):
-        """Ends it and what it has started."""
+        """Kills the program and the processes that it started."""
         with contextlib.suppress(ProcessLookupError):
             os.killpg(self.process.pid, signal.SIGKILL)
         with contextlib.suppress(subprocess.TimeoutExpired):
@@ -47,7 +47,7 @@ class Program:
         return self.err_path.read_text(errors="replace")
 
     def last_line(self):
-        """What it said last, first of all on its error output."""
+        """Returns the last line of its error output or, if that is empty, of its output."""
         lines = (self.err.strip() or self.out.strip()).splitlines()
         return lines[-1] if lines else "it said nothing"
 
@@ -59,8 +59,8 @@ def kill_all():
 
 
 def wait_all(programs, seconds):
-    """Their exit codes, or minus the signals that ended them; when one is too late, all are ended.
-    Raises TooLong."""
+    """Returns exit codes, or minus the signals that ended programs. On a timeout kills all and
+    raises TooLong."""
     deadline = time.monotonic() + seconds
     try:
         return [program.process.wait(max(0.1, deadline - time.monotonic()))
@@ -74,23 +74,23 @@ def wait_all(programs, seconds):
 
 
 def must_succeed(programs, seconds):
-    """Waits for all; the first that fails is the Failure."""
+    """Waits for all programs; raises Failure for the first that fails."""
     for program, code in zip(programs, wait_all(programs, seconds)):
         if code != 0:
             raise Failure(f"{program.name}: exit code {code}: {program.last_line()}")
 
 
 def largest_difference(values, expected):
-    """Relative. A number that is not finite is a Failure."""
+    """Returns the relative difference; raises Failure for a number that is not finite."""
     if not all(map(math.isfinite, [*values, *expected])):
         raise Failure("a loss is not finite")
     return max((abs(a - b) / max(abs(a), abs(b)) for a, b in zip(values, expected, strict=True)
                 if a != b), default=0.0)
 
 
-def compare(run_path, expected_path, most, most_accuracy=0.0):
-    """Compares the histories in two files: the loss of every step and epoch within `most` of each
-    other, accuracies within `most_accuracy` of 1. Returns the figure."""
+def compare(run_path, expected_path, tolerance, accuracy_tolerance=0.0):
+    """Compares the histories in two files: losses of every step and epoch may differ by `tolerance`
+    relatively, accuracies by `accuracy_tolerance`. Returns the largest difference as text."""
     run, expected = (json.loads(path.read_text()) for path in (run_path, expected_path))
     if run["history"].keys() != expected["history"].keys():
         raise Failure(f"histories of {sorted(run['history'])}, not {sorted(expected['history'])}")
@@ -101,11 +101,11 @@ def compare(run_path, expected_path, most, most_accuracy=0.0):
             losses.append(pair)
             continue
         away = max(abs(a - b) for a, b in zip(*pair, strict=True))
-        if not away <= max(most, most_accuracy):
+        if not away <= max(tolerance, accuracy_tolerance):
             raise Failure(f"{name} is {away:.2g} away")
     worst = max(largest_difference(*pair) for pair in losses)
     count = sum(len(values) for _, values in losses)
-    text = f"{worst:.1e} at most between {count} losses, may be {most:.0e}"
-    if not worst <= most:
+    text = f"{worst:.1e} at most between {count} losses, may be {tolerance:.0e}"
+    if not worst <= tolerance:
         raise Failure(text)
     return text

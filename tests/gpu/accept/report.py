@@ -1,4 +1,4 @@
-"""The rows of a part: kept in a file as each check ends, and shown as a table."""
+"""The rows of a part: saved to a file after each check, and shown as a table."""
 import json
 import time
 
@@ -8,23 +8,23 @@ LONGEST = 300
 
 
 class Outcome(Exception):
-    """How a check ends that has no figure; the text says why."""
+    """A check's outcome without a result; the text says why."""
 
 
 class Failure(Outcome):
-    """Something is wrong."""
+    """The check found an error."""
 
     result = FAIL
 
 
 class Skip(Outcome):
-    """There is nothing to try here."""
+    """The check does not apply to this machine."""
 
     result = SKIP
 
 
 def table(rows):
-    """The rows in Markdown, and how many there are of each result."""
+    """Returns the rows in Markdown, and the number of rows by result."""
     lines = [COLUMNS, ("---",) * len(COLUMNS)] + [[str(row[name]).replace("|", "\\|")
                                                    for name in COLUMNS] for row in rows]
     results = [row["result"] for row in rows]
@@ -37,7 +37,8 @@ def failed(rows):
 
 
 class Report:
-    """Runs checks until the time is up. What a check raises is its row, never the end."""
+    """Runs checks until the time is up. An exception of a check becomes its row and does not end
+    the part."""
 
     def __init__(self, part, path, seconds, only=""):
         self.part, self.path, self.only = part, path, only
@@ -45,8 +46,8 @@ class Report:
         self.deadline = time.monotonic() + seconds
 
     def check(self, name, limit, body, needed=False):
-        """`body(seconds)` returns the figure; it ends its programs within these seconds. Others are
-        `needed` by those that were asked for."""
+        """Runs a check: `body(seconds)` returns its result and must end its programs within this
+        time. Checks that are `needed` by requested ones run too."""
         if not needed and self.only not in name:
             return
         start = time.monotonic()
@@ -57,7 +58,7 @@ class Report:
             result, figure = OK, body(left)
         except Outcome as outcome:
             result, figure = outcome.result, outcome
-        except Exception as error:  # of whatever kind: the next check has its turn
+        except Exception as error:  # of any kind: the next check still runs
             result, figure = FAIL, f"{type(error).__name__}: {error}"
         self.add(name, result, figure, time.monotonic() - start)
 

@@ -1,4 +1,4 @@
-"""Part speed: `bench compare --device` for each of its works, beside PyTorch and JAX."""
+"""Part speed: `bench compare --device` for each of its workloads, against PyTorch and JAX."""
 import json
 import os
 import re
@@ -8,14 +8,14 @@ import sys
 from machine import TREE
 from report import FAIL, NOT_MEASURED, OK
 
-# The short ones first.
+# Short workloads come first.
 WORKS = ("dropout", "mlp", "cnn", "lstm", "upload", "encoder", "decoder")
-# Without others beside ours.
+# Workloads without a PyTorch or JAX counterpart.
 ALONE = ("dropout",)
 
 
 def python(machine):
-    """This Python as it was called: with its libraries, not with those of our programs."""
+    """Writes a wrapper of this Python with its own libraries, not those of Tessera's programs."""
     program = machine.scratch / "python"
     libraries = shlex.quote(os.environ.get("LD_LIBRARY_PATH", ""))
     program.write_text(f'#!/bin/sh\nLD_LIBRARY_PATH={libraries} '
@@ -25,12 +25,12 @@ def python(machine):
 
 
 def work(machine, report, name):
-    """The figure of ours; the others' become rows of their own."""
+    """Returns Tessera's result; those of the peers become rows of their own."""
     others, absent = [], []
 
     def body(seconds):
         file = machine.scratch / f"{name}.json"
-        # A rehearsal does without the others, which take minutes to compile.
+        # A rehearsal leaves out the peers, which take minutes to compile.
         how = (["--rounds", 1, "--steps", 2] if machine.rehearsal else
                ["--rounds", 3, "--peers", TREE / "apps/bench/peers", "--python", python(machine)])
         program = machine.run(f"bench_{name}", [

@@ -23,7 +23,7 @@ namespace fs = std::filesystem;
 const std::string shard0 = "shard-00000.safetensors";
 const std::string shard1 = "shard-00001.safetensors";
 
-/// Two tensors, one of them in two pieces, in two files: all elements are `value`.
+/// Saves two tensors, one of them in two pieces, in two files; all elements are `value`.
 void save(const fs::path& folder, float value) {
   const std::vector<float> values(800, value);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(values));
@@ -34,7 +34,7 @@ void save(const fs::path& folder, float value) {
                    {{"epoch", 3}, {"note", "of a run"}}, {.max_file_bytes = 4096});
 }
 
-/// Text of the FileError that opening and reading everything throws; empty if nothing is wrong.
+/// Returns the text of the FileError from opening and reading everything, or "".
 std::string load_error(const fs::path& folder) {
   try {
     const CheckpointReader reader(folder);
@@ -71,7 +71,7 @@ void check_error(const std::string& error, const std::string& file) {
   CHECK(error.find('\n') == std::string::npos);
 }
 
-/// Writes an index that its checksum fits.
+/// Writes an index with a matching checksum.
 void write_index(const fs::path& folder, const std::string& text) {
   test::write_file(folder / checkpoint_index_file, text);
   test::write_file(folder / checkpoint_checksum_file, checkpoint_checksum_text(text));
@@ -82,7 +82,7 @@ using Change = std::function<void(Json&)>;
 Json& tensor(Json& index, size_t number) { return index["tensors"][number]; }
 Json& piece(Json& index, size_t number) { return index["tensors"][0]["pieces"][number]; }
 
-/// Changes of the index, and what the error says.
+/// Changes of the index and the expected error texts.
 const std::vector<std::pair<Change, std::string>> hostile{
     {[](Json& j) { j["version"] = 2; }, "needs a Tessera that reads >= 2"},
     {[](Json& j) { j["version"] = 0; }, "a version of at least 1"},
@@ -172,7 +172,7 @@ const std::vector<std::pair<Change, std::string>> hostile{
 
 }  // namespace
 
-TEST_CASE("every changed byte of a checkpoint is found") {
+TEST_CASE("every changed byte of a checkpoint is detected") {
   const test::TempFolder folder;
   const fs::path path = folder / "c";
   save(path, 1.5F);
@@ -195,7 +195,7 @@ TEST_CASE("every changed byte of a checkpoint is found") {
   CHECK(size > 4000);
 }
 
-TEST_CASE("a checkpoint of which a file is truncated is refused at every length") {
+TEST_CASE("a checkpoint with a truncated file is refused at every length") {
   const test::TempFolder folder;
   const fs::path path = folder / "c";
   save(path, 1.5F);
@@ -211,7 +211,7 @@ TEST_CASE("a checkpoint of which a file is truncated is refused at every length"
   CHECK(load_error(path).empty());
 }
 
-TEST_CASE("a checkpoint with bytes behind a file is refused") {
+TEST_CASE("a checkpoint with bytes after the end of a file is refused") {
   const test::TempFolder folder;
   const fs::path path = folder / "c";
   save(path, 1.5F);
@@ -253,7 +253,7 @@ TEST_CASE("a checkpoint with a missing, swapped or foreign file is refused") {
   check_error(load_error(path), shard0);
 }
 
-TEST_CASE("an index that lies is refused") {
+TEST_CASE("an inconsistent index is refused") {
   const test::TempFolder folder;
   const fs::path path = folder / "c";
   save(path, 1.5F);
@@ -278,7 +278,7 @@ TEST_CASE("an index that lies is refused") {
   CHECK(load_error(path).empty());
 }
 
-TEST_CASE("two pieces of one name in a file are refused") {
+TEST_CASE("two pieces of the same name in a file are refused") {
   const test::TempFolder folder;
   const std::vector<float> values(4);
   const std::span<const std::byte> bytes = std::as_bytes(std::span(values));

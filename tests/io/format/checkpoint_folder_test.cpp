@@ -38,7 +38,7 @@ std::vector<int64_t> steps_in(const fs::path& root) {
 
 }  // namespace
 
-TEST_CASE("checkpoints are listed by step, and nothing else is") {
+TEST_CASE("only checkpoints are listed, by step") {
   const test::TempFolder root;
   CHECK(list_checkpoints((root / "none").string()).empty());
   for (const int64_t step : {12, 3, 1234567, 0}) save(root / checkpoint_name(step), step);
@@ -55,7 +55,7 @@ TEST_CASE("checkpoints are listed by step, and nothing else is") {
   CHECK_THROWS_WITH(list_checkpoints((root / "step-000778").string()), Contains("step-000778"));
 }
 
-TEST_CASE("a checkpoint replaces the one of its name, through a link too") {
+TEST_CASE("a checkpoint replaces the one of the same name, also through a link") {
   const test::TempFolder root;
   save(root / "a", 1);
   fs::create_directory_symlink(root / "a", root / "link");
@@ -67,7 +67,7 @@ TEST_CASE("a checkpoint replaces the one of its name, through a link too") {
   CHECK(state(root / "empty") == 3);
 }
 
-TEST_CASE("what is no checkpoint is neither replaced nor removed") {
+TEST_CASE("a folder that is no checkpoint is neither replaced nor removed") {
   const test::TempFolder root;
   save(root / "c", 1);
   test::write_file(root / "c/notes.txt", "mine");
@@ -91,7 +91,7 @@ TEST_CASE("removing a checkpoint removes its folder") {
   CHECK(fs::is_empty(root.path()));
 }
 
-TEST_CASE("leftovers are removed, and nothing that is not one") {
+TEST_CASE("only leftovers are removed") {
   const test::TempFolder root;
   save(root / "c", 1);
   const std::string dead = root / ("tmp.c." + test::ended_number());
@@ -141,7 +141,7 @@ TEST_CASE("leftovers of other machines and of earlier versions are removed after
   CHECK_FALSE(fs::exists(known));
 }
 
-TEST_CASE("a former checkpoint stays aside while somebody may put another in its place") {
+TEST_CASE("a previous checkpoint is kept aside while another may still replace it") {
   const test::TempFolder root;
   save(root / "c", 1);
   fs::rename(root / "c", root / "tmp.c.former");
@@ -164,28 +164,28 @@ TEST_CASE("a former checkpoint stays aside while somebody may put another in its
 TEST_CASE("a replacement interrupted between its two renames loses nothing") {
   const test::TempFolder root;
   const fs::path folder = root / checkpoint_name(7);
-  const fs::path former = root / "tmp.step-000007.former";
+  const fs::path previous = root / "tmp.step-000007.former";
   save(folder, 7);
-  fs::rename(folder, former);
+  fs::rename(folder, previous);
   CHECK(is_checkpoint(folder));
   CHECK(state(folder) == 7);
   CHECK(steps_in(root.path()) == std::vector<int64_t>{7});
-  SECTION("put back") {
+  SECTION("the previous one is restored") {
     CHECK(remove_leftovers(root.path()) == 1);
     CHECK(fs::exists(folder));
   }
-  SECTION("finished by the next save") {
+  SECTION("the next save finishes it") {
     save(folder, 8);
     CHECK(state(folder) == 8);
   }
-  SECTION("removed") {
+  SECTION("it is removed") {
     remove_checkpoint(folder);
     CHECK(steps_in(root.path()).empty());
   }
-  CHECK_FALSE(fs::exists(former));
+  CHECK_FALSE(fs::exists(previous));
 }
 
-TEST_CASE("who saves to a new place at the same time replaces, and fails at nothing") {
+TEST_CASE("concurrent saves to a new path replace each other without errors") {
   const test::TempFolder root;
   std::atomic<int> arrived{0};
   std::atomic<int> failures{0};

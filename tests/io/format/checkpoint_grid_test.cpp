@@ -15,7 +15,7 @@ namespace {
 constexpr int64_t extent = 4;
 const Shape square{extent, extent};
 
-/// Whether rectangles of `square` hold every element once.
+/// Returns whether the rectangles cover every element of `square` exactly once.
 bool cover_once(const std::vector<Rectangle>& areas) {
   std::vector<int> count(extent * extent);
   for (const Rectangle& area : areas) {
@@ -38,10 +38,10 @@ std::vector<Interval> random_cuts(std::mt19937& random) {
 
 }  // namespace
 
-TEST_CASE("a grid is found where rectangles form one, and only there") {
+TEST_CASE("a grid is found exactly if rectangles form one") {
   std::mt19937 random(3);
   int refused = 0;
-  for (int round = 0; round < 20000; ++round) {
+  for (int repetition = 0; repetition < 20000; ++repetition) {
     const Grid cuts{random_cuts(random), random_cuts(random)};
     std::vector<Rectangle> areas = cells_of(cuts, {{0, 0}, square});
     std::shuffle(areas.begin(), areas.end(), random);
@@ -62,7 +62,7 @@ TEST_CASE("a grid is found where rectangles form one, and only there") {
   CHECK(refused > 5000);
 }
 
-TEST_CASE("rectangles that cover a tensor but are no grid are refused") {
+TEST_CASE("rectangles that cover a tensor but form no grid are refused") {
   Grid found;
   CHECK_FALSE(
       find_grid({2, 2}, {{{0, 0}, {1, 1}}, {{0, 1}, {1, 2}}, {{1, 0}, {2, 2}}}, found).empty());
@@ -74,7 +74,7 @@ TEST_CASE("rectangles that cover a tensor but are no grid are refused") {
   CHECK(find_grid({3, 0}, {}, found).empty());
 }
 
-TEST_CASE("a grid is cut to cells of a greatest size") {
+TEST_CASE("a grid is split into cells of a maximum size") {
   const Grid grid{{{0, 2}, {2, 5}}, {{0, 4}}, {{0, 3}, {3, 10}}};
   for (uint64_t most = 1; most <= 100; ++most) {
     const Grid cut = split_grid(grid, most);
@@ -83,7 +83,7 @@ TEST_CASE("a grid is cut to cells of a greatest size") {
       for (const Rectangle& cell : cells_of(cut, area)) {
         const Shape shape = cell.shape();
         CHECK(static_cast<uint64_t>(numel(shape)) <= most);
-        // Contiguous: whole along every axis inside the first that is cut to more than one.
+        // Cells are contiguous: after the first axis with an extent above one, every axis is full.
         bool cut_before = false;
         for (size_t axis = 0; axis < shape.size(); ++axis) {
           if (cut_before) CHECK(shape[axis] == area.size(axis));

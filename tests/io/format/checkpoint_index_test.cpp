@@ -15,7 +15,7 @@ namespace {
 
 const std::string checksum(32, 'a');
 
-/// An index of one tensor whose shape, end of its piece, and state are these texts.
+/// Returns an index of one tensor with these texts as shape, end of its piece, and state.
 std::string index_text(const std::string& shape, const std::string& end, const std::string& state) {
   return R"({"format": "tessera checkpoint", "version": 1, "shards": [{"bytes": 100, )"
          R"("header_checksum": ")" +
@@ -26,7 +26,7 @@ std::string index_text(const std::string& shape, const std::string& end, const s
          R"(, "checksums": [")" + checksum + R"("]}]}], "state": )" + state + "}";
 }
 
-/// Text of the FileError of an index; empty if it is read.
+/// Returns the text of the FileError of an index; "" if it is read.
 std::string error_of(const std::string& text) {
   try {
     parse_checkpoint_index(text, "a/index.json");

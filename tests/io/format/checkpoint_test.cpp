@@ -21,7 +21,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// A tensor of I32 whose elements tell their place, and rectangles of it.
+/// An I32 tensor whose elements are their own indices, and rectangles of it.
 class Numbered {
  public:
   explicit Numbered(Shape shape) : shape_(std::move(shape)) {}
@@ -46,7 +46,7 @@ class Numbered {
   Shape shape_;
 };
 
-/// Writes "x" cut at the given places along each axis.
+/// Writes "x" split at these positions along each axis.
 void write_cut(const std::string& folder, const Numbered& x,
                const std::vector<std::vector<int64_t>>& cuts,
                const CheckpointWriterOptions& options = {}) {
@@ -132,7 +132,7 @@ TEST_CASE("a checkpoint of tensors and state reads back") {
                                        "shard-00000.safetensors"});
 }
 
-TEST_CASE("any rectangle of a checkpoint's tensor reads from any pieces") {
+TEST_CASE("any rectangle of a tensor can be read from any pieces") {
   const test::TempFolder folder;
   const Numbered x({5, 4, 6});
   const std::vector<std::vector<std::vector<int64_t>>> layouts{
@@ -176,7 +176,7 @@ TEST_CASE("a reader takes only the chunks that it needs") {
   CHECK(cost({0, 0}, {1500, 1}) == 1500 * row);
 }
 
-TEST_CASE("shares of a read are the whole, and none reads another's chunks") {
+TEST_CASE("shares of a read make up the full tensor, and none reads another's chunks") {
   const test::TempFolder folder;
   const Numbered x({1500, 1024});
   write_cut(folder / "c", x, {{0, 750, 1500}, {0, 1024}});
@@ -191,7 +191,7 @@ TEST_CASE("shares of a read are the whole, and none reads another's chunks") {
   CHECK(reader.bytes_read() == 1500 * 4096);
 }
 
-TEST_CASE("shard files keep to their greatest size and are plain safetensors files") {
+TEST_CASE("shard files respect the maximum size and are plain safetensors files") {
   const test::TempFolder folder;
   const std::string path = (folder / "c").string();
   const Numbered x({7, 3, 1000});
@@ -217,19 +217,19 @@ TEST_CASE("shard files keep to their greatest size and are plain safetensors fil
                    std::as_bytes(std::span(expected)).begin()));
 }
 
-TEST_CASE("a tensor that is one piece keeps its name") {
+TEST_CASE("a tensor in one piece keeps its name") {
   const test::TempFolder folder;
   const std::string path = (folder / "c").string();
   write_cut(path, Numbered({3, 2}), {{0, 3}, {0, 2}});
   CHECK(SafetensorsFile(path + "/shard-00000.safetensors").at("x").shape == Shape{3, 2});
 }
 
-TEST_CASE("a checkpoint has the modes that the umask leaves") {
+TEST_CASE("a checkpoint has the file modes that the umask allows") {
   const test::TempFolder folder;
   const std::string path = (folder / "c").string();
-  const mode_t former = ::umask(0027);
+  const mode_t old_mask = ::umask(0027);
   write_cut(path, Numbered({2}), {{0, 2}});
-  ::umask(former);
+  ::umask(old_mask);
   struct stat info {};
   REQUIRE(::stat(path.c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0750);
@@ -248,7 +248,7 @@ TEST_CASE("a checkpoint that is open stays readable when it is replaced or remov
   CHECK(read_part(reader, {0}, {4}) == x.part({0}, {4}));
 }
 
-TEST_CASE("what cannot be a checkpoint is not written") {
+TEST_CASE("an invalid checkpoint is not written") {
   const test::TempFolder folder;
   const std::string path = (folder / "c").string();
   const std::vector<float> four{1, 2, 3, 4};

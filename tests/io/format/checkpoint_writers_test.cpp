@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 
 constexpr int ranks = 3;
 
-/// Something that a rank does before its n-th exchange, or does otherwise than the others.
+/// Something that a rank does before its n-th exchange, or differently from the others.
 struct Twist {
   std::function<void(int rank, size_t call)> before_call = [](int, size_t) {};
   std::function<void(int rank, std::vector<CheckpointPiece>&)> pieces = [](int, auto&) {};
@@ -38,7 +38,7 @@ struct Twist {
   size_t ends_at = SIZE_MAX;
 };
 
-/// What each rank threw; empty if nothing.
+/// The error text of each rank, or "".
 struct Outcome {
   std::vector<std::string> texts{ranks};
   std::vector<std::map<int, std::string>> failures{ranks};
@@ -46,7 +46,7 @@ struct Outcome {
 
 const std::vector<int64_t> rows{0, 1, 2, 3, 4, 5};
 
-/// "rows" has a row on each rank, "one" lies on rank 2.
+/// Returns pieces: "rows" has one row per rank, "one" is stored on rank 2.
 std::vector<CheckpointPiece> pieces_of(const int64_t& one) {
   std::vector<CheckpointPiece> pieces{
       {"one", {}, {}, std::as_bytes(std::span(&one, 1)), ranks - 1}};
@@ -73,7 +73,7 @@ Outcome save(const std::string& folder, int64_t value, const Twist& twist = {},
       return hub.gather(rank, text);
     };
     std::vector<CheckpointPiece> pieces = pieces_of(value);
-    // Nobody looks at what another one writes.
+    // A rank must not read other ranks' data.
     for (CheckpointPiece& piece : pieces) {
       if (piece.writer != rank) piece.data = {};
     }
@@ -114,7 +114,7 @@ std::vector<std::string> names_in(const fs::path& folder) {
   return names;
 }
 
-/// The folder that is written beside "run/latest".
+/// Returns the temporary folder next to "run/latest".
 fs::path temporary_in(const fs::path& root) {
   for (const std::string& name : names_in(root / "run")) {
     if (name.starts_with("tmp.")) return root / "run" / name;
@@ -122,7 +122,8 @@ fs::path temporary_in(const fs::path& root) {
   return {};
 }
 
-/// The former checkpoint stays alone, `at_fault` threw `text` and each other names exactly it.
+/// Checks that only the previous checkpoint remains, that `at_fault` threw `text`, and that all
+/// other ranks name exactly those.
 void check_refused(const fs::path& root, const Outcome& outcome, const std::set<int>& at_fault,
                    const std::string& text) {
   std::set<int> named;
@@ -153,7 +154,7 @@ TEST_CASE("several writers write a checkpoint, each its own files") {
     CHECK(value_at(folder) == value);
     CHECK(names_in(root / "run") == std::vector<std::string>{"latest"});
   }
-  // In the order of the pieces: rank 2 opens the first file.
+  // Files are in the order of the pieces: rank 2 writes the first.
   const std::vector<std::vector<std::string>> contents{
       {"one", "rows[2:3, 0:2]"}, {"rows[0:1, 0:2]"}, {"rows[1:2, 0:2]"}};
   CHECK(names_in(folder).size() == contents.size() + 2);
@@ -165,7 +166,7 @@ TEST_CASE("several writers write a checkpoint, each its own files") {
   }
 }
 
-TEST_CASE("an error in any phase on any rank reaches every rank by its name") {
+TEST_CASE("an error in any phase on any rank reaches every rank and names the rank") {
   const test::TempFolder root;
   const std::string folder = root / "run/latest";
   REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
@@ -176,7 +177,7 @@ TEST_CASE("an error in any phase on any rank reaches every rank by its name") {
       if (is_bad(rank)) pieces[static_cast<size_t>(rank) + 1].data = {};
     };
     check_refused(root.path(), save(folder, 2, {.pieces = wrong}), bad, "\"rows\"");
-    // A file in the way of its own, once the folder is known to all.
+    // A file blocks the rank's own file, once all ranks know the folder.
     const auto in_the_way = [&](int rank, size_t call) {
       if (rank != 0 || call != 1) return;
       for (const int r : bad) {
@@ -196,13 +197,13 @@ TEST_CASE("an error in any phase on any rank reaches every rank by its name") {
   CHECK(value_at(folder) == 3);
 }
 
-TEST_CASE("a checkpoint of which a written file is gone or cut is not committed") {
+TEST_CASE("a checkpoint with a missing or truncated file is not committed") {
   const test::TempFolder root;
   const std::string folder = root / "run/latest";
   REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
   const auto spoil = [&](const std::function<void(const fs::path&)>& how) {
     return [&, how](int rank, size_t call) {
-      // Once all have written theirs; rank 1 wrote the third.
+      // After all ranks have written; rank 1 wrote the third file.
       if (rank == 0 && call == 2) how(temporary_in(root.path()) / checkpoint_shard_file(2));
     };
   };
@@ -223,7 +224,7 @@ TEST_CASE("a checkpoint of which a written file is gone or cut is not committed"
   check_refused(root.path(), cut, {0}, "Received: 40 bytes");
 }
 
-TEST_CASE("a checkpoint whose folder another process took away is not committed") {
+TEST_CASE("a checkpoint whose folder another process removed is not committed") {
   const test::TempFolder root;
   const std::string folder = root / "run/latest";
   REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
@@ -232,7 +233,7 @@ TEST_CASE("a checkpoint whose folder another process took away is not committed"
       if (rank != 0 || at != call) return;
       const fs::path temporary = temporary_in(root.path());
       while (call == 2 && names_in(temporary).size() < 3) std::this_thread::yield();
-      CHECK(take_away(temporary, split_checkpoint_path(folder)));
+      CHECK(remove_temporary_folder(temporary, split_checkpoint_path(folder)));
     };
     const Outcome outcome = save(folder, 2, {.before_call = take});
     for (const std::string& text : outcome.texts) CHECK_FALSE(text.empty());
@@ -241,7 +242,7 @@ TEST_CASE("a checkpoint whose folder another process took away is not committed"
   }
 }
 
-TEST_CASE("a folder that not all writers see is refused in words that help") {
+TEST_CASE("a folder that not all writers see is refused with a helpful error") {
   const test::TempFolder root;
   const std::string folder = root / "run/latest";
   REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
@@ -254,19 +255,19 @@ TEST_CASE("a folder that not all writers see is refused in words that help") {
   CHECK_FALSE(fs::exists(root / "other"));
 }
 
-TEST_CASE("writers that save different things are refused on all, by their ranks") {
+TEST_CASE("writers with different tensors are refused on all ranks, by rank") {
   const test::TempFolder root;
   const std::string folder = root / "run/latest";
   REQUIRE(save(folder, 1).texts == std::vector<std::string>(ranks));
   const auto other = [&](int rank, std::vector<CheckpointPiece>& pieces) {
-    // Another order of files.
+    // The other ranks list the files in another order.
     if (rank != 0) std::swap(pieces[1], pieces[2]);
   };
   const Outcome outcome = save(folder, 2, {.pieces = other});
   check_refused(root.path(), outcome, {0, 1, 2}, "on ranks 1 and 2");
 }
 
-TEST_CASE("the end of another process leaves the former checkpoint and nothing else") {
+TEST_CASE("the death of another process leaves only the previous checkpoint") {
   const test::TempFolder root;
   const std::string folder = root / "run/latest";
   for (const size_t call : {1, 2, 3}) {
@@ -278,7 +279,7 @@ TEST_CASE("the end of another process leaves the former checkpoint and nothing e
   }
 }
 
-TEST_CASE("a piece has one of the writers") {
+TEST_CASE("a piece's writer must exist") {
   const test::TempFolder root;
   for (const int writer : {-1, ranks}) {
     const auto other = [&](int, std::vector<CheckpointPiece>& pieces) {

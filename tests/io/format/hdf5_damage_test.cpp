@@ -21,17 +21,18 @@ using namespace tessera::detail;
 
 namespace {
 
-/// More than any dataset of the files here has, whatever the damage makes of its shape.
+/// More than any dataset of these files has, whatever shape the damage makes.
 constexpr uint64_t max_bytes = uint64_t{1} << 24;
 
-/// What is wrong with how a file is read: empty if it is refused in a line that names it, or read.
+/// Returns what is wrong with how a file is read, or "" if it is read, or refused in one line that
+/// names it.
 std::string fault_of(const std::string& path, std::atomic<int>& refused) {
   try {
     const Hdf5File file(path);
     for (const Hdf5Dataset& dataset : file.datasets()) {
       if (dataset.dtype.empty() || bytes_of(dataset, path) > max_bytes) continue;
       std::string data(bytes_of(dataset, path), '\0');
-      file.read(dataset, whole(dataset.shape), std::as_writable_bytes(std::span(data)));
+      file.read(dataset, full_rectangle(dataset.shape), std::as_writable_bytes(std::span(data)));
     }
     return "";
   } catch (const FileError& error) {
@@ -50,8 +51,8 @@ struct Damage {
   std::vector<std::string> faults;
 };
 
-/// Reads `count` files, each of which `bytes_of_case` makes. Each starts a process, of 8 ms; a few
-/// have the HDF5 library go round in circles until its time is up, after 10 s.
+/// Reads `count` files made by `bytes_of_case`. Each starts a process, which takes 8 ms; a few send
+/// the HDF5 library into an endless loop, which is ended after 10 s.
 Damage damage(int count, const std::function<std::string(int)>& bytes_of_case) {
   const test::TempFolder folder;
   std::atomic<int> next = 0, refused = 0;
@@ -74,7 +75,7 @@ Damage damage(int count, const std::function<std::string(int)>& bytes_of_case) {
   return damage;
 }
 
-/// Every byte, with each of so many values in its place.
+/// Changes every byte to each of `values` other values.
 Damage flip_all(const std::string& bytes, size_t values) {
   return damage(static_cast<int>(bytes.size() * values), [&](int i) {
     std::string changed = bytes;
@@ -91,7 +92,8 @@ Damage truncate_all(const std::string& bytes) {
                 [&](int i) { return bytes.substr(0, static_cast<size_t>(i)); });
 }
 
-/// One to six of: a byte, a number of eight bytes, a run that another one overwrites, a cut.
+/// Applies one to six mutations: a byte, an eight-byte number, a run copied over another, a
+/// truncation.
 std::string mutated(std::string bytes, std::mt19937& random) {
   const auto below = [&](size_t end) { return random() % std::max<size_t>(end, 1); };
   for (size_t n = 1 + below(6); n > 0 && bytes.size() > 16; --n) {
@@ -136,27 +138,27 @@ const std::vector<std::string> every_kind{
 }  // namespace
 
 TEST_CASE("any changed byte of an HDF5 file is read or refused") {
-  // The smallest file with a packed dataset; the others by night.
+  // The smallest file with a compressed dataset; the nightly run has the others.
   const std::string bytes = test::hdf5_case("good", "latest").bytes;
   CHECK(bytes.size() == 1383);
-  const Damage found = flip_all(bytes, 1);
-  CHECK(found.faults == std::vector<std::string>{});
-  // Superblock and headers of the latest format have checksums, data do not.
-  CHECK(found.refused > 600);
+  const Damage damage_found = flip_all(bytes, 1);
+  CHECK(damage_found.faults == std::vector<std::string>{});
+  // Superblock and headers of the latest format have checksums, data does not.
+  CHECK(damage_found.refused > 600);
 }
 
 TEST_CASE("an HDF5 file is refused at every length that is too short") {
   const std::string bytes = test::hdf5_case("good", "contiguous").bytes;
-  const Damage found = truncate_all(bytes);
-  CHECK(found.faults == std::vector<std::string>{});
-  CHECK(found.refused == static_cast<int>(bytes.size()));
+  const Damage damage_found = truncate_all(bytes);
+  CHECK(damage_found.faults == std::vector<std::string>{});
+  CHECK(damage_found.refused == static_cast<int>(bytes.size()));
 }
 
 TEST_CASE("2,000 mutated HDF5 files are read or refused") {
-  const Damage found = mutate(every_kind, 2000);
-  CHECK(found.faults == std::vector<std::string>{});
-  CHECK(found.refused > 200);
-  CHECK(found.refused < 2000);
+  const Damage damage_found = mutate(every_kind, 2000);
+  CHECK(damage_found.faults == std::vector<std::string>{});
+  CHECK(damage_found.refused > 200);
+  CHECK(damage_found.refused < 2000);
 }
 
 TEST_CASE("any changed byte and any length of HDF5 files of every kind", "[nightly]") {

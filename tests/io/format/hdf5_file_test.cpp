@@ -42,7 +42,7 @@ std::string case_path(const test::TempFolder& folder, const std::string& bytes) 
   return path;
 }
 
-/// Processes of the program tessera-hdf5 that this one has started.
+/// Returns the processes of tessera-hdf5 that this process has started.
 std::vector<pid_t> programs() {
   std::vector<pid_t> found;
   for (const auto& entry : fs::directory_iterator("/proc")) {
@@ -52,7 +52,7 @@ std::vector<pid_t> programs() {
     try {
       status = test::read_file(entry.path() / "status");
     } catch (const std::runtime_error&) {
-      continue;  // It has ended meanwhile.
+      continue;  // The process has ended meanwhile.
     }
     const bool own =
         status.find("\nPPid:\t" + std::to_string(::getpid()) + "\n") != std::string::npos;
@@ -61,7 +61,7 @@ std::vector<pid_t> programs() {
   return found;
 }
 
-/// Data of a file by their paths, as golden files have them.
+/// Compares the datasets of a file with the golden ones by path.
 void check_datasets(const Hdf5File& file, const Json& expected) {
   REQUIRE(file.datasets().size() == expected.size());
   uint64_t bytes = 0;
@@ -74,7 +74,7 @@ void check_datasets(const Hdf5File& file, const Json& expected) {
     if (found->dtype.empty()) continue;
     CHECK(found->shape == entry["shape"].get<Shape>());
     const std::string data = test::from_hex(entry["data"].get<std::string>());
-    CHECK(read_text(file, *found, whole(found->shape)) == data);
+    CHECK(read_text(file, *found, full_rectangle(found->shape)) == data);
     bytes += data.size();
     CHECK(file.bytes_read() == bytes);
   }
@@ -91,7 +91,7 @@ TEST_CASE("datasets of HDF5 files are read, however they are stored") {
   }
 }
 
-TEST_CASE("contiguous data are read without the program, packed ones by it") {
+TEST_CASE("contiguous data is read without the helper program, compressed data with it") {
   const test::TempFolder folder;
   std::set<std::string> by_program;
   for (const test::Hdf5Case& one : test::hdf5_cases("good")) {
@@ -109,7 +109,7 @@ TEST_CASE("contiguous data are read without the program, packed ones by it") {
                                             "scale and offset"});
 }
 
-TEST_CASE("any rectangle of a dataset is read, and no other bytes of a contiguous one") {
+TEST_CASE("any rectangle of a dataset can be read, without other bytes if it is contiguous") {
   const test::TempFolder folder;
   for (const char* name : {"contiguous", "chunks", "gzip and shuffle", "fletcher32"}) {
     const test::Hdf5Case one = test::hdf5_case("good", name);
@@ -137,7 +137,7 @@ TEST_CASE("any rectangle of a dataset is read, and no other bytes of a contiguou
   }
 }
 
-TEST_CASE("a part of an open file is read as a file") {
+TEST_CASE("a range of an open file can be read as an HDF5 file") {
   const test::TempFolder folder;
   for (const char* name : {"contiguous", "gzip and shuffle", "latest", "attributes"}) {
     CAPTURE(name);
@@ -157,7 +157,7 @@ TEST_CASE("a part of an open file is read as a file") {
   }
 }
 
-TEST_CASE("attributes are texts, numbers and lists of them, and null for all else") {
+TEST_CASE("attributes are texts, numbers and lists of them; all others are null") {
   const test::TempFolder folder;
   const Hdf5File file(case_path(folder, test::hdf5_case("good", "attributes").bytes));
   const Hdf5Group* vars = file.find_group("/layers/dense/vars");
@@ -180,14 +180,14 @@ TEST_CASE("attributes are texts, numbers and lists of them, and null for all els
   CHECK(file.find("/layers") == nullptr);
 }
 
-TEST_CASE("texts of other bytes than UTF-8 do not hinder reading") {
+TEST_CASE("texts that are not UTF-8 do not prevent reading") {
   const test::TempFolder folder;
   const Hdf5File file(case_path(folder, test::hdf5_case("good", "names of other bytes").bytes));
   CHECK(file.groups()[0].attributes == Json{{"latin", "caf\xef\xbf\xbd"}});
   CHECK(file.find_group("/a\xef\xbf\xbd") != nullptr);
 }
 
-TEST_CASE("files that were made to harm are refused in a line that names them") {
+TEST_CASE("malicious files are refused in one line that names them") {
   const test::TempFolder folder;
   const std::vector<test::Hdf5Case> cases = test::hdf5_cases("refused");
   CHECK(cases.size() >= 25);
@@ -198,7 +198,7 @@ TEST_CASE("files that were made to harm are refused in a line that names them") 
       const Hdf5File file(path);
       const Hdf5Dataset* x = file.find("/x");
       REQUIRE(x != nullptr);
-      // No more than the first element, which is there.
+      // Reads only the first element, which exists.
       std::string element(*safetensors_bits(x->dtype) / 8, '\0');
       const Rectangle first{Shape(x->shape.size(), 0), Shape(x->shape.size(), 1)};
       file.read(*x, first, std::as_writable_bytes(std::span(element)));
@@ -210,7 +210,7 @@ TEST_CASE("files that were made to harm are refused in a line that names them") 
   CHECK(programs().empty());
 }
 
-TEST_CASE("what is no file is refused at once") {
+TEST_CASE("a path that is no regular HDF5 file is refused at once") {
   const test::TempFolder folder;
   REQUIRE(::mkfifo((folder / "pipe").c_str(), 0600) == 0);
   CHECK_THAT(test::error_line([&] { Hdf5File(folder / "pipe"); }), Contains("not a regular file"));
@@ -221,7 +221,7 @@ TEST_CASE("what is no file is refused at once") {
   CHECK_THAT(test::error_line([] { Hdf5File("/dev/zero"); }), Contains("not a regular file"));
 }
 
-TEST_CASE("the program that reads a file can open no other") {
+TEST_CASE("the helper program can open no other file") {
   const test::TempFolder folder;
   const Hdf5File file(case_path(folder, test::hdf5_case("good", "gzip and shuffle").bytes));
   REQUIRE(programs().size() == 1);
@@ -237,28 +237,28 @@ TEST_CASE("the program that reads a file can open no other") {
                                       "3 " + folder.path().string().substr(0, 7)});
 }
 
-TEST_CASE("a program that is killed while it reads is an error that names the signal") {
+TEST_CASE("killing the helper program while it reads is an error that names the signal") {
   const test::TempFolder folder;
   const std::string path = case_path(folder, test::hdf5_case("good", "gzip and shuffle").bytes);
   const Hdf5File file(path);
   const Hdf5Dataset& x = *file.find("/x");
-  CHECK(read_text(file, x, whole(x.shape)).size() == 140);
+  CHECK(read_text(file, x, full_rectangle(x.shape)).size() == 140);
   REQUIRE(programs().size() == 1);
   ::kill(programs()[0], SIGKILL);
   const pid_t other = ::fork();
   if (other == 0) ::_exit(7);
   CHECK_THAT(
-      test::error_line([&] { read_text(file, x, whole(x.shape)); }),
+      test::error_line([&] { read_text(file, x, full_rectangle(x.shape)); }),
       Contains("[" + path + "] ") && Contains("kills the HDF5 process with signal 9 (Killed)"));
-  CHECK_THAT(test::error_line([&] { read_text(file, x, whole(x.shape)); }),
+  CHECK_THAT(test::error_line([&] { read_text(file, x, full_rectangle(x.shape)); }),
              Contains("the HDF5 library has already refused"));
-  // Other processes are waited for by who has started them.
+  // Other child processes are still left for their parent to wait for.
   int status = 0;
   CHECK(::waitpid(other, &status, 0) == other);
   CHECK(WEXITSTATUS(status) == 7);
 }
 
-TEST_CASE("a file that is shorter than when it was opened is an error") {
+TEST_CASE("a file that was truncated after it was opened is an error") {
   const test::TempFolder folder;
   const std::string bytes = test::hdf5_case("good", "contiguous").bytes;
   const std::string path = case_path(folder, bytes);
@@ -266,7 +266,7 @@ TEST_CASE("a file that is shorter than when it was opened is an error") {
   const Hdf5Dataset& x = *file.find("/x");
   REQUIRE(::truncate(path.c_str(), static_cast<off_t>(*x.offset + 20)) == 0);
   CHECK(read_text(file, x, {{0, 0}, {1, 5}}).size() == 20);
-  CHECK_THAT(test::error_line([&] { read_text(file, x, whole(x.shape)); }),
+  CHECK_THAT(test::error_line([&] { read_text(file, x, full_rectangle(x.shape)); }),
              Contains("[" + path + "] ") && Contains("a shorter file"));
 }
 

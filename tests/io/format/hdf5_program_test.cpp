@@ -19,8 +19,8 @@ using Catch::Matchers::Contains;
 
 namespace fs = std::filesystem;
 
-// Run by the next one, where the program is not beside it.
-TEST_CASE("without its program no HDF5 file is opened", "[.without_program]") {
+// Run by the next test in a folder without the helper program.
+TEST_CASE("without the helper program no HDF5 file is opened", "[.without_program]") {
   const FileDescriptor file = open_descriptor("/proc/self/exe", O_RDONLY);
   CHECK(test::error_line([&] { Hdf5Program(Hdf5Program::Work::read, file, {}, "x.h5"); }) ==
         "[HDF5] the program tessera-hdf5 is installed beside this one. Received: none. To fix: "
@@ -28,7 +28,7 @@ TEST_CASE("without its program no HDF5 file is opened", "[.without_program]") {
         "or build with libhdf5-dev and libseccomp-dev installed.");
 }
 
-TEST_CASE("where the program is missing the error says what to install") {
+TEST_CASE("if the helper program is missing, the error says what to install") {
   const test::TempFolder folder;
   fs::create_directory(folder / "bin");
   const std::string here = folder / "bin/io_format_test";
@@ -38,7 +38,7 @@ TEST_CASE("where the program is missing the error says what to install") {
   CHECK_THAT(test::read_file(out), Contains("All tests passed (2 assertions in 1 test case)"));
 }
 
-TEST_CASE("the program does nothing by hand but say what it is for") {
+TEST_CASE("the helper program started by hand only prints its purpose") {
   const test::TempFolder folder;
   const auto run = [&](const std::string& words) {
     const std::string program = test::app_path("tessera-hdf5");

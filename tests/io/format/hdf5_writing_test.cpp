@@ -25,7 +25,7 @@ namespace {
 const std::vector<std::string> dtypes{"F64", "F32", "F16", "BF16", "I64", "I32", "I16",
                                       "I8",  "U64", "U32", "U16",  "U8",  "BOOL"};
 
-/// Datasets of every dtype and of several shapes, in their groups.
+/// Makes groups with datasets of every dtype and several shapes.
 void make_tree(std::vector<Hdf5Group>& groups, std::vector<Hdf5Dataset>& datasets) {
   groups = {{"", Json::object()}, {"/layers", Json::object()}, {"/layers/vars", {{"name", "d"}}}};
   groups[1].attributes = {
@@ -50,7 +50,7 @@ std::string data_of(const Hdf5Dataset& dataset, size_t seed) {
 
 }  // namespace
 
-TEST_CASE("a file that is laid out and filled is read back, in the middle of another too") {
+TEST_CASE("a laid out and filled file is read back, also in the middle of another file") {
   for (const uint64_t base : {0, 4321}) {
     CAPTURE(base);
     const test::TempFolder folder;
@@ -82,7 +82,7 @@ TEST_CASE("a file that is laid out and filled is read back, in the middle of ano
       CHECK(found->shape == datasets[i].shape);
       CHECK(found->attributes == datasets[i].attributes);
       std::string data(bytes_of(*found, path), '?');
-      read.read(*found, whole(found->shape), std::as_writable_bytes(std::span(data)));
+      read.read(*found, full_rectangle(found->shape), std::as_writable_bytes(std::span(data)));
       CHECK(data == data_of(datasets[i], i));
     }
     for (const Hdf5Group& group : groups) {
@@ -94,11 +94,11 @@ TEST_CASE("a file that is laid out and filled is read back, in the middle of ano
   }
 }
 
-TEST_CASE("equal trees are laid out in equal bytes") {
+TEST_CASE("equal trees give equal bytes") {
   const test::TempFolder folder;
   std::string bytes[2];
   for (std::string& one : bytes) {
-    // In another second.
+    // Waits for another second of the clock.
     if (!bytes[0].empty()) std::this_thread::sleep_for(std::chrono::milliseconds(1100));
     test::write_file(folder / "x", "");
     const FileDescriptor file = open_descriptor(folder / "x", O_RDWR);
@@ -110,12 +110,12 @@ TEST_CASE("equal trees are laid out in equal bytes") {
     one = test::read_file(folder / "x");
   }
   CHECK(bytes[0].starts_with("\x89HDF\r\n\x1a\n"));
-  // Not by CHECK, which would show them.
+  // CHECK would print all the bytes.
   REQUIRE(bytes[0].size() == bytes[1].size());
   CHECK(std::equal(bytes[0].begin(), bytes[0].end(), bytes[1].begin()));
 }
 
-TEST_CASE("a file with more attributes than there may be is refused") {
+TEST_CASE("a file with too many attributes is refused") {
   const test::TempFolder folder;
   test::write_file(folder / "x", "");
   const auto file = std::make_shared<FileDescriptor>(open_descriptor(folder / "x", O_RDWR));
@@ -130,7 +130,7 @@ TEST_CASE("a file with more attributes than there may be is refused") {
              Contains("its attributes cannot be read"));
 }
 
-TEST_CASE("what the HDF5 library cannot write is an error that says so") {
+TEST_CASE("an error of the HDF5 library while writing is reported") {
   const test::TempFolder folder;
   const std::string path = folder / "x.h5";
   test::write_file(path, "");

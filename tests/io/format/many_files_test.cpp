@@ -24,11 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-/// More than a reader keeps open.
+/// More files than a reader keeps open.
 constexpr int64_t files = 300;
 constexpr int64_t row = 3000;
 
-/// Limits how many files this process may have open, for one scope.
+/// Limits the number of this process's open files for one scope.
 class OpenLimit {
  public:
   explicit OpenLimit(rlim_t count) {
@@ -44,7 +44,7 @@ class OpenLimit {
   rlimit old_{};
 };
 
-/// A tensor of whose rows each is a file's, all bytes of it the row's number.
+/// Saves a tensor with one file per row; all bytes of a row are its index plus `offset`.
 void save(const std::string& folder, int64_t offset) {
   std::vector<std::vector<uint8_t>> rows;
   std::vector<CheckpointPiece> pieces;
@@ -76,7 +76,7 @@ TEST_CASE("a checkpoint may have more files than a process may open") {
   }
 }
 
-TEST_CASE("of a checkpoint with many files, one that is replaced is not read for another") {
+TEST_CASE("a replaced file of a checkpoint with many files is not read as the old one") {
   const test::TempFolder root;
   const std::string folder = root / "c";
   save(folder, 0);

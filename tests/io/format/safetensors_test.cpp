@@ -29,7 +29,7 @@ std::string from_hex(const std::string& hex) {
   return bytes;
 }
 
-/// Text of the FileError that opening a file of these bytes throws; empty if it opens.
+/// Returns the text of the FileError from opening a file of these bytes; "" if it opens.
 std::string open_error(const test::TempFolder& folder, const std::string& bytes) {
   const std::string path = (folder / "case.safetensors").string();
   test::write_file(path, bytes);
@@ -62,7 +62,7 @@ std::string write_error(const std::string& path, std::vector<SafeTensor> tensors
 }  // namespace
 
 TEST_CASE("safetensors files are accepted as by the reference implementation") {
-  // Where this reader is stricter on purpose.
+  // Cases in which this reader is deliberately stricter.
   const std::set<std::string> stricter{"tensor twice",          "unknown field twice",
                                        "metadata key twice",    "unknown field 70 deep",
                                        "extent 2^63 after a 0", "tensor as a list"};
@@ -82,7 +82,7 @@ TEST_CASE("safetensors files are accepted as by the reference implementation") {
   }
 }
 
-TEST_CASE("safetensors errors name the tensor and what is wrong") {
+TEST_CASE("safetensors errors name the tensor and the problem") {
   const test::TempFolder folder;
   const auto error = [&](const std::string& header, size_t data) {
     std::string bytes(8, '\0');
@@ -120,7 +120,7 @@ TEST_CASE("a changed bit in a safetensors header never crashes the reader") {
   CHECK(refused > 400);
 }
 
-TEST_CASE("a file of the reference implementation is read and written back byte by byte") {
+TEST_CASE("a file of the reference implementation is read and rewritten byte for byte") {
   const test::TempFolder folder;
   const std::string path = test::golden_path("reference.safetensors").string();
   const SafetensorsFile file(path);
@@ -163,7 +163,7 @@ TEST_CASE("written safetensors read back") {
   CHECK(SafetensorsFile(path).tensors().empty());
 }
 
-TEST_CASE("what safetensors cannot hold is not written") {
+TEST_CASE("tensors that safetensors cannot hold are not written") {
   const test::TempFolder folder;
   const std::string path = (folder / "w.safetensors").string();
   const std::array<float, 2> two{1, 2};
@@ -191,11 +191,11 @@ TEST_CASE("a header of many tensors reads in linear time") {
     return test::cpu_seconds(
         [&] { CHECK(parse_safetensors_header(text, tensors, "a").tensors.size() == tensors); });
   };
-  // 64 times as long if each tensor were compared with all before it.
+  // Comparing each tensor with all before it would take 64 times as long.
   CHECK(seconds(32'000) < 32 * seconds(4'000));
 }
 
-TEST_CASE("a packed file may be much larger than its bytes, and ends with its tensors") {
+TEST_CASE("a compressed file may expand to much more and must end with its tensors") {
   const test::TempFolder folder;
   const std::string plain = folder / "a.safetensors", packed = folder / "a.safetensors.gz";
   const std::vector<float> zeros(100'000);
@@ -210,7 +210,7 @@ TEST_CASE("a packed file may be much larger than its bytes, and ends with its te
   CHECK_THROWS_WITH(SafetensorsFile(packed), Contains("the end of the file") && Contains("more"));
   test::write_file(packed, test::gzip_bytes(bytes.substr(0, bytes.size() - 1)));
   CHECK_THROWS_WITH(SafetensorsFile(packed), Contains("the file ends inside them"));
-  // As much as no packed file of this size can hold.
+  // More than any compressed file of this size can hold.
   const std::string header =
       R"({"x":{"dtype":"U8","shape":[1000000000],"data_offsets":[0,1000000000]}})";
   std::string lying(8, '\0');

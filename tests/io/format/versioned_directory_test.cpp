@@ -30,7 +30,7 @@ int64_t commit_one(const std::string& root, const std::string& text = "text") {
   return version.commit({{"kind", "test"}});
 }
 
-/// Begins a version in a process that is killed before it is whole.
+/// Starts a version in a process that is killed before the version is complete.
 void begin_and_die(const std::string& root) {
   const pid_t child = ::fork();
   if (child == 0) {
@@ -66,7 +66,7 @@ TEST_CASE("a version is read back with its checksums verified") {
   CHECK_THROWS_WITH(read_version(folder / "v/000001"), Contains("checksum"));
 }
 
-TEST_CASE("what a killed process left of a version is removed by the next one") {
+TEST_CASE("a killed process's leftovers of a version are removed by the next version") {
   const test::TempFolder folder;
   const std::string root = folder / "v";
   begin_and_die(root);
@@ -103,7 +103,7 @@ TEST_CASE("only leftovers of versions are removed") {
     CHECK(exists(root + name));
   }
   CHECK(alive.commit(Json::object()) == 2);
-  // What is not known to be left over is so after a day.
+  // Folders of unknown owners count as leftovers after a day.
   for (const std::string& name : {elsewhere, earlier}) {
     fs::last_write_time(root + name, fs::file_time_type::clock::now() - std::chrono::hours(25));
   }
@@ -112,19 +112,19 @@ TEST_CASE("only leftovers of versions are removed") {
   CHECK_FALSE(exists(root + earlier));
 }
 
-TEST_CASE("a version that was taken for a leftover in error is not committed") {
+TEST_CASE("a version that was mistaken for a leftover is not committed") {
   const test::TempFolder folder;
   const std::string root = folder / "v";
   std::optional<NewVersion> version(std::in_place, root);
   const std::string file = version->file("one.txt");
   test::write_file(file, "text");
-  // As remove_unfinished() takes it.
+  // Renames the folder like remove_unfinished().
   fs::rename(fs::path(file).parent_path(), root + "/" + new_temporary_name());
   CHECK_THROWS_AS(version->commit(Json::object()), FileError);
   CHECK(list_versions(root).empty());
 }
 
-TEST_CASE("a file or link with a version's number does not stand in the way") {
+TEST_CASE("a file or link named like a version is no obstacle") {
   const test::TempFolder folder;
   const std::string root = folder / "v";
   CHECK(commit_one(root) == 1);
@@ -136,7 +136,7 @@ TEST_CASE("a file or link with a version's number does not stand in the way") {
   CHECK(test::read_file(root + "/000002") == "mine");
 }
 
-TEST_CASE("where no higher number is left, a version is refused") {
+TEST_CASE("if no higher number is left, a version is refused") {
   for (const char* name : {"9223372036854775807", "999999999999999999"}) {
     const test::TempFolder folder;
     const std::string root = folder / "v";

@@ -34,7 +34,7 @@ class Archive {
   const std::string& path() const { return path_; }
   ZipArchive open() const { return ZipArchive(path_); }
 
-  /// The error of opening it and reading all that is in it.
+  /// Returns the error of opening the archive and reading all its members.
   std::string error() const {
     return test::error_line([&] {
       const ZipArchive archive(path_);
@@ -72,7 +72,7 @@ const std::vector<ZipEntry> model{
 
 }  // namespace
 
-TEST_CASE("members are found with their bytes and places, stored or packed") {
+TEST_CASE("members are found with their bytes and offsets, stored or compressed") {
   const Archive file(zip_bytes(model));
   const ZipArchive archive = file.open();
   REQUIRE(archive.members().size() == 3);
@@ -94,15 +94,15 @@ TEST_CASE("members are found with their bytes and places, stored or packed") {
              Contains("at most 5000 bytes of \"assets/v.txt\". Received: 5001."));
 }
 
-TEST_CASE("an archive of any number of members, with a comment or bytes between, is read") {
+TEST_CASE("an archive with any number of members, a comment or gaps is read") {
   CHECK(Archive(zip_bytes({})).open().members().empty());
   const auto count = [](const std::string& comment) {
     return Archive(zip_bytes(model, {.comment = comment})).open().members().size();
   };
   CHECK(count(std::string(65535, 'c')) == 3);
-  // A comment that looks like an end itself, but not up to the end of the file.
+  // A comment that looks like an end record but does not reach the end of the file.
   CHECK(count("PK\5\6" + std::string(18, '\0') + "x") == 3);
-  // What streaming writers put behind a member: its sizes once more.
+  // Streaming writers repeat the sizes after a member.
   CHECK(Archive(zip_bytes({{.name = "a", .text = "A", .behind = std::string(16, 'd')},
                            {.name = "b", .text = "B"}}))
             .open()
@@ -113,7 +113,7 @@ TEST_CASE("an archive of any number of members, with a comment or bytes between,
   CHECK(Archive(zip_bytes(many, {.wide = true})).open().members().size() == 70000);
 }
 
-TEST_CASE("sizes and places of 64 bits are read where the directory says so") {
+TEST_CASE("64-bit sizes and offsets are read if the directory has them") {
   const Archive all(
       zip_bytes({{.name = "a", .text = "A"},
                  {.name = "b", .text = "BB", .wide = true},
@@ -125,7 +125,7 @@ TEST_CASE("sizes and places of 64 bits are read where the directory says so") {
   CHECK(read(archive, "c") == std::string(99, 'c'));
   CHECK_THAT(error_of({{.name = "b", .text = "BB", .wide = true, .extra_bytes = 15}}),
              Contains("valid member sizes. Received: \"b\" with invalid ones."));
-  // 4 GiB and more, as the header and the directory that are written say it.
+  // The written header and directory for 4 GiB and more.
   ZipMember large{.name = "w", .offset = uint64_t{5} << 32, .bytes = (uint64_t{1} << 32) + 9};
   CHECK(zip_header(large).size() == 30 + 1 + 20);
   const std::string directory = zip_directory({large}, large.offset + large.bytes);
@@ -146,7 +146,7 @@ TEST_CASE("sizes and places of 64 bits are read where the directory says so") {
   CHECK(read_back.members()[0].stored == large.bytes);
 }
 
-TEST_CASE("what is written is read back") {
+TEST_CASE("written zip archives are read back") {
   std::string bytes;
   std::vector<ZipMember> members;
   for (const auto& [name, text] : {std::pair<std::string, std::string>{"a/caf\xc3\xa9", "one"},
@@ -170,7 +170,7 @@ TEST_CASE("what is written is read back") {
   for (size_t i = 0; i < 3; ++i) CHECK(archive.members()[i].offset == members[i].offset);
 }
 
-TEST_CASE("names that lead out of a folder or are no names are refused") {
+TEST_CASE("names that point outside the folder and invalid names are refused") {
   for (const std::string& name :
        {std::string("../x"), std::string("a/../../x"), std::string("a/.."), std::string(".."),
         std::string("/etc/passwd"), std::string("a\\..\\x"), std::string("C:x"), std::string("./x"),
@@ -184,7 +184,7 @@ TEST_CASE("names that lead out of a folder or are no names are refused") {
   CHECK(error_of({{.name = "a..b/.c", .text = "x"}}) == "no error");
 }
 
-TEST_CASE("members that are no plain files are refused by name") {
+TEST_CASE("members that are no regular files are refused by name") {
   const auto error = [](ZipEntry entry) {
     return error_of({{.name = "a", .text = "A"}, std::move(entry)});
   };
@@ -205,7 +205,7 @@ TEST_CASE("members that are no plain files are refused by name") {
   }
 }
 
-TEST_CASE("sizes, places and checksums that lie are refused") {
+TEST_CASE("false sizes, offsets and checksums are refused") {
   const auto changed = [](const std::function<void(ZipEntry&)>& change, uint16_t method = 0) {
     std::vector<ZipEntry> entries{{.name = "a", .text = std::string(300, 'a'), .method = method},
                                   {.name = "b", .text = "BBBB"}};
@@ -235,23 +235,23 @@ TEST_CASE("sizes, places and checksums that lie are refused") {
       Contains("\"a\" compressed by deflate. Received: other"));
 }
 
-TEST_CASE("members that lie in each other are refused") {
-  // A whole member inside the bytes of another one, as in bombs of files that overlap.
+TEST_CASE("overlapping members are refused") {
+  // A complete member inside another one's bytes, as in zip bombs of overlapping files.
   const std::string inner = zip_bytes({{.name = "b", .text = "inside"}});
   const std::string local = inner.substr(0, 30 + 1 + 6);
   CHECK_THAT(
       error_of({{.name = "a", .text = local}, {.name = "b", .text = "inside", .says_offset = 31}}),
       Contains("do not overlap. Received: \"a\", which overlaps another."));
-  // In the header of another one.
+  // A member inside another one's header.
   CHECK_THAT(error_of({{.name = "a", .text = "", .local_extra = local},
                        {.name = "b", .text = "inside", .says_offset = 31}}),
              Contains("\"a\", which overlaps another"));
-  // In the directory.
+  // A member that reaches into the directory.
   std::string bytes = zip_bytes({{.name = "a", .text = "A", .says_bytes = 60, .says_stored = 60}});
   CHECK_THAT(Archive(bytes).error(), Contains("\"a\", which overlaps another"));
 }
 
-TEST_CASE("a directory that is not as it says is refused") {
+TEST_CASE("an inconsistent directory is refused") {
   const auto error = [](const test::ZipEnd& end) { return Archive(zip_bytes(model, end)).error(); };
   CHECK_THAT(error({.count = 3}), Contains("3 members. Received: a directory of more."));
   CHECK_THAT(error({.count = 5}), Contains("5 members. Received: a directory of 4."));
@@ -268,7 +268,7 @@ TEST_CASE("a directory that is not as it says is refused") {
   CHECK_THAT(error({.wide = true, .wide_at = ~uint64_t{0}}), Contains("that is whole"));
 }
 
-TEST_CASE("a member that inflates beyond reason is refused before it is unpacked") {
+TEST_CASE("a member with an excessive compression ratio is refused before it is inflated") {
   const uint64_t bytes = (uint64_t{4} << 30) + 1;
   const Archive file(zip_bytes({{.name = "w",
                                  .text = std::string(1000, '\0'),
@@ -278,18 +278,18 @@ TEST_CASE("a member that inflates beyond reason is refused before it is unpacked
   const ZipArchive archive = file.open();
   CHECK_THAT(test::error_line([&] { archive.unpack(archive.members()[0]); }),
              Contains("at most 100 times the ") && Contains("4294967297 bytes of \"w\""));
-  // Small ones may: as much as is said, and no more.
+  // Small members may have any ratio, but not more bytes than declared.
   const Archive small(zip_bytes({{.name = "w", .text = std::string(50000, '\0'), .method = 8}}));
   CHECK(text_of(*small.open().unpack(small.open().members()[0])).size() == 50000);
 }
 
-TEST_CASE("a truncated archive is refused at every length, and any byte may be another") {
+TEST_CASE("a truncated zip archive is refused at every length; a changed one is read or refused") {
   const std::string bytes = zip_bytes(model);
-  const Archive whole(bytes);
-  REQUIRE(whole.error() == "no error");
+  const Archive zip_file(bytes);
+  REQUIRE(zip_file.error() == "no error");
   for (size_t length = 0; length < bytes.size(); ++length) {
-    test::write_file(whole.path(), bytes.substr(0, length));
-    if (whole.error() != "no error") continue;
+    test::write_file(zip_file.path(), bytes.substr(0, length));
+    if (zip_file.error() != "no error") continue;
     FAIL_CHECK("length " << length);
   }
   size_t refused = 0;
@@ -297,16 +297,16 @@ TEST_CASE("a truncated archive is refused at every length, and any byte may be a
     for (int bit = 0; bit < 8; ++bit) {
       std::string changed = bytes;
       changed[at] = static_cast<char>(changed[at] ^ (1 << bit));
-      test::write_file(whole.path(), changed);
-      refused += whole.error() != "no error";
+      test::write_file(zip_file.path(), changed);
+      refused += zip_file.error() != "no error";
     }
   }
-  // Dates, versions and attributes may be what they like.
+  // Any date, version and attribute is valid.
   CHECK(refused > bytes.size() * 4);
   CHECK(refused < bytes.size() * 8);
 }
 
-TEST_CASE("what is no archive is refused at once") {
+TEST_CASE("a path that is no zip archive is refused at once") {
   const test::TempFolder folder;
   const auto error = [](const std::string& path) {
     return test::error_line([&] { ZipArchive archive(path); });

@@ -7,9 +7,6 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/convolutional/conv.hpp>
-#include <tessera/layers/convolutional/conv_transpose.hpp>
-#include <tessera/layers/convolutional/depthwise_conv.hpp>
-#include <tessera/layers/convolutional/separable_conv.hpp>
 #include <tessera/layers/core/dense.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
 
@@ -60,7 +57,7 @@ TEST_CASE("glu halves the features of convolutions and EinsumDense") {
         {2, 3, 3, 2});
 }
 
-TEST_CASE("a convolution's softmax is of the last axis, with channels first too") {
+TEST_CASE("a convolution's softmax is over the last axis, also with channels first") {
   const Conv1D layer(4, 2,
                      {.data_format = "channels_first",
                       .activation = "softmax",
@@ -70,7 +67,7 @@ TEST_CASE("a convolution's softmax is of the last axis, with channels first too"
   CHECK(at::allclose(y.sum(-1), at::ones({2, 4})));
 }
 
-TEST_CASE("an activation may be a function of the user's own") {
+TEST_CASE("an activation may be a user-defined function") {
   const Activation twice([](const DTensor& x) { return x + x; });
   CHECK(twice(ones({1})).item() == 2);
   CHECK(twice->config().at("activation") == "custom");

@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/elu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"

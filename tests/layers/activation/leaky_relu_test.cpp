@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/leaky_relu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -15,7 +15,7 @@ TEST_CASE("LeakyReLU under every layout") {
                         .config = {{"negative_slope", 0.3}}});
 }
 
-TEST_CASE("LeakyReLU refuses what does not fit, by name") {
+TEST_CASE("LeakyReLU refuses invalid arguments by name") {
   CHECK_THROWS_WITH(LeakyReLU({.negative_slope = -1, .name = "r"}),
                     Contains("[LeakyReLU r]") && Contains("Received: -1"));
 }

@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/prelu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include <tessera/framework/nn/layer_registry.hpp>
 
@@ -34,7 +34,7 @@ TEST_CASE("PReLU takes one shared axis, as Keras does") {
   CHECK(layer->config().at("shared_axes") == Json::array({1}));
 }
 
-TEST_CASE("PReLU refuses what does not fit, by name") {
+TEST_CASE("PReLU refuses invalid arguments by name") {
   const LayerHandle layer = PReLU({.name = "p"});
   layer->build({{-1, 3, 4}});
   CHECK_THROWS_WITH(layer->output_shape({{2, 3, 5}}),

@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/relu.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -16,7 +16,7 @@ TEST_CASE("ReLU under every layout") {
        .config = {{"max_value", 0.8}, {"negative_slope", 0.1}, {"threshold", 0.2}}});
 }
 
-TEST_CASE("ReLU refuses what does not fit, by name") {
+TEST_CASE("ReLU refuses invalid arguments by name") {
   CHECK_THROWS_WITH(ReLU({.max_value = -1, .name = "r"}),
                     Contains("[ReLU r] max_value") && Contains("Received: -1"));
   CHECK_THROWS_WITH(ReLU({.negative_slope = -0.5, .name = "r"}), Contains("negative_slope"));

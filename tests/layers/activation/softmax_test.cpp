@@ -1,4 +1,4 @@
-#include <tessera/layers/activation/softmax.hpp>
+#include <tessera/layers/activation/activation.hpp>
 
 #include <limits>
 
@@ -27,7 +27,7 @@ TEST_CASE("Softmax under every layout") {
                         .config = {{"axis", {1, 2}}}});
 }
 
-TEST_CASE("Softmax leaves out what a mask does, as a second input of any dtype or with the value") {
+TEST_CASE("Softmax skips masked elements, with the mask as second input or on the value") {
   const DTensor x = pack(at::randn({3, 4}), Layout::replicated(default_mesh(), 2));
   const at::Tensor bits = at::tensor({1, 0, 1, 1}).to(at::kBool);
   const at::Tensor expected = at::softmax(
@@ -42,7 +42,7 @@ TEST_CASE("Softmax leaves out what a mask does, as a second input of any dtype o
   CHECK(Softmax()(with).mask().defined());
 }
 
-TEST_CASE("Softmax refuses what does not fit, by name") {
+TEST_CASE("Softmax refuses invalid arguments by name") {
   CHECK_THROWS_WITH(Softmax({.axis = {}}), Contains("at least one axis"));
   CHECK_THROWS_WITH(Softmax({.axis = {2}, .name = "s"})->build({{3, 4}}),
                     Contains("[Softmax s]") && Contains("2"));

@@ -24,7 +24,7 @@ using test::error_line;
 
 namespace {
 
-/// What an Attention of 4 steps gives, of values of which some do not count.
+/// Results of an Attention over 4 steps, some of whose values are masked.
 struct Attended {
   at::Tensor y, gradient;
   bool fused = false;
@@ -49,7 +49,7 @@ Attended attended(const at::Tensor& mask, const AttentionOptions& options, const
 
 }  // namespace
 
-TEST_CASE("Attention is one operation with a mask too, and gives what it gives beside its scores") {
+TEST_CASE("a masked Attention is one operation, with the output of the one that returns scores") {
   const bool causal = GENERATE(false, true);
   const at::Tensor mask = at::tensor({1, 0, 1, 1, 1, 1, 0, 0}).view({2, 4}).to(at::kBool);
   for (const int64_t devices : {1, 2}) {
@@ -65,7 +65,7 @@ TEST_CASE("Attention is one operation with a mask too, and gives what it gives b
   }
 }
 
-TEST_CASE("Attention to nothing is the mean of the values, in float64 that by the scores") {
+TEST_CASE("attention to nothing is the mean of the values, in float64 weighted by the scores") {
   const at::Tensor mask = at::tensor({1, 1, 1, 1, 0, 0, 0, 0}).view({2, 4}).to(at::kBool);
   const Mesh mesh = test::virtual_mesh({1});
   const at::Tensor values = test::random_values({{2, 4, 3}, at::kFloat}, 3);
@@ -80,7 +80,7 @@ TEST_CASE("Attention to nothing is the mean of the values, in float64 that by th
   CHECK(difference(wide.y, all.y, 1e-6, 1e-6) == "");
 }
 
-TEST_CASE("Attention and AdditiveAttention are Keras' on any mesh") {
+TEST_CASE("Attention and AdditiveAttention match Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "Attention"));
 }
 
@@ -92,7 +92,7 @@ TEST_CASE("AdditiveAttention under every layout") {
                                .more_inputs = {{{2, 2, 5}}, {{2, 2, 4}}}});
 }
 
-TEST_CASE("Attention and AdditiveAttention refuse what they cannot take, in one line") {
+TEST_CASE("Attention and AdditiveAttention refuse invalid arguments in one line") {
   CHECK_THAT(error_line([] { Attention({.dropout = 1.0, .name = "a"}); }),
              Contains("[Attention a, dropout]"));
   CHECK_THAT(

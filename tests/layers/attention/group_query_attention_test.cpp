@@ -11,7 +11,7 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::error_line;
 
-TEST_CASE("GroupQueryAttention is Keras' on any mesh") {
+TEST_CASE("GroupQueryAttention matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "GroupQueryAttention"));
 }
 
@@ -27,7 +27,7 @@ TEST_CASE("GroupQueryAttention under every layout") {
        .more_inputs = {{{2, 5, 4}}}});
 }
 
-TEST_CASE("GroupQueryAttention refuses what it cannot take, in one line") {
+TEST_CASE("GroupQueryAttention refuses invalid arguments in one line") {
   CHECK_THAT(error_line([] { GroupQueryAttention(3, 4, 3, {.name = "a"}); }),
              Contains("[GroupQueryAttention a]") && Contains("a multiple"));
   CHECK_THAT(error_line([] { GroupQueryAttention(0, 4, 2); }), Contains("head_dim"));

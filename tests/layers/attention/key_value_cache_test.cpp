@@ -21,8 +21,8 @@ at::Tensor steps(int64_t count) {
   return at::linspace(-1, 1, 2 * count * 4, at::kDouble).mul(7).sin().reshape({2, count, 4});
 }
 
-/// A layer that is called on 7 steps at once, and on 3, 1, 2 and 1 of them with a cache, gives the
-/// same.
+/// Checks that a layer called on 7 steps at once gives the same output as on 3, 1, 2 and 1 of them
+/// with a cache.
 void check_pieces(const LayerHandle& layer, const LayoutMap& layouts, const at::Tensor& mask = {}) {
   const at::Tensor x = steps(7);
   const Mesh& mesh = layouts.mesh();
@@ -35,16 +35,16 @@ void check_pieces(const LayerHandle& layer, const LayoutMap& layouts, const at::
   };
   layer->build({{-1, 7, 4}, {-1, 7, 4}});
   layer->place_weights(layouts);
-  const at::Tensor whole = layer(Inputs{part(0, 7), part(0, 7)}).full();
+  const at::Tensor full = layer(Inputs{part(0, 7), part(0, 7)}).full();
   const auto cache = std::make_shared<KeyValueCache>();
   int64_t first = 0;
   for (const int64_t count : {3, 1, 2, 1}) {
     CAPTURE(first);
     const DTensor some = part(first, count);
     at::Tensor y = layer(Inputs{some, some}, {.cache = cache}).full();
-    at::Tensor expected = whole.narrow(1, first, count);
+    at::Tensor expected = full.narrow(1, first, count);
     if (mask.defined()) {
-      // A step that is left out attends to nothing, and gives the mean of all values there are.
+      // A masked step attends to nothing and gives the mean of all values so far.
       const at::Tensor there = mask.narrow(1, first, count).unsqueeze(-1);
       y = y * there;
       expected = expected * there;
@@ -56,7 +56,7 @@ void check_pieces(const LayerHandle& layer, const LayoutMap& layouts, const at::
 
 }  // namespace
 
-TEST_CASE("with a cache attention of new steps is that of all steps") {
+TEST_CASE("attention of new steps with a cache equals that of all steps") {
   const test::DTypeScope doubles("float64");
   const std::vector<LayerHandle (*)()> layers = {
       [] { return LayerHandle(MultiHeadAttention(3, 2, {.use_causal_mask = true})); },
@@ -85,7 +85,7 @@ TEST_CASE("with a cache attention of new steps is that of all steps") {
   }
 }
 
-TEST_CASE("a cache counts steps, and leaves attention to later steps alone") {
+TEST_CASE("a cache counts steps and leaves attention to later steps unchanged") {
   const Mesh mesh = create_mesh({{"batch", 1}});
   const DTensor x = pack(steps(3).to(at::kFloat), Layout::replicated(mesh, 3));
   const MultiHeadAttention layer(2, 3), other(2, 3, {.use_causal_mask = true});

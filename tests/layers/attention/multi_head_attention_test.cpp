@@ -25,7 +25,7 @@ using test::error_line;
 
 namespace {
 
-/// Heads over "model".
+/// Layouts that shard the heads over "model".
 LayoutMap by_heads(const Mesh& mesh) {
   LayoutMap layouts(mesh);
   for (const char* name : {"query", "key", "value"}) {
@@ -36,7 +36,7 @@ LayoutMap by_heads(const Mesh& mesh) {
   return layouts;
 }
 
-/// Output and gradients of a layer of 2 heads, whose weights are always the same.
+/// Returns the output and gradients of a layer of 2 heads with fixed weights.
 std::vector<at::Tensor> results(MultiHeadAttentionOptions options,
                                 const std::vector<at::Tensor>& inputs) {
   options.dtype = "float64";
@@ -66,7 +66,7 @@ std::vector<at::Tensor> results(MultiHeadAttentionOptions options,
 
 }  // namespace
 
-TEST_CASE("MultiHeadAttention is Keras' on any mesh") {
+TEST_CASE("MultiHeadAttention matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "MultiHeadAttention"));
 }
 
@@ -82,7 +82,7 @@ TEST_CASE("MultiHeadAttention under every layout") {
        .more_inputs = {{{2, 4, 5}}}});
 }
 
-TEST_CASE("heads cut over a mesh dimension cost one all-reduce of the output") {
+TEST_CASE("heads sharded over a mesh dimension cost one all-reduce of the output") {
   const Mesh mesh = create_mesh({{"model", 2}}, virtual_cpus(2));
   const LayerHandle layer = MultiHeadAttention(4, 3, {.name = "attention"});
   const Shape shape = {2, 5, 6};
@@ -100,7 +100,7 @@ TEST_CASE("heads cut over a mesh dimension cost one all-reduce of the output") {
   CHECK(log.entries()[0].bytes == 2 * 5 * 6 * 4);
 }
 
-TEST_CASE("dropped scores are the same on all meshes") {
+TEST_CASE("dropout of scores is the same on all meshes") {
   const Shape shape = {2, 5, 6};
   const at::Tensor x = test::random_values({shape}, 1).to(at::kFloat);
   const auto run = [&](int64_t devices, int64_t step) {
@@ -117,7 +117,7 @@ TEST_CASE("dropped scores are the same on all meshes") {
   CHECK(difference(run(1, 1), run(1, 0), 1e-3) != "");
 }
 
-TEST_CASE("no step attends to a later one behind a causal mask") {
+TEST_CASE("no step attends to a later one under a causal mask") {
   const LayerHandle layer = MultiHeadAttention(2, 3, {.use_causal_mask = true});
   const at::Tensor x = test::random_values({{2, 5, 4}}, 1).to(at::kFloat);
   const auto call = [&](const at::Tensor& values) {
@@ -131,7 +131,7 @@ TEST_CASE("no step attends to a later one behind a causal mask") {
   CHECK(difference(call(changed).narrow(1, 3, 2), y.narrow(1, 3, 2), 1e-3) != "");
 }
 
-TEST_CASE("one operation attends where nobody asks for the scores, and gives what several do") {
+TEST_CASE("attention without scores is one operation and equals the composed one") {
   const at::Tensor x = test::random_values({{2, 3, 4, 5}}, 1),
                    y = test::random_values({{2, 6, 4, 5}}, 2);
   at::Tensor mask = test::random_values({{2, 3, 6}}, 3).gt(0.2);
@@ -153,7 +153,7 @@ TEST_CASE("one operation attends where nobody asks for the scores, and gives wha
   for (const Case& each : cases) {
     CAPTURE(&each - cases.data());
     const test::OpNames fused;
-    const auto found = results(each.options, each.inputs);
+    const auto actual = results(each.options, each.inputs);
     CHECK(fused.has("attention"));
     CHECK_FALSE(fused.has("softmax"));
     MultiHeadAttentionOptions options = each.options;
@@ -163,12 +163,12 @@ TEST_CASE("one operation attends where nobody asks for the scores, and gives wha
     CHECK(composed.has("softmax"));
     CHECK_FALSE(composed.has("attention"));
     for (size_t i = 0; i < expected.size(); ++i) {
-      CHECK(difference(found[i], expected[i], 1e-10, 1e-10) == "");
+      CHECK(difference(actual[i], expected[i], 1e-10, 1e-10) == "");
     }
   }
 }
 
-TEST_CASE("a causal mask alone is no tensor, and dropout in force and two axes need the scores") {
+TEST_CASE("a causal mask alone needs no tensor; active dropout and two axes need the scores") {
   const at::Tensor x = test::random_values({{2, 3, 4}}, 1), wide = x.unsqueeze(1);
   const auto ran = [&](const MultiHeadAttentionOptions& options, const at::Tensor& input,
                        bool training) {
@@ -184,7 +184,7 @@ TEST_CASE("a causal mask alone is no tensor, and dropout in force and two axes n
   CHECK(ran({}, wide, false) == std::string("composed"));
 }
 
-TEST_CASE("attention over sharded steps sends no more than its scores need") {
+TEST_CASE("attention over sharded steps communicates no more than its scores need") {
   const Mesh mesh = create_mesh({{"steps", 2}}, virtual_cpus(2));
   const LayerHandle layer = MultiHeadAttention(2, 3);
   layer->build({{2, 8, 4}, {2, 6, 4}});
@@ -205,14 +205,14 @@ TEST_CASE("attention over sharded steps sends no more than its scores need") {
   CHECK(names.has("exp"));
 }
 
-TEST_CASE("steps that are cut attend at once, causal and in a window, and make no mask of them") {
+TEST_CASE("sharded steps attend at once, causal and in a window, without materializing a mask") {
   const Mesh mesh = create_mesh({{"steps", 3}}, virtual_cpus(3));
   const at::Tensor x = test::random_values({{2, 8, 4}}, 1).to(at::kFloat);
   const LayerHandle layer =
       MultiHeadAttention(2, 3, {.sliding_window = 3, .use_causal_mask = true});
   layer->build({{2, 8, 4}, {2, 8, 4}});
-  const DTensor whole = pack(x, Layout::replicated(default_mesh(), 3));
-  const at::Tensor expected = layer(Inputs{whole, whole}).full().clone();
+  const DTensor replicated = pack(x, Layout::replicated(default_mesh(), 3));
+  const at::Tensor expected = layer(Inputs{replicated, replicated}).full().clone();
   layer->place_weights(LayoutMap(mesh));
   const DTensor apart = pack(x, Layout({unsharded, "steps", unsharded}, mesh));
   const test::OpNames names;
@@ -240,13 +240,13 @@ TEST_CASE("attention's weights have Keras' paths and shapes") {
       {"attention/attention_output/kernel", {2, 5, 7}},
       {"attention/attention_output/bias", {7}}};
   CHECK(weights == expected);
-  // Uniform of the fans 7 and 6 of the matrix.
+  // Glorot's uniform distribution for fans of 7 and 6.
   const at::Tensor kernel = layer->weights()[0].value().full();
   CHECK(kernel.abs().max().item<double>() <= std::sqrt(6.0 / 13));
   CHECK(kernel.abs().max().item<double>() > 0.8 * std::sqrt(6.0 / 13));
 }
 
-TEST_CASE("MultiHeadAttention refuses what it cannot take, in one line") {
+TEST_CASE("MultiHeadAttention refuses invalid arguments in one line") {
   CHECK_THAT(error_line([] { MultiHeadAttention(0, 3, {.name = "a"}); }),
              Contains("[MultiHeadAttention a]") && Contains("num_heads"));
   CHECK_THAT(error_line([] { MultiHeadAttention(2, 3, {.dropout = 1}); }), Contains("dropout"));

@@ -17,7 +17,7 @@
 #include "tests/support/random_layer_check.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
-/// What all layers that change images have in common, and their distributions.
+/// Behaviour that all augmentation layers share, and the distributions of each.
 namespace augmentation_test {
 
 using namespace tessera;
@@ -29,7 +29,7 @@ namespace {
 
 using Make = std::function<AugmentationHandle()>;
 
-/// Each of them, of which those that draw change most images.
+/// Every augmentation layer; the random ones change most images.
 const std::map<std::string, Make>& all_layers() {
   static const std::map<std::string, Make> made = {
       {"AutoContrast", [] { return AutoContrast({.name = "a"}); }},
@@ -78,7 +78,7 @@ const std::map<std::string, Make>& all_layers() {
   return made;
 }
 
-/// The layer whatever the policy in force.
+/// The layer in float64, whatever the global dtype policy.
 LayerHandle in_float64(const LayerHandle& layer) {
   Json json = layer_json(*layer.layer());
   json["config"]["dtype"] = "float64";
@@ -93,7 +93,7 @@ DTensor rows_over(const at::Tensor& x, const Mesh& mesh) {
   return pack(x, Layout::from_axes(mesh, {{0}, {}, {}, {}}));
 }
 
-/// An image whose cell (y, x) is 10 y + x, and the numbers of the cells that a layer shows of it.
+/// Returns an image whose pixel (y, x) is 10 y + x, so that outputs show which pixels they hold.
 at::Tensor grid(int64_t height, int64_t width) {
   const at::Tensor y = at::arange(height, at::kFloat).view({-1, 1, 1}) * 10;
   return (y + at::arange(width, at::kFloat).view({1, -1, 1})).unsqueeze(0);
@@ -101,17 +101,17 @@ at::Tensor grid(int64_t height, int64_t width) {
 
 }  // namespace
 
-TEST_CASE("layers that change images under every layout") {
-  // In half precision values fall to other steps, or within a range that they lie out of.
+TEST_CASE("augmentation layers under every layout") {
+  // In half precision values round to other levels or leave the range.
   const std::set<std::string> in_steps = {"AutoContrast", "Equalization", "RandomColorDegeneration",
                                           "RandomColorJitter", "RandomPosterization"};
   for (const auto& [name, make] : all_layers()) {
     if (name == "RandAugment" || name == "Pipeline") continue;
     CAPTURE(name);
     const Shape made = name == "RandomCrop" ? Shape{3, 3, 2, 3} : Shape{3, 5, 4, 3};
-    const auto whole = [&make = make] { return in_float64(make()); };
+    const auto wide = [&make = make] { return in_float64(make()); };
     run_golden_layer_test(
-        {.make = in_steps.contains(name) ? std::function<LayerHandle()>(whole) : make,
+        {.make = in_steps.contains(name) ? std::function<LayerHandle()>(wide) : make,
          .input = {{3, 5, 4, 3}, at::kDouble, 1, 250},
          .output = made});
   }
@@ -123,7 +123,7 @@ TEST_CASE("RandAugment under every layout", "[nightly]") {
                          .output = {3, 5, 4, 3}});
 }
 
-TEST_CASE("images are changed alike on every mesh, bit for bit, and in training only") {
+TEST_CASE("images are augmented bit for bit equally on every mesh, and in training only") {
   const at::Tensor x = images(5);
   for (const auto& [name, make] : all_layers()) {
     CAPTURE(name);
@@ -146,7 +146,7 @@ TEST_CASE("images are changed alike on every mesh, bit for bit, and in training 
   }
 }
 
-TEST_CASE("a row's draws do not depend on how many there are") {
+TEST_CASE("a row's draws do not depend on the number of rows") {
   const at::Tensor x = images(6);
   for (const auto& [name, make] : all_layers()) {
     const bool batch = name == "MixUp" || name == "CutMix" || name == "Pipeline" ||
@@ -158,7 +158,7 @@ TEST_CASE("a row's draws do not depend on how many there are") {
   }
 }
 
-TEST_CASE("called on tensors of the host a layer does what it does in a model of that seed") {
+TEST_CASE("on host tensors a layer equals itself in a model with that seed") {
   const at::Tensor x = images(4);
   for (const auto& [name, make] : all_layers()) {
     CAPTURE(name);
@@ -168,7 +168,7 @@ TEST_CASE("called on tensors of the host a layer does what it does in a model of
     CHECK(here.equal(layer(x.clone(), Seed{12, 0})));
     CHECK(layer(x, Seed{12, 3})
               .equal(layer(rows_over(x, virtual_mesh({2})), training_step(3, 12)).full()));
-    // A row by itself is a batch of one.
+    // A single row is a batch of one.
     CHECK(layer(x[1], 5).equal(layer(x.narrow(0, 1, 1), 5)[0]));
     const at::Tensor each = layer(x, std::vector<Seed>{{1, 0}, {5, 0}, {1, 2}, {9, 0}});
     CHECK(each[1].equal(layer(x[1], 5)));
@@ -178,7 +178,7 @@ TEST_CASE("called on tensors of the host a layer does what it does in a model of
                     Contains("2 seeds for (4, 5, 4"));
 }
 
-TEST_CASE("threads may call one layer at once") {
+TEST_CASE("several threads may call one layer at once") {
   const at::Tensor x = images(8);
   const Pipeline layer({RandomFlip(), RandomZoom(0.3), RandomContrast(0.5)});
   std::vector<at::Tensor> made(8);
@@ -191,7 +191,7 @@ TEST_CASE("threads may call one layer at once") {
   for (int64_t row = 0; row < 8; ++row) CHECK(made[size_t(row)].equal(layer(x[row], 100 + row)));
 }
 
-TEST_CASE("images with channels first are changed alike") {
+TEST_CASE("augmentation with channels first equals that with channels last") {
   const at::Tensor x = images(4), turned = x.permute({0, 3, 1, 2}).contiguous();
   CHECK(RandomRotation(0.2, {.data_format = "channels_first", .name = "a"})(turned, 3)
             .permute({0, 2, 3, 1})
@@ -200,7 +200,7 @@ TEST_CASE("images with channels first are changed alike") {
         Shape{4, 3, 2, 3});
 }
 
-TEST_CASE("bytes are changed in the compute dtype") {
+TEST_CASE("uint8 images are augmented in the compute dtype") {
   const at::Tensor x = images(3).to(at::kByte);
   const AugmentationHandle layer = RandomBrightness(0.3, {.name = "a"});
   CHECK(layer(x, 4).equal(layer(x.to(at::kFloat), 4)));
@@ -219,8 +219,8 @@ TEST_CASE("RandomFlip mirrors half of the images") {
   CHECK(share("horizontal_and_vertical", {1, 2}) == Approx(0.5).margin(0.04));
 }
 
-TEST_CASE("RandomTranslation moves down and to the right by uniform shares") {
-  // In the row and the column in the middle a linear image shows how far it moved.
+TEST_CASE("RandomTranslation moves down and right by uniform fractions") {
+  // Along the middle row and column a linear image shows how far it moved.
   const at::Tensor x = grid(41, 41).expand({1500, 41, 41, 1}).contiguous();
   const at::Tensor y = RandomTranslation({0.1, 0.3}, {-0.2, 0})(x, 3);
   const at::Tensor shift = (x - y).select(1, 20).select(1, 20).flatten();
@@ -228,13 +228,13 @@ TEST_CASE("RandomTranslation moves down and to the right by uniform shares") {
   check_moments(shift, 410 * 0.2 - 41 * 0.1, std::hypot(410, 41) * 0.2 / std::sqrt(12.0));
 }
 
-TEST_CASE("RandomBrightness adds uniform shares of the range") {
+TEST_CASE("RandomBrightness adds uniform fractions of the range") {
   const at::Tensor x = at::full({4000, 1, 1, 3}, 0.5);
   const at::Tensor y = RandomBrightness({-0.1, 0.3}, {.value_range = {0, 1}})(x, 3);
   check_moments(y.select(3, 0).flatten() - 0.5, 0.1, 0.4 / std::sqrt(12.0));
 }
 
-TEST_CASE("RandomCrop takes all places alike often") {
+TEST_CASE("RandomCrop takes all corners equally often") {
   const at::Tensor x = grid(6, 9);
   const AugmentationHandle layer = RandomCrop(4, 7);
   std::map<float, int> corners;
@@ -248,7 +248,7 @@ TEST_CASE("RandomCrop takes all places alike often") {
   for (const auto& [corner, count] : corners) CHECK(count == Approx(100).margin(40));
 }
 
-TEST_CASE("RandomCrop shows the middle out of training, and as much as there is of less") {
+TEST_CASE("RandomCrop takes the centre in inference, and resizes images that are too small") {
   const DTensor x = pack(grid(6, 6), Layout::replicated(default_mesh(), 4));
   CHECK(RandomCrop(6, 6)(x).full().equal(x.full()));
   CHECK(RandomCrop(3, 3)(x).shape() == Shape{1, 3, 3, 1});
@@ -256,9 +256,9 @@ TEST_CASE("RandomCrop shows the middle out of training, and as much as there is 
   CHECK(RandomCrop(12, 12)(x, training_step(0)).full().equal(RandomCrop(12, 12)(x).full()));
 }
 
-TEST_CASE("MixUp mixes by numbers of a beta distribution, in a random order") {
+TEST_CASE("MixUp mixes by beta-distributed weights, in a random order") {
   const int64_t n = 3000;
-  // Labels that say what the images do.
+  // Labels that equal the pixels.
   const at::Tensor x = at::arange(n, at::kFloat).view({n, 1, 1, 1}).expand({n, 2, 2, 1});
   for (const double alpha : {0.2, 1.0, 2.5}) {
     const auto layer = MixUp(alpha);
@@ -267,7 +267,7 @@ TEST_CASE("MixUp mixes by numbers of a beta distribution, in a random order") {
     CHECK(y[1].select(1, 0).sub(1).abs().max().item<float>() < 1e-5);
     CHECK(at::allclose(y[1].select(1, 1), y[0].flatten(1).select(1, 0)));
   }
-  // Of two rows in another order the weight is what is left of the first.
+  // With two rows in another order, row 0 shows the weight of the other row.
   std::vector<at::Tensor> weights;
   const at::Tensor pair = at::tensor({0.F, 1.F}).view({2, 1, 1, 1});
   const auto layer = MixUp(0.7);
@@ -279,29 +279,29 @@ TEST_CASE("MixUp mixes by numbers of a beta distribution, in a random order") {
   check_moments(at::cat(weights), 0.5, std::sqrt(1 / (4 * (2 * 0.7 + 1))));
 }
 
-TEST_CASE("CutMix replaces a rectangle, and mixes labels by its share") {
+TEST_CASE("CutMix replaces a rectangle and mixes labels by its area") {
   const int64_t n = 64;
   const at::Tensor x = at::arange(n, at::kFloat).view({n, 1, 1, 1}).expand({n, 20, 20, 1});
   const at::Tensor own = at::eye(n);
   const std::vector<at::Tensor> y = CutMix()({x.contiguous(), own}, 3);
-  const at::Tensor kept = y[0].eq(x).to(at::kFloat).flatten(1).mean(1);
-  // A rectangle's border lies between cells: by a row and a column of 20 at most.
-  CHECK((y[1].diagonal() - kept).abs().max().item<float>() < 0.11);
+  const at::Tensor unchanged = y[0].eq(x).to(at::kFloat).flatten(1).mean(1);
+  // A rectangle's border may fall between pixels: off by at most one row and one column of 20.
+  CHECK((y[1].diagonal() - unchanged).abs().max().item<float>() < 0.11);
   CHECK(at::allclose(y[1].sum(1), at::ones({n})));
 }
 
-TEST_CASE("RandomErasing erases the share of images and of cells that it says") {
+TEST_CASE("RandomErasing erases the given fractions of images and pixels") {
   const at::Tensor x = at::full({2000, 12, 12, 1}, 5.0);
   const at::Tensor y = RandomErasing({0.5, 0.5}, {.scale = {0.25, 0.25}, .fill_value = 0.0})(x, 3);
   const at::Tensor gone = y.eq(0).to(at::kFloat).flatten(1).mean(1);
   CHECK(gone.gt(0).to(at::kFloat).mean().item<double>() == Approx(0.5).margin(0.05));
   CHECK(gone.sum().div(gone.gt(0).sum()).item<double>() == Approx(0.25).margin(0.005));
   const at::Tensor noise = RandomErasing({1, 1}, {.scale = {1, 1}, .value_range = {-90, 10}})(x, 3);
-  // Normal numbers times 10, of which those below one deviation are not cut.
+  // Normal numbers times 10; those below one standard deviation are not clipped.
   check_moments(noise.masked_select(noise.lt(10)), -2.876, 7.935);
 }
 
-TEST_CASE("labels of other shapes and layers that take none are refused, by name") {
+TEST_CASE("labels of other shapes, and layers that take none, are refused by name") {
   const at::Tensor x = images(3);
   CHECK_THROWS_WITH(MixUp(0.2, {.name = "m"})({x, at::ones({3})}, 1), Contains("MixUp m"));
   CHECK_THROWS_WITH(RandomFlip("vertical", {.name = "f"})({x, at::ones({3, 2})}, 1),
@@ -310,7 +310,7 @@ TEST_CASE("labels of other shapes and layers that take none are refused, by name
                     Contains("RandomHue h") && Contains("three channels"));
 }
 
-TEST_CASE("options that do not make sense are refused, by name") {
+TEST_CASE("invalid options are refused by name") {
   CHECK_THROWS_WITH(RandomFlip("sideways", {.name = "f"}), Contains("[RandomFlip f] mode"));
   CHECK_THROWS_WITH(RandomRotation(1.5, {.name = "r"}), Contains("[RandomRotation r] factor"));
   CHECK_THROWS_WITH(RandomRotation(0.1, {.fill_mode = "mirror"}), Contains("fill_mode"));

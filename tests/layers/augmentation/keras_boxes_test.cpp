@@ -7,7 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_layers.hpp"
 
-/// Boxes and masks of segments against Keras, for the draws that Keras' layers were given.
+/// Bounding boxes and segmentation masks against Keras, given the draws of Keras' layers.
 namespace keras_boxes_test {
 
 using namespace tessera;
@@ -29,7 +29,7 @@ void check_boxes(const BoundingBoxes& made, const Json& golden) {
 
 }  // namespace
 
-TEST_CASE("boxes and masks follow layers as Keras' for its draws") {
+TEST_CASE("boxes and masks follow layers as in Keras for its draws") {
   for (const Json& golden : golden_part("keras_boxes.json", "following")) {
     CAPTURE(golden.at("layer").dump());
     check_config(golden);
@@ -53,7 +53,7 @@ TEST_CASE("boxes and masks follow layers as Keras' for its draws") {
   }
 }
 
-TEST_CASE("boxes and masks follow layers of another size as Keras'") {
+TEST_CASE("boxes and masks follow layers that change the size as in Keras") {
   for (const std::string part : {"resized", "small_crop"}) {
     for (const Json& golden : golden_part("keras_boxes.json", part)) {
       CAPTURE(golden.at("layer").dump());

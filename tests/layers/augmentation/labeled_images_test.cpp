@@ -12,7 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
 
-/// Labels, boxes and masks of segments that follow images of the host.
+/// Labels, bounding boxes and segmentation masks that follow host images.
 namespace labeled_images_test {
 
 using namespace tessera;
@@ -22,7 +22,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-/// Layers that move cells, by what else they show nothing of the object twice.
+/// Geometric augmentation layers by name; none of them shows an object twice.
 std::map<std::string, AugmentationHandle> geometric_augmentation_layers() {
   const std::string xyxy = "xyxy", constant = "constant";
   return {
@@ -47,7 +47,7 @@ std::map<std::string, AugmentationHandle> geometric_augmentation_layers() {
                  CenterCrop(50, 50, {.bounding_box_format = xyxy})})}};
 }
 
-/// Images of 40 by 60 with one object, a rectangle that the masks show and the box holds.
+/// Images of 40 by 60 with one object: a rectangle that the masks mark and the box encloses.
 LabeledImages objects(int64_t rows) {
   const at::Tensor masks = at::zeros({rows, 40, 60, 1}, at::kByte);
   masks.slice(1, 16, 25).slice(2, 22, 37).fill_(3);
@@ -57,7 +57,8 @@ LabeledImages objects(int64_t rows) {
           .segmentation_masks = masks};
 }
 
-/// The smallest box around what is not 0 in a mask (height, width, 1); none without any.
+/// Returns the smallest box around the nonzero pixels of a mask (height, width, 1); empty without
+/// any.
 std::vector<double> box_around(const at::Tensor& mask) {
   const at::Tensor cells = mask.squeeze(2).nonzero();
   if (cells.size(0) == 0) return {};
@@ -91,7 +92,7 @@ LabeledImages row_of(const LabeledImages& all, int64_t row) {
 
 }  // namespace
 
-TEST_CASE("boxes hold what masks show of their object") {
+TEST_CASE("boxes enclose the object that masks mark") {
   const int64_t rows = 12;
   for (const auto& [name, layer] : geometric_augmentation_layers()) {
     int64_t compared = 0;
@@ -106,17 +107,17 @@ TEST_CASE("boxes hold what masks show of their object") {
         const std::vector<double> shown = box_around(made.segmentation_masks[row]);
         if (shown.empty()) continue;
         CHECK(kept);
-        // Half a cell, as Keras turns boxes around the middle of cells, and the corner of a cell
-        // whose centre lies outside.
-        const double most = 2;
-        CHECK((at[0] < shown[0] + most && at[1] < shown[1] + most));
-        CHECK((at[2] > shown[2] - most && at[3] > shown[3] - most));
-        const bool whole =
+        // Half a pixel, as Keras rotates boxes around pixel centres, and the corner of a pixel
+        // whose centre is outside.
+        const double margin = 2;
+        CHECK((at[0] < shown[0] + margin && at[1] < shown[1] + margin));
+        CHECK((at[2] > shown[2] - margin && at[3] > shown[3] - margin));
+        const bool inside =
             shown[0] > 0 && shown[1] > 0 && shown[2] < double(width) && shown[3] < double(height);
-        // A box around a box around what was turned is larger.
-        if (!whole || name == "several" || name == "any") continue;
+        // A box around a rotated box is larger.
+        if (!inside || name == "several" || name == "any") continue;
         ++compared;
-        for (size_t i = 0; i < 4; ++i) CHECK(at[i] == Approx(shown[i]).margin(most));
+        for (size_t i = 0; i < 4; ++i) CHECK(at[i] == Approx(shown[i]).margin(margin));
       }
     }
     CAPTURE(name);
@@ -124,18 +125,18 @@ TEST_CASE("boxes hold what masks show of their object") {
   }
 }
 
-TEST_CASE("images are changed alike with what follows them and without") {
+TEST_CASE("images are augmented equally with and without labels, boxes and masks") {
   for (const auto& [name, layer] : geometric_augmentation_layers()) {
     CAPTURE(name);
-    const LabeledImages given = objects(3);
-    CHECK(layer(given, 8).images.equal(layer(given.images, 8)));
-    const LabeledImages alone = layer(LabeledImages{.images = given.images}, 8);
-    CHECK(alone.images.equal(layer(given.images, 8)));
+    const LabeledImages data = objects(3);
+    CHECK(layer(data, 8).images.equal(layer(data.images, 8)));
+    const LabeledImages alone = layer(LabeledImages{.images = data.images}, 8);
+    CHECK(alone.images.equal(layer(data.images, 8)));
     CHECK_FALSE(alone.segmentation_masks.defined());
   }
 }
 
-TEST_CASE("one image is a batch of one, and rows may have seeds of their own") {
+TEST_CASE("one image is a batch of one, and rows may have their own seeds") {
   const Pipeline layer({RandomFlip("horizontal", {.bounding_box_format = "xyxy"}),
                         RandomZoom(0.3, {.bounding_box_format = "xyxy"}), RandomContrast(0.4)});
   const LabeledImages all = detection(4);
@@ -147,7 +148,7 @@ TEST_CASE("one image is a batch of one, and rows may have seeds of their own") {
   CHECK_THAT(error_line([&] { layer(all, std::vector<Seed>{{1, 0}}); }), Contains("1 seeds for"));
 }
 
-TEST_CASE("a pipeline of data makes the same boxes on any number of threads") {
+TEST_CASE("a data pipeline makes the same boxes on any number of threads") {
   const LabeledImages data = detection(30);
   const Pipeline augment({RandomFlip("horizontal", {.bounding_box_format = "xyxy"}),
                           RandomRotation(0.1, {.bounding_box_format = "xyxy"}),
@@ -185,7 +186,7 @@ TEST_CASE("a pipeline of data makes the same boxes on any number of threads") {
   CHECK_FALSE(one[1].equal(data.bounding_boxes.boxes.slice(0, 0, 8)));
 }
 
-TEST_CASE("channels first moves masks and boxes alike") {
+TEST_CASE("masks and boxes are the same with channels first") {
   const LabeledImages last = detection(3);
   LabeledImages first = last;
   first.images = last.images.permute({0, 3, 1, 2}).contiguous();
@@ -206,7 +207,7 @@ TEST_CASE("channels first moves masks and boxes alike") {
   });
 }
 
-TEST_CASE("boxes that fill rows up stay none") {
+TEST_CASE("padding boxes stay padding") {
   LabeledImages data = objects(2);
   const at::Tensor more = at::full({2, 1, 4}, -1.0);
   data.bounding_boxes = {at::cat({data.bounding_boxes.boxes, more}, 1),
@@ -218,7 +219,7 @@ TEST_CASE("boxes that fill rows up stay none") {
   }
 }
 
-TEST_CASE("boxes far away and without numbers are none, and no error") {
+TEST_CASE("boxes far outside and NaN boxes become padding without an error") {
   LabeledImages data = objects(3);
   data.bounding_boxes.boxes[0].fill_(1e30);
   data.bounding_boxes.boxes[1].fill_(std::nan(""));
@@ -244,13 +245,13 @@ TEST_CASE("MixUp joins the boxes of both images and mixes the rest") {
   const std::vector<at::Tensor> without = layer({data.images, data.labels}, 4);
   CHECK(made.images.equal(without[0]));
   CHECK(made.labels.equal(without[1]));
-  // As the images, by what they hold.
+  // The image is computed from what the boxes enclose.
   LabeledImages shown = data;
   shown.segmentation_masks = data.images.narrow(3, 0, 1).contiguous();
   CHECK(layer(shown, 4).segmentation_masks.equal(made.images.narrow(3, 0, 1)));
 }
 
-TEST_CASE("layers that change colors leave boxes and masks as they are, without a format") {
+TEST_CASE("color augmentation leaves boxes and masks unchanged, without a box format") {
   const LabeledImages data = detection(3);
   for (const AugmentationHandle& layer : std::vector<AugmentationHandle>{
            RandomHue(0.2), RandomContrast(0.3), RandomGrayscale(0.5), RandomErasing(1.0)}) {
@@ -260,7 +261,7 @@ TEST_CASE("layers that change colors leave boxes and masks as they are, without 
   }
 }
 
-TEST_CASE("a format of boxes is read, written and checked") {
+TEST_CASE("a box format is read, written and checked") {
   const LayerHandle layer = RandomZoom(0.2, {.bounding_box_format = "rel_yxyx", .name = "z"});
   CHECK(layer->config().at("bounding_box_format") == "rel_yxyx");
   const LayerHandle again = layer_from_config(layer_json(*layer.layer()), JsonPath("again"));
@@ -276,7 +277,7 @@ TEST_CASE("a format of boxes is read, written and checked") {
              Contains("[CenterCrop]"));
 }
 
-TEST_CASE("what does not belong to the images is refused in one line, by name") {
+TEST_CASE("labels, boxes and masks that do not fit the images are refused in one line, by name") {
   const AugmentationHandle layer =
       RandomFlip("vertical", {.bounding_box_format = "xyxy", .name = "f"});
   const LabeledImages fits = detection(3);

@@ -22,7 +22,7 @@ DTensor blank(const Shape& shape) {
 
 }  // namespace
 
-TEST_CASE("convolutions refuse arguments by layer, argument and value") {
+TEST_CASE("convolutions name the layer, argument and value that they refuse") {
   const auto made = [](const auto& make) { return error_line([&] { make(); }); };
   CHECK(made([] { Conv2D(0, 3, {.name = "first"}); }) ==
         "[Conv2D first] filters is at least 1. Received: 0. To fix: give an integer from 1 on.");
@@ -42,7 +42,7 @@ TEST_CASE("convolutions refuse arguments by layer, argument and value") {
   CHECK_THAT(made([] { Conv2D(4, 3, {.activation = "rleu"}); }), Contains("write \"relu\""));
 }
 
-TEST_CASE("convolutions refuse inputs by layer and shape") {
+TEST_CASE("convolutions name the layer and shape of an invalid input") {
   const auto call = [](const LayerHandle& layer, const Shape& shape) {
     return error_line([&] { layer(blank(shape)); });
   };

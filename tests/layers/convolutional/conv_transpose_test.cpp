@@ -1,4 +1,4 @@
-#include <tessera/layers/convolutional/conv_transpose.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -9,7 +9,7 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::error_line;
 
-TEST_CASE("transposed convolutions make extents larger by strides and windows") {
+TEST_CASE("transposed convolutions enlarge extents by strides and windows") {
   const auto extent = [](const ConvTransposeOptions& options) {
     return LayerHandle(Conv1DTranspose(3, 4, options))->output_shape({{2, 5, 1}})[1];
   };
@@ -18,7 +18,7 @@ TEST_CASE("transposed convolutions make extents larger by strides and windows") 
   CHECK(extent({.strides = 2, .output_padding = 1}) == 13);
 }
 
-TEST_CASE("transposed convolutions refuse an output_padding from the stride on") {
+TEST_CASE("transposed convolutions refuse an output_padding that is not below the stride") {
   CHECK_THAT(error_line([] { Conv2DTranspose(4, 3, {.strides = 2, .output_padding = 2}); }),
              Contains("output_padding is below the stride"));
 }

@@ -1,4 +1,4 @@
-#include <tessera/layers/convolutional/depthwise_conv.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -9,7 +9,7 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::error_line;
 
-TEST_CASE("a depthwise convolution has kernels of its own for each channel") {
+TEST_CASE("a depthwise convolution has separate kernels for each channel") {
   const LayerHandle layer = DepthwiseConv2D({3, 2}, {.depth_multiplier = 2});
   layer->build({{-1, 6, 5, 4}});
   CHECK(layer->weights()[0].shape() == Shape{3, 2, 4, 2});

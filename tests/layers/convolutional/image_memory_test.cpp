@@ -16,7 +16,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// The most bytes that one of `devices`, which share an image's rows, holds in a forward and a
+/// Returns the peak bytes of each of `devices`, which shard an image's rows, in a forward and a
 /// backward pass of three convolutions.
 std::vector<int64_t> peaks(int64_t side, int64_t devices) {
   const BlockPolicyScope scope(BlockPolicy::per_device);
@@ -46,23 +46,23 @@ std::vector<int64_t> peaks(int64_t side, int64_t devices) {
 }
 
 void check_share(int64_t side) {
-  const int64_t whole = peaks(side, 1)[0];
-  // A float of every feature and of its gradient is the least.
-  CHECK(whole > side * side * 4 * 20);
-  for (int64_t part : peaks(side, 4)) {
-    CAPTURE(whole, part);
-    CHECK(part > whole / 8);
-    CHECK(part <= whole / 3);
+  const int64_t alone = peaks(side, 1)[0];
+  // At least a float of every feature and of its gradient.
+  CHECK(alone > side * side * 4 * 20);
+  for (int64_t shared : peaks(side, 4)) {
+    CAPTURE(alone, shared);
+    CHECK(shared > alone / 8);
+    CHECK(shared <= alone / 3);
   }
 }
 
 }  // namespace
 
-TEST_CASE("four devices that share an image's rows need a third of one's memory each") {
+TEST_CASE("four devices that shard an image's rows need a third of one device's memory") {
   check_share(384);
 }
 
-TEST_CASE("four devices that share a large image's rows need a third of one's memory each",
+TEST_CASE("four devices that shard a large image's rows need a third of one device's memory",
           "[nightly]") {
   check_share(4096);
 }

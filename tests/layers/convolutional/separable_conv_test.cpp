@@ -1,4 +1,4 @@
-#include <tessera/layers/convolutional/separable_conv.hpp>
+#include <tessera/layers/convolutional/conv.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -9,7 +9,7 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::error_line;
 
-TEST_CASE("a separable convolution mixes the channels with a kernel of one place") {
+TEST_CASE("a separable convolution mixes the channels with a 1 by 1 kernel") {
   const LayerHandle layer = SeparableConv1D(5, 3, {.depth_multiplier = 2});
   layer->build({{-1, 6, 4}});
   CHECK(layer->weights()[0].shape() == Shape{3, 4, 2});

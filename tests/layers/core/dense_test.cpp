@@ -88,7 +88,7 @@ TEST_CASE("Dense with regularizers and constraints") {
                         .config = config});
 }
 
-TEST_CASE("Dense adds penalties and keeps constraints") {
+TEST_CASE("Dense adds penalties and applies constraints") {
   const LayerHandle layer = Dense(2, {.use_bias = true,
                                       .kernel_initializer = Constant(0.5),
                                       .bias_initializer = Constant(-1.0),
@@ -100,7 +100,7 @@ TEST_CASE("Dense adds penalties and keeps constraints") {
   layer(ones({5, 3}));
   const auto losses = layer->losses();
   REQUIRE(losses.size() == 3);
-  // Every output is 3 / 2 - 1; the penalty of outputs is divided by the rows.
+  // Every output is 3 / 2 - 1; the activity penalty is divided by the rows.
   CHECK(losses[0].item() == Approx(0.3 * 10 * 0.5 / 5));
   CHECK(losses[1].item() == Approx(0.1 * 6 * 0.25));
   CHECK(losses[2].item() == Approx(0.2 * 2 * 1));
@@ -158,7 +158,7 @@ TEST_CASE("Dense takes every option by name") {
   CHECK(config.at("bias_constraint").at("class_name") == "NonNeg");
 }
 
-TEST_CASE("a weight's layout: argument, then rule, then what follows from the kernel's") {
+TEST_CASE("a weight's layout comes from the argument, then the rule, then the kernel's layout") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
   const auto placed = [&](const DenseOptions& options, const LayoutMap& layouts) {
     const LayerHandle layer = Dense(4, options);
@@ -182,7 +182,7 @@ TEST_CASE("a weight's layout: argument, then rule, then what follows from the ke
                     Contains("modle") && Contains("batch=2, model=2"));
 }
 
-TEST_CASE("Dense refuses what it cannot be, in one line that names it") {
+TEST_CASE("Dense refuses invalid options in one line that names them") {
   const auto text = [](const std::function<void()>& function) -> std::string {
     try {
       function();

@@ -38,7 +38,7 @@ TEST_CASE("EinsumDense under every layout") {
        .weights = {{"kernel", {4, 2, 3}}, {"bias", {2, 3}}}});
 }
 
-TEST_CASE("EinsumDense refuses what does not fit, in one line that names it") {
+TEST_CASE("EinsumDense refuses invalid arguments in one line that names them") {
   CHECK_THAT(error_of([] { EinsumDense("ab,bc", {3}, {.name = "e"}); }),
              Contains("[EinsumDense e]") && Contains("\"ab,bc\""));
   CHECK_THAT(error_of([] { EinsumDense("ab,bc->ac", {3}, {.bias_axes = "b"}); }),

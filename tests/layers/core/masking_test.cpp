@@ -23,15 +23,15 @@ TEST_CASE("Masking under every layout") {
                         .config = {{"mask_value", -1.0}}});
 }
 
-TEST_CASE("Masking leaves out the steps whose features all are the value") {
+TEST_CASE("Masking masks the steps whose features all equal the value") {
   const at::Tensor x = at::tensor({7.f, 7.f, 7.f, 1.f, 2.f, 3.f}).reshape({1, 3, 2});
   const DTensor y = Masking({.mask_value = 7})(pack(x, Layout::replicated(default_mesh(), 3)));
-  const at::Tensor kept = at::tensor({0.f, 0.f, 7.f, 1.f, 2.f, 3.f}).reshape({1, 3, 2});
-  CHECK(difference(y.full(), kept) == "");
+  const at::Tensor expected = at::tensor({0.f, 0.f, 7.f, 1.f, 2.f, 3.f}).reshape({1, 3, 2});
+  CHECK(difference(y.full(), expected) == "");
   CHECK(y.mask().full().equal(at::tensor({0, 1, 1}).to(at::kBool).reshape({1, 3})));
 }
 
-TEST_CASE("Masking takes every option by name and refuses what does not fit") {
+TEST_CASE("Masking takes every option by name and refuses invalid ones") {
   const LayerHandle layer =
       Masking({.mask_value = 2, .name = "m", .dtype = "float64", .trainable = false});
   CHECK(layer->config() ==

@@ -23,7 +23,7 @@ using test::difference;
 
 namespace {
 
-/// As numbers() of make_experts.py.
+/// Deterministic numbers, as numbers() of make_experts.py.
 at::Tensor numbers(const Shape& shape, int64_t seed) {
   const at::Tensor index = at::arange(numel(shape), at::kLong);
   const at::Tensor values = at::remainder(index * 7919 + seed * 104729 + index * index * 31, 2003);
@@ -38,7 +38,7 @@ at::Tensor logits_of(const Json& json) {
   return logits;
 }
 
-/// bool (G, S), undefined for none.
+/// Returns the case's mask: bool (G, S), or undefined for none.
 at::Tensor mask_of(const Json& json) {
   const auto lengths = json.at("lengths").get<std::vector<int64_t>>();
   if (lengths.empty()) return {};
@@ -51,16 +51,17 @@ at::Tensor doubles(const Json& json) {
 }
 
 struct Result {
-  at::Tensor dispatch, combine, gradient, chosen, kept;
+  at::Tensor dispatch, combine, gradient, requested, assigned;
   double aux_loss = 0, z_loss = 0;
 };
 
-/// On a layout of the logits.
+/// Routes the case's logits on this layout.
 Result routed(const Json& json, const Layout& layout, at::ScalarType dtype, int64_t capacity) {
   const DTensor logits = pack(logits_of(json).to(dtype), layout);
-  const at::Tensor kept = mask_of(json);
+  const at::Tensor token_mask = mask_of(json);
   const Mesh& mesh = layout.mesh();
-  const DTensor mask = kept.defined() ? pack(kept, Layout::replicated(mesh, 2)) : DTensor();
+  const DTensor mask =
+      token_mask.defined() ? pack(token_mask, Layout::replicated(mesh, 2)) : DTensor();
   const DTensor upstream =
       pack(numbers(logits.shape(), json.at("seed").get<int64_t>() + 1).to(dtype).unsqueeze(-1),
            Layout::replicated(mesh, 4));
@@ -76,8 +77,8 @@ Result routed(const Json& json, const Layout& layout, at::ScalarType dtype, int6
   Result result{.dispatch = dispatch_tensor(routing, capacity).full(),
                 .combine = combine.full(),
                 .gradient = tape.gradient(loss, logits).full(),
-                .chosen = routing.chosen.full(),
-                .kept = routing.kept.full()};
+                .requested = routing.requested.full(),
+                .assigned = routing.assigned.full()};
   result.aux_loss = routing.aux_loss.full().item<double>();
   result.z_loss = routing.z_loss.full().item<double>();
   return result;
@@ -85,32 +86,32 @@ Result routed(const Json& json, const Layout& layout, at::ScalarType dtype, int6
 
 }  // namespace
 
-TEST_CASE("experts are chosen as Lingvo, fairscale and Switch Transformers choose them") {
-  const Layout whole = Layout::replicated(test::virtual_mesh({1}), 3);
+TEST_CASE("experts are selected as by Lingvo, fairscale and Switch Transformers") {
+  const Layout replicated = Layout::replicated(test::virtual_mesh({1}), 3);
   const Json& cases = test::golden_part("experts.json", "cases");
   CHECK(cases.size() == 200);
   std::map<std::string, int64_t> dropped;
   for (const Json& json : cases) {
     const auto shape = json.at("shape").get<Shape>();
-    const auto given = json.at("capacity").get<int64_t>();
+    const auto golden_capacity = json.at("capacity").get<int64_t>();
     const int64_t capacity = expert_capacity(shape[1], shape[2], json.at("top_k").get<int64_t>(),
                                              json.at("factor").get<double>());
-    // More slots than tokens are never used.
-    REQUIRE(capacity == std::min(given, shape[1]));
-    at::Tensor gates = at::zeros({shape[0] * shape[1] * shape[2] * given}, at::kDouble);
+    // The capacity never exceeds the number of tokens.
+    REQUIRE(capacity == std::min(golden_capacity, shape[1]));
+    at::Tensor gates = at::zeros({shape[0] * shape[1] * shape[2] * golden_capacity}, at::kDouble);
     const at::Tensor at = at::tensor(json.at("at").get<std::vector<int64_t>>(), at::kLong);
     gates.index_put_({at}, doubles(json.at("gates")));
-    gates = gates.reshape({shape[0], shape[1], shape[2], given}).narrow(-1, 0, capacity);
+    gates = gates.reshape({shape[0], shape[1], shape[2], golden_capacity}).narrow(-1, 0, capacity);
     for (const at::ScalarType dtype : {at::kDouble, at::kFloat}) {
       CAPTURE(json.at("from"), json.at("seed"), dtype);
-      const Result result = routed(json, whole, dtype, capacity);
+      const Result result = routed(json, replicated, dtype, capacity);
       CHECK(at::equal(result.dispatch.to(at::kDouble), gates.ne(0).to(at::kDouble)));
       CHECK(difference(result.combine.to(at::kDouble), gates, 1e-6, 1e-7) == "");
       CHECK(result.aux_loss == Approx(json.at("aux_loss").get<double>()).epsilon(1e-6));
       CHECK(difference(result.gradient.to(at::kDouble), doubles(json.at("gradient")).reshape(shape),
                        1e-5, 1e-6) == "");
-      CHECK(result.kept.item<double>() == static_cast<double>(at.numel()));
-      dropped[json.at("from")] += result.chosen.sum().item<double>() > at.numel();
+      CHECK(result.assigned.item<double>() == static_cast<double>(at.numel()));
+      dropped[json.at("from")] += result.requested.sum().item<double>() > at.numel();
       if (!json.at("lengths").empty()) continue;
       CHECK(result.z_loss == Approx(json.at("z_loss").get<double>()).epsilon(1e-6));
     }
@@ -120,7 +121,7 @@ TEST_CASE("experts are chosen as Lingvo, fairscale and Switch Transformers choos
   CHECK(dropped["switch"] > 20);
 }
 
-TEST_CASE("experts are chosen alike under every layout of the logits") {
+TEST_CASE("experts are selected equally under every layout of the logits") {
   const Json& cases = test::golden_part("experts.json", "cases");
   for (size_t c = 0; c < cases.size(); c += 9) {
     const auto shape = cases[c].at("shape").get<Shape>();
@@ -132,8 +133,8 @@ TEST_CASE("experts are chosen alike under every layout of the logits") {
         CAPTURE(c, test::short_name({layout}));
         const Result result = routed(cases[c], layout, at::kDouble, capacity);
         CHECK(at::equal(result.dispatch, expected.dispatch));
-        CHECK(at::equal(result.chosen, expected.chosen));
-        CHECK(at::equal(result.kept, expected.kept));
+        CHECK(at::equal(result.requested, expected.requested));
+        CHECK(at::equal(result.assigned, expected.assigned));
         CHECK(difference(result.combine, expected.combine, 1e-12) == "");
         CHECK(difference(result.gradient, expected.gradient, 1e-10, 1e-12) == "");
         CHECK(result.aux_loss == Approx(expected.aux_loss).epsilon(1e-12));
@@ -143,17 +144,18 @@ TEST_CASE("experts are chosen alike under every layout of the logits") {
   }
 }
 
-TEST_CASE("slots by number are those of the dispatch tensor") {
-  const Layout whole = Layout::replicated(test::virtual_mesh({1}), 3);
+TEST_CASE("slots by index equal those of the dispatch tensor") {
+  const Layout replicated = Layout::replicated(test::virtual_mesh({1}), 3);
   for (const Json& json : test::golden_part("experts.json", "cases")) {
     const auto shape = json.at("shape").get<Shape>();
     const int64_t capacity = std::min(json.at("capacity").get<int64_t>(), shape[1]);
     CAPTURE(json.at("seed"), capacity);
-    const at::Tensor kept = mask_of(json);
-    const DTensor mask =
-        kept.defined() ? pack(kept, Layout::replicated(whole.mesh(), 2)) : DTensor();
+    const at::Tensor token_mask = mask_of(json);
+    const DTensor mask = token_mask.defined()
+                             ? pack(token_mask, Layout::replicated(replicated.mesh(), 2))
+                             : DTensor();
     const Routing routing =
-        route_tokens(pack(logits_of(json), whole), mask,
+        route_tokens(pack(logits_of(json), replicated), mask,
                      {.top_k = json.at("top_k").get<int64_t>(), .capacity = capacity});
     const at::Tensor dispatch = dispatch_tensor(routing, capacity).full();
     const auto [tokens, filled] = slot_tokens(routing, capacity);
@@ -170,9 +172,9 @@ TEST_CASE("slots by number are those of the dispatch tensor") {
   }
 }
 
-TEST_CASE("an expert's slots follow from the tokens of a group") {
+TEST_CASE("an expert's capacity follows from the tokens of a group") {
   CHECK(expert_capacity(64, 8, 2, 2) == 16);
-  CHECK(expert_capacity(64, 8, 2, 1.25) == 12);  // 10, up to a multiple of 4
+  CHECK(expert_capacity(64, 8, 2, 1.25) == 12);  // 10, rounded up to a multiple of 4
   CHECK(expert_capacity(64, 8, 1, 1.25) == 10);
   CHECK(expert_capacity(64, 32, 2, 1) == 4);
   CHECK(expert_capacity(8, 64, 1, 1) == 1);

@@ -41,7 +41,7 @@ Functional model_of(const char* dispatch) {
   return Functional({x}, {Dense(words, {.name = "logits"})(y)}, {.name = "model"});
 }
 
-/// Rows of words of which some end early, in zeros.
+/// Rows of token ids, some of which end early, padded with zeros.
 Examples batch(int64_t number) {
   const at::Tensor row = at::arange(rows, at::kLong).unsqueeze(1) + rows * number;
   const at::Tensor step = at::arange(tokens, at::kLong);
@@ -63,7 +63,7 @@ Json on(Json mesh, Json rows_over, Json rules) {
 
 Json rule(const char* match, const Json& layout) { return {{"match", match}, {"layout", layout}}; }
 
-/// Experts over "expert", tokens over both dimensions.
+/// Layouts with experts over "expert" and tokens over both dimensions.
 Json in_parallel(int64_t batch_size, int64_t expert_size) {
   return on({{"batch", batch_size}, {"expert", expert_size}}, {"batch", "expert"},
             {rule("moe/expert_./kernel", {"expert", nullptr, nullptr}),
@@ -72,7 +72,7 @@ Json in_parallel(int64_t batch_size, int64_t expert_size) {
              rule("moe/combined", {nullptr, {"batch", "expert"}, nullptr, nullptr})});
 }
 
-/// The experts rest cut along their features and are gathered.
+/// Layouts whose experts are stored sharded along their features and gathered for use.
 Json gathered(int64_t size) {
   Json cut = rule("moe/expert_./kernel", {nullptr, "batch", nullptr});
   cut["use"] = {nullptr, nullptr, nullptr};
@@ -109,7 +109,7 @@ CompileOptions training(const LayoutMap& layouts) {
           .layouts = layouts};
 }
 
-/// What each step tells, losses and shares, and the totals of the layer's metrics.
+/// The logs of each step (losses and fractions), and the totals of the layer's metrics.
 struct Run {
   std::vector<Logs> logs;
   std::vector<std::vector<double>> totals;
@@ -136,23 +136,23 @@ Run trained(const char* dispatch, const LayoutMap& layouts, int64_t steps) {
   return trained(model, 0, steps);
 }
 
-void check_equal(const Run& run, const Run& whole, double tolerance = 1e-12) {
-  CHECK(run.totals == whole.totals);
-  REQUIRE(run.logs.size() == whole.logs.size());
+void check_equal(const Run& run, const Run& expected, double tolerance = 1e-12) {
+  CHECK(run.totals == expected.totals);
+  REQUIRE(run.logs.size() == expected.logs.size());
   for (size_t i = 0; i < run.logs.size(); ++i) {
     REQUIRE(run.logs[i].size() == 3);
     for (size_t v = 0; v < 3; ++v) {
-      CHECK(run.logs[i][v].first == whole.logs[i][v].first);
-      CHECK(run.logs[i][v].second == Approx(whole.logs[i][v].second).epsilon(tolerance));
+      CHECK(run.logs[i][v].first == expected.logs[i][v].first);
+      CHECK(run.logs[i][v].second == Approx(expected.logs[i][v].second).epsilon(tolerance));
     }
   }
   for (size_t w = 0; w < run.weights.size(); ++w) {
-    // Adam makes steps of one size of gradients that are all but 0.
-    CHECK(difference(run.weights[w], whole.weights[w], 1e-8, 1e-9) == "");
+    // Where gradients are nearly 0, Adam still makes steps of full size.
+    CHECK(difference(run.weights[w], expected.weights[w], 1e-8, 1e-9) == "");
   }
 }
 
-/// Goes on behind the first step of an epoch.
+/// Resumes after the first step of an epoch.
 struct GoOn : Callback {
   explicit GoOn(Json from) : totals(std::move(from)) {}
   void on_train_begin() override {
@@ -166,26 +166,26 @@ LayoutMap one_device() { return LayoutMap(create_mesh({{"batch", 1}})); }
 
 }  // namespace
 
-TEST_CASE("experts are trained on every mesh as on one device, with the same counts") {
-  const Run whole = trained("einsum", one_device(), 8);
-  CHECK(whole.logs[0][0].first == "loss");
-  CHECK(whole.logs[0][1].first == "moe/dropped");
-  CHECK(whole.logs[0][2].first == "moe/load_entropy");
-  CHECK(whole.logs.back()[0].second < whole.logs.front()[0].second);
-  CHECK(whole.logs[0][1].second > 0);
-  CHECK(whole.logs[0][1].second < 0.5);
-  CHECK(whole.logs[0][2].second > 0.3);
-  CHECK(whole.logs[0][2].second < 1);
+TEST_CASE("experts train on every mesh as on one device, with the same counts") {
+  const Run expected = trained("einsum", one_device(), 8);
+  CHECK(expected.logs[0][0].first == "loss");
+  CHECK(expected.logs[0][1].first == "moe/dropped");
+  CHECK(expected.logs[0][2].first == "moe/load_entropy");
+  CHECK(expected.logs.back()[0].second < expected.logs.front()[0].second);
+  CHECK(expected.logs[0][1].second > 0);
+  CHECK(expected.logs[0][1].second < 0.5);
+  CHECK(expected.logs[0][2].second > 0.3);
+  CHECK(expected.logs[0][2].second < 1);
   for (const char* dispatch : {"einsum", "sort"}) {
-    check_equal(trained(dispatch, one_device(), 8), whole);
+    check_equal(trained(dispatch, one_device(), 8), expected);
     for (const auto& [name, layouts] : schemes()) {
       CAPTURE(dispatch, name);
-      check_equal(trained(dispatch, layouts_of(layouts), 8), whole);
+      check_equal(trained(dispatch, layouts_of(layouts), 8), expected);
     }
   }
 }
 
-TEST_CASE("a layer of experts costs two all-to-alls forward and two backward") {
+TEST_CASE("an expert layer costs two all-to-alls forward and two backward") {
   for (const char* dispatch : {"einsum", "sort"}) {
     CAPTURE(dispatch);
     const Functional model = model_of(dispatch);
@@ -206,7 +206,7 @@ TEST_CASE("a layer of experts costs two all-to-alls forward and two backward") {
       ++moves;
       CHECK(entry.op == CommOp::all_to_all);
       CHECK(entry.dims == "expert");
-      // Of 6 tokens 4 slots; a device has rows / 4 groups.
+      // 4 slots for 6 tokens; a device has rows / 4 groups.
       CHECK(entry.bytes == experts * rows / 4 * 4 * features * 4);
       CHECK(entry.received == entry.bytes / 2.0);
     }
@@ -219,7 +219,7 @@ TEST_CASE("a layer of experts costs two all-to-alls forward and two backward") {
   }
 }
 
-TEST_CASE("experts in parallel are held by the devices that have them") {
+TEST_CASE("parallel experts are stored on the devices that own them") {
   const Functional model = model_of("einsum");
   model.compile(training(layouts_of(in_parallel(1, 4))));
   model.train_on_batch(batch(0));
@@ -230,7 +230,7 @@ TEST_CASE("experts in parallel are held by the devices that have them") {
   }
 }
 
-TEST_CASE("a checkpoint of experts goes to other meshes bit for bit") {
+TEST_CASE("a checkpoint of experts restores on other meshes bit for bit") {
   const DTypeScope doubles("float64");
   const TempFolder folder;
   const auto compiled = [](const LayoutMap& layouts) {
@@ -256,7 +256,7 @@ TEST_CASE("a checkpoint of experts goes to other meshes bit for bit") {
   }
 }
 
-TEST_CASE("fit shows the load of experts and what they drop, of each epoch") {
+TEST_CASE("fit logs the load and the drops of experts for each epoch") {
   const DTypeScope doubles("float64");
   const SeedScope seed(5);
   const Functional model = model_of("sort");
@@ -280,7 +280,7 @@ TEST_CASE("fit shows the load of experts and what they drop, of each epoch") {
   CHECK(all[1].second == history.at("val_moe/dropped")[1]);
 }
 
-TEST_CASE("an epoch that goes on counts on what experts dropped before") {
+TEST_CASE("a resumed epoch keeps the counts of dropped tokens") {
   const DTypeScope doubles("float64");
   const TensorDataset data(batch(0));
   const auto made = [] {
@@ -290,16 +290,16 @@ TEST_CASE("an epoch that goes on counts on what experts dropped before") {
     return model;
   };
   const FitOptions options{.batch_size = 4, .verbose = 0, .shuffle = false};
-  const History whole = made().fit(data, options);
+  const History expected = made().fit(data, options);
   const Functional model = made();
   FitOptions first = options;
   first.steps_per_epoch = 1;
   const History half = model.fit(data, first);
-  CHECK(half.at("moe/load_entropy") != whole.at("moe/load_entropy"));
+  CHECK(half.at("moe/load_entropy") != expected.at("moe/load_entropy"));
   FitOptions rest = options;
   rest.callbacks = {std::make_shared<GoOn>(model->metric_totals())};
   const History both = model.fit(data, rest);
-  for (const auto& [name, values] : whole.history) CHECK(both.at(name) == values);
+  for (const auto& [name, values] : expected.history) CHECK(both.at(name) == values);
 }
 
 }  // namespace experts_on_meshes_test

@@ -37,7 +37,7 @@ DTensor on_one_device(const at::Tensor& x) {
   return pack(x, Layout::replicated(default_mesh(), x.dim()));
 }
 
-/// The totals of a layer's metric by its name.
+/// Returns the totals of a layer's metric by its name.
 std::vector<double> totals_of(const LayerHandle& layer, const std::string& name) {
   for (const auto& [path, metric] : layer_metrics(*layer.layer())) {
     if (path == layer->path() + "/" + name) return Metric::totals({metric.get()})[0];
@@ -49,7 +49,7 @@ std::vector<double> totals_of(const LayerHandle& layer, const std::string& name)
 }  // namespace
 
 TEST_CASE("MixtureOfExperts under every layout") {
-  // Of two experts that both work on each token no rounding changes who does.
+  // With two experts that both process each token, rounding cannot change the routing.
   for (const char* dispatch : {"einsum", "sort"}) {
     for (const bool legacy : {false, true}) {
       CAPTURE(dispatch, legacy);
@@ -99,7 +99,7 @@ TEST_CASE("MixtureOfExperts under every layout") {
   }
 }
 
-TEST_CASE("MixtureOfExperts has each token worked on by its experts alone") {
+TEST_CASE("MixtureOfExperts processes each token with its experts alone") {
   const DTypeScope doubles("float64");
   const LayerHandle layer = MixtureOfExperts(
       {.num_experts = 4, .hidden_dim = 6, .capacity_factor = 4, .use_bias = false, .name = "moe"});
@@ -123,7 +123,7 @@ TEST_CASE("MixtureOfExperts has each token worked on by its experts alone") {
   CHECK(totals_of(layer, "dropped") == std::vector<double>{28, 28});
 }
 
-TEST_CASE("MixtureOfExperts leaves out what a mask leaves out") {
+TEST_CASE("MixtureOfExperts skips masked tokens") {
   const DTypeScope doubles("float64");
   for (const char* dispatch : {"einsum", "sort"}) {
     CAPTURE(dispatch);
@@ -135,15 +135,15 @@ TEST_CASE("MixtureOfExperts leaves out what a mask leaves out") {
                                                 .dispatch = dispatch,
                                                 .name = "moe"});
     const at::Tensor x = values({1, 9, 5}, 4);
-    const at::Tensor kept = at::arange(9, at::kLong).lt(6).unsqueeze(0);
-    const DTensor masked = on_one_device(x).with_mask(on_one_device(kept));
+    const at::Tensor valid = at::arange(9, at::kLong).lt(6).unsqueeze(0);
+    const DTensor masked = on_one_device(x).with_mask(on_one_device(valid));
     const DTensor y = layer(masked, training_step(0));
-    CHECK(at::equal(y.mask().full(), kept));
+    CHECK(at::equal(y.mask().full(), valid));
     CHECK(y.full().narrow(1, 6, 3).eq(0).all().item<bool>());
     CHECK(totals_of(layer, "dropped")[0] == 12);
     const std::vector<DTensor> losses = layer->losses();
     REQUIRE(losses.size() == 2);
-    // As many slots as the longer group has.
+    // The capacity of the longer group.
     const LayerHandle other = layer_from_config(
         {{"class_name", "MixtureOfExperts"}, {"config", layer->config()}}, JsonPath("layer"));
     const DTensor z = other(on_one_device(x.narrow(1, 0, 6).contiguous()), training_step(0));
@@ -154,7 +154,7 @@ TEST_CASE("MixtureOfExperts leaves out what a mask leaves out") {
   }
 }
 
-TEST_CASE("MixtureOfExperts draws second experts in training alone") {
+TEST_CASE("MixtureOfExperts draws second experts in training only") {
   const DTypeScope doubles("float64");
   const at::Tensor x = values({4, 16, 5}, 5);
   const auto made = [&](const char* policy, double threshold) {
@@ -182,7 +182,7 @@ TEST_CASE("MixtureOfExperts draws second experts in training alone") {
   }
   const LayerHandle random = made("random", 0.9);
   random(on_one_device(x), training_step(0));
-  // First choices, and some of the second ones.
+  // First choices, and some of the second choices.
   const std::vector<double> counts = totals_of(random, "dropped");
   CHECK(counts[0] > 64);
   CHECK(counts[0] < 128);
@@ -190,7 +190,7 @@ TEST_CASE("MixtureOfExperts draws second experts in training alone") {
   CHECK(at::equal(made("random", 0)(on_one_device(x), training_step(0)).full(), expected));
 }
 
-TEST_CASE("MixtureOfExperts initializes each expert as a layer of its own") {
+TEST_CASE("MixtureOfExperts initializes each expert as a separate layer") {
   const LayerHandle layer = MixtureOfExperts({.num_experts = 16, .hidden_dim = 50, .name = "moe"});
   layer->build({{-1, 4, 30}});
   const at::Tensor kernel = layer->weights()[1].value().full();
@@ -199,7 +199,7 @@ TEST_CASE("MixtureOfExperts initializes each expert as a layer of its own") {
         Approx(std::sqrt(6.0 / 46)).epsilon(0.02));
 }
 
-TEST_CASE("MixtureOfExperts refuses what it cannot do, in one line") {
+TEST_CASE("MixtureOfExperts refuses invalid arguments in one line") {
   const auto error = [](MixtureOfExpertsOptions options) {
     options.name = "moe";
     return error_line([&] { MixtureOfExperts{options}; });

@@ -1,11 +1,9 @@
-// The loop over time of SimpleRNN, LSTM and GRU.
+// The loop over time that SimpleRNN, LSTM and GRU share.
 #include <ATen/ATen.h>
 
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/recurrent/gru.hpp>
-#include <tessera/layers/recurrent/lstm.hpp>
-#include <tessera/layers/recurrent/simple_rnn.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -26,12 +24,12 @@ at::Tensor drawn(const Shape& shape, uint64_t seed = 1) {
   return test::random_values({shape}, seed).to(at::kFloat);
 }
 
-DTensor batch(const at::Tensor& whole, int64_t devices = 1) {
+DTensor batch(const at::Tensor& full, int64_t devices = 1) {
   const Mesh mesh = create_mesh({{"batch", devices}}, virtual_cpus(devices));
-  return pack(whole, Layout::batch_sharded(mesh, "batch", whole.dim()));
+  return pack(full, Layout::batch_sharded(mesh, "batch", full.dim()));
 }
 
-/// A layer of every kind with these options.
+/// Returns a layer of every kind with these options.
 template <class Change>
 std::vector<LayerHandle> of_every_kind(const Change& change) {
   const auto with = [&](auto options) {
@@ -48,17 +46,17 @@ CallContext training_step(int64_t step) {
 
 }  // namespace
 
-TEST_CASE("a stateful layer goes on where the batch before it ended") {
+TEST_CASE("a stateful layer resumes from the state of the previous batch") {
   const at::Tensor x = drawn({4, 6, 2});
   for (const int64_t devices : {1, 3}) {
     const DefaultMeshScope mesh(batch(x, devices).mesh());
-    for (const LayerHandle& whole : of_every_kind([](auto& o) { o.name = "same"; })) {
-      CAPTURE(devices, whole->class_name());
-      Json config = whole->config();
+    for (const LayerHandle& stateless : of_every_kind([](auto& o) { o.name = "same"; })) {
+      CAPTURE(devices, stateless->class_name());
+      Json config = stateless->config();
       config["stateful"] = true;
-      const Json json = {{"class_name", whole->class_name()}, {"config", config}};
+      const Json json = {{"class_name", stateless->class_name()}, {"config", config}};
       const RecurrentHandle halves(layer_from_config(json, JsonPath("test")).layer());
-      const at::Tensor expected = whole(batch(x, devices)).full();
+      const at::Tensor expected = stateless(batch(x, devices)).full();
       for (int turn = 0; turn < 2; ++turn) {
         halves(batch(x.narrow(1, 0, 2), devices));
         CHECK(difference(halves(batch(x.narrow(1, 2, 4), devices)).full(), expected, 1e-5, 1e-6) ==
@@ -68,7 +66,7 @@ TEST_CASE("a stateful layer goes on where the batch before it ended") {
       halves(batch(x, devices));
       CHECK_THAT(error_line([&] { halves(batch(x.narrow(0, 0, 3), devices)); }),
                  Contains("stateful") && Contains("4 rows"));
-      CHECK(halves->weights().size() == whole->weights().size());
+      CHECK(halves->weights().size() == stateless->weights().size());
     }
   }
 }

@@ -1,4 +1,4 @@
-// What all layers on images share, on Conv2D, Conv2DTranspose, MaxPooling2D, UpSampling2D and
+// What all image layers share, tested on Conv2D, Conv2DTranspose, MaxPooling2D, UpSampling2D and
 // ZeroPadding2D.
 #include <ATen/ATen.h>
 
@@ -30,8 +30,8 @@ concept TakesAnyNameSecond = requires {
 
 }  // namespace
 
-TEST_CASE("an option of any name is no size") {
-  // What compiles where a size is made of a std::initializer_list, with g++ 12 at least.
+TEST_CASE("a size is not constructible from arbitrary names") {
+  // With g++ 12 and later this would compile if a size had a std::initializer_list constructor.
   STATIC_REQUIRE_FALSE(TakesAnyName<MaxPooling1D>);
   STATIC_REQUIRE_FALSE(TakesAnyName<AveragePooling2D>);
   STATIC_REQUIRE_FALSE(TakesAnyName<UpSampling2D>);

@@ -1,4 +1,4 @@
-#include <tessera/layers/merging/concatenate.hpp>
+#include <tessera/layers/merging/merge.hpp>
 
 #include <ATen/ATen.h>
 
@@ -34,23 +34,24 @@ TEST_CASE("Concatenate under every layout") {
   test::run_layer_test(made(-1, {{3, 2}}, {3, 2}));
 }
 
-TEST_CASE("Concatenate of rows and of several dtypes") {
+TEST_CASE("Concatenate along the batch axis, and of several dtypes") {
   const at::Tensor a = at::arange(6).reshape({2, 3});
   const at::Tensor b = at::arange(9).reshape({3, 3}).to(at::kFloat);
-  const auto whole = [](const at::Tensor& x) {
+  const auto replicated = [](const at::Tensor& x) {
     return pack(x, Layout::replicated(default_mesh(), x.dim()));
   };
-  const DTensor y = Concatenate({.axis = 0})({whole(a), whole(b)});
+  const DTensor y = Concatenate({.axis = 0})({replicated(a), replicated(b)});
   CHECK(test::difference(y.full(), at::cat({a.to(at::kFloat), b})) == "");
-  CHECK(test::difference(Concatenate()({whole(a), whole(a)}).full(), at::cat({a, a}, 1)) == "");
+  CHECK(test::difference(Concatenate()({replicated(a), replicated(a)}).full(),
+                         at::cat({a, a}, 1)) == "");
 }
 
-TEST_CASE("Concatenate knows shapes with unknown extents") {
+TEST_CASE("Concatenate infers shapes with unknown extents") {
   CHECK(Concatenate()->output_shape({{-1, 2, 3}, {-1, 2, 4}}) == Shape{-1, 2, 7});
   CHECK(Concatenate()->output_shape({{-1, -1, 3}, {4, 2, -1}}) == Shape{4, 2, -1});
 }
 
-TEST_CASE("Concatenate takes every option by name and refuses what does not fit") {
+TEST_CASE("Concatenate takes every option by name and refuses invalid ones") {
   const LayerHandle layer =
       Concatenate({.axis = 1, .name = "c", .dtype = "float64", .trainable = false});
   CHECK(layer->config() ==

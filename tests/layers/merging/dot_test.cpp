@@ -1,4 +1,4 @@
-#include <tessera/layers/merging/dot.hpp>
+#include <tessera/layers/merging/merge.hpp>
 
 #include <ATen/ATen.h>
 
@@ -35,7 +35,7 @@ TEST_CASE("Dot under every layout") {
   test::run_layer_test(made({1, 3}, false, {1, 3}, {2, 3}, {2, 2, 2, 3}, {2, 2, 2}));
 }
 
-TEST_CASE("Dot of vectors of length 1") {
+TEST_CASE("Dot of vectors with one element") {
   const at::Tensor a = at::tensor({3.f, 4.f, 0.f, 0.f}).reshape({2, 2});
   const at::Tensor b = at::tensor({4.f, 3.f, 1.f, 1.f}).reshape({2, 2});
   const Layout layout = Layout::replicated(default_mesh(), 2);
@@ -43,7 +43,7 @@ TEST_CASE("Dot of vectors of length 1") {
   CHECK(test::difference(y.full(), at::tensor({0.96f, 0.f}).reshape({2, 1}), 1e-6) == "");
 }
 
-TEST_CASE("Dot takes every option by name and refuses what does not fit") {
+TEST_CASE("Dot takes every option by name and refuses invalid ones") {
   const LayerHandle layer =
       Dot({1, 2}, {.normalize = true, .name = "d", .dtype = "float64", .trainable = false});
   CHECK(layer->config() == Json{{"name", "d"},

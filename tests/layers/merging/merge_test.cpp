@@ -29,7 +29,7 @@ test::LayerTest made(const Shapes& inputs, const Shape& output) {
   return test;
 }
 
-DTensor whole(const at::Tensor& tensor) {
+DTensor replicated(const at::Tensor& tensor) {
   return pack(tensor, Layout::replicated(default_mesh(), tensor.dim()));
 }
 
@@ -48,10 +48,10 @@ TEST_CASE("Subtract under every layout") {
   test::run_layer_test(made<Subtract>({{4, 3, 5}, {4, 1}}, {4, 3, 5}));
 }
 
-TEST_CASE("merges compute what they say") {
+TEST_CASE("merges compute their formulas") {
   const at::Tensor a = at::tensor({1.f, -2.f, 6.f}).reshape({1, 3});
   const at::Tensor b = at::tensor({4.f, 8.f, 3.f}).reshape({1, 3});
-  const Inputs inputs = {whole(a), whole(b)};
+  const Inputs inputs = {replicated(a), replicated(b)};
   CHECK(difference(Add()(inputs).full(), a + b) == "");
   CHECK(difference(Subtract()(inputs).full(), a - b) == "");
   CHECK(difference(Multiply()(inputs).full(), a * b) == "");
@@ -61,22 +61,22 @@ TEST_CASE("merges compute what they say") {
 }
 
 TEST_CASE("merges of several dtypes") {
-  const at::Tensor whole_numbers = at::tensor({1, 2, 3}, at::kInt).reshape({1, 3});
-  const at::Tensor longer = whole_numbers.to(at::kLong);
-  const DTensor sum = Add()({whole(whole_numbers), whole(whole_numbers.to(at::kDouble))});
-  CHECK(difference(sum.full(), (2 * whole_numbers).to(at::kFloat)) == "");
-  CHECK(difference(Add()({whole(whole_numbers), whole(longer)}).full(), 2 * longer) == "");
-  CHECK(difference(Average()({whole(whole_numbers), whole(longer)}).full(),
-                   whole_numbers.to(at::kFloat)) == "");
+  const at::Tensor integers = at::tensor({1, 2, 3}, at::kInt).reshape({1, 3});
+  const at::Tensor longer = integers.to(at::kLong);
+  const DTensor sum = Add()({replicated(integers), replicated(integers.to(at::kDouble))});
+  CHECK(difference(sum.full(), (2 * integers).to(at::kFloat)) == "");
+  CHECK(difference(Add()({replicated(integers), replicated(longer)}).full(), 2 * longer) == "");
+  CHECK(difference(Average()({replicated(integers), replicated(longer)}).full(),
+                   integers.to(at::kFloat)) == "");
 }
 
-TEST_CASE("merges know shapes with unknown extents") {
+TEST_CASE("merges infer shapes with unknown extents") {
   CHECK(Add()->output_shape({{-1, 3, 1}, {-1, -1, 5}}) == Shape{-1, -1, 5});
   CHECK(Add()->output_shape({{4, -1}, {-1, 1}}) == Shape{4, -1});
   CHECK(Add()->output_shape({{4, 1}, {-1, -1}}) == Shape{4, -1});
 }
 
-TEST_CASE("merges refuse what does not fit, in one line that names it") {
+TEST_CASE("merges refuse invalid arguments in one line that names them") {
   const LayerHandle layer = Add({.name = "sum", .dtype = "float64", .trainable = false});
   CHECK(layer->config() == Json{{"name", "sum"}, {"trainable", false}, {"dtype", "float64"}});
   CHECK_THROWS_WITH(layer->build({{4, 3}, {4, 2}}),

@@ -47,7 +47,7 @@ Json config_of(int64_t axis, bool center, bool scale, double epsilon) {
           {"synchronized", false}};
 }
 
-DTensor whole(const at::Tensor& tensor) {
+DTensor replicated(const at::Tensor& tensor) {
   return pack(tensor, Layout::replicated(default_mesh(), tensor.dim()));
 }
 
@@ -55,7 +55,8 @@ at::Tensor value(const LayerHandle& layer, size_t weight) {
   return layer->weights()[weight].value().full().clone();
 }
 
-/// What a training step of the layer on x [16, 8], cut as said, exchanges: forward, backward.
+/// Returns the communication of a training step of the layer on x [16, 8] in these layouts:
+/// forward, backward.
 std::pair<CommLog, CommLog> all_reduce_status(const BatchNormalization& layer,
                                               const LayoutMap& layouts, const LayoutSpec& x_layout,
                                               bool planned = false) {
@@ -82,7 +83,7 @@ std::pair<CommLog, CommLog> all_reduce_status(const BatchNormalization& layer,
   return logs;
 }
 
-/// Bytes of all entries, in order.
+/// Returns the bytes of all entries, in order.
 std::vector<int64_t> bytes(const CommLog& log) {
   std::vector<int64_t> list;
   for (const CommEntry& entry : log.entries()) list.push_back(entry.bytes);
@@ -137,18 +138,18 @@ TEST_CASE("BatchNormalization with renorm under every layout") {
                         .config = config});
 }
 
-TEST_CASE("BatchNormalization takes moments of deviations: a far mean costs no digits") {
+TEST_CASE("BatchNormalization computes moments of deviations: a large mean costs no precision") {
   const at::Tensor x = at::randn({4096, 3}) + 5000;
   const BatchNormalization layer({.momentum = 0, .epsilon = 0});
-  const at::Tensor y = layer(whole(x), {.training = true}).full();
+  const at::Tensor y = layer(replicated(x), {.training = true}).full();
   CHECK(difference(y.var(0, false), at::ones(3), 1e-3) == "");
   CHECK(difference(value(layer, 3).to(at::kDouble), x.to(at::kDouble).var(0, false), 1e-3) == "");
 }
 
-TEST_CASE("BatchNormalization computes in float32 where the policy's numbers are halves") {
+TEST_CASE("BatchNormalization computes in float32 under a float16 or bfloat16 policy") {
   const at::Tensor x = (at::randn({512, 3}) + 200).to(at::kHalf);
   const BatchNormalization layer({.momentum = 0, .dtype = "mixed_float16"});
-  const DTensor y = layer(whole(x), {.training = true});
+  const DTensor y = layer(replicated(x), {.training = true});
   CHECK(y.dtype() == at::kHalf);
   CHECK(layer->weights()[2].dtype() == at::kFloat);
   const at::Tensor wide = x.to(at::kFloat);
@@ -157,9 +158,9 @@ TEST_CASE("BatchNormalization computes in float32 where the policy's numbers are
   CHECK(at::isfinite(y.full()).all().item<bool>());
 }
 
-TEST_CASE("BatchNormalization leaves its statistics alone outside training") {
+TEST_CASE("BatchNormalization leaves its statistics unchanged outside training") {
   const BatchNormalization layer({.momentum = 0.5});
-  const DTensor x = whole(at::rand({6, 3}) + 1);
+  const DTensor x = replicated(at::rand({6, 3}) + 1);
   layer(x, {.training = true});
   const at::Tensor mean = value(layer, 2), variance = value(layer, 3);
   const auto check_same = [&] {
@@ -170,7 +171,7 @@ TEST_CASE("BatchNormalization leaves its statistics alone outside training") {
   CHECK(difference(layer(x).full(), expected, 1e-5, 1e-6) == "");
   check_same();
   // A batch without rows has no moments.
-  CHECK(layer(whole(at::zeros({0, 3})), {.training = true}).shape() == Shape{0, 3});
+  CHECK(layer(replicated(at::zeros({0, 3})), {.training = true}).shape() == Shape{0, 3});
   check_same();
   layer->set_trainable(false);
   CHECK(difference(layer(x, {.training = true}).full(), expected, 1e-5, 1e-6) == "");
@@ -181,9 +182,9 @@ TEST_CASE("BatchNormalization leaves its statistics alone outside training") {
   CHECK_FALSE(at::equal(value(layer, 2), mean));
 }
 
-TEST_CASE("BatchNormalization plans a step and changes nothing") {
+TEST_CASE("planning BatchNormalization changes no statistics") {
   const BatchNormalization layer;
-  layer(whole(at::rand({6, 3})), {.training = true});
+  layer(replicated(at::rand({6, 3})), {.training = true});
   const at::Tensor mean = value(layer, 2);
   {
     const AbstractScope plans_only(test::virtual_mesh({2, 2}));
@@ -192,7 +193,7 @@ TEST_CASE("BatchNormalization plans a step and changes nothing") {
   CHECK(at::equal(value(layer, 2), mean));
 }
 
-TEST_CASE("BatchNormalization sums its two moments over the batch each way, nothing else") {
+TEST_CASE("BatchNormalization all-reduces two moments in each pass and nothing else") {
   const LayoutMap data(mesh_of("batch=8"));
   const BatchNormalization plain({.center = false, .scale = false});
   const auto [forward, backward] = all_reduce_status(plain, data, {"batch", unsharded});
@@ -204,10 +205,10 @@ TEST_CASE("BatchNormalization sums its two moments over the batch each way, noth
   const BatchNormalization renorm({.renorm = true});
   const auto renormed = all_reduce_status(renorm, data, {"batch", unsharded});
   CHECK(bytes(renormed.first) == std::vector<int64_t>{32, 32});
-  // beta's gradient, which gamma's takes in, is summed here already.
+  // beta's gradient, which gamma's includes, is already all-reduced here.
   CHECK(bytes(renormed.second) == std::vector<int64_t>{32, 32, 32});
 
-  // gamma's gradient comes with the variance's, beta's stays pending.
+  // gamma's gradient travels with the variance's, beta's stays a partial sum.
   LayoutMap model(mesh_of("batch=4,model=2"));
   model["bn/gamma"] = {"model"};
   const BatchNormalization full({.name = "bn"});
@@ -218,7 +219,7 @@ TEST_CASE("BatchNormalization sums its two moments over the batch each way, noth
   CHECK(logs.second.count(CommOp::all_reduce, "batch") == 2);
 }
 
-TEST_CASE("BatchNormalization's plan says what statistics that lie elsewhere cost") {
+TEST_CASE("BatchNormalization's plan shows the cost of statistics in another layout") {
   LayoutMap layouts(mesh_of("batch=4,model=2"));
   for (const std::string where : {"none", "model", "batch"}) {
     CAPTURE(where);
@@ -236,9 +237,9 @@ TEST_CASE("BatchNormalization's plan says what statistics that lie elsewhere cos
   }
 }
 
-TEST_CASE("BatchNormalization's weights lie by rule, by option, else as gamma or beta") {
+TEST_CASE("BatchNormalization's weights are placed by rule, by option, else like gamma or beta") {
   const Mesh mesh = mesh_of("batch=2,model=2");
-  const Layout cut({"model"}, mesh), whole_one = Layout::replicated(mesh, 1);
+  const Layout cut({"model"}, mesh), replicated_vector = Layout::replicated(mesh, 1);
   const auto layouts_of = [&](const BatchNormalizationOptions& options, const LayoutMap& map) {
     const BatchNormalization layer(options);
     layer->build({{-1, 8}});
@@ -249,25 +250,26 @@ TEST_CASE("BatchNormalization's weights lie by rule, by option, else as gamma or
   };
   using List = std::vector<Layout>;
   const LayoutMap none(mesh);
-  CHECK(layouts_of({}, none) == List(4, whole_one));
+  CHECK(layouts_of({}, none) == List(4, replicated_vector));
   LayoutMap gamma(mesh);
   gamma["bn/gamma"] = {"model"};
   CHECK(layouts_of({.name = "bn"}, gamma) == List(4, cut));
   gamma["bn/moving_mean"] = {unsharded};
-  CHECK(layouts_of({.name = "bn"}, gamma) == List{cut, cut, whole_one, cut});
+  CHECK(layouts_of({.name = "bn"}, gamma) == List{cut, cut, replicated_vector, cut});
   LayoutMap beta(mesh);
   beta["bn/beta"] = {"model"};
   CHECK(layouts_of({.scale = false, .name = "bn"}, beta) == List(3, cut));
-  CHECK(layouts_of({.name = "bn"}, beta) == List{whole_one, cut, whole_one, whole_one});
+  CHECK(layouts_of({.name = "bn"}, beta) ==
+        List{replicated_vector, cut, replicated_vector, replicated_vector});
   const LayoutSpec model = {"model"};
   CHECK(layouts_of({.center = false, .scale = false, .moving_mean_layout = model}, none) ==
-        List{cut, whole_one});
+        List{cut, replicated_vector});
   CHECK(layouts_of(
             {.beta_layout = model, .gamma_layout = model, .moving_variance_layout = {unsharded}},
-            none) == List{cut, cut, cut, whole_one});
+            none) == List{cut, cut, cut, replicated_vector});
 }
 
-TEST_CASE("BatchNormalization takes every option by name and refuses what does not fit") {
+TEST_CASE("BatchNormalization takes every option by name and refuses invalid ones") {
   const BatchNormalization layer({.axis = 1,
                                   .momentum = 0.9,
                                   .epsilon = 1e-5,
@@ -298,8 +300,9 @@ TEST_CASE("BatchNormalization takes every option by name and refuses what does n
   CHECK_THROWS_WITH(BatchNormalization()->build({{4, -1}}), Contains("known extent"));
   CHECK_THROWS_WITH(layer(Inputs{}), Contains("one input"));
   layer->build({{-1, 3}});
-  CHECK_THROWS_WITH(layer(whole(at::zeros({4, 2}))), Contains("3 indices") && Contains("(4, 2)"));
-  CHECK_THROWS_WITH(layer(whole(at::zeros({4, 3, 2}))), Contains("2 axes"));
+  CHECK_THROWS_WITH(layer(replicated(at::zeros({4, 2}))),
+                    Contains("3 indices") && Contains("(4, 2)"));
+  CHECK_THROWS_WITH(layer(replicated(at::zeros({4, 3, 2}))), Contains("2 axes"));
   CHECK_THROWS_WITH(BatchNormalization({.renorm_clipping = {.rmin = 2, .rmax = 1}, .name = "n"}),
                     Contains("[BatchNormalization n]") && Contains("rmin 2, rmax 1, dmax none"));
   CHECK_THROWS_WITH(BatchNormalization({.renorm_clipping = {.dmax = -1}}), Contains("dmax -1"));

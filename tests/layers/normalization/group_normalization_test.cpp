@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/group_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -15,7 +15,7 @@ TEST_CASE("GroupNormalization under every layout") {
                                .weights = {{"gamma", {6}}, {"beta", {6}}}});
 }
 
-TEST_CASE("GroupNormalization refuses what does not fit, by name") {
+TEST_CASE("GroupNormalization refuses invalid arguments by name") {
   CHECK_THROWS_WITH(GroupNormalization({.groups = 0, .name = "g"}),
                     Contains("[GroupNormalization g]") && Contains("Received: 0"));
   CHECK_THROWS_WITH(GroupNormalization({.groups = 4, .name = "g"})->build({{2, 5, 6}}),

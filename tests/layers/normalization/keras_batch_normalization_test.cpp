@@ -27,22 +27,22 @@ const Json& cases() {
   return all.at("cases");
 }
 
-/// bfloat16 has 8 bits.
+/// The tolerance of a case: bfloat16 has 8 bits.
 double tolerance(const Json& golden) {
   const std::string dtype =
       golden.at("layer").at("config").at("dtype").at("config").at("name").get<std::string>();
   return dtype == "float32" ? 1e-5 : 1e-2;
 }
 
-/// Within the tolerance of the tensor's scale.
+/// Returns the difference beyond a tolerance relative to the tensor's largest number.
 std::string unlike(const at::Tensor& actual, const Json& expected, double relative) {
   const at::Tensor tensor = golden_tensor(expected);
   const double scale = std::max(tensor.abs().max().item<double>(), 1e-3);
   return difference(actual.to(at::kFloat), tensor, 0, relative * scale);
 }
 
-/// The layer as Keras describes it, with Keras' first weights, its features and weights cut over
-/// the mesh dimensions that `features` names.
+/// Returns the layer as Keras describes it, with Keras' initial weights, its features and weights
+/// sharded over the mesh dimensions in `features`.
 LayerHandle layer_of(const Json& golden, const Mesh& mesh, const AxisSpec& features) {
   const LayerHandle layer = layer_from_config(golden.at("layer"), JsonPath("golden"));
   layer->build({golden.at("batches")[0].at("shape").get<Shape>()});
@@ -57,7 +57,7 @@ LayerHandle layer_of(const Json& golden, const Mesh& mesh, const AxisSpec& featu
   return layer;
 }
 
-/// One call with the gradients of Keras' upstream.
+/// Checks one call, and its gradients given Keras' upstream gradient.
 void check_step(const LayerHandle& layer, const Json& batch, const Layout& layout, bool training,
                 const Json& expected, double relative) {
   const DTensor x = pack(golden_tensor(batch), layout);
@@ -81,7 +81,7 @@ void check_step(const LayerHandle& layer, const Json& batch, const Layout& layou
   }
 }
 
-/// Three steps of training, then inference, then a step of the frozen layer.
+/// Checks three training steps, then inference, then a step of the frozen layer.
 void check_case(const Json& golden, const Layout& layout, const AxisSpec& features) {
   const double relative = tolerance(golden);
   const LayerHandle layer = layer_of(golden, layout.mesh(), features);
@@ -108,7 +108,7 @@ void check_case(const Json& golden, const Layout& layout, const AxisSpec& featur
 
 }  // namespace
 
-TEST_CASE("BatchNormalization is Keras' in training, in inference and frozen, on any mesh") {
+TEST_CASE("BatchNormalization matches Keras in training, in inference and frozen, on any mesh") {
   for (const Json& golden : cases()) {
     CAPTURE(golden.at("layer").dump());
     const auto rank = static_cast<int64_t>(golden.at("batches")[0].at("shape").size());
@@ -123,7 +123,7 @@ TEST_CASE("BatchNormalization is Keras' in training, in inference and frozen, on
   }
 }
 
-TEST_CASE("BatchNormalization's Keras configurations come back as they were") {
+TEST_CASE("BatchNormalization's Keras configurations round-trip") {
   for (const Json& golden : cases()) {
     CAPTURE(golden.at("layer").dump());
     const LayerHandle layer = layer_from_config(golden.at("layer"), JsonPath("golden"));

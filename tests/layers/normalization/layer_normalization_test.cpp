@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/layer_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -22,7 +22,7 @@ TEST_CASE("LayerNormalization under every layout") {
                                .weights = {{"gamma", {3, 4}}}});
 }
 
-TEST_CASE("LayerNormalization refuses what does not fit, by name") {
+TEST_CASE("LayerNormalization refuses invalid arguments by name") {
   CHECK_THROWS_WITH(LayerNormalization({.axis = {}, .name = "l"}),
                     Contains("[LayerNormalization l]"));
   CHECK_THROWS_WITH(LayerNormalization({.axis = {1, -1}, .name = "l"})->build({{3, 4}}),

@@ -18,13 +18,14 @@ using namespace tessera::test;
 
 namespace {
 
-/// One call in training, with the gradients of the golden's upstream, and the statistics after it.
+/// Checks one call in training, its gradients given the golden's upstream gradient, and the
+/// statistics after it.
 void check_training(const Json& golden, const Layout& layout) {
-  const at::Tensor whole = input_tensor(golden.at("inputs")[0]);
+  const at::Tensor full = input_tensor(golden.at("inputs")[0]);
   const at::Tensor counts = input_tensor(golden.at("masks")[0]);
   std::vector<std::vector<int>> axes;
-  for (int64_t a = 0; a + 1 < whole.dim(); ++a) axes.push_back(layout.axis(a));
-  const DTensor x = pack(whole, layout);
+  for (int64_t a = 0; a + 1 < full.dim(); ++a) axes.push_back(layout.axis(a));
+  const DTensor x = pack(full, layout);
   const DTensor mask = pack(counts, Layout::from_axes(layout.mesh(), axes));
   const LayerHandle layer = layer_of(golden, {x});
   std::vector<DTensor> sources = {x};
@@ -51,7 +52,7 @@ void check_training(const Json& golden, const Layout& layout) {
 
 }  // namespace
 
-TEST_CASE("BatchNormalization learns what its mask leaves, as Keras', on any mesh") {
+TEST_CASE("BatchNormalization learns from unmasked elements as in Keras, on any mesh") {
   for (const Json& golden : golden_part("keras_sequences.json", "training")) {
     CAPTURE(golden.at("layer").dump());
     const auto rank = static_cast<int64_t>(golden.at("inputs")[0].at("shape").size());

@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/rms_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/layer_check.hpp"
@@ -15,7 +15,7 @@ TEST_CASE("RMSNormalization under every layout") {
                                .weights = {{"scale", {3}}}});
 }
 
-TEST_CASE("RMSNormalization refuses what does not fit, by name") {
+TEST_CASE("RMSNormalization refuses invalid arguments by name") {
   CHECK_THROWS_WITH(RMSNormalization({.axis = {}, .name = "r"}), Contains("[RMSNormalization r]"));
   CHECK_THROWS_WITH(RMSNormalization({.axis = {2}, .name = "r"})->build({{3, 4}}),
                     Contains("[RMSNormalization r]") && Contains("axis 2"));

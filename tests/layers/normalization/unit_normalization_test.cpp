@@ -1,4 +1,4 @@
-#include <tessera/layers/normalization/unit_normalization.hpp>
+#include <tessera/layers/normalization/normalization.hpp>
 
 #include <ATen/ATen.h>
 
@@ -25,12 +25,12 @@ TEST_CASE("UnitNormalization under every layout") {
                         .config = {{"axis", {-1, 1}}}});
 }
 
-TEST_CASE("UnitNormalization leaves vectors of zeros as they are") {
+TEST_CASE("UnitNormalization leaves zero vectors unchanged") {
   const DTensor zero = UnitNormalization()(zeros({2, 3}));
   CHECK(difference(zero.full(), at::zeros({2, 3})) == "");
 }
 
-TEST_CASE("UnitNormalization refuses what does not fit, by name") {
+TEST_CASE("UnitNormalization refuses invalid arguments by name") {
   CHECK_THROWS_WITH(UnitNormalization({.axis = {-3}, .name = "u"})->build({{3, 4}}),
                     Contains("[UnitNormalization u]"));
   CHECK_THROWS_WITH(UnitNormalization({.axis = {}}), Contains("at least one axis"));

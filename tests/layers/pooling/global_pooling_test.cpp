@@ -13,7 +13,7 @@ namespace global_pooling_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("a global pooling takes channels from where data_format has them") {
+TEST_CASE("a global pooling finds the channels by data_format") {
   const Layout columns({"unsharded", "unsharded", "x", "unsharded"}, test::virtual_mesh({2}));
   const at::Tensor x = test::random_values({{2, 4, 6, 5}}, 3);
   const GlobalAveragePooling2D mean({.data_format = "channels_first", .dtype = "float64"});

@@ -13,13 +13,13 @@ using namespace tessera;
 using Catch::Matchers::Contains;
 using test::error_line;
 
-TEST_CASE("a pooling moves by its window unless told otherwise") {
+TEST_CASE("a pooling's strides default to its window") {
   CHECK(LayerHandle(MaxPooling1D(3))->output_shape({{2, 9, 1}}) == Shape{2, 3, 1});
   CHECK(LayerHandle(AveragePooling1D(3, {.strides = 2}))->output_shape({{2, 9, 1}}) ==
         Shape{2, 4, 1});
 }
 
-TEST_CASE("poolings refuse windows that cannot be or do not fit") {
+TEST_CASE("poolings refuse windows that are invalid or do not fit") {
   CHECK_THAT(error_line([] { MaxPooling2D(0); }), Contains("pool_size"));
   const LayerHandle layer = MaxPooling2D(4);
   const DTensor low = pack(at::zeros({1, 3, 8, 1}), Layout::replicated(default_mesh(), 4));

@@ -6,7 +6,7 @@
 #include "tests/support/error_line.hpp"
 #include "tests/support/keras_layers.hpp"
 
-/// keras.utils.bounding_boxes.
+/// The functions of keras.utils.bounding_boxes.
 namespace bounding_boxes_test {
 
 using namespace tessera;
@@ -17,7 +17,7 @@ using Catch::Matchers::Contains;
 
 namespace {
 
-at::Tensor given(const std::string& name) {
+at::Tensor golden_input(const std::string& name) {
   return input_tensor(golden_part("keras_boxes.json", "utilities").at("given").at(name));
 }
 
@@ -27,7 +27,7 @@ std::string unlike_keras(const std::string& name, const at::Tensor& made) {
 
 }  // namespace
 
-TEST_CASE("formats of boxes are converted as by Keras") {
+TEST_CASE("box formats are converted as in Keras") {
   const Json& all = golden_part("keras_boxes.json", "conversions");
   CHECK(all.size() == 81);
   for (const Json& golden : all) {
@@ -39,15 +39,16 @@ TEST_CASE("formats of boxes are converted as by Keras") {
   }
 }
 
-TEST_CASE("whole numbers are computed in float32, float64 stays, and names have any letters") {
+TEST_CASE("integers are computed in float32, float64 stays, and names are case-insensitive") {
   const at::Tensor boxes = at::tensor({10, 20, 30, 50}).view({1, 4});
   const at::Tensor made = convert_format(boxes, "XYXY", "Center_xyWH");
   CHECK(made.equal(at::tensor({20.F, 35.F, 20.F, 30.F}).view({1, 4})));
   CHECK(convert_format(boxes.to(at::kDouble), "xyxy", "yxyx").scalar_type() == at::kDouble);
 }
 
-TEST_CASE("functions on boxes are Keras'") {
-  const at::Tensor one = given("one"), other = given("other"), far = given("far");
+TEST_CASE("functions on boxes match Keras") {
+  const at::Tensor one = golden_input("one"), other = golden_input("other"),
+                   far = golden_input("far");
   CHECK(unlike_keras("iou", compute_iou(one, other, "xyxy")) == "");
   CHECK(unlike_keras("iou_one", compute_iou(one[0], other, "xywh")) == "");
   const ComputeIouOptions sized{.height = 20, .width = 30};
@@ -55,7 +56,7 @@ TEST_CASE("functions on boxes are Keras'") {
   CHECK(unlike_keras("iou_masked",
                      compute_iou(far, far, "yxyx", {.use_masking = true, .mask_val = -3})) == "");
   CHECK(unlike_keras("ciou", compute_ciou(one, other.narrow(1, 0, 4), "center_xywh")) == "");
-  const BoundingBoxes clipped = clip_to_image_size({far, given("labels")}, 20, 30);
+  const BoundingBoxes clipped = clip_to_image_size({far, golden_input("labels")}, 20, 30);
   CHECK(unlike_keras("clip", clipped.boxes) == "");
   CHECK(unlike_keras("clip_labels", clipped.labels) == "");
   const BoundingBoxes shares = clip_to_image_size({far / 20, {}}, 0, 0, "rel_xyxy");
@@ -65,27 +66,29 @@ TEST_CASE("functions on boxes are Keras'") {
   CHECK(unlike_keras("pad", pad(far, 3, 5)) == "");
 }
 
-TEST_CASE("deltas of boxes from anchors are Keras', and lead back") {
-  const at::Tensor anchors = given("anchors"), near = given("near");
+TEST_CASE("box deltas from anchors match Keras and decode to the boxes") {
+  const at::Tensor anchors = golden_input("anchors"), near = golden_input("near");
   const at::Tensor deltas = encode_box_to_deltas(anchors, near, "xyxy", "xyxy");
   CHECK(unlike_keras("deltas", deltas) == "");
   CHECK(at::allclose(decode_deltas_to_boxes(anchors, deltas, "xyxy", "xyxy"), near, 1e-4, 1e-4));
-  CHECK(unlike_keras("decoded", decode_deltas_to_boxes(anchors, given("deltas"), "xyxy", "rel_xyxy",
-                                                       {.height = 20, .width = 30})) == "");
+  CHECK(unlike_keras("decoded", decode_deltas_to_boxes(anchors, golden_input("deltas"), "xyxy",
+                                                       "rel_xyxy", {.height = 20, .width = 30})) ==
+        "");
   const BoxDeltasOptions scaled{.encoding_format = "center_xywh", .variance = {0.1, 0.1, 0.2, 0.2}};
   CHECK(unlike_keras("deltas_scaled",
                      encode_box_to_deltas(anchors, near, "xyxy", "xywh", scaled)) == "");
-  CHECK(unlike_keras("decoded_scaled", decode_deltas_to_boxes(anchors, given("deltas_scaled"),
-                                                              "xyxy", "xyxy", scaled)) == "");
+  CHECK(
+      unlike_keras("decoded_scaled", decode_deltas_to_boxes(anchors, golden_input("deltas_scaled"),
+                                                            "xyxy", "xyxy", scaled)) == "");
 }
 
-TEST_CASE("labels that hold no -1 become such that do") {
+TEST_CASE("labels whose dtype cannot hold -1 are converted") {
   const at::Tensor boxes = at::tensor({0.F, 0.F, 5.F, 5.F, 30.F, 0.F, 40.F, 5.F}).view({2, 4});
   const BoundingBoxes made = clip_to_image_size({boxes, at::tensor({3, 4}).to(at::kByte)}, 20, 20);
   CHECK(made.labels.equal(at::tensor({3, -1}, at::kInt)));
 }
 
-TEST_CASE("boxes that do not fit are refused in one line") {
+TEST_CASE("invalid boxes are refused in one line") {
   const at::Tensor boxes = at::rand({2, 3, 4});
   CHECK(error_line([&] { convert_format(boxes, "xyxy", "xyhw"); }) ==
         "[convert_format] the bounding box format is known. Received: \"xyhw\". To fix: write "

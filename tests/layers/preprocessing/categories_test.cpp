@@ -24,11 +24,11 @@ using test::run_golden_layer_test;
 
 namespace {
 
-DTensor whole(const at::Tensor& tensor) {
+DTensor replicated(const at::Tensor& tensor) {
   return pack(tensor, Layout::replicated(default_mesh(), tensor.dim()));
 }
 
-/// Whole numbers in [lo, hi).
+/// Integers in [lo, hi).
 SampleInput numbers(const Shape& shape, double lo, double hi) { return {shape, at::kLong, lo, hi}; }
 
 }  // namespace
@@ -50,12 +50,12 @@ TEST_CASE("layers that encode categories under every layout") {
   run_golden_layer_test({.make = lookup, .input = numbers({5, 3}, 0, 9), .output = {5, 3}});
 }
 
-TEST_CASE("CategoryEncoding leaves out what is no category") {
+TEST_CASE("CategoryEncoding skips numbers that are no category") {
   const at::Tensor x = at::tensor({0, 1, 1, -1, 3, 2}, at::kLong).reshape({2, 3});
-  const at::Tensor y = CategoryEncoding(3, {.output_mode = "count"})(whole(x)).full();
+  const at::Tensor y = CategoryEncoding(3, {.output_mode = "count"})(replicated(x)).full();
   CHECK(at::equal(y, at::tensor({1.f, 2.f, 0.f, 0.f, 0.f, 1.f}).reshape({2, 3})));
-  // Numbers of files and of Input() are float32.
-  const DTensor floats = whole(x.to(at::kFloat));
+  // Files and Input() give numbers as float32.
+  const DTensor floats = replicated(x.to(at::kFloat));
   CHECK(at::equal(CategoryEncoding(3, {.output_mode = "count"})(floats).full(), y));
   CHECK_THROWS_WITH(CategoryEncoding(0), Contains("num_tokens is at least 1"));
   CHECK_THROWS_WITH(CategoryEncoding(2, {.output_mode = "int", .name = "c"}),
@@ -70,7 +70,7 @@ TEST_CASE("CategoryEncoding leaves out what is no category") {
 TEST_CASE("Discretization puts each value into its bin, and NaN into the last") {
   const Discretization layer({.bin_boundaries = {0, 1.5}});
   const at::Tensor x = at::tensor({-3.0, 0.0, 1.0, 1.5, 9.0, std::nan("")}).to(at::kFloat);
-  const at::Tensor y = layer(whole(x.reshape({6, 1}))).full().flatten();
+  const at::Tensor y = layer(replicated(x.reshape({6, 1}))).full().flatten();
   CHECK(at::equal(y, at::tensor({0, 1, 1, 2, 2, 2}, at::kInt)));
   CHECK(layer->config() == Json{{"name", "discretization"},
                                 {"dtype", "float32"},
@@ -86,7 +86,7 @@ TEST_CASE("Discretization puts each value into its bin, and NaN into the last") 
   CHECK_THROWS_WITH(Discretization({.num_bins = 0}), Contains("num_bins"));
   CHECK_THROWS_WITH(Discretization({.num_bins = 2, .epsilon = 0}), Contains("epsilon"));
   const Discretization learns({.num_bins = 2, .name = "d"});
-  CHECK_THROWS_WITH(learns(whole(x.reshape({6, 1}))),
+  CHECK_THROWS_WITH(learns(replicated(x.reshape({6, 1}))),
                     Contains("[Discretization d]") && Contains("adapt()"));
   CHECK_THROWS_WITH(learns.adapt(at::zeros({0, 3})), Contains("at least one value"));
   learns.adapt(TensorDataset(at::arange(2000).to(at::kFloat).reshape({2000, 1})));
@@ -94,35 +94,36 @@ TEST_CASE("Discretization puts each value into its bin, and NaN into the last") 
   CHECK(learns.bin_boundaries()[0] == Approx(1000).margin(40));
 }
 
-TEST_CASE("Hashing and HashedCrossing refuse what does not fit") {
+TEST_CASE("Hashing and HashedCrossing refuse invalid arguments") {
   CHECK_THROWS_WITH(Hashing(0), Contains("num_bins is at least 1"));
   CHECK_THROWS_WITH(Hashing(3, {.salt = {1, 2, 3}}), Contains("salt"));
   CHECK_THROWS_WITH(Hashing(3, {.output_mode = "tf_idf"}), Contains("\"one_hot\""));
   CHECK_THROWS_WITH(Hashing(3, {.name = "h", .dtype = "float32"}),
                     Contains("layer h") && Contains("\"int64\""));
-  CHECK_THROWS_WITH(Hashing(3, {.mask_value = "a"})(whole(at::zeros({2, 2}, at::kLong))),
+  CHECK_THROWS_WITH(Hashing(3, {.mask_value = "a"})(replicated(at::zeros({2, 2}, at::kLong))),
                     Contains("mask_value is a number"));
   CHECK_THROWS_WITH(Hashing(3, {.mask_value = 1})(std::vector<std::string>{"a"}),
                     Contains("mask_value is a text"));
   CHECK(Hashing(3)->config().at("dtype") == "int64");
-  CHECK(Hashing(3, {.dtype = "int32"})(whole(at::zeros({2, 2}, at::kLong))).dtype() == at::kInt);
+  CHECK(Hashing(3, {.dtype = "int32"})(replicated(at::zeros({2, 2}, at::kLong))).dtype() ==
+        at::kInt);
   CHECK_THROWS_WITH(HashedCrossing(0), Contains("num_bins is at least 1"));
   CHECK_THROWS_WITH(HashedCrossing(3)->build({{4, 1}}), Contains("at least two"));
   CHECK_THROWS_WITH(HashedCrossing(3)->build({{4, 1}, {4, 2}}), Contains("(4, 2)"));
-  const DTensor floats = whole(at::zeros({2, 1}));
+  const DTensor floats = replicated(at::zeros({2, 1}));
   CHECK_THROWS_WITH(HashedCrossing(3)({floats, floats}), Contains("float32"));
   CHECK_THROWS_WITH(HashedCrossing(3)({Table::Column({"a"}), Table::Column({"a", "b"})}),
                     Contains("equally many rows"));
 }
 
-TEST_CASE("IntegerLookup refuses what does not fit, and numbers without an index") {
+TEST_CASE("IntegerLookup refuses invalid arguments, and numbers without an index") {
   const at::Tensor x = at::tensor({4, 5}, at::kLong).reshape({2, 1});
   const IntegerLookup closed({.num_oov_indices = 0, .mask_token = 9, .vocabulary = {4, 7}});
-  CHECK_THROWS_AS(closed(whole(x)), ConfigError);
+  CHECK_THROWS_AS(closed(replicated(x)), ConfigError);
   const at::Tensor known = at::tensor({4, 9, 7}, at::kLong).reshape({3, 1});
-  CHECK(at::equal(closed(whole(known)).full().flatten(), at::tensor({1, 0, 2}, at::kLong)));
+  CHECK(at::equal(closed(replicated(known)).full().flatten(), at::tensor({1, 0, 2}, at::kLong)));
   CHECK_THROWS_WITH(closed.adapt(x), Contains("a vocabulary"));
-  CHECK_THROWS_WITH(IntegerLookup({.name = "i"})(whole(x)),
+  CHECK_THROWS_WITH(IntegerLookup({.name = "i"})(replicated(x)),
                     Contains("[IntegerLookup i]") && Contains("adapt()"));
   CHECK_THROWS_WITH(IntegerLookup({.output_mode = "count"})->build({{2, 1}}), Contains("adapt()"));
   CHECK_THROWS_WITH(IntegerLookup({.oov_method = "md5"}), Contains("\"floormod\""));

@@ -42,7 +42,7 @@ TEST_CASE("FeatureSpace joins features by name, crosses last") {
   CHECK(features.sizes().vec() == Shape{4, 10});
   const at::Tensor age = (at::tensor({20.f, 30.f, 40.f, 50.f}) - 35) / std::sqrt(125.f);
   CHECK(difference(features.select(1, 0), age, 1e-6) == "");
-  // [UNK], Bern, Genf, Chur: by how often they came, then backwards.
+  // [UNK], Bern, Genf, Chur: by frequency, then in reverse alphabetical order.
   CHECK(at::equal(features.slice(1, 1, 5).argmax(1), at::tensor({1, 2, 1, 3}, at::kLong)));
   CHECK(at::equal(features.sum(1) - features.select(1, 0), at::full({4}, 3.f)));
   const Table named = space.features(people());
@@ -54,7 +54,7 @@ TEST_CASE("FeatureSpace joins features by name, crosses last") {
   CHECK(at::equal(rows.x[0], features.index_select(0, at::tensor({2, 0}, at::kLong))));
 }
 
-TEST_CASE("a FeatureSpace of numbers stands in a model, and gives the same there") {
+TEST_CASE("a FeatureSpace of numbers works inside a model and gives the same there") {
   const FeatureSpace space({.features = {{"age", FeatureSpace::float_discretized({.num_bins = 2})},
                                          {"sex", "integer_categorical"},
                                          {"bmi", FeatureSpace::float_rescaled(0.1, 1)},
@@ -80,7 +80,7 @@ TEST_CASE("a FeatureSpace of numbers stands in a model, and gives the same there
   CHECK_THROWS_WITH(texts({{"city", age}}), Contains("texts"));
 }
 
-TEST_CASE("FeatureSpace refuses what does not fit") {
+TEST_CASE("FeatureSpace refuses invalid arguments") {
   const auto space_of = [](const FeatureSpaceOptions& options) { return FeatureSpace(options); };
   CHECK_THROWS_WITH(space_of({}), Contains("[FeatureSpace]") && Contains("at least one feature"));
   CHECK_THROWS_WITH(space_of({.features = {{"a", "flaot"}}, .name = "s"}),

@@ -23,7 +23,7 @@ Json config_of(const Json& axis, const Json& mean, const Json& variance, bool in
   return {{"axis", axis}, {"mean", mean}, {"variance", variance}, {"invert", invert}};
 }
 
-DTensor whole(const at::Tensor& tensor) {
+DTensor replicated(const at::Tensor& tensor) {
   return pack(tensor, Layout::replicated(default_mesh(), tensor.dim()));
 }
 
@@ -48,19 +48,21 @@ TEST_CASE("Normalization under every layout") {
                         .output = {5, 3},
                         .weights = {{"mean", {}}, {"variance", {}}, {"count", {}}},
                         .config = config_of(Json::array(), nullptr, nullptr)});
-  const auto given = [] { return Normalization({.mean = {1, 2, 3}, .variance = {4, 5, 6}}); };
-  test::run_layer_test({.make = given,
+  const auto with_statistics = [] {
+    return Normalization({.mean = {1, 2, 3}, .variance = {4, 5, 6}});
+  };
+  test::run_layer_test({.make = with_statistics,
                         .input = {{4, 3}},
                         .output = {4, 3},
                         .config = config_of({-1}, {1.0, 2.0, 3.0}, {4.0, 5.0, 6.0})});
 }
 
-TEST_CASE("Normalization learns from tensors and datasets alike, and forgets") {
+TEST_CASE("Normalization learns equally from tensors and datasets, and adapt() starts over") {
   const at::Tensor x = at::randn({2500, 3}) * at::tensor({1.f, 20.f, 0.1f}) + 50;
   const Normalization layer;
   layer.adapt(at::zeros({4, 3}));
   layer.adapt(x);
-  const at::Tensor y = layer(whole(x)).full();
+  const at::Tensor y = layer(replicated(x)).full();
   CHECK(difference(y.mean(0), at::zeros(3), 0, 1e-4) == "");
   CHECK(difference(y.var(0, false), at::ones(3), 1e-4) == "");
   const Normalization other;
@@ -71,10 +73,10 @@ TEST_CASE("Normalization learns from tensors and datasets alike, and forgets") {
   }
   const Normalization inverse({.invert = true});
   inverse.adapt(x);
-  CHECK(difference(inverse(whole(y)).full(), x, 1e-5, 1e-3) == "");
+  CHECK(difference(inverse(replicated(y)).full(), x, 1e-5, 1e-3) == "");
 }
 
-TEST_CASE("Normalization takes every option by name and refuses what does not fit") {
+TEST_CASE("Normalization takes every option by name and refuses invalid ones") {
   const Normalization layer({.axis = {1},
                              .mean = 1,
                              .variance = 4,
@@ -105,7 +107,7 @@ TEST_CASE("Normalization takes every option by name and refuses what does not fi
   CHECK_THROWS_WITH(learned.adapt(at::zeros({0, 3})), Contains("at least one row"));
   learned.adapt(at::zeros({4, 3}));
   CHECK_THROWS_WITH(learned.adapt(at::zeros({4, 2})), Contains("axis 1 has 3 indices"));
-  CHECK_THROWS_WITH(learned(whole(at::zeros({4, 2, 3}))), Contains("2 axes"));
+  CHECK_THROWS_WITH(learned(replicated(at::zeros({4, 2, 3}))), Contains("2 axes"));
 }
 
 }  // namespace normalization_test

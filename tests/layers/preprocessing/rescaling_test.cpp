@@ -29,13 +29,13 @@ TEST_CASE("Rescaling under every layout") {
                         .config = {{"scale", {0.5, 0.1, 3.0}}, {"offset", {1.0, 2.0, 3.0}}}});
 }
 
-TEST_CASE("Rescaling makes floating numbers of bytes") {
+TEST_CASE("Rescaling turns uint8 into floating point") {
   const at::Tensor x = at::tensor({0, 51, 255}, at::kByte).reshape({1, 3});
   const DTensor y = Rescaling(1.0 / 255)(pack(x, Layout::replicated(default_mesh(), 2)));
   CHECK(test::difference(y.full(), at::tensor({0.f, 0.2f, 1.f}).reshape({1, 3}), 1e-7) == "");
 }
 
-TEST_CASE("Rescaling takes every option by name and refuses what does not fit") {
+TEST_CASE("Rescaling takes every option by name and refuses invalid ones") {
   const LayerHandle layer =
       Rescaling(2, {.offset = {1, 2}, .name = "scale", .dtype = "float64", .trainable = false});
   CHECK(layer->config() == Json{{"name", "scale"},

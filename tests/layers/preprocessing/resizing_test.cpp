@@ -33,7 +33,7 @@ Json resizing_config(int64_t height, int64_t width, const std::string& interpola
   return config;
 }
 
-DTensor whole(const at::Tensor& tensor) {
+DTensor replicated(const at::Tensor& tensor) {
   return pack(tensor, Layout::replicated(default_mesh(), tensor.dim()));
 }
 
@@ -67,7 +67,7 @@ TEST_CASE("CenterCrop under every layout") {
                         .input = {{2, 5, 4, 2}},
                         .output = {2, 2, 3, 2},
                         .config = {{"height", 2}, {"width", 3}, {"data_format", "channels_last"}}});
-  // Too small: the middle is resized.
+  // The image is too small: its centre is resized.
   test::run_layer_test(
       {.make = [] { return CenterCrop(4, 3, {.data_format = "channels_first"}); },
        .input = {{2, 1, 3, 5}},
@@ -75,17 +75,17 @@ TEST_CASE("CenterCrop under every layout") {
        .config = {{"height", 4}, {"width", 3}, {"data_format", "channels_first"}}});
 }
 
-TEST_CASE("Resizing keeps bytes bytes, within their range") {
+TEST_CASE("Resizing keeps uint8, within its range") {
   const at::Tensor edge = at::tensor({0, 0, 255, 255}, at::kByte).reshape({1, 1, 4, 1});
-  const DTensor wide = Resizing(1, 8, {.interpolation = "bicubic"})(whole(edge));
+  const DTensor wide = Resizing(1, 8, {.interpolation = "bicubic"})(replicated(edge));
   CHECK(wide.dtype() == at::kByte);
   CHECK(at::equal(wide.full().flatten(), at::tensor({0, 0, 0, 52, 203, 255, 255, 255}, at::kByte)));
   const at::Tensor numbers = at::tensor({1, 1000000, 3}, at::kInt).reshape({1, 3, 1, 1});
-  const DTensor same = Resizing(6, 1, {.interpolation = "nearest"})(whole(numbers));
+  const DTensor same = Resizing(6, 1, {.interpolation = "nearest"})(replicated(numbers));
   CHECK(at::equal(same.full().flatten(), at::tensor({1, 1, 1000000, 1000000, 3, 3}, at::kInt)));
 }
 
-TEST_CASE("Resizing and CenterCrop refuse what does not fit") {
+TEST_CASE("Resizing and CenterCrop refuse invalid arguments") {
   CHECK_THROWS_WITH(Resizing(0, 3), Contains("[Resizing]") && Contains("height is at least 1"));
   CHECK_THROWS_WITH(CenterCrop(3, 0), Contains("width is at least 1"));
   CHECK_THROWS_WITH(Resizing(3, 3, {.interpolation = "bilinar", .name = "r"}),

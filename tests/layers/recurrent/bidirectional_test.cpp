@@ -1,8 +1,6 @@
 #include <tessera/layers/recurrent/bidirectional.hpp>
 
-#include <tessera/layers/recurrent/gru.hpp>
-#include <tessera/layers/recurrent/lstm.hpp>
-#include <tessera/layers/recurrent/simple_rnn.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -16,7 +14,7 @@ using namespace tessera::detail;
 using Catch::Matchers::Contains;
 using test::error_line;
 
-TEST_CASE("Bidirectional is Keras' on any mesh") {
+TEST_CASE("Bidirectional matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "Bidirectional"));
 }
 
@@ -45,7 +43,7 @@ TEST_CASE("the weights of both directions have Keras' paths") {
   CHECK(paths == expected);
 }
 
-TEST_CASE("Bidirectional refuses layers that do not go together") {
+TEST_CASE("Bidirectional refuses incompatible layers") {
   CHECK_THAT(error_line([] {
                Bidirectional(LSTM(2, {.go_backwards = true}),
                              {.backward_layer = LSTM(2, {.go_backwards = true})});

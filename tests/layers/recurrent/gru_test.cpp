@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/gru.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <ATen/ATen.h>
 
@@ -16,7 +16,7 @@ namespace gru_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("GRU is Keras' on any mesh") {
+TEST_CASE("GRU matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "GRU"));
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("GRU under every layout") {
                    {"gru_cell/bias", {2, 6}}}});
 }
 
-TEST_CASE("a GRU that goes backwards gives its outputs in the order in which it reads") {
+TEST_CASE("a backward GRU gives its outputs in the order in which it reads") {
   const at::Tensor x = test::random_values({{2, 75, 3}}, 1).to(at::kFloat);
   const LayerHandle layer = GRU(2, {.return_sequences = true, .go_backwards = true});
   const auto call = [&](const at::Tensor& steps) {

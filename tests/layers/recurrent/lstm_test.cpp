@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/lstm.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <ATen/ATen.h>
 
@@ -29,7 +29,7 @@ DTensor on_default(const at::Tensor& x) {
 
 }  // namespace
 
-TEST_CASE("LSTM is Keras' on any mesh") {
+TEST_CASE("LSTM matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "LSTM"));
 }
 
@@ -56,15 +56,15 @@ TEST_CASE("an LSTM's forget gate starts with a bias of ones") {
   CHECK(bias(false).abs().max().item<double>() < 0.9);
 }
 
-TEST_CASE("an LSTM takes sequences of more steps than one operation does") {
+TEST_CASE("an LSTM takes sequences longer than one operation handles") {
   const at::Tensor x = drawn({2, 75, 3});
   const LayerHandle layer = LSTM(2, {.return_sequences = true});
-  const at::Tensor whole = layer(on_default(x)).full();
+  const at::Tensor full = layer(on_default(x)).full();
   const at::Tensor start = layer(on_default(x.narrow(1, 0, 40))).full();
-  CHECK(difference(whole.narrow(1, 0, 40), start, 1e-5, 1e-6) == "");
+  CHECK(difference(full.narrow(1, 0, 40), start, 1e-5, 1e-6) == "");
 }
 
-TEST_CASE("LSTM refuses what it cannot take, in one line") {
+TEST_CASE("LSTM refuses invalid arguments in one line") {
   CHECK_THAT(error_line([] { LSTM(0, {.name = "rnn"}); }), Contains("[LSTM rnn]") && Contains("0"));
   CHECK_THAT(error_line([] { LSTM(int64_t{1} << 31); }), Contains("2147483648"));
   const auto call = [](const std::vector<Shape>& shapes) {

@@ -1,4 +1,4 @@
-#include <tessera/layers/recurrent/simple_rnn.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <ATen/ATen.h>
 
@@ -15,7 +15,7 @@ namespace simple_rnn_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("SimpleRNN is Keras' on any mesh") {
+TEST_CASE("SimpleRNN matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "SimpleRNN"));
 }
 
@@ -30,7 +30,7 @@ TEST_CASE("SimpleRNN under every layout") {
 }
 
 TEST_CASE("a dropped input is dropped at every step") {
-  // The kernel adds the inputs; states do not count.
+  // The kernel adds the inputs; the states have no effect.
   const LayerHandle layer = SimpleRNN(1, {.activation = "linear",
                                           .kernel_initializer = "ones",
                                           .recurrent_initializer = "zeros",

@@ -3,7 +3,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/core/dense.hpp>
 #include <tessera/layers/recurrent/bidirectional.hpp>
-#include <tessera/layers/recurrent/lstm.hpp>
+#include <tessera/layers/recurrent/recurrent.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -14,7 +14,7 @@ namespace time_distributed_test {
 
 using namespace tessera;
 
-TEST_CASE("TimeDistributed is Keras' on any mesh") {
+TEST_CASE("TimeDistributed matches Keras on any mesh") {
   test::check_layers(test::golden_part("keras_sequences.json", "TimeDistributed"));
 }
 
@@ -25,7 +25,7 @@ TEST_CASE("TimeDistributed under every layout") {
                                .weights = {{"dense/kernel", {5, 3}}, {"dense/bias", {3}}}});
 }
 
-TEST_CASE("what a layer wraps is written with the module that Keras looks in") {
+TEST_CASE("a wrapped layer is written with the module in which Keras looks it up") {
   const Json config = TimeDistributed(Dense(2))->config();
   CHECK(config.at("layer").at("module") == "keras.layers");
   const Json both = Bidirectional(LSTM(2))->config();

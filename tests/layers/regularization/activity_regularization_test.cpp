@@ -15,7 +15,7 @@ TEST_CASE("ActivityRegularization under every layout") {
                         .config = {{"l1", 0.1}, {"l2", 0.2}}});
 }
 
-TEST_CASE("ActivityRegularization refuses what does not fit, by name") {
+TEST_CASE("ActivityRegularization refuses invalid arguments by name") {
   CHECK_THROWS_WITH(ActivityRegularization({.l1 = -1, .name = "a"}),
                     Contains("[ActivityRegularization a") && Contains("-1"));
 }

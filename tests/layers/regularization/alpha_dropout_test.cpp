@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/alpha_dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <cmath>
 #include <limits>
@@ -37,7 +37,7 @@ TEST_CASE("AlphaDropout keeps mean and variance, in training only") {
   const DTensor x = pack(at::randn({500, 200}), Layout::replicated(default_mesh(), 2));
   const at::Tensor y = AlphaDropout(0.3)(x, training_step(0)).full();
   check_moments(y, 0, 1);
-  // Dropped ones are all of one value, the others on a line through x.
+  // Dropped elements all have one value, the others lie on a straight line over x.
   const double limit = 1.7580993408473766, scale = std::pow(0.7 * (1 + 0.3 * limit * limit), -0.5);
   const at::Tensor dropped = y.add(limit * scale * 0.7).abs().lt(1e-6);
   CHECK(dropped.to(at::kDouble).mean().item<double>() == Approx(0.3).margin(0.01));
@@ -48,7 +48,7 @@ TEST_CASE("AlphaDropout keeps mean and variance, in training only") {
   CHECK(difference(AlphaDropout(0)(x, training_step(0)).full(), x.full()) == "");
 }
 
-TEST_CASE("AlphaDropout refuses other rates and shapes, by name") {
+TEST_CASE("AlphaDropout refuses invalid rates and shapes, by name") {
   for (const double rate : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THROWS_WITH(AlphaDropout(rate, {.name = "a"}), Contains("[AlphaDropout a] rate"));
   }

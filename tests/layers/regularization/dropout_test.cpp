@@ -48,7 +48,7 @@ TEST_CASE("Dropout with a noise shape") {
   CHECK_THROWS_WITH(Dropout(0.5, {.noise_shape = {0}}), Contains("(0,)"));
 }
 
-TEST_CASE("Dropout drops the share it says and scales the rest, in training only") {
+TEST_CASE("Dropout drops its rate of elements and scales the rest, in training only") {
   const LayerHandle layer = Dropout(0.25);
   const DTensor x = ones({400, 100});
   const at::Tensor y = layer(x, training_step(0)).full();
@@ -58,7 +58,7 @@ TEST_CASE("Dropout drops the share it says and scales the rest, in training only
   CHECK(difference(layer(x).full(), x.full()) == "");
 }
 
-TEST_CASE("Dropout draws anew each step and each call, and the same for the same") {
+TEST_CASE("Dropout draws differently in each step and call, deterministically") {
   const auto drop = [](const LayerHandle& layer, const CallContext& context) {
     return layer(ones({64, 8}), context).full();
   };
@@ -76,7 +76,7 @@ TEST_CASE("Dropout draws anew each step and each call, and the same for the same
   CHECK_FALSE(equal(first, drop(seeded, training_step(0))));
 }
 
-TEST_CASE("Dropout takes every option by name and refuses other rates") {
+TEST_CASE("Dropout takes every option by name and refuses invalid rates") {
   const LayerHandle layer =
       Dropout(0.5, {.seed = 7, .name = "drop", .dtype = "float64", .trainable = false});
   CHECK(layer->config() == Json{{"name", "drop"},

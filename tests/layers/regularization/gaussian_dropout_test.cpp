@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/gaussian_dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <limits>
 
@@ -25,14 +25,14 @@ TEST_CASE("GaussianDropout under every layout") {
                   .config = {{"rate", 0.3}, {"seed", 2}}});
 }
 
-TEST_CASE("GaussianDropout multiplies by the numbers that it says, in training only") {
+TEST_CASE("GaussianDropout multiplies by its distribution, in training only") {
   const DTensor x = ones({500, 200});
   check_moments(GaussianDropout(0.2)(x, training_step(0)).full(), 1, 0.5);
   check_draws(GaussianDropout(0.5), x);
   CHECK(difference(GaussianDropout(0)(x, training_step(0)).full(), x.full()) == "");
 }
 
-TEST_CASE("GaussianDropout refuses other rates, by name") {
+TEST_CASE("GaussianDropout refuses invalid rates, by name") {
   for (const double rate : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THROWS_WITH(GaussianDropout(rate, {.name = "g"}), Contains("[GaussianDropout g] rate"));
   }

@@ -25,7 +25,7 @@ TEST_CASE("GaussianNoise under every layout") {
                   .config = {{"stddev", 0.4}, {"seed", nullptr}}});
 }
 
-TEST_CASE("GaussianNoise adds the numbers that it says, in training only") {
+TEST_CASE("GaussianNoise adds its distribution, in training only") {
   const DTensor x = pack(at::randn({500, 200}), Layout::replicated(default_mesh(), 2));
   check_moments(GaussianNoise(0.25)(x, training_step(0)).full() - x.full(), 0, 0.25);
   check_draws(GaussianNoise(0.5), x);
@@ -39,7 +39,7 @@ TEST_CASE("GaussianNoise with a seed draws other numbers") {
   CHECK_FALSE(seeded(x, training_step(0)).full().equal(plain(x, training_step(0)).full()));
 }
 
-TEST_CASE("GaussianNoise refuses other deviations, by name") {
+TEST_CASE("GaussianNoise refuses invalid deviations, by name") {
   for (const double stddev : {-0.1, 1.1, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THROWS_WITH(GaussianNoise(stddev, {.name = "g"}), Contains("[GaussianNoise g] stddev"));
   }

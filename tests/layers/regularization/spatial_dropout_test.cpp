@@ -1,4 +1,4 @@
-#include <tessera/layers/regularization/spatial_dropout.hpp>
+#include <tessera/layers/regularization/dropout.hpp>
 
 #include <limits>
 
@@ -35,7 +35,7 @@ TEST_CASE("spatial dropouts under every layout") {
                   .config = {{"rate", 0.4}, {"seed", nullptr}, {"data_format", "channels_first"}}});
 }
 
-TEST_CASE("spatial dropout drops whole channels of samples") {
+TEST_CASE("spatial dropout drops entire channels of rows") {
   const auto check = [](const LayerHandle& layer, const Shape& shape, int64_t channels) {
     CAPTURE(layer->class_name());
     const at::Tensor drawn = layer(ones(shape), training_step(0)).full();
@@ -53,7 +53,7 @@ TEST_CASE("spatial dropout drops whole channels of samples") {
   check(SpatialDropout3D(0.25, {.data_format = "channels_first"}), {40, 50, 1, 2, 3}, 1);
 }
 
-TEST_CASE("spatial dropout refuses what does not fit, by name") {
+TEST_CASE("spatial dropout refuses invalid arguments by name") {
   for (const double rate : {-0.1, 1.0, std::numeric_limits<double>::quiet_NaN()}) {
     CHECK_THROWS_WITH(SpatialDropout2D(rate, {.name = "s"}), Contains("[SpatialDropout2D s] rate"));
   }

@@ -21,7 +21,7 @@ TEST_CASE("counts are one for all sides, one for each axis, or pairs") {
   CHECK(Cropping1D({1, 2})->output_shape({{1, 5, 1}}) == Shape{1, 2, 1});
 }
 
-TEST_CASE("paddings and croppings refuse counts that cannot be") {
+TEST_CASE("padding and cropping layers refuse invalid counts") {
   CHECK_THAT(error_line([] { ZeroPadding2D(-1); }), Contains("padding"));
   CHECK_THAT(error_line([] { Cropping2D({{1, 1}, {0, 0}, {2, 1}}); }), Contains("cropping"));
   const LayerHandle layer = Cropping1D(2);

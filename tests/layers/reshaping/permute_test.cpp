@@ -1,4 +1,4 @@
-#include <tessera/layers/reshaping/permute.hpp>
+#include <tessera/layers/reshaping/reshape.hpp>
 
 #include <ATen/ATen.h>
 
@@ -38,7 +38,7 @@ TEST_CASE("Permute counts axes from 1, after the batch") {
   CHECK(test::difference(y.full(), x.permute({0, 2, 3, 1}).contiguous()) == "");
 }
 
-TEST_CASE("Permute takes every option by name and refuses what does not fit") {
+TEST_CASE("Permute takes every option by name and refuses invalid ones") {
   const LayerHandle layer = Permute({2, 1}, {.name = "p", .dtype = "float64", .trainable = false});
   CHECK(layer->config() ==
         Json{{"name", "p"}, {"trainable", false}, {"dtype", "float64"}, {"dims", {2, 1}}});

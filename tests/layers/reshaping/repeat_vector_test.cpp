@@ -1,4 +1,4 @@
-#include <tessera/layers/reshaping/repeat_vector.hpp>
+#include <tessera/layers/reshaping/reshape.hpp>
 
 #include <ATen/ATen.h>
 
@@ -28,7 +28,7 @@ TEST_CASE("RepeatVector repeats each row") {
   CHECK(test::difference(y.full(), at::stack({x, x}, 1)) == "");
 }
 
-TEST_CASE("RepeatVector takes every option by name and refuses what does not fit") {
+TEST_CASE("RepeatVector takes every option by name and refuses invalid ones") {
   const LayerHandle layer = RepeatVector(2, {.name = "r", .dtype = "float64", .trainable = false});
   CHECK(layer->config() ==
         Json{{"name", "r"}, {"trainable", false}, {"dtype", "float64"}, {"n", 2}});

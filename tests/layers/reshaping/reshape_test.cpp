@@ -39,13 +39,13 @@ TEST_CASE("Reshape keeps the order of the elements") {
   CHECK(test::difference(y.full(), at::arange(24).reshape({2, 6, 2})) == "");
 }
 
-TEST_CASE("Reshape leaves unknown extents open") {
+TEST_CASE("Reshape keeps unknown extents unknown") {
   const LayerHandle layer = Reshape({3, -1});
   CHECK(layer->output_shape({{-1, 4, -1}}) == Shape{-1, 3, -1});
   CHECK(layer->output_shape({{-1, 4, 6}}) == Shape{-1, 3, 8});
 }
 
-TEST_CASE("Reshape takes every option by name and refuses what does not fit") {
+TEST_CASE("Reshape takes every option by name and refuses invalid ones") {
   const LayerHandle layer = Reshape({2, 3}, {.name = "r", .dtype = "float64", .trainable = false});
   CHECK(layer->config() ==
         Json{{"name", "r"}, {"trainable", false}, {"dtype", "float64"}, {"target_shape", {2, 3}}});

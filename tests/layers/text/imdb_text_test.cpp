@@ -23,18 +23,18 @@ namespace {
 
 constexpr double tolerance = 1e-6;
 
-/// The true archive, where this machine has it; else empty.
+/// Returns the path of the original archive if this machine has it, else "".
 std::string true_archive() {
   const char* variable = std::getenv("TESSERA_DATA");
-  for (const std::string& place : {std::string(variable == nullptr ? "" : variable),
-                                   std::string(TESSERA_TEST_DIR "/../../shared/data")}) {
-    const std::string found = place.empty() ? "" : find_reviews(place);
-    if (!found.empty()) return found;
+  for (const std::string& folder : {std::string(variable == nullptr ? "" : variable),
+                                    std::string(TESSERA_TEST_DIR "/../../shared/data")}) {
+    const std::string path = folder.empty() ? "" : find_reviews(folder);
+    if (!path.empty()) return path;
   }
   return "";
 }
 
-/// A row of 1200 columns from those that are not zero.
+/// Returns a row of 1200 columns, given the nonzero ones.
 at::Tensor row_of(const Json& nonzero) {
   at::Tensor row = at::zeros({1200});
   for (const auto& [column, value] : nonzero.items()) row[std::stoi(column)] = value.get<float>();
@@ -45,7 +45,7 @@ std::string join_lines(const std::vector<std::string>& tokens) { return join(tok
 
 }  // namespace
 
-TEST_CASE("tf-idf of the true reviews is TensorFlow's", "[imdb]") {
+TEST_CASE("tf-idf of the real reviews matches TensorFlow", "[imdb]") {
   const std::string archive = true_archive();
   if (archive.empty()) return test::skip("there is no IMDB in $TESSERA_DATA or ../shared/data");
   const auto reviews = datasets::imdb({.path = archive});

@@ -1,4 +1,4 @@
-// TextVectorization and StringLookup.
+// TextVectorization and StringLookup against Keras.
 #include <ATen/ATen.h>
 
 #include <tessera/framework/nn/layer_registry.hpp>
@@ -81,7 +81,7 @@ TEST_CASE("TextVectorization gives Keras' vocabulary, weights and rows") {
   }
 }
 
-TEST_CASE("StringLookup gives Keras' vocabulary and indices, both ways") {
+TEST_CASE("StringLookup gives Keras' vocabulary and indices, in both directions") {
   REQUIRE(goldens("lookup").size() == 85);
   for (const Json& golden : goldens("lookup")) {
     CAPTURE(golden.at("config").dump(), golden.at("inputs").dump());
@@ -104,7 +104,7 @@ TEST_CASE("StringLookup gives Keras' vocabulary and indices, both ways") {
   }
 }
 
-TEST_CASE("what is learned from a stream, or in steps, is what is learned at once") {
+TEST_CASE("learning from a stream or in steps equals learning at once") {
   for (const Json& golden : goldens("vectorization")) {
     if (golden.at("corpus").is_null()) continue;
     CAPTURE(golden.at("config").dump());

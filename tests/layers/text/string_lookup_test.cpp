@@ -29,7 +29,7 @@ std::string refusal(const StringLookupOptions& options) {
 
 }  // namespace
 
-TEST_CASE("StringLookup finds tokens and, inverted, gives them back") {
+TEST_CASE("StringLookup finds tokens and, inverted, returns them") {
   const Words vocabulary = {"a", "b", "c"};
   const StringLookup layer({.mask_token = "", .vocabulary = vocabulary});
   const StringLookup inverse({.mask_token = "", .vocabulary = vocabulary, .invert = true});
@@ -44,14 +44,14 @@ TEST_CASE("StringLookup finds tokens and, inverted, gives them back") {
   CHECK(layer(Documents{}).numel() == 0);
 }
 
-TEST_CASE("StringLookup takes tokens as they are written in a call") {
+TEST_CASE("StringLookup takes tokens as string literals in a call") {
   const StringLookup layer;
   layer.adapt({"a", "b", "b"});
   CHECK(layer.get_vocabulary() == Words{"[UNK]", "b", "a"});
   CHECK(at::equal(layer({"b", "c"}), at::tensor({1, 0}, at::kLong)));
 }
 
-TEST_CASE("StringLookup comes back from its configuration and files") {
+TEST_CASE("StringLookup is restored from its configuration and files") {
   const std::vector<StringLookupOptions> all = {
       {.max_tokens = 8, .num_oov_indices = 2, .mask_token = "m", .oov_token = "?", .name = "n"},
       {.vocabulary = {"x", "y"}, .invert = true, .trainable = false},
@@ -71,7 +71,7 @@ TEST_CASE("StringLookup comes back from its configuration and files") {
   }
 }
 
-TEST_CASE("StringLookup refuses what does not fit") {
+TEST_CASE("StringLookup refuses invalid arguments") {
   CHECK_THAT(refusal({.num_oov_indices = -1, .name = "n"}),
              Contains("[StringLookup n, num_oov_indices]"));
   CHECK_THAT(refusal({.num_oov_indices = int64_t{1} << 40}), Contains("num_oov_indices"));

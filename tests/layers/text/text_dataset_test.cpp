@@ -22,7 +22,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-/// Texts of different lengths, the same each time.
+/// Returns texts of different lengths, the same in every call.
 Texts some_texts(int64_t count) {
   Texts texts;
   for (int64_t i = 0; i < count; ++i) {
@@ -70,13 +70,13 @@ TEST_CASE("a text dataset gives rows in any order with their labels") {
   }
 }
 
-TEST_CASE("batches made shard by shard are the whole ones cut up, in every layout") {
+TEST_CASE("batches made shard by shard are the shards of full batches, in every layout") {
   const Texts texts = some_texts(13);
   const std::vector<int64_t> rows = {4, 12, 0, 5, 9, 9, 3};
   for (const auto& options : modes()) {
     const TextVectorization layer = adapted(options);
     const auto data = layer.dataset(texts);
-    const at::Tensor whole = data->get(rows).x[0];
+    const at::Tensor full = data->get(rows).x[0];
     const Mesh mesh = create_mesh({{"batch", 2}, {"feature", 3}});
     for (const Layout& layout : test::all_layouts(mesh, 2)) {
       for (const BlockPolicy policy : test::policies) {
@@ -89,14 +89,14 @@ TEST_CASE("batches made shard by shard are the whole ones cut up, in every layou
         CHECK(placed.x.empty());
         CHECK(placed.rows() == 7);
         CHECK(placed.placed_x[0].layout() == layout);
-        CHECK(test::wrong_shards(placed.placed_x[0], whole) == "");
+        CHECK(test::wrong_shards(placed.placed_x[0], full) == "");
       }
     }
     CHECK_THROWS_AS(layer.transform(texts, Layout::replicated(mesh, 1)), LayoutError);
   }
 }
 
-TEST_CASE("each process makes its own shards, and reads no text that it holds nothing of") {
+TEST_CASE("each process makes its own shards and skips texts that none of them need") {
   const Texts texts = some_texts(8);
   const TextVectorization layer({.standardize =
                                      [](std::string_view text) {
@@ -105,18 +105,18 @@ TEST_CASE("each process makes its own shards, and reads no text that it holds no
                                      },
                                  .output_mode = "count"});
   layer.adapt(texts);
-  const at::Tensor whole = layer(texts);
+  const at::Tensor full = layer(texts);
   const auto run = [&](int rank, const std::shared_ptr<Communicator>& communicator) {
     const Mesh mesh = test::rank_mesh({{"batch", 2}, {"feature", 2}}, communicator);
     Texts own(8, "foreign");
     for (size_t i = 4 * static_cast<size_t>(rank), end = i + 4; i < end; ++i) own[i] = texts[i];
     const DTensor made = layer.transform(own, Layout({"batch", "feature"}, mesh));
-    test::expect(test::wrong_shards(made, whole).empty(), "own shards");
+    test::expect(test::wrong_shards(made, full).empty(), "own shards");
   };
   CHECK_NOTHROW(test::run_ranks(2, run));
 }
 
-TEST_CASE("a feature-sharded batch takes the memory of its own columns") {
+TEST_CASE("a feature-sharded batch takes the memory of its own columns only") {
   const int64_t width = 100'000;
   const TextVectorization layer(
       {.max_tokens = width, .output_mode = "count", .pad_to_max_tokens = true});

@@ -39,7 +39,7 @@ TEST_CASE("a million texts without words") {
   CHECK(layer(empty).sum().item<double>() == 1);
 }
 
-TEST_CASE("a pass over a corpus holds tokens, not texts") {
+TEST_CASE("a pass over a corpus keeps tokens in memory, not texts") {
   const auto held = [] {
     const auto usage = mallinfo2();
     return usage.uordblks + usage.hblkhd;
@@ -51,27 +51,27 @@ TEST_CASE("a pass over a corpus holds tokens, not texts") {
   }();
   const TextVectorization layer({.output_mode = "count"});
   const size_t before = held();
-  size_t most = 0;
+  size_t peak = 0;
   int64_t left = 400;
   layer.adapt(TextStream([&]() -> std::optional<Texts> {
-    most = std::max(most, held());
+    peak = std::max(peak, held());
     if (left-- == 0) return std::nullopt;
     return Texts(4, text);
   }));
   CHECK(layer.vocabulary_size() == 101);
-  CHECK(most < before + 4'000'000);
+  CHECK(peak < before + 4'000'000);
   const Texts texts(400, text);
-  most = 0;
+  peak = 0;
   const size_t with_texts = held();
   const auto data =
-      layer.dataset(texts, {.progress = [&](int64_t, int64_t) { most = std::max(most, held()); }});
-  // The texts have 30 MB; their rows 100 columns of 8 bytes.
-  CHECK(most < with_texts + text.size() * texts.size() + 4'000'000);
+      layer.dataset(texts, {.progress = [&](int64_t, int64_t) { peak = std::max(peak, held()); }});
+  // The texts have 30 MB; their rows have 100 columns of 8 bytes.
+  CHECK(peak < with_texts + text.size() * texts.size() + 4'000'000);
   CHECK(data->size() == 400);
   CHECK(held() < with_texts + 4'000'000);
 }
 
-TEST_CASE("several threads may transform at a time") {
+TEST_CASE("several threads may transform at once") {
   Texts texts;
   for (int i = 0; i < 200; ++i) texts.push_back(str("w", i % 7, " w", i % 3, " w", i % 3));
   const TextVectorization layer({.output_mode = "tf_idf"});

@@ -31,7 +31,7 @@ TextVectorization adapted(const TextVectorizationOptions& options) {
   return layer;
 }
 
-/// The layer that the configuration makes, with the files.
+/// Returns the layer restored from its configuration and files.
 LayerHandle restored(const LayerHandle& layer) {
   const Json json = parse_json(
       to_json_text({{"class_name", layer->class_name()}, {"config", layer->config()}}), "text");
@@ -56,7 +56,7 @@ std::string refusal(const TextVectorizationOptions& options) {
 
 }  // namespace
 
-TEST_CASE("TextVectorization says what it gives before and after it learned") {
+TEST_CASE("TextVectorization reports its output before and after learning") {
   const TextVectorization layer({.output_mode = "count", .name = "words"});
   const auto& text_layer = dynamic_cast<const TextLayer&>(*layer.layer());
   CHECK_FALSE(text_layer.ready());
@@ -75,7 +75,7 @@ TEST_CASE("TextVectorization says what it gives before and after it learned") {
   CHECK(adapted({})(Texts{}).sizes() == at::IntArrayRef({0, 0}));
 }
 
-TEST_CASE("TextVectorization comes back from its configuration and files") {
+TEST_CASE("TextVectorization is restored from its configuration and files") {
   const TextVectorizationOptions none = {};
   const std::vector<TextVectorizationOptions> all = {
       none,
@@ -123,7 +123,7 @@ TEST_CASE("TextVectorization writes Keras' configuration") {
                                 {"encoding", "utf-8"}});
 }
 
-TEST_CASE("a vocabulary that JSON cannot hold goes to the files") {
+TEST_CASE("a vocabulary that JSON cannot represent goes to the files") {
   for (const std::string& odd : {std::string("\xff"), std::string("a\0b", 3)}) {
     const TextVectorization layer({.split = nullptr, .vocabulary = {"x\ny", odd}});
     CHECK(layer->config().at("vocabulary").is_null());
@@ -132,7 +132,7 @@ TEST_CASE("a vocabulary that JSON cannot hold goes to the files") {
   }
 }
 
-TEST_CASE("TextVectorization refuses options that do not fit") {
+TEST_CASE("TextVectorization refuses invalid options") {
   CHECK_THAT(refusal({.max_tokens = 2}), Contains("[TextVectorization, max_tokens]"));
   CHECK_THAT(refusal({.max_tokens = 1, .output_mode = "count", .name = "n"}),
              Contains("[TextVectorization n, max_tokens]"));
@@ -159,17 +159,17 @@ TEST_CASE("TextVectorization refuses options that do not fit") {
   CHECK_THAT(refusal({.output_mode = "tf_idf", .idf_weights = {1}}), Contains("vocabulary"));
   CHECK_THAT(refusal({.output_mode = "tf_idf", .vocabulary = {"a"}, .idf_weights = {1e99}}),
              Contains("finite"));
-  const TextVectorization given({.vocabulary = {"a"}});
-  CHECK_THROWS_AS(given.adapt(corpus), StateError);
+  const TextVectorization fixed({.vocabulary = {"a"}});
+  CHECK_THROWS_AS(fixed.adapt(corpus), StateError);
   CHECK_THROWS_WITH(TextVectorization().adapt({"", " !"}), Contains("2 texts without any"));
-  CHECK_THROWS_WITH(given->load_assets({{"vocabulary.txt", "b"}}), Contains("vocabulary.txt"));
+  CHECK_THROWS_WITH(fixed->load_assets({{"vocabulary.txt", "b"}}), Contains("vocabulary.txt"));
   CHECK_THROWS_WITH(TextVectorization()->load_assets({{"vocabulary.txt", "a\na"}}),
                     Contains("[TextVectorization, vocabulary]"));
   CHECK_THROWS_AS(adapted({.output_mode = "tf_idf"})->load_assets({{"vocabulary.txt", "a"}}),
                   ConfigError);
 }
 
-TEST_CASE("a configuration of a TextVectorization opens no file and runs nothing") {
+TEST_CASE("reading a configuration of TextVectorization opens no file and runs nothing") {
   const auto from = [](const std::string& config) {
     const Json json =
         parse_json(R"({"class_name": "TextVectorization", "config": )" + config + "}", "m");
@@ -191,7 +191,7 @@ TEST_CASE("a configuration of a TextVectorization opens no file and runs nothing
                     Contains("max_tokens"));
 }
 
-TEST_CASE("TextVectorization calls functions of the user's own") {
+TEST_CASE("TextVectorization calls user-defined functions") {
   const TextVectorization layer(
       {.standardize = [](std::string_view text) { return std::string(text) + ";End"; },
        .split =
@@ -212,7 +212,7 @@ TEST_CASE("TextVectorization calls functions of the user's own") {
   CHECK(failing.vocabulary_size() == 3);
 }
 
-TEST_CASE("what is counted stays when threads become fewer") {
+TEST_CASE("counts are kept when the number of threads shrinks") {
   const int threads = at::get_num_threads();
   Texts many;
   for (int i = 0; i < 100; ++i) many.push_back(str("word", i));
@@ -226,7 +226,7 @@ TEST_CASE("what is counted stays when threads become fewer") {
   CHECK(layer.vocabulary_size() == 103);
 }
 
-TEST_CASE("set_vocabulary replaces a vocabulary, and a wrong one changes nothing") {
+TEST_CASE("set_vocabulary replaces a vocabulary, and an invalid one changes nothing") {
   const TextVectorization layer = adapted({.output_mode = "tf_idf"});
   const auto before = layer.get_vocabulary();
   CHECK_THROWS_AS(layer.set_vocabulary({"a", "a"}, {1, 2}), ConfigError);
@@ -235,13 +235,13 @@ TEST_CASE("set_vocabulary replaces a vocabulary, and a wrong one changes nothing
   layer.set_vocabulary({"x", "y"}, {1, 4});
   CHECK(layer.idf_weights() == std::vector<float>{2.5, 1, 4});
   CHECK(layer(Texts{"y z y"}).equal(at::tensor({2.5f, 0.f, 8.f}).view({1, 3})));
-  const TextVectorization given({.vocabulary = {"a"}});
-  given.set_vocabulary({"b"});
-  CHECK(given->config().at("vocabulary").is_null());
-  CHECK(transformed(restored(given), {"b a"}).equal(at::tensor({2, 1}, at::kLong).view({1, 2})));
+  const TextVectorization fixed({.vocabulary = {"a"}});
+  fixed.set_vocabulary({"b"});
+  CHECK(fixed->config().at("vocabulary").is_null());
+  CHECK(transformed(restored(fixed), {"b a"}).equal(at::tensor({2, 1}, at::kLong).view({1, 2})));
 }
 
-TEST_CASE("progress is told in order, up to all texts") {
+TEST_CASE("progress is reported in order, up to all texts") {
   std::vector<int64_t> told;
   const TextProgress progress = [&](int64_t done, int64_t total) {
     CHECK(total == 5000);
@@ -254,14 +254,14 @@ TEST_CASE("progress is told in order, up to all texts") {
   CHECK(told == std::vector<int64_t>{2048, 4096, 5000, 2048, 4096, 5000});
 }
 
-TEST_CASE("TextVectorization takes texts as they are written in a call") {
+TEST_CASE("TextVectorization takes texts as string literals in a call") {
   const TextVectorization layer = adapted({});
   layer.adapt({"one two", "two"});
   CHECK(at::equal(layer({"two", "one"}), layer(Texts{"two", "one"})));
   CHECK_THROWS_WITH(layer.adapt(std::shared_ptr<const TextData>()), Contains("a null pointer"));
 }
 
-TEST_CASE("TextVectorization in a model says where it belongs") {
+TEST_CASE("an error of TextVectorization in a model says where it belongs") {
   const Sequential model({TextVectorization({.name = "words"}), Dense(2)});
   CHECK_THROWS_WITH(model.build({-1, 3}),
                     Contains("[TextVectorization words]") && Contains("leave it out of the model"));

@@ -33,17 +33,17 @@ TEST_CASE("a vocabulary is written as Keras writes it") {
         Files{{"vocabulary.txt", "a\n\nb"}, {"vocabulary_lengths.txt", "2\n1"}});
 }
 
-TEST_CASE("a vocabulary comes back exactly") {
+TEST_CASE("a vocabulary round-trips exactly") {
   check_round_trip({{"a"}, {}});
   check_round_trip({{"", "[UNK]", "a b", "\r", "\xff\xfe", std::string("x\0y", 3), ""}, {}});
   check_round_trip({{"\n", "\n\n", "", "a\n", "\nb", "c"}, {}});
   check_round_trip({{"a", "b", "c", "d"}, {1.0f / 3, FLT_MIN, FLT_MAX, -0.1f}});
 }
 
-TEST_CASE("a vocabulary's hostile files are refused by name") {
+TEST_CASE("malicious vocabulary files are refused by name") {
   struct Hostile {
     Files files;
-    std::string place, says;
+    std::string where, says;
   };
   const std::string tokens = "vocabulary.txt", lengths = "vocabulary_lengths.txt";
   const std::string weights = "idf_weights.txt";
@@ -70,10 +70,10 @@ TEST_CASE("a vocabulary's hostile files are refused by name") {
       {{{tokens, "ab"}, {lengths, ""}}, lengths, "one number"},
   };
   for (const Hostile& hostile : all) {
-    CAPTURE(hostile.place, hostile.says);
+    CAPTURE(hostile.where, hostile.says);
     CHECK_THROWS_WITH(
         read_vocabulary_files(hostile.files),
-        Catch::Matchers::StartsWith("[" + hostile.place + "]") && Contains(hostile.says));
+        Catch::Matchers::StartsWith("[" + hostile.where + "]") && Contains(hostile.says));
   }
 }
 

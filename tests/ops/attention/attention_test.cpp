@@ -28,20 +28,20 @@ namespace {
 
 using Inputs = std::vector<DTensor>;
 
-Function attending(const ops::SdpaOptions& form) {
-  return [form](const Inputs& x) {
-    return ops::attention(x[0], x[1], x[2], x.size() > 3 ? x[3] : DTensor(), form);
+Function attending(const ops::SdpaOptions& options) {
+  return [options](const Inputs& x) {
+    return ops::attention(x[0], x[1], x[2], x.size() > 3 ? x[3] : DTensor(), options);
   };
 }
 
-/// Query, key and value of T and S steps.
+/// Returns query, key and value of T and S steps.
 std::vector<at::Tensor> operands(int64_t t, int64_t s, at::ScalarType dtype = at::kDouble) {
   std::vector<at::Tensor> list;
   for (const int64_t steps : {t, s, s}) list.push_back(at::randn({2, steps, 2, 3}).to(dtype));
   return list;
 }
 
-/// As it is written in textbooks, in float64; a step that may attend to nothing gives the mean.
+/// Attention by its textbook formula, in float64; a step that may attend to nothing gives the mean.
 at::Tensor by_hand(const std::vector<at::Tensor>& in, double scale, bool causal,
                    const at::Tensor& mask = {}) {
   const at::Tensor q = in[0].to(at::kDouble).transpose(1, 2),
@@ -55,11 +55,11 @@ at::Tensor by_hand(const std::vector<at::Tensor>& in, double scale, bool causal,
   return at::matmul(at::softmax(scores, -1), v).transpose(1, 2);
 }
 
-DTensor replicated(const at::Tensor& whole) {
-  return pack(whole, Layout::replicated(default_mesh(), whole.dim()));
+DTensor replicated(const at::Tensor& full) {
+  return pack(full, Layout::replicated(default_mesh(), full.dim()));
 }
 
-/// Gradients of the sum of the squares of what attends.
+/// Returns the gradients of the sum of the squares of attention's output.
 std::vector<at::Tensor> gradients(const std::vector<at::Tensor>& in, const Function& function) {
   Inputs values;
   GradientTape tape;
@@ -87,7 +87,7 @@ TEST_CASE("attention is softmax(scores) · value in every layout") {
   CHECK(wrong_gradients(more, attending({.causal = true})) == "");
 }
 
-TEST_CASE("attention's mask may lack axes and be short along others") {
+TEST_CASE("attention's mask may lack axes and broadcast along others") {
   const double usual = 1 / std::sqrt(3.0);
   const at::Tensor pattern = at::randint(0, 2, {2, 2, 3, 4}).to(at::kBool);
   for (const bool causal : {false, true}) {
@@ -116,17 +116,17 @@ TEST_CASE("a step that may attend to nothing gives the mean of the values, or ze
     CHECK(wrong_values(masked, attending({.causal = causal}), expected) == "");
     CHECK(wrong_gradients(masked, attending({.causal = causal})) == "");
     expected.select(1, 1).zero_();
-    // A causal first step may attend to itself only, which the mask forbids.
+    // The first causal step may attend only to itself, which the mask forbids.
     if (causal) expected.select(1, 0).zero_();
     CHECK(wrong_values(masked, attending({.causal = causal, .zeros = true}), expected) == "");
     CHECK(wrong_gradients(masked, attending({.causal = causal, .zeros = true})) == "");
   }
 }
 
-TEST_CASE("attention in each dtype is that of float64, gradients too") {
+TEST_CASE("attention in each dtype equals float64 attention, gradients included") {
   const auto exact = operands(70, 600);
   at::Tensor mask = at::rand({2, 1, 70, 600}).gt(0.5);
-  // The first keys of a kernel's block, all of them.
+  // All of the first keys of a kernel's block.
   mask.narrow(3, 0, 550).fill_(false);
   mask.select(2, 7).fill_(false);
   const std::pair<at::ScalarType, double> dtypes[] = {
@@ -149,10 +149,10 @@ TEST_CASE("attention in each dtype is that of float64, gradients too") {
       CHECK(difference(y.full().to(at::kDouble),
                        by_hand(exact, 1 / std::sqrt(3.0), !masked, masked ? mask : at::Tensor()),
                        tolerance, tolerance) == "");
-      const auto found = gradients(with_mask(in), attend);
+      const auto actual = gradients(with_mask(in), attend);
       for (size_t i = 0; i < 3; ++i) {
-        CHECK(found[i].scalar_type() == dtype);
-        CHECK(difference(found[i].to(at::kDouble), expected[i], 2 * tolerance, 2 * tolerance) ==
+        CHECK(actual[i].scalar_type() == dtype);
+        CHECK(difference(actual[i].to(at::kDouble), expected[i], 2 * tolerance, 2 * tolerance) ==
               "");
       }
     }
@@ -164,7 +164,7 @@ TEST_CASE("attention over a sharded batch and sharded heads costs nothing") {
   const Layout layout({"batch", unsharded, "model", unsharded}, mesh);
   GradientTape tape;
   Inputs in;
-  for (const at::Tensor& whole : operands(3, 4)) in.push_back(pack(whole, layout));
+  for (const at::Tensor& full : operands(3, 4)) in.push_back(pack(full, layout));
   for (const DTensor& value : in) tape.watch(value);
   const DTensor mask = pack(at::ones({2, 1, 1, 4}, at::kBool),
                             Layout({"batch", unsharded, unsharded, unsharded}, mesh));
@@ -180,7 +180,7 @@ TEST_CASE("attention over a sharded batch and sharded heads costs nothing") {
   CHECK(comm.entries().empty());
 }
 
-TEST_CASE("attention refuses what does not fit, in one line") {
+TEST_CASE("attention refuses invalid arguments in one line") {
   const auto call = [](const Shape& q, const Shape& k, const Shape& v, const DTensor& mask = {}) {
     return error_line([&] { ops::attention(ones(q), ones(k), ones(v), mask); });
   };
@@ -201,10 +201,10 @@ TEST_CASE("attention refuses what does not fit, in one line") {
              Contains("one dtype"));
 }
 
-TEST_CASE("attention has no second derivative, and says so") {
+TEST_CASE("attention has no second derivative and says so") {
   GradientTape outer;
   Inputs in;
-  for (const at::Tensor& whole : operands(3, 3)) in.push_back(replicated(whole));
+  for (const at::Tensor& full : operands(3, 3)) in.push_back(replicated(full));
   outer.watch(in[0]);
   GradientTape inner;
   inner.watch(in[0]);

@@ -13,7 +13,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/thread_communicator.hpp"
 
-/// Attention whose keys and values go round between devices.
+/// Ring attention: keys and values rotate between devices.
 namespace ring_attention_test {
 
 using namespace tessera;
@@ -23,57 +23,57 @@ using namespace tessera::test;
 namespace {
 
 using Inputs = std::vector<DTensor>;
-using Wholes = std::vector<at::Tensor>;
+using FullTensors = std::vector<at::Tensor>;
 
 struct Case {
   Shape query, key;
-  ops::SdpaOptions form = {};
-  Wholes masks = {};
+  ops::SdpaOptions options = {};
+  FullTensors masks = {};
   at::Tensor lengths = {};
 };
 
-Wholes operands(const Case& c, at::ScalarType dtype = at::kDouble) {
+FullTensors operands(const Case& c, at::ScalarType dtype = at::kDouble) {
   at::manual_seed(7);
   return {at::randn(c.query, at::kDouble).to(dtype), at::randn(c.key, at::kDouble).to(dtype),
           at::randn(c.key, at::kDouble).to(dtype)};
 }
 
-/// The result and the gradients of the sum of its squares, with the log of either.
-struct Found {
-  Wholes values;
+/// The result and the gradients of the sum of its squares, with the communication of each pass.
+struct Results {
+  FullTensors values;
   CommLog forward, backward;
 };
 
-Found results(const Case& c, const Wholes& in, const Layout& layout) {
+Results results(const Case& c, const FullTensors& in, const Layout& layout) {
   const Mesh& mesh = layout.mesh();
   Inputs values;
   for (const at::Tensor& x : in) values.push_back(pack(x, layout));
-  ops::SdpaOptions form = c.form;
-  const auto whole = [&](const at::Tensor& x) {
+  ops::SdpaOptions options = c.options;
+  const auto replicate = [&](const at::Tensor& x) {
     return pack(x, Layout::replicated(mesh, x.dim()));
   };
-  for (const at::Tensor& mask : c.masks) form.masks.push_back(whole(mask));
-  if (c.lengths.defined()) form.lengths = whole(c.lengths);
+  for (const at::Tensor& mask : c.masks) options.masks.push_back(replicate(mask));
+  if (c.lengths.defined()) options.lengths = replicate(c.lengths);
   GradientTape tape;
   for (const DTensor& value : values) tape.watch(value);
-  Found found;
+  Results actual;
   DTensor y, gradient;
   {
-    const CommLogScope scope(found.forward);
-    y = ops::attention(values[0], values[1], values[2], {}, form);
+    const CommLogScope scope(actual.forward);
+    y = ops::attention(values[0], values[1], values[2], {}, options);
   }
   gradient = y * 2;
   Inputs gradients;
   {
-    const CommLogScope scope(found.backward);
+    const CommLogScope scope(actual.backward);
     gradients = tape.gradient(y, values, {.output_gradient = gradient});
   }
-  found.values = {y.full().clone()};
-  for (const DTensor& each : gradients) found.values.push_back(each.full().clone());
-  return found;
+  actual.values = {y.full().clone()};
+  for (const DTensor& each : gradients) actual.values.push_back(each.full().clone());
+  return actual;
 }
 
-Found on_one_device(const Case& c, const Wholes& in) {
+Results on_one_device(const Case& c, const FullTensors& in) {
   return results(c, in, Layout::replicated(create_mesh({{"one", 1}}, virtual_cpus(1)), 4));
 }
 
@@ -83,10 +83,11 @@ Layout cut_steps(const Mesh& mesh) {
 
 Mesh ring_of(int64_t devices) { return create_mesh({{"steps", devices}}, virtual_cpus(devices)); }
 
-std::string wrong_results(const Wholes& found, const Wholes& expected, double tolerance = 1e-12) {
+std::string wrong_results(const FullTensors& actual, const FullTensors& expected,
+                          double tolerance = 1e-12) {
   for (size_t i = 0; i < expected.size(); ++i) {
     const std::string wrong =
-        difference(found[i].to(at::kDouble), expected[i].to(at::kDouble), tolerance, tolerance);
+        difference(actual[i].to(at::kDouble), expected[i].to(at::kDouble), tolerance, tolerance);
     if (!wrong.empty()) return str(i ? str("gradient ", i - 1) : "result", ": ", wrong);
   }
   return "";
@@ -115,7 +116,7 @@ std::vector<Case> cases(int64_t t) {
           {q, q, {.window = 4}, {keys}, lengths}};
 }
 
-/// "3 collective_permute" and the like.
+/// Returns the number of collective_permute calls in a log.
 int64_t permutes(const CommLog& log) {
   REQUIRE(log.count(CommOp::collective_permute) == std::ssize(log.entries()));
   return log.count(CommOp::collective_permute, "steps");
@@ -123,88 +124,88 @@ int64_t permutes(const CommLog& log) {
 
 }  // namespace
 
-TEST_CASE("attention in a ring is that of one device, however many there are") {
+TEST_CASE("ring attention equals that of one device, on any number of devices") {
   for (const int64_t t : {40, 13, 3}) {
     for (const Case& c : cases(t)) {
-      const Wholes in = operands(c);
-      const Found whole = on_one_device(c, in);
+      const FullTensors in = operands(c);
+      const Results single = on_one_device(c, in);
       for (const int64_t devices : {2, 3, 5, 8}) {
         for (const BlockPolicy policy : {BlockPolicy::per_device, BlockPolicy::per_worker}) {
           const BlockPolicyScope scope(policy);
-          CAPTURE(t, devices, c.form.causal, c.form.window.value_or(0), c.masks.size(),
-                  c.form.zigzag.value_or(c.form.causal), c.key);
-          const Found found = results(c, in, cut_steps(ring_of(devices)));
-          CHECK(wrong_results(found.values, whole.values) == "");
+          CAPTURE(t, devices, c.options.causal, c.options.window.value_or(0), c.masks.size(),
+                  c.options.zigzag.value_or(c.options.causal), c.key);
+          const Results actual = results(c, in, cut_steps(ring_of(devices)));
+          CHECK(wrong_results(actual.values, single.values) == "");
         }
       }
     }
   }
 }
 
-TEST_CASE("a ring works where batch and heads, shared ones too, are cut by other dimensions") {
+TEST_CASE("a ring works where other dimensions shard batch and heads, shared heads included") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 4}, {"steps", 3}}, virtual_cpus(24));
   const Layout layout({"batch", "steps", "model", unsharded}, mesh);
   for (const Shape& key : {Shape{3, 10, 6, 2}, Shape{3, 10, 2, 2}, Shape{3, 10, 3, 2}}) {
     for (const bool causal : {false, true}) {
       const Case c{{3, 10, 6, 2}, key, {.causal = causal}};
-      const Wholes in = operands(c);
+      const FullTensors in = operands(c);
       CAPTURE(key, causal);
       CHECK(wrong_results(results(c, in, layout).values, on_one_device(c, in).values) == "");
     }
   }
 }
 
-TEST_CASE("a ring over two dimensions, and values whose width is cut") {
+TEST_CASE("a ring works over two dimensions, and with sharded values' features") {
   const Mesh mesh = create_mesh({{"a", 2}, {"b", 3}, {"width", 2}}, virtual_cpus(12));
   const Layout layout({unsharded, {"a", "b"}, unsharded, unsharded}, mesh);
   const Case c{{2, 20, 2, 4}, {2, 20, 2, 4}, {.causal = true}};
-  const Wholes in = operands(c);
-  const Found whole = on_one_device(c, in);
-  CHECK(wrong_results(results(c, in, layout).values, whole.values) == "");
+  const FullTensors in = operands(c);
+  const Results single = on_one_device(c, in);
+  CHECK(wrong_results(results(c, in, layout).values, single.values) == "");
   const DTensor y = ops::attention(
       pack(in[0], layout), pack(in[1], layout),
-      pack(in[2], Layout({unsharded, {"a", "b"}, unsharded, "width"}, mesh)), {}, c.form);
-  CHECK(difference(y.full(), whole.values[0], 1e-12, 1e-12) == "");
+      pack(in[2], Layout({unsharded, {"a", "b"}, unsharded, "width"}, mesh)), {}, c.options);
+  CHECK(difference(y.full(), single.values[0], 1e-12, 1e-12) == "");
   CHECK(y.layout().axis(3).size() == 1);
 }
 
-TEST_CASE("a ring in half types sums in float32") {
+TEST_CASE("a ring in float16 and bfloat16 accumulates in float32") {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kHalf}) {
     const Case c{{1, 96, 4, 16}, {1, 96, 2, 16}, {.causal = true}};
-    const Wholes in = operands(c, dtype);
-    Wholes exact;
+    const FullTensors in = operands(c, dtype);
+    FullTensors exact;
     for (const at::Tensor& x : in) exact.push_back(x.to(at::kDouble));
-    const Found whole = on_one_device(c, exact);
-    const Found found = results(c, in, cut_steps(ring_of(6)));
+    const Results single = on_one_device(c, exact);
+    const Results actual = results(c, in, cut_steps(ring_of(6)));
     const double tolerance = dtype == at::kFloat ? 1e-5 : dtype == at::kHalf ? 1e-2 : 8e-2;
     CAPTURE(dtype);
-    CHECK(found.values[0].scalar_type() == dtype);
-    CHECK(wrong_results(found.values, whole.values, tolerance) == "");
+    CHECK(actual.values[0].scalar_type() == dtype);
+    CHECK(wrong_results(actual.values, single.values, tolerance) == "");
   }
 }
 
-TEST_CASE("keys and values go round k-1 times, backward their gradients k times") {
-  const auto of = [](int64_t devices, const ops::SdpaOptions& form, const Shape& key) {
-    const Case c{{2, 48, 4, 3}, key, form};
+TEST_CASE("keys and values rotate k-1 times, their gradients k times in the backward pass") {
+  const auto of = [](int64_t devices, const ops::SdpaOptions& options, const Shape& key) {
+    const Case c{{2, 48, 4, 3}, key, options};
     return results(c, operands(c), cut_steps(ring_of(devices)));
   };
   const Shape all = {2, 48, 4, 3}, shared = {2, 48, 2, 3};
   for (const int64_t k : {2, 3, 4, 8}) {
     for (const Shape& key : {all, shared}) {
       CAPTURE(k, key);
-      const double part = double(numel(key)) / double(k) * 8;  // of keys, and of values
+      const double part = double(numel(key)) / double(k) * 8;  // bytes of keys, and of values
       const double query = double(numel(all)) / double(k) * 8;
       const double sums = query / 3;
-      const Found plain = of(k, {}, key);
+      const Results plain = of(k, {}, key);
       CHECK(permutes(plain.forward) == k - 1);
       CHECK(plain.forward.received() == double(k - 1) * 2 * part);
       CHECK(permutes(plain.backward) == k - 1 + k);
       CHECK(plain.backward.received() == double(2 * k - 1) * 2 * part);
-      const Found naive = of(k, {.causal = true, .zigzag = false}, key);
+      const Results naive = of(k, {.causal = true, .zigzag = false}, key);
       CHECK(naive.forward.received() == plain.forward.received());
       CHECK(naive.backward.received() == plain.backward.received());
-      // Half of what goes in and of what comes out, on top.
-      const Found zigzag = of(k, {.causal = true}, key);
+      // In addition, half of the inputs and of the outputs.
+      const Results zigzag = of(k, {.causal = true}, key);
       CHECK(permutes(zigzag.forward) == k - 1 + 2);
       CHECK(zigzag.forward.received() - plain.forward.received() ==
             (2 * query + 2 * part + sums) / 2);
@@ -213,36 +214,37 @@ TEST_CASE("keys and values go round k-1 times, backward their gradients k times"
             (3 * query + 2 * part + sums) / 2 + (query + 2 * part) / 2);
     }
   }
-  // A window ends when nobody attends to more: here parts of 6 steps to 8 before them.
-  const Found window = of(8, {.causal = true, .window = 9}, all);
+  // With a window the rotation stops early: here shards of 6 steps, each attending to 8 steps
+  // before.
+  const Results window = of(8, {.causal = true, .window = 9}, all);
   CHECK(permutes(window.forward) == 2);
   CHECK(permutes(window.backward) == 2 + 3);
 }
 
-TEST_CASE("what a ring costs does not depend on how blocks merge") {
+TEST_CASE("a ring's communication does not depend on how blocks merge") {
   for (const Case& c : cases(13)) {
-    const Wholes in = operands(c);
+    const FullTensors in = operands(c);
     std::string expected;
     for (const BlockPolicy policy :
          {BlockPolicy::per_device, BlockPolicy::per_shard, BlockPolicy::per_worker}) {
       const BlockPolicyScope scope(policy);
-      const Found found = results(c, in, cut_steps(ring_of(4)));
-      const std::string text = found.forward.to_string() + found.backward.to_string();
+      const Results actual = results(c, in, cut_steps(ring_of(4)));
+      const std::string text = actual.forward.to_string() + actual.backward.to_string();
       if (expected.empty()) expected = text;
       CHECK(text == expected);
     }
   }
 }
 
-TEST_CASE("keys that are whole, or of another length, are no ring") {
+TEST_CASE("keys that are replicated or of another extent use no ring") {
   const Mesh mesh = ring_of(4);
   const Case c{{1, 8, 2, 2}, {1, 8, 2, 2}};
-  const Wholes in = operands(c);
+  const FullTensors in = operands(c);
   const DTensor query = pack(in[0], cut_steps(mesh));
   CommLog log;
   const CommLogScope scope(log);
-  const Layout whole = Layout::replicated(mesh, 4);
-  ops::attention(query, pack(in[1], whole), pack(in[2], whole));
+  const Layout replicated = Layout::replicated(mesh, 4);
+  ops::attention(query, pack(in[1], replicated), pack(in[2], replicated));
   CHECK(log.entries().empty());
   const at::Tensor more = at::randn({1, 12, 2, 2}, at::kDouble);
   ops::attention(query, pack(more, cut_steps(mesh)), pack(more, cut_steps(mesh)));
@@ -250,25 +252,25 @@ TEST_CASE("keys that are whole, or of another length, are no ring") {
   CHECK(log.count(CommOp::collective_permute) == 0);
 }
 
-TEST_CASE("processes hand each other what a ring needs, and log the same") {
+TEST_CASE("ring attention over processes communicates and logs the same as in one process") {
   for (const int ranks : {2, 4}) {
     for (const Case& c : cases(13)) {
-      const Wholes in = operands(c);
-      const Found whole = on_one_device(c, in);
+      const FullTensors in = operands(c);
+      const Results single = on_one_device(c, in);
       for (const MeshDims& dims :
            {MeshDims{{"batch", 1}, {"steps", 8}}, MeshDims{{"batch", 2}, {"steps", 4}},
             MeshDims{{"batch", 2}, {"steps", 2}}}) {
         const auto on = [&](const Mesh& mesh) {
           return results(c, in, Layout({"batch", "steps", unsharded, unsharded}, mesh));
         };
-        const Found here = on(create_mesh(dims));
-        CAPTURE(ranks, to_string(dims), c.masks.size(), c.form.causal);
+        const Results here = on(create_mesh(dims));
+        CAPTURE(ranks, to_string(dims), c.masks.size(), c.options.causal);
         CHECK_NOTHROW(run_ranks(ranks, [&](int, const std::shared_ptr<Communicator>& inner) {
-          const Found found = on(rank_mesh(dims, inner));
-          const std::string wrong = wrong_results(found.values, whole.values);
+          const Results actual = on(rank_mesh(dims, inner));
+          const std::string wrong = wrong_results(actual.values, single.values);
           expect(wrong.empty(), wrong);
-          expect(found.forward.to_string() == here.forward.to_string(), "another log");
-          expect(found.backward.to_string() == here.backward.to_string(), "another log");
+          expect(actual.forward.to_string() == here.forward.to_string(), "another log");
+          expect(actual.backward.to_string() == here.backward.to_string(), "another log");
         }));
       }
     }

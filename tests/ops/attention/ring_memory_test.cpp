@@ -17,7 +17,7 @@ namespace {
 
 constexpr int64_t width = 64, heads = 4;
 
-/// A causal block of a transformer, after its norms.
+/// A causal transformer block, after its norms.
 DTensor block(const DTensor& x, const std::vector<DTensor>& w) {
   const DTensor seen = ops::layer_norm(x, w[0], w[1], {-1}, 1e-6);
   const auto split = [&](const DTensor& kernel) {
@@ -30,12 +30,12 @@ DTensor block(const DTensor& x, const std::vector<DTensor>& w) {
   return middle + ops::matmul(ops::relu(ops::matmul(norm, w[6])), w[7]);
 }
 
-/// The most bytes of a device for the gradients of two such blocks.
+/// Returns the peak bytes of a device for the gradients of two such blocks.
 double peak(int64_t steps, int64_t devices) {
   const Mesh mesh = create_mesh({{"steps", devices}}, virtual_cpus(devices));
   std::optional<DeviceMemory> memory(std::in_place);
-  const auto packed = [&](const at::Tensor& whole, const LayoutSpec& spec) {
-    return pack(whole, Layout(spec, mesh));
+  const auto packed = [&](const at::Tensor& full, const LayoutSpec& spec) {
+    return pack(full, Layout(spec, mesh));
   };
   const DTensor x = packed(at::randn({1, steps, width}), {unsharded, "steps", unsharded});
   std::vector<DTensor> weights = {packed(at::ones({width}), {unsharded}),
@@ -48,7 +48,7 @@ double peak(int64_t steps, int64_t devices) {
                                                                         {4 * width, width}}) {
     weights.push_back(packed(at::randn({in, out}) / 8, {unsharded, unsharded}));
   }
-  // What is there before a step is as much for both.
+  // The memory before a step is the same for both.
   memory.reset();
   memory.emplace();
   GradientTape tape;
@@ -61,7 +61,7 @@ double peak(int64_t steps, int64_t devices) {
 
 }  // namespace
 
-TEST_CASE("a ring of 8 devices takes 8 times as many steps in the memory of one") {
+TEST_CASE("a ring of 8 devices handles 8 times as many steps in the memory of one") {
   const double one = peak(1024, 1), ring = peak(8192, 8);
   CAPTURE(one, ring);
   CHECK(ring < 1.15 * one);

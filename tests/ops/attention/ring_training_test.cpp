@@ -10,7 +10,7 @@
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/seed_scope.hpp"
 
-/// Models whose sequence is cut, also around attention.
+/// Models whose sequence axis is sharded, also outside attention.
 namespace ring_training_test {
 
 using namespace tessera;
@@ -21,7 +21,7 @@ namespace {
 
 constexpr int64_t length = 40, vocabulary = 203, width = 24;
 
-/// Six heads, which share two in every other block.
+/// Six query heads; every other block shares two key and value heads.
 Functional small_gpt() {
   const SymbolicTensor words = Input({length}, {.dtype = "int64"});
   SymbolicTensor x = Embedding(vocabulary, width)(words);
@@ -55,7 +55,7 @@ LayoutMap ring_file(const MeshDims& dims) {
   return make_layout_map(file, create_mesh(dims));
 }
 
-/// Losses of 30 steps in float64, the first ones as they are, the others replayed.
+/// Returns the losses of 30 steps in float64: the first ones eager, the others replayed.
 std::vector<double> losses(const LayoutMap& layouts) {
   const DTypeScope doubles("float64");
   const SeedScope seed(7);
@@ -70,23 +70,24 @@ std::vector<double> losses(const LayoutMap& layouts) {
 
 }  // namespace
 
-TEST_CASE("a model in a ring trains as one device does") {
-  const std::vector<double> whole = losses(LayoutMap(create_mesh({{"batch", 1}})));
-  REQUIRE(whole.back() < whole.front());
+TEST_CASE("a model with ring attention trains as on one device") {
+  const std::vector<double> reference = losses(LayoutMap(create_mesh({{"batch", 1}})));
+  REQUIRE(reference.back() < reference.front());
   for (const MeshDims& dims :
        {MeshDims{{"batch", 2}, {"model", 4}}, MeshDims{{"batch", 1}, {"model", 3}},
         MeshDims{{"batch", 1}, {"model", 5}}}) {
     const std::vector<double> cut = losses(ring_file(dims));
     double worst = 0;
     for (size_t i = 0; i < cut.size(); ++i) {
-      worst = std::max(worst, std::abs(cut[i] / whole[i] - 1));
+      worst = std::max(worst, std::abs(cut[i] / reference[i] - 1));
     }
     CAPTURE(to_string(dims), worst);
     CHECK(worst < 1e-12);
   }
 }
 
-TEST_CASE("a plan has the hops that a step has, in order, and nothing more of the sequence") {
+TEST_CASE(
+    "a plan has a real step's ring steps, in order, and no other collective of the sequence") {
   const LayoutMap layouts = ring_file({{"batch", 2}, {"model", 4}});
   const Functional model = small_gpt();
   model.compile(training(layouts));
@@ -101,16 +102,17 @@ TEST_CASE("a plan has the hops that a step has, in order, and nothing more of th
   const StepPlan plan = model.plan(TensorDataset(batch(0)), {.batch_size = 6});
   CommLog log;
   for (int64_t step = 0; step < 4; ++step) {
-    // Eager at first, then replayed.
+    // Eager first, then replayed.
     log.clear();
     const CommLogScope scope(log);
     model.train_on_batch(batch(step));
     CHECK(ring_of(log.entries()) == ring_of(plan.collectives));
   }
-  // Of each of two attentions: 3 hops, 3 and 4 backward, and halves in and out of either.
+  // For each of two attentions: 3 hops, 3 and 4 backward, and the zigzag exchanges before and
+  // after.
   CHECK(log.count(CommOp::collective_permute) == 2 * (3 + 7 + 4));
   CHECK(log.count(CommOp::collective_permute, "model") == 2 * (3 + 7 + 4));
-  // Sums of gradients, and of losses.
+  // All-reduces of gradients and losses.
   for (const CommEntry& entry : log.entries()) {
     CHECK((entry.op == CommOp::collective_permute || entry.op == CommOp::all_reduce));
   }

@@ -75,14 +75,14 @@ class FakeGpus final : public Accelerator {
   }
   void launch(const DeviceKernel& kernel, const c10::Stream& stream, uint64_t count,
               const void* parameters) const override {
-    // Where they are addresses of the GPU's memory, they become those that kernels use.
+    // Addresses of GPU memory among the parameters are translated to those that kernels use.
     std::vector<const void*> words(kernel.parameter_bytes / sizeof(void*));
     std::memcpy(words.data(), parameters, kernel.parameter_bytes);
     for (const void*& word : words) {
       if (gpu_of(word) == stream.device_index()) word = inside(word);
     }
     const auto body = [words, count, on_host = kernel.on_host](Values&) {
-      // The order of a GPU that begins with the last.
+      // Runs the last index first, as a GPU may.
       for (uint64_t i = count; i-- > 0;) on_host(words.data(), i);
     };
     const c10::StreamGuard guard(stream);
@@ -104,7 +104,7 @@ int read_count() {
   return count;
 }
 
-/// They take CUDA's place when this library is loaded.
+/// Registers the fake GPUs in place of CUDA when this library is loaded.
 [[maybe_unused]] const bool is_registered = [] {
   const char* const text = std::getenv("TESSERA_FAKE_GPUS");
   if (text && *text) use_accelerator(std::make_unique<FakeGpus>());

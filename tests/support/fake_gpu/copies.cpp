@@ -17,14 +17,14 @@ namespace tessera::test::fake_gpu {
 
 namespace {
 
-/// Whether a copy is one of bytes, for which neither end needs a tensor beside it.
+/// Whether a copy moves bytes unchanged, so that neither end needs a temporary tensor.
 bool is_plain(const at::Tensor& from, const at::Tensor& to) {
   if (from.scalar_type() != to.scalar_type() || from.sizes() != to.sizes()) return false;
   return (from.is_contiguous() && to.is_contiguous()) ||
          (from.strides() == to.strides() && from.is_non_overlapping_and_dense());
 }
 
-/// Copies from pinned memory of the host to that of a GPU, or back, when a stream comes to it.
+/// Queues a copy between pinned host memory and a GPU, to run when the stream reaches it.
 void copy_late(c10::Stream stream, void* to, const void* from, size_t bytes, const void* pinned,
                std::atomic<int64_t>& count) {
   if (records(stream)) {
@@ -41,7 +41,7 @@ void copy_late(c10::Stream stream, void* to, const void* from, size_t bytes, con
 
 void upload(const at::Tensor& from, const at::Tensor& to, bool non_blocking) {
   const void* const source = from.const_data_ptr();
-  // What CUDA converts and puts in order before, it does in pageable memory.
+  // For conversions and non-contiguous tensors CUDA goes through pageable memory.
   const bool pinned = is_plain(from, to) && is_pinned(source);
   if (pinned && non_blocking) {
     copy_late(current_stream(to.device().index()), inside(to.mutable_data_ptr()), source,

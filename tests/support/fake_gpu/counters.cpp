@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t no_budget = std::numeric_limits<int64_t>::max();
 
-/// Waits that are still allowed.
+/// The number of waits still allowed.
 std::atomic<int64_t> budget = no_budget;
 std::atomic<const char*> last = "none yet";
 
@@ -24,15 +24,15 @@ struct Names {
   std::vector<std::string> all;
 };
 Names& names() {
-  static auto* const kept = new Names;
-  return *kept;
+  static auto* const instance = new Names;
+  return *instance;
 }
 
 }  // namespace
 
 Counts& counts() {
-  static auto* const kept = new Counts;
-  return *kept;
+  static auto* const instance = new Counts;
+  return *instance;
 }
 
 void count_wait(const std::string& op) {

@@ -6,7 +6,7 @@
 
 namespace tessera::test::fake_gpu {
 
-/// What fake_gpu.hpp's Counters are read from.
+/// The live counts behind Counters of fake_gpu.hpp.
 struct Counts {
   std::atomic<int64_t> kernels = 0, pinned_uploads = 0, pageable_uploads = 0, downloads = 0,
                        moves = 0, waits = 0, allocations = 0, graphs = 0;
@@ -14,11 +14,12 @@ struct Counts {
 };
 Counts& counts();
 
-/// Counts a wait of the host. Throws StateError where it is beyond a SyncBudget, and where this
-/// thread records.
+/// Counts a wait of the host. Throws StateError beyond a SyncBudget, and while this thread
+/// captures.
 void count_wait(const std::string& op);
 
-/// The operation that came last, for who touches memory after it.
+/// Sets the name of the last operation, which is reported when the host touches GPU memory
+/// afterwards.
 void set_last_op(const char* name);
 const char* last_op();
 

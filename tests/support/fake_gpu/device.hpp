@@ -4,12 +4,12 @@
 
 namespace tessera::test::fake_gpu {
 
-/// The n of TESSERA_FAKE_GPUS=n; 0 where it is not set.
+/// Returns n of TESSERA_FAKE_GPUS=n; 0 if it is not set.
 c10::DeviceIndex device_count();
-/// Throws c10::Error for a GPU that is not there.
+/// Throws c10::Error if the GPU does not exist.
 void check_index(c10::DeviceIndex index);
 
-/// The GPU that this thread's new tensors and streams are of.
+/// Returns the GPU of this thread's new tensors and streams.
 c10::DeviceIndex current_device();
 void set_current_device(c10::DeviceIndex index);
 

@@ -18,7 +18,7 @@ thread_local c10::DeviceIndex current_index = 0;
 struct Event {
   c10::Stream stream;
   uint64_t position;
-  std::optional<Mark> mark;  ///< in a recording
+  std::optional<Mark> mark;  ///< position in a recording
   std::chrono::steady_clock::time_point time = std::chrono::steady_clock::now();
 };
 
@@ -84,7 +84,7 @@ class Guard final : public c10::impl::DeviceGuardImplInterface {
     count_wait("synchronizeEvent");
     finish(at.stream, at.position);
   }
-  /// Milliseconds from record to record: kernels run when they are queued.
+  /// Returns the milliseconds between two events' records: kernels run when they are queued.
   double elapsedTime(void* first, void* second, const c10::DeviceIndex) const override {
     const auto time = [](void* event) {
       refuse_mark(static_cast<Event*>(event)->mark, "elapsedTime");

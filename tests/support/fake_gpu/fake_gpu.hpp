@@ -6,29 +6,30 @@
 
 namespace tessera::test::fake_gpu {
 
-/// GPUs that TESSERA_FAKE_GPUS=n puts in the place of CUDA's, and what a program asked of them.
-/// They compute on the CPU, on memory that the host may not touch; what CUDA refuses they refuse.
+/// Fake GPUs, which TESSERA_FAKE_GPUS=n puts in place of CUDA's, and counters of what a program
+/// asked of them. They compute on the CPU, on memory that the host may not touch, and refuse what
+/// CUDA refuses.
 
-/// What was asked of all fake GPUs since the program began.
+/// Counts of all fake GPUs since the program began.
 struct Counters {
   int64_t kernels = 0;
-  int64_t pinned_uploads = 0;    ///< from pinned memory to a GPU
-  int64_t pageable_uploads = 0;  ///< from other memory of the host; CUDA waits for each
-  int64_t downloads = 0;         ///< to the host
-  int64_t moves = 0;             ///< from GPU to GPU
-  int64_t waits = 0;             ///< of the host for a GPU, those of copies among them
+  int64_t pinned_uploads = 0;    ///< copies from pinned memory to a GPU
+  int64_t pageable_uploads = 0;  ///< copies from other host memory, each of which CUDA waits for
+  int64_t downloads = 0;         ///< copies to the host
+  int64_t moves = 0;             ///< copies from GPU to GPU
+  int64_t waits = 0;             ///< waits of the host for a GPU, including those of copies
   int64_t allocations = 0;
   int64_t graphs = 0;  ///< replays of recorded work, whose kernels and copies are not counted
   int64_t uploads() const { return pinned_uploads + pageable_uploads; }
 };
 Counters counters();
-/// What came between two readings.
+/// Returns the counts between two readings.
 Counters operator-(const Counters& after, const Counters& before);
 
-/// ATen's names of what waited since the last call, in order.
+/// Returns ATen's names of the operations that waited since the last call, in order.
 std::vector<std::string> take_waits();
 
-/// While it lives, one wait more than so many of them throws a StateError that names the operation.
+/// Limits the waits during its lifetime: one more throws a StateError that names the operation.
 class SyncBudget {
  public:
   explicit SyncBudget(int64_t waits);
@@ -40,11 +41,11 @@ class SyncBudget {
   int64_t before_;
 };
 
-/// How often kernels for GPUs were loaded.
+/// Returns how often kernels for GPUs were loaded.
 int loads();
 
-/// Takes SIGSEGV from whoever handles it, so that a touch of a GPU's memory is told in one line.
-/// Each allocation does so too.
+/// Takes over the SIGSEGV handler, so that an access to GPU memory by the host is reported in one
+/// line. Each allocation also does so.
 void catch_host_access();
 
 }  // namespace tessera::test::fake_gpu

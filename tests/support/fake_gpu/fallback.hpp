@@ -4,10 +4,10 @@
 
 namespace tessera::test::fake_gpu {
 
-/// Runs an operation by its kernel for the CPU, on the GPU's memory.
+/// Runs an operation's CPU kernel on the GPU's memory.
 void run_on_cpu(const c10::OperatorHandle& op, c10::Stack* stack);
 
-/// Makes kernels known that ATen would otherwise put together from others.
+/// Registers kernels that ATen would otherwise compose from others.
 void register_kernels();
 
 }  // namespace tessera::test::fake_gpu

@@ -12,7 +12,7 @@ namespace tessera::test::fake_gpu {
 
 namespace {
 
-/// The value with function(tensor) for each tensor that it holds, and the CPU for a GPU.
+/// Applies function(tensor) to each tensor in a value, and replaces a GPU device by the CPU.
 template <class Function>
 c10::IValue mapped(const c10::IValue& value, const Function& function) {
   const auto each = [&](const at::Tensor& tensor) {
@@ -48,7 +48,7 @@ at::Tensor zeros_like(const at::Tensor& tensor) {
       .zero_();
 }
 
-/// Tensors of the GPU with the sizes and strides of those that a kernel made on the host.
+/// Allocates GPU tensors with the sizes and strides of those that a kernel made on the host.
 Values like_on(c10::Device gpu, const Values& results) {
   return mapped(results, [&](const at::Tensor& result) {
     TORCH_CHECK(!result.has_storage() || !is_inside(result.storage().data()),
@@ -103,30 +103,30 @@ at::Tensor Aliases::of(const at::Tensor& tensor) {
   return alias;
 }
 
-Values run_kernel(c10::Device gpu, const char* name, const Values& given, const Body& body) {
+Values run_kernel(c10::Device gpu, const char* name, const Values& inputs, const Body& body) {
   const c10::DeviceGuard guard(gpu);
   const c10::Stream stream = current_stream(gpu.index());
   Aliases aliases;
-  const auto seen = [&](const Values& values, bool kept) {
+  const auto seen = [&](const Values& values, bool for_replay) {
     return mapped(values, [&](const at::Tensor& tensor) {
-      // What the host changes later is none of the recording's.
-      return kept && !is_on_gpu(tensor) ? tensor.clone() : aliases.of(tensor);
+      // Later changes by the host must not affect the recording.
+      return for_replay && !is_on_gpu(tensor) ? tensor.clone() : aliases.of(tensor);
     });
   };
   if (!records(stream)) {
     const Kernel kernel(gpu.index(), name);
     ++counts().kernels;
-    Values values = seen(given, false);
+    Values values = seen(inputs, false);
     body(values);
     const Values made = like_on(gpu, values);
     copy(values, seen(made, false));
     return made;
   }
-  // On zeros, which are indices of anything, it says of what kind its results are.
-  Values tried = mapped(given, zeros_like);
+  // Runs on zeros, which are valid as indices, to find the sizes and dtypes of the results.
+  Values tried = mapped(inputs, zeros_like);
   body(tried);
   const Values made = like_on(gpu, tried);
-  keep(stream, name, [arguments = seen(given, true), results = seen(made, true), body] {
+  keep(stream, name, [arguments = seen(inputs, true), results = seen(made, true), body] {
     Values values = arguments;
     body(values);
     copy(values, results);

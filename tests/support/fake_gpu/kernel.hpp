@@ -10,21 +10,21 @@
 
 namespace tessera::test::fake_gpu {
 
-/// What a GPU does while this lives: it has the GPU's lock, and all that its current stream had to
-/// do before is done.
+/// Runs one operation on a GPU during its lifetime: it holds the GPU's lock, and all earlier work
+/// of the current stream has finished.
 class Kernel {
  public:
-  /// `op` is kept by its address.
+  /// Keeps only the address of `op`.
   Kernel(c10::DeviceIndex device, const char* op);
 
  private:
   std::unique_lock<std::recursive_mutex> lock_;
 };
 
-/// Tensors of a GPU as the CPU's kernels see them: the same memory, at the addresses of kernels.
+/// Aliases of GPU tensors for the CPU's kernels: the same memory, at the addresses of kernels.
 class Aliases {
  public:
-  /// A tensor of the host as it is.
+  /// Returns the alias; a host tensor is returned unchanged.
   at::Tensor of(const at::Tensor& tensor);
 
  private:
@@ -32,14 +32,14 @@ class Aliases {
 };
 
 using Values = std::vector<c10::IValue>;
-/// What a kernel does with tensors of the CPU: it puts its results in the place of its arguments.
+/// A kernel on CPU tensors, which replaces its arguments by its results.
 using Body = std::function<void(Values&)>;
-/// Runs a kernel on the memory of a GPU, or where the GPU's current stream records, keeps it for
-/// replays, `name` by its address. Its results are new tensors of the GPU; others that it put in
-/// place are left as they are.
-Values run_kernel(c10::Device gpu, const char* name, const Values& given, const Body& body);
+/// Runs a kernel on GPU memory or, if the GPU's current stream is recording, keeps it for replays
+/// (with `name` by its address). Its results are new GPU tensors; tensors that it updated in place
+/// stay as they are.
+Values run_kernel(c10::Device gpu, const char* name, const Values& inputs, const Body& body);
 
-/// Calls body(tensor) for each tensor that a value holds.
+/// Calls body(tensor) for each tensor in a value.
 template <class Body>
 void for_each_tensor(const c10::IValue& value, const Body& body) {
   if (value.isTensor()) {

@@ -27,20 +27,20 @@ namespace tessera::test::fake_gpu {
 
 namespace {
 
-/// Of addresses; pages are taken when they are written.
+/// Reserved addresses; pages are allocated when written.
 constexpr size_t region_bytes = size_t{1} << 36;
 constexpr size_t smallest_block = 512;
-/// NaN in every floating dtype, and nothing that an integer should be.
+/// NaN in every floating dtype, and an implausible integer.
 constexpr int poison = 0xff;
 
 struct Block {
   size_t bytes;
-  c10::Stream stream;  ///< that it was made for, which may use it without a word
-  uint64_t pool;       ///< of the recording that it is for; 0 for none
+  c10::Stream stream;  ///< stream that allocated it, which may use it without record_use()
+  uint64_t pool;       ///< pool of its recording; 0 for none
   std::vector<c10::Stream> others;
 };
 
-/// A GPU's memory, and who has which part of it.
+/// A GPU's memory and its blocks.
 class Region {
  public:
   Region() {
@@ -90,10 +90,10 @@ class Region {
     used_blocks_.erase(found);
     stat_.decrease(block.bytes);
     if (block.pool > 0 && pool_of(block.stream) == block.pool) {
-      // While its graph is recorded: what streams have to do is older than the block.
+      // While its graph is recorded: the streams' queued work is older than the block.
       block.others.clear();
     } else {
-      // Its own stream is in order with whoever gets the block next.
+      // The block's own stream is ordered with the next user of the block.
       block.others.push_back(block.stream);
     }
     const auto later = std::shared_ptr<void>(nullptr, [this, address, block](void*) {
@@ -114,10 +114,10 @@ class Region {
   }
 
  private:
-  /// Where free blocks lie: their pool, their stream, their bytes.
+  /// Key of free blocks: their pool, their stream, their bytes.
   using Shelf = std::tuple<uint64_t, c10::StreamId, size_t>;
 
-  /// Overwrites a block and keeps it for the next, who is anyone where its pool was released.
+  /// Overwrites a block and keeps it for the next allocation: any, if its pool was released.
   void recycle(char* address, Shelf shelf) {
     auto& [pool, stream, bytes] = shelf;
     if (pools_.count(pool) == 0) pool = 0;
@@ -134,7 +134,7 @@ class Region {
     const auto* const at = static_cast<const char*>(address);
     return begin <= at && at < begin + region_bytes;
   }
-  /// Eight sizes for each power of two.
+  /// Rounds to one of eight sizes for each power of two.
   static size_t rounded(size_t bytes) {
     const size_t step = std::max(smallest_block, std::bit_floor(bytes) / 8);
     return (bytes + step - 1) / step * step;
@@ -143,13 +143,13 @@ class Region {
   char* outer_;
   char* inner_;
   size_t used_ = 0;
-  c10::CachingAllocator::Stat stat_;  ///< bytes of blocks that are in use
+  c10::CachingAllocator::Stat stat_;  ///< bytes of blocks in use
   std::map<Shelf, std::vector<char*>> free_;
-  std::set<uint64_t> pools_;  ///< of recordings that live
+  std::set<uint64_t> pools_;  ///< pools of live recordings
   std::unordered_map<const char*, Block> used_blocks_;
 };
 
-/// Never destroyed: tensors may outlive what is.
+/// Never destroyed: tensors may outlive static objects.
 std::array<Region*, max_gpus> regions{};
 
 Region& region(c10::DeviceIndex device) {
@@ -170,7 +170,7 @@ void say_host_access(int signal, siginfo_t* info, void*) {
                                      gpu, info->si_addr, last_op());
     if (write(STDERR_FILENO, line.data(), size_t(length)) < 0) _exit(1);
   }
-  // Where this returns, the access is made again and goes to the handler before.
+  // After the return the access repeats and reaches the previous handler.
   sigaction(signal, &handler_before, nullptr);
 }
 

@@ -20,7 +20,7 @@ struct Table {
   std::mutex mutex;
   std::map<const char*, Pinned> blocks;
 
-  /// The block that an address lies in, or none.
+  /// Returns the block that contains an address, or null.
   Pinned* find(const void* address) {
     const auto* const at = static_cast<const char*>(address);
     auto after = blocks.upper_bound(at);
@@ -30,10 +30,10 @@ struct Table {
   }
 };
 
-/// Never destroyed: tensors may outlive what is.
+/// Never destroyed: tensors may outlive static objects.
 Table& table() {
-  static auto* const kept = new Table;
-  return *kept;
+  static auto* const instance = new Table;
+  return *instance;
 }
 
 void give_back_pinned(void* data) {

@@ -6,12 +6,13 @@
 
 namespace tessera::test::fake_gpu {
 
-/// Memory of the host from which copies to a GPU are not waited for.
+/// Returns the allocator of host memory from which copies to a GPU do not block.
 c10::Allocator& pinned_allocator();
 
 bool is_pinned(const void* address);
 
-/// Keeps the pinned block that an address lies in until it is destroyed, given back or not.
+/// Keeps the pinned block that contains an address alive, even after it is freed, until the result
+/// is destroyed.
 std::shared_ptr<const void> hold_pinned(const void* address);
 
 }  // namespace tessera::test::fake_gpu

@@ -18,15 +18,15 @@ using detail::str;
 
 namespace {
 
-/// A stream's part in a recording.
+/// A stream's state in a recording.
 struct Recorder {
-  std::shared_ptr<Recording> recording;  ///< null where it does not record
-  Mark place;
+  std::shared_ptr<Recording> recording;  ///< null if it is not recording
+  Mark position;
 };
 
 using Recorders = std::array<Recorder, stream_count>;
 
-/// Of a GPU, under its lock.
+/// Returns the recorders of a GPU. Call under its lock.
 Recorders& recorders(c10::DeviceIndex device) {
   static auto* const all = new std::array<Recorders, max_gpus>;
   return (*all)[static_cast<size_t>(device)];
@@ -36,7 +36,7 @@ Recorder& recorder(c10::Stream stream) {
   return recorders(stream.device_index())[static_cast<size_t>(stream.id())];
 }
 
-/// That which this thread began and has not ended.
+/// The recording that this thread began and has not ended.
 thread_local std::weak_ptr<Recording> begun;
 
 uint64_t next_pool() {
@@ -50,12 +50,13 @@ uint64_t next_pool() {
                    received, "do it before or after the recording");
 }
 
-/// What a stream recorded that the one which began has not waited for; "" where there is none.
+/// Describes work of a stream that the recording's first stream has not waited for; "" if there is
+/// none.
 std::string unjoined(const Recording& recording) {
   const Recorders& all = recorders(recording.origin.device_index());
-  const Mark& origin = all[static_cast<size_t>(recording.origin.id())].place;
+  const Mark& origin = all[static_cast<size_t>(recording.origin.id())].position;
   for (size_t id = 0; id < stream_count; ++id) {
-    if (all[id].recording.get() == &recording && all[id].place.seen[id] > origin.seen[id]) {
+    if (all[id].recording.get() == &recording && all[id].position.seen[id] > origin.seen[id]) {
       return str("work of stream ", id, " that stream ", recording.origin.id(),
                  " does not wait for");
     }
@@ -135,13 +136,13 @@ void keep(c10::Stream stream, const char* op, std::function<void()> work, const 
   Recorder& at = recorder(stream);
   at.recording->steps.push_back({op, std::move(work)});
   if (pinned) at.recording->pinned.push_back(pinned);
-  at.place.seen[static_cast<size_t>(stream.id())] = at.recording->steps.size();
+  at.position.seen[static_cast<size_t>(stream.id())] = at.recording->steps.size();
 }
 
 std::optional<Mark> mark_of(c10::Stream stream) {
   const std::lock_guard lock(lock_of(stream.device_index()));
   const Recorder& at = recorder(stream);
-  return at.recording ? std::optional(at.place) : std::nullopt;
+  return at.recording ? std::optional(at.position) : std::nullopt;
 }
 
 bool goes_behind(c10::Stream stream, const std::optional<Mark>& mark) {
@@ -156,9 +157,9 @@ bool goes_behind(c10::Stream stream, const std::optional<Mark>& mark) {
     refuse(waits.recording.get(), "event", "an event of another recording");
   }
   waits.recording = recording;
-  waits.place.recording = recording;
+  waits.position.recording = recording;
   for (size_t id = 0; id < stream_count; ++id) {
-    waits.place.seen[id] = std::max(waits.place.seen[id], mark->seen[id]);
+    waits.position.seen[id] = std::max(waits.position.seen[id], mark->seen[id]);
   }
   return true;
 }

@@ -14,8 +14,8 @@
 
 namespace tessera::test::fake_gpu {
 
-/// What streams of a GPU were given while they recorded, in that order, and the memory that they
-/// asked for, which is given back with it.
+/// The work queued on a GPU's streams while they record, in order, and the memory allocated for it,
+/// which is freed with the recording.
 struct Recording {
   explicit Recording(c10::Stream stream);
   ~Recording();
@@ -28,49 +28,49 @@ struct Recording {
   };
 
   const c10::Stream origin;
-  const uint64_t pool;  ///< of its memory
+  const uint64_t pool;  ///< pool of its memory
   std::vector<Step> steps;
-  std::vector<const void*> pinned;  ///< addresses of the host that steps read or write
-  std::string refused;              ///< what could not be recorded
+  std::vector<const void*> pinned;  ///< host addresses that steps read or write
+  std::string refused;              ///< the first operation that could not be recorded
   bool ended = false;
 };
 
-/// Makes a stream record, and streams that come to wait for it. Throws StateError for a default
-/// stream, and where it or this thread records.
+/// Makes a stream record, and all streams that wait for it. Throws StateError for a default stream,
+/// and if it or this thread already records.
 std::shared_ptr<Recording> begin_recording(c10::Stream stream);
-/// Makes them go on as before. Throws StateError where something could not be recorded, or work of
-/// a stream was not waited for.
+/// Ends the recording of all its streams. Throws StateError if something could not be recorded, or
+/// work of a stream was not waited for.
 void end_recording(Recording& recording);
-/// The same whatever was recorded.
+/// Ends the recording without checks.
 void give_up(Recording& recording);
-/// Puts a recording that ended behind what a stream has to do. Throws StateError where pinned
-/// memory that it needs was given back.
+/// Queues an ended recording on a stream. Throws StateError if pinned memory that it needs was
+/// freed.
 void replay(const std::shared_ptr<Recording>& recording, c10::Stream stream);
 
 bool records(c10::Stream stream);
-/// The pool that memory for a stream comes from; 0 where it does not record.
+/// Returns the pool for a stream's allocations; 0 if it does not record.
 uint64_t pool_of(c10::Stream stream);
-/// Keeps a piece of work that a recording stream was given; `pinned` is the memory of the host that
-/// it needs, `op` is kept by its address.
+/// Appends work to a stream's recording; `pinned` is host memory that it needs, `op` is kept by
+/// address.
 void keep(c10::Stream stream, const char* op, std::function<void()> work,
           const void* pinned = nullptr);
 
-/// A place in a recording, as events have it: what each stream had recorded.
+/// A position in a recording, as events store it: what each stream had recorded.
 struct Mark {
   std::weak_ptr<Recording> recording;
   std::array<uint64_t, stream_count> seen{};
 };
-/// The place that a recording stream has come to.
+/// Returns a recording stream's current position.
 std::optional<Mark> mark_of(c10::Stream stream);
-/// Makes a stream go on behind an event's place. False where neither is of a recording. Throws
-/// StateError where only one of them is.
+/// Orders a stream after an event's position. Returns false if neither is part of a recording.
+/// Throws StateError if only one of them is.
 bool goes_behind(c10::Stream stream, const std::optional<Mark>& mark);
 
-/// Throws StateError where this thread records.
+/// Throws StateError if this thread records.
 void refuse_while_recording(const std::string& op);
-/// Throws StateError where the stream records.
+/// Throws StateError if the stream records.
 void refuse_on_recording(c10::Stream stream, const std::string& op);
-/// Throws StateError for an event that was recorded.
+/// Throws StateError if the event is part of a recording.
 void refuse_mark(const std::optional<Mark>& mark, const std::string& op);
 
 }  // namespace tessera::test::fake_gpu

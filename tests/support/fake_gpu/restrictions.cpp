@@ -16,7 +16,7 @@ namespace {
 
 using std::string_view;
 
-/// "add" of "aten::add_.Tensor".
+/// Returns "add" for "aten::add_.Tensor".
 string_view base_name(const c10::OperatorHandle& op) {
   string_view name = op.operator_name().name;
   if (name.starts_with("aten::")) name.remove_prefix(6);
@@ -29,7 +29,7 @@ bool is_one_of(const std::array<string_view, n>& names, string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Numbers of the host, tensors without axes, go into these as if they were no tensors.
+/// Whether an operation accepts host tensors without axes as scalars.
 bool takes_host_scalars(string_view name) {
   return is_one_of(std::to_array<string_view>({"add",
                                                "sub",
@@ -101,22 +101,22 @@ bool is_fused(string_view name) { return name.starts_with("_fused_"); }
               a, " and ", b, "! (when checking arguments of ", name, ")");
 }
 
-void check_integers(string_view name, const std::vector<c10::IValue>& given) {
+void check_integers(string_view name, const std::vector<c10::IValue>& inputs) {
   if (!is_product(name)) return;
-  for_each_tensor(given.front(), [&](const at::Tensor& tensor) {
+  for_each_tensor(inputs.front(), [&](const at::Tensor& tensor) {
     TORCH_CHECK_NOT_IMPLEMENTED(!c10::isIntegralType(tensor.scalar_type(), true), '"', name,
                                 "_cuda\" not implemented for '", tensor.scalar_type(), "'");
   });
 }
 
-/// All lists but the one of steps, which is the last, have one dtype.
+/// All lists but the last one, of steps, must have one dtype.
 void check_lists(string_view name, const c10::OperatorHandle& op,
-                 const std::vector<c10::IValue>& given) {
+                 const std::vector<c10::IValue>& inputs) {
   if (!is_fused(name)) return;
   std::optional<at::ScalarType> dtype;
-  for (size_t i = 0; i < given.size(); ++i) {
-    if (op.schema().arguments()[i].name() == "state_steps" || !given[i].isTensorList()) continue;
-    for_each_tensor(given[i], [&](const at::Tensor& tensor) {
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (op.schema().arguments()[i].name() == "state_steps" || !inputs[i].isTensorList()) continue;
+    for_each_tensor(inputs[i], [&](const at::Tensor& tensor) {
       if (!dtype) dtype = tensor.scalar_type();
       TORCH_CHECK(tensor.scalar_type() == *dtype,
                   "params, grads, exp_avgs, and exp_avg_sqs must "
@@ -134,9 +134,9 @@ void check_no_draws(string_view name, const c10::OperatorHandle& op) {
   }
 }
 
-c10::Device device_of(string_view name, const std::vector<c10::IValue>& given) {
+c10::Device device_of(string_view name, const std::vector<c10::IValue>& inputs) {
   std::optional<c10::Device> gpu;
-  for (const c10::IValue& value : given) {
+  for (const c10::IValue& value : inputs) {
     for_each_tensor(value, [&](const at::Tensor& tensor) {
       if (!tensor.device().is_privateuseone()) return;
       if (!gpu) gpu = tensor.device();
@@ -148,8 +148,9 @@ c10::Device device_of(string_view name, const std::vector<c10::IValue>& given) {
   return device.has_index() ? device : c10::Device(c10::kPrivateUse1, current_device());
 }
 
-void check_host_operands(string_view name, c10::Device gpu, const std::vector<c10::IValue>& given) {
-  for (const c10::IValue& value : given) {
+void check_host_operands(string_view name, c10::Device gpu,
+                         const std::vector<c10::IValue>& inputs) {
+  for (const c10::IValue& value : inputs) {
     const bool indices = takes_host_indices(name) && !value.isTensor();
     for_each_tensor(value, [&](const at::Tensor& tensor) {
       const bool fits = tensor.dim() == 0 && takes_host_scalars(name);
@@ -160,13 +161,13 @@ void check_host_operands(string_view name, c10::Device gpu, const std::vector<c1
 
 }  // namespace
 
-c10::Device check_operation(const c10::OperatorHandle& op, const std::vector<c10::IValue>& given) {
+c10::Device check_operation(const c10::OperatorHandle& op, const std::vector<c10::IValue>& inputs) {
   const string_view name = base_name(op);
   check_no_draws(name, op);
-  const c10::Device gpu = device_of(name, given);
-  check_host_operands(name, gpu, given);
-  check_integers(name, given);
-  check_lists(name, op, given);
+  const c10::Device gpu = device_of(name, inputs);
+  check_host_operands(name, gpu, inputs);
+  check_integers(name, inputs);
+  check_lists(name, op, inputs);
   return gpu;
 }
 

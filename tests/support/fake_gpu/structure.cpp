@@ -1,5 +1,5 @@
-// What makes tensors of a GPU without touching their memory, and the kernels that have no boxed
-// form on the CPU.
+// Operations that create views of GPU tensors without touching memory, and kernels without a boxed
+// version on the CPU.
 
 #include <ATen/ATen.h>
 #include <ATen/EmptyTensor.h>
@@ -100,13 +100,13 @@ Three convolution_backward(const at::Tensor& dy, const at::Tensor& x, const at::
                            at::IntArrayRef stride, at::IntArrayRef padding,
                            at::IntArrayRef dilation, bool transposed,
                            at::IntArrayRef output_padding, int64_t groups,
-                           std::array<bool, 3> wanted) {
+                           std::array<bool, 3> output_mask) {
   const auto body = [stride = stride.vec(), padding = padding.vec(), dilation = dilation.vec(),
                      transposed, output_padding = output_padding.vec(), groups,
-                     wanted](Values& in) {
+                     output_mask](Values& in) {
     const auto [dx, dk, db] = at::convolution_backward(
         in[0].toTensor(), in[1].toTensor(), in[2].toTensor(), at::OptionalIntArrayRef(), stride,
-        padding, dilation, transposed, output_padding, groups, wanted);
+        padding, dilation, transposed, output_padding, groups, output_mask);
     in = {dx, dk, db};
   };
   const Values made = run_kernel(x.device(), "convolution_backward", {dy, x, kernel}, body);

@@ -1,4 +1,4 @@
-// NCCL's functions, as NcclLibrary takes them from a libnccl.so.2.
+// NCCL's functions, as NcclLibrary loads them from a libnccl.so.2.
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,7 +15,7 @@
 
 namespace tessera::detail {
 
-/// Never freed, so that the use of one that was aborted is seen.
+/// Never freed, so that use after an abort is detected.
 struct NcclComm {
   std::shared_ptr<test::fake_nccl::Communicator> state;
 };
@@ -26,7 +26,7 @@ namespace tessera::test::fake_nccl {
 
 namespace {
 
-/// What a thread asked for in the group that it is in.
+/// The operations of this thread's current group.
 struct Asked {
   NcclComm* comm;
   c10::Stream stream;
@@ -60,12 +60,12 @@ NcclResult end_group() {
   return result;
 }
 
-/// The real one records.
+/// The real NCCL supports recording.
 void refuse_on_recording(NcclStream stream) {
   try {
     fake_gpu::refuse_on_recording(fake_gpu::stream_of(stream), "NCCL");
   } catch (...) {
-    // The caller expects results, not exceptions, and does not end its group.
+    // The caller expects result codes rather than exceptions, and does not end its group.
     group.clear();
     depth = 0;
     throw;

@@ -14,7 +14,7 @@ namespace tessera::test::fake_nccl {
 
 namespace {
 
-/// How often a communicator that does not block says that it is in progress.
+/// How often a non-blocking communicator reports that it is in progress.
 constexpr int questions = 3;
 
 struct Fault {
@@ -29,11 +29,11 @@ struct Fault {
   }
 };
 Fault& fault() {
-  static auto* const kept = new Fault;
-  return *kept;
+  static auto* const instance = new Fault;
+  return *instance;
 }
 
-/// Whether the group that a rank begins now is the one to fail.
+/// Whether the rank's next group is the one that shall fail.
 bool fails_now(int rank) {
   const std::lock_guard lock(fault().mutex);
   return fault().group >= 0 && fault().rank == rank && fault().group-- == 0;
@@ -76,7 +76,7 @@ NcclResult Communicator::state() {
       ready = std::exchange(waiting_, std::nullopt);
     }
   }
-  // A stream's lock comes before this one's.
+  // The stream's lock must be taken before this one's.
   if (ready) put(*ready);
   return NcclResult::success;
 }
@@ -100,12 +100,12 @@ void Communicator::put(const Waiting& waiting) {
   run_by_itself(waiting.stream, position);
 }
 
-/// On a stream, as a kernel.
+/// Runs on a stream, like a kernel.
 bool Communicator::go_on(Running& running) {
   const std::lock_guard lock(mutex_);
   if (aborted_) return true;
   if (std::exchange(running.fails, false)) fail(remote_error, "planted by a test");
-  // Only an abort ends it then.
+  // Then only an abort ends it.
   if (failed_ != NcclResult::success) return false;
   if (!std::exchange(running.posted, true)) {
     for (const Operation& operation : running.operations) {
@@ -121,7 +121,7 @@ bool Communicator::go_on(Running& running) {
   return true;
 }
 
-/// Whether all messages are there.
+/// Whether all messages have arrived.
 bool Communicator::receive(Running& running) {
   for (size_t i = 0; i < running.operations.size(); ++i) {
     const Operation& operation = running.operations[i];

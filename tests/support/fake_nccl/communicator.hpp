@@ -24,16 +24,16 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
       : mailbox_(folder, rank, size), size_(size), rank_(rank), blocks_(blocks) {}
 
   int size() const { return size_; }
-  /// Puts operations, as one, on a stream; unless it blocks, when state() was asked often enough.
+  /// Queues operations as one on a stream; without blocking, only after enough calls of state().
   NcclResult begin(std::vector<Operation> operations, c10::Stream stream);
-  /// Whether it works in the background, or what went wrong.
+  /// Returns in-progress, success or the error.
   NcclResult state();
   const std::string& what_is_wrong();
-  /// Ends what it has begun.
+  /// Ends the running operations.
   void abort();
 
  private:
-  /// What was put on a stream as one, and how far it is.
+  /// Operations queued as one on a stream, and their progress.
   struct Running {
     std::vector<Operation> operations;
     std::vector<std::vector<std::string>> received;
@@ -55,7 +55,7 @@ class Communicator : public std::enable_shared_from_this<Communicator> {
   const int size_, rank_;
   const bool blocks_;
   std::atomic<bool> aborted_ = false;
-  int questions_ = 0;  ///< until it is no more in progress
+  int questions_ = 0;  ///< calls of state() left until it is no longer in progress
   std::optional<Waiting> waiting_;
   NcclResult failed_ = NcclResult::success;
   std::string why_;

@@ -9,11 +9,11 @@ namespace fs = std::filesystem;
 
 namespace {
 
-/// A file that is there whole or not at all.
-void write_whole(const fs::path& path, const std::string& bytes) {
+/// Writes a file atomically.
+void write_atomically(const fs::path& path, const std::string& bytes) {
   const fs::path part = path.string() + ".part";
   std::ofstream(part, std::ios::binary) << bytes;
-  std::error_code ignored;  // the folder went with the last rank that needed it
+  std::error_code ignored;  // the last rank that needed the folder has removed it
   fs::rename(part, path, ignored);
 }
 
@@ -25,13 +25,13 @@ std::string letter(int from, int to, int64_t number) {
 
 Mailbox::Mailbox(fs::path folder, int rank, int size)
     : folder_(std::move(folder)), rank_(rank), size_(size) {
-  write_whole(folder_ / ("here_" + std::to_string(rank)), "");
+  write_atomically(folder_ / ("here_" + std::to_string(rank)), "");
 }
 
 bool Mailbox::is_complete() const { return all("here_"); }
 
 void Mailbox::send(int to, const std::string& message) {
-  write_whole(folder_ / letter(rank_, to, sent_[to]++), message);
+  write_atomically(folder_ / letter(rank_, to, sent_[to]++), message);
 }
 
 std::optional<std::string> Mailbox::receive(int from) {
@@ -45,8 +45,8 @@ std::optional<std::string> Mailbox::receive(int from) {
 }
 
 void Mailbox::leave() {
-  write_whole(folder_ / ("left_" + std::to_string(rank_)), "");
-  std::error_code ignored;  // another rank may be at it
+  write_atomically(folder_ / ("left_" + std::to_string(rank_)), "");
+  std::error_code ignored;  // another rank may be removing it
   if (all("left_")) fs::remove_all(folder_, ignored);
 }
 

@@ -7,18 +7,18 @@
 
 namespace tessera::test::fake_nccl {
 
-/// Messages between the ranks of a communicator: files in a folder that is theirs.
+/// Messages between the ranks of a communicator, as files in a folder.
 class Mailbox {
  public:
   Mailbox(std::filesystem::path folder, int rank, int size);
 
-  /// Whether all ranks are there.
+  /// Whether all ranks have joined.
   bool is_complete() const;
-  /// Messages of a pair of ranks arrive in the order in which they are sent.
+  /// Sends a message; those between two ranks arrive in order.
   void send(int to, const std::string& message);
-  /// The next message of a rank, if it is there.
+  /// Returns the next message of a rank, if it has arrived.
   std::optional<std::string> receive(int from);
-  /// This rank uses it no more. The last one removes the folder.
+  /// Leaves the mailbox. The last rank removes the folder.
   void leave();
 
  private:

@@ -46,7 +46,7 @@ std::vector<int> everyone(int ranks) {
   return list;
 }
 
-/// The addends are added in the order of the ranks, on all of them.
+/// Reduces in rank order on all ranks.
 void reduce(const std::vector<std::string>& addends, void* to, NcclType type, NcclOp op) {
   const c10::InferenceMode inference;
   at::Tensor total;

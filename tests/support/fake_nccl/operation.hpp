@@ -11,7 +11,7 @@ namespace tessera::test::fake_nccl {
 
 using namespace detail;
 
-/// What NCCL is asked for in one call, as messages between ranks. Addresses are those of kernels.
+/// One NCCL call as messages between ranks, with the addresses of kernels.
 struct Operation {
   struct Letter {
     int to;
@@ -19,10 +19,10 @@ struct Operation {
     size_t bytes;
   };
 
-  std::string name;  ///< what its ranks have to agree on
+  std::string name;  ///< description that its ranks must agree on
   std::vector<Letter> letters;
-  std::vector<int> senders;  ///< whose messages are waited for
-  /// Makes the result of the messages' bytes, in the order of `senders`.
+  std::vector<int> senders;  ///< ranks whose messages are awaited
+  /// Computes the result from the messages' bytes, in the order of `senders`.
   std::function<void(const std::vector<std::string>&)> combine;
 };
 

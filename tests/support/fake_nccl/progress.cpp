@@ -27,27 +27,27 @@ class Progress {
   }
 
  private:
-  using Places = std::vector<std::pair<c10::Stream, uint64_t>>;
+  using Positions = std::vector<std::pair<c10::Stream, uint64_t>>;
 
   void run() {
-    Places places;
+    Positions positions;
     while (true) {
       {
         std::unique_lock lock(mutex_);
-        if (places.empty()) changed_.wait(lock, [this] { return !asked_.empty(); });
+        if (positions.empty()) changed_.wait(lock, [this] { return !asked_.empty(); });
       }
       std::this_thread::sleep_for(delay);
-      std::erase_if(places,
-                    [](const auto& place) { return fake_gpu::advance(place.first, place.second); });
+      std::erase_if(positions,
+                    [](const auto& entry) { return fake_gpu::advance(entry.first, entry.second); });
       const std::lock_guard lock(mutex_);
-      places.insert(places.end(), asked_.begin(), asked_.end());
+      positions.insert(positions.end(), asked_.begin(), asked_.end());
       asked_.clear();
     }
   }
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Places asked_;
+  Positions asked_;
 };
 
 }  // namespace

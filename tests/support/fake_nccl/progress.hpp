@@ -6,8 +6,8 @@
 
 namespace tessera::test::fake_nccl {
 
-/// Goes on with a stream up to a position, a while after it was asked for, on a thread of its own:
-/// other ranks wait for kernels for which nobody waits here.
+/// Advances a stream up to a position after a short delay, on a separate thread: other ranks wait
+/// for kernels that nobody waits for here.
 void run_by_itself(c10::Stream stream, uint64_t position);
 
 }  // namespace tessera::test::fake_nccl

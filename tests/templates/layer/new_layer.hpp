@@ -6,9 +6,9 @@ namespace tessera {
 
 /// The options of NewLayer.
 struct NewLayerOptions {
-  double factor = 2;       ///< what the input is multiplied by
-  std::string name = "";   ///< first part of the weights' paths
-  std::string dtype = "";  ///< policy; the default one if empty
+  double factor = 2;       ///< factor that the input is multiplied by
+  std::string name = "";   ///< first component of the weights' paths
+  std::string dtype = "";  ///< dtype policy (default: the global policy)
   bool trainable = true;   ///< whether training changes the weights
 };
 

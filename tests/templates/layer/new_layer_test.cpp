@@ -13,7 +13,7 @@ namespace new_layer_test {
 using namespace tessera;
 using Catch::Matchers::Contains;
 
-// Its configuration comes back by the layer's name, too.
+// Also restores the layer from its configuration by name.
 TEST_CASE("NewLayer under every layout") {
   test::run_layer_test({.make = [] { return NewLayer({.factor = 3}); },
                         .input = {{4, 6}},

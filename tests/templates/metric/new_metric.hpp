@@ -8,8 +8,8 @@ namespace tessera {
 
 /// The options of NewMetric.
 struct NewMetricOptions {
-  std::string name = "new_metric";  ///< what logs call the metric
-  double factor = 1;                ///< what differences are multiplied by
+  std::string name = "new_metric";  ///< name of the metric in logs
+  double factor = 1;                ///< factor that differences are multiplied by
 };
 
 /// Mean of factor · |labels - predictions|.

@@ -14,7 +14,7 @@ using namespace tessera::detail;
 
 namespace {
 
-/// The metric of labels 1, 2, 3 and predictions 0 on a mesh.
+/// Returns the metric of labels 1, 2, 3 and predictions 0 on a mesh.
 double value_of(Metric& metric, const Mesh& mesh) {
   const Layout rows = Layout::batch_sharded(mesh, "batch", 1);
   metric.update(pack(at::tensor({1.0, 2.0, 3.0}), rows), pack(at::zeros({3}, at::kDouble), rows));
@@ -28,7 +28,7 @@ TEST_CASE("NewMetric on meshes of any size") {
   CHECK(value_of(*NewMetric({.factor = 2}).get(), create_mesh({{"batch", devices}})) == 4);
 }
 
-TEST_CASE("NewMetric by its name, and from its configuration") {
+TEST_CASE("NewMetric is made by its name and from its configuration") {
   const std::shared_ptr<Metric> metric = make_metric("new_metric", "mine");
   CHECK(metric->name() == "mine");
   CHECK(value_of(*metric, create_mesh({{"batch", 2}})) == 2);

@@ -21,7 +21,7 @@ AttentionCall::Kernel AttentionCall::kernel() const {
   return half && !bias && square && dim <= 256 ? Kernel::flash : Kernel::efficient;
 }
 
-bool AttentionCall::takes_groups() const {
+bool AttentionCall::supports_groups() const {
   const Kernel which = kernel();
   return which == Kernel::cpu || which == Kernel::flash;
 }
@@ -62,19 +62,20 @@ AttentionResult AttentionCall::forward() const {
   return {y.to(value.scalar_type()), all.logsumexp(-1)};
 }
 
-std::pair<at::Tensor, at::Tensor> AttentionCall::shares(const at::Tensor& dy, const at::Tensor& y,
-                                                        const at::Tensor& lse) const {
-  const at::Tensor share = scores().sub_(lse.unsqueeze(-1)).exp_();
-  const at::Tensor d = dy.to(share.scalar_type());
+std::pair<at::Tensor, at::Tensor> AttentionCall::softmax_and_grad(const at::Tensor& dy,
+                                                                  const at::Tensor& y,
+                                                                  const at::Tensor& lse) const {
+  const at::Tensor probs = scores().sub_(lse.unsqueeze(-1)).exp_();
+  const at::Tensor d = dy.to(probs.scalar_type());
   const at::Tensor mean = at::mul(d, y).sum(-1, true);
-  const at::Tensor v = value.to(share.scalar_type());
-  return {share, at::matmul(d, v.transpose(-1, -2)).sub_(mean).mul_(share)};
+  const at::Tensor v = value.to(probs.scalar_type());
+  return {probs, at::matmul(d, v.transpose(-1, -2)).sub_(mean).mul_(probs)};
 }
 
 Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
                                 const at::Tensor& lse) const {
   // Dropout's random state, which is unused.
-  const at::Tensor draws = at::empty({2}, lse.options().dtype(at::kLong));
+  const at::Tensor rng_state = at::empty({2}, lse.options().dtype(at::kLong));
   at::Tensor dq, dk, dv;
   switch (kernel()) {
     case Kernel::cpu:
@@ -83,8 +84,8 @@ Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
       break;
     case Kernel::flash:
       std::tie(dq, dk, dv) = at::_scaled_dot_product_flash_attention_backward(
-          dy, query, key, value, y, lse, {}, {}, query.size(2), key.size(2), 0, causal, draws,
-          draws, scale);
+          dy, query, key, value, y, lse, {}, {}, query.size(2), key.size(2), 0, causal, rng_state,
+          rng_state, scale);
       break;
     case Kernel::efficient: {
       // The kernel reads the log-sum-exp in blocks of 32.
@@ -92,18 +93,18 @@ Tensors AttentionCall::backward(const at::Tensor& dy, const at::Tensor& y,
       const at::Tensor padded =
           at::constant_pad_nd(lse, {0, missing}, std::numeric_limits<double>::infinity());
       const auto all = at::_scaled_dot_product_efficient_attention_backward(
-          dy, query, key, value, bias.value_or(at::Tensor()), y, padded, draws, draws, 0,
+          dy, query, key, value, bias.value_or(at::Tensor()), y, padded, rng_state, rng_state, 0,
           {true, true, true, false}, causal, scale);
       std::tie(dq, dk, dv, std::ignore) = all;
       break;
     }
     case Kernel::none: {
-      auto [share, ds] = shares(dy, y, lse);
+      auto [probs, ds] = softmax_and_grad(dy, y, lse);
       ds.mul_(scale);
-      const at::ScalarType dtype = share.scalar_type();
+      const at::ScalarType dtype = probs.scalar_type();
       dq = at::matmul(ds, key.to(dtype)).to(query.scalar_type());
       dk = at::matmul(ds.transpose(-1, -2), query.to(dtype)).to(key.scalar_type());
-      dv = at::matmul(share.transpose(-1, -2), dy.to(dtype)).to(value.scalar_type());
+      dv = at::matmul(probs.transpose(-1, -2), dy.to(dtype)).to(value.scalar_type());
     }
   }
   return {dq, dk, dv};

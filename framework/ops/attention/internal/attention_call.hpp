@@ -28,10 +28,10 @@ struct AttentionCall {
   /// Returns the gradients of query, key and value.
   Tensors backward(const at::Tensor& dy, const at::Tensor& y, const at::Tensor& lse) const;
   /// Returns the softmax of the scores, and the gradient of the scores; both (n, heads, T, S).
-  std::pair<at::Tensor, at::Tensor> shares(const at::Tensor& dy, const at::Tensor& y,
-                                           const at::Tensor& lse) const;
+  std::pair<at::Tensor, at::Tensor> softmax_and_grad(const at::Tensor& dy, const at::Tensor& y,
+                                                     const at::Tensor& lse) const;
   /// Returns whether the kernel itself maps query heads to shared heads of key and value.
-  bool takes_groups() const;
+  bool supports_groups() const;
 
  private:
   /// ATen's fused kernels; none: the formula.

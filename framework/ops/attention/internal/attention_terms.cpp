@@ -202,7 +202,7 @@ Specs AttentionTerms::infer_gradients(const Specs& in) {
   return out;
 }
 
-BlockAttention AttentionTerms::part_of(const LocalArgs& in) const {
+BlockAttention AttentionTerms::block_attention(const LocalArgs& in) const {
   const int64_t steps = in.spec(0).rank() - 3, dim = in.spec(0).shape.back();
   return {.scale = scale.value_or(1 / std::sqrt(double(dim))),
           .causal = causal,
@@ -226,9 +226,9 @@ std::vector<at::Tensor> AttentionTerms::masks_of(const LocalArgs& in, size_t fir
 }
 
 Tensors AttentionTerms::values(const LocalArgs& in) const {
-  BlockAttention part = part_of(in);
-  part.masks = masks_of(in, values_masks);
-  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
+  BlockAttention block = block_attention(in);
+  block.masks = masks_of(in, values_masks);
+  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), block);
   return attention_outputs(local.forward(), in[0]);
 }
 
@@ -244,20 +244,20 @@ at::Tensor lse_of(const LocalArgs& in) {
 }  // namespace
 
 Tensors AttentionTerms::gradients(const LocalArgs& in) const {
-  BlockAttention part = part_of(in);
-  part.masks = masks_of(in, gradients_masks);
-  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
+  BlockAttention block = block_attention(in);
+  block.masks = masks_of(in, gradients_masks);
+  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), block);
   Tensors grads = local.backward(heads_first(in[5]), heads_first(in[3]), lse_of(in));
   for (size_t i = 0; i < grads.size(); ++i) grads[i] = steps_first(grads[i], in[i]);
   return grads;
 }
 
 at::Tensor AttentionTerms::mask_gradient(const LocalArgs& in, size_t mask) const {
-  BlockAttention part = part_of(in);
-  part.masks = masks_of(in, gradients_masks);
-  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), part);
+  BlockAttention block = block_attention(in);
+  block.masks = masks_of(in, gradients_masks);
+  const LocalAttention local(heads_first(in[0]), heads_first(in[1]), heads_first(in[2]), block);
   const at::Tensor all =
-      local.mask_gradient(part.masks[mask], heads_first(in[5]), heads_first(in[3]), lse_of(in));
+      local.mask_gradient(block.masks[mask], heads_first(in[5]), heads_first(in[3]), lse_of(in));
   // Restores the batch axes, and sums over the axes along which the mask was broadcast.
   const at::Tensor& own = in[gradients_masks + mask];
   std::vector<int64_t> shape = own.sizes().vec();

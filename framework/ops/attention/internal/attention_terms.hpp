@@ -50,7 +50,7 @@ struct AttentionTerms {
   static Specs infer_gradients(const Specs& in);
 
   /// Returns a block's part of the global attention, without masks.
-  BlockAttention part_of(const LocalArgs& in) const;
+  BlockAttention block_attention(const LocalArgs& in) const;
   /// Returns a block's masks (n or 1, heads or 1, T or 1, S or 1), from input `first` on: bool, or
   /// numbers to add to the scores.
   static std::vector<at::Tensor> masks_of(const LocalArgs& in, size_t first);

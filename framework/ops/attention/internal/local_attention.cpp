@@ -24,13 +24,13 @@ void check_extents(const at::Tensor& x, const Shape& expected) {
                    to_string(x.sizes().vec()), "shard all operands the same way");
 }
 
-at::Tensor joint(const at::Tensor& a, const at::Tensor& b) {
+at::Tensor combine_masks(const at::Tensor& a, const at::Tensor& b) {
   return a.defined() && b.defined() ? a.logical_and(b) : a.defined() ? a : b;
 }
 
 /// Returns an interval of an axis, or the full axis if it is broadcast (extent 1).
-at::Tensor part_of(const at::Tensor& mask, int64_t axis, Interval part) {
-  return mask.size(axis) == 1 ? mask : mask.narrow(axis, part.lo, part.size());
+at::Tensor narrow_axis(const at::Tensor& mask, int64_t axis, Interval interval) {
+  return mask.size(axis) == 1 ? mask : mask.narrow(axis, interval.lo, interval.size());
 }
 
 at::Tensor rows_of(const at::Tensor& x, Interval rows) { return x.narrow(2, rows.lo, rows.size()); }
@@ -38,8 +38,8 @@ at::Tensor rows_of(const at::Tensor& x, Interval rows) { return x.narrow(2, rows
 /// Returns the mask of steps that are not `allowed`; undefined if there are none and that is known
 /// without waiting for a GPU.
 at::Tensor masked_out(const at::Tensor& allowed) {
-  const at::Tensor alone = allowed.logical_not();
-  return alone.is_cpu() && !alone.any().item<bool>() ? at::Tensor() : alone;
+  const at::Tensor masked = allowed.logical_not();
+  return masked.is_cpu() && !masked.any().item<bool>() ? at::Tensor() : masked;
 }
 
 /// Allocates (n, heads, steps, features) with steps before heads in memory, as in an operation's
@@ -55,23 +55,23 @@ Interval detail::shared_heads(Interval heads, int64_t group) {
 }
 
 LocalAttention::LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value,
-                               BlockAttention part)
+                               BlockAttention block)
     : query_(std::move(query)),
       key_(std::move(key)),
       value_(std::move(value)),
-      part_(std::move(part)) {
+      block_(std::move(block)) {
   const int64_t n = query_.size(0), dim = query_.size(3), s = key_.size(2);
-  const int64_t shared = has_groups() ? part_.shared_heads.size() : query_.size(1);
+  const int64_t shared = has_groups() ? block_.shared_heads.size() : query_.size(1);
   check_extents(key_, {n, shared, s, dim});
   check_extents(value_, {n, shared, s, value_.size(3)});
-  if (has_groups() && !(shared_heads(part_.heads, part_.group) == part_.shared_heads)) {
+  if (has_groups() && !(shared_heads(block_.heads, block_.group) == block_.shared_heads)) {
     throw ShapeError("attention", "a block must have the shared heads that its query heads read",
-                     str(part_.shared_heads.lo, " to ", part_.shared_heads.hi),
+                     str(block_.shared_heads.lo, " to ", block_.shared_heads.hi),
                      "shard all operands the same way");
   }
   // The first step may attend to all keys, so that a causal mask forbids nothing.
-  if (part_.causal && part_.first >= s - 1) part_.causal = false;
-  for (const at::Tensor& mask : part_.masks) add_mask(mask);
+  if (block_.causal && block_.first >= s - 1) block_.causal = false;
+  for (const at::Tensor& mask : block_.masks) add_mask(mask);
 }
 
 void LocalAttention::add_mask(const at::Tensor& mask) {
@@ -82,7 +82,7 @@ void LocalAttention::add_mask(const at::Tensor& mask) {
     return;
   }
   at::Tensor& same = mask.size(2) == 1 ? keys_ : mask.size(3) == 1 ? rows_ : pairs_;
-  same = joint(same, mask);
+  same = combine_masks(same, mask);
 }
 
 /// Returns the tensor options for accumulation: float32 for float16 and bfloat16.
@@ -102,18 +102,19 @@ Tensors LocalAttention::new_gradients(const at::TensorOptions& accumulated) cons
 // Heads of key and value that query heads share.
 
 /// Returns whether the kernel itself maps query heads to shared heads.
-bool LocalAttention::takes_groups() const {
-  const bool even = part_.heads.lo % part_.group == 0 && part_.heads.hi % part_.group == 0;
-  AttentionCall call{query_, key_, value_, part_.scale, part_.causal, {}, part_.value_is_sharded};
+bool LocalAttention::supports_groups() const {
+  const bool even = block_.heads.lo % block_.group == 0 && block_.heads.hi % block_.group == 0;
+  AttentionCall call{
+      query_, key_, value_, block_.scale, block_.causal, {}, block_.value_is_sharded};
   if (!is_plain() || keys_.defined()) call.bias = at::Tensor();
-  return even && call.takes_groups();
+  return even && call.supports_groups();
 }
 
 /// Returns the local query heads that read one of the block's shared heads.
 Interval LocalAttention::heads_of(int64_t shared) const {
-  const int64_t first = (part_.shared_heads.lo + shared) * part_.group;
-  const Interval own = intersect({first, first + part_.group}, part_.heads);
-  return {own.lo - part_.heads.lo, own.hi - part_.heads.lo};
+  const int64_t first = (block_.shared_heads.lo + shared) * block_.group;
+  const Interval own = intersect({first, first + block_.group}, block_.heads);
+  return {own.lo - block_.heads.lo, own.hi - block_.heads.lo};
 }
 
 /// Returns the attention to one shared head, which is expanded, not copied, to its query heads.
@@ -122,10 +123,10 @@ LocalAttention LocalAttention::for_shared_head(int64_t head) const {
   const auto expanded = [&](const at::Tensor& x) {
     return x.narrow(1, head, 1).expand({-1, own.size(), -1, -1});
   };
-  BlockAttention part = part_;
-  part.group = 1;
-  for (at::Tensor& mask : part.masks) mask = part_of(mask, 1, own);
-  return {query_.narrow(1, own.lo, own.size()), expanded(key_), expanded(value_), part};
+  BlockAttention block = block_;
+  block.group = 1;
+  for (at::Tensor& mask : block.masks) mask = narrow_axis(mask, 1, own);
+  return {query_.narrow(1, own.lo, own.size()), expanded(key_), expanded(value_), block};
 }
 
 AttentionResult LocalAttention::forward_by_groups() const {
@@ -135,9 +136,9 @@ AttentionResult LocalAttention::forward_by_groups() const {
   const at::Tensor lse = at::empty({n, heads, t}, accumulate_options());
   for (int64_t head = 0; head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
-    const AttentionResult part = for_shared_head(head).forward();
-    y.narrow(1, own.lo, own.size()).copy_(part.first);
-    lse.narrow(1, own.lo, own.size()).copy_(part.second);
+    const AttentionResult result = for_shared_head(head).forward();
+    y.narrow(1, own.lo, own.size()).copy_(result.first);
+    lse.narrow(1, own.lo, own.size()).copy_(result.second);
   }
   return {y, lse};
 }
@@ -149,8 +150,8 @@ Tensors LocalAttention::backward_by_groups(const at::Tensor& dy, const at::Tenso
   for (int64_t head = 0; head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
     const auto of_own = [&](const at::Tensor& x) { return x.narrow(1, own.lo, own.size()); };
-    const Tensors part = for_shared_head(head).backward(of_own(dy), of_own(y), of_own(lse));
-    for (size_t i = 0; i < all.size(); ++i) of_own(all[i]).copy_(part[i]);
+    const Tensors grads = for_shared_head(head).backward(of_own(dy), of_own(y), of_own(lse));
+    for (size_t i = 0; i < all.size(); ++i) of_own(all[i]).copy_(grads[i]);
   }
   return all;
 }
@@ -167,19 +168,19 @@ int64_t LocalAttention::chunk_rows() const {
   }
   // A bias may take as much memory as the caller's mask does.
   if (pairs_.defined()) limit = std::max(limit, pairs_.numel() / 4);
-  if (part_.window) {
-    rows = std::max<int64_t>(128, *part_.window / 2);
-    keys = std::min(s, rows + (part_.causal ? 1 : 2) * *part_.window);
+  if (block_.window) {
+    rows = std::max<int64_t>(128, *block_.window / 2);
+    keys = std::min(s, rows + (block_.causal ? 1 : 2) * *block_.window);
   }
   return std::clamp<int64_t>(limit / (masks * keys), 64, std::max<int64_t>(64, rows));
 }
 
 /// Returns the keys that any of these steps may attend to by position; at least one.
 Interval LocalAttention::keys_of(Interval rows) const {
-  const int64_t s = key_.size(2), reach = part_.window.value_or(0) - 1;
+  const int64_t s = key_.size(2), reach = block_.window.value_or(0) - 1;
   Interval keys = {0, s};
-  if (part_.window) keys = {part_.first + rows.lo - reach, part_.first + rows.hi + reach};
-  if (part_.causal) keys.hi = part_.first + rows.hi;
+  if (block_.window) keys = {block_.first + rows.lo - reach, block_.first + rows.hi + reach};
+  if (block_.causal) keys.hi = block_.first + rows.hi;
   keys = {std::clamp<int64_t>(keys.lo, 0, s - 1), std::clamp<int64_t>(keys.hi, 1, s)};
   return {std::min(keys.lo, keys.hi - 1), keys.hi};
 }
@@ -188,23 +189,26 @@ Interval LocalAttention::keys_of(Interval rows) const {
 /// undefined: all.
 at::Tensor LocalAttention::allowed(Interval rows, Interval keys) const {
   at::Tensor allowed;
-  if (part_.causal || part_.window) {
-    // The distance of step i from key j is i - j + apart.
-    const int64_t apart = part_.first + rows.lo - keys.lo;
+  if (block_.causal || block_.window) {
+    // The distance of step i from key j is i - j + offset.
+    const int64_t offset = block_.first + rows.lo - keys.lo;
     allowed = at::ones({1, 1, rows.size(), keys.size()}, query_.options().dtype(at::kBool));
-    if (part_.causal) allowed.tril_(apart);
-    if (part_.window) allowed.triu_(apart - *part_.window + 1).tril_(apart + *part_.window - 1);
+    if (block_.causal) allowed.tril_(offset);
+    if (block_.window) {
+      allowed.triu_(offset - *block_.window + 1).tril_(offset + *block_.window - 1);
+    }
   }
-  if (keys_.defined()) allowed = joint(allowed, part_of(keys_, 3, keys));
+  if (keys_.defined()) allowed = combine_masks(allowed, narrow_axis(keys_, 3, keys));
   if (!pairs_.defined()) return allowed;
-  return joint(allowed, pairs_.narrow(2, rows.lo, rows.size()).narrow(3, keys.lo, keys.size()));
+  return combine_masks(allowed,
+                       pairs_.narrow(2, rows.lo, rows.size()).narrow(3, keys.lo, keys.size()));
 }
 
 /// Sets the chunk's bias: the numeric masks, and -inf where `allowed` is false (undefined:
 /// nowhere).
 void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& allowed) const {
   at::Tensor added;
-  if (added_.defined()) added = part_of(part_of(added_, 2, chunk.rows), 3, chunk.keys);
+  if (added_.defined()) added = narrow_axis(narrow_axis(added_, 2, chunk.rows), 3, chunk.keys);
   std::vector<int64_t> shape = {1, 1, 1, 1};
   for (const at::Tensor& each : {allowed, added}) {
     if (each.defined()) shape = at::infer_size(shape, each.sizes());
@@ -223,19 +227,19 @@ void LocalAttention::set_bias(Chunk& chunk, const at::Tensor& allowed) const {
 /// Returns all steps as one chunk; requires is_plain().
 LocalAttention::Chunk LocalAttention::all_steps() const {
   const int64_t t = query_.size(2), s = key_.size(2);
-  Chunk chunk{{query_, key_, value_, part_.scale, part_.causal, {}, part_.value_is_sharded},
+  Chunk chunk{{query_, key_, value_, block_.scale, block_.causal, {}, block_.value_is_sharded},
               {0, t},
               {0, s}};
   if (keys_.defined()) {
     set_bias(chunk, keys_);
     at::Tensor any = keys_.any(-1, true);
-    if (part_.causal) {
+    if (block_.causal) {
       const at::Tensor last = at::arange(t, keys_.options().dtype(at::kLong)).clamp_max(s - 1);
       any = keys_.cumsum(-1).index_select(-1, last).gt(0).transpose(-1, -2);
     }
-    chunk.alone = masked_out(joint(any, rows_));
+    chunk.fully_masked = masked_out(combine_masks(any, rows_));
   } else if (rows_.defined()) {
-    chunk.alone = masked_out(rows_);
+    chunk.fully_masked = masked_out(rows_);
   }
   return chunk;
 }
@@ -243,22 +247,22 @@ LocalAttention::Chunk LocalAttention::all_steps() const {
 LocalAttention::Chunk LocalAttention::chunk(Interval rows) const {
   const Interval keys = keys_of(rows);
   const auto of_keys = [&](const at::Tensor& x) { return x.narrow(2, keys.lo, keys.size()); };
-  Chunk chunk{{rows_of(query_, rows), of_keys(key_), of_keys(value_), part_.scale}, rows, keys};
-  chunk.call.value_is_sharded = part_.value_is_sharded;
+  Chunk chunk{{rows_of(query_, rows), of_keys(key_), of_keys(value_), block_.scale}, rows, keys};
+  chunk.call.value_is_sharded = block_.value_is_sharded;
   const at::Tensor all = allowed(rows, keys);
   set_bias(chunk, all);
-  chunk.alone = fully_masked_among(rows, all);
+  chunk.fully_masked = fully_masked_among(rows, all);
   return chunk;
 }
 
 at::Tensor LocalAttention::fully_masked_among(Interval rows, const at::Tensor& allowed) const {
   if (!allowed.defined()) return rows_.defined() ? masked_out(rows_of(rows_, rows)) : at::Tensor();
   const at::Tensor any = allowed.any(-1, true);
-  return masked_out(rows_.defined() ? joint(any, rows_of(rows_, rows)) : any);
+  return masked_out(rows_.defined() ? combine_masks(any, rows_of(rows_, rows)) : any);
 }
 
-at::Tensor LocalAttention::alone() const {
-  if (part_.masks.empty()) return {};
+at::Tensor LocalAttention::fully_masked() const {
+  if (block_.masks.empty()) return {};
   const int64_t t = query_.size(2), rows = chunk_rows();
   at::Tensor all;
   for (int64_t at = 0; at < t; at += rows) {
@@ -273,8 +277,8 @@ at::Tensor LocalAttention::alone() const {
 
 /// Returns whether kernels need no bias, except for a mask of keys.
 bool LocalAttention::is_plain() const {
-  const bool by_kernel = !part_.causal || part_.first <= 0;
-  return by_kernel && !part_.window && !pairs_.defined() && !added_.defined();
+  const bool by_kernel = !block_.causal || block_.first <= 0;
+  return by_kernel && !block_.window && !pairs_.defined() && !added_.defined();
 }
 
 void LocalAttention::for_each_chunk(const std::function<void(const Chunk&)>& visit) const {
@@ -287,33 +291,33 @@ void LocalAttention::for_each_chunk(const std::function<void(const Chunk&)>& vis
 }
 
 AttentionResult LocalAttention::forward() const {
-  if (has_groups() && !takes_groups()) return forward_by_groups();
+  if (has_groups() && !supports_groups()) return forward_by_groups();
   const int64_t t = query_.size(2), heads = query_.size(1);
   at::Tensor y, lse;
   for_each_chunk([&](const Chunk& chunk) {
-    auto [part, part_lse] = chunk.call.forward();
-    if (chunk.alone.defined()) {
+    auto [chunk_y, chunk_lse] = chunk.call.forward();
+    if (chunk.fully_masked.defined()) {
       // Steps that may attend to nothing get the mean of the values, as if all scores were 0; with
       // `zeros` or `partial` they get 0.
-      const bool zeros = part_.zeros || part_.partial;
-      at::Tensor mean = zeros ? at::zeros({}, part.options()) : value_.mean(2, true);
-      if (!zeros && has_groups()) mean = mean.repeat_interleave(part_.group, 1);
-      part = at::where(chunk.alone, mean, part);
-      part_lse = part_lse.masked_fill(chunk.alone.squeeze(-1),
-                                      part_.partial ? -std::numeric_limits<double>::infinity()
-                                                    : std::log(double(key_.size(2))));
+      const bool zeros = block_.zeros || block_.partial;
+      at::Tensor mean = zeros ? at::zeros({}, chunk_y.options()) : value_.mean(2, true);
+      if (!zeros && has_groups()) mean = mean.repeat_interleave(block_.group, 1);
+      chunk_y = at::where(chunk.fully_masked, mean, chunk_y);
+      chunk_lse = chunk_lse.masked_fill(chunk.fully_masked.squeeze(-1),
+                                        block_.partial ? -std::numeric_limits<double>::infinity()
+                                                       : std::log(double(key_.size(2))));
     }
     if (chunk.rows.size() == t) {
-      y = part;
-      lse = part_lse;
+      y = chunk_y;
+      lse = chunk_lse;
       return;
     }
     if (!y.defined()) {
-      y = new_block(part.options(), {part.size(0), heads, t, part.size(3)});
-      lse = at::empty({part.size(0), heads, t}, part_lse.options());
+      y = new_block(chunk_y.options(), {chunk_y.size(0), heads, t, chunk_y.size(3)});
+      lse = at::empty({chunk_y.size(0), heads, t}, chunk_lse.options());
     }
-    rows_of(y, chunk.rows).copy_(part);
-    rows_of(lse, chunk.rows).copy_(part_lse);
+    rows_of(y, chunk.rows).copy_(chunk_y);
+    rows_of(lse, chunk.rows).copy_(chunk_lse);
   });
   return {y, lse};
 }
@@ -330,23 +334,23 @@ Tensors LocalAttention::backward(const at::Tensor& dy, const at::Tensor& y,
   Tensors all;
   for_each_chunk([&](const Chunk& chunk) {
     at::Tensor grad = rows_of(dy, chunk.rows), mean_grad;
-    if (chunk.alone.defined()) {
-      if (!part_.zeros && !part_.partial) {
-        mean_grad = grad.masked_fill(chunk.alone.logical_not(), 0).sum(2, true).div_(s);
+    if (chunk.fully_masked.defined()) {
+      if (!block_.zeros && !block_.partial) {
+        mean_grad = grad.masked_fill(chunk.fully_masked.logical_not(), 0).sum(2, true).div_(s);
       }
-      grad = grad.masked_fill(chunk.alone, 0);
+      grad = grad.masked_fill(chunk.fully_masked, 0);
     }
-    Tensors part =
+    Tensors grads =
         chunk.call.backward(grad, rows_of(y, chunk.rows), rows_of(lse, chunk.rows).contiguous());
     if (chunk.rows.size() == t && chunk.keys.size() == s) {
-      all = std::move(part);
+      all = std::move(grads);
     } else {
       if (all.empty()) {
         all = new_gradients(accumulate_options());
         for (size_t i : {1, 2}) all[i].zero_();
       }
-      rows_of(all[0], chunk.rows).copy_(part[0]);
-      for (size_t i : {1, 2}) rows_of(all[i], chunk.keys).add_(part[i]);
+      rows_of(all[0], chunk.rows).copy_(grads[0]);
+      for (size_t i : {1, 2}) rows_of(all[i], chunk.keys).add_(grads[i]);
     }
     if (mean_grad.defined()) all[2].add_(mean_grad);
   });
@@ -360,17 +364,17 @@ at::Tensor LocalAttention::mask_gradient(const at::Tensor& mask, const at::Tenso
   for (int64_t head = 0; has_groups() && head < key_.size(1); ++head) {
     const Interval own = heads_of(head);
     const auto of_own = [&](const at::Tensor& x) { return x.narrow(1, own.lo, own.size()); };
-    part_of(all, 1, own)
-        .add_(for_shared_head(head).mask_gradient(part_of(mask, 1, own), of_own(dy), of_own(y),
+    narrow_axis(all, 1, own)
+        .add_(for_shared_head(head).mask_gradient(narrow_axis(mask, 1, own), of_own(dy), of_own(y),
                                                   of_own(lse)));
   }
   if (has_groups()) return all;
   for_each_chunk([&](const Chunk& chunk) {
     at::Tensor grad = rows_of(dy, chunk.rows);
-    if (chunk.alone.defined()) grad = grad.masked_fill(chunk.alone, 0);
+    if (chunk.fully_masked.defined()) grad = grad.masked_fill(chunk.fully_masked, 0);
     const at::Tensor scores =
-        chunk.call.shares(grad, rows_of(y, chunk.rows), rows_of(lse, chunk.rows)).second;
-    const at::Tensor own = part_of(part_of(all, 2, chunk.rows), 3, chunk.keys);
+        chunk.call.softmax_and_grad(grad, rows_of(y, chunk.rows), rows_of(lse, chunk.rows)).second;
+    const at::Tensor own = narrow_axis(narrow_axis(all, 2, chunk.rows), 3, chunk.keys);
     own.add_(scores.sum_to_size(own.sizes()));
   });
   return all;

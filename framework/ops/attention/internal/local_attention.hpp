@@ -33,7 +33,7 @@ class LocalAttention {
  public:
   /// Throws ShapeError unless the blocks are sharded the same way, which ATen's kernels do not
   /// check.
-  LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value, BlockAttention part);
+  LocalAttention(at::Tensor query, at::Tensor key, at::Tensor value, BlockAttention block);
 
   AttentionResult forward() const;
   /// Returns the gradients of query, key and value; those of key and value are per query head, too.
@@ -43,21 +43,21 @@ class LocalAttention {
                            const at::Tensor& lse) const;
   /// Returns the mask of fully masked steps, (n or 1, heads or 1, T, 1); undefined if there are
   /// none and that is known without waiting for a GPU. Reads only the shape of the key.
-  at::Tensor alone() const;
+  at::Tensor fully_masked() const;
 
  private:
   /// Steps of the query that are computed at once, with the keys that any of them may attend to.
   struct Chunk {
     AttentionCall call;
     Interval rows, keys;
-    at::Tensor alone = {};  ///< mask of fully masked steps; undefined: none
+    at::Tensor fully_masked = {};  ///< mask of fully masked steps; undefined: none
   };
 
   void add_mask(const at::Tensor& mask);
   at::TensorOptions accumulate_options() const;
   Tensors new_gradients(const at::TensorOptions& accumulated) const;
-  bool has_groups() const { return part_.group > 1; }
-  bool takes_groups() const;
+  bool has_groups() const { return block_.group > 1; }
+  bool supports_groups() const;
   LocalAttention for_shared_head(int64_t head) const;
   Interval heads_of(int64_t shared) const;
   AttentionResult forward_by_groups() const;
@@ -75,7 +75,7 @@ class LocalAttention {
   void set_bias(Chunk& chunk, const at::Tensor& allowed) const;
 
   at::Tensor query_, key_, value_;
-  BlockAttention part_;
+  BlockAttention block_;
   at::Tensor rows_, keys_, pairs_;  ///< bool masks by step, by key, by both; undefined: none
   at::Tensor added_;                ///< sum of the numeric masks, finite; undefined: none
 };

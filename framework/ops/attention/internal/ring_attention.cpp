@@ -23,7 +23,9 @@ struct RingTerms : AttentionTerms {
                      to_string(in[0].shape) + " and " + to_string(in[1].shape),
                      "pass the keys replicated");
   }
-  static std::string whole_masks(const Specs& in, size_t first) { return masks(in, first, "!s"); }
+  static std::string replicated_masks(const Specs& in, size_t first) {
+    return masks(in, first, "!s");
+  }
 };
 
 struct RingAttentionGradOp : RingTerms {
@@ -35,8 +37,8 @@ struct RingAttentionGradOp : RingTerms {
   Rule rule(const Specs& in) const {
     const std::string query = term(in, "t", "!d"), value = term(in, "t", "e");
     Rule rule = Rule::parse(query + " , " + query + " , " + value + " , " + value + " , " +
-                            sums(in) + " , " + value + whole_masks(in, gradients_masks) + " -> " +
-                            query + " , " + query + " , " + value);
+                            sums(in) + " , " + value + replicated_masks(in, gradients_masks) +
+                            " -> " + query + " , " + query + " , " + value);
     FactorKind& width = rule.factors[size_t(rule.in[2].back())];
     if (width == FactorKind::pass) width = FactorKind::reduce;
     return rule;
@@ -57,7 +59,7 @@ struct RingAttentionOp : RingTerms {
   }
   Rule rule(const Specs& in) const {
     const std::string query = term(in, "t", "!d"), value = term(in, "t", "e");
-    return Rule::parse(query + " , " + query + " , " + value + whole_masks(in, values_masks) +
+    return Rule::parse(query + " , " + query + " , " + value + replicated_masks(in, values_masks) +
                        " -> " + value + " , " + sums(in));
   }
   Tensors forward(const LocalArgs& in) const { return values(in); }

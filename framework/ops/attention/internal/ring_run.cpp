@@ -16,10 +16,10 @@ namespace {
 
 constexpr double empty_lse = -std::numeric_limits<double>::infinity();
 
-std::vector<Interval> shard_parts(int64_t steps, int64_t shards) {
-  std::vector<Interval> parts;
-  for (int64_t i = 0; i < shards; ++i) parts.push_back(shard_interval(steps, shards, i));
-  return parts;
+std::vector<Interval> shard_intervals(int64_t steps, int64_t shards) {
+  std::vector<Interval> intervals;
+  for (int64_t i = 0; i < shards; ++i) intervals.push_back(shard_interval(steps, shards, i));
+  return intervals;
 }
 
 bool any_masks(const BlockGrid& grid, size_t first) { return grid.specs.size() > first; }
@@ -30,22 +30,22 @@ RingOptions ring_options(const AttentionTerms& terms, bool zigzag, const BlockGr
   return {.causal = terms.causal,
           .window = terms.reach,
           .zigzag = zigzag,
-          .every = !terms.zeros && any_masks(grid, first)};
+          .visit_all = !terms.zeros && any_masks(grid, first)};
 }
 
 /// Merges the attention to some keys into that to others, (n, heads, steps, width), weighted by the
 /// log-sum-exps; in place.
-void merge(at::Tensor& y, at::Tensor& lse, AttentionResult part) {
+void merge(at::Tensor& y, at::Tensor& lse, AttentionResult other) {
   if (!y.defined()) {
-    y = part.first.to(part.second.scalar_type());
-    lse = part.second;
+    y = other.first.to(other.second.scalar_type());
+    lse = other.second;
     return;
   }
-  const at::Tensor all = at::logaddexp(lse, part.second), none = all.eq(empty_lse);
+  const at::Tensor all = at::logaddexp(lse, other.second), none = all.eq(empty_lse);
   const auto share = [&](const at::Tensor& one) {
     return at::sub(one, all).exp_().masked_fill_(none, 0).unsqueeze(-1);
   };
-  y.mul_(share(lse)).addcmul_(part.first.to(y.scalar_type()), share(part.second));
+  y.mul_(share(lse)).addcmul_(other.first.to(y.scalar_type()), share(other.second));
   lse = all;
 }
 
@@ -59,11 +59,11 @@ RingRun::RingRun(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid
       steps_(grid.specs[0].shape[size_t(axis_)]),
       dtype_(grid.specs[0].dtype),
       wide_(at::toOpMathType(dtype_)),
-      shards_(shard_parts(steps_, grid.layouts[0].num_shards(axis_)),
+      shards_(shard_intervals(steps_, grid.layouts[0].num_shards(axis_)),
               ring_options(terms, zigzag, grid, first_mask)),
       members_(group_intervals(grid.layouts[0], axis_, steps_, grid.groups),
                ring_options(terms, zigzag, grid, first_mask)),
-      group_(grid.layouts[0].mesh(), grid.layouts[0].axis(axis_), grid.groups, grid.places,
+      group_(grid.layouts[0].mesh(), grid.layouts[0].axis(axis_), grid.groups, grid.block_groups,
              grid.specs[0].shape, dtype_) {}
 
 bool RingRun::gives_means() const { return !terms_.zeros && any_masks(grid_, first_mask_); }
@@ -75,35 +75,36 @@ bool RingRun::idle(size_t block) const {
 }
 
 /// Returns the part of the global attention that one of a block's runs and these keys are.
-BlockAttention RingRun::part_of(size_t block, size_t run, Interval rows, Interval keys) const {
-  BlockAttention part = terms_.part_of(grid_.blocks[block]);
-  part.first = rows.lo - keys.lo;
-  part.partial = true;
+BlockAttention RingRun::tile_attention(size_t block, size_t run, Interval rows,
+                                       Interval keys) const {
+  BlockAttention attention = terms_.block_attention(grid_.blocks[block]);
+  attention.first = rows.lo - keys.lo;
+  attention.partial = true;
   for (const Runs& runs : masks_[block]) {
     const at::Tensor& mask = runs.size() == 1 ? runs[0] : runs[run];
-    part.masks.push_back(mask.size(3) == 1 ? mask : mask.narrow(3, keys.lo, keys.size()));
+    attention.masks.push_back(mask.size(3) == 1 ? mask : mask.narrow(3, keys.lo, keys.size()));
   }
-  return part;
+  return attention;
 }
 
-LocalAttention RingRun::local(size_t block, int64_t hop, RingSchedule::Pair pair,
-                              const Pairs& at) const {
-  const Interval rows = members_.runs(member(block))[pair.rows],
-                 keys = members_.runs(members_.source(member(block), hop))[pair.keys];
-  return {q_[block][pair.rows], at.keys[block][pair.keys], at.values[block][pair.keys],
-          part_of(block, pair.rows, rows, keys)};
+LocalAttention RingRun::local(size_t block, int64_t hop, RingSchedule::Tile tile,
+                              const KeyValues& held) const {
+  const Interval rows = members_.runs(member(block))[tile.rows],
+                 keys = members_.runs(members_.source(member(block), hop))[tile.keys];
+  return {q_[block][tile.rows], held.keys[block][tile.keys], held.values[block][tile.keys],
+          tile_attention(block, tile.rows, rows, keys)};
 }
 
 // Heads of key and value that query heads share.
 
 /// Returns the local query heads that read one of the block's shared heads.
 Interval RingRun::heads_of(size_t block, int64_t shared) const {
-  const BlockAttention part = terms_.part_of(grid_.blocks[block]);
-  const int64_t first = (part.shared_heads.lo + shared) * part.group;
-  const Interval own = intersect({first, first + part.group}, part.heads);
+  const BlockAttention attention = terms_.block_attention(grid_.blocks[block]);
+  const int64_t first = (attention.shared_heads.lo + shared) * attention.group;
+  const Interval own = intersect({first, first + attention.group}, attention.heads);
   // A block without query heads has a shared head if its empty interval is inside a group.
   if (own.empty()) return {0, 0};
-  return {own.lo - part.heads.lo, own.hi - part.heads.lo};
+  return {own.lo - attention.heads.lo, own.hi - attention.heads.lo};
 }
 
 /// Sums over the query heads that share a head.
@@ -162,32 +163,32 @@ std::vector<Tensors> RingRun::forward() {
   log(false);
   split_inputs(std::vector<std::vector<at::Tensor>>(blocks()));
   Values y(blocks()), lse(blocks());
-  std::vector<at::Tensor> totals(blocks()), travel;
+  std::vector<at::Tensor> totals(blocks()), in_flight;
   for (size_t b = 0; b < blocks(); ++b) {
     y[b].resize(members_.runs(member(b)).size());
     lse[b].resize(y[b].size());
   }
-  Pairs at = own_;
+  KeyValues held = own_;
   for (int64_t hop = 0;; ++hop) {
     std::optional<PermuteGroup::Transfer> incoming;
     if (hop < members_.hops()) {
-      if (hop == 0) travel = packs(own_);
-      incoming = rotate(travel, 1, hop + 1, dtype_);
+      if (hop == 0) in_flight = packs(own_);
+      incoming = rotate(in_flight, 1, hop + 1, dtype_);
     }
     each([&](size_t b) {
       if (idle(b)) return;
-      for (const RingSchedule::Pair pair : members_.pairs(member(b), hop)) {
-        merge(y[b][pair.rows], lse[b][pair.rows], local(b, hop, pair, at).forward());
+      for (const RingSchedule::Tile tile : members_.tiles(member(b), hop)) {
+        merge(y[b][tile.rows], lse[b][tile.rows], local(b, hop, tile, held).forward());
       }
       if (!gives_means()) return;
-      for (const at::Tensor& values : at.values[b]) {
+      for (const at::Tensor& values : held.values[b]) {
         const at::Tensor sum = values.sum(2, true, wide_);
         totals[b] = totals[b].defined() ? totals[b].add_(sum) : sum;
       }
     });
     if (!incoming) break;
-    travel = incoming->wait();
-    at = unpacked_at(travel, hop + 1, dtype_);
+    in_flight = incoming->wait();
+    held = unpacked_at(in_flight, hop + 1, dtype_);
   }
   std::vector<Values> own(blocks());
   each([&](size_t b) {
@@ -215,12 +216,12 @@ at::Tensor RingRun::mean_gradient(size_t block) const {
       return at::empty({1, 1, 1, 1}, values[block][0].options()).expand(shape);
     };
     const LocalAttention full(q_[block][r], shape_of(own_.keys), shape_of(own_.values),
-                              part_of(block, r, runs[r], {0, steps_}));
-    const at::Tensor alone = full.alone();
-    if (!alone.defined()) continue;
+                              tile_attention(block, r, runs[r], {0, steps_}));
+    const at::Tensor masked = full.fully_masked();
+    if (!masked.defined()) continue;
     const at::Tensor sum = dy_[block][r]
                                .to(wide_)
-                               .masked_fill(alone.logical_not(), 0)
+                               .masked_fill(masked.logical_not(), 0)
                                .sum(2, true)
                                .div_(double(steps_));
     all = all.defined() ? all.add_(sum) : sum;
@@ -229,19 +230,19 @@ at::Tensor RingRun::mean_gradient(size_t block) const {
 }
 
 /// Computes gradients with the keys and values that a block holds after `hop` hops; adds to dq.
-std::vector<RingRun::Part> RingRun::gradients(size_t block, int64_t hop, const Pairs& at,
-                                              Runs& dq) const {
-  std::vector<Part> parts;
-  for (const RingSchedule::Pair pair : members_.pairs(member(block), hop)) {
-    const Tensors found =
-        local(block, hop, pair, at)
-            .backward(dy_[block][pair.rows], y_[block][pair.rows], lse_[block][pair.rows]);
-    at::Tensor& query = dq[pair.rows];
-    query = query.defined() ? query.add_(found[0]) : found[0].to(wide_);
-    parts.push_back(
-        {pair.keys, reduce_query_groups(block, found[1]), reduce_query_groups(block, found[2])});
+std::vector<RingRun::KeyGradients> RingRun::gradients(size_t block, int64_t hop,
+                                                      const KeyValues& held, Runs& dq) const {
+  std::vector<KeyGradients> key_gradients;
+  for (const RingSchedule::Tile tile : members_.tiles(member(block), hop)) {
+    const Tensors grads =
+        local(block, hop, tile, held)
+            .backward(dy_[block][tile.rows], y_[block][tile.rows], lse_[block][tile.rows]);
+    at::Tensor& query = dq[tile.rows];
+    query = query.defined() ? query.add_(grads[0]) : grads[0].to(wide_);
+    key_gradients.push_back(
+        {tile.keys, reduce_query_groups(block, grads[1]), reduce_query_groups(block, grads[2])});
   }
-  return parts;
+  return key_gradients;
 }
 
 std::vector<Tensors> RingRun::backward() {
@@ -254,32 +255,32 @@ std::vector<Tensors> RingRun::backward() {
   }
   split_inputs(std::move(more));
   Values dq(blocks());
-  std::vector<at::Tensor> mean_gradients(blocks()), travel, dkv(blocks());
+  std::vector<at::Tensor> mean_gradients(blocks()), in_flight, dkv(blocks());
   for (size_t b = 0; b < blocks(); ++b) dq[b].resize(members_.runs(member(b)).size());
-  Pairs at = own_;
+  KeyValues held = own_;
   std::optional<PermuteGroup::Transfer> incoming_dkv;
   for (int64_t hop = 0;; ++hop) {
     std::optional<PermuteGroup::Transfer> incoming;
     if (hop < members_.hops()) {
-      if (hop == 0) travel = packs(own_);
-      incoming = rotate(travel, 1, hop + 1, dtype_);
+      if (hop == 0) in_flight = packs(own_);
+      incoming = rotate(in_flight, 1, hop + 1, dtype_);
     }
-    std::vector<std::vector<Part>> parts(blocks());
+    std::vector<std::vector<KeyGradients>> key_gradients(blocks());
     each([&](size_t b) {
       if (idle(b)) return;
       if (hop == 0 && gives_means()) mean_gradients[b] = mean_gradient(b);
-      parts[b] = gradients(b, hop, at, dq[b]);
+      key_gradients[b] = gradients(b, hop, held, dq[b]);
     });
     if (incoming_dkv) dkv = incoming_dkv->wait();
     each([&](size_t b) {
-      const auto list = packed_parts(b, members_.source(member(b), hop), wide_);
+      const auto list = packed_specs(b, members_.source(member(b), hop), wide_);
       if (hop == 0) {
         dkv[b] = at::zeros({packed_bytes(list)}, q_[b][0].options().dtype(at::kByte));
       }
       const Runs all = unpacked(dkv[b], list);
-      for (const Part& part : std::exchange(parts[b], {})) {
-        all[part.run].add_(part.keys);
-        all[all.size() / 2 + part.run].add_(part.values);
+      for (const KeyGradients& gradient : std::exchange(key_gradients[b], {})) {
+        all[gradient.run].add_(gradient.keys);
+        all[all.size() / 2 + gradient.run].add_(gradient.values);
       }
       for (size_t i = all.size() / 2; mean_gradients[b].defined() && i < all.size(); ++i) {
         all[i].add_(mean_gradients[b]);
@@ -287,13 +288,13 @@ std::vector<Tensors> RingRun::backward() {
     });
     if (!incoming) break;
     incoming_dkv = rotate(dkv, 1, hop + 1, wide_);
-    travel = incoming->wait();
-    at = unpacked_at(travel, hop + 1, dtype_);
+    in_flight = incoming->wait();
+    held = unpacked_at(in_flight, hop + 1, dtype_);
   }
-  at = {};
-  travel.clear();
+  held = {};
+  in_flight.clear();
   if (members_.hops() > 0) dkv = rotate(dkv, -members_.hops(), 0, wide_).wait();
-  const Pairs home = unpacked_at(dkv, 0, wide_);
+  const KeyValues home = unpacked_at(dkv, 0, wide_);
   std::vector<Values> own(blocks());
   each([&](size_t b) {
     own[b].resize(3);

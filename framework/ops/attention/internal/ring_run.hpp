@@ -30,11 +30,11 @@ class RingRun {
   using Runs = std::vector<at::Tensor>;
   using Values = std::vector<Runs>;
   /// Keys and values, or their gradients, of each block.
-  struct Pairs {
+  struct KeyValues {
     Values keys, values;
   };
   /// Gradients of one of the runs of keys that a block holds at present.
-  struct Part {
+  struct KeyGradients {
     size_t run = 0;
     at::Tensor keys, values;
   };
@@ -54,9 +54,10 @@ class RingRun {
   void split_inputs(std::vector<std::vector<at::Tensor>> more);
   std::vector<Values> split_runs(const std::vector<std::vector<at::Tensor>>& tensors) const;
   std::vector<std::vector<at::Tensor>> join_runs(const std::vector<Values>& values) const;
-  std::vector<PackedPart> packed_parts(size_t block, int64_t source, at::ScalarType dtype) const;
-  std::vector<at::Tensor> packs(const Pairs& pairs) const;
-  Pairs unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop, at::ScalarType dtype) const;
+  std::vector<PackedSpec> packed_specs(size_t block, int64_t source, at::ScalarType dtype) const;
+  std::vector<at::Tensor> packs(const KeyValues& key_values) const;
+  KeyValues unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop,
+                        at::ScalarType dtype) const;
   PermuteGroup::Transfer rotate(const std::vector<at::Tensor>& packs, int64_t members, int64_t hop,
                                 at::ScalarType dtype) const;
   void log(bool backward) const;
@@ -64,11 +65,13 @@ class RingRun {
   // Computation.
   bool gives_means() const;
   bool idle(size_t block) const;
-  BlockAttention part_of(size_t block, size_t run, Interval rows, Interval keys) const;
-  LocalAttention local(size_t block, int64_t hop, RingSchedule::Pair pair, const Pairs& at) const;
+  BlockAttention tile_attention(size_t block, size_t run, Interval rows, Interval keys) const;
+  LocalAttention local(size_t block, int64_t hop, RingSchedule::Tile tile,
+                       const KeyValues& held) const;
   void finish(size_t block, Values& y, Values& lse, const at::Tensor& total) const;
   at::Tensor mean_gradient(size_t block) const;
-  std::vector<Part> gradients(size_t block, int64_t hop, const Pairs& at, Runs& dq) const;
+  std::vector<KeyGradients> gradients(size_t block, int64_t hop, const KeyValues& held,
+                                      Runs& dq) const;
   Interval heads_of(size_t block, int64_t shared) const;
   at::Tensor reduce_query_groups(size_t block, const at::Tensor& x) const;
   at::Tensor expand_query_groups(size_t block, const at::Tensor& x, bool all) const;
@@ -83,7 +86,7 @@ class RingRun {
   RingSchedule members_;               ///< schedule of the blocks, each of one or several shards
   PermuteGroup group_;
   Values q_, y_, lse_, dy_;
-  Pairs own_;
+  KeyValues own_;
   std::vector<Values> masks_;  ///< each block's masks
 };
 

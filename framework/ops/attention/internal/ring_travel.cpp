@@ -12,10 +12,10 @@ namespace {
 /// Axis of steps in (n, heads, steps, features).
 constexpr int64_t step_axis = 2;
 
-PackedPart packed_part(const at::Tensor& tensor, int64_t steps) {
-  PackedPart part{tensor.sizes().vec(), tensor.scalar_type()};
-  part.shape[step_axis] = steps;
-  return part;
+PackedSpec packed_spec(const at::Tensor& tensor, int64_t steps) {
+  PackedSpec spec{tensor.sizes().vec(), tensor.scalar_type()};
+  spec.shape[step_axis] = steps;
+  return spec;
 }
 
 /// Concatenates two runs of steps, with steps before heads in memory, as in an operation's output.
@@ -33,7 +33,7 @@ at::Tensor joined(const at::Tensor& first, const at::Tensor& second) {
 /// Returns whether any member swaps steps.
 bool swaps(const RingSchedule& schedule) {
   for (int64_t m = 0; m < schedule.members(); ++m) {
-    if (!schedule.given(m).empty()) return true;
+    if (!schedule.sent_half(m).empty()) return true;
   }
   return false;
 }
@@ -52,18 +52,18 @@ std::vector<RingRun::Values> RingRun::split_runs(
     return runs;
   }
   std::vector<at::Tensor> sent(blocks());
-  std::vector<std::vector<PackedPart>> received_parts(blocks());
+  std::vector<std::vector<PackedSpec>> received_specs(blocks());
   std::vector<int64_t> partners, bytes;
   for (int64_t m = 0; m < members_.members(); ++m) partners.push_back(members_.partner(m));
   for (size_t b = 0; b < blocks(); ++b) {
-    const int64_t incoming = members_.given(members_.partner(member(b))).size();
+    const int64_t incoming = members_.sent_half(members_.partner(member(b))).size();
     for (const at::Tensor& tensor : tensors[b]) {
-      received_parts[b].push_back(packed_part(tensor, incoming));
+      received_specs[b].push_back(packed_spec(tensor, incoming));
     }
-    bytes.push_back(packed_bytes(received_parts[b]));
+    bytes.push_back(packed_bytes(received_specs[b]));
   }
   each([&](size_t b) {
-    const int64_t outgoing = members_.given(member(b)).size();
+    const int64_t outgoing = members_.sent_half(member(b)).size();
     std::vector<at::Tensor> halves;
     for (const at::Tensor& tensor : tensors[b]) {
       halves.push_back(tensor.narrow(step_axis, tensor.size(step_axis) - outgoing, outgoing));
@@ -73,8 +73,8 @@ std::vector<RingRun::Values> RingRun::split_runs(
   const std::vector<at::Tensor> received = group_.start(partners, std::move(sent), bytes).wait();
   for (size_t b = 0; b < blocks(); ++b) {
     const bool stays = members_.runs(member(b)).size() == 1;
-    const std::vector<at::Tensor> halves = unpacked(received[b], received_parts[b]);
-    const int64_t outgoing = members_.given(member(b)).size();
+    const std::vector<at::Tensor> halves = unpacked(received[b], received_specs[b]);
+    const int64_t outgoing = members_.sent_half(member(b)).size();
     for (size_t i = 0; i < tensors[b].size(); ++i) {
       const at::Tensor& tensor = tensors[b][i];
       const at::Tensor first = tensor.narrow(step_axis, 0, tensor.size(step_axis) - outgoing);
@@ -94,13 +94,13 @@ std::vector<std::vector<at::Tensor>> RingRun::join_runs(const std::vector<Values
     return tensors;
   }
   std::vector<at::Tensor> sent(blocks());
-  std::vector<std::vector<PackedPart>> received_parts(blocks());
+  std::vector<std::vector<PackedSpec>> received_specs(blocks());
   std::vector<int64_t> partners, bytes;
   for (int64_t m = 0; m < members_.members(); ++m) partners.push_back(members_.partner(m));
   for (size_t b = 0; b < blocks(); ++b) {
-    const int64_t incoming = members_.given(member(b)).size();
-    for (const Runs& runs : values[b]) received_parts[b].push_back(packed_part(runs[0], incoming));
-    bytes.push_back(packed_bytes(received_parts[b]));
+    const int64_t incoming = members_.sent_half(member(b)).size();
+    for (const Runs& runs : values[b]) received_specs[b].push_back(packed_spec(runs[0], incoming));
+    bytes.push_back(packed_bytes(received_specs[b]));
   }
   each([&](size_t b) {
     std::vector<at::Tensor> halves;
@@ -111,7 +111,7 @@ std::vector<std::vector<at::Tensor>> RingRun::join_runs(const std::vector<Values
   });
   const std::vector<at::Tensor> received = group_.start(partners, std::move(sent), bytes).wait();
   each([&](size_t b) {
-    const std::vector<at::Tensor> halves = unpacked(received[b], received_parts[b]);
+    const std::vector<at::Tensor> halves = unpacked(received[b], received_specs[b]);
     for (size_t i = 0; i < values[b].size(); ++i) {
       const Runs& runs = values[b][i];
       tensors[b].push_back(runs.size() == 1 ? runs[0] : joined(runs[0], halves[i]));
@@ -158,39 +158,39 @@ void RingRun::split_inputs(std::vector<std::vector<at::Tensor>> more) {
 
 /// Returns the shapes and dtypes of the keys and values, or their gradients, of member `source` in
 /// this block's ring.
-std::vector<PackedPart> RingRun::packed_parts(size_t block, int64_t source,
+std::vector<PackedSpec> RingRun::packed_specs(size_t block, int64_t source,
                                               at::ScalarType dtype) const {
-  std::vector<PackedPart> list;
+  std::vector<PackedSpec> list;
   for (const Values* values : {&own_.keys, &own_.values}) {
     for (Interval run : members_.runs(source)) {
-      list.push_back(packed_part((*values)[block][0], std::max<int64_t>(0, run.size())));
+      list.push_back(packed_spec((*values)[block][0], std::max<int64_t>(0, run.size())));
       list.back().dtype = dtype;
     }
   }
   return list;
 }
 
-std::vector<at::Tensor> RingRun::packs(const Pairs& pairs) const {
+std::vector<at::Tensor> RingRun::packs(const KeyValues& key_values) const {
   std::vector<at::Tensor> list(blocks());
   each([&](size_t b) {
-    std::vector<at::Tensor> all = pairs.keys[b];
-    all.insert(all.end(), pairs.values[b].begin(), pairs.values[b].end());
+    std::vector<at::Tensor> all = key_values.keys[b];
+    all.insert(all.end(), key_values.values[b].begin(), key_values.values[b].end());
     list[b] = packed(all);
   });
   return list;
 }
 
 /// Unpacks the keys and values, or their gradients, that blocks hold after `hop` hops.
-RingRun::Pairs RingRun::unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop,
-                                    at::ScalarType dtype) const {
-  Pairs pairs;
+RingRun::KeyValues RingRun::unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop,
+                                        at::ScalarType dtype) const {
+  KeyValues key_values;
   for (size_t b = 0; b < blocks(); ++b) {
-    const Runs all = unpacked(packs[b], packed_parts(b, members_.source(member(b), hop), dtype));
+    const Runs all = unpacked(packs[b], packed_specs(b, members_.source(member(b), hop), dtype));
     const auto half = all.begin() + std::ssize(all) / 2;
-    pairs.keys.emplace_back(all.begin(), half);
-    pairs.values.emplace_back(half, all.end());
+    key_values.keys.emplace_back(all.begin(), half);
+    key_values.values.emplace_back(half, all.end());
   }
-  return pairs;
+  return key_values;
 }
 
 /// Starts sending each member's packed data `members` members ahead. A member then holds the data
@@ -201,7 +201,7 @@ PermuteGroup::Transfer RingRun::rotate(const std::vector<at::Tensor>& packs, int
   const int64_t n = members_.members();
   for (int64_t m = 0; m < n; ++m) from.push_back(((m - members) % n + n) % n);
   for (size_t b = 0; b < blocks(); ++b) {
-    bytes.push_back(packed_bytes(packed_parts(b, members_.source(member(b), hop), dtype)));
+    bytes.push_back(packed_bytes(packed_specs(b, members_.source(member(b), hop), dtype)));
   }
   return group_.start(from, packs, bytes);
 }
@@ -226,13 +226,13 @@ void RingRun::log(bool backward) const {
   const double size = double(c10::elementSize(dtype_)), wide = double(c10::elementSize(wide_)),
                dim = double(in[0].shape.back()),
                width = shard(in[2].shape.back(), grid_.layouts[2].num_shards(axis_ + 2)),
-               pair = rows * double(shared) * (dim + width);
+               key_value_size = rows * double(shared) * (dim + width);
   rows *= shard(heads, head_shards);
   for (int64_t m = 0; m < shards_.members(); ++m) {
     int64_t steps = 0;
     for (Interval run : shards_.runs(m)) steps += run.size();
     max_steps = std::max(max_steps, double(steps));
-    max_half = std::max(max_half, double(shards_.given(m).size()));
+    max_half = std::max(max_half, double(shards_.sent_half(m).size()));
   }
   for (size_t i = first_mask_; i < in.size(); ++i) {
     const int64_t steps = in[i].rank() - 2;
@@ -243,13 +243,13 @@ void RingRun::log(bool backward) const {
   }
   const auto add = [&](double bytes) { log_permute(layout.mesh(), layout.axis(axis_), bytes); };
   const double results = rows * ((backward ? 2 : 0) * width * size + (backward ? wide : 0));
-  add(max_half * (rows * dim * size + pair * size + results + masks));
+  add(max_half * (rows * dim * size + key_value_size * size + results + masks));
   for (int64_t hop = 0; hop < shards_.hops(); ++hop) {
-    add(max_steps * pair * size);
-    if (backward) add(max_steps * pair * wide);
+    add(max_steps * key_value_size * size);
+    if (backward) add(max_steps * key_value_size * wide);
   }
-  if (backward && shards_.hops() > 0) add(max_steps * pair * wide);
-  add(max_half * (backward ? (rows * dim + pair) * size : rows * (width * size + wide)));
+  if (backward && shards_.hops() > 0) add(max_steps * key_value_size * wide);
+  add(max_half * (backward ? (rows * dim + key_value_size) * size : rows * (width * size + wide)));
 }
 
 }  // namespace tessera::detail
