@@ -194,7 +194,7 @@ TEST_CASE("imdb: the reported loss is the mean, the gradient is the sum's") {
   };
   const Logs logs = model.train_on_batch(batch());
   const at::Tensor x = batch().x[0], y = batch().y[0];
-  // The same computation by hand, on one device.
+  // Computes the expected loss by hand, on one device.
   const at::Tensor hidden = at::relu(at::matmul(x, before[0]) + before[1]);
   const at::Tensor normal = (hidden - hidden.mean(0)) / (hidden.var(0, false) + 1e-5).sqrt();
   const at::Tensor logits = at::matmul(normal, before[4]) + before[5];

@@ -1,5 +1,5 @@
-// What all optimizers share without options: where updates happen and what they reduce, slots and
-// their names, steps and rates.
+// Behaviour that all optimizers share without options: where updates happen and what they reduce,
+// slots and their names, steps and rates.
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/tensor/create.hpp>

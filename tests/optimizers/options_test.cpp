@@ -1,5 +1,5 @@
-// What all optimizers share through BaseOptions: clipping, accumulation, moving averages, the loss
-// scale and decay, with their communication.
+// Options that all optimizers share through BaseOptions: clipping, accumulation, moving averages,
+// the loss scale and decay, with their communication.
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>

@@ -30,7 +30,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 const std::string predict = "/v1/models/imdb:predict";
-// The same text three times: an answer from two versions would show.
+// Each request repeats one text three times, so that an answer from two versions would show.
 const std::string good_body = R"({"instances": ["good fun", "good fun", "good fun"]})";
 
 /// Clients that send requests in a loop, every tenth one invalid, and count the answers.

@@ -102,7 +102,7 @@ TEST_CASE("an optimizer belongs to one model", "[first_step]") {
       test::error_line([&] { b.compile(how); }),
       Contains("an optimizer belongs to one model. Received: adam, which has slots of another "
                "model's a/kernel"));
-  // The same model may be compiled again, and another one around it.
+  // A model may be compiled again, and another one around it.
   a.compile(how);
   const Sequential around({Input({4}), Dense(4), a});
   around.compile(how);

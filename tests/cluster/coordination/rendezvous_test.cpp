@@ -154,7 +154,7 @@ TEST_CASE("a process of another run is refused, and the others continue") {
   const FileDescriptor second =
       connect_and_send(port, hello_frame({"job a", 3, {0, 1, "host", ""}}));
   CHECK_THAT(test::read_all(second), Contains("each rank is one process. Received: rank 0 (pid 1"));
-  // Of two processes with the same rank the first is accepted.
+  // The first of two processes with one rank is accepted.
   auto first_two = join_later(changed(2, 3, "job a"));
   const auto coordination = hub.get();
   CHECK_THROWS_WITH(Coordination::join(changed(2, 3, "job a")),

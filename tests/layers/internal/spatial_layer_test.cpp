@@ -1,5 +1,5 @@
-// What all image layers share, tested on Conv2D, Conv2DTranspose, MaxPooling2D, UpSampling2D and
-// ZeroPadding2D.
+// Behaviour that all image layers share, tested on Conv2D, Conv2DTranspose, MaxPooling2D,
+// UpSampling2D and ZeroPadding2D.
 #include <ATen/ATen.h>
 
 #include <tessera/framework/nn/initializers/initializers.hpp>
