@@ -28,6 +28,9 @@ struct BaseOptions {
 
 namespace detail {
 
+/// The default bucket size in megabytes, that of DistributedDataParallel's bucket_cap_mb.
+inline constexpr double default_bucket_cap_mb = 25;
+
 /// Visits the options that every optimizer has, except the name, by Keras' keys in Keras' order.
 template <class Options, class Visit>
 void base_fields(Options& o, const Visit& visit) {

@@ -45,7 +45,7 @@ struct CompileOptions {
   /// Bucket size in megabytes of the gradient reductions between processes that overlap the
   /// backward pass (DistributedDataParallel's bucket_cap_mb); 0: one reduction for each variable.
   /// Must be the same on every process.
-  double bucket_cap_mb = 25;
+  double bucket_cap_mb = detail::default_bucket_cap_mb;
 };
 
 /// Epochs after which fit validates: every n-th, or a list of numbers counted from 1.

@@ -8,13 +8,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tessera/framework/optimizer/optimizer_options.hpp>
 #include <tessera/framework/tensor/internal/bucket.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 
 namespace tessera::detail {
 
-/// The default bucket size in megabytes, that of DistributedDataParallel's bucket_cap_mb.
-inline constexpr double default_bucket_cap_mb = 25;
 /// Bytes of a megabyte in bucket sizes, 2^20 as in PyTorch.
 inline constexpr double bytes_per_megabyte = 1 << 20;
 
