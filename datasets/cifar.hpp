@@ -64,6 +64,7 @@ class CifarDataset final : public Dataset {
 
   int64_t size() const override { return bytes_.size(); }
   Examples get(std::span<const int64_t> rows) const override;
+  bool concurrent() const override { return true; }
   std::string name() const override { return bytes_.name(); }
   std::vector<Shape> input_shapes() const override { return bytes_.input_shapes(); }
 

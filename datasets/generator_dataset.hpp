@@ -11,15 +11,15 @@ namespace tessera {
 
 /// The options of GeneratorDataset.
 struct GeneratorDatasetOptions {
-  /// Batches per epoch, if known; the progress bar then shows it as the total.
+  /// Batches of a pass, if known; the progress bar then shows it as the total.
   std::optional<int64_t> steps = std::nullopt;
   /// Whether the batches never end; fit() then needs steps_per_epoch.
   bool endless = false;
   std::string name = "generator";  ///< name of the data in errors and histories
 };
 
-/// Batches made by a user-defined function, which starts over in every epoch
-/// (tf.data.Dataset.from_generator):
+/// Batches made by a user-defined function, which starts over in every pass over the data: an
+/// epoch, or several with steps_per_epoch (tf.data.Dataset.from_generator):
 ///
 ///     GeneratorDataset data([] {
 ///       return [i = 0]() mutable -> std::optional<Examples> {
@@ -29,8 +29,8 @@ struct GeneratorDatasetOptions {
 ///     });
 class GeneratorDataset final : public StreamDataset {
  public:
-  /// `start` is called once per epoch, and once before the first to learn the inputs' shapes.
-  /// Throws ConfigError if it is empty, or if `steps` is below 1.
+  /// `start` is called once per pass, and once before the first if the inputs' shapes are needed to
+  /// build the model. Throws ConfigError if it is empty, or if `steps` is below 1.
   explicit GeneratorDataset(std::function<BatchFunction()> start,
                             GeneratorDatasetOptions options = {});
 

@@ -102,7 +102,10 @@ at::Tensor load_img(const std::string& path, const LoadImgOptions& options) {
   const c10::InferenceMode inference;
   const std::string where = "load_img, " + path;
   check_interpolation(options.interpolation, pillow_interpolations(), where);
-  const Image image = read_image(path, channels_of(options.color_mode, where));
+  const int64_t channels = channels_of(options.color_mode, where);
+  // As Keras, which converts the colours also where a JPEG file stores the luminance.
+  Image image = read_image(path, std::max<int64_t>(channels, 3));
+  if (channels == 1) image = as_grey(image);
   const std::array<int64_t, 2> size =
       options.target_size.value_or(std::array<int64_t, 2>{image.height, image.width});
   check_picture_size(size, where);
@@ -160,7 +163,6 @@ datasets::ImageFolder::ImageFolder(const std::string& directory, const ImageFold
                                                .subset = options.subset,
                                                .follow_links = options.follow_links});
   paths_ = std::move(index.paths);
-  for (const std::string& path : paths_) check_image_name(path);
   if (!labelled) return;
   class_names_ = std::move(index.class_names);
   labels_ = label_rows(index.labels, *options.label_mode, class_names_.size(), directory);

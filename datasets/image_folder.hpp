@@ -32,9 +32,12 @@ struct SaveImgOptions {
   bool scale = true;
 };
 
-/// Reads a JPEG, PNG or WebP file as uint8 (height, width, channels). Throws FileError naming the
-/// file if it is no picture, truncated, or has more than 134 million pixels; ConfigError for an
-/// invalid option.
+/// Reads a JPEG, PNG, WebP, BMP or GIF file (the first frame) as uint8 (height, width, channels).
+/// Numbers of 16 bits are divided by 256, as in TensorFlow, while Pillow clips those of grey
+/// pictures to 255. "grayscale" converts the colours, as in Keras, while
+/// image_dataset_from_directory() takes the luminance that a JPEG file stores. Throws FileError
+/// naming the file if it is no picture, truncated, or has more than 134 million pixels; ConfigError
+/// for an invalid option.
 at::Tensor load_img(const std::string& path, const LoadImgOptions& options = {});
 
 /// Writes a picture (height, width, 1, 3 or 4 channels) of any dtype to a .png, .jpg or .jpeg file;
@@ -80,7 +83,7 @@ struct ImageFolderOptions {
 namespace datasets {
 
 /// Pictures of a folder, decoded when their rows are read: x is float32 (rows, height, width,
-/// channels) with values from 0 to 255. Rows may be read from several threads at a time.
+/// channels) with values from 0 to 255.
 class ImageFolder final : public Dataset {
  public:
   ImageFolder(const std::string& directory, const ImageFolderOptions& options);
@@ -88,6 +91,7 @@ class ImageFolder final : public Dataset {
   int64_t size() const override { return static_cast<int64_t>(paths_.size()); }
   /// Throws FileError naming a file that cannot be read.
   Examples get(std::span<const int64_t> rows) const override;
+  bool concurrent() const override { return true; }
   std::string name() const override { return directory_; }
   std::vector<Shape> input_shapes() const override;
 
@@ -107,7 +111,7 @@ class ImageFolder final : public Dataset {
 
 }  // namespace datasets
 
-/// Reads the pictures (JPEG, PNG, WebP) of a folder, with its sub-folders as classes:
+/// Reads the pictures (JPEG, PNG, WebP, BMP, GIF) of a folder, with its sub-folders as classes:
 ///
 ///     auto train = image_dataset_from_directory("flowers", {.image_size = {180, 180},
 ///                                                           .validation_split = 0.2,

@@ -40,11 +40,11 @@ constexpr std::array<Split, 2> splits{
     Split{"train", "train-images-idx3-ubyte", "train-labels-idx1-ubyte", 60000, 0},
     Split{"test", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte", 10000, 60000}};
 
-const Split& find_split(const std::string& name) {
+const Split& find_split(const std::string& name, const std::string& where) {
   for (const Split& split : splits) {
     if (split.name == name) return split;
   }
-  throw ConfigError("mnist", R"(split is "train" or "test")", in_quotes(name), "name one of them");
+  throw ConfigError(where, R"(split is "train" or "test")", in_quotes(name), "name one of them");
 }
 
 /// Returns the path of a file in a folder, plain or with .gz; empty if neither exists.
@@ -78,7 +78,7 @@ std::string named_folder(const std::string& data_dir, const Split& split, const 
                   str("the data folder or its folder ", name, " has ", split.images, " or ",
                       split.images, ".gz"),
                   exists(data_dir) ? "neither there" : "no such folder",
-                  "name the folder of the MNIST files");
+                  "name the folder of the four files");
 }
 
 /// Returns the folder of Fashion-MNIST, downloaded if not found. Throws FileError without one.
@@ -124,7 +124,7 @@ std::string require_file(const std::string& folder, const std::string& name) {
   const std::string path = find_file(folder, name);
   if (!path.empty()) return path;
   throw FileError(folder, str("the data folder has ", name, " or ", name, ".gz"), "neither there",
-                  "put all four files of MNIST there");
+                  "put all four files there");
 }
 
 void check_labels(const IdxArray& labels, const std::string& path) {
@@ -133,7 +133,7 @@ void check_labels(const IdxArray& labels, const std::string& path) {
   if (bad == labels.data.end()) return;
   const auto row = bad - labels.data.begin();
   // The header before the first label has 8 bytes.
-  throw FileError(str(path, ", byte ", row + 8), "labels of MNIST are 0 to 9",
+  throw FileError(str(path, ", byte ", row + 8), "labels are 0 to 9",
                   str(int{*bad}, " for image ", row), "get the file again");
 }
 
@@ -143,7 +143,7 @@ LabelledImages read_files(const std::string& folder, const Split& split) {
   LabelledImages read{read_idx(images_path, max_file_bytes), read_idx(labels_path, max_file_bytes)};
   const Shape& shape = read.images.shape;
   if (shape.size() != 3 || shape[0] < 1 || shape[1] != side || shape[2] != side) {
-    throw FileError(images_path, "images of MNIST have the shape (n, 28, 28)", to_string(shape),
+    throw FileError(images_path, "images have the shape (n, 28, 28)", to_string(shape),
                     "get the file again");
   }
   if (read.labels.shape != Shape{shape[0]}) {
@@ -155,22 +155,22 @@ LabelledImages read_files(const std::string& folder, const Split& split) {
   return read;
 }
 
-void check_options(const MnistOptions& options) {
+void check_options(const MnistOptions& options, const std::string& where) {
   if (options.size && *options.size < 1) {
-    throw ConfigError("mnist", "size is at least 1", str(*options.size),
+    throw ConfigError(where, "size is at least 1", str(*options.size),
                       "leave it out for all images");
   }
   if (options.dtype != at::kFloat && options.dtype != at::kDouble) {
-    throw ConfigError("mnist", "dtype is float32 or float64", dtype_name(options.dtype),
+    throw ConfigError(where, "dtype is float32 or float64", dtype_name(options.dtype),
                       "pass at::kFloat or at::kDouble");
   }
 }
 
 /// Returns how many of the available images to take. Throws ConfigError if there are too few.
-int64_t checked_size(const MnistOptions& options, int64_t available) {
+int64_t checked_size(const MnistOptions& options, int64_t available, const std::string& where) {
   const int64_t size = options.size.value_or(available);
   if (size > available) {
-    throw ConfigError("mnist " + options.split,
+    throw ConfigError(where + " " + options.split,
                       str("size is at most ", available, ", the images there are"), str(size),
                       "ask for fewer, or leave it out for all");
   }
@@ -248,17 +248,17 @@ Examples MnistDataset::get(std::span<const int64_t> rows) const {
 }
 
 MnistDataset datasets::mnist(const MnistOptions& options) {
-  check_options(options);
-  const Split& split = find_split(options.split);
+  check_options(options, "mnist");
+  const Split& split = find_split(options.split, "mnist");
   std::string failure;
   const std::string folder = choose_folder(options, split, failure);
   if (!folder.empty()) {
     const LabelledImages all = read_files(folder, split);
-    const int64_t rows = checked_size(options, all.images.shape[0]);
+    const int64_t rows = checked_size(options, all.images.shape[0], "mnist");
     return MnistDataset(first_images(all, rows, options.flatten, "mnist"), options.dtype, false,
                         str("mnist: ", rows, " ", split.name, " images from ", folder));
   }
-  const int64_t rows = checked_size(options, split.size);
+  const int64_t rows = checked_size(options, split.size, "mnist");
   const std::string announcement = digits_announcement(rows, split, failure);
   allow_synthetic("mnist", options.synthetic, announcement);
   const LabelledImages drawn = synthetic_digits(rows, digit_seed, split.first);
@@ -268,11 +268,11 @@ MnistDataset datasets::mnist(const MnistOptions& options) {
 
 MnistDataset datasets::fashion_mnist(const FashionMnistOptions& options) {
   const MnistOptions same{.split = options.split, .size = options.size, .dtype = options.dtype};
-  check_options(same);
-  const Split& split = find_split(options.split);
+  check_options(same, "fashion_mnist");
+  const Split& split = find_split(options.split, "fashion_mnist");
   const std::string folder = fashion_folder(options, split);
   const LabelledImages all = read_files(folder, split);
-  const int64_t rows = checked_size(same, all.images.shape[0]);
+  const int64_t rows = checked_size(same, all.images.shape[0], "fashion_mnist");
   return MnistDataset(first_images(all, rows, options.flatten, "fashion_mnist"), options.dtype,
                       false,
                       str("fashion_mnist: ", rows, " ", split.name, " images from ", folder));

@@ -2,7 +2,11 @@
 
 #include <zlib.h>
 
+#include <algorithm>
 #include <cstring>
+#include <iterator>
+#include <numeric>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -12,8 +16,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/io/format/zip_archive.hpp>
-#include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
 namespace tessera {
 
@@ -23,12 +27,60 @@ namespace {
 
 constexpr uint64_t max_array_bytes = uint64_t{1} << 36;
 
-at::Tensor tensor_of(const NpyArray& array) {
+/// A dtype of arrays, by its name in safetensors, and the one that it is read as.
+struct ArrayDtype {
+  const char* name;
+  at::ScalarType stored;
+  at::ScalarType dtype;
+};
+constexpr ArrayDtype array_dtypes[] = {{"F32", at::kFloat, at::kFloat},
+                                       {"F64", at::kDouble, at::kDouble},
+                                       {"F16", at::kHalf, at::kHalf},
+                                       {"I64", at::kLong, at::kLong},
+                                       {"I32", at::kInt, at::kInt},
+                                       {"I16", at::kShort, at::kShort},
+                                       {"I8", at::kChar, at::kChar},
+                                       {"U64", at::kUInt64, at::kLong},
+                                       {"U32", at::kUInt32, at::kLong},
+                                       {"U16", at::kUInt16, at::kInt},
+                                       {"U8", at::kByte, at::kByte},
+                                       {"BOOL", at::kBool, at::kBool},
+                                       {"C64", at::kComplexFloat, at::kComplexFloat},
+                                       {"C128", at::kComplexDouble, at::kComplexDouble}};
+
+/// Returns NumPy's dtype of a tensor, by its name in safetensors.
+std::string array_dtype(at::ScalarType dtype, const std::string& path) {
+  for (const ArrayDtype& known : array_dtypes) {
+    if (known.stored == dtype) return known.name;
+  }
+  throw ConfigError(path, "a dtype that NumPy has", dtype_name(dtype), "cast it to float32");
+}
+
+at::Tensor tensor_of(const NpyArray& array, const std::string& where) {
   const c10::InferenceMode inference;
-  const at::Tensor tensor =
-      at::empty(array.shape, at::TensorOptions().dtype(*safetensors_scalar_type(array.dtype)));
+  if (array.texts) {
+    throw FileError(where, "an array of numbers", "texts",
+                    "save it by numpy.savez: load_npz(path) reads it as a column of texts");
+  }
+  const auto* const dtype =
+      std::find_if(std::begin(array_dtypes), std::end(array_dtypes),
+                   [&](const ArrayDtype& known) { return known.name == array.dtype; });
+  Shape shape = array.shape;
+  if (array.fortran_order) std::reverse(shape.begin(), shape.end());
+  at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(dtype->stored));
   if (!array.data.empty()) {
     std::memcpy(tensor.mutable_data_ptr(), array.data.data(), array.data.size());
+  }
+  if (array.fortran_order) {
+    Shape axes(shape.size());
+    std::iota(axes.rbegin(), axes.rend(), int64_t{0});
+    tensor = tensor.permute(axes).contiguous();
+  }
+  if (dtype->dtype == dtype->stored) return tensor;
+  tensor = tensor.to(dtype->dtype);
+  if (dtype->stored == at::kUInt64 && tensor.lt(0).any().item<bool>()) {
+    throw FileError(where, "integers below 2^63", "larger ones",
+                    "save x.astype() of int64 or float64");
   }
   return tensor;
 }
@@ -38,7 +90,7 @@ at::Tensor storable(const at::Tensor& array) {
   const c10::InferenceMode inference;
   // NumPy has no bfloat16.
   const at::Tensor known = array.scalar_type() == at::kBFloat16 ? array.to(at::kFloat) : array;
-  return known.cpu().contiguous();
+  return known.cpu().resolve_conj().resolve_neg().contiguous();
 }
 
 std::span<const std::byte> bytes_of(const at::Tensor& array) {
@@ -56,19 +108,28 @@ std::string array_name(const ZipMember& member) {
   return member.name.substr(0, member.name.size() - ending.size());
 }
 
-at::Tensor array_in(const ZipArchive& archive, const ZipMember& member) {
-  const std::string where = archive.path() + ", " + one_line(member.name);
-  return tensor_of(parse_npy(archive.read(member, max_array_bytes), where));
+std::string array_place(const ZipArchive& archive, const ZipMember& member) {
+  return archive.path() + ", " + one_line(member.name);
+}
+
+NpyArray array_in(const ZipArchive& archive, const ZipMember& member) {
+  return parse_npy(archive.read(member, max_array_bytes), array_place(archive, member));
+}
+
+/// Returns the number of rows; nothing for an array that is no column of a table.
+std::optional<int64_t> rows_of(const NpyArray& array) {
+  if (array.shape.empty()) return std::nullopt;
+  const bool is_column = !array.texts || std::ssize(*array.texts) == array.shape[0];
+  return is_column ? std::optional(array.shape[0]) : std::nullopt;
 }
 
 }  // namespace
 
-at::Tensor datasets::load_npy(const std::string& path) { return tensor_of(read_npy(path)); }
+at::Tensor datasets::load_npy(const std::string& path) { return tensor_of(read_npy(path), path); }
 
 void datasets::save_npy(const std::string& path, const at::Tensor& array) {
   const at::Tensor stored = storable(array);
-  write_npy(path, safetensors_dtype(stored.scalar_type(), path), stored.sizes().vec(),
-            bytes_of(stored));
+  write_npy(path, array_dtype(stored.scalar_type(), path), stored.sizes().vec(), bytes_of(stored));
 }
 
 Table datasets::load_npz(const std::string& path) {
@@ -77,13 +138,18 @@ Table datasets::load_npz(const std::string& path) {
   for (const ZipMember& member : archive.members()) {
     const std::string name = array_name(member);
     if (name.empty()) continue;
-    const at::Tensor array = array_in(archive, member);
-    if (array.dim() == 0 || (!table.names().empty() && array.size(0) != table.rows())) {
-      throw FileError(path + ", " + one_line(member.name), "arrays of equally many rows",
-                      "shape " + to_string(array.sizes().vec()),
+    NpyArray array = array_in(archive, member);
+    const std::optional<int64_t> rows = rows_of(array);
+    if (!rows || (!table.names().empty() && *rows != table.rows())) {
+      throw FileError(array_place(archive, member), "arrays of equally many rows",
+                      "shape " + to_string(array.shape),
                       str("read it by load_npz(path, ", in_quotes(name), ")"));
     }
-    table.add(name, array);
+    if (array.texts) {
+      table.add(name, std::move(*array.texts));
+    } else {
+      table.add(name, tensor_of(array, array_place(archive, member)));
+    }
   }
   if (!table.names().empty()) return table;
   throw FileError(path, "an archive of arrays, as numpy.savez writes it", "none in it",
@@ -92,7 +158,9 @@ Table datasets::load_npz(const std::string& path) {
 
 at::Tensor datasets::load_npz(const std::string& path, const std::string& name) {
   const ZipArchive archive = open_npz(path);
-  if (const ZipMember* member = archive.find(name + ".npy")) return array_in(archive, *member);
+  if (const ZipMember* member = archive.find(name + ".npy")) {
+    return tensor_of(array_in(archive, *member), array_place(archive, *member));
+  }
   std::vector<std::string> names;
   for (const ZipMember& member : archive.members()) names.push_back(array_name(member));
   throw ConfigError(path, "the name of an array in it", in_quotes(name), suggestion(name, names));
@@ -109,7 +177,7 @@ void datasets::save_npz(const std::string& path, const Table& table) {
                         "pop() the column first, or look its texts up");
     }
     arrays.push_back(storable(table[name].numbers()));
-    const std::string dtype = safetensors_dtype(arrays.back().scalar_type(), path);
+    const std::string dtype = array_dtype(arrays.back().scalar_type(), path);
     const std::string head = npy_header(dtype, arrays.back().sizes().vec(), path);
     ZipMember member{.name = name + ".npy"};
     member.bytes = member.stored = head.size() + arrays.back().nbytes();

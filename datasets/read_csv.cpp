@@ -55,12 +55,20 @@ at::Tensor numbers_of(CsvColumn& column, int64_t rows) {
 
 Table datasets::read_csv(const std::string& path, const CsvOptions& options) {
   const c10::InferenceMode inference;
-  CsvReadOptions read_options{.delimiter = options.delimiter,
-                              .header = options.header,
-                              .names = options.names,
-                              .columns = options.columns,
-                              .missing = options.missing,
-                              .rows = options.rows};
+  CsvReadOptions read_options{
+      .dialect = {.delimiter = options.delimiter,
+                  .comment = options.comment,
+                  .skip_initial_space = options.skip_initial_space,
+                  .short_rows = options.short_rows},
+      .encoding = options.encoding,
+      .skip_rows = options.skip_rows,
+      .header = options.header,
+      .names = options.names,
+      .columns = options.columns,
+      .values = {.missing = {options.missing.begin(), options.missing.end()},
+                 .decimal = options.decimal,
+                 .thousands = options.thousands},
+      .rows = options.rows};
   for (const auto& [name, dtype] : options.dtypes) {
     read_options.kinds[name] = csv_dtype(dtype, name).kind;
   }

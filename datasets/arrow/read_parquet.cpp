@@ -2,22 +2,24 @@
 
 #include <algorithm>
 #include <atomic>
-#include <limits>
+#include <charconv>
+#include <cmath>
+#include <filesystem>
+#include <map>
 #include <memory>
 #include <numeric>
-#include <string_view>
 #include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 #include <arrow/api.h>
 #include <arrow/io/file.h>
-#include <arrow/util/bit_util.h>
 #include <c10/core/InferenceMode.h>
 #include <parquet/api/reader.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
 
+#include <tessera/datasets/arrow/internal/parquet_column.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -27,183 +29,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-/// Rows of a column that Arrow decodes at a time.
-constexpr int64_t block_rows = 65536;
-
-/// Arrow's type of a numeric column, its dtype in Arrow's memory, and the dtype of the result.
-struct ArrowNumbers {
-  arrow::Type::type type;
-  at::ScalarType stored;
-  at::ScalarType dtype;
-};
-constexpr ArrowNumbers arrow_numbers[] = {{arrow::Type::INT8, at::kChar, at::kChar},
-                                          {arrow::Type::UINT8, at::kByte, at::kByte},
-                                          {arrow::Type::INT16, at::kShort, at::kShort},
-                                          {arrow::Type::UINT16, at::kUInt16, at::kInt},
-                                          {arrow::Type::INT32, at::kInt, at::kInt},
-                                          {arrow::Type::UINT32, at::kUInt32, at::kLong},
-                                          {arrow::Type::INT64, at::kLong, at::kLong},
-                                          {arrow::Type::UINT64, at::kUInt64, at::kLong},
-                                          {arrow::Type::HALF_FLOAT, at::kHalf, at::kHalf},
-                                          {arrow::Type::FLOAT, at::kFloat, at::kFloat},
-                                          {arrow::Type::DOUBLE, at::kDouble, at::kDouble},
-                                          {arrow::Type::DATE32, at::kInt, at::kLong},
-                                          {arrow::Type::DATE64, at::kLong, at::kLong},
-                                          {arrow::Type::TIME32, at::kInt, at::kLong},
-                                          {arrow::Type::TIME64, at::kLong, at::kLong},
-                                          {arrow::Type::TIMESTAMP, at::kLong, at::kLong},
-                                          {arrow::Type::DURATION, at::kLong, at::kLong},
-                                          // Not stored as plain numbers.
-                                          {arrow::Type::BOOL, at::kBool, at::kBool},
-                                          {arrow::Type::DECIMAL128, at::kDouble, at::kDouble},
-                                          {arrow::Type::NA, at::kDouble, at::kDouble}};
-
-/// Returns null for a column that is not numeric.
-const ArrowNumbers* find_numbers(const arrow::DataType& type) {
-  const auto* const it =
-      std::find_if(std::begin(arrow_numbers), std::end(arrow_numbers),
-                   [&](const ArrowNumbers& numbers) { return numbers.type == type.id(); });
-  return it == std::end(arrow_numbers) ? nullptr : it;
-}
-
-bool is_text(const arrow::DataType& type) {
-  if (type.id() != arrow::Type::DICTIONARY) return arrow::is_base_binary_like(type.id());
-  return is_text(*static_cast<const arrow::DictionaryType&>(type).value_type());
-}
-
-std::string_view text_at(const arrow::Array& texts, int64_t row) {
-  if (arrow::is_large_binary_like(texts.type_id())) {
-    return static_cast<const arrow::LargeBinaryArray&>(texts).GetView(row);
-  }
-  return static_cast<const arrow::BinaryArray&>(texts).GetView(row);
-}
-
-/// Returns whether each value is missing: bool (rows).
-at::Tensor missing_of(const arrow::Array& array) {
-  const int64_t rows = array.length();
-  // Arrow keeps no bitmap if all values are present, or all are missing.
-  if (array.null_bitmap_data() == nullptr) return at::full({rows}, array.null_count() > 0);
-  const at::Tensor missing = at::empty({rows}, at::kBool);
-  bool* flag = missing.mutable_data_ptr<bool>();
-  for (int64_t row = 0; row < rows; ++row) {
-    *flag++ = !arrow::bit_util::GetBit(array.null_bitmap_data(), array.offset() + row);
-  }
-  return missing;
-}
-
-/// A column of a file, read in blocks.
-class ParquetColumn {
- public:
-  /// `where` names the file and the column.
-  ParquetColumn(std::string where, const arrow::DataType& type)
-      : where_(std::move(where)), numbers_(find_numbers(type)), is_text_(is_text(type)) {
-    if (numbers_ == nullptr && !is_text_) {
-      throw FileError(where_, "a column of numbers, bools, times or texts",
-                      one_line(type.ToString()), "name the other columns in ParquetOptions");
-    }
-    if (numbers_ != nullptr) chunks_ = {at::empty({0}, numbers_->dtype)};
-  }
-
-  /// Reads the first `rows` rows.
-  void read(parquet::arrow::ColumnReader& reader, int64_t rows) {
-    int64_t done = 0;
-    while (done < rows) {
-      std::shared_ptr<arrow::ChunkedArray> block;
-      check(reader.NextBatch(std::min(block_rows, rows - done), &block));
-      if (block == nullptr || block->length() == 0) break;
-      for (const std::shared_ptr<arrow::Array>& chunk : block->chunks()) {
-        check(chunk->Validate());
-        is_text_ ? add_texts(*chunk) : add_numbers(*chunk);
-      }
-      done += block->length();
-    }
-    if (done < rows) {
-      throw FileError(where_, str(rows, " rows, as the file's footer says"), std::to_string(done),
-                      damaged_fix);
-    }
-    // Chunks with missing values are floating point; cat() promotes the others.
-    if (!is_text_) chunks_ = {at::cat(chunks_)};
-  }
-
-  /// Moves out the values that were read.
-  Table::Column take() {
-    if (is_text_) return std::move(texts_);
-    return std::move(chunks_[0]);
-  }
-  bool holds_texts() const { return is_text_; }
-
-  void check(const arrow::Status& status) const {
-    if (status.ok()) return;
-    throw FileError(where_, "a whole Parquet file", one_line(status.message(), 200), damaged_fix);
-  }
-
-  static constexpr const char* damaged_fix = "write or fetch the file again";
-
- private:
-  void add_numbers(const arrow::Array& array) {
-    at::Tensor numbers = stored_numbers(array);
-    if (array.null_count() > 0) {
-      if (!at::isFloatingType(numbers_->dtype)) numbers = numbers.to(at::kDouble);
-      numbers.masked_fill_(missing_of(array), std::numeric_limits<double>::quiet_NaN());
-    } else if (numbers_->dtype != numbers_->stored) {
-      numbers = numbers.to(numbers_->dtype);
-      if (numbers_->stored == at::kUInt64 && numbers.lt(0).any().item<bool>()) {
-        throw FileError(where_, "integers below 2^63", "larger ones",
-                        "write the column as int64 or float64");
-      }
-    }
-    chunks_.push_back(std::move(numbers));
-  }
-
-  /// Copies the numbers of a chunk; missing ones have any value.
-  at::Tensor stored_numbers(const arrow::Array& array) const {
-    const int64_t rows = array.length();
-    const at::Tensor numbers = at::zeros({rows}, numbers_->stored);
-    if (array.type_id() == arrow::Type::BOOL) {
-      const auto& values = static_cast<const arrow::BooleanArray&>(array);
-      bool* value = numbers.mutable_data_ptr<bool>();
-      for (int64_t row = 0; row < rows; ++row) *value++ = values.Value(row);
-    } else if (array.type_id() == arrow::Type::DECIMAL128) {
-      const auto& values = static_cast<const arrow::Decimal128Array&>(array);
-      const int32_t scale = static_cast<const arrow::Decimal128Type&>(*array.type()).scale();
-      double* value = numbers.mutable_data_ptr<double>();
-      for (int64_t row = 0; row < rows; ++row) {
-        *value++ = arrow::Decimal128(values.GetValue(row)).ToDouble(scale);
-      }
-    } else if (array.type_id() != arrow::Type::NA && rows > 0) {
-      const auto size = static_cast<int64_t>(numbers.element_size());
-      const uint8_t* bytes = array.data()->buffers[1]->data() + array.offset() * size;
-      std::copy_n(bytes, rows * size, static_cast<uint8_t*>(numbers.mutable_data_ptr()));
-    }
-    return numbers;
-  }
-
-  void add_texts(const arrow::Array& array) {
-    const auto* encoded = array.type_id() == arrow::Type::DICTIONARY
-                              ? static_cast<const arrow::DictionaryArray*>(&array)
-                              : nullptr;
-    const arrow::Array& dictionary = encoded == nullptr ? array : *encoded->dictionary();
-    for (int64_t row = 0; row < array.length(); ++row) {
-      const int64_t index =
-          encoded == nullptr || array.IsNull(row) ? row : encoded->GetValueIndex(row);
-      if (array.IsNull(row)) {
-        texts_.emplace_back();
-      } else if (index < 0 || index >= dictionary.length()) {
-        throw FileError(where_, str("one of the ", dictionary.length(), " texts of a dictionary"),
-                        str("number ", index), damaged_fix);
-      } else {
-        texts_.emplace_back(text_at(dictionary, index));
-      }
-    }
-  }
-
-  std::string where_;
-  const ArrowNumbers* numbers_;
-  bool is_text_;
-  std::vector<at::Tensor> chunks_;
-  std::vector<std::string> texts_;
-};
 
 /// Returns the value of a result, or throws Arrow's error as a FileError of the file.
 template <class Value>
@@ -292,14 +117,8 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   return table;
 }
 
-}  // namespace
-
-Table datasets::read_parquet(const std::string& path, const ParquetOptions& options) {
-  const c10::InferenceMode inference;
-  if (options.rows && *options.rows < 0) {
-    throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
-                      "leave it out for all rows");
-  }
+/// Reads the columns of one file; Arrow's exceptions become FileErrors.
+Table read_parquet_file(const std::string& path, const ParquetOptions& options) {
   // Throws the usual errors for a missing file and for one that is not regular.
   const InputFile file(path);
   try {
@@ -308,6 +127,180 @@ Table datasets::read_parquet(const std::string& path, const ParquetOptions& opti
     throw FileError(path, "a Parquet file", one_line(error.what(), 200),
                     ParquetColumn::damaged_fix);
   }
+}
+
+/// A file of a folder, and the texts in the names of the folders around it, such as `year=2024`.
+struct ParquetPart {
+  std::string path;
+  std::vector<std::pair<std::string, std::string>> values;
+};
+
+/// The text for a missing value in the name of a folder, as Hive writes it.
+constexpr const char* missing_part = "__HIVE_DEFAULT_PARTITION__";
+
+/// Returns a text with each %41 replaced by its character.
+std::string without_percents(const std::string& text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    unsigned value = 0;
+    const char* at = text.data() + i;
+    const bool is_code = at[0] == '%' && i + 2 < text.size() &&
+                         std::from_chars(at + 1, at + 3, value, 16).ptr == at + 3;
+    result += is_code ? static_cast<char>(value) : at[0];
+    i += is_code ? 2 : 0;
+  }
+  return result;
+}
+
+/// Returns the Parquet files below a folder, in the order of their paths.
+std::vector<ParquetPart> parts_of(const std::string& folder) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  std::vector<std::string> paths;
+  fs::recursive_directory_iterator it(folder, error), end;
+  for (; !error && it != end; it.increment(error)) {
+    const std::string name = it->path().filename();
+    const bool is_hidden = name.starts_with('.') || name.starts_with('_');
+    if (is_hidden && it->is_directory(error)) it.disable_recursion_pending();
+    if (!is_hidden && name.ends_with(".parquet") && it->is_regular_file(error)) {
+      paths.push_back(it->path());
+    }
+  }
+  if (error || paths.empty()) {
+    throw FileError(folder, "a folder of .parquet files", error ? error.message() : "none in it",
+                    "name another folder");
+  }
+  std::sort(paths.begin(), paths.end());
+  std::vector<ParquetPart> parts;
+  for (const std::string& path : paths) {
+    parts.push_back({.path = path, .values = {}});
+    for (const fs::path& around : fs::path(path).parent_path().lexically_relative(folder)) {
+      const std::string text = around;
+      const size_t sign = text.find('=');
+      if (sign == std::string::npos || sign == 0) continue;
+      parts.back().values.emplace_back(without_percents(text.substr(0, sign)),
+                                       without_percents(text.substr(sign + 1)));
+    }
+  }
+  return parts;
+}
+
+/// The columns of several files, joined.
+class JoinedColumns {
+ public:
+  /// Appends a file's columns. Throws FileError naming the file if they are other ones.
+  void add(const Table& table, const std::string& path) {
+    if (names_.empty()) names_ = table.names();
+    for (const std::string& name : names_) {
+      const bool same = table.names().size() == names_.size() && table.has(name) &&
+                        (files_ == 0 || fits(name, table[name]));
+      if (!same) {
+        throw FileError(path, "the columns of the other files: " + quoted_list(names_),
+                        quoted_list(table.names()), "name columns that all files have");
+      }
+      if (table[name].is_text()) {
+        const std::vector<std::string>& texts = table[name].texts();
+        texts_[name].insert(texts_[name].end(), texts.begin(), texts.end());
+      } else {
+        numbers_[name].push_back(table[name].numbers());
+      }
+    }
+    ++files_;
+  }
+  /// Moves out the columns whose names `is_selected` accepts.
+  template <class Select>
+  Table take(const Select& is_selected) {
+    Table table;
+    for (const std::string& name : names_) {
+      if (!is_selected(name)) continue;
+      if (texts_.contains(name)) {
+        table.add(name, std::move(texts_[name]));
+      } else {
+        table.add(name, at::cat(numbers_[name]));
+      }
+    }
+    return table;
+  }
+
+ private:
+  bool fits(const std::string& name, const Table::Column& column) const {
+    if (column.is_text()) return texts_.contains(name);
+    const auto found = numbers_.find(name);
+    return found != numbers_.end() &&
+           found->second[0].sizes().slice(1) == column.numbers().sizes().slice(1);
+  }
+
+  int64_t files_ = 0;
+  std::vector<std::string> names_;
+  std::map<std::string, std::vector<std::string>> texts_;
+  std::map<std::string, std::vector<at::Tensor>> numbers_;
+};
+
+/// Returns a column of the texts in folders' names: int64 or, with missing ones, float64, if all
+/// are integers; otherwise texts.
+Table::Column part_column(std::vector<std::string> texts) {
+  const at::Tensor numbers = at::empty({std::ssize(texts)}, at::kLong);
+  const at::Tensor missing = at::zeros({std::ssize(texts)}, at::kBool);
+  bool all_integers = true;
+  for (size_t row = 0; row < texts.size(); ++row) {
+    if (texts[row] == missing_part) {
+      missing.mutable_data_ptr<bool>()[row] = true;
+      texts[row].clear();
+      continue;
+    }
+    const char* end = texts[row].data() + texts[row].size();
+    const auto read =
+        std::from_chars(texts[row].data(), end, numbers.mutable_data_ptr<int64_t>()[row]);
+    all_integers = all_integers && read.ec == std::errc() && read.ptr == end;
+  }
+  if (!all_integers) return texts;
+  if (!missing.any().item<bool>()) return numbers;
+  return numbers.to(at::kDouble).masked_fill_(missing, std::nan(""));
+}
+
+Table read_folder(const std::string& folder, const ParquetOptions& options) {
+  const std::vector<ParquetPart> parts = parts_of(folder);
+  const std::vector<std::string>& selected = options.columns;
+  const auto is_selected = [&](const std::string& name) {
+    return selected.empty() || std::find(selected.begin(), selected.end(), name) != selected.end();
+  };
+  ParquetOptions file_options = options;
+  for (const auto& value : parts[0].values) std::erase(file_options.columns, value.first);
+  JoinedColumns columns;
+  std::map<std::string, std::vector<std::string>> values;
+  const auto same_name = [](const auto& a, const auto& b) { return a.first == b.first; };
+  for (const ParquetPart& part : parts) {
+    if (file_options.rows == 0 && &part != &parts[0]) break;
+    if (!std::ranges::equal(part.values, parts[0].values, same_name)) {
+      throw FileError(part.path, "a path with values of the same names as " + parts[0].path,
+                      "other names", "read each of the folders by itself");
+    }
+    const Table table = read_parquet_file(part.path, file_options);
+    columns.add(table, part.path);
+    for (const auto& [name, value] : part.values) {
+      std::vector<std::string>& texts = values[name];
+      texts.resize(texts.size() + static_cast<size_t>(table.rows()), value);
+    }
+    if (file_options.rows) *file_options.rows -= table.rows();
+  }
+  Table table = columns.take(is_selected);
+  for (const auto& [name, first] : parts[0].values) {
+    if (is_selected(name)) table.add(name, part_column(std::move(values[name])));
+  }
+  return table;
+}
+
+}  // namespace
+
+Table datasets::read_parquet(const std::string& path, const ParquetOptions& options) {
+  const c10::InferenceMode inference;
+  if (options.rows && *options.rows < 0) {
+    throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
+                      "leave it out for all rows");
+  }
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored) ? read_folder(path, options)
+                                                      : read_parquet_file(path, options);
 }
 
 }  // namespace tessera

@@ -1,16 +1,17 @@
 #include <tessera/datasets/files/csv.hpp>
 
 #include <algorithm>
-#include <cstring>
+#include <cctype>
 #include <future>
+#include <iostream>
 #include <set>
 #include <span>
 #include <string_view>
 #include <thread>
 
 #include <tessera/datasets/files/csv_rows.hpp>
+#include <tessera/datasets/files/csv_text.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::detail {
@@ -25,19 +26,24 @@ constexpr std::string_view byte_order_mark = "\xEF\xBB\xBF";
 class CsvReader {
  public:
   CsvReader(const std::string& path, const CsvReadOptions& options)
-      : path_(path), options_(options), file_(path), left_(options.rows.value_or(INT64_MAX)) {
+      : path_(path),
+        options_(options),
+        dialect_(options.dialect),
+        file_(path, options.encoding),
+        values_(options.values),
+        left_(options.rows.value_or(INT64_MAX)) {
     for (const char* text :
          {"", "NA", "N/A", "n/a", "NaN", "nan", "-NaN", "-nan", "NULL", "null", "None", "<NA>",
           "#N/A", "#N/A N/A", "#NA", "-1.#IND", "-1.#QNAN", "1.#IND", "1.#QNAN"}) {
-      missing_.insert(text);
+      values_.missing.insert(text);
     }
-    missing_.insert(options.missing.begin(), options.missing.end());
   }
 
   /// Reads the file. `texts`: indices of columns known to be text.
   CsvFile read(const std::set<size_t>& texts) {
     fill();
     if (buffer_.starts_with(byte_order_mark)) begin_ = byte_order_mark.size();
+    for (int64_t i = 0; i < options_.skip_rows; ++i) skip_line();
     read_names(texts);
     while (left_ > 0 && (begin_ < buffer_.size() || !ended_)) read_block();
     finish();
@@ -45,6 +51,8 @@ class CsvReader {
   }
   /// Returns the text columns to read again: their values before the first text were dropped.
   const std::set<size_t>& columns_to_reread() const { return columns_to_reread_; }
+  /// Returns a line for each column that is not what the file says.
+  const std::string& warnings() const { return warnings_; }
 
  private:
   [[noreturn]] void fail(const std::string& where, const std::string& expected,
@@ -53,20 +61,7 @@ class CsvReader {
   }
 
   /// Returns ", line 12" for a byte of the buffer.
-  std::string line_at(size_t offset) const {
-    InputFile file(path_);
-    uint64_t left = before_ + offset;
-    int64_t line = 1;
-    std::string bytes(size_t{1} << 20, '\0');
-    while (left > 0) {
-      const size_t limit = std::min<uint64_t>(left, bytes.size());
-      const size_t got = file.read(std::as_writable_bytes(std::span(bytes.data(), limit)));
-      if (got == 0) break;
-      line += std::count(bytes.begin(), bytes.begin() + static_cast<std::ptrdiff_t>(got), '\n');
-      left -= got;
-    }
-    return str(", line ", line);
-  }
+  std::string line_at(size_t offset) const { return file_.line_at(before_ + offset); }
 
   /// Drops the rows that were read and appends a block to the rest.
   void fill() {
@@ -84,10 +79,27 @@ class CsvReader {
     const size_t zero = buffer_.find('\0', old);
     if (zero != std::string::npos) {
       fail(line_at(zero), "a text without zero bytes", str("one at byte ", before_ + zero),
-           "save the file as UTF-8");
+           R"(save the file as UTF-8, or pass encoding = "utf-16")");
     }
     // Terminates the last row, so that a search for a row's end needs no bounds check.
     if (ended_ && !buffer_.empty() && buffer_.back() != '\n') buffer_ += '\n';
+  }
+
+  /// Skips the rest of a line.
+  void skip_line() {
+    for (;;) {
+      const size_t end = buffer_.find_first_of("\r\n", begin_);
+      // The \n of \r\n may not be read yet.
+      const bool is_cut =
+          end != std::string::npos && buffer_[end] == '\r' && end + 1 == buffer_.size() && !ended_;
+      if (end != std::string::npos && !is_cut) {
+        begin_ = end + (buffer_.compare(end, 2, "\r\n") == 0 ? 2 : 1);
+        return;
+      }
+      begin_ = std::min(end, buffer_.size());
+      if (ended_) return;
+      fill();
+    }
   }
 
   /// Returns row ends that split the complete rows of the buffer into about equal chunks; reads on
@@ -95,7 +107,7 @@ class CsvReader {
   std::vector<size_t> complete_row_ends(size_t chunks) {
     for (;;) {
       std::vector<size_t> ends =
-          csv_row_ends(std::string_view(buffer_).substr(begin_), options_.delimiter, chunks);
+          csv_row_ends(std::string_view(buffer_).substr(begin_), dialect_, chunks);
       if (ends.back() > 0 || begin_ == buffer_.size()) return ends;
       if (ended_) {
         fail(line_at(begin_), "a quote that ends", "the end of the file inside it",
@@ -105,12 +117,14 @@ class CsvReader {
     }
   }
 
-  /// Skips empty lines, so that the buffer begins with a complete row; returns false at the end.
+  /// Skips empty rows, so that the buffer begins with a complete row; returns false at the end.
   bool find_row() {
     for (;;) {
       const size_t end = begin_ + complete_row_ends(1).back();
-      while (begin_ < end && (buffer_[begin_] == '\n' || buffer_.compare(begin_, 2, "\r\n") == 0)) {
-        ++begin_;
+      while (begin_ < end) {
+        const char* next = dialect_.empty_row_end(buffer_.data() + begin_);
+        if (next == nullptr) break;
+        begin_ = static_cast<size_t>(next - buffer_.data());
       }
       if (begin_ < end) return true;
       if (ended_) return false;
@@ -121,20 +135,19 @@ class CsvReader {
   /// Returns the fields of the first row that is not empty.
   std::vector<std::string> first_row(size_t& end) {
     if (!find_row()) fail("", "a row of fields", "an empty file", "name another file");
-    const char* at = buffer_.data() + begin_;
+    const char* at = dialect_.first_field(buffer_.data() + begin_);
     std::vector<std::string> fields;
     std::string unquoted;
-    for (;; ++at) {
-      const CsvField field = csv_field_at(at, options_.delimiter, unquoted);
+    do {
+      const CsvField field = csv_field_at(at, dialect_, unquoted);
       fields.emplace_back(field.text);
       if (fields.size() > max_columns) {
         fail(line_at(begin_), str("at most ", max_columns, " columns"), "more",
              "name another delimiter, or write a row on each line");
       }
       at = field.end;
-      if (*at == '\n') break;
-    }
-    end = static_cast<size_t>(at - buffer_.data()) + 1;
+    } while (dialect_.next_field(at));
+    end = static_cast<size_t>(dialect_.next_row(at) - buffer_.data());
     return fields;
   }
 
@@ -146,7 +159,9 @@ class CsvReader {
     } else {
       for (size_t i = 0; i < names.size(); ++i) names[i] = std::to_string(i);
     }
-    if (!options_.names.empty() && options_.names.size() != names.size()) {
+    // An index without a name is not in the header.
+    const bool has_index = options_.header && options_.names.size() == names.size() + 1;
+    if (!options_.names.empty() && options_.names.size() != names.size() && !has_index) {
       throw ConfigError(path_, str(names.size(), " names, one for each column"),
                         std::to_string(options_.names.size()), "name all columns of the file");
     }
@@ -193,14 +208,14 @@ class CsvReader {
     for (const size_t end : ends) {
       chunks.push_back({std::string_view(buffer_).substr(begin_ + from, end - from), left_});
       from = end;
-      for (const CsvPlan& plan : plans_) chunks.back().builders.emplace_back(plan, missing_);
+      for (const CsvPlan& plan : plans_) chunks.back().builders.emplace_back(plan, values_);
     }
     std::vector<std::future<void>> others;
     for (size_t i = 1; i < chunks.size(); ++i) {
-      others.push_back(std::async(std::launch::async,
-                                  [&, i] { add_csv_rows(chunks[i], options_.delimiter, plans_); }));
+      others.push_back(
+          std::async(std::launch::async, [&, i] { add_csv_rows(chunks[i], dialect_, plans_); }));
     }
-    add_csv_rows(chunks[0], options_.delimiter, plans_);
+    add_csv_rows(chunks[0], dialect_, plans_);
     for (std::future<void>& other : others) other.get();
     for (CsvChunk& chunk : chunks) append(chunk);
     begin_ += from;
@@ -214,8 +229,14 @@ class CsvReader {
       const std::string column = error.field == plans_.size()
                                      ? ""
                                      : ", column " + in_quotes(result_.columns[error.field].name);
+      const bool may_be_index = options_.header && column.empty() &&
+                                result_.rows + error.row == 0 &&
+                                error.received == std::to_string(plans_.size() + 1);
       fail(str(", row ", result_.rows + error.row, line_at(offset), column), error.expected,
-           error.received, error.fix);
+           error.received,
+           error.fix + (may_be_index ? "; if all rows have one field more, the first column may be "
+                                       "an index without a name: pass names of all columns"
+                                     : ""));
     }
     result_.rows += chunk.rows;
     left_ -= chunk.rows;
@@ -231,6 +252,24 @@ class CsvReader {
     }
   }
 
+  /// Makes a text of a column whose integers exceed int64, and warns of one whose integers become
+  /// other doubles, since values are missing.
+  void check_integers(CsvColumn& column, bool has_missing) {
+    bool beyond_int64 = false, inexact = false;
+    for (const CsvColumnChunk& chunk : column.chunks) {
+      if (!chunk.integers_only || chunk.kind == CsvKind::boolean) return;
+      beyond_int64 = beyond_int64 || chunk.beyond_int64;
+      inexact = inexact || chunk.has_inexact();
+    }
+    if (beyond_int64) {
+      column.kind = CsvKind::text;
+    } else if (inexact && has_missing) {
+      warnings_ += str("Warning: [", path_, ", column ", in_quotes(column.name),
+                       "] integers above 2^53 are rounded, as a column with missing values is "
+                       "float64. To fix: let it be \"text\", or \"float64\" to silence this.\n");
+    }
+  }
+
   void finish() {
     std::vector<CsvColumn> selected;
     for (size_t i = 0; i < plans_.size(); ++i) {
@@ -242,9 +281,11 @@ class CsvReader {
         needs_reread = needs_reread || chunk.values_dropped ||
                        (chunk.kind != CsvKind::text && chunk.kind != CsvKind::none);
       }
-      if (column.kind == CsvKind::text && needs_reread) columns_to_reread_.insert(i);
       const bool narrow = column.kind == CsvKind::int64 || column.kind == CsvKind::boolean;
       if (column.kind == CsvKind::none || (narrow && has_missing)) column.kind = CsvKind::float64;
+      const bool required = plans_[i].kind_required;
+      if (column.kind == CsvKind::float64 && !required) check_integers(column, has_missing);
+      if (column.kind == CsvKind::text && needs_reread) columns_to_reread_.insert(i);
       selected.push_back(std::move(column));
     }
     result_.columns = std::move(selected);
@@ -252,8 +293,9 @@ class CsvReader {
 
   const std::string& path_;
   const CsvReadOptions& options_;
-  InputFile file_;
-  CsvMissing missing_;
+  CsvDialect dialect_;
+  CsvText file_;
+  CsvValueFormat values_;
   int64_t left_;
   std::string buffer_;
   size_t begin_ = 0;     ///< begin of the unread rows in the buffer
@@ -261,15 +303,35 @@ class CsvReader {
   bool ended_ = false;
   std::vector<CsvPlan> plans_;
   std::set<size_t> columns_to_reread_;
+  std::string warnings_;
   CsvFile result_;
 };
 
 void check_csv_options(const CsvReadOptions& options, const std::string& path) {
-  const char d = options.delimiter;
-  const bool is_letter = (d >= '0' && d <= '9') || (d >= 'a' && d <= 'z') || (d >= 'A' && d <= 'Z');
-  if (is_letter || d == '\0' || std::strchr("\"\r\n.+-", d)) {
-    throw ConfigError(path, "a delimiter that cannot occur in numbers, quotes or line ends",
-                      in_quotes(std::string(1, d)), "name one like , ; or \\t");
+  const auto check_sign = [&](const char* option, char sign, std::string_view others) {
+    const auto byte = static_cast<unsigned char>(sign);
+    const bool is_taken = others.find(sign) != std::string_view::npos;
+    if (byte > 0 && byte < 0x80 && !std::isalnum(byte) && !is_taken) return;
+    throw ConfigError(path, str("a ", option, " that cannot occur in numbers, quotes or line ends"),
+                      in_quotes(std::string_view(&sign, 1)), "name one like , ; or \\t");
+  };
+  const CsvDialectOptions& dialect = options.dialect;
+  const CsvValueFormat& values = options.values;
+  std::string others = "\"\r\n+-";
+  check_sign("decimal", values.decimal, others + " \t");
+  others += values.decimal;
+  if (values.thousands) {
+    check_sign("thousands", *values.thousands, others);
+    others += *values.thousands;
+  }
+  // A quoted number may hold the delimiter as a decimal or thousands sign.
+  check_sign("delimiter", dialect.delimiter, "\"\r\n.+-");
+  if (dialect.comment) {
+    check_sign("comment", *dialect.comment, others + dialect.delimiter + " \t");
+  }
+  if (options.skip_rows < 0) {
+    throw ConfigError(path, "skip_rows is a number of lines", std::to_string(options.skip_rows),
+                      "leave it out to skip none");
   }
   if (options.rows && *options.rows < 0) {
     throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
@@ -285,7 +347,10 @@ CsvFile read_csv_file(const std::string& path, const CsvReadOptions& options) {
   for (int attempt = 0; attempt < 2; ++attempt) {
     CsvReader reader(path, options);
     CsvFile file = reader.read(texts);
-    if (reader.columns_to_reread().empty()) return file;
+    if (reader.columns_to_reread().empty()) {
+      std::cerr << reader.warnings();
+      return file;
+    }
     texts = reader.columns_to_reread();
   }
   throw FileError(path, "a file that stays as it is while it is read", "one that changes",

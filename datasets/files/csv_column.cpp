@@ -13,9 +13,38 @@ namespace {
 constexpr int64_t missing_bool = 2;
 
 std::string_view trimmed(std::string_view text) {
-  while (!text.empty() && text.front() == ' ') text.remove_prefix(1);
-  while (!text.empty() && text.back() == ' ') text.remove_suffix(1);
-  return text;
+  constexpr std::string_view blanks = " \t\v\f";
+  const size_t begin = std::min(text.find_first_not_of(blanks), text.size());
+  return text.substr(begin, text.find_last_not_of(blanks) + 1 - begin);
+}
+
+bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/// Returns the number as C writes it; a text that is no number stays no number.
+std::string in_c(std::string_view text, const CsvValueFormat& format) {
+  std::string number;
+  bool in_fraction = false;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const char c = text[i];
+    const bool between = i > 0 && i + 1 < text.size() && is_digit(text[i - 1]) &&
+                         is_digit(text[i + 1]) && !in_fraction;
+    if (format.thousands && c == *format.thousands && between) continue;
+    in_fraction = in_fraction || c == format.decimal;
+    // A point that is not the decimal sign.
+    number += c == format.decimal ? '.' : c == '.' ? '?' : c;
+  }
+  return number;
+}
+
+/// Whether a number that parse_float() accepts is written as an integer.
+bool is_integer_text(std::string_view number) {
+  return number.find_first_of(".eEiI") == std::string_view::npos;
+}
+
+/// Whether a double is this integer.
+bool is_exact(int64_t value) {
+  const auto real = static_cast<double>(value);
+  return real < 0x1p63 && static_cast<int64_t>(real) == value;
 }
 
 bool parse_int(std::string_view text, int64_t& value) {
@@ -29,7 +58,7 @@ bool parse_int(std::string_view text, int64_t& value) {
 bool parse_float(std::string_view text, double& value) {
   if (text.starts_with('+') && !text.starts_with("+-")) text.remove_prefix(1);
   const char first = text.size() > 1 && text[0] == '-' ? text[1] : text.empty() ? ' ' : text[0];
-  if (!(first >= '0' && first <= '9') && first != '.' && first != 'i' && first != 'I') return false;
+  if (!is_digit(first) && first != '.' && first != 'i' && first != 'I') return false;
   const char* end = text.data() + text.size();
   const auto [stop, error] = std::from_chars(text.data(), end, value);
   if (stop != end || error == std::errc::invalid_argument) return false;
@@ -81,10 +110,10 @@ const char* read_digits(const char* at, const char* end, uint64_t& number, int& 
 }
 
 /// Parses a decimal number of few digits without exponent, the common case, faster than from_chars;
-/// returns null for others. The digits and the power of ten are exact doubles, so that their
-/// quotient is rounded only once and thus correctly (W. D. Clinger, "How to read floating point
-/// numbers accurately", 1990).
-const char* read_short_decimal(const char* begin, const char* end, double& value) {
+/// returns null for others. Clears `integer` if there is a point. The digits and the power of ten
+/// are exact doubles, so that their quotient is rounded only once and thus correctly (W. D.
+/// Clinger, "How to read floating point numbers accurately", 1990).
+const char* read_short_decimal(const char* begin, const char* end, double& value, bool& integer) {
   constexpr double powers[] = {1e0,  1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
                                1e8,  1e9,  1e10, 1e11, 1e12, 1e13, 1e14, 1e15,
                                1e16, 1e17, 1e18, 1e19, 1e20, 1e21, 1e22};
@@ -93,11 +122,13 @@ const char* read_short_decimal(const char* begin, const char* end, double& value
   int count = 0;
   const char* at = read_digits(begin + negative, end, digits, count);
   const int integer_digits = count;
-  if (at < end && *at == '.') at = read_digits(at + 1, end, digits, count);
+  const bool has_point = at < end && *at == '.';
+  if (has_point) at = read_digits(at + 1, end, digits, count);
   const bool has_exponent = at < end && (*at == 'e' || *at == 'E');
   if (count == 0 || count > 19 || digits > uint64_t{1} << 53 || has_exponent) return nullptr;
   value = static_cast<double>(digits) / powers[count - integer_digits];
   if (negative) value = -value;
+  integer = integer && !has_point;
   return at;
 }
 
@@ -123,6 +154,11 @@ CsvKind joined_kind(CsvKind a, CsvKind b) {
   if (a == CsvKind::none || b == CsvKind::none) return std::max(a, b);
   if (a == b) return a;
   return a == CsvKind::boolean || b == CsvKind::boolean ? CsvKind::text : std::max(a, b);
+}
+
+bool CsvColumnChunk::has_inexact() const {
+  if (kind != CsvKind::int64) return inexact;
+  return !std::all_of(numbers.begin(), numbers.end(), is_exact);
 }
 
 void CsvColumn::take(int64_t* out) {
@@ -159,42 +195,59 @@ std::vector<std::string> CsvColumn::take_texts() {
   return texts;
 }
 
-CsvColumnBuilder::CsvColumnBuilder(const CsvPlan& plan, const CsvMissing& missing)
-    : plan_(plan), missing_(missing) {
+CsvColumnBuilder::CsvColumnBuilder(const CsvPlan& plan, const CsvValueFormat& format)
+    : plan_(plan), format_(format), plain_(format.decimal == '.' && !format.thousands) {
   chunk.kind = plan.kind;
 }
 
-const char* CsvColumnBuilder::add_number(const char* begin, const char* end, char delimiter) {
+const char* CsvColumnBuilder::add_number(const char* begin, const char* end,
+                                         const CsvDialect& dialect) {
   const char first = *begin == '-' ? begin[1] : *begin;
-  if (!(first >= '0' && first <= '9') && first != '.') return nullptr;
-  int64_t integer = 0;
-  double real = 0;
+  if (!plain_ || (!is_digit(first) && first != '.')) return nullptr;
   std::from_chars_result read{};
   if (chunk.kind == CsvKind::float64) {
-    read.ptr = read_short_decimal(begin, end, real);
-    if (!read.ptr) read = std::from_chars(begin, end, real);
-  } else if (chunk.kind == CsvKind::int64) {
-    read = std::from_chars(begin, end, integer);
-  } else {
-    return nullptr;
+    double real = 0;
+    bool has_no_point = true;
+    read.ptr = read_short_decimal(begin, end, real, has_no_point);
+    const bool is_short = read.ptr != nullptr;
+    if (!is_short) read = std::from_chars(begin, end, real);
+    if (!dialect.ends_field(*read.ptr) || read.ec != std::errc()) return nullptr;
+    if (!is_short) note_integer({begin, read.ptr});
+    chunk.integers_only = chunk.integers_only && has_no_point;
+    add_bits(bits(real));
+    return read.ptr;
   }
-  const char stop = *read.ptr;
-  const bool ended = stop == delimiter || stop == '\n' || (stop == '\r' && read.ptr[1] == '\n');
-  if (!ended || read.ec != std::errc()) return nullptr;
-  add_bits(chunk.kind == CsvKind::float64 ? bits(real) : integer);
+  if (chunk.kind != CsvKind::int64) return nullptr;
+  int64_t integer = 0;
+  read = std::from_chars(begin, end, integer);
+  if (!dialect.ends_field(*read.ptr) || read.ec != std::errc()) return nullptr;
+  add_bits(integer);
   return read.ptr;
+}
+
+/// Notes whether a number that becomes a double is written as an integer, and which.
+void CsvColumnBuilder::note_integer(std::string_view text) {
+  if (!is_integer_text(text)) {
+    chunk.integers_only = false;
+    return;
+  }
+  int64_t value = 0;
+  const bool fits = parse_int(text, value);
+  chunk.beyond_int64 = chunk.beyond_int64 || !fits;
+  chunk.inexact = chunk.inexact || !fits || !is_exact(value);
 }
 
 bool CsvColumnBuilder::add(std::string_view text) {
   if (chunk.kind == CsvKind::text) {
-    const bool is_missing = missing_.contains(text);
+    const bool is_missing = format_.missing.contains(text);
     chunk.has_missing = chunk.has_missing || is_missing;
     chunk.texts.emplace_back(is_missing ? std::string_view() : text);
     ++chunk.rows;
     return true;
   }
-  if (missing_.contains(text)) return add_missing();
-  const std::string_view number = trimmed(text);
+  if (format_.missing.contains(text)) return add_missing();
+  const std::string converted = plain_ ? "" : in_c(trimmed(text), format_);
+  const std::string_view number = plain_ ? trimmed(text) : std::string_view(converted);
   int64_t integer = 0;
   double real = 0;
   CsvKind kind = CsvKind::text;
@@ -212,6 +265,7 @@ bool CsvColumnBuilder::add(std::string_view text) {
     widen(joined);
   }
   if (chunk.kind == CsvKind::text) return add(text);
+  if (chunk.kind == CsvKind::float64) note_integer(number);
   add_bits(chunk.kind == CsvKind::float64 ? bits(real) : integer);
   return true;
 }
@@ -240,7 +294,10 @@ void CsvColumnBuilder::widen(CsvKind kind) {
     if (kind == CsvKind::int64 && chunk.has_missing) kind = CsvKind::float64;
     chunk.numbers.assign(rows, kind == CsvKind::float64 ? bits(nan_value) : missing_bool);
   } else if (kind == CsvKind::float64) {
-    for (int64_t& value : chunk.numbers) value = bits(static_cast<double>(value));
+    for (int64_t& value : chunk.numbers) {
+      chunk.inexact = chunk.inexact || !is_exact(value);
+      value = bits(static_cast<double>(value));
+    }
   } else {
     chunk.values_dropped = chunk.kind != CsvKind::none && rows > 0;
     chunk.numbers = {};

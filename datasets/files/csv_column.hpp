@@ -2,10 +2,13 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <vector>
+
+#include <tessera/datasets/files/csv_dialect.hpp>
 
 namespace tessera::detail {
 
@@ -24,11 +27,17 @@ struct CsvColumnChunk {
   CsvKind kind = CsvKind::none;
   bool has_missing = false;
   bool values_dropped = false;  ///< whether values before the first text were dropped
+  bool integers_only = true;    ///< whether all numbers are written as integers
+  bool beyond_int64 = false;    ///< whether an integer is out of int64's range
+  bool inexact = false;         ///< whether an integer became another one as a double
   int64_t rows = 0;
   /// One number per row: the bits of a double for float64, otherwise an int64 (2 for a missing
   /// bool). Empty if no row has a value, and for texts.
   std::vector<int64_t> numbers;
   std::vector<std::string> texts;
+
+  /// Returns whether an integer is another one as a double.
+  bool has_inexact() const;
 };
 
 /// A column of a CSV file.
@@ -53,18 +62,22 @@ struct CsvPlan {
   CsvKind kind = CsvKind::none;
 };
 
-/// Texts that mean a missing value.
-using CsvMissing = std::set<std::string, std::less<>>;
+/// How values are written.
+struct CsvValueFormat {
+  std::set<std::string, std::less<>> missing = {};  ///< texts that mean a missing value
+  char decimal = '.';                               ///< the decimal sign
+  std::optional<char> thousands = std::nullopt;     ///< the sign between groups of digits
+};
 
 /// Appends values to a chunk of a column.
 class CsvColumnBuilder {
  public:
-  /// `plan` and `missing` must outlive the builder.
-  CsvColumnBuilder(const CsvPlan& plan, const CsvMissing& missing);
+  /// `plan` and `format` must outlive the builder.
+  CsvColumnBuilder(const CsvPlan& plan, const CsvValueFormat& format);
 
   /// Fast path: if the column is numeric and the field is a plain number, appends it and returns
   /// the end of the field; otherwise returns null.
-  const char* add_number(const char* begin, const char* end, char delimiter);
+  const char* add_number(const char* begin, const char* end, const CsvDialect& dialect);
   /// Appends a field; returns false if its value does not fit the required kind.
   bool add(std::string_view text);
 
@@ -73,10 +86,12 @@ class CsvColumnBuilder {
  private:
   void add_bits(int64_t value);
   bool add_missing();
+  void note_integer(std::string_view text);
   void widen(CsvKind kind);
 
   const CsvPlan& plan_;
-  const CsvMissing& missing_;
+  const CsvValueFormat& format_;
+  bool plain_;  ///< whether numbers are written as in C
 };
 
 }  // namespace tessera::detail

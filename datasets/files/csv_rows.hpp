@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/datasets/files/csv_column.hpp>
+#include <tessera/datasets/files/csv_dialect.hpp>
 
 namespace tessera::detail {
 
@@ -18,11 +19,11 @@ struct CsvField {
 };
 
 /// Returns the field that begins at `begin`, in a text of complete rows.
-CsvField csv_field_at(const char* begin, char delimiter, std::string& unquoted);
+CsvField csv_field_at(const char* begin, const CsvDialect& dialect, std::string& unquoted);
 
 /// Returns row ends that split the complete rows of a text into about `chunks` chunks of equal
 /// size; the last one is the end of the last complete row.
-std::vector<size_t> csv_row_ends(std::string_view text, char delimiter, size_t chunks);
+std::vector<size_t> csv_row_ends(std::string_view text, const CsvDialect& dialect, size_t chunks);
 
 /// An error at a byte, row and field of a text, the first two counted from its beginning.
 struct CsvError {
@@ -42,6 +43,6 @@ struct CsvChunk {
 };
 
 /// Parses the rows of a chunk, up to the first error.
-void add_csv_rows(CsvChunk& chunk, char delimiter, const std::vector<CsvPlan>& plans);
+void add_csv_rows(CsvChunk& chunk, const CsvDialect& dialect, const std::vector<CsvPlan>& plans);
 
 }  // namespace tessera::detail

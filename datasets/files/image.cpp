@@ -30,12 +30,6 @@ std::span<const std::string_view> image_endings() {
   return endings;
 }
 
-void check_image_name(const std::string& path) {
-  if (!has_ending(path, ".bmp") && !has_ending(path, ".gif")) return;
-  throw FileError(path, "pictures that are JPEG, PNG or WebP files", "one of another format",
-                  "convert it, or take it out of the folder");
-}
-
 Image decode_image(const EncodedImage& encoded) {
   const std::string_view bytes = encoded.bytes;
   if (bytes.starts_with("\xFF\xD8\xFF")) return decode_jpeg(encoded);
@@ -43,7 +37,9 @@ Image decode_image(const EncodedImage& encoded) {
   if (bytes.starts_with("RIFF") && bytes.substr(0, 12).ends_with("WEBP")) {
     return decode_webp(encoded);
   }
-  throw FileError(encoded.file, "a picture: a JPEG, PNG or WebP file", "other bytes",
+  if (bytes.starts_with("GIF87a") || bytes.starts_with("GIF89a")) return decode_gif(encoded);
+  if (bytes.starts_with("BM")) return decode_bmp(encoded);
+  throw FileError(encoded.file, "a picture: a JPEG, PNG, WebP, BMP or GIF file", "other bytes",
                   "convert it, or take it out of the folder");
 }
 

@@ -28,15 +28,13 @@ struct EncodedImage {
   int64_t max_pixels = max_image_pixels;  ///< maximum number of pixels
 };
 
-/// Returns the extensions of picture files, in lower case: those that Keras lists, BMP and GIF
-/// included.
+/// Returns the extensions of picture files that Keras lists, in lower case.
 std::span<const std::string_view> image_endings();
-/// Throws FileError for the extension of a format that cannot be decoded: BMP or GIF.
-void check_image_name(const std::string& path);
 
-/// Decodes a JPEG, PNG or WebP file, recognized by its first bytes, to 1 channel (luminance), 3, or
-/// 4 (alpha is 255 if the file has none). Throws FileError for another format, a truncated or
-/// damaged file, and too many pixels; the latter before their memory is allocated.
+/// Decodes a JPEG, PNG, WebP, BMP or GIF file (the first frame), recognized by its first bytes, to
+/// 1 channel (luminance), 3, or 4 (alpha is 255 if the file has none). Throws FileError for another
+/// format, a truncated or damaged file, and too many pixels; the latter before their memory is
+/// allocated.
 Image decode_image(const EncodedImage& encoded);
 
 /// Reads and decodes a picture file. Throws FileError if it cannot be read, or is larger than 1
@@ -51,6 +49,8 @@ void write_image(const std::string& path, const Image& image);
 Image decode_jpeg(const EncodedImage& encoded);
 Image decode_png(const EncodedImage& encoded);
 Image decode_webp(const EncodedImage& encoded);
+Image decode_bmp(const EncodedImage& encoded);
+Image decode_gif(const EncodedImage& encoded);
 /// Returns the bytes of a file of the named format.
 std::string encode_jpeg(const Image& image, const std::string& file);
 std::string encode_png(const Image& image, const std::string& file);

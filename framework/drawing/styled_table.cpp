@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <tessera/framework/base/internal/strings.hpp>
+
 namespace tessera::detail {
 namespace {
 
@@ -23,24 +25,6 @@ const char* begin_style(TextStyle style) {
       return "\x1b[1;91m";
   }
   return "";
-}
-
-void append_utf8(std::string& text, char32_t c) {
-  if (c < 0x80) {
-    text += static_cast<char>(c);
-  } else if (c < 0x800) {
-    text += static_cast<char>(0xC0 | c >> 6);
-    text += static_cast<char>(0x80 | (c & 0x3F));
-  } else if (c < 0x10000) {
-    text += static_cast<char>(0xE0 | c >> 12);
-    text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-    text += static_cast<char>(0x80 | (c & 0x3F));
-  } else {
-    text += static_cast<char>(0xF0 | c >> 18);
-    text += static_cast<char>(0x80 | (c >> 12 & 0x3F));
-    text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
-    text += static_cast<char>(0x80 | (c & 0x3F));
-  }
 }
 
 /// Decodes UTF-8 to code points, with control characters as blanks. A byte that begins no code

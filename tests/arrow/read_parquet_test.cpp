@@ -1,5 +1,7 @@
 #include <tessera/datasets/arrow/read_parquet.hpp>
 
+#include <filesystem>
+
 #include <ATen/ATen.h>
 #include <arrow/api.h>
 #include <arrow/io/file.h>
@@ -145,6 +147,85 @@ TEST_CASE("numbers of Parquet files keep their dtype or get the next wider suppo
   CHECK(values("f32") == std::pair(-1.0, 0.25));
   CHECK(values("price") == std::pair(12.34, -1.0));
   CHECK(table["bytes"].texts() == std::vector<std::string>{"ab", "c"});
+}
+
+TEST_CASE("lists of a fixed size become rows of a tensor") {
+  const test::TempFolder folder;
+  const std::string path = folder / "lists.parquet";
+  const auto pair = arrow::fixed_size_list(arrow::int32(), 2);
+  write_parquet(
+      path,
+      {{"v", arrow::fixed_size_list(arrow::float32(), 3), "[[1, 2, 3], [4, null, 6], [7, 8, 9]]"},
+       {"p", pair, "[[1, 2], [3, 4], [5, 6]]"},
+       {"m", arrow::fixed_size_list(pair, 2),
+        "[[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[9, 10], [11, 12]]]"}},
+      2);
+  const Table table = datasets::read_parquet(path);
+  CHECK(datasets::describe(table) == "3 rows: v float32 (3,), p int32 (2,), m int32 (2, 2)");
+  CHECK(difference(table["v"].numbers().nan_to_num(-1),
+                   at::tensor({1, 2, 3, 4, -1, 6, 7, 8, 9}, at::kFloat).view({3, 3})) == "");
+  CHECK(table["p"].numbers().equal(at::arange(1, 7, at::kInt).view({3, 2})));
+  CHECK(table["m"].numbers().equal(at::arange(1, 13, at::kInt).view({3, 2, 2})));
+  CHECK(datasets::read_parquet(path, {.columns = {"p"}, .rows = 1})["p"].numbers().equal(
+      at::tensor({1, 2}, at::kInt).view({1, 2})));
+}
+
+TEST_CASE("decimals of every width become float64, and bytes of every kind texts") {
+  const test::TempFolder folder;
+  const std::string path = folder / "kinds.parquet";
+  const auto media =
+      arrow::struct_({arrow::field("bytes", arrow::binary()), arrow::field("path", arrow::utf8())});
+  write_parquet(path, {{"a", arrow::smallest_decimal(7, 2), R"(["12.34", null])"},
+                       {"b", arrow::smallest_decimal(15, 3), R"(["1.500", "-2.250"])"},
+                       {"c", arrow::decimal256(60, 1), R"(["3.5", "-4.5"])"},
+                       {"id", arrow::fixed_size_binary(3), R"(["abc", null])"},
+                       {"view", arrow::utf8_view(), R"(["a text of more bytes than 12", ""])"},
+                       {"image", media, R"([["\u0001PNG", null], [null, "a.png"]])"}});
+  const Table table = datasets::read_parquet(path);
+  CHECK(datasets::describe(table) ==
+        "2 rows: a float64, b float64, c float64, id text, view text, image text");
+  CHECK(table["a"].numbers()[0].item<double>() == 12.34);
+  CHECK(table["a"].numbers()[1].isnan().item<bool>());
+  CHECK(table["b"].numbers().equal(at::tensor({1.5, -2.25}, at::kDouble)));
+  CHECK(table["c"].numbers().equal(at::tensor({3.5, -4.5}, at::kDouble)));
+  CHECK(table["id"].texts() == std::vector<std::string>{"abc", ""});
+  CHECK(table["view"].texts() == std::vector<std::string>{"a text of more bytes than 12", ""});
+  CHECK(table["image"].texts() == std::vector<std::string>{"\1PNG", ""});
+}
+
+TEST_CASE("a folder of Parquet files is one table, with columns of the values in its names") {
+  const test::TempFolder folder;
+  const auto write = [&](const std::string& inner, const std::string& json, const char* texts) {
+    std::filesystem::create_directories(folder / inner);
+    write_parquet(folder / (inner + "/part-0.parquet"),
+                  {{"x", arrow::int64(), json.c_str()}, {"t", arrow::utf8(), texts}});
+  };
+  write("data/year=2023/zone=a%2Fb", "[1, 2]", R"(["p", "q"])");
+  write("data/year=2024/zone=__HIVE_DEFAULT_PARTITION__", "[null]", R"(["r"])");
+  write("data/_hidden=1", "[7]", R"(["no"])");
+  const std::string path = folder / "data";
+  const Table table = datasets::read_parquet(path);
+  CHECK(datasets::describe(table) == "3 rows: x float64, t text, year int64, zone text");
+  CHECK(difference(table["x"].numbers().nan_to_num(-1), at::tensor({1.0, 2.0, -1.0})) == "");
+  CHECK(table["t"].texts() == std::vector<std::string>{"p", "q", "r"});
+  CHECK(table["year"].numbers().equal(at::tensor({2023, 2023, 2024}, at::kLong)));
+  CHECK(table["zone"].texts() == std::vector<std::string>{"a/b", "a/b", ""});
+  CHECK(datasets::describe(datasets::read_parquet(path, {.columns = {"x", "year"}, .rows = 1})) ==
+        "1 row: x int64, year int64");
+  CHECK(datasets::describe(datasets::read_parquet(path, {.columns = {"year"}})) ==
+        "3 rows: year int64");
+  const auto error = [&] { return test::error_line([&] { datasets::read_parquet(path); }); };
+  write_parquet(folder / "data/year=2024/zone=c.parquet", {{"x", arrow::int64(), "[1]"}});
+  CHECK_THAT(error(), Contains("zone=c.parquet] a path with values of the same names"));
+  std::filesystem::remove(folder / "data/year=2024/zone=c.parquet");
+  write("data/year=2024/zone=c", "[1]", R"(["r"])");
+  write_parquet(folder / "data/year=2024/zone=c/part-0.parquet",
+                {{"x", arrow::utf8(), R"(["1"])"}, {"t", arrow::utf8(), R"(["r"])"}});
+  CHECK_THAT(error(), Contains("zone=c/part-0.parquet] the columns of the other files: \"x\", "
+                               "\"t\""));
+  std::filesystem::create_directories(folder / "empty");
+  CHECK_THAT(test::error_line([&] { datasets::read_parquet(folder / "empty"); }),
+             Contains("empty] a folder of .parquet files. Received: none in it."));
 }
 
 TEST_CASE("times of Parquet files become integers in the file's unit") {

@@ -1,6 +1,7 @@
 #include <tessera/datasets/cifar.hpp>
 
 #include <filesystem>
+#include <future>
 
 #include <ATen/ATen.h>
 
@@ -132,8 +133,31 @@ TEST_CASE("Fashion-MNIST is read from its own folder and not from MNIST's files"
   CHECK(train.name() == "fashion_mnist");
   CHECK(train.input_shapes() == std::vector<Shape>{{784}});
   CHECK(datasets::fashion_mnist({.data_dir = folder.path().string(), .split = "test"}).size() == 3);
-  CHECK_THAT(test::error_line([] { datasets::fashion_mnist({.size = 8}); }),
-             Contains("size is at most 7"));
+  const auto option_error = [](const FashionMnistOptions& options) {
+    return test::error_line([&] { datasets::fashion_mnist(options); });
+  };
+  CHECK_THAT(option_error({.size = 8}), Contains("[fashion_mnist train] size is at most 7"));
+  CHECK_THAT(option_error({.size = 0}), Contains("[fashion_mnist] size is at least 1"));
+  CHECK_THAT(option_error({.split = "all"}), Contains("[fashion_mnist] split is"));
+  CHECK_THAT(option_error({.dtype = at::kHalf}), Contains("[fashion_mnist] dtype is"));
+}
+
+TEST_CASE("rows of CIFAR may be read from several threads at a time") {
+  const test::TempFolder folder;
+  write_cifar10(folder.path());
+  const datasets::CifarDataset train = datasets::cifar10({.path = folder.path().string()});
+  CHECK(train.concurrent());
+  const std::vector<int64_t> rows{3, 0, 19};
+  const Examples expected = train.get(rows);
+  std::vector<std::future<bool>> others;
+  for (int i = 0; i < 4; ++i) {
+    others.push_back(std::async(std::launch::async, [&] {
+      bool same = true;
+      for (int j = 0; j < 20; ++j) same = same && train.get(rows).x[0].equal(expected.x[0]);
+      return same;
+    }));
+  }
+  for (std::future<bool>& other : others) CHECK(other.get());
 }
 
 }  // namespace cifar_test

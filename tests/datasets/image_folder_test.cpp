@@ -1,6 +1,7 @@
 #include <tessera/datasets/image_folder.hpp>
 
 #include <filesystem>
+#include <future>
 
 #include <ATen/ATen.h>
 
@@ -56,23 +57,15 @@ TEST_CASE("decoded pixels are within 2 of 255 of Pillow's") {
     const char* name;
     const char* mode;
     const char* color_mode;
-  } cases[] = {{"photo.jpg", "RGB", "rgb"},
-               {"progressive.jpg", "RGB", "rgb"},
-               {"grey.jpg", "RGB", "rgb"},
-               {"inks.jpg", "RGB", "rgb"},
-               {"colours.png", "RGB", "rgb"},
-               {"bits.png", "RGB", "rgb"},
-               {"palette.png", "RGB", "rgb"},
-               {"lossy.webp", "RGB", "rgb"},
-               {"photo.jpg", "stored_L", "grayscale"},
-               {"colours.png", "L", "grayscale"},
-               {"grey.jpg", "L", "grayscale"},
-               {"palette.png", "L", "grayscale"},
-               {"alpha.png", "RGBA", "rgba"},
-               {"grey_alpha.png", "RGBA", "rgba"},
-               {"lossless.webp", "RGBA", "rgba"},
-               {"lossy.webp", "L", "grayscale"},
-               {"bits.png", "L", "grayscale"}};
+  } cases[] = {{"photo.jpg", "RGB", "rgb"},        {"progressive.jpg", "RGB", "rgb"},
+               {"grey.jpg", "RGB", "rgb"},         {"inks.jpg", "RGB", "rgb"},
+               {"colours.png", "RGB", "rgb"},      {"bits.png", "RGB", "rgb"},
+               {"palette.png", "RGB", "rgb"},      {"lossy.webp", "RGB", "rgb"},
+               {"photo.jpg", "L", "grayscale"},    {"inks.jpg", "L", "grayscale"},
+               {"colours.png", "L", "grayscale"},  {"grey.jpg", "L", "grayscale"},
+               {"palette.png", "L", "grayscale"},  {"alpha.png", "RGBA", "rgba"},
+               {"grey_alpha.png", "RGBA", "rgba"}, {"lossless.webp", "RGBA", "rgba"},
+               {"lossy.webp", "L", "grayscale"},   {"bits.png", "L", "grayscale"}};
   for (const auto& one : cases) {
     CAPTURE(one.name, one.mode);
     std::string key = str(one.name, "_", one.mode);
@@ -121,6 +114,36 @@ TEST_CASE("load_img resizes as Pillow") {
   CHECK(difference(
             load_img(picture("photo.jpg"), {.target_size = {{23, 23}}, .keep_aspect_ratio = true}),
             whole.narrow(1, 7, 23)) == "");
+}
+
+TEST_CASE("load_img converts colours to grey, a folder takes the luminance that a JPEG stores") {
+  const test::TempFolder folder;
+  fs::create_directories(folder / "a");
+  fs::copy_file(picture("photo.jpg"), folder / "a/photo.jpg");
+  const at::Tensor stored = expected("photo_jpg_stored_L");
+  const auto data = image_dataset_from_directory(
+      folder.path(), {.color_mode = "grayscale", .image_size = {stored.size(0), stored.size(1)}});
+  CHECK(largest_difference(data.get(std::vector<int64_t>{0}).x[0].squeeze(0).squeeze(2), stored) <=
+        2);
+  const at::Tensor rgb = load_img(picture("photo.jpg")).to(at::kDouble);
+  const at::Tensor grey = rgb.matmul(at::tensor({0.299, 0.587, 0.114}, at::kDouble));
+  const at::Tensor got = load_img(picture("photo.jpg"), {.color_mode = "grayscale"}).squeeze(2);
+  CHECK(largest_difference(got, grey) <= 0.501);
+  CHECK(largest_difference(got, stored) > 2);
+}
+
+TEST_CASE("rows of a folder of pictures may be read from several threads at a time") {
+  const test::TempFolder folder;
+  write_classes(folder.path(), 4);
+  const auto data = image_dataset_from_directory(folder.path(), {.image_size = {8, 8}});
+  CHECK(data.concurrent());
+  const at::Tensor all = data.get(numbers(8)).x[0];
+  std::vector<std::future<bool>> others;
+  for (int i = 0; i < 4; ++i) {
+    others.push_back(
+        std::async(std::launch::async, [&] { return data.get(numbers(8)).x[0].equal(all); }));
+  }
+  for (std::future<bool>& other : others) CHECK(other.get());
 }
 
 TEST_CASE("pictures of a folder are resized as by tf.image.resize") {
@@ -200,7 +223,7 @@ TEST_CASE("wrong options and pictures are errors that name them") {
   fs::remove(broken);
   CHECK_THAT(test::error_line([&] { data.get(numbers(4)); }), Contains(broken + "]"));
   test::write_file(folder / "a/x.GIF", "GIF89a");
-  CHECK_THAT(error({}), Contains("a/x.GIF] pictures that are JPEG, PNG or WebP files"));
+  CHECK_THAT(error({}), Contains("a/x.GIF] a whole GIF file."));
 }
 
 TEST_CASE("save_img scales as Keras") {

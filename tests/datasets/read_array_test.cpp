@@ -13,21 +13,71 @@ namespace read_array_test {
 using namespace tessera;
 using Catch::Matchers::Contains;
 using test::difference;
+using namespace std::string_literals;
 
 TEST_CASE("arrays of every dtype and shape are written and read back") {
   const test::TempFolder folder;
   const std::string path = folder / "a.npy";
   for (const at::ScalarType dtype :
-       {at::kFloat, at::kDouble, at::kHalf, at::kLong, at::kInt, at::kByte, at::kBool}) {
+       {at::kFloat, at::kDouble, at::kHalf, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte,
+        at::kBool, at::kComplexFloat, at::kComplexDouble}) {
     const at::Tensor array = at::arange(6).reshape({2, 3}).to(dtype).t();
     datasets::save_npy(path, array);
     CHECK(datasets::load_npy(path).scalar_type() == dtype);
-    CHECK(difference(datasets::load_npy(path), array) == "");
+    CHECK(datasets::load_npy(path).equal(array));
   }
   datasets::save_npy(path, at::scalar_tensor(2.5, at::kBFloat16));
   CHECK(datasets::load_npy(path).item<float>() == 2.5f);
   datasets::save_npy(path, at::empty({0, 3}));
   CHECK(datasets::load_npy(path).sizes() == at::IntArrayRef({0, 3}));
+}
+
+TEST_CASE("conjugate and negated views are written with the values that they show") {
+  const test::TempFolder folder;
+  const std::string path = folder / "a.npy";
+  const at::Tensor number = at::complex(at::tensor({1.0, 2.0}), at::tensor({3.0, -4.0}));
+  datasets::save_npy(path, number.conj());
+  CHECK(datasets::load_npy(path).equal(number.conj().resolve_conj()));
+  const at::Tensor negated = at::imag(number.conj());
+  REQUIRE(negated.is_neg());
+  datasets::save_npy(path, negated);
+  CHECK(datasets::load_npy(path).equal(at::tensor({-3.0, 4.0})));
+  datasets::save_npz(folder / "a.npz", Table({{"x", negated}}));
+  CHECK(datasets::load_npz(folder / "a.npz", "x").equal(at::tensor({-3.0, 4.0})));
+}
+
+TEST_CASE("unsigned, column-major and text arrays of NumPy are read") {
+  const test::TempFolder folder;
+  const std::string path = folder / "a.npy";
+  const auto write = [&](const std::string& descr, bool fortran, const std::string& shape,
+                         const std::string& data) {
+    std::string head = "{'descr': '" + descr +
+                       "', 'fortran_order': " + (fortran ? "True" : "False") +
+                       ", 'shape': " + shape + "}\n";
+    head.insert(0, std::string("\x93NUMPY\1\0", 8) + static_cast<char>(head.size()) + '\0');
+    test::write_file(path, head + data);
+  };
+  write("<u2", false, "(2,)", "\xFF\xFF\1\0"s);
+  CHECK(datasets::load_npy(path).equal(at::tensor({65535, 1}, at::kInt)));
+  write(">u4", false, "(1,)", "\xFF\xFF\xFF\xFE");
+  CHECK(datasets::load_npy(path).equal(at::tensor({int64_t{4294967294}}, at::kLong)));
+  write("<u8", false, "(1,)", std::string(8, '\xFF'));
+  CHECK_THAT(test::error_line([&] { datasets::load_npy(path); }),
+             Contains("a.npy] integers below 2^63"));
+  write(">i2", true, "(2, 3)", "\0\1\0\4\0\2\0\5\0\3\0\6"s);
+  CHECK(datasets::load_npy(path).equal(at::tensor({1, 2, 3, 4, 5, 6}, at::kShort).view({2, 3})));
+  CHECK(datasets::load_npy(path).is_contiguous());
+  write("|S2", false, "(3, 1)", "yesnook"s.substr(0, 6));
+  CHECK_THAT(test::error_line([&] { datasets::load_npy(path); }),
+             Contains("a.npy] an array of numbers. Received: texts."));
+  const std::string texts = test::read_file(path);
+  write("|i1", false, "(3,)", "abc");
+  test::write_file(folder / "a.npz",
+                   test::zip_bytes({{.name = "label.npy", .text = texts},
+                                    {.name = "x.npy", .text = test::read_file(path)}}));
+  const Table table = datasets::load_npz(folder / "a.npz");
+  CHECK(table["label"].texts() == std::vector<std::string>{"ye", "sn", "oo"});
+  CHECK(table["x"].numbers().scalar_type() == at::kChar);
 }
 
 TEST_CASE("an archive of arrays becomes a table, and the reverse") {

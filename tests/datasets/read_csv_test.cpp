@@ -41,6 +41,33 @@ TEST_CASE("a table has the columns of a CSV file, and describe() lists them") {
   CHECK_THAT(datasets::describe(table), Contains(", pixels float32 (2, 4)"));
 }
 
+TEST_CASE("a table of a spreadsheet's export: titles, comments, signs and encoding") {
+  const test::TempFolder folder;
+  const std::string path = folder / "export.csv";
+  test::write_file(path,
+                   "Exported 2024\rGr\xF6\xDF"
+                   "e; Preis\r1,75; 1.203,20 # net\r1,82\r");
+  const Table table = datasets::read_csv(path, {.delimiter = ';',
+                                                .skip_rows = 1,
+                                                .comment = '#',
+                                                .decimal = ',',
+                                                .thousands = '.',
+                                                .skip_initial_space = true,
+                                                .short_rows = true,
+                                                .encoding = "cp1252"});
+  CHECK(datasets::describe(table) ==
+        "2 rows: Gr\xC3\xB6\xC3\x9F"
+        "e float64, Preis float64");
+  CHECK(difference(table["Gr\xC3\xB6\xC3\x9F"
+                         "e"]
+                       .numbers(),
+                   at::tensor({1.75, 1.82}, at::kDouble)) == "");
+  CHECK(table["Preis"].numbers()[0].item<double>() == 1203.2);
+  CHECK(table["Preis"].numbers()[1].isnan().item<bool>());
+  CHECK_THAT(test::error_line([&] { datasets::read_csv(path, {.encoding = "cp1251"}); }),
+             Contains("encoding is one of"));
+}
+
 TEST_CASE("a wrong dtype, column or value gives a one-line error with its position") {
   const test::TempFolder folder;
   const std::string path = folder / "heart.csv";

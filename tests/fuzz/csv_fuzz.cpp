@@ -6,15 +6,35 @@
 using namespace tessera;
 using namespace tessera::detail;
 
-/// The first byte is the block size, which must not change the rows.
+namespace {
+
+/// Returns the options that the bits of a byte stand for.
+CsvReadOptions options_of(uint8_t bits) {
+  constexpr const char* encodings[] = {"utf-8", "latin-1", "cp1252", "utf-16"};
+  CsvReadOptions options{.dialect = {.delimiter = bits & 1 ? ' ' : ',',
+                                     .skip_initial_space = (bits & 4) != 0,
+                                     .short_rows = (bits & 8) != 0},
+                         .encoding = encodings[bits >> 5 & 3],
+                         .skip_rows = bits >> 7};
+  if (bits & 2) options.dialect.comment = '#';
+  if (bits & 16) options.values = {.decimal = ',', .thousands = '.'};
+  return options;
+}
+
+}  // namespace
+
+/// The first byte is the block size, which must not change the rows; the second is the options.
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
-  if (size == 0) return 0;
+  if (size < 2) return 0;
   static fuzz::MemoryFile file;
-  const std::string path = file.set({data + 1, size - 1});
+  const std::string path = file.set({data + 2, size - 2});
+  CsvReadOptions options = options_of(data[1]);
   const auto read = [&](uint64_t block_bytes, int64_t threads) {
     std::string seen;
     try {
-      CsvFile csv = read_csv_file(path, {.block_bytes = block_bytes, .threads = threads});
+      options.block_bytes = block_bytes;
+      options.threads = threads;
+      CsvFile csv = read_csv_file(path, options);
       const auto rows = static_cast<size_t>(csv.rows);
       seen = std::to_string(rows);
       for (CsvColumn& column : csv.columns) {

@@ -1,6 +1,9 @@
 """Writes small valid inputs for every fuzz target into FOLDER/TARGET/: make_seeds.py FOLDER"""
+import bz2
+import gzip
 import io
 import json
+import lzma
 import pathlib
 import struct
 import sys
@@ -101,6 +104,15 @@ def model_configs():
     return [json.dumps(model).encode() for model in models]
 
 
+def bmp(bits, size, palette, rows, compression=0):
+    header = struct.pack("<IiiHHI20x", 40, *size, 1, bits, compression)
+    data = 14 + len(header) + len(palette)
+    return b"BM" + struct.pack("<III", data + len(rows), 0, data) + header + palette + rows
+
+
+GIF = bytes.fromhex(
+    "474946383961020002008100000a0b0c1415161e1f2028292a21f90401000002002c00000000020002004002"
+    "040445e400003b")
 FILE, FOLDER, LINK, HARD = tarfile.REGTYPE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE
 PLAIN = [("a/", b"", FOLDER), ("a/b.txt", b"text", FILE), ("a/c.skip", b"x" * 600, FILE)]
 LONG = [("d/" * 60 + "e" * 120, b"long", FILE)]
@@ -135,12 +147,24 @@ SEEDS = {
         {"mesh": {"batch": -1}, "data": {}, "layouts": []}, {})],
     "model_config": model_configs(),
     "npy": [npy("<f4", "(2, 3)", bytes(24)), npy("|u1", "()", b"x"), npy("<i8", "(0, 5)", b"", 2),
-            npy("|b1", "(3,)", b"\0\1\0", 3)],
-    "csv": [bytes([block]) + text for block in (0, 6, 200) for text in (
+            npy("|b1", "(3,)", b"\0\1\0", 3), npy(">c16", "(1L,)", bytes(16)),
+            npy("<U2", "(2, )", "ab\u20ac\0".encode("utf-32-le")), npy("|S3", "(2,)", b"ab\0cde"),
+            npy("<u2", "(2, 2)", bytes(8)).replace(b"False", b"True ")],
+    "csv": [bytes([block, 0]) + text for block in (0, 6, 200) for text in (
         b"a,b\n1,2.5\n-3,\n", b"n,\"t \"\"q\"\"\"\r\ntrue,\"x,\ny\"\r\nFalse,NA\r\n", b"1\n\nx",
-        b"a,a,\n1e400,nan,inf\n")],
+        b"a,a,\n1e400,nan,inf\n", b"a,b\r1,\xc3\xa9\r\r9223372036854775808,\r")] +
+           [bytes([6, bits]) + text for bits, text in (
+               (1, b" a  b\n1 \t\"x y\"\n"), (2, b"#c \"\na,b\n1,2#d\n"), (4, b"a, \"b, c\"\n1, 2\n"),
+               (8, b"a,b\n1\n"), (16, b"a\n1.234,5\n"), (32, b"a\n\xe9\n"), (64, b"a\n\x80\n"),
+               (96, "\ufeffa\n\U0001f600\n".encode("utf-16-be")), (128, b"title\na\n1\n"))] +
+           [bytes([6, 0]) + pack(b"a,b\n1,2\n") for pack in (gzip.compress, bz2.compress,
+                                                           lzma.compress)] +
+           [bytes([6, 0]) + archive([("a.csv", b"a,b\n1,2\n", packed)]) for packed in (0, 1)],
     "image": [bytes([mode]) + path.read_bytes() for mode in (0, 1, 2) for path in sorted(
-        (pathlib.Path(__file__).parent.parent / "golden/pictures").glob("*.[!n]*"))],
+        (pathlib.Path(__file__).parent.parent / "golden/pictures").glob("*.[!n]*"))] +
+             [bytes([2]) + picture for picture in (
+                 bmp(24, (2, 2), b"", bytes(16)), bmp(8, (3, -1), bytes(1024), b"\1\2\3\0"),
+                 bmp(32, (1, 1), bytes.fromhex("0000ff0000ff0000ff000000"), bytes(4), 3), GIF)],
     "zip": [archive([]), archive([("config.json", b"{}", False)]),
             archive([("config.json", b"{}" * 500, True), ("assets/", b"", False),
                      ("assets/v.txt", b"a\nb\n", True), ("model.weights.h5", b"w" * 64, False)]),

@@ -37,7 +37,7 @@ void put(std::string& to, uint64_t number) {
 void put(std::string& to, const std::vector<at::Tensor>& tensors) {
   put(to, tensors.size());
   for (const at::Tensor& tensor : tensors) {
-    const at::Tensor contiguous = tensor.contiguous();
+    const at::Tensor contiguous = tensor.resolve_conj().resolve_neg().contiguous();
     put(to, static_cast<uint64_t>(contiguous.scalar_type()));
     put(to, static_cast<uint64_t>(contiguous.dim()));
     for (const int64_t extent : contiguous.sizes()) put(to, static_cast<uint64_t>(extent));

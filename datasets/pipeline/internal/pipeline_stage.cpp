@@ -106,9 +106,11 @@ void for_each_interval(int64_t size, int64_t threads,
   const auto work = [&] {
     const c10::InferenceMode inference;
     for (int64_t begin = 0; (begin = next.fetch_add(interval_size)) < size;) {
-      std::vector<int64_t> numbers;
-      for (int64_t i = begin; i < std::min(begin + interval_size, size); ++i) numbers.push_back(i);
       try {
+        std::vector<int64_t> numbers;
+        for (int64_t i = begin; i < std::min(begin + interval_size, size); ++i) {
+          numbers.push_back(i);
+        }
         visit(numbers);
       } catch (...) {
         // Take no further intervals; those begun before this one are still finished.

@@ -31,6 +31,18 @@ Prefetcher::Made Prefetcher::make(int64_t number) const {
 }
 
 void Prefetcher::work(const std::stop_token& stop) {
+  try {
+    make_all(stop);
+  } catch (...) {
+    // Out of memory for an element that was made: next() must not wait for it.
+    const std::lock_guard lock(mutex_);
+    failure_ = std::current_exception();
+    ended_ = true;
+    changed_.notify_all();
+  }
+}
+
+void Prefetcher::make_all(const std::stop_token& stop) {
   const c10::InferenceMode inference;
   use_one_aten_thread();
   std::unique_lock lock(mutex_);
@@ -55,10 +67,11 @@ std::optional<Examples> Prefetcher::next() {
     return std::move(made.element);
   }
   std::unique_lock lock(mutex_);
-  // This terminates: a thread that takes a number always makes that element, and all numbers before
-  // the end have been taken.
-  changed_.wait(lock, [&] { return made_.contains(next_to_return_); });
+  // This terminates: a thread that takes a number makes that element or fails, and all numbers
+  // before the end have been taken.
+  changed_.wait(lock, [&] { return made_.contains(next_to_return_) || failure_; });
   const auto made = made_.find(next_to_return_);
+  if (made == made_.end()) std::rethrow_exception(failure_);
   if (made->second.error) std::rethrow_exception(made->second.error);
   if (!made->second.element) return std::nullopt;
   std::optional<Examples> element = std::move(made->second.element);

@@ -33,6 +33,7 @@ class Prefetcher {
   };
   Made make(int64_t number) const;
   void work(const std::stop_token& stop);
+  void make_all(const std::stop_token& stop);
 
   std::shared_ptr<const PipelineElements> elements_;
   int64_t ahead_;
@@ -42,6 +43,7 @@ class Prefetcher {
   int64_t next_to_make_;          ///< next number that a thread makes
   int64_t next_to_return_;        ///< next number that next() returns
   bool ended_ = false;            ///< whether the threads take no further numbers
+  std::exception_ptr failure_;    ///< why a thread ended before its element was stored
   /// Declared last, so that the threads are joined before the members they use are destroyed.
   std::vector<std::jthread> threads_;
 };

@@ -1,57 +1,19 @@
-#include <tessera/datasets/files/csv.hpp>
-
 #include <cmath>
 #include <cstdlib>
 #include <random>
 
 #include <tessera/framework/base/error.hpp>
 
-#include "tests/support/error_line.hpp"
-#include "tests/support/files.hpp"
-#include "tests/support/tar_file.hpp"
+#include "tests/datasets/files/csv_case.hpp"
 
 namespace csv_test {
 
 using namespace tessera;
 using namespace tessera::detail;
 using Catch::Matchers::Contains;
+using test::Csv;
 
 namespace {
-
-/// A CSV file with this text, and the result of reading it.
-class Csv {
- public:
-  explicit Csv(const std::string& text, CsvReadOptions options = {}) {
-    test::write_file(path(), text);
-    error = test::error_line([&] { file = read_csv_file(path(), options); });
-  }
-  std::string path() const { return folder_ / "case.csv"; }
-  /// Returns the columns' kinds, such as "a int64, b text", or the error.
-  std::string kinds() const {
-    std::string text = error == "no error" ? "" : error;
-    for (const CsvColumn& column : file.columns) {
-      text += (text.empty() ? "" : ", ") + column.name + " " + csv_kind_name(column.kind);
-    }
-    return text;
-  }
-  std::vector<double> doubles(size_t i) {
-    std::vector<double> values(static_cast<size_t>(file.rows));
-    file.columns[i].take(values.data());
-    return values;
-  }
-  std::vector<int64_t> ints(size_t i) {
-    std::vector<int64_t> values(static_cast<size_t>(file.rows));
-    file.columns[i].take(values.data());
-    return values;
-  }
-  std::vector<std::string> texts(size_t i) { return file.columns[i].take_texts(); }
-
-  CsvFile file;
-  std::string error;
-
- private:
-  test::TempFolder folder_;
-};
 
 using Ints = std::vector<int64_t>;
 using Doubles = std::vector<double>;
@@ -85,7 +47,7 @@ TEST_CASE("missing values make numbers float64, and texts empty") {
   CHECK((std::isnan(none[0]) && std::isnan(none[1]) && std::isnan(none[2])));
   const Doubles late = csv.doubles(4);
   CHECK((late[0] == 1 && std::isnan(late[1]) && late[2] == 3));
-  Csv own("a\n-\n5\n", {.missing = {"-"}});
+  Csv own("a\n-\n5\n", {.values = {.missing = {"-"}}});
   CHECK(own.kinds() == "a float64");
   CHECK(own.doubles(0)[1] == 5);
 }
@@ -101,20 +63,21 @@ TEST_CASE("quoted fields hold delimiters, line ends and doubled quotes") {
 
 TEST_CASE("columns can be named, selected and given a kind; rows can be limited") {
   const std::string text = "a;b;a;\n1;x;0.5;01\n2;y;0;02\n3;z;oops;3\n";
-  CHECK(Csv(text, {.delimiter = ';'}).kinds() == "a int64, b text, a.1 text, Unnamed: 3 int64");
-  Csv selection(text, {.delimiter = ';',
+  CHECK(Csv(text, {.dialect = {.delimiter = ';'}}).kinds() ==
+        "a int64, b text, a.1 text, Unnamed: 3 int64");
+  Csv selection(text, {.dialect = {.delimiter = ';'},
                        .columns = {"Unnamed: 3", "a"},
                        .kinds = {{"Unnamed: 3", CsvKind::text}},
                        .rows = 2});
   CHECK(selection.kinds() == "a int64, Unnamed: 3 text");
   CHECK(selection.file.rows == 2);
   CHECK(selection.texts(1) == Texts{"01", "02"});
-  CHECK(Csv(text, {.delimiter = ';', .rows = 2}).kinds() ==
+  CHECK(Csv(text, {.dialect = {.delimiter = ';'}, .rows = 2}).kinds() ==
         "a int64, b text, a.1 float64, Unnamed: 3 int64");
   CHECK(Csv("1,2\n3,4\n", {.header = false}).kinds() == "0 int64, 1 int64");
   CHECK(Csv("1,2\n", {.header = false, .names = {"u", "v"}}).kinds() == "u int64, v int64");
   CHECK(Csv("a,b\n").kinds() == "a float64, b float64");
-  CHECK(Csv("a\tb\n1\t2", {.delimiter = '\t'}).ints(1) == Ints{2});
+  CHECK(Csv("a\tb\n1\t2", {.dialect = {.delimiter = '\t'}}).ints(1) == Ints{2});
 }
 
 TEST_CASE("numbers are parsed as in Python") {
@@ -175,12 +138,6 @@ TEST_CASE("the result does not depend on blocks and threads") {
   }
 }
 
-TEST_CASE("a gzip file is decompressed while reading") {
-  const test::TempFolder folder;
-  test::write_file(folder / "a.csv.gz", test::gzip_bytes("a,b\n1,2\n"));
-  CHECK(read_csv_file(folder / "a.csv.gz").rows == 1);
-}
-
 TEST_CASE("errors name file, row, line and column") {
   const auto error = [](const std::string& text, const CsvReadOptions& options = {}) {
     return Csv(text, options).error;
@@ -204,7 +161,7 @@ TEST_CASE("errors name file, row, line and column") {
   CHECK_THAT(error("age,b\n1,2\n", {.columns = {"ages"}}),
              Contains("one of the 2 columns. Received: \"ages\". To fix: write \"age\""));
   CHECK_THAT(error("a,b\n", {.names = {"a"}}), Contains("2 names, one for each column"));
-  CHECK_THAT(error("a,b\n", {.delimiter = 'e'}), Contains("a delimiter"));
+  CHECK_THAT(error("a,b\n", {.dialect = {.delimiter = 'e'}}), Contains("a delimiter"));
   CHECK_THAT(error("a,b\n", {.rows = -1}), Contains("a number of rows"));
   CHECK_THAT(test::error_line([] { read_csv_file("/nonexistent.csv"); }),
              Contains("/nonexistent.csv]"));

@@ -125,8 +125,8 @@ TEST_CASE("excessively large pictures are refused before memory is allocated") {
 }
 
 TEST_CASE("a file that is no picture is an error that says so") {
-  CHECK_THAT(decode_error(""), Contains("[case] a picture: a JPEG, PNG or WebP file."));
-  CHECK_THAT(decode_error("GIF89a"), Contains("Received: other bytes."));
+  CHECK_THAT(decode_error(""), Contains("[case] a picture: a JPEG, PNG, WebP, BMP or GIF file."));
+  CHECK_THAT(decode_error("II*"), Contains("Received: other bytes."));
   CHECK_THAT(decode_error("\xFF\xD8\xFF"), Contains("[case] a whole JPEG file."));
   CHECK_THAT(decode_error("\x89PNG\r\n\x1A\n"), Contains("[case] a whole PNG file."));
   CHECK_THAT(decode_error(std::string("RIFF\0\0\0\0WEBP", 12)), Contains("[case] a whole WebP"));

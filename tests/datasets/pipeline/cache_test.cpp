@@ -50,6 +50,18 @@ TEST_CASE("a cache replaces reading the data and holds the first epoch's element
   CHECK(epoch_bytes(whole.cache((folder / "batches.cache").string()), 1) == first);
 }
 
+TEST_CASE("a cache file holds the values that negated views show") {
+  const TempFolder folder;
+  const auto views = [](Examples row) {
+    const at::Tensor number = at::complex(row.x[0].to(at::kFloat), row.x[0].to(at::kFloat) + 1);
+    row.x = {at::imag(number.conj())};
+    return row;
+  };
+  const DataPipeline made = DataPipeline(NumberRows(6)).map(views);
+  const DataPipeline batches = made.cache((folder / "rows.cache").string()).batch(3);
+  CHECK(epoch_bytes(batches, 0) == epoch_bytes(made.batch(3), 0));
+}
+
 TEST_CASE("in-place changes of a cached row do not persist") {
   const auto add = [](Examples row) {
     row.x[0] += 1;

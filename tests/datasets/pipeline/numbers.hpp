@@ -88,7 +88,7 @@ inline std::vector<std::string> epoch_bytes(const DataPipeline& data, int64_t ep
     std::string bytes;
     for (const auto* tensors : {&batch->x, &batch->y, &batch->sample_weight}) {
       for (const at::Tensor& tensor : *tensors) {
-        const at::Tensor contiguous_tensor = tensor.contiguous();
+        const at::Tensor contiguous_tensor = tensor.resolve_conj().resolve_neg().contiguous();
         bytes += to_string(contiguous_tensor.sizes().vec());
         bytes.append(static_cast<const char*>(contiguous_tensor.const_data_ptr()),
                      contiguous_tensor.nbytes());
