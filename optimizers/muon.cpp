@@ -5,6 +5,7 @@
 #include <memory>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -139,7 +140,10 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
     const bool tall = matrix.size(0) > matrix.size(1);
     DTensor x = ops::relayout(matrix, Layout::replicated(matrix.mesh(), 2));
     if (tall) x = ops::transpose(x);
-    x = x / (ops::sqrt(ops::sum(ops::square(x), {}, /*keepdims=*/true)) + 1e-7);
+    // Squares in float16 overflow.
+    const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+    const DTensor norm = ops::sqrt(ops::sum(ops::square(wide), {}, /*keepdims=*/true));
+    x = ops::cast(wide / (norm + 1e-7), x.dtype());
     for (int64_t i = 0; i < options_.ns_steps; ++i) {
       const DTensor gram = ops::matmul(x, x, false, /*transpose_b=*/true);
       const DTensor factor = gram * options_.muon_b + ops::matmul(gram, gram) * options_.muon_c;

@@ -17,10 +17,11 @@ at::ScalarType reduction_dtype(at::ScalarType dtype, Reduce kind);
 
 }  // namespace detail
 
-/// Sets the dtype in which float16 and bfloat16 are summed between devices and processes, before
-/// the result is cast back (FSDP's reduce_dtype; default: float32). bfloat16 and float16 send half
-/// the bytes of float32. Must be equal on every process; call it between steps. Throws ConfigError
-/// for a dtype other than these and float64.
+/// Sets the dtype in which partial sums of float16 and bfloat16, such as gradients, are summed
+/// between devices and processes, before the result is cast back (FSDP's reduce_dtype; default:
+/// float32). bfloat16 and float16 send half the bytes of float32. ops::sum() and ops::mean() are
+/// always summed in float32. Must be equal on every process; call it between steps. Throws
+/// ConfigError for a dtype other than these and float64.
 void set_reduce_dtype(std::optional<at::ScalarType> dtype);
 /// While alive, overrides set_reduce_dtype() for this thread.
 class ReduceDtypeScope {

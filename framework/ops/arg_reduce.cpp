@@ -68,7 +68,9 @@ struct ArgExtremeOp {
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
-    return {smallest ? at::argmin(in[0], axis) : at::argmax(in[0], axis)};
+    const bool is_bool = in[0].scalar_type() == at::kBool;  // which ATen refuses
+    const at::Tensor x = is_bool ? in[0].to(at::kByte) : in[0];
+    return {smallest ? at::argmin(x, axis) : at::argmax(x, axis)};
   }
   static Samples<ArgExtremeOp> samples() {
     return {{{{{3, 4}, at::kLong, 0, 3}}, {1, false}}, {{{{4, 3}, at::kLong, 0, 3}}, {0, true}}};

@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/cross_entropy.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -229,11 +230,13 @@ DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& label
     return run_op(SparseCrossEntropyOp{}, {logits, index});
   }
   infer_loss({{logits.shape(), logits.dtype()}, {index.shape(), index.dtype()}});
-  const DTensor top = max(stop_gradient(logits), {axis});
+  // As in the fused operation, float16 and bfloat16 are summed in float32.
+  const DTensor wide = cast(logits, at::toOpMathType(logits.dtype()));
+  const DTensor top = max(stop_gradient(wide), {axis});
   const ClassTermsOp op;
   const std::vector<DTensor> terms = dispatch(op_info<ClassTermsOp>(), &op, attribute_hash(op),
-                                              std::vector<DTensor>{logits, index, top});
-  return log(terms[0]) - terms[1];
+                                              std::vector<DTensor>{wide, index, top});
+  return cast(log(terms[0]) - terms[1], logits.dtype());
 }
 
 DTensor softmax_cross_entropy(const DTensor& logits, const DTensor& labels) {

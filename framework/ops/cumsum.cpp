@@ -1,6 +1,7 @@
 #include <ATen/ATen.h>
 #include <ATen/OpMathType.h>
 
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/reduce.hpp>
@@ -70,7 +71,8 @@ TESSERA_REGISTER_OP(CumsumOp);
 namespace ops {
 
 DTensor cumsum(const DTensor& x, int64_t axis, bool exclusive, bool reverse) {
-  return run_op(CumsumOp{normalize_axis(axis, x.rank(), "cumsum"), exclusive, reverse}, {x});
+  const int64_t a = normalize_axis(axis, x.rank(), "cumsum");
+  return run_op(CumsumOp{a, exclusive, reverse}, {x.dtype() == at::kBool ? cast(x, at::kInt) : x});
 }
 
 }  // namespace ops

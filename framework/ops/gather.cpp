@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/gather.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -59,12 +60,14 @@ struct GatherGradOp {
     std::vector<int64_t> split(shape.begin(), shape.begin() + axis);
     split.push_back(index.size(0));
     split.insert(split.end(), shape.begin() + axis + in[1].dim(), shape.end());
-    const at::Tensor rows = in[0].reshape(split).movedim(axis, 0);
+    const at::ScalarType dtype = in[0].scalar_type();
+    // On CPUs, ATen's kernel rounds after each addition.
+    const at::Tensor rows = in[0].to(at::toOpMathType(dtype)).reshape(split).movedim(axis, 0);
     const at::Tensor sums = at::embedding_dense_backward(rows.reshape({index.size(0), -1}), index,
                                                          shard.size(), -1, false);
     std::vector<int64_t> front = rows.sizes().vec();
     front[0] = shard.size();
-    return {sums.view(front).movedim(0, axis).contiguous()};
+    return {sums.view(front).movedim(0, axis).to(dtype).contiguous()};
   }
   static Samples<GatherGradOp> samples() {
     return {{{{{3, 2}}, {{3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {0}},

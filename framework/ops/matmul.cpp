@@ -39,6 +39,7 @@ struct MatmulOp {
       throw ShapeError("matmul", "operands have at least two axes", received, "add an axis");
     }
     check_same_dtype(name, in);
+    check_not_bool(name, in[0]);
     if (column(in[0], transpose_a) != row(in[1], transpose_b)) {
       throw ShapeError("matmul", "the inner extents are equal", received, "transpose an operand");
     }
@@ -137,6 +138,7 @@ struct EinsumOp {
   Specs infer(const Specs& in) const {
     const Terms t = terms();
     check_same_dtype(name, in);
+    if (in.size() > 1) check_not_bool(name, in[0]);
     if (t.in.size() != in.size() || in.size() > 2)
       fail("the equation must have one term for each of 1 or 2 operands");
     std::map<char, int64_t> extents;

@@ -9,7 +9,7 @@ namespace tessera::ops {
 /// Matrix product over the last two axes, leading axes broadcast: (…, m, k) · (…, k, n) -> (…, m,
 /// n); `transpose_a` and `transpose_b` read an operand with its last two axes swapped. m and n keep
 /// their sharding; a sharded k leaves a partial sum over its mesh dimensions. Throws ShapeError for
-/// shapes that do not fit.
+/// shapes that do not fit, ConfigError for different dtypes and bool.
 DTensor matmul(const DTensor& a, const DTensor& b, bool transpose_a = false,
                bool transpose_b = false);
 
@@ -22,7 +22,7 @@ DTensor dense(const DTensor& x, const DTensor& kernel, const DTensor& bias, bool
 
 /// Einstein summation of one or two tensors, as in "bmk,kn->bmn"; a letter may appear only once in
 /// an operand. Letters of the output keep their sharding; a sharded summed letter leaves a partial
-/// sum.
+/// sum. Throws ConfigError for two tensors of different dtypes or bool.
 DTensor einsum(const std::string& equation, const std::vector<DTensor>& operands);
 
 }  // namespace tessera::ops

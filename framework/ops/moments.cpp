@@ -1,5 +1,8 @@
+#include <ATen/OpMathType.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -14,22 +17,25 @@ DTensor mean(const DTensor& x, const Axes& axes, bool keepdims) {
     throw ShapeError("mean", "the reduced axes must not be empty", to_string(x.shape()),
                      "pass a tensor that is not empty");
   }
-  return scale(sum(x, axes, keepdims), 1.0 / double(count));
+  return cast(scale(wide_sum(x, axes, keepdims), 1.0 / double(count)), x.dtype());
 }
 
 DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor x_max = max(stop_gradient(x), axes, true);
+  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor x_max = max(stop_gradient(wide), axes, true);
   // Shifting by an infinite maximum would give inf - inf = NaN.
-  const DTensor zero = filled({}, 0, x.dtype(), Layout::replicated(x.mesh(), 0));
+  const DTensor zero = filled({}, 0, wide.dtype(), Layout::replicated(x.mesh(), 0));
   const DTensor top = where(is_finite(x_max), x_max, zero);
-  const DTensor total = sum(exp(x - top), axes, keepdims);
-  return log(total) + reshape(top, total.shape());
+  const DTensor total = sum(exp(wide - top), axes, keepdims);
+  return cast(log(total) + reshape(top, total.shape()), x.dtype());
 }
 
 std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor center = mean(x, axes, true);
-  const DTensor var = mean(square(x - center), axes, keepdims);
-  return {reshape(center, var.shape()), var};
+  // Squares in float16 overflow.
+  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor center = mean(wide, axes, true);
+  const DTensor var = mean(square(wide - center), axes, keepdims);
+  return {cast(reshape(center, var.shape()), x.dtype()), cast(var, x.dtype())};
 }
 
 DTensor variance(const DTensor& x, const Axes& axes, bool keepdims) {

@@ -12,6 +12,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/gpu_table.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
 
 namespace tessera {
@@ -153,7 +154,7 @@ at::Tensor Pooling::crop_to_output(const at::Tensor& x, const LocalArgs& in,
     const Interval target = in.out_range(i + 1), produced = intervals[size_t(i)];
     counts.emplace_back(produced.lo - target.lo, target.hi - produced.hi);
   }
-  return from_image(fit_image(x, std::move(counts), 0));
+  return from_image(fit_image(x, std::move(counts), 0)).to(in[0].scalar_type());
 }
 
 at::Tensor Pooling::empty_image(const at::Tensor& image,
@@ -246,7 +247,7 @@ struct MaxPoolGradOp : Pooling {
       from.push_back(-interval.lo);
       image_extents.push_back(interval.size());
     }
-    const at::Tensor dy = to_image(in[0]);
+    const at::Tensor dy = to_image(wide_on_cpu(in[0]));
     const at::Tensor positions =
         reindexed(to_image(in[1]), from, extents.back(), image_extents, image_extents.back());
     const at::Tensor dx = at::max_pool2d_with_indices_backward(
@@ -344,8 +345,8 @@ struct AvgPoolGradOp : Averaging {
     if (in[0].numel() == 0) return {zeros(in)};
     const std::vector<Interval> out = in_ranges(in, 0),
                                 intervals = read_intervals(out, out_ranges(in));
-    const at::Tensor dy =
-        corrected(to_image(in[0]), out, extents).contiguous(at::MemoryFormat::ChannelsLast);
+    const at::Tensor dy = corrected(to_image(wide_on_cpu(in[0])), out, extents)
+                              .contiguous(at::MemoryFormat::ChannelsLast);
     const at::Tensor dx = at::avg_pool2d_backward(dy, empty_image(dy, intervals), sizes(),
                                                   strides(), {0, 0}, false, true, {});
     return {crop_to_output(dx, in, intervals)};

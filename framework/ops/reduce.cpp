@@ -3,12 +3,14 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -52,6 +54,13 @@ DTensor broadcast_gradient(const DTensor& dy, const Shape& shape, const Axes& ax
   return ops::broadcast_to(ops::reshape(dy, reduced(shape, axes, true)), shape);
 }
 
+/// Returns the dtype of sums and products: bool and integers below 32 bits become int32, as in
+/// keras.ops.
+at::ScalarType total_dtype(at::ScalarType dtype) {
+  const bool is_integer = at::isIntegralType(dtype, /*includeBool=*/true);
+  return is_integer && c10::elementSize(dtype) < c10::elementSize(at::kInt) ? at::kInt : dtype;
+}
+
 /// Shared part of all reductions: axes, shape, rule.
 struct Reduction {
   Axes axes;
@@ -85,14 +94,22 @@ struct Reduction {
 
 struct SumOp : Reduction {
   static constexpr std::string_view name = "sum";
-  Specs infer(const Specs& in) const { return shape_of(name, in, true, in[0].dtype); }
+  bool wide = false;  ///< whether float16 and bfloat16 become float32
+  auto attributes() const { return std::tie(axes, keepdims, wide); }
+  at::ScalarType out_dtype(at::ScalarType dtype) const {
+    return wide ? at::toOpMathType(dtype) : total_dtype(dtype);
+  }
+
+  Specs infer(const Specs& in) const { return shape_of(name, in, true, out_dtype(in[0].dtype)); }
   Rule rule(const Specs& in) const { return rule_of(in, FactorKind::reduce).passing(Passes::sums); }
   Tensors forward(const LocalArgs& in) const {
-    return {axes.empty() ? in[0] : at::sum(in[0], axes, keepdims, in.spec(0).dtype)};
+    const at::ScalarType dtype = out_dtype(in.spec(0).dtype);
+    return {axes.empty() ? in[0].to(dtype) : at::sum(in[0], axes, keepdims, dtype)};
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    return {broadcast_gradient(dy[0], saved.shape(0), axes)};
+    const DTensor g = ops::cast(dy[0], saved.sharding(0).dtype);
+    return {broadcast_gradient(g, saved.shape(0), axes)};
   }
   static Samples<SumOp> samples() {
     return {{{{{4, 3}}}, {{{0}, false}}},
@@ -121,8 +138,9 @@ struct ExtremeOp : Reduction {
     const DTensor& x = saved.in(0);
     const DTensor y = ops::reshape(saved.out(), reduced(x.shape(), axes, true));
     const DTensor hits = ops::cast(ops::equal(x, y), dy[0].dtype());
-    const DTensor count = ops::sum(hits, axes, true);
-    return {hits * (ops::reshape(dy[0], count.shape()) / count)};
+    const DTensor count = wide_sum(hits, axes, true);
+    const DTensor share = ops::reshape(ops::cast(dy[0], count.dtype()), count.shape()) / count;
+    return {hits * ops::cast(share, dy[0].dtype())};
   }
   static Samples<ExtremeOp> samples() {
     SampleInput x{{4, 3}}, deep{{2, 3, 4}};
@@ -165,12 +183,13 @@ using AnyOp = TruthOp<true>;
 
 struct ProdOp : Reduction {
   static constexpr std::string_view name = "prod";
-  Specs infer(const Specs& in) const { return shape_of(name, in, true, in[0].dtype); }
+  Specs infer(const Specs& in) const { return shape_of(name, in, true, total_dtype(in[0].dtype)); }
   Rule rule(const Specs& in) const { return rule_of(in, FactorKind::replicated); }
   Tensors forward(const LocalArgs& in) const {
-    at::Tensor y = in[0];
-    for (size_t i = axes.size(); i-- > 0;) y = at::prod(y, axes[i], keepdims, in.spec(0).dtype);
-    return {y};
+    const at::ScalarType dtype = total_dtype(in.spec(0).dtype);
+    at::Tensor y = in[0].to(at::toOpMathType(dtype));
+    for (size_t i = axes.size(); i-- > 0;) y = at::prod(y, axes[i], keepdims, y.scalar_type());
+    return {y.to(dtype)};
   }
   static constexpr Saves saves = inputs(0);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
@@ -206,7 +225,7 @@ struct ProdGradOp {
     }
     order.insert(order.end(), axes.begin(), axes.end());
     const at::Tensor moved = in[0].permute(order);
-    const at::Tensor x = moved.flatten(last);
+    const at::Tensor x = moved.flatten(last).to(at::toOpMathType(in[0].scalar_type()));
     const int64_t n = x.size(last);
     const at::Tensor one = at::ones_like(x.narrow(last, 0, 1));
     const at::Tensor left = at::cat({one, x.narrow(last, 0, n - 1)}, last).cumprod(last);
@@ -214,7 +233,8 @@ struct ProdGradOp {
     const at::Tensor right = after.flip({last}).cumprod(last).flip({last});
     std::vector<int64_t> back(order.size());
     for (size_t i = 0; i < order.size(); ++i) back[size_t(order[i])] = int64_t(i);
-    return {at::mul(left, right).reshape(moved.sizes()).permute(back).mul(in[1])};
+    const at::Tensor others = at::mul(left, right).reshape(moved.sizes()).permute(back);
+    return {others.mul(in[1]).to(in[0].scalar_type())};
   }
   static Samples<ProdGradOp> samples() {
     return {{{{{4, 3}}, {{1, 3}}}, {{0}}}, {{{{2, 3, 2}}, {{1, 3, 1}}}, {{0, 2}}}};
@@ -236,14 +256,23 @@ TESSERA_REGISTER_OP(ProdOp);
 TESSERA_REGISTER_OP(ProdGradOp);
 
 template <class Op>
-DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims) {
-  Op op;
+DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims, Op op = Op()) {
   op.axes = normalized(Op::name, axes, x.rank());
   op.keepdims = keepdims;
   return run_op(op, {x});
 }
 
 }  // namespace
+
+DTensor detail::wide_sum(const DTensor& x, const Axes& axes, bool keepdims) {
+  SumOp op;
+  op.wide = at::isReducedFloatingType(x.dtype());
+  return reduce(x, axes, keepdims, op);
+}
+
+DTensor detail::partial_sum(const DTensor& x, const Axes& axes) {
+  return reduce<SumOp>(x, axes, /*keepdims=*/false);
+}
 
 namespace ops {
 
@@ -254,7 +283,8 @@ int64_t reduced_count(const Shape& shape, const Axes& axes) {
 }
 
 DTensor sum(const DTensor& x, const Axes& axes, bool keepdims) {
-  return reduce<SumOp>(x, axes, keepdims);
+  const DTensor total = wide_sum(x, axes, keepdims);
+  return at::isReducedFloatingType(x.dtype()) ? cast(total, x.dtype()) : total;
 }
 DTensor max(const DTensor& x, const Axes& axes, bool keepdims) {
   return reduce<MaxOp>(x, axes, keepdims);
@@ -265,7 +295,7 @@ DTensor min(const DTensor& x, const Axes& axes, bool keepdims) {
 DTensor prod(const DTensor& x, const Axes& axes, bool keepdims) {
   if (reduced_count(x.shape(), axes) > 0) return reduce<ProdOp>(x, axes, keepdims);
   const DTensor none = sum(x, axes, keepdims);
-  return add(none, filled(none.shape(), 1, x.dtype(), fetch_layout(none)));
+  return add(none, filled(none.shape(), 1, none.dtype(), fetch_layout(none)));
 }
 DTensor all(const DTensor& x, const Axes& axes, bool keepdims) {
   return reduce<AllOp>(x, axes, keepdims);

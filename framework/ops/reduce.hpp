@@ -12,8 +12,10 @@ using Axes = std::vector<int64_t>;
 
 /// Reductions over axes, which are kept with extent 1 if `keepdims`. Other axes keep their
 /// sharding; a sharded reduced axis leaves a partial sum, max or min over its mesh dimensions (all
-/// and any a partial min and max); prod all-gathers it first. max, min, mean and moments over an
-/// empty axis throw ShapeError.
+/// and any a partial min and max); prod all-gathers it first. sum, mean and moments of float16 and
+/// bfloat16 are summed in float32 and rounded once, so over a sharded axis they are all-reduced, in
+/// float32. sum and prod of bool and of integers below 32 bits are int32, as in keras.ops. max,
+/// min, mean and moments over an empty axis throw ShapeError.
 DTensor sum(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 DTensor mean(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 DTensor max(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
@@ -34,14 +36,15 @@ DTensor argmin(const DTensor& x, int64_t axis = -1);
 /// axis].
 std::pair<DTensor, DTensor> top_k(const DTensor& x, int64_t k);
 
-/// Returns the cumulative sums along an axis, in x's shape and dtype. `exclusive` leaves out the
-/// element itself, so the first sum is 0; `reverse` sums from the end (tf.cumsum; keras.ops.cumsum
-/// has neither). float16 and bfloat16 are summed in float32. A sharded `axis` is all-gathered; the
-/// others keep their sharding, and partial sums pass through. Throws ConfigError for bool.
+/// Returns the cumulative sums along an axis, in x's shape and dtype (int32 for bool, as in
+/// keras.ops). `exclusive` leaves out the element itself, so the first sum is 0; `reverse` sums
+/// from the end (tf.cumsum; keras.ops.cumsum has neither). float16 and bfloat16 are summed in
+/// float32. A sharded `axis` is all-gathered; the others keep their sharding, and partial sums pass
+/// through.
 DTensor cumsum(const DTensor& x, int64_t axis, bool exclusive = false, bool reverse = false);
 
-/// log(sum(exp(x))), computed stably. A sharded axis costs an all-reduce of the max and one of the
-/// sum.
+/// log(sum(exp(x))), computed stably, for float16 and bfloat16 in float32. A sharded axis costs an
+/// all-reduce of the max and one of the sum.
 DTensor logsumexp(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// Mean and biased variance, the latter as the mean of squared deviations, not as E[x²] − E[x]².
 std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes = {}, bool keepdims = false);

@@ -1,8 +1,10 @@
 #include <tessera/framework/ops/segment.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/gather.hpp>
@@ -59,7 +61,9 @@ TESSERA_REGISTER_OP(SegmentSumOp);
 namespace ops {
 
 DTensor segment_sum(const DTensor& data, const DTensor& ids, int64_t count) {
-  return run_op(SegmentSumOp{count}, {data, to_int64_indices(ids)});
+  // In float16 and bfloat16, each addition would be rounded.
+  const DTensor wide = cast(data, at::toOpMathType(data.dtype()));
+  return cast(run_op(SegmentSumOp{count}, {wide, to_int64_indices(ids)}), data.dtype());
 }
 
 }  // namespace ops

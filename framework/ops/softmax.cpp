@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/softmax.hpp>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -75,16 +76,18 @@ namespace ops {
 DTensor softmax(const DTensor& x, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "softmax");
   if (!needs_composition(x, a)) return run_op(PlainSoftmaxOp{a}, {x});
-  const DTensor top = max(stop_gradient(x), {a}, true);
-  const DTensor weight = exp(x - top);
-  return weight / sum(weight, {a}, true);
+  // As in ATen's kernel, float16 and bfloat16 are computed in float32.
+  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor weight = exp(wide - max(stop_gradient(wide), {a}, true));
+  return cast(weight / sum(weight, {a}, true), x.dtype());
 }
 
 DTensor log_softmax(const DTensor& x, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "log_softmax");
   if (!needs_composition(x, a)) return run_op(LogSoftmaxOp{a}, {x});
-  const DTensor shifted = x - max(stop_gradient(x), {a}, true);
-  return shifted - log(sum(exp(shifted), {a}, true));
+  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor shifted = wide - max(stop_gradient(wide), {a}, true);
+  return cast(shifted - log(sum(exp(shifted), {a}, true)), x.dtype());
 }
 
 }  // namespace ops

@@ -1,4 +1,5 @@
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -88,7 +89,9 @@ struct TakeAlongAxisGradOp {
   Tensors forward(const LocalArgs& in) const {
     const Interval shard = in.range(2, 0);
     const bool rows = takes_rows(in.spec(0).shape, in.spec(1).shape, axis);
-    const at::Tensor dy = as_rows(in[0], axis, rows);
+    const at::ScalarType dtype = in[0].scalar_type();
+    // On CPUs, ATen's kernel rounds after each addition.
+    const at::Tensor dy = as_rows(in[0].to(at::toOpMathType(dtype)), axis, rows);
     std::vector<int64_t> shape = dy.sizes().vec();
     const int64_t width = shape.back();
     shape.back() = 1;
@@ -108,11 +111,11 @@ struct TakeAlongAxisGradOp {
     if (rows) {
       shape = in[0].sizes().vec();
       shape[size_t(axis)] = shard.size();
-      return {sums.view(shape)};
+      return {sums.view(shape).to(dtype)};
     }
     shape.pop_back();
     shape.back() = shard.size();
-    return {sums.view(shape).movedim(-1, axis).contiguous()};
+    return {sums.view(shape).movedim(-1, axis).to(dtype).contiguous()};
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dx, Needs) const {

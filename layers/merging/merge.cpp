@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include <ATen/OpMathType.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -93,9 +95,15 @@ DTensor product(const Inputs& inputs, at::ScalarType) {
 }
 
 DTensor average(const Inputs& inputs, at::ScalarType compute) {
-  DTensor sum = fold<ops::add>(inputs, compute);
-  if (!at::isFloatingType(sum.dtype())) sum = ops::cast(sum, compute);
-  return sum / static_cast<double>(inputs.size());
+  at::ScalarType dtype = compute;
+  // Sums in float16 overflow.
+  Inputs wide;
+  for (const DTensor& x : inputs) {
+    if (at::isFloatingType(x.dtype())) dtype = x.dtype();
+    wide.push_back(ops::cast(x, at::toOpMathType(x.dtype())));
+  }
+  const DTensor sum = ops::cast(fold<ops::add>(wide, compute), at::toOpMathType(dtype));
+  return ops::cast(sum / static_cast<double>(inputs.size()), dtype);
 }
 
 LayerHandle merge(const char* class_name, MergeLayer::Function function,

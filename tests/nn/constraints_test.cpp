@@ -9,9 +9,11 @@
 #include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/function_check.hpp"
 #include "tests/support/keras_core.hpp"
+#include "tests/support/virtual_meshes.hpp"
 
 namespace constraints_test {
 
@@ -30,6 +32,23 @@ TEST_CASE("constraints give Keras' values under every layout") {
     // In float64: the partial sums of a zero vector must cancel below epsilon.
     CHECK(wrong_values({golden_tensor(golden.at("w"), at::kDouble)}, constrained,
                        golden_tensor(golden.at("value"), at::kDouble), 1e-5) == "");
+  }
+}
+
+TEST_CASE("constraints of float16 weights hold above a norm of 255, and for zero vectors") {
+  const at::Tensor w = at::full({400, 2}, 20, at::kHalf);
+  const double norm = 400;
+  for (const auto& [constraint, expected] :
+       {std::pair(ConstraintHandle(UnitNorm()), 20 / norm),
+        {MaxNorm({.max_value = 2}), 40 / norm},
+        {MinMaxNorm({.min_value = 1, .max_value = 8}), 160 / norm}}) {
+    INFO(constraint->class_name());
+    for (const Layout& layout : layouts_of(virtual_mesh({2}), 2, {})) {
+      const at::Tensor y = (*constraint)(pack(w, layout)).full();
+      CHECK(difference(y, at::full({400, 2}, expected, at::kHalf), 1e-3) == "");
+    }
+    const at::Tensor zero = (*constraint)(zeros({3, 2}, at::kHalf)).full();
+    CHECK(difference(zero, at::zeros({3, 2}, at::kHalf)) == "");
   }
 }
 

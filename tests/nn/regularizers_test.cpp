@@ -53,6 +53,26 @@ TEST_CASE("gradients of regularizers hold in every layout") {
   }
 }
 
+TEST_CASE("penalties on float16 and bfloat16 are summed in float32") {
+  const std::vector<std::pair<RegularizerHandle, double>> penalties = {
+      {L1(0.5), 1e5}, {L2(0.5), 2e6}, {L1L2({.l1 = 0.5, .l2 = 0.5}), 2.1e6}};
+  for (const at::ScalarType half : {at::kHalf, at::kBFloat16}) {
+    const at::Tensor x = at::full({5000, 2}, 20, half);
+    for (const auto& [regularizer, expected] : penalties) {
+      const auto penalty = [&r = regularizer](const std::vector<DTensor>& in) {
+        return (*r)(in[0]);
+      };
+      CHECK(wrong_values({x}, penalty, at::scalar_tensor(expected, at::kFloat), 5e-2) == "");
+    }
+    // Rows of norm 28.3, which are parallel.
+    const at::Tensor rows = at::full({2, 2}, 20, half);
+    const auto penalty = [](const std::vector<DTensor>& in) {
+      return (*OrthogonalRegularizer({.factor = 1}))(in[0]);
+    };
+    CHECK(wrong_values({rows}, penalty, at::scalar_tensor(1.0, at::kFloat), 5e-2) == "");
+  }
+}
+
 TEST_CASE("regularizers are made by name, and invalid ones are refused") {
   CHECK(RegularizerHandle("l1")->config().at("l1") == 0.01);
   CHECK(make_regularizer("L2")->class_name() == "L2");

@@ -158,4 +158,10 @@ TEST_CASE("dense without inner elements is the bias, and refuses invalid argumen
   CHECK_THAT(call({2, 3}, {3, 5}, {4}), Contains("[dense]"));
 }
 
+TEST_CASE("matmul and einsum refuse bool") {
+  const DTensor x = pack(at::ones({2, 2}, at::kBool), Layout::replicated(virtual_mesh({1}), 2));
+  CHECK_THROWS_WITH(ops::matmul(x, x), Contains("[matmul] the operand must be numeric"));
+  CHECK_THROWS_WITH(ops::einsum("ij,jk->ik", {x, x}), Contains("[einsum] the operand must be"));
+}
+
 }  // namespace dense_op_test

@@ -66,6 +66,40 @@ TEST_CASE("reductions of integers stay integers") {
   CHECK(wrong_values({x}, over(ops::prod, {0}), x.prod(0)) == "");
 }
 
+TEST_CASE("sums and products of bool and of integers below 32 bits are int32, as in keras.ops") {
+  const Tensor ones = at::ones({2, 300}, at::kLong), twos = ones.narrow(1, 0, 9).mul(2);
+  for (const at::ScalarType dtype : {at::kBool, at::kByte, at::kChar, at::kShort, at::kInt}) {
+    INFO(dtype);
+    CHECK(wrong_values({ones.to(dtype)}, over(ops::sum, {1}), at::full({2}, 300, at::kInt)) == "");
+    CHECK(wrong_values({ones.to(dtype)}, over(ops::sum, {}), at::full({}, 600, at::kInt)) == "");
+    const Tensor power = at::full({2}, dtype == at::kBool ? 1 : 512, at::kInt);
+    CHECK(wrong_values({twos.to(dtype)}, over(ops::prod, {1}), power) == "");
+    const DTensor none = one_device(at::ones({0, 2}, dtype));
+    CHECK(ops::sum(none, {0}).dtype() == at::kInt);
+    CHECK(ops::prod(none, {0}).dtype() == at::kInt);
+  }
+  CHECK(ops::sum(one_device(at::ones({}, at::kBool))).dtype() == at::kInt);
+  CHECK(ops::sum(one_device(ones)).dtype() == at::kLong);
+}
+
+TEST_CASE("float16 and bfloat16 are summed between devices in float32, and rounded once") {
+  const Mesh mesh = virtual_mesh({4});
+  // In bfloat16, the devices' sums 257, 1, 1 and 1 would be 256, 1, 1 and 1.
+  const Tensor x = at::tensor({256.0, 1.0, 1.0, 0.0, 1.0, 0.0, 1.0, 0.0}).to(at::kBFloat16);
+  const DTensor sharded = pack(x, Layout(LayoutSpec{"x"}, mesh));
+  CommLog log;
+  const CommLogScope scope(log);
+  CHECK(ops::sum(sharded).full().item<float>() == 260);
+  CHECK(ops::mean(sharded).full().item<float>() == 32.5F);
+  CHECK(log.count(CommOp::all_reduce, "x") == 2);
+  CHECK(log.entries().size() == 2);
+  CHECK(log.entries()[0].bytes == 4);
+  // The first device's sum 120000 would be infinite in float16.
+  const Tensor large = at::tensor({6e4, 6e4, -6e4, -4.8e4}).to(at::kHalf);
+  const DTensor halves = pack(large, Layout(LayoutSpec{"x"}, virtual_mesh({2})));
+  CHECK(ops::sum(halves).full().item<float>() == 12000);
+}
+
 TEST_CASE("sum, prod, all and any of nothing are their identities") {
   const Tensor x = at::randn({0, 3}, at::kDouble);
   CHECK(wrong_values({x}, over(ops::sum, {0}), at::zeros({3}, at::kDouble)) == "");
@@ -94,6 +128,13 @@ TEST_CASE("argmax and argmin return the first of equal elements, also across sha
             at::scalar_tensor(3, at::kLong), 0) == "");
   CHECK(wrong_values(
             {at::ones({7}, at::kLong)}, [](const Inputs& in) { return ops::argmax(in[0]); },
+            at::scalar_tensor(0, at::kLong), 0) == "");
+  const Tensor truths = at::tensor({0, 0, 1, 0, 1}).to(at::kBool);
+  CHECK(wrong_values(
+            {truths}, [](const Inputs& in) { return ops::argmax(in[0]); },
+            at::scalar_tensor(2, at::kLong), 0) == "");
+  CHECK(wrong_values(
+            {truths}, [](const Inputs& in) { return ops::argmin(in[0]); },
             at::scalar_tensor(0, at::kLong), 0) == "");
   const Tensor cube = at::randint(0, 4, {3, 5, 4}, at::kDouble);
   for (int64_t axis : {0, 1, -1}) {

@@ -2,10 +2,13 @@
 
 #include <cmath>
 
+#include <ATen/OpMathType.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/internal/epsilon.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
 
@@ -56,8 +59,13 @@ void check(const char* where, const char* name, double bound) {
   throw ConfigError(where, str(name, " is finite and not negative"), str(bound), "give a norm");
 }
 
-DTensor norms(const DTensor& weight, const ops::Axes& axis) {
-  return ops::sqrt(ops::sum(ops::square(weight), axis, true));
+/// Returns change(weight, its norms over `axis`), computed in float32 for float16 and bfloat16:
+/// squares in float16 overflow, and the epsilon next to a norm is 0.
+template <class Change>
+DTensor with_norms(const DTensor& weight, const ops::Axes& axis, const Change& change) {
+  const DTensor wide = ops::cast(weight, at::toOpMathType(weight.dtype()));
+  const DTensor norm = ops::sqrt(ops::sum(ops::square(wide), axis, true));
+  return ops::cast(change(wide, norm), weight.dtype());
 }
 
 class NonNegConstraint : public Constraint {
@@ -75,8 +83,9 @@ class MaxNormConstraint : public Constraint {
   std::string class_name() const override { return "MaxNorm"; }
   Json config() const override { return norm_config(options_); }
   DTensor operator()(const DTensor& weight) const override {
-    const DTensor norm = norms(weight, options_.axis);
-    return weight * (ops::clip(norm, 0, options_.max_value) / (norm + keras_epsilon));
+    return with_norms(weight, options_.axis, [&](const DTensor& w, const DTensor& norm) {
+      return w * (ops::clip(norm, 0, options_.max_value) / (norm + keras_epsilon));
+    });
   }
 
  private:
@@ -89,7 +98,9 @@ class UnitNormConstraint : public Constraint {
   std::string class_name() const override { return "UnitNorm"; }
   Json config() const override { return norm_config(options_); }
   DTensor operator()(const DTensor& weight) const override {
-    return weight / (norms(weight, options_.axis) + keras_epsilon);
+    return with_norms(weight, options_.axis, [](const DTensor& w, const DTensor& norm) {
+      return w / (norm + keras_epsilon);
+    });
   }
 
  private:
@@ -106,10 +117,11 @@ class MinMaxNormConstraint : public Constraint {
   std::string class_name() const override { return "MinMaxNorm"; }
   Json config() const override { return norm_config(options_); }
   DTensor operator()(const DTensor& weight) const override {
-    const DTensor norm = norms(weight, options_.axis);
-    const DTensor inside = ops::clip(norm, options_.min_value, options_.max_value);
-    const DTensor desired = inside * options_.rate + norm * (1 - options_.rate);
-    return weight * (desired / (norm + keras_epsilon));
+    return with_norms(weight, options_.axis, [&](const DTensor& w, const DTensor& norm) {
+      const DTensor inside = ops::clip(norm, options_.min_value, options_.max_value);
+      const DTensor desired = inside * options_.rate + norm * (1 - options_.rate);
+      return w * (desired / (norm + keras_epsilon));
+    });
   }
 
  private:

@@ -18,6 +18,7 @@ class Regularizer {
   /// Returns the regularizer's arguments by Keras' keys.
   virtual Json config() const = 0;
   /// Returns the penalty, 0-d; usually a partial sum over the mesh dimensions that shard `x`.
+  /// Tessera's own regularizers return float32 for float16 and bfloat16.
   virtual DTensor operator()(const DTensor& x) const = 0;
   /// Whether a training step may be captured and replayed operation by operation, without calling
   /// the regularizer again. Override it in your own regularizer if a call consists of operations

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
@@ -54,8 +55,11 @@ double checked(const char* where, const char* name, double factor) {
                     "give a small factor such as 0.01");
 }
 
-DTensor absolute_sum(const DTensor& x) { return ops::sum(ops::abs(x)); }
-DTensor square_sum(const DTensor& x) { return ops::sum(ops::square(x)); }
+/// Returns float16 and bfloat16 as float32: a penalty on a batch's activations overflows in
+/// float16.
+DTensor widened(const DTensor& x) { return ops::cast(x, at::toOpMathType(x.dtype())); }
+DTensor absolute_sum(const DTensor& x) { return ops::sum(ops::abs(widened(x))); }
+DTensor square_sum(const DTensor& x) { return ops::sum(ops::square(widened(x))); }
 
 class L1Regularizer : public Regularizer {
  public:
@@ -112,9 +116,9 @@ class RowsOrColumns : public Regularizer {
                        "use another regularizer");
     }
     const int64_t count = x.size(by_rows() ? 0 : 1);
-    const DTensor unit = l2_normalize(x, by_rows() ? 1 : 0);
+    const DTensor unit = l2_normalize(widened(x), by_rows() ? 1 : 0);
     const DTensor cosines = ops::matmul(unit, unit, !by_rows(), by_rows());
-    const at::Tensor others = 1 - at::eye(count, x.dtype());
+    const at::Tensor others = 1 - at::eye(count, unit.dtype());
     const DTensor off_diagonal = cosines * pack(others, Layout::replicated(x.mesh(), 2));
     const double pairs = double(count) * double(count - 1) / 2;
     return absolute_sum(off_diagonal) * (options_.factor / 2 / pairs);

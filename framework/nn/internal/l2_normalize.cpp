@@ -2,16 +2,21 @@
 
 #include <limits>
 
+#include <ATen/OpMathType.h>
+
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera::detail {
 
 DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double epsilon) {
+  // Squares in float16 overflow.
+  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  const DTensor squares = ops::sum(ops::square(wide), axes, true);
   // Clip before the square root, whose gradient at 0 is infinite.
-  const DTensor squares = ops::sum(ops::square(x), axes, true);
   constexpr double infinity = std::numeric_limits<double>::infinity();
-  return x * ops::rsqrt(ops::clip(squares, epsilon * epsilon, infinity));
+  const DTensor factor = ops::rsqrt(ops::clip(squares, epsilon * epsilon, infinity));
+  return ops::cast(wide * factor, x.dtype());
 }
 
 }  // namespace tessera::detail

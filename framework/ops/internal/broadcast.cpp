@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera::detail {
@@ -95,7 +95,7 @@ DTensor sum_to(const DTensor& gradient, const Shape& shape) {
     const bool grown = a >= offset && shape[a - offset] == 1 && gradient.shape()[a] != 1;
     if (a < offset || grown) axes.push_back(int64_t(a));
   }
-  const DTensor sum = axes.empty() ? gradient : ops::sum(gradient, axes);
+  const DTensor sum = axes.empty() ? gradient : partial_sum(gradient, axes);
   return ops::reshape(sum, shape);
 }
 

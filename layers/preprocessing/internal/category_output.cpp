@@ -60,7 +60,7 @@ DTensor encoded(const DTensor& numbers, const std::string& mode, int64_t depth,
     hits = hits * ops::expand_dims(cast, last + 1);
   }
   const DTensor counts = ops::sum(hits, {last});
-  return mode == "multi_hot" ? ops::clip(counts, 0, 1) : counts;
+  return ops::cast(mode == "multi_hot" ? ops::clip(counts, 0, 1) : counts, dtype);
 }
 
 at::Tensor encoded(const at::Tensor& numbers, const std::string& mode, int64_t depth,

@@ -235,7 +235,9 @@ LocalAttention::Chunk LocalAttention::all_steps() const {
     at::Tensor any = keys_.any(-1, true);
     if (block_.causal) {
       const at::Tensor last = at::arange(t, keys_.options().dtype(at::kLong)).clamp_max(s - 1);
-      any = keys_.cumsum(-1).index_select(-1, last).gt(0).transpose(-1, -2);
+      // A mask that is the same for all steps may have extent 1 along the keys, too.
+      const at::Tensor each = keys_.expand({-1, -1, -1, s});
+      any = each.cumsum(-1).index_select(-1, last).gt(0).transpose(-1, -2);
     }
     chunk.fully_masked = masked_out(combine_masks(any, rows_));
   } else if (rows_.defined()) {
