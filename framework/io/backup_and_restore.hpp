@@ -24,8 +24,9 @@ struct BackupAndRestoreOptions {
 /// Makes fit() resume where it was interrupted, in the middle of an epoch too
 /// (keras.callbacks.BackupAndRestore). On the same mesh losses and weights are bitwise equal to
 /// those of an uninterrupted run; on another mesh they are equal up to rounding. A backup holds the
-/// weights, the optimizer, metrics, history, position, seed and the states of the other callbacks,
-/// which run before this one. Data and options of fit() must be the same.
+/// weights, the states of stateful layers, the optimizer, metrics, history, position, seed and the
+/// states of the other callbacks, which run before this one. Data and options of fit() must be the
+/// same.
 class BackupAndRestore : public CallbackHandle {
  public:
   /// Throws ConfigError for an empty `backup_dir`. The directory belongs to this callback of this

@@ -35,19 +35,20 @@ struct CheckpointSaveOptions {
 
 /// The options of Checkpoint::restore().
 struct CheckpointRestoreOptions {
-  /// Whether to restore the weights only, without optimizer, position, seed and callbacks.
+  /// Whether to restore the weights only, without states of layers, optimizer, position, seed and
+  /// callbacks.
   bool weights_only = false;
   /// Whether to ignore what only the checkpoint or only the program has (TensorFlow's
   /// expect_partial) instead of throwing.
   bool expect_partial = false;
 };
 
-/// Saves and restores training (tf.train.Checkpoint): a model's weights, its compiled optimizer,
-/// metrics, history, position in fit and the global seed; or the variables and optimizers of a
-/// custom training loop. Every distinct shard is written once, by a process that holds it. Each
-/// process reads only the blocks that its mesh and layouts need, whatever mesh the checkpoint was
-/// written on. The processes must share the folder's file system. A handle: copies share their
-/// state.
+/// Saves and restores training (tf.train.Checkpoint): a model's weights, the states of its stateful
+/// layers, its compiled optimizer, metrics, history, position in fit and the global seed; or the
+/// variables and optimizers of a custom training loop. Every distinct shard is written once, by a
+/// process that holds it. Each process reads only the blocks that its mesh and layouts need,
+/// whatever mesh the checkpoint was written on. The processes must share the folder's file system.
+/// A handle: copies share their state.
 ///
 ///     Checkpoint checkpoint({kernel, bias}, {optimizer});
 ///     checkpoint.extra()["epoch"] = 3;
@@ -76,9 +77,9 @@ class Checkpoint {
 
   /// Restores a checkpoint. Nothing is changed unless all of it fits; initializers of weights that
   /// are not drawn yet are skipped. Collective. fit() continues at the restored position only if it
-  /// is set in on_train_begin(), as BackupAndRestore does. Throws FileError naming file and tensor
-  /// for a missing or damaged folder, CheckpointMismatch naming the most similar tensor in the
-  /// checkpoint.
+  /// is set in on_train_begin(), as BackupAndRestore does; otherwise it begins the pass over the
+  /// data after those of the checkpoint. Throws FileError naming file and tensor for a missing or
+  /// damaged folder, CheckpointMismatch naming the most similar tensor in the checkpoint.
   Restored restore(const std::string& folder, const CheckpointRestoreOptions& options = {});
 
   /// Custom JSON values that are saved and restored.

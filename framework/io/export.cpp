@@ -16,6 +16,7 @@
 #include <tessera/framework/io/internal/export_files.hpp>
 #include <tessera/framework/io/weights_file.hpp>
 #include <tessera/framework/model/config.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera {
@@ -89,6 +90,7 @@ at::Tensor activated(const at::Tensor& outputs, const std::string& activation) {
 
 /// Returns the outputs for a batch, unsharded.
 at::Tensor outputs_of(const ModelHandle& model, const DTensor& x) {
+  const DefaultMeshScope mesh(x.mesh());
   model->clear_losses();
   Batch batch;
   batch.x = {x};

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/io/internal/file_kind.hpp>
 #include <tessera/framework/io/keras/asset_files.hpp>
 #include <tessera/framework/io/keras/compile_config.hpp>
 #include <tessera/framework/io/keras/keras_store.hpp>
@@ -53,9 +54,25 @@ Json take_key(Json& json, const char* key) {
   return value;
 }
 
-void take_config(ModelFiles& files, const std::string& path, const std::string& text) {
+/// Takes the configuration, with the version in metadata.json, which decides how it is read.
+/// Returns the version in a model's metadata; null if they are damaged or without one.
+Json take_version(const std::string& metadata, const std::string& where) {
+  try {
+    Json json = parse_json(metadata, where);
+    return take_key(json, "keras_version");
+  } catch (const ConfigError&) {
+    return nullptr;
+  }
+}
+
+void take_config(ModelFiles& files, const std::string& path, const std::string& text,
+                 const std::optional<std::string>& metadata) {
   files.where = path + ", config.json";
   files.config = parse_json(text, files.where);
+  if (files.config.is_object() && metadata) {
+    const Json version = take_version(*metadata, path + ", metadata.json");
+    if (version.is_string()) files.config["keras_version"] = version;
+  }
   files.compiled_where = files.where + ": compile_config";
   files.compiled = take_key(files.config, "compile_config");
 }
@@ -65,20 +82,14 @@ ModelFiles open_archive(const std::string& path) {
   const auto opened = std::make_shared<const ZipArchive>(path);
   const ZipArchive& archive = *opened;
   const ZipMember* config = archive.find("config.json");
-  const ZipMember* weights = archive.find("model.weights.h5");
   if (!config) fail_model(path, "no config.json");
-  if (!weights && archive.find("model.weights.npz")) {
-    throw FileError(path, "weights in model.weights.h5", "model.weights.npz",
-                    "save the model where h5py is installed: Keras cannot read these itself");
-  }
-  if (!weights) fail_model(path, "no model.weights.h5");
-  take_config(files, path, archive.read(*config, max_config_bytes));
-  files.weights.emplace(archive, *weights);
   files.asset = [opened](const std::string& name) -> std::optional<std::string> {
     const ZipMember* member = opened->find(name);
     if (!member) return std::nullopt;
     return opened->read(*member, max_config_bytes);
   };
+  take_config(files, path, archive.read(*config, max_config_bytes), files.asset("metadata.json"));
+  files.weights.emplace(archived_weights(archive));
   return files;
 }
 
@@ -87,12 +98,13 @@ ModelFiles open_folder(const fs::path& path) {
   for (const char* name : {"config.json", "model.weights.h5"}) {
     if (!exists(path / name)) fail_model(path, str("no ", name));
   }
-  take_config(files, path, read_file(path / "config.json", max_config_bytes));
-  files.weights.emplace(path / "model.weights.h5");
   files.asset = [path](const std::string& name) -> std::optional<std::string> {
     if (!exists(path / name)) return std::nullopt;
     return read_file(path / name, max_config_bytes);
   };
+  take_config(files, path, read_file(path / "config.json", max_config_bytes),
+              files.asset("metadata.json"));
+  files.weights.emplace(path / "model.weights.h5");
   return files;
 }
 
@@ -110,10 +122,15 @@ ModelFiles open_legacy(const std::string& path) {
   return files;
 }
 
+/// Opens a model by the first bytes of its file and then by its name: Keras up to 2.11 wrote HDF5
+/// under names that end in ".keras" too.
 ModelFiles open_model(const std::string& path) {
-  if (path.ends_with(".h5") || path.ends_with(".hdf5")) return open_legacy(path);
   std::error_code ignored;
-  return fs::is_directory(path, ignored) ? open_folder(path) : open_archive(path);
+  if (fs::is_directory(path, ignored)) return open_folder(path);
+  const FileKind kind = file_kind(path);
+  const bool is_hdf5_name = path.ends_with(".h5") || path.ends_with(".hdf5");
+  const bool is_hdf5 = kind == FileKind::hdf5 || (kind == FileKind::other && is_hdf5_name);
+  return is_hdf5 ? open_legacy(path) : open_archive(path);
 }
 
 /// Returns the class of the layer that `json` configures; empty if it is no layer.
@@ -198,17 +215,6 @@ void build_as_saved(const ModelHandle& model, const Json& build, const JsonPath&
   model.build(input);
 }
 
-/// Warns that Keras 3's hard_sigmoid differs from Keras 2's, which Keras itself does not report.
-void warn_of_other_sigmoid(const Mesh& mesh, const std::string& path, const Json& config) {
-  if (!config.is_object() || !config.contains("keras_version")) return;
-  if (!config["keras_version"].dump().starts_with("\"2.")) return;
-  if (config.dump().find("\"hard_sigmoid\"") == std::string::npos) return;
-  warn_once(mesh,
-            path +
-                ": hard_sigmoid is computed as in Keras 3, x / 6 + 0.5; the Keras that wrote the "
-                "model computed 0.2 x + 0.5");
-}
-
 }  // namespace
 
 ModelHandle load_model(const std::string& path, const LoadModelOptions& options) {
@@ -224,7 +230,6 @@ ModelHandle load_model(const std::string& path, const LoadModelOptions& options)
     build_as_saved(*model, build, JsonPath(files.where).key("build_config"));
     if (!(*model)->built()) fail_model(path, "a model that was saved before it was built");
   });
-  warn_of_other_sigmoid(mesh, path, files.config);
   if (options.compile && files.compiled.is_object()) {
     compile_from_config(*model, files.compiled, JsonPath(files.compiled_where), options.layouts);
   } else if (options.layouts.defined()) {

@@ -20,9 +20,11 @@ struct LoadModelOptions {
 };
 
 /// Loads a model that Model::save() or Keras wrote (keras.saving.load_model): a ".keras" archive, a
-/// folder of the same files, or a complete Keras 2 model in an ".h5" or ".hdf5" file. Each process
-/// reads only its shards of the weights; no initializer runs. Only layers that layer_from_config()
-/// knows are created; nothing that the file names is opened or run. Collective. Throws FileError
+/// folder of the same files, or a complete model of Keras 1 or 2 in an HDF5 file, whatever its name
+/// ends in. hard_sigmoid of such a model is that of its Keras, "tessera>hard_sigmoid_2". Each
+/// process reads only its shards of the weights; no initializer runs. Only layers that
+/// layer_from_config() knows are created; nothing that the file names is opened or run. The
+/// weights' checksum is verified first, each process reading a part. Collective. Throws FileError
 /// naming the file and the position in it, ConfigError naming an unknown node or layer, LayoutError
 /// for a layout map that does not fit.
 ModelHandle load_model(const std::string& path, const LoadModelOptions& options = {});

@@ -1,5 +1,6 @@
 #include <tessera/framework/io/model_checkpoint.hpp>
 
+#include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -9,6 +10,8 @@
 #include <tessera/framework/io/checkpoint.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/io/internal/file_template.hpp>
+#include <tessera/framework/io/weights_file.hpp>
+#include <tessera/framework/model/model.hpp>
 #include <tessera/framework/training/callbacks/internal/monitor.hpp>
 #include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 
@@ -18,20 +21,35 @@ using namespace detail;
 
 namespace {
 
+/// The files that ModelCheckpoint writes.
+enum class Saved : uint8_t { checkpoint, model, weights };
+
+/// Returns what a file or folder of this name holds.
+Saved saved_as(const std::string& filepath) {
+  if (filepath.ends_with(".keras")) return Saved::model;
+  return has_weights_extension(filepath) ? Saved::weights : Saved::checkpoint;
+}
+
 void check(const std::string& filepath, bool weights_only) {
-  constexpr const char* ending = ".safetensors";
   const std::string name = std::filesystem::path(filepath).filename().string();
   if (name.empty() || name == "." || name == "..") {
     throw ConfigError("ModelCheckpoint", "filepath names a file or folder", in_quotes(filepath),
-                      "pass a name, such as \"best\"");
+                      "pass a name, such as \"best.keras\"");
   }
-  if (filepath.ends_with(ending) == weights_only) return;
-  throw ConfigError(
-      "ModelCheckpoint",
-      weights_only ? "filepath ends in \".safetensors\" with save_weights_only"
-                   : "filepath names a folder, which holds the checkpoint",
-      in_quotes(filepath),
-      weights_only ? "add the extension" : "remove the extension, or set save_weights_only");
+  const Saved saved = saved_as(filepath);
+  if (weights_only && saved != Saved::weights) {
+    throw ConfigError(
+        "ModelCheckpoint",
+        "filepath ends in \".weights.h5\", \".weights.json\" or \".safetensors\" with "
+        "save_weights_only",
+        in_quotes(filepath), "add one of these extensions");
+  }
+  const bool earlier_model = name.ends_with(".h5") || name.ends_with(".hdf5");
+  if (saved == Saved::checkpoint && earlier_model) {
+    throw ConfigError("ModelCheckpoint",
+                      "filepath ends in \".keras\" for a model and in \".weights.h5\" for weights",
+                      in_quotes(filepath), "change the extension");
+  }
 }
 
 std::string five_decimals(double value) {
@@ -46,7 +64,8 @@ class Saver final : public Callback, public OccasionalWeightReader {
       : filepath_(filepath),
         options_(options),
         monitor_("ModelCheckpoint", {options.monitor, options.mode}),
-        best_(options.initial_value_threshold) {
+        best_(options.initial_value_threshold),
+        saved_(saved_as(filepath)) {
     check(filepath, options.save_weights_only);
   }
 
@@ -127,11 +146,9 @@ class Saver final : public Callback, public OccasionalWeightReader {
     collectively(checkpoint.mesh(), path, [&] {
       if (params().is_first_rank) prepare(std::filesystem::path(path).parent_path());
     });
-    if (options_.save_weights_only) {
-      model().save_weights(path);
-    } else {
-      checkpoint.save(path);
-    }
+    if (saved_ == Saved::checkpoint) return checkpoint.save(path);
+    if (saved_ == Saved::model) return model().save(path);
+    model().save_weights(path, {.max_shard_size = default_shard_size(path)});
   }
 
   void prepare(const std::filesystem::path& folder) const {
@@ -142,7 +159,7 @@ class Saver final : public Callback, public OccasionalWeightReader {
       throw FileError(folder.string(), "the folder must be writable", error.message(),
                       "choose another folder");
     }
-    if (!options_.save_weights_only) remove_leftovers(folder.string());
+    if (saved_ == Saved::checkpoint) remove_leftovers(folder.string());
   }
 
   void say(int64_t epoch, const std::string& text) const {
@@ -153,6 +170,7 @@ class Saver final : public Callback, public OccasionalWeightReader {
   ModelCheckpointOptions options_;
   Monitor monitor_;
   std::optional<double> best_;
+  Saved saved_;
   int64_t epoch_ = 0;
   int64_t batches_ = 0;
 };

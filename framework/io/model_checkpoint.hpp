@@ -14,7 +14,7 @@ struct ModelCheckpointOptions {
   std::string monitor = "val_loss";
   int verbose = 0;              ///< 0: silent; 1: reports each save and why one is skipped
   bool save_best_only = false;  ///< whether to save only models that improve on the best
-  /// Whether to write the weights as a safetensors file instead of a checkpoint folder.
+  /// Whether `filepath` must name a file of weights.
   bool save_weights_only = false;
   /// Direction of improvement: "min" or "max"; "auto": "min" for a loss, the metric class' own
   /// direction for a compiled metric.
@@ -28,13 +28,16 @@ struct ModelCheckpointOptions {
 };
 
 /// Saves the model during training, always or only when it is the best so far
-/// (keras.callbacks.ModelCheckpoint). A folder is restored with Checkpoint, a file with
-/// load_weights(). NaN is never the best value.
+/// (keras.callbacks.ModelCheckpoint). The extension of the path selects what is written: ".keras"
+/// the model, for load_model(); ".weights.h5", ".weights.json" and ".safetensors" its weights, for
+/// load_weights(); a path with another ending, a folder with the state of training, for Checkpoint.
+/// NaN is never the best value.
 class ModelCheckpoint : public CallbackHandle {
  public:
   /// `filepath` may contain fields for values of the logs, "{epoch:02d}-{val_loss:.2f}", see
-  /// fill_template(). Throws ConfigError for an unknown mode, an empty path, or with
-  /// `save_weights_only` a name that does not end in ".safetensors". Saving throws FileError.
+  /// fill_template(). Throws ConfigError for an unknown mode, an empty path, one that ends in
+  /// ".h5" or ".hdf5" alone, or with `save_weights_only` one that names no weights. Saving throws
+  /// FileError.
   explicit ModelCheckpoint(const std::string& filepath, const ModelCheckpointOptions& options = {});
   /// Returns the best monitored value so far.
   std::optional<double> best() const;

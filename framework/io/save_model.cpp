@@ -20,9 +20,11 @@
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/keras/asset_files.hpp>
 #include <tessera/framework/io/keras/compile_config.hpp>
+#include <tessera/framework/io/keras/keras_checksum.hpp>
 #include <tessera/framework/io/keras/keras_output.hpp>
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/model.hpp>
+#include <tessera/framework/nn/activations/activations.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -59,7 +61,16 @@ std::string config_text(const Model& model, const std::string& path) {
   config["build_config"] = {{"input_shape", is_functional(model) ? Json() : shape}};
   const Json compiled = compile_config(model, path);
   if (!compiled.is_null()) config["compile_config"] = compiled;
-  return config.dump();
+  const std::string text = config.dump();
+  if (text.find(keras_2_hard_sigmoid) != std::string::npos) {
+    warn_once(mesh_of(model.weights()),
+              str(path,
+                  ": to read the model, Keras 3 needs hard_sigmoid of Keras 2, "
+                  "lambda x: keras.ops.clip(0.2 * x + 0.5, 0, 1), registered by "
+                  "keras.saving.register_keras_serializable(\"tessera\", "
+                  "\"hard_sigmoid_2\")"));
+  }
+  return text;
 }
 
 ZipMember member_of(const std::string& name, const std::string& bytes, uint64_t end) {
@@ -74,39 +85,15 @@ void append(const ReplacingFile& file, const std::string& bytes, const std::stri
   if (!write_all(file.descriptor(), std::as_bytes(std::span(bytes)))) fail_write(path);
 }
 
-/// Returns the CRC-32 of the bytes [begin, end) of a file.
-uint32_t checksum_of(const FileDescriptor& file, uint64_t begin, uint64_t end,
+/// Returns the CRC-32 of a member of the file `temporary`. Collective.
+uint32_t checksum_of(const Mesh& mesh, const std::string& temporary, const ZipMember& member,
                      const std::string& path) {
-  std::vector<Bytef> buffer(size_t{1} << 20);
-  uLong checksum = ::crc32(0, nullptr, 0);
-  for (; begin < end; begin += buffer.size()) {
-    buffer.resize(std::min<uint64_t>(buffer.size(), end - begin));
-    if (read_at(file.get(), begin, std::as_writable_bytes(std::span(buffer))) != buffer.size()) {
-      fail_read(path);
-    }
-    checksum = ::crc32(checksum, buffer.data(), static_cast<uInt>(buffer.size()));
-  }
-  return static_cast<uint32_t>(checksum);
-}
-
-/// Returns the CRC-32 of a member; each process reads one part of it. Collective.
-uint32_t shared_checksum(const Mesh& mesh, const std::string& temporary, const ZipMember& member,
-                         const std::string& path) {
-  const auto count = static_cast<uint64_t>(mesh.is_local() ? 1 : communicator_of(mesh).size());
-  const auto rank = static_cast<uint64_t>(mesh.is_local() ? 0 : communicator_of(mesh).rank());
-  const auto begin_of = [&](uint64_t r) { return member.bytes * r / count; };
-  const std::vector<std::string> checksums = gather_texts(mesh, path, [&] {
-    const FileDescriptor file = open_descriptor(temporary, O_RDONLY | O_CLOEXEC);
+  FileDescriptor file;
+  collectively(mesh, path, [&] {
+    file = open_descriptor(temporary, O_RDONLY | O_CLOEXEC);
     if (!file.valid()) fail_read(path);
-    return std::to_string(checksum_of(file, member.offset + begin_of(rank),
-                                      member.offset + begin_of(rank + 1), path));
   });
-  uLong all = ::crc32(0, nullptr, 0);
-  for (uint64_t r = 0; r < count; ++r) {
-    all = ::crc32_combine(all, std::stoul(checksums[r]),
-                          static_cast<z_off_t>(begin_of(r + 1) - begin_of(r)));
-  }
-  return static_cast<uint32_t>(all);
+  return shared_crc32(mesh, file, member.offset, member.offset + member.bytes, path);
 }
 
 void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
@@ -136,7 +123,7 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
   const auto temporary = target["temporary"].get<std::string>();
   weights.offset = target["offset"].get<uint64_t>();
   weights.bytes = write_output(mesh, output, path, temporary, weights.offset);
-  weights.checksum = shared_checksum(mesh, temporary, weights, path);
+  weights.checksum = checksum_of(mesh, temporary, weights, path);
   collectively(mesh, path, [&] {
     if (!file) return;
     const std::string header = zip_header(weights);
@@ -174,7 +161,7 @@ void save_folder(const Model& model, const Mesh& mesh, KerasOutput& output,
     write_new(folder_path / "model.weights.h5", "", path);
     return folder_path;
   });
-  write_output(mesh, output, path, fs::path(temporary_folder) / "model.weights.h5", 0);
+  write_checked_output(mesh, output, path, fs::path(temporary_folder) / "model.weights.h5");
   collectively(mesh, path, [&] {
     if (folder) folder->commit();
   });

@@ -36,7 +36,13 @@ class LazyWriter {
   void flush() {
     if (writer_) writer_->flush();
   }
-  void close() { writer_.reset(); }
+  /// Closes the file. Returns the number of records that are not in it.
+  int64_t close() {
+    const int64_t lost = writer_ ? writer_->unwritten() : 0;
+    writer_.reset();
+    return lost;
+  }
+  const std::string& folder() const { return folder_; }
 
  private:
   std::string folder_;
@@ -58,7 +64,10 @@ class Writer final : public Callback, public OccasionalWeightReader {
   void on_train_end(const Logs&) override {
     for (LazyWriter* writer : {&train_, &validation_}) {
       flush(*writer);
-      writer->close();
+      const int64_t lost = writer->close();
+      if (lost == 0) continue;
+      warn(str("TensorBoard could not write its last values in ", writer->folder(), ": ", lost,
+               lost == 1 ? " record is" : " records are", " lost"));
     }
   }
 

@@ -39,7 +39,8 @@ class TensorBoard : public CallbackHandle {
  public:
   /// Throws ConfigError for a negative frequency. Training throws FileError if an event file cannot
   /// be created. If one cannot be written, for example on a full disk, it warns once, continues,
-  /// and writes the pending records later. Histograms leave out non-finite values, with a warning.
+  /// and writes the pending records later, or warns at the end how many are lost. Histograms leave
+  /// out non-finite values, with a warning.
   explicit TensorBoard(const TensorBoardOptions& options = {});
 };
 

@@ -1,5 +1,6 @@
 #include <tessera/framework/io/weights_file.hpp>
 
+#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -11,6 +12,7 @@
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
+#include <tessera/framework/io/internal/file_kind.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/keras/keras_output.hpp>
 #include <tessera/framework/io/keras/keras_weights.hpp>
@@ -65,8 +67,26 @@ bool fits(const SafeTensor* stored, const Variable& weight) {
 /// Bytes of a gigabyte in Keras' max_shard_size.
 constexpr double gigabyte = 1 << 30;
 
+/// Keras' maximum GiB of a file among several.
+constexpr double keras_shard_size = 5;
+
 bool is_keras_file(const std::string& path) {
   return path.ends_with(".h5") || path.ends_with(".hdf5") || path.ends_with(".weights.json");
+}
+
+/// Opens the weights in a file or model of Keras, by the first bytes and then by the name; nothing
+/// for another file.
+std::optional<KerasStore> open_keras_file(const std::string& path) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  const std::string in_folder = fs::path(path) / "model.weights.h5";
+  if (fs::is_directory(path, ignored) && exists(in_folder)) return KerasStore(in_folder);
+  const FileKind kind = file_kind(path);
+  if (kind == FileKind::zip || (kind == FileKind::other && path.ends_with(".keras"))) {
+    return archived_weights(ZipArchive(path));
+  }
+  if (kind == FileKind::hdf5 || is_keras_file(path)) return KerasStore(path);
+  return std::nullopt;
 }
 
 void check_overwrite(const Mesh& mesh, const std::string& path, bool overwrite) {
@@ -93,13 +113,16 @@ void save_safetensors(const Layer& model, const std::string& path) {
                        {bytes, static_cast<size_t>(tensor.nbytes())}});
   }
   collectively(mesh, path, [&] {
-    if (is_first_rank(mesh)) write_safetensors(path, tensors, {{"format", "tessera"}});
+    if (!is_first_rank(mesh)) return;
+    write_safetensors(path, tensors, {{"format", "tessera"}, {safetensors_checksum_key, ""}});
   });
 }
 
 void load_safetensors(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
   const c10::InferenceMode inference;
-  const SafetensorsFile file(path);
+  std::optional<SafetensorsFile> opened;
+  collectively(mesh_of(model.weights()), path, [&] { opened.emplace(path); });
+  const SafetensorsFile& file = *opened;
   std::vector<std::pair<Variable, const SafeTensor*>> pairs;
   std::vector<std::string> skipped;
   for (const Variable& weight : model.weights()) {
@@ -119,18 +142,16 @@ void load_safetensors(Layer& model, const std::string& path, const LoadWeightsOp
   warn_of_skipped(mesh_of(model.weights()), path, skipped);
 }
 
-void load_keras_file(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
-  std::optional<KerasStore> store;
-  collectively(mesh_of(model.weights()), path, [&] { store.emplace(path); });
-  load_keras_weights(model, *store, options);
-}
-
 }  // namespace
 
 void save_weights(const Layer& model, const std::string& path, const SaveWeightsOptions& options) {
   check_built(model);
   const Mesh mesh = mesh_of(model.weights());
   check_overwrite(mesh, path, options.overwrite);
+  if (path.ends_with(".keras")) {
+    throw ConfigError(path, "a file of weights ends in .weights.h5, .weights.json or .safetensors",
+                      in_quotes(path), "change the extension, or write the model with save()");
+  }
   const bool in_several = path.ends_with(".weights.json");
   if (in_several != options.max_shard_size.has_value()) {
     throw ConfigError(
@@ -149,8 +170,19 @@ void save_weights(const Layer& model, const std::string& path, const SaveWeights
 
 void load_weights(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
   check_built(model);
-  is_keras_file(path) ? load_keras_file(model, path, options)
-                      : load_safetensors(model, path, options);
+  std::optional<KerasStore> store;
+  collectively(mesh_of(model.weights()), path, [&] { store = open_keras_file(path); });
+  if (store) return load_keras_weights(model, *store, options);
+  load_safetensors(model, path, options);
+}
+
+bool detail::has_weights_extension(const std::string& path) {
+  return path.ends_with(".weights.h5") || path.ends_with(".weights.json") ||
+         path.ends_with(".safetensors");
+}
+
+std::optional<double> detail::default_shard_size(const std::string& path) {
+  return path.ends_with(".weights.json") ? std::optional(keras_shard_size) : std::nullopt;
 }
 
 void Model::save_weights(const std::string& path, const SaveWeightsOptions& options) const {

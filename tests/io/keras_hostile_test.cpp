@@ -359,7 +359,7 @@ TEST_CASE("changed bytes around an archive's weights, and truncations, are read 
     if (line != "no error" && !line.starts_with("[" + path)) FAIL_CHECK(line);
   };
   for (size_t at = 0; at < bytes.size(); ++at) {
-    // Bytes of the weights are changed in hdf5_damage_test.
+    // The weights' own bytes are changed in checksum_test.
     if (at >= weights.offset && at < weights.offset + weights.bytes) continue;
     std::string changed = bytes;
     changed[at] = static_cast<char>(changed[at] ^ (1 << at % 8));

@@ -9,7 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/graph/internal/legacy_config.hpp>
+#include <tessera/framework/graph/internal/legacy_compile_config.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"

@@ -113,6 +113,50 @@ TEST_CASE("the saved model is the one at that time") {
   CHECK_FALSE(at::equal(other.get_weights()[0], end[0]));
 }
 
+TEST_CASE("the extension selects what ModelCheckpoint writes, on every mesh") {
+  for (const MeshDims& dims :
+       {MeshDims{{"batch", 1}}, MeshDims{{"batch", 2}}, MeshDims{{"batch", 3}}}) {
+    const test::TempFolder folder;
+    const FitModels models(LayoutMap(create_mesh(dims)));
+    const ModelHandle model = models.regression();
+    const std::vector<const char*> weights = {".weights.h5", ".weights.json", ".safetensors"};
+    std::vector<CallbackHandle> callbacks = {
+        ModelCheckpoint(folder / "models/{epoch}.keras"), Scores({2, 1}),
+        ModelCheckpoint(folder / "best.keras",
+                        {.monitor = "score", .save_best_only = true, .mode = "min"})};
+    for (const char* ending : weights) {
+      callbacks.push_back(
+          ModelCheckpoint(folder / str("{epoch}", ending), {.save_weights_only = true}));
+      callbacks.push_back(ModelCheckpoint(folder / str("plain", ending)));
+    }
+    train(model, callbacks);
+    const std::vector<at::Tensor> end = model.get_weights();
+    const auto check_same = [&](const ModelHandle& other) {
+      for (size_t i = 0; i < end.size(); ++i) CHECK(at::equal(other.get_weights()[i], end[i]));
+    };
+    for (const char* path : {"models/2.keras", "best.keras"}) {
+      CAPTURE(path);
+      CHECK(std::filesystem::is_regular_file(folder / path));
+      const ModelHandle loaded = load_model(folder / path);
+      check_same(loaded);
+      CHECK(loaded->optimizer()->steps() == 8);
+      const ModelHandle other = models.regression();
+      other.load_weights(folder / path);
+      check_same(other);
+    }
+    CHECK_FALSE(at::equal(load_model(folder / "models/1.keras").get_weights()[0], end[0]));
+    for (const char* ending : weights) {
+      for (const char* name : {"2", "plain"}) {
+        const ModelHandle other = models.regression();
+        other.load_weights(folder / str(name, ending));
+        check_same(other);
+      }
+    }
+    CHECK_THROWS_WITH(model.save_weights(folder / "w.keras"),
+                      Catch::Matchers::Contains("write the model with save()"));
+  }
+}
+
 TEST_CASE("NaN is never the best") {
   const test::TempFolder folder;
   const ModelHandle model = FitModels(LayoutMap(create_mesh({{"batch", 1}}))).regression();
@@ -177,7 +221,12 @@ TEST_CASE("wrong arguments of ModelCheckpoint are refused at once") {
   CHECK_THROWS_AS(ModelCheckpoint(""), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("folder/"), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("x", {.save_weights_only = true}), ConfigError);
-  CHECK_THROWS_AS(ModelCheckpoint("x.safetensors"), ConfigError);
+  CHECK_THROWS_AS(ModelCheckpoint("x.keras", {.save_weights_only = true}), ConfigError);
+  for (const char* earlier : {"x.h5", "x-{epoch}.hdf5"}) {
+    CAPTURE(earlier);
+    CHECK_THROWS_AS(ModelCheckpoint(earlier), ConfigError);
+    CHECK_THROWS_AS(ModelCheckpoint(earlier, {.save_weights_only = true}), ConfigError);
+  }
   CHECK_THROWS_AS(ModelCheckpoint("x", {.mode = "best"}), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("x", {.save_freq = "batch"}), ConfigError);
   CHECK_THROWS_AS(ModelCheckpoint("x", {.save_freq = 0}), ConfigError);

@@ -178,6 +178,20 @@ TEST_CASE("a full disk does not end training, and TensorBoard's records are writ
   CHECK(written(folder.path()) == all);
 }
 
+TEST_CASE("TensorBoard says at the end of training how many records are lost") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const test::TempFolder folder;
+  std::optional<test::FileSizeLimit> full;
+  const CallbackHandle disk =
+      LambdaCallback({.on_epoch_begin = [&](int64_t) { full.emplace(100); }});
+  const test::Warnings warnings;
+  fit(LayoutMap(mesh), {.log_dir = folder.path()}, disk);
+  full.reset();
+  CHECK_THAT(warnings.text(),
+             Contains("TensorBoard could not write its values and will retry: [") &&
+                 Contains("/train: ") && Contains(" records are lost"));
+}
+
 TEST_CASE("TensorBoard's histograms leave out values that are not finite, with one warning") {
   const Mesh mesh = create_mesh({{"batch", 2}});
   const test::TempFolder folder;

@@ -105,7 +105,9 @@ class Graph:
                           lambda: x - other * 0.5)()
         elif len(x.shape) == 3 and chance < 0.25:
             y = self.pick(
-                lambda: layers.MultiHeadAttention(self.some(1, 2), self.some(2, 3))(x, x),
+                # With a dropout, Keras too gives zeros for steps that may attend to nothing.
+                lambda: layers.MultiHeadAttention(self.some(1, 2), self.some(2, 3),
+                                                  dropout=0.1)(x, x),
                 lambda: layers.Attention(use_scale=True)([x, x]),
                 lambda: layers.AdditiveAttention()([x, x]))()
         elif chance < 0.5:

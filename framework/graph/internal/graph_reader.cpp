@@ -55,7 +55,8 @@ void check_rest(const std::string& name, const Json& value, const JsonPath& path
     throw ConfigError(path.text(), "a call may only have supported arguments",
                       str(in_quotes(name), " of ", layer), "call the layer without it");
   }
-  if (!value.is_boolean()) json_fail(value, path, "null, true or false");
+  const bool number = path.is_from_python() && (value == 0 || value == 1);
+  if (!value.is_boolean() && !number) json_fail(value, path, "null, true or false");
 }
 
 }  // namespace

@@ -8,6 +8,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/graph/internal/keras_1_layer.hpp>
+#include <tessera/framework/graph/internal/legacy_text.hpp>
+#include <tessera/framework/graph/internal/tensorflow_operation.hpp>
+#include <tessera/framework/nn/activations/activations.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -15,21 +19,9 @@ namespace {
 /// Deepest nesting converted; any_layer_from_config() rejects deeper models.
 constexpr int max_legacy_depth = 32;
 
-/// Returns the text under a key; empty if there is none.
-std::string text_at(const Json& json, const char* key) {
-  const bool there = json.is_object() && json.contains(key) && json[key].is_string();
-  return there ? json[key].get<std::string>() : "";
-}
-
 bool is_model_class(const Json& layer) {
   const std::string name = text_at(layer, "class_name");
   return name == "Model" || name == "Functional" || name == "Sequential";
-}
-
-/// Returns "config" if it is an object, else null.
-Json* config_of_layer(Json& layer) {
-  const bool there = layer.is_object() && layer.contains("config") && layer["config"].is_object();
-  return there ? &layer["config"] : nullptr;
 }
 
 /// A key of earlier versions that has no effect at these values, and is dropped.
@@ -66,10 +58,26 @@ const std::vector<std::pair<const char*, std::vector<DroppedKey>>>& dropped_keys
   return table;
 }
 
+/// Which Keras wrote a configuration.
+enum class Writer : uint8_t { keras_1, keras_2, keras_3 };
+
+/// Returns the writer by its version or, without one, by keys that only it writes.
+Writer writer_of(const Json& serialized) {
+  const std::string version = text_at(serialized, "keras_version");
+  if (version.starts_with("1.")) return Writer::keras_1;
+  if (version.starts_with("2.")) return Writer::keras_2;
+  if (!version.empty()) return Writer::keras_3;
+  const std::string text = serialized.dump(-1, ' ', false, Json::error_handler_t::replace);
+  for (const char* key : {"\"W_regularizer\"", "\"border_mode\""}) {
+    if (text.find(key) != std::string::npos) return Writer::keras_1;
+  }
+  const bool earlier = text.find("\"batch_input_shape\"") != std::string::npos;
+  return earlier ? Writer::keras_2 : Writer::keras_3;
+}
+
 class Translation {
  public:
-  explicit Translation(const std::string& version)
-      : keras_2_(version.starts_with("1.") || version.starts_with("2.")) {}
+  explicit Translation(Writer writer) : writer_(writer) {}
 
   /// Converts a layer or model with its "class_name" and "config".
   void object(Json& json, const JsonPath& path, int depth);
@@ -80,7 +88,7 @@ class Translation {
   void layer(Json& config, const std::string& class_name, const JsonPath& path, int depth);
   static void refuse_operation(const Json& json, const JsonPath& path);
 
-  bool keras_2_;
+  Writer writer_;
 };
 
 /// Converts an argument of a layer that is an object itself.
@@ -99,11 +107,26 @@ void translate_argument(const std::string& key, Json& value) {
   }
 }
 
-/// Returns an InputLayer with the layer's batch shape.
+/// Names hard_sigmoid of Keras 1 and 2 as the function that it was.
+void name_earlier_sigmoid(const std::string& key, Json& value) {
+  if (key != "activation" && !key.ends_with("_activation")) return;
+  const bool is_function = text_at(value, "class_name") == "function";
+  const Json& name = is_function && value.contains("config") ? value["config"] : value;
+  if (name == "hard_sigmoid") value = keras_2_hard_sigmoid;
+}
+
+/// Whether a value is the one at which a key has no effect; Python programs may write 0 for false.
+bool is_harmless(const Json& value, const Json& harmless) {
+  const bool number = harmless.is_boolean() && value.is_number();
+  return number ? value == (harmless == true ? 1 : 0) : value == harmless;
+}
+
+/// Returns an InputLayer with the layer's batch shape, which is not in the file.
 Json input_before(const Json& layer, const std::string& dtype) {
   const Json& config = layer["config"];
   const std::string name = text_at(config, "name");
   return {{"class_name", "InputLayer"},
+          {implied_key, true},
           {"config",
            {{"batch_shape", config["batch_input_shape"]},
             {"dtype", dtype.empty() ? "float32" : dtype},
@@ -112,6 +135,7 @@ Json input_before(const Json& layer, const std::string& dtype) {
 
 void Translation::object(Json& json, const JsonPath& path, int depth) {
   if (depth > max_legacy_depth || !json.is_object()) return;
+  if (writer_ == Writer::keras_1) to_keras_2_layer(json, path);
   const std::string class_name = text_at(json, "class_name");
   refuse_operation(json, path);
   if (class_name == "Model") json["class_name"] = "Functional";
@@ -132,9 +156,11 @@ void Translation::refuse_operation(const Json& json, const JsonPath& path) {
   const std::string class_name = text_at(json, "class_name");
   const bool cudnn = class_name == "CuDNNLSTM" || class_name == "CuDNNGRU";
   if (!cudnn && !operations.contains(class_name)) return;
-  const std::string name = json.contains("config") ? text_at(json["config"], "name") : "";
+  const Json config = json.contains("config") ? json["config"] : Json();
+  const std::string function = text_at(config, "function");
   throw ConfigError(path.text(), "layers must be those of Keras 3",
-                    str(in_quotes(name), ", a ", class_name),
+                    str(in_quotes(text_at(config, "name")), ", a ", class_name,
+                        function.empty() ? "" : " of " + in_quotes(function)),
                     cudnn ? "make it a " + class_name.substr(5) + " with Keras 2 first"
                           : "replace this TensorFlow operation by a layer");
 }
@@ -146,15 +172,22 @@ void Translation::sequential(Json& json, const JsonPath& path, int depth) {
   Json* config = config_of_layer(json);
   if (!config || !config->contains("layers") || !(*config)["layers"].is_array()) return;
   Json& layers = (*config)["layers"];
+  size_t implied = 0;
   if (!layers.empty()) {
     const Json* first = config_of_layer(layers[0]);
     if (first && first->contains("batch_input_shape") &&
         text_at(layers[0], "class_name") != "InputLayer") {
-      layers.insert(layers.begin(), input_before(layers[0], text_at(*first, "dtype")));
+      const std::string dtype = text_at(*first, "dtype");
+      layers.insert(
+          layers.begin(),
+          input_before(layers[0], dtype.empty() ? text_at(*first, "input_dtype") : dtype));
+      implied = 1;
     }
   }
   const JsonPath at = path.key("config").key("layers");
-  for (size_t i = 0; i < layers.size(); ++i) object(layers[i], at.index(i), depth + 1);
+  for (size_t i = implied; i < layers.size(); ++i) {
+    object(layers[i], at.index(i - implied), depth + 1);
+  }
 }
 
 /// Whether this is [layer, call, output]; in calls the arguments by name may follow.
@@ -170,11 +203,16 @@ void count_from_0(Json& history, const std::set<std::string>& models) {
   if (call > 0) history[1] = call - 1;
 }
 
-Json tensor_of(Json history, const std::set<std::string>& models, const JsonPath& path) {
-  if (!is_history(history)) json_fail(history, path, "[layer, call, output]");
-  if (history[0] == "_CONSTANT_VALUE") {
+/// Converts a tensor of Keras 2; a constant to its value, if `constants` are allowed.
+Json tensor_of(Json history, const std::set<std::string>& models, const JsonPath& path,
+               bool constants = false) {
+  const bool is_constant =
+      history.is_array() && history.size() >= 3 && history[0] == "_CONSTANT_VALUE";
+  if (is_constant) {
+    if (constants) return history[2];
     json_fail(history[2], path, "a tensor: constants are not supported");
   }
+  if (!is_history(history)) json_fail(history, path, "[layer, call, output]");
   count_from_0(history, models);
   return {{"class_name", "__keras_tensor__"},
           {"config", {{"keras_history", {history[0], history[1], history[2]}}}}};
@@ -192,13 +230,14 @@ Json named_argument(const Json& json, const std::set<std::string>& models, const
 }
 
 /// Converts a call of Keras 2: a list of tensors, each with the call's named arguments.
-Json keras_3_call(Json call, const std::set<std::string>& models, const JsonPath& path) {
+Json keras_3_call(Json call, const std::set<std::string>& models, const JsonPath& path,
+                  bool constants) {
   if (!call.is_array()) return call;
-  if (is_history(call)) call = Json::array({call});
+  if (is_history(call) || (!call.empty() && call[0].is_string())) call = Json::array({call});
   Json tensors = Json::array(), kwargs = Json::object();
   for (size_t i = 0; i < call.size(); ++i) {
     const JsonPath at = path.index(i);
-    tensors.push_back(tensor_of(call[i], models, at));
+    tensors.push_back(tensor_of(call[i], models, at, constants));
     if (call[i].size() < 4 || !call[i][3].is_object()) continue;
     for (const auto& [key, value] : call[i][3].items()) {
       kwargs[key] = named_argument(value, models, at.index(3).key(key));
@@ -221,14 +260,16 @@ void Translation::functional(Json& config, const JsonPath& path, int depth) {
   for (size_t i = 0; i < config["layers"].size(); ++i) {
     Json& entry = config["layers"][i];
     const JsonPath at = path.key("layers").index(i);
-    object(entry, at, depth + 1);
+    const bool operation = has_keras_operation(entry);
+    if (!operation) object(entry, at, depth + 1);
     if (!entry.is_object() || !entry.contains("inbound_nodes")) continue;
     Json& calls = entry["inbound_nodes"];
     for (size_t c = 0; calls.is_array() && c < calls.size(); ++c) {
       if (!calls[c].is_array()) continue;
       lists = true;
-      calls[c] = keras_3_call(calls[c], models, at.key("inbound_nodes").index(c));
+      calls[c] = keras_3_call(calls[c], models, at.key("inbound_nodes").index(c), operation);
     }
+    if (operation) entry = to_keras_operation(entry, at);
   }
   // Here Keras still counts the calls of a Functional model from 1.
   for (const char* key : {"input_layers", "output_layers"}) {
@@ -246,7 +287,7 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
       if (!config.contains(dropped.key)) continue;
       const Json& value = config[dropped.key];
       bool known = dropped.values.empty();
-      for (const Json& harmless : dropped.values) known = known || value == harmless;
+      for (const Json& harmless : dropped.values) known = known || is_harmless(value, harmless);
       if (!known) {
         json_fail(value, path.key(dropped.key),
                   str(dropped.values.back().dump(), " in ", in_quotes(text_at(config, "name")),
@@ -255,7 +296,10 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
       config.erase(dropped.key);
     }
   }
-  for (const auto& [key, value] : config.items()) translate_argument(key, value);
+  for (const auto& [key, value] : config.items()) {
+    translate_argument(key, value);
+    if (writer_ != Writer::keras_3) name_earlier_sigmoid(key, value);
+  }
   for (const char* inner : {"layer", "backward_layer", "activation", "recurrent_activation"}) {
     if (config.contains(inner)) object(config[inner], path.key(inner), depth + 1);
   }
@@ -267,82 +311,38 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
     config["negative_slope"] = Json(config["alpha"]);
     config.erase("alpha");
   }
-  if (class_name == "GRU" && keras_2_ && !config.contains("reset_after")) {
+  if (class_name == "GRU" && writer_ != Writer::keras_3 && !config.contains("reset_after")) {
     config["reset_after"] = false;
   }
 }
 
-/// Converts a loss or metric, or lists and dicts of them.
-void translate_measure(Json& json) {
-  if (!json.is_object()) {
-    if (!json.is_array()) return;
-    for (Json& one : json) translate_measure(one);
-    return;
+/// Returns what get_config() of a model returned with the model's class: a list of a Sequential's
+/// layers, or an object with "layers" and, in a Functional model, "input_layers".
+Json with_class(Json config) {
+  const bool list = config.is_array() && !config.empty() && config[0].is_object() &&
+                    config[0].contains("class_name");
+  if (list) return {{"class_name", "Sequential"}, {"config", {{"layers", std::move(config)}}}};
+  if (!config.is_object() || config.contains("class_name") || !config.contains("layers")) {
+    return config;
   }
-  Json* config = config_of_layer(json);
-  if (!config) {
-    for (auto& [name, one] : json.items()) translate_measure(one);
-    return;
-  }
-  const std::string function = text_at(*config, "fn");
-  if (text_at(json, "class_name") == "MeanMetricWrapper" && !function.empty()) {
-    json = function;
-    return;
-  }
-  config->erase("fn");
-  if (text_at(*config, "reduction") == "auto") config->erase("reduction");
-}
-
-/// Converts an optimizer's class and "config"; its "decay" becomes a learning rate schedule.
-void translate_optimizer(Json& json, const JsonPath& path) {
-  Json* config = config_of_layer(json);
-  if (!config) json_fail(json, path, "an object with \"class_name\" and \"config\"");
-  const std::string name = text_at(json, "class_name"), custom = "Custom>";
-  if (name.starts_with(custom)) json["class_name"] = name.substr(custom.size());
-  for (const char* key : {"jit_compile", "is_legacy_optimizer"}) config->erase(key);
-  if (config->contains("epsilon") && (*config)["epsilon"].is_null()) config->erase("epsilon");
-  if (config->contains("lr")) {
-    (*config)["learning_rate"] = Json((*config)["lr"]);
-    config->erase("lr");
-  }
-  if (!config->contains("decay")) return;
-  const double decay = json_as<double>((*config)["decay"], path.key("config").key("decay"));
-  config->erase("decay");
-  if (decay == 0) return;
-  if (text_at(json, "class_name") == "Nadam" || !config->contains("learning_rate")) {
-    json_fail(decay, path.key("config").key("decay"), "0 for this optimizer");
-  }
-  (*config)["learning_rate"] = {{"class_name", "InverseTimeDecay"},
-                                {"config",
-                                 {{"initial_learning_rate", (*config)["learning_rate"]},
-                                  {"decay_steps", 1},
-                                  {"decay_rate", decay}}}};
+  const char* kind = config.contains("input_layers") ? "Functional" : "Sequential";
+  Json version = config.contains("keras_version") ? config["keras_version"] : Json();
+  config.erase("keras_version");
+  Json wrapped = {{"class_name", kind}, {"config", std::move(config)}};
+  if (!version.is_null()) wrapped["keras_version"] = std::move(version);
+  return wrapped;
 }
 
 }  // namespace
 
 Json to_keras_3_config(Json serialized, const JsonPath& path) {
+  serialized = with_class(std::move(serialized));
   if (!serialized.is_object()) return serialized;
-  Translation translation(text_at(serialized, "keras_version"));
+  Translation translation(writer_of(serialized));
   serialized.erase("keras_version");
   serialized.erase("backend");
   translation.object(serialized, path, 0);
   return serialized;
-}
-
-Json to_keras_3_compile_config(Json training, const JsonPath& path) {
-  if (!training.is_object()) json_fail(training, path, "an object");
-  if (training.contains("optimizer_config")) {
-    Json optimizer = training["optimizer_config"];
-    translate_optimizer(optimizer, path.key("optimizer_config"));
-    training.erase("optimizer_config");
-    training["optimizer"] = std::move(optimizer);
-  }
-  training.erase("sample_weight_mode");
-  for (const char* key : {"loss", "metrics", "weighted_metrics"}) {
-    if (training.contains(key)) translate_measure(training[key]);
-  }
-  return training;
 }
 
 }  // namespace tessera::detail

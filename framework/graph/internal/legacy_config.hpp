@@ -4,13 +4,15 @@
 
 namespace tessera::detail {
 
-/// Converts a model's configuration of Keras 2, or of Keras 3's ".h5" files, to the current format;
-/// returns other JSON unchanged. A "keras_version" next to "class_name" decides the layers'
-/// defaults. Throws ConfigError naming the layer for what Keras 3 cannot express.
-Json to_keras_3_config(Json serialized, const JsonPath& path);
+/// Key of an InputLayer that to_keras_3_config() adds before the first layer of a Sequential:
+/// errors count the layers in the file.
+inline constexpr const char* implied_key = "implied";
 
-/// Converts the "training_config" of such a file to the current "compile_config". Throws
-/// ConfigError naming the path.
-Json to_keras_3_compile_config(Json training, const JsonPath& path);
+/// Converts a model's configuration of Keras 1 and 2, or of Keras 3's ".h5" files, to the current
+/// format, also one that get_config() returned, without "class_name"; returns other JSON unchanged.
+/// A "keras_version" next to "class_name" decides the layers' defaults and what "hard_sigmoid" is;
+/// without one, keys that only Keras 1 or 2 writes do. Throws ConfigError naming the layer for what
+/// Keras 3 cannot express.
+Json to_keras_3_config(Json serialized, const JsonPath& path);
 
 }  // namespace tessera::detail

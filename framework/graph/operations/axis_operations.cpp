@@ -1,3 +1,5 @@
+#include <ATen/OpMathType.h>
+
 #include <tessera/framework/graph/operations/operation.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
 #include <tessera/framework/ops/ops.hpp>
@@ -37,7 +39,9 @@ GraphOperation reduction(const std::string& name, const std::string& module, Red
 }
 
 DTensor deviation(const DTensor& x, const ops::Axes& axes, bool keepdims) {
-  return ops::sqrt(ops::variance(x, axes, keepdims));
+  // The variance in float16 overflows at a deviation of 256.
+  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  return ops::cast(ops::sqrt(ops::variance(wide, axes, keepdims)), x.dtype());
 }
 
 /// Makes an operation of floating-point input along one axis (default: the last).

@@ -32,7 +32,10 @@ class OperationCall {
 
   OperationCall(const std::string& where, const Json& options, const Arguments& arguments,
                 const std::vector<DTensor>& tensors)
-      : path_(where), options_(options), arguments_(arguments), tensors_(tensors) {}
+      : path_(JsonPath(where).from_python()),
+        options_(options),
+        arguments_(arguments),
+        tensors_(tensors) {}
 
   template <class T>
   T option(const std::string& name) const {

@@ -127,11 +127,39 @@ void Hdf5File::read(const Hdf5Dataset& dataset, const Rectangle& area,
   const uint64_t element = *safetensors_bits(dataset.dtype) / 8;
   for_each_run(full_rectangle(dataset.shape), area, element, [&](const CommonRun& run) {
     read_bytes(*dataset.offset + run.source, out.subspan(run.target, run.bytes));
+    bytes_read_ += run.bytes;
+  });
+}
+
+void Hdf5File::read_chunks(const Hdf5Dataset& dataset, uint64_t chunk_bytes, uint64_t begin,
+                           uint64_t end,
+                           const std::function<void(std::span<const std::byte>)>& take) const {
+  const uint64_t bytes = bytes_of(dataset, path_);
+  std::vector<std::byte> chunk;
+  for (uint64_t i = begin; dataset.offset && i < end; ++i) {
+    chunk.resize(std::min(chunk_bytes, bytes - i * chunk_bytes));
+    read_bytes(*dataset.offset + i * chunk_bytes, chunk);
+    take(chunk);
+  }
+  if (dataset.offset || begin == end) return;
+  const std::lock_guard lock(mutex_);
+  program_->ask(std::to_string(&dataset - datasets_.data()));
+  uint64_t at = 0;
+  program_->take_data(bytes, [&](std::span<const std::byte> data) {
+    while (!data.empty()) {
+      const uint64_t number = at / chunk_bytes;
+      const auto part = data.first(std::min(chunk_bytes - at % chunk_bytes, data.size()));
+      if (number >= begin && number < end) chunk.insert(chunk.end(), part.begin(), part.end());
+      at += part.size();
+      data = data.subspan(part.size());
+      if (chunk.empty() || (at % chunk_bytes != 0 && at != bytes)) continue;
+      take(chunk);
+      chunk.clear();
+    }
   });
 }
 
 void Hdf5File::read_bytes(uint64_t offset, std::span<std::byte> out) const {
-  bytes_read_ += out.size();
   const std::optional<size_t> got = read_at(file_->get(), part_.base + offset, out);
   if (!got) fail_read(path_);
   if (*got < out.size()) {

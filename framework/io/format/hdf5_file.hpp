@@ -3,6 +3,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -57,7 +58,11 @@ class Hdf5File {
   /// Fills `out`, row-major, with a rectangle of a dataset. Reads only these bytes if the dataset
   /// is contiguous.
   void read(const Hdf5Dataset& dataset, const Rectangle& area, std::span<std::byte> out) const;
-  /// Returns the bytes of datasets read so far.
+  /// Passes the chunks [begin, end) of a dataset's bytes, row-major, to `take`, one at a time; each
+  /// has `chunk_bytes` bytes, the dataset's last one the remainder.
+  void read_chunks(const Hdf5Dataset& dataset, uint64_t chunk_bytes, uint64_t begin, uint64_t end,
+                   const std::function<void(std::span<const std::byte>)>& take) const;
+  /// Returns the bytes that read() has read of datasets so far.
   uint64_t bytes_read() const { return bytes_read_; }
 
  private:

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/byte_reader.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
@@ -117,6 +118,21 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   }
   for (size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
   metadata_ = std::move(header.metadata);
+  verify(data);
+}
+
+/// Other writers may use the key for something else.
+void SafetensorsFile::verify(std::span<const std::byte> data) const {
+  const auto format = metadata_.find("format"), expected = metadata_.find(safetensors_checksum_key);
+  const bool ours = format != metadata_.end() && format->second == "tessera";
+  if (!ours || expected == metadata_.end()) return;
+  const std::string actual = xxh128(data);
+  if (actual == expected->second) return;
+  throw FileError(
+      path_, str("the tensors have the checksum in the metadata, ", one_line(expected->second, 40)),
+      actual,
+      "the file is damaged: restore a copy, or save it again; or remove the metadata, if "
+      "another program changed it");
 }
 
 const SafeTensor* SafetensorsFile::find(std::string_view name) const {
@@ -157,7 +173,14 @@ std::string begin_safetensors(std::vector<SafeTensor>& tensors,
 }
 
 void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
-                       const std::map<std::string, std::string>& metadata) {
+                       std::map<std::string, std::string> metadata) {
+  const auto checksum = metadata.find(safetensors_checksum_key);
+  if (checksum != metadata.end()) {
+    arrange(tensors, path);
+    Xxh128 data;
+    for (const SafeTensor& tensor : tensors) data.update(tensor.data);
+    checksum->second = data.digits();
+  }
   const std::string header = begin_safetensors(tensors, metadata, path);
   std::vector<std::span<const std::byte>> parts{std::as_bytes(std::span(header))};
   for (const SafeTensor& tensor : tensors) parts.push_back(tensor.data);

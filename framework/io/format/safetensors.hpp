@@ -24,8 +24,8 @@ struct SafeTensor {
 /// A safetensors file in memory.
 class SafetensorsFile {
  public:
-  /// Reads the file. The header is checked against the file's size before memory is allocated.
-  /// Throws FileError.
+  /// Reads the file. The header is checked against the file's size before memory is allocated, and
+  /// the data against the checksum that Tessera wrote, if there is one. Throws FileError.
   explicit SafetensorsFile(const std::string& path);
 
   /// Returns all tensors in the order of their bytes; their data live as long as this object.
@@ -41,6 +41,8 @@ class SafetensorsFile {
   const std::string& path() const { return path_; }
 
  private:
+  void verify(std::span<const std::byte> data) const;
+
   std::string path_;
   std::unique_ptr<std::byte[]> data_;
   std::vector<SafeTensor> tensors_;
@@ -57,11 +59,15 @@ std::string begin_safetensors(std::vector<SafeTensor>& tensors,
                               const std::map<std::string, std::string>& metadata,
                               const std::string& path);
 
+/// The metadata key of Tessera's checksum: the XXH3-128 of all bytes after the header.
+inline constexpr const char* safetensors_checksum_key = "xxh128";
+
 /// Writes a safetensors file atomically (see write_file_atomically), in the reference
-/// implementation's order: wider dtypes first, then by name. Throws ConfigError for a name that is
+/// implementation's order: wider dtypes first, then by name. If `metadata` has the key of the
+/// checksum, its value becomes the checksum of the data. Throws ConfigError for a name that is
 /// duplicate or not UTF-8, an unknown dtype or data of the wrong size, FileError if the file cannot
 /// be written.
 void write_safetensors(const std::string& path, std::vector<SafeTensor> tensors,
-                       const std::map<std::string, std::string>& metadata = {});
+                       std::map<std::string, std::string> metadata = {});
 
 }  // namespace tessera::detail

@@ -12,6 +12,7 @@
 #include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -94,30 +95,67 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
   }
 }
 
-/// Returns the tensor to read; nothing if the checkpoint lacks it and expect_partial allows that.
-std::optional<TargetTensor> match_tensor(const CheckpointReader& reader, const CheckpointItem& item,
+/// Returns the tensor to read into this sharding; nothing if the checkpoint lacks it and
+/// expect_partial allows that.
+std::optional<TargetTensor> match_tensor(const CheckpointReader& reader, const std::string& item,
+                                         bool is_weight, const ShardingPtr& sharding,
                                          const CheckpointRestoreOptions& options) {
-  const Variable& variable = item.variable;
-  const CheckpointTensor* stored = reader.find(item.name);
+  const CheckpointTensor* stored = reader.find(item);
   if (!stored) {
     if (options.expect_partial) return std::nullopt;
-    const std::string name = nearest(item.name, names_in(reader));
-    throw CheckpointMismatch(reader.folder(), "the checkpoint holds " + in_quotes(item.name),
+    const std::string name = nearest(item, names_in(reader));
+    throw CheckpointMismatch(reader.folder(), "the checkpoint holds " + in_quotes(item),
                              name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
-                             item.is_weight ? "restore a checkpoint of the same model"
-                                            : "restore with weights_only or expect_partial");
+                             is_weight ? "restore a checkpoint of the same model"
+                                       : "restore with weights_only or expect_partial");
   }
-  const std::string dtype = safetensors_dtype(variable.dtype(), item.name);
-  if (stored->shape != variable.shape() || stored->dtype != dtype) {
+  const std::string dtype = safetensors_dtype(sharding->dtype, item);
+  if (stored->shape != sharding->shape || stored->dtype != dtype) {
     throw CheckpointMismatch(reader.folder(),
-                             str("tensor ", in_quotes(item.name), " has shape ",
-                                 to_string(variable.shape()), " and dtype ", dtype),
+                             str("tensor ", in_quotes(item), " has shape ",
+                                 to_string(sharding->shape), " and dtype ", dtype),
                              str(to_string(stored->shape), " and ", in_quotes(stored->dtype)),
-                             stored->shape == variable.shape()
+                             stored->shape == sharding->shape
                                  ? dtype_fix(stored->dtype)
                                  : "restore a checkpoint of the same model");
   }
-  return TargetTensor{item.name, intern(variable.shape(), variable.dtype(), variable.layout())};
+  return TargetTensor{item, sharding};
+}
+
+ShardingPtr sharding_of(const Variable& variable) {
+  return intern(variable.shape(), variable.dtype(), variable.layout());
+}
+
+/// Returns the sharding in which a stored state is read: that of the layer's present state if it
+/// has the same shape, else replicated, since only the next call knows the batch's layout.
+ShardingPtr sharding_of(const CheckpointReader& reader, const std::string& name,
+                        const LayerState& state, const Mesh& mesh) {
+  Shape shape = state.shape;
+  const CheckpointTensor* const stored = reader.find(name);
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (shape[a] < 0 && stored && stored->shape.size() == shape.size()) shape[a] = stored->shape[a];
+  }
+  const Variable& now = state.variable;
+  if (now.defined() && now.shape() == shape) return sharding_of(now);
+  return intern(shape, state.dtype, Layout::replicated(mesh, int64_t(shape.size())));
+}
+
+/// Returns the states of a layer that the checkpoint has under `prefix`: all of them, or none.
+std::vector<TargetTensor> match_states(const CheckpointReader& reader, const std::string& prefix,
+                                       const std::string& path, const HasStates& layer,
+                                       const Mesh& mesh) {
+  std::vector<TargetTensor> targets;
+  const std::vector<LayerState> states = layer.states();
+  const auto is_stored = [&](const LayerState& state) {
+    return reader.find(prefix + state_name(path, state)) != nullptr;
+  };
+  if (std::none_of(states.begin(), states.end(), is_stored)) return targets;
+  for (const LayerState& state : states) {
+    const std::string name = prefix + state_name(path, state);
+    targets.push_back(
+        *match_tensor(reader, name, false, sharding_of(reader, name, state, mesh), {}));
+  }
+  return targets;
 }
 
 /// Returns whether the item is a slot of an optimizer that was saved before its first step, without
@@ -143,9 +181,7 @@ DTensor draw_initial_value(const Variable& variable) {
 }
 
 /// Throws CheckpointMismatch if the checkpoint has tensors that the program lacks.
-void check_all_used(const CheckpointReader& reader, const std::vector<CheckpointItem>& items) {
-  std::set<std::string> known;
-  for (const CheckpointItem& item : items) known.insert(item.name);
+void check_all_used(const CheckpointReader& reader, const std::set<std::string>& known) {
   std::vector<std::string> others;
   for (const std::string& name : names_in(reader)) {
     const bool is_state = name.starts_with("callbacks/") || name == step_losses_name;
@@ -157,14 +193,21 @@ void check_all_used(const CheckpointReader& reader, const std::vector<Checkpoint
                            "restore with weights_only or expect_partial");
 }
 
-/// Returns the tensors of a callback, each with the sharding of the weight of its path.
+/// Returns the tensors of a callback, each with the sharding of the weight or state of its name.
 std::vector<TargetTensor> callback_tensors(const CheckpointParts& parts,
                                            const CheckpointReader& reader, const std::string& key) {
   std::vector<TargetTensor> targets;
+  const std::string prefix = "callbacks/" + key + "/";
   for (const Variable& weight : weights_of(parts)) {
-    const CheckpointItem item{"callbacks/" + key + "/" + weight.path(), weight, false};
-    auto match = match_tensor(reader, item, {.expect_partial = true});
+    auto match = match_tensor(reader, prefix + weight.path(), false, sharding_of(weight),
+                              {.expect_partial = true});
     if (match) targets.push_back(std::move(*match));
+  }
+  if (!parts.model) return targets;
+  for (const auto& [path, layer] : layers_with_states(*parts.model)) {
+    for (TargetTensor& state : match_states(reader, prefix, path, *layer, mesh_of(parts))) {
+      targets.push_back(std::move(state));
+    }
   }
   return targets;
 }
@@ -197,8 +240,20 @@ DTensor read_tensor(const CheckpointReader& reader, const TargetTensor& target) 
 /// The items that restoring will change, with their new values once read.
 struct Plan {
   std::vector<std::pair<CheckpointItem, TargetTensor>> items;
+  std::vector<std::pair<HasStates*, std::vector<TargetTensor>>> states;
   std::vector<std::pair<std::string, std::vector<TargetTensor>>> callbacks;
 };
+
+/// Plans the states of layers. A layer without states in the checkpoint had not been called.
+void plan_states(const CheckpointParts& parts, const CheckpointReader& reader,
+                 const CheckpointRestoreOptions& options, Plan& plan) {
+  if (!parts.model) return;
+  for (const auto& [path, layer] : layers_with_states(*parts.model)) {
+    std::vector<TargetTensor> targets = match_states(reader, "", path, *layer, mesh_of(parts));
+    if (targets.empty() && options.expect_partial) continue;
+    plan.states.emplace_back(layer, std::move(targets));
+  }
+}
 
 Plan make_plan(const CheckpointParts& parts, const Opened& opened,
                const CheckpointRestoreOptions& options) {
@@ -215,11 +270,18 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
                               TargetTensor{.name = item.name, .sharding = {}, .is_initial = true});
       continue;
     }
-    auto match = match_tensor(opened.reader, item, options);
+    auto match =
+        match_tensor(opened.reader, item.name, item.is_weight, sharding_of(item.variable), options);
     if (match) plan.items.emplace_back(item, std::move(*match));
   }
   if (options.weights_only) return plan;
-  if (!options.expect_partial) check_all_used(opened.reader, items);
+  plan_states(parts, opened.reader, options, plan);
+  std::set<std::string> known;
+  for (const CheckpointItem& item : items) known.insert(item.name);
+  for (const auto& [layer, targets] : plan.states) {
+    for (const TargetTensor& target : targets) known.insert(target.name);
+  }
+  if (!options.expect_partial) check_all_used(opened.reader, known);
   for (const auto& [key, callback] : named_callbacks(parts)) {
     if (!opened.state.callbacks.contains(key)) continue;
     plan.callbacks.emplace_back(key, callback_tensors(parts, opened.reader, key));
@@ -231,6 +293,9 @@ void read_values(const CheckpointReader& reader, Plan& plan) {
   for (auto& [item, target] : plan.items) {
     target.value =
         target.is_initial ? draw_initial_value(item.variable) : read_tensor(reader, target);
+  }
+  for (auto& [layer, tensors] : plan.states) {
+    for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);
   }
   for (auto& [key, tensors] : plan.callbacks) {
     for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);
@@ -282,6 +347,12 @@ Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::strin
   for (auto& [item, target] : plan.items) {
     item.variable.assign(std::exchange(target.value, {}));
     ++restored.tensors;
+  }
+  for (auto& [layer, targets] : plan.states) {
+    std::vector<DTensor> values;
+    for (TargetTensor& target : targets) values.push_back(std::exchange(target.value, {}));
+    layer->set_states(values);
+    restored.tensors += std::ssize(values);
   }
   return restored;
 }

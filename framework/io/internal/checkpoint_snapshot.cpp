@@ -10,6 +10,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -31,6 +32,9 @@ CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json&
   raise_deferred_checks();
   writers_ = Writers(mesh_);
   for (const CheckpointItem& item : items_of(parts)) add(item.name, item.variable.value());
+  if (parts.model) {
+    for (const auto& [name, state] : layer_states(*parts.model)) add(name, state.value());
+  }
   for (const auto& [key, callback] : named_callbacks(parts)) {
     for (const auto& [path, value] : callback->tensors()) {
       add("callbacks/" + key + "/" + path, value);

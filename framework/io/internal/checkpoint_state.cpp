@@ -68,9 +68,24 @@ Json optimizer_json(const OptimizerState& state) {
 
 FitPosition read_position(const Json& json, const JsonPath& path) {
   JsonObject object(json, path);
-  const FitPosition position{object.take<int64_t>("epoch"), object.take<int64_t>("step")};
-  if (position.epoch < 0 || position.step < 0) json_fail(json, path, "numbers of at least 0");
+  // Older checkpoints have neither pass nor batch.
+  const FitPosition position{object.take<int64_t>("epoch"), object.take<int64_t>("step"),
+                             object.take_optional<int64_t>("pass"),
+                             object.take_optional<int64_t>("batch")};
+  if (position.epoch < 0 || position.step < 0 || position.pass.value_or(0) < 0) {
+    json_fail(json, path, "numbers of at least 0");
+  }
+  if (position.batch && *position.batch < position.step) {
+    json_fail(json, path, "a batch that is not before the step");
+  }
   return position;
+}
+
+Json position_json(const FitPosition& position) {
+  Json json = {{"epoch", position.epoch}, {"step", position.step}};
+  if (position.pass) json["pass"] = *position.pass;
+  if (position.batch) json["batch"] = *position.batch;
+  return json;
 }
 
 CheckpointState read_state(const Json& json, const JsonPath& path) {
@@ -146,7 +161,7 @@ Json to_json(const CheckpointState& state) {
     optimizers.push_back(optimizer_json(optimizer));
   }
   Json json = {{"seed", state.seed},
-               {"position", {{"epoch", state.position.epoch}, {"step", state.position.step}}},
+               {"position", position_json(state.position)},
                {"history", state.history ? state.history->as_json() : Json(nullptr)},
                {"metrics", state.metrics},
                {"optimizers", optimizers},

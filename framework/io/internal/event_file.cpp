@@ -216,15 +216,19 @@ void EventFileWriter::write_event(int64_t step, const std::string& summary) {
   if (step != 0) writer.add_int64(event_step, step);
   writer.add_message(summary_field, summary);
   const std::string record = tf_record(event);
-  if (pending_.size() + record.size() <= max_pending_bytes) pending_ += record;
+  const bool fits = pending_.size() + record.size() <= max_pending_bytes;
+  if (fits) pending_ += record;
+  ++(fits ? buffered_ : left_out_);
   // If it fails, flush() tries again and throws.
   if (pending_.size() > buffer_bytes && !failed_) write_pending();
 }
 
 bool EventFileWriter::write_pending() {
   failed_ = !(file_.is_open() || open()) || !file_.append(pending_);
-  if (!failed_) pending_.clear();
-  return !failed_;
+  if (failed_) return false;
+  pending_.clear();
+  buffered_ = 0;
+  return true;
 }
 
 void EventFileWriter::flush() {

@@ -55,6 +55,10 @@ class EventFileWriter {
   /// records are written by the next flush() that succeeds.
   void flush();
 
+  /// Returns the number of records that are not in the file: buffered ones, and those left out
+  /// because more than 64 MiB would have been buffered.
+  int64_t unwritten() const { return buffered_ + left_out_; }
+
  private:
   /// Creates the file. Returns false and leaves errno set on failure.
   bool open();
@@ -68,6 +72,8 @@ class EventFileWriter {
   EventFileOptions options_;
   RecordFile file_;
   std::string pending_;
+  int64_t buffered_ = 0;  ///< records in `pending_`
+  int64_t left_out_ = 0;
   bool failed_ = false;
 };
 

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/graph/internal/legacy_compile_config.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -54,8 +55,12 @@ LossChoice loss_from(const Json& json, const JsonPath& path) {
 }
 
 MetricHandle metric_from(const Json& json, const JsonPath& path) {
-  const auto name = name_in(json);
-  return name ? MetricHandle(name->c_str()) : MetricHandle(metric_from_config(json, path.text()));
+  try {
+    const auto name = name_in(json);
+    return name ? MetricHandle(name->c_str()) : MetricHandle(metric_from_config(json, path.text()));
+  } catch (const Error&) {
+    rethrow_at(path.text());
+  }
 }
 
 /// Reads a value for all outputs, a list with one per output, or an object by output name.
@@ -102,7 +107,7 @@ MetricsChoice metrics_from(const Json& json, const JsonPath& path) {
 }
 
 CompileOptions options_from(const Json& config, const JsonPath& path) {
-  JsonObject object(config, path);
+  JsonObject object(config, path.from_python());
   CompileOptions options;
   const auto take_json = [&](const std::string& key) { return object.take_or<Json>(key, nullptr); };
   const auto number = [](const Json& json, const JsonPath& at) {
@@ -156,7 +161,14 @@ Json compile_config(const Model& model, const std::string& where) {
 
 void compile_from_config(const ModelHandle& model, const Json& config, const JsonPath& path,
                          const LayoutMap& layouts) {
-  CompileOptions options = options_from(config, path);
+  CompileOptions options;
+  try {
+    options = options_from(to_keras_3_compile_config(config, path), path);
+  } catch (const ConfigError& error) {
+    const std::string line = error.what();
+    throw ConfigError(line.substr(0, line.rfind('.')) +
+                      ", or load the model without compiling it: {.compile = false}.");
+  }
   options.layouts = layouts;
   model.compile(options);
 }

@@ -12,9 +12,9 @@ namespace tessera::detail {
 /// express, for example with custom losses or metrics.
 Json compile_config(const Model& model, const std::string& where);
 
-/// Compiles a model according to "compile_config"; undefined layouts: on the default mesh. Ignores
-/// Keras' steps_per_execution and jit_compile, which do not affect results. Throws ConfigError
-/// naming the position.
+/// Compiles a model according to "compile_config", also as Keras 2 wrote it; undefined layouts: on
+/// the default mesh. Ignores Keras' steps_per_execution and jit_compile, which do not affect
+/// results. Throws ConfigError naming the position, and how to load the model without it.
 void compile_from_config(const ModelHandle& model, const Json& config, const JsonPath& path,
                          const LayoutMap& layouts);
 

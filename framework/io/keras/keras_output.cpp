@@ -3,8 +3,11 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <memory>
+#include <optional>
 #include <set>
 #include <span>
+#include <string_view>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -15,6 +18,7 @@
 #include <tessera/framework/io/format/rectangle_runs.hpp>
 #include <tessera/framework/io/format/safetensors_header.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/io/keras/keras_checksum.hpp>
 #include <tessera/framework/io/keras/keras_tree.hpp>
 #include <tessera/framework/io/keras/optimizer_variables.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
@@ -22,6 +26,9 @@
 
 namespace tessera::detail {
 namespace {
+
+/// The HDF5 library writes the root group and its attributes first, before any data.
+constexpr size_t max_root_bytes = size_t{1} << 16;
 
 /// Builds an output, adding the parents of each group.
 class OutputBuilder {
@@ -79,6 +86,21 @@ void write_value(const FileDescriptor& file, uint64_t offset, const std::string&
   }
 }
 
+/// Replaces the attribute's value before the data was written, in the first group of the file.
+void store_checksum(const std::string& file, const std::string& checksum, const std::string& path) {
+  FileDescriptor opened = open_descriptor(file, O_RDWR | O_CLOEXEC);
+  std::string head(max_root_bytes, '\0');
+  const auto got =
+      read_at(opened.get(), 0, std::as_writable_bytes(std::span(head.data(), head.size())));
+  if (!got) fail_read(path);
+  const size_t at = std::string_view(head).substr(0, *got).find(no_hdf5_checksum());
+  const bool found = at != std::string_view::npos;
+  if (!found || !write_all_at(opened.get(), at, std::as_bytes(std::span(checksum))) ||
+      !sync_descriptor(opened.get()) || !opened.reset()) {
+    fail_write(path);
+  }
+}
+
 }  // namespace
 
 KerasOutput keras_output(const Layer& model, bool with_optimizer) {
@@ -124,6 +146,23 @@ uint64_t write_output(const Mesh& mesh, KerasOutput& output, const std::string& 
     if (!sync_descriptor(file.get()) || !file.reset()) fail_write(path);
   });
   return layout["size"].get<uint64_t>();
+}
+
+void write_checked_output(const Mesh& mesh, KerasOutput& output, const std::string& path,
+                          const std::string& temporary) {
+  if (output.groups.empty()) output.groups.push_back({"", Json::object()});
+  output.groups.front().attributes[hdf5_checksum_name] = no_hdf5_checksum();
+  const uint64_t size = write_output(mesh, output, path, temporary, 0);
+  std::optional<Hdf5File> written;
+  collectively(mesh, path, [&] {
+    auto file = std::make_shared<FileDescriptor>(open_descriptor(temporary, O_RDONLY | O_CLOEXEC));
+    if (!file->valid()) fail_read(path);
+    written.emplace(std::move(file), Hdf5Part{0, size}, path);
+  });
+  const std::string checksum = shared_hdf5_checksum(mesh, *written);
+  collectively(mesh, path, [&] {
+    if (is_first_rank(mesh)) store_checksum(temporary, checksum, path);
+  });
 }
 
 }  // namespace tessera::detail

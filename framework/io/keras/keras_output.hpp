@@ -26,4 +26,9 @@ KerasOutput keras_output(const Layer& model, bool with_optimizer);
 uint64_t write_output(const Mesh& mesh, KerasOutput& output, const std::string& path,
                       const std::string& temporary, uint64_t base);
 
+/// Writes an output as the file `temporary`, like write_output(), and stores the checksum of its
+/// content in it: each process reads one part again. Collective.
+void write_checked_output(const Mesh& mesh, KerasOutput& output, const std::string& path,
+                          const std::string& temporary);
+
 }  // namespace tessera::detail

@@ -19,19 +19,27 @@ bool has_cell(const Layer& layer) {
 class TreeWalk {
  public:
   std::vector<KerasGroup> walk(const Layer& model) {
-    visit(model, "");
+    visit(model, {});
     return std::move(groups_);
   }
 
  private:
-  void visit(const Layer& layer, const std::string& path) {
+  /// A group's path, and the one if layers with weights count twice.
+  struct Paths {
+    std::string path, counted_twice;
+    Paths operator+(const std::string& text) const { return {path + text, counted_twice + text}; }
+  };
+
+  void visit(const Layer& layer, const Paths& path) {
     if (!seen_.insert(&layer).second) return;
-    KerasGroup own{path, layer.name(), &layer, own_variables(layer)};
+    KerasGroup own{path.path, path.counted_twice, layer.name(), &layer, own_variables(layer)};
     std::vector<Variable> cell;
     if (has_cell(layer)) cell = std::exchange(own.variables, {});
     groups_.push_back(std::move(own));
     if (has_cell(layer)) {
-      groups_.push_back({path + "/cell", snake_case(layer.class_name()) + "_cell", nullptr, cell});
+      const Paths inner = path + "/cell";
+      groups_.push_back({inner.path, inner.counted_twice, snake_case(layer.class_name()) + "_cell",
+                         nullptr, cell});
     }
     const std::string kind = layer.class_name();
     const bool has_list = kind == "Sequential" || kind == "Functional" || kind == "Pipeline";
@@ -41,7 +49,7 @@ class TreeWalk {
 
   /// Visits the attributes in Python's order, where names with an underscore come last. A model's
   /// list of layers is one of the attributes.
-  void visit_attributes(const Layer& layer, const std::string& path) {
+  void visit_attributes(const Layer& layer, const Paths& path) {
     std::map<std::pair<bool, std::string>, const Layer*> attributes;
     const auto add = [&](const std::string& name, const Layer* child) {
       attributes.emplace(std::pair(name.starts_with('_'), name), child);
@@ -57,26 +65,32 @@ class TreeWalk {
       add("_dropout_layer", nullptr);
     }
     for (const auto& [name, child] : attributes) {
-      const std::string inner = path + "/" + name.second;
+      const Paths inner = path + ("/" + name.second);
       if (child) {
         visit(*child, inner);
       } else if (name.first) {
         const std::string base = name.second == "_softmax" ? "softmax" : "dropout";
         const int64_t number = unnamed_[base]++;
-        groups_.push_back({inner, number == 0 ? base : str(base, "_", number), nullptr, {}});
+        groups_.push_back({inner.path, inner.counted_twice, counted(base, number), nullptr, {}});
       } else {
         visit_list(layer.sublayers(), inner);
       }
     }
   }
 
-  void visit_list(const std::vector<std::shared_ptr<Layer>>& layers, const std::string& path) {
-    std::map<std::string, int64_t> counts;
+  static std::string counted(const std::string& base, int64_t number) {
+    return number == 0 ? base : str(base, "_", number);
+  }
+
+  void visit_list(const std::vector<std::shared_ptr<Layer>>& layers, const Paths& path) {
+    std::map<std::string, int64_t> counts, counts_twice;
     for (const auto& layer : layers) {
       if (layer->is_operation()) continue;
       const std::string base = snake_case(layer->class_name());
-      const int64_t number = counts[base]++;
-      visit(*layer, path + "/" + (number == 0 ? base : str(base, "_", number)));
+      const int64_t number = counts[base]++, number_twice = counts_twice[base];
+      counts_twice[base] += layer->weights().empty() ? 1 : 2;
+      visit(*layer, {path.path + "/" + counted(base, number),
+                     path.counted_twice + "/" + counted(base, number_twice)});
     }
   }
 

@@ -9,7 +9,10 @@ namespace tessera::detail {
 
 /// One object in Keras' weights file; its variables are under "path/vars".
 struct KerasGroup {
-  std::string path;                 ///< "/layers/dense"; empty for the model
+  std::string path;  ///< "/layers/dense"; empty for the model
+  /// The path if each layer with weights counts twice in its list, as in Keras 2.13's Functional
+  /// models: the second Conv2D is "/layers/conv2d_2".
+  std::string path_counted_twice;
   std::string name;                 ///< name of the object, "dense_1"
   const Layer* layer = nullptr;     ///< null for an object that is not a layer here
   std::vector<Variable> variables;  ///< in Keras' order: trainable ones first

@@ -58,12 +58,25 @@ class GroupsByName {
   std::map<std::string, std::string> file_groups_;
 };
 
+/// Whether the file counts each layer with weights twice, see KerasGroup: it then has groups that
+/// the model lacks otherwise.
+bool counts_twice(const std::vector<KerasGroup>& tree, const KerasStore& store) {
+  return std::any_of(tree.begin(), tree.end(), [&](const KerasGroup& group) {
+    return !group.variables.empty() && group.path != group.path_counted_twice &&
+           store.variables(group.path).empty() &&
+           !store.variables(group.path_counted_twice).empty();
+  });
+}
+
 /// Matches a model's weights with a store's data.
 std::vector<KerasMatch> match_weights(const Layer& model, const KerasStore& store,
                                       const LoadWeightsOptions& options,
                                       std::vector<std::string>& skipped) {
   if (store.is_legacy()) return match_legacy_weights(model, store.legacy_file(), options, skipped);
-  const std::vector<KerasGroup> tree = keras_tree(model);
+  std::vector<KerasGroup> tree = keras_tree(model);
+  if (store.is_of_keras_2_13() && counts_twice(tree, store)) {
+    for (KerasGroup& group : tree) group.path = group.path_counted_twice;
+  }
   std::optional<GroupsByName> names;
   if (options.by_name) names.emplace(tree, store);
   std::vector<KerasMatch> matches;
@@ -126,6 +139,7 @@ void add_matches(const KerasSource& source, const std::vector<Variable>& weights
 void load_keras_weights(const Layer& model, const KerasStore& store,
                         const LoadWeightsOptions& options) {
   const Mesh mesh = mesh_of(model.weights());
+  store.verify(mesh);
   std::vector<std::string> skipped;
   std::vector<KerasMatch> matches = match_weights(model, store, options, skipped);
   const std::vector<KerasMatch> slots = match_optimizer(model, store);

@@ -11,9 +11,10 @@
 namespace tessera::detail {
 
 /// Reads a model's weights and its optimizer's variables from Keras' file, of the current or an
-/// earlier format; each process reads only its own blocks. The file has the model's layers in their
-/// order or, with by_name, in any order and with others. Layers left out by skip_mismatch are named
-/// in a warning. Collective. Throws FileError naming the layer; then nothing is changed.
+/// earlier format, after their checksums were verified; each process reads only its own blocks. The
+/// file has the model's layers in their order or, with by_name, in any order and with others.
+/// Layers left out by skip_mismatch are named in a warning. Collective. Throws FileError naming the
+/// layer; then nothing is changed.
 void load_keras_weights(const Layer& model, const KerasStore& store,
                         const LoadWeightsOptions& options);
 

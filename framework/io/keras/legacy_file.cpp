@@ -5,7 +5,6 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/graph/internal/legacy_config.hpp>
 #include <tessera/framework/io/keras/keras_weights.hpp>
 
 namespace tessera::detail {
@@ -93,7 +92,8 @@ Json legacy_model_config(const Hdf5File& file) {
   if (text.empty()) {
     throw FileError(
         file.path(), "a complete model, with its model_config", "none",
-        "build the model and load the file with load_weights(), or save it with save()");
+        "build the model and load the file with load_weights() (with convert: give --model), or "
+        "save it with save()");
   }
   Json config = parse_json(text, file.path() + ", model_config");
   if (config.is_object()) config["keras_version"] = text_of(*root, "keras_version");
@@ -104,7 +104,7 @@ Json legacy_compile_config(const Hdf5File& file, const std::string& where) {
   const Hdf5Group* root = file.find_group("");
   const std::string text = root ? text_of(*root, "training_config") : "";
   if (text.empty()) return nullptr;
-  return to_keras_3_compile_config(parse_json(text, where), JsonPath(where));
+  return parse_json(text, where);
 }
 
 std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File& file,

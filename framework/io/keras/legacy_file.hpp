@@ -23,7 +23,7 @@ std::vector<KerasData> listed_data(const Hdf5File& file, const std::string& grou
 /// wrote it. Throws FileError if the file has weights only.
 Json legacy_model_config(const Hdf5File& file);
 
-/// Returns the model's "compile_config" in Keras' current format; null if the file has none. Throws
+/// Returns how the model is compiled, as the file has it; null if it does not say. Throws
 /// ConfigError naming the position in `where`.
 Json legacy_compile_config(const Hdf5File& file, const std::string& where);
 

@@ -5,6 +5,7 @@
 #include <iterator>
 #include <limits>
 #include <map>
+#include <optional>
 
 #include <ATen/core/Tensor.h>
 
@@ -12,6 +13,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/io/keras/legacy_slots.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -172,6 +174,23 @@ void add_groups(const std::string& path, const OptimizerHandle& optimizer,
   }
 }
 
+/// Returns the weights that may have been trained, whatever was frozen since.
+std::vector<Variable> trainable_as_created(const Layer& model) {
+  std::vector<Variable> weights = model.weights();
+  std::erase_if(weights, [](const Variable& weight) { return !weight.spec().trainable; });
+  return weights;
+}
+
+/// Matches what Keras up to 2.10 stored of an optimizer; nothing if the slots do not fit.
+std::optional<std::vector<KerasMatch>> match_legacy_optimizer(
+    const OptimizerHandle& optimizer, const std::vector<Variable>& trainable,
+    const std::vector<KerasData>& data) {
+  if (!optimizer->inner().empty()) return std::nullopt;
+  std::vector<std::vector<Variable>> slots;
+  for (const Variable& weight : trainable) slots.push_back(optimizer->variables_of(weight));
+  return match_legacy_slots(data, optimizer->class_name(), steps_number(optimizer), slots);
+}
+
 }  // namespace
 
 std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& store) {
@@ -179,18 +198,30 @@ std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& st
   const std::vector<KerasData> data = store.variables("/optimizer");
   if (!optimizer || data.empty()) return {};
   const std::vector<Variable> trainable = model.trainable_weights();
+  const std::vector<Variable> created = trainable_as_created(model);
   optimizer->build(trainable);
   const bool begun = has_begun(*optimizer);
   std::vector<KerasValue> values, numbers;
-  add_values(optimizer, trainable, true, values);
-  add_values(optimizer, trainable, false, numbers);
+  add_values(optimizer, created, true, values);
+  add_values(optimizer, created, false, numbers);
   if (!begun && data.size() == numbers.size()) values = numbers;
+  const bool legacy = store.is_legacy() && has_legacy_slots(data);
+  if (!legacy && data.size() > values.size() && created.size() > trainable.size()) {
+    // The file may have slots of weights that were frozen after training.
+    optimizer->build(created);
+    values.clear();
+    add_values(optimizer, created, true, values);
+  }
   const auto keep_values = [&](const std::string& why) {
     warn_once(mesh_of(trainable),
               str(store.path(), ": the variables of the optimizer ", in_quotes(optimizer->name()),
                   " keep their ", begun ? "values: " : "initial values: ", why));
     return std::vector<KerasMatch>();
   };
+  if (legacy) {
+    const auto matches = match_legacy_optimizer(optimizer, trainable, data);
+    return matches ? *matches : keep_values("the file's slots do not fit");
+  }
   if (data.size() != values.size()) {
     return keep_values(str("it has ", values.size(), ", the file ", data.size()));
   }
@@ -208,10 +239,9 @@ std::vector<KerasMatch> match_optimizer(const Layer& model, const KerasStore& st
 std::vector<OptimizerGroup> optimizer_groups(const Layer& model) {
   const OptimizerHandle optimizer = optimizer_in(model);
   if (!optimizer) return {};
-  const std::vector<Variable> trainable = model.trainable_weights();
-  optimizer->build(trainable);
+  optimizer->build(model.trainable_weights());
   std::vector<OptimizerGroup> groups;
-  add_groups("/optimizer", optimizer, trainable, has_begun(*optimizer), groups);
+  add_groups("/optimizer", optimizer, trainable_as_created(model), has_begun(*optimizer), groups);
   return groups;
 }
 

@@ -127,7 +127,7 @@ void write_one_file(const Mesh& mesh, KerasOutput output, const std::string& pat
     file.emplace(path);
     return file->temporary_path();
   });
-  write_output(mesh, output, path, temporary, 0);
+  write_checked_output(mesh, output, path, temporary);
   collectively(mesh, path, [&] {
     if (file) file->commit();
   });
