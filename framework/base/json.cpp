@@ -181,8 +181,22 @@ std::string describe(const Json& json) {
   return to_json_text(json);
 }
 
+/// Limit up to which float64 represents every integer.
+constexpr double max_exact_integer = 9007199254740992;
+
+/// Returns whether a float of a Python program stands for an integer.
+bool is_python_integer(const Json& json, const JsonPath& path) {
+  if (!path.is_from_python() || !json.is_number_float()) return false;
+  const auto value = json.get<double>();
+  return std::abs(value) <= max_exact_integer && value == std::trunc(value);
+}
+
 template <class T>
 void get_integer(const Json& json, const JsonPath& path, T& out) {
+  if (is_python_integer(json, path)) {
+    const auto value = static_cast<int64_t>(json.get<double>());
+    return get_integer(value < 0 ? Json(value) : Json(static_cast<uint64_t>(value)), path, out);
+  }
   using Limits = std::numeric_limits<T>;
   const bool fits = json.is_number_unsigned()  ? std::in_range<T>(json.get<uint64_t>())
                     : json.is_number_integer() ? std::in_range<T>(json.get<int64_t>())
@@ -205,6 +219,12 @@ JsonPath JsonPath::index(size_t position) const {
   return child;
 }
 
+JsonPath JsonPath::from_python() const {
+  JsonPath path = *this;
+  path.from_python_ = true;
+  return path;
+}
+
 std::string JsonPath::text() const { return path_.empty() ? source_ : source_ + ": " + path_; }
 
 void detail::json_fail(const Json& json, const JsonPath& path, const std::string& expected) {
@@ -213,8 +233,9 @@ void detail::json_fail(const Json& json, const JsonPath& path, const std::string
 }
 
 void detail::json_get(const Json& json, const JsonPath& path, bool& out) {
-  if (!json.is_boolean()) json_fail(json, path, "true or false");
-  out = json.get<bool>();
+  const bool number = path.is_from_python() && json.is_number() && (json == 0 || json == 1);
+  if (!json.is_boolean() && !number) json_fail(json, path, "true or false");
+  out = number ? json == 1 : json.get<bool>();
 }
 
 void detail::json_get(const Json& json, const JsonPath& path, int& out) {

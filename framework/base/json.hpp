@@ -27,7 +27,8 @@ std::string to_json_text(const Json& json, int indent = 2);
 
 namespace detail {
 
-/// Path into a JSON value, for error texts: `layouts.json: layouts[1].match`.
+/// Path into a JSON value, for error texts: `layouts.json: layouts[1].match`, and how the values
+/// below it may be written.
 class JsonPath {
  public:
   /// The root of the value read from `source`, usually a file name.
@@ -37,13 +38,20 @@ class JsonPath {
   JsonPath index(size_t position) const;
   std::string text() const;
 
+  /// Returns this path for values as Python programs write them: a bool may be 0 or 1, and an
+  /// integer a float without a fraction.
+  JsonPath from_python() const;
+  bool is_from_python() const { return from_python_; }
+
  private:
   std::string source_;
   std::string path_;
+  bool from_python_ = false;
 };
 
 /// Reads `json` into `out`; throws ConfigError naming `path` if the type is wrong. Integers must be
-/// written without fraction or exponent and fit their type; a float may be written as an integer.
+/// written without fraction or exponent (but see JsonPath::from_python()) and fit their type; a
+/// float may be written as an integer.
 void json_get(const Json& json, const JsonPath& path, bool& out);
 void json_get(const Json& json, const JsonPath& path, int& out);
 void json_get(const Json& json, const JsonPath& path, int64_t& out);

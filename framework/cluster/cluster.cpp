@@ -82,7 +82,10 @@ Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environ
   if (!cluster) cluster = cluster_from_tf_config(variables);
   if (!cluster) cluster = cluster_from_dtensor(variables);
   if (!cluster) cluster = from_rank(variables);
-  if (!cluster) cluster = cluster_from_slurm(variables);
+  if (!cluster) {
+    cluster = cluster_from_slurm(variables);
+    check_other_launchers(variables, cluster ? cluster->size : 1);
+  }
   if (!cluster) return {};
   if (auto job = variables.find("TESSERA_JOB")) cluster->job = *job;
   cluster->insecure = flags.insecure;

@@ -54,7 +54,8 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 /// chief, worker, ps and evaluator); DTENSOR_JOBS with DTENSOR_CLIENT_ID; RANK with WORLD_SIZE,
 /// MASTER_ADDR and MASTER_PORT (LOCAL_RANK); Slurm's variables of a job with several tasks. Without
 /// any source the process is alone. Throws ConfigError naming the flag, variable or key that is
-/// missing, malformed, repeated or out of range.
+/// missing, malformed, repeated or out of range, and for several processes of a launcher whose
+/// variables are not read, such as mpirun's.
 Cluster find_cluster(const ClusterFlags& flags = {}, const EnvironmentLookup& environment = {});
 
 }  // namespace tessera

@@ -4,18 +4,31 @@ include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
 
+# Sets the folders in which a target looks for libraries. They are the same in the build tree, which
+# has the same layout: otherwise CMake would pad those of the build tree with an empty folder, which
+# is the current one.
+function(tessera_set_library_folders target)
+  set_target_properties(${target} PROPERTIES
+    BUILD_WITH_INSTALL_RPATH ON
+    INSTALL_RPATH "${ARGN}")
+endfunction()
+
+set(folders_of_programs "$ORIGIN/../${CMAKE_INSTALL_LIBDIR}")
+if(NOT CMAKE_INSTALL_LIBDIR STREQUAL lib)
+  list(APPEND folders_of_programs "$ORIGIN/../lib")  # in the build tree
+endif()
+
 # libtorch is not copied: the library's RPATH is the libtorch folder of the build.
-set_target_properties(tessera PROPERTIES INSTALL_RPATH ${TESSERA_TORCH_DIR}/lib)
+tessera_set_library_folders(tessera ${TESSERA_TORCH_DIR}/lib)
 set(libraries tessera)
 if(TESSERA_GRPC)
-  set_target_properties(tessera_parameter_server PROPERTIES
-    INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib")
+  tessera_set_library_folders(tessera_parameter_server "$ORIGIN" ${TESSERA_TORCH_DIR}/lib)
   list(APPEND libraries tessera_parameter_server)
 endif()
 if(TESSERA_ARROW)
   cmake_path(GET ARROW_LIBRARY PARENT_PATH arrow_folder)
-  set_target_properties(tessera_arrow PROPERTIES
-    INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib;${arrow_folder}")
+  tessera_set_library_folders(tessera_arrow
+    "$ORIGIN" ${TESSERA_TORCH_DIR}/lib ${arrow_folder})
   list(APPEND libraries tessera_arrow)
 endif()
 install(TARGETS ${libraries} EXPORT tesseraTargets
@@ -30,13 +43,11 @@ install(FILES ${CMAKE_SOURCE_DIR}/tessera.hpp
   DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}/tessera)
 
 if(TESSERA_GRPC)
-  set_target_properties(mnist_parameter_servers PROPERTIES
-    INSTALL_RPATH "$ORIGIN;${TESSERA_TORCH_DIR}/lib")
+  tessera_set_library_folders(mnist_parameter_servers "$ORIGIN" ${TESSERA_TORCH_DIR}/lib)
   install(TARGETS mnist_parameter_servers LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
 endif()
 foreach(app mnist imdb check_export)
-  set_target_properties(${app} PROPERTIES
-    INSTALL_RPATH "$ORIGIN/../${CMAKE_INSTALL_LIBDIR};${TESSERA_TORCH_DIR}/lib")
+  tessera_set_library_folders(${app} ${folders_of_programs} ${TESSERA_TORCH_DIR}/lib)
   install(TARGETS ${app} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endforeach()
 foreach(app mnist imdb)
@@ -45,6 +56,8 @@ foreach(app mnist imdb)
 endforeach()
 
 if(TESSERA_HDF5)
+  tessera_set_library_folders(tessera_hdf5)
+  set_target_properties(tessera_hdf5 PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
   install(TARGETS tessera_hdf5 RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 

@@ -143,6 +143,29 @@ TEST_CASE("other types are read strictly") {
   CHECK(names == Names{"batch", std::nullopt});
 }
 
+TEST_CASE("values of Python programs may be 0 or 1 for a bool and 5.0 for an integer") {
+  const JsonPath path = JsonPath("a.json").key("k").from_python();
+  const auto read = [&](const char* text, auto value) {
+    return json_as<decltype(value)>(parse_json(text, "a"), path.index(0));
+  };
+  CHECK(read("1", false));
+  CHECK(read("1.0", false));
+  CHECK_FALSE(read("0", true));
+  CHECK(read("5.0", 0) == 5);
+  CHECK(read("-5e0", int64_t{0}) == -5);
+  CHECK(read("7", uint64_t{0}) == 7);
+  CHECK(JsonObject(parse_json("{\"a\": 1}", "a"), path).take<bool>("a"));
+  for (const char* text : {"2", "-1", "0.5", "\"1\"", "null", "[]"}) {
+    CAPTURE(text);
+    CHECK_THAT(config_error([&] { read(text, true); }), Contains("true or false"));
+  }
+  for (const char* text : {"5.5", "true", "1e300", "-1.0", "\"1\""}) {
+    CAPTURE(text);
+    CHECK_THAT(config_error([&] { read(text, uint64_t{0}); }), StartsWith("[a.json: k[0]] "));
+  }
+  CHECK_THAT(config_error([&] { read("3e9", 0); }), Contains("[-2147483648, 2147483647]"));
+}
+
 TEST_CASE("an object reader accepts known keys and names unknown ones") {
   const Json json = parse_json(
       "{\"match\": \"hidden/kernel\", \"epochs\": 3, \"seed\": null, \"inner\": {\"x\": [1, 2]}}",

@@ -13,6 +13,8 @@ TEST_CASE("nearest finds the candidate within a few typing mistakes") {
   const std::vector<std::string> names{"batch", "model", "feature", "x"};
   CHECK(nearest("modle", names) == "model");
   CHECK(nearest("Batch", names) == "batch");
+  CHECK(nearest("featurexx", names) == "feature");
+  CHECK(nearest("featurexx", names, 1) == "");
   CHECK(nearest("features", names) == "feature");
   CHECK(nearest("bach", names) == "batch");
   CHECK(nearest("zzzzz", names).empty());

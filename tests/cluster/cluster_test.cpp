@@ -126,6 +126,67 @@ TEST_CASE("reads the variables of a Slurm step", "[cluster]") {
   });
 }
 
+TEST_CASE("a shell in a Slurm allocation is alone, but not what srun starts in it", "[cluster]") {
+  const auto in_shell = [](const std::string& name, const std::string& step,
+                           const std::string& tasks) {
+    return slurm(
+        {{"SLURM_JOB_NAME", name}, {"SLURM_STEP_ID", step}, {"SLURM_STEP_NUM_TASKS", tasks}});
+  };
+  check_all({
+      {slurm({{"SLURM_JOB_NAME", "interactive"}}), " worker 0/1"},
+      {in_shell("interactive", "4294967290", "1"), " worker 0/1"},
+      {in_shell("bash", "0", "4"), " worker 0/1"},
+      {in_shell("interactive", "0", "4"), "SLURM_PROCID worker 1/4 local 1 gpu03:18456"},
+      {in_shell("bash", "1", "4"), "SLURM_PROCID worker 1/4 local 1 gpu03:18456"},
+  });
+}
+
+TEST_CASE("processes of a launcher that is not read are refused", "[cluster]") {
+  const auto of = [](const std::string& size, const std::string& rank, const std::string& count) {
+    return Values{{size, count}, {rank, "0"}};
+  };
+  for (const auto& [size, rank] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
+                                   {"PMI_SIZE", "PMI_RANK"},
+                                   {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
+                                   {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
+                                   {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"}}) {
+    check_all({
+        {of(size, rank, "2"), str("[", size,
+                                  "] the processes of a launcher know each other, 2 of "
+                                  "them. Received: nothing that Tessera reads. To fix: start them "
+                                  "with launch or torchrun, or as sh -c 'RANK=$",
+                                  rank, " WORLD_SIZE=$", size, " MASTER_ADDR=HOST exec PROGRAM'")},
+        {of(size, rank, "1"), " worker 0/1"},
+        {of(size, rank, ""), " worker 0/1"},
+        {of(size, rank, "many"), " worker 0/1"},
+    });
+    Values told = of(size, rank, "4");
+    for (const auto& [name, value] : rank_values("2", "4")) told[name] = value;
+    Values alone = of(size, rank, "4");
+    for (const auto& [name, value] : rank_values("0", "1")) alone[name] = value;
+    check_all({{told, "RANK worker 2/4"}, {alone, "RANK worker 0/1"}});
+    CHECK(outcome(of(size, rank, "4"), {"", -1, 1}) == "--processes worker 0/1 local 0 :0");
+  }
+  for (const char* rank : {"PMIX_RANK", "PALS_RANKID", "ALPS_APP_PE"}) {
+    check_all({
+        {{{rank, "1"}},
+         str("[", rank,
+             "] the processes of a launcher know each other. Received: "
+             "rank 1, and nothing that Tessera reads")},
+        {{{rank, "0"}}, " worker 0/1"},
+        {{{rank, "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}, " worker 0/1"},
+    });
+  }
+  // srun with PMI sets both, and mpirun inherits the task of its daemon.
+  check_all({
+      {slurm({{"PMI_SIZE", "4"}, {"PMI_RANK", "1"}, {"PMIX_RANK", "1"}}),
+       "SLURM_PROCID worker 1/4"},
+      {slurm({{"OMPI_COMM_WORLD_SIZE", "8"}}),
+       "[OMPI_COMM_WORLD_SIZE] the processes of a launcher know each other, 8 of them. Received: "
+       "4 tasks of Slurm"},
+  });
+}
+
 TEST_CASE("finds the first host of Slurm's node list", "[cluster]") {
   CHECK(first_slurm_host("x", "gpu[03-05,09],cpu1") == "gpu03");
   CHECK(first_slurm_host("x", "cpu1,gpu[1-2]") == "cpu1");

@@ -58,7 +58,17 @@ class Load {
   int64_t bad() const { return bad_; }
   int64_t dropped() const { return dropped_; }
   int64_t wrong() const { return wrong_; }
-  std::set<std::string> answers() const { return answers_; }
+  std::set<std::string> answers() const {
+    const std::lock_guard lock(mutex_);
+    return answers_;
+  }
+  /// Whether there are so many different answers, or good ones, within a minute.
+  bool sees(size_t count) const {
+    return test::within_a_minute([&] { return answers().size() >= count; });
+  }
+  bool sees_good(int64_t count) const {
+    return test::within_a_minute([&] { return good_ >= count && bad_ > 20; });
+  }
 
  private:
   void ask(int c) {
@@ -99,7 +109,7 @@ class Load {
 
   int port_;
   std::atomic<bool> stop_ = false;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::atomic<int64_t> good_ = 0, bad_ = 0, dropped_ = 0, wrong_ = 0;
   std::vector<double> times_;
   std::set<std::string> answers_;
@@ -114,15 +124,17 @@ TEST_CASE("versions change under load without a wrong answer, and draining drops
   test::export_sample(e, 1);
   RunningServer server(e, {.worker = {.batch_window = 1ms, .poll = 20ms}});
   Load load(server.port(), 6);
-  std::this_thread::sleep_for(500ms);
+  CHECK(load.sees(1));
   test::export_sample(e, 5);
-  std::this_thread::sleep_for(500ms);
+  CHECK(server.serves(2));
+  CHECK(load.sees(2));
   std::filesystem::create_directory(e + "/000003");
   test::write_file(e + "/000003/export.json", "{\"format\": ");
-  std::this_thread::sleep_for(500ms);
+  CHECK(server.warns(1));
   test::export_sample(e, 9);
-  std::this_thread::sleep_for(1000ms);
-  CHECK(server.version() == 4);
+  CHECK(server.serves(4));
+  CHECK(load.sees(3));
+  CHECK(load.sees_good(201));
   const auto begin = Clock::now();
   server.stop();
   server.join();

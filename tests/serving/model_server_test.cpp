@@ -38,12 +38,6 @@ at::Tensor rows_of(const Json& list) {
   return at::stack(rows);
 }
 
-/// Waits until a version is served; returns false after 5 s.
-bool comes(const RunningServer& server, int64_t version) {
-  for (int i = 0; i < 500 && server.version() != version; ++i) std::this_thread::sleep_for(10ms);
-  return server.version() == version;
-}
-
 }  // namespace
 
 TEST_CASE("a server answers like the exported model") {
@@ -172,7 +166,7 @@ TEST_CASE("a newer export is loaded, a damaged one is refused with one warning")
   const std::string body = R"({"instances": ["good fun"]})";
   const std::string first = server.post(predict, body).body;
   test::export_sample(e, 5);
-  REQUIRE(comes(server, 2));
+  REQUIRE(server.serves(2));
   const std::string second = server.post(predict, body).body;
   CHECK(second != first);
   CHECK(json_of(server.get("/v1/models/imdb"))["model_version_status"][0]["version"] == "2");
@@ -183,8 +177,8 @@ TEST_CASE("a newer export is loaded, a damaged one is refused with one warning")
   test::write_file(e + "/000004", "not a folder");
   std::filesystem::create_directory(e + "/000005");
   test::write_file(e + "/000005/export.json", "{}");
-  CHECK(comes(server, 3));
-  for (int i = 0; i < 500 && server.warnings().empty(); ++i) std::this_thread::sleep_for(10ms);
+  CHECK(server.serves(3));
+  CHECK(server.warns(1));
   CHECK(server.post(predict, body).body == second);
   REQUIRE(server.warnings().size() == 1);
   CHECK_THAT(server.warnings()[0], Contains("version 5 is refused") && Contains("export.json"));
@@ -200,9 +194,9 @@ TEST_CASE("a version that is completed later, or removed, is noticed") {
   RunningServer server(e, {.worker = {.poll = 20ms}});
   CHECK(server.version() == 1);
   test::write_file(e + "/000002/weights.safetensors", weights);
-  CHECK(comes(server, 2));
+  CHECK(server.serves(2));
   std::filesystem::rename(e + "/000002", folder / "away");
-  CHECK(comes(server, 1));
+  CHECK(server.serves(1));
   CHECK(server.warnings().size() == 1);
 }
 

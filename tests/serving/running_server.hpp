@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -12,6 +14,16 @@
 namespace tessera::test {
 
 using namespace detail;
+
+/// Whether `holds` returns true within a minute.
+inline bool within_a_minute(const std::function<bool()>& holds) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
+  while (!holds()) {
+    if (std::chrono::steady_clock::now() > end) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  return true;
+}
 
 /// A ModelServer for "imdb" that runs on its own thread and collects its warnings.
 class RunningServer {
@@ -27,6 +39,15 @@ class RunningServer {
 
   int port() const { return server_.port(); }
   int64_t version() const { return server_.served()->version; }
+  /// Whether the server serves this version within a minute: it tries each in a process, which is
+  /// slow under a sanitizer.
+  bool serves(int64_t version) const {
+    return within_a_minute([&] { return this->version() == version; });
+  }
+  /// Whether there are so many warnings within a minute.
+  bool warns(size_t count) const {
+    return within_a_minute([&] { return warnings().size() >= count; });
+  }
   HttpAnswer post(const std::string& target, const std::string& body) const {
     return http_post(port(), target, body);
   }

@@ -39,10 +39,10 @@ bool is_continuation(char c) { return (static_cast<uint8_t>(c) & 0xC0) == 0x80; 
 
 }  // namespace
 
-std::string nearest(std::string_view word, std::span<const std::string> candidates) {
+std::string nearest(std::string_view word, std::span<const std::string> candidates, size_t most) {
   if (word.empty() || word.size() > longest_word) return "";
   std::string best;
-  size_t fewest = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t fewest = std::min(std::max<size_t>(1, word.size() / 3), most) + 1;
   for (const std::string& candidate : candidates) {
     if (candidate.size() > longest_word) continue;
     const size_t mistakes = typing_mistakes(word, candidate);
@@ -83,6 +83,24 @@ size_t utf8_length(std::string_view text) {
   const bool surrogate = first == 0xED && second > 0x9F;
   const bool beyond = first == 0xF4 && second > 0x8F;
   return overlong || surrogate || beyond ? 0 : length;
+}
+
+void append_utf8(std::string& text, char32_t c) {
+  if (c < 0x80) {
+    text += static_cast<char>(c);
+  } else if (c < 0x800) {
+    text += static_cast<char>(0xC0 | c >> 6);
+    text += static_cast<char>(0x80 | (c & 0x3F));
+  } else if (c < 0x10000) {
+    text += static_cast<char>(0xE0 | c >> 12);
+    text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
+    text += static_cast<char>(0x80 | (c & 0x3F));
+  } else {
+    text += static_cast<char>(0xF0 | c >> 18);
+    text += static_cast<char>(0x80 | (c >> 12 & 0x3F));
+    text += static_cast<char>(0x80 | (c >> 6 & 0x3F));
+    text += static_cast<char>(0x80 | (c & 0x3F));
+  }
 }
 
 std::string one_line(std::string_view text, size_t max_bytes) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <span>
 #include <string>
 #include <string_view>
@@ -7,8 +8,9 @@
 namespace tessera::detail {
 
 /// Returns the first candidate closest to `word` (Damerau-Levenshtein distance, case ignored);
-/// empty if none is within a few typing mistakes.
-std::string nearest(std::string_view word, std::span<const std::string> candidates);
+/// empty if none is within a few typing mistakes, or within `most`.
+std::string nearest(std::string_view word, std::span<const std::string> candidates,
+                    size_t most = static_cast<size_t>(-1));
 
 /// Returns the fix for the unknown `word`, for the end of an error: `write "x"` with the nearest
 /// candidate, or `use one of "a", "b"`.
@@ -29,5 +31,8 @@ std::string quoted_list(std::span<const std::string> texts, size_t max_items = 2
 
 /// Returns the length in bytes of the first UTF-8 character of `text`; 0 if it is invalid.
 size_t utf8_length(std::string_view text);
+
+/// Appends a character in UTF-8.
+void append_utf8(std::string& text, char32_t c);
 
 }  // namespace tessera::detail

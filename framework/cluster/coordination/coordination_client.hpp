@@ -48,6 +48,9 @@ class CoordinationClient : public Coordination {
   };
 
   void run();
+  void serve();
+  /// Ends the run for this rank since its service thread cannot go on.
+  void fail_here(const char* what) noexcept;
   void wait(Time until);
   void handle_all();
   void handle(const Frame& frame);

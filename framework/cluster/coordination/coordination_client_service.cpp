@@ -15,6 +15,32 @@ namespace tessera::detail {
 using std::chrono::steady_clock;
 
 void CoordinationClient::run() {
+  try {
+    serve();
+  } catch (const std::exception& error) {
+    // Out of memory, for example. The other ranks notice the broken connection.
+    fail_here(error.what());
+  } catch (...) {
+    fail_here("an exception of unknown type");
+  }
+}
+
+void CoordinationClient::fail_here(const char* what) noexcept {
+  try {
+    end(end_text(options_.job,
+                 str("[coordination] rank ", options_.rank,
+                     " can serve its connection. Received: ", what, "."),
+                 {}));
+    call_on_end();
+  } catch (...) {
+    close(Phase::ended);
+    const std::lock_guard lock(mutex_);
+    // Short enough to need no memory.
+    if (reason_.empty()) reason_ = "out of memory";
+  }
+}
+
+void CoordinationClient::serve() {
   const auto interval = heartbeat_interval(options_.timeout);
   Time next_heartbeat = steady_clock::now();
   Time woken = next_heartbeat;
@@ -194,7 +220,7 @@ void CoordinationClient::call_on_end() {
   }
   try {
     std::exchange(on_end_, nullptr)(reason);
-  } catch (const std::exception&) {
+  } catch (...) {
     // reason() still returns the reason; this thread has no one to report the exception to.
   }
 }

@@ -40,6 +40,18 @@ int port_of(const std::string& job) {
   return lowest_port + std::stoi(job.substr(job.size() - std::min(job.size(), port_digits)));
 }
 
+/// Whether this is an interactive shell in an allocation, or was started in one without srun: not a
+/// task of a step, whatever the allocation's size. srun gives the programs that it starts there the
+/// shell's job name, but a step of their own.
+bool is_in_shell(const Environment& variables) {
+  const std::string name = variables.find("SLURM_JOB_NAME").value_or("");
+  if (name != "bash" && name != "interactive") return false;
+  const std::string tasks = variables.find("SLURM_STEP_NUM_TASKS").value_or("1");
+  // The shell of srun --pty bash is step 0 itself.
+  const bool first_step = variables.find("SLURM_STEP_ID").value_or("0") == "0";
+  return tasks == "1" || (name == "bash" && first_step);
+}
+
 }  // namespace
 
 std::string first_slurm_host(const std::string& where, const std::string& list) {
@@ -66,9 +78,7 @@ std::string first_slurm_host(const std::string& where, const std::string& list) 
 
 std::optional<Cluster> cluster_from_slurm(const Environment& variables) {
   if (!variables.find("SLURM_PROCID")) return std::nullopt;
-  // An interactive shell in an allocation is not a task of a step, whatever the allocation's size.
-  const std::string name = variables.find("SLURM_JOB_NAME").value_or("");
-  if (name == "bash" || name == "interactive") return std::nullopt;
+  if (is_in_shell(variables)) return std::nullopt;
   const std::string count = either(variables, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");
   Cluster cluster;
   cluster.size = variables.find_integer(count, 1, max_processes).value_or(1);

@@ -54,6 +54,11 @@ std::optional<Cluster> cluster_from_dtensor(const Environment& variables);
 /// Reads the cluster from the variables of a Slurm step with several tasks.
 std::optional<Cluster> cluster_from_slurm(const Environment& variables);
 
+/// Throws ConfigError if another launcher's variables, such as mpirun's, tell of several processes,
+/// and not of the `processes` that were found: each would be a run of its own, or one of several
+/// with the same rank.
+void check_other_launchers(const Environment& variables, int processes);
+
 /// Returns the first host of a Slurm list: "gpu03" of "gpu[03-05,09],cpu1". Throws ConfigError
 /// naming `where`.
 std::string first_slurm_host(const std::string& where, const std::string& list);

@@ -173,8 +173,14 @@ void ProcessCommunicator::watch() {
   const bool ends_by_itself =
       changed_.wait_for(lock, options_.leave_after, [&] { return noticed_ || left_; });
   if (ends_by_itself) return;
-  const CommError error = error_at(where(calls_->count()), reason_);
-  std::fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error.what());
+  try {
+    const CommError error = error_at(where(calls_->count()), reason_);
+    std::fprintf(stderr, "%s: error: %s\n", program_invocation_short_name, error.what());
+  } catch (const std::exception& error) {
+    // Without memory for the text.
+    std::fprintf(stderr, "%s: error: the run is over: %s\n", program_invocation_short_name,
+                 error.what());
+  }
   std::fflush(stderr);
   ::_exit(EXIT_FAILURE);
 }

@@ -26,6 +26,15 @@ NcclResult more_severe(NcclResult a, NcclResult b) {
   return b == NcclResult::success ? a : b;
 }
 
+/// Calls `on_error`; no exception may leave the watcher's thread.
+void tell(const std::function<void(const std::string&)>& on_error, const char* what) noexcept {
+  try {
+    on_error(what);
+  } catch (const std::exception&) {
+    // Out of memory, for example: the run's other checks find the error.
+  }
+}
+
 }  // namespace
 
 NcclCommunicators::NcclCommunicators(std::function<void(const std::string&)> on_error)
@@ -93,9 +102,9 @@ void NcclCommunicators::watch(const std::stop_token& stop,
     if (stop.stop_requested()) return;
     try {
       check_all();
-    } catch (const CommError& error) {
+    } catch (const std::exception& error) {
       lock.unlock();
-      return on_error(error.what());
+      return tell(on_error, error.what());
     }
   }
 }

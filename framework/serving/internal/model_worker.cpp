@@ -106,7 +106,14 @@ void ModelWorker::run() {
     return;
   }
   changed_.notify_all();
-  const std::jthread loader([this] { watch(); });
+  std::jthread loader;
+  try {
+    loader = std::jthread([this] { watch(); });
+  } catch (...) {
+    // The version goes on answering; the warning says that no other one is looked for.
+    std::vector<Job> none;
+    answer_with_error(none);
+  }
   while (true) {
     std::vector<Job> jobs;
     try {

@@ -223,6 +223,15 @@ TEST_CASE("the report lists the last calls of every rank") {
   test::leave_all(ranks);
 }
 
+TEST_CASE("a rank whose service thread fails ends with the reason, and the others notice") {
+  auto ranks = test::join_all(2);
+  ranks[1]->set_calls([]() -> std::vector<CallRecord> { throw 3; });
+  CHECK_THAT(ranks[1]->reason(20s), Contains("[coordination] rank 1 can serve its connection. "
+                                             "Received: an exception of unknown type."));
+  CHECK_THAT(ranks[0]->reason(20s), Contains("rank 1"));
+  test::leave_all(ranks);
+}
+
 TEST_CASE("writing the report follows no planted link") {
   auto ranks = test::join_all(1);
   ranks[0]->set_calls([] { return std::vector<CallRecord>{call(118, false)}; });
