@@ -21,6 +21,13 @@ void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags) {
                integer(flags.save_every, 1)});
   options.add({"resume", "Checkpoints", "resume the run that wrote the newest checkpoint",
                toggle(flags.resume)});
+  options.add({"strict", "Checkpoints",
+               "fail if the newest checkpoint is damaged, instead of starting from an older one",
+               toggle(flags.strict)});
+  options.add(
+      {"save-failure", "Checkpoints",
+       "whether a checkpoint that cannot be written ends the run or is reported and left out",
+       choice(flags.save_failure, {"raise", "warn"})});
 }
 
 void complete_checkpoint_options(CheckpointFlags& flags) {
@@ -29,14 +36,19 @@ void complete_checkpoint_options(CheckpointFlags& flags) {
     const char* restarts = std::getenv(name);
     if (restarts && std::atoi(restarts) > 0 && !flags.folder.empty()) flags.resume = true;
   }
-  if (flags.resume && flags.folder.empty()) {
-    throw ConfigError("--resume", "needs a folder of checkpoints", "no --checkpoint-dir",
-                      "add --checkpoint-dir FOLDER");
-  }
-  if (flags.save_every && flags.folder.empty()) {
-    throw ConfigError("--save-every", "needs a folder for the checkpoints", "no --checkpoint-dir",
-                      "add --checkpoint-dir FOLDER");
-  }
+  const auto check = [&](const char* flag, bool given, const char* need) {
+    if (!given || !flags.folder.empty()) return;
+    throw ConfigError(flag, need, "no --checkpoint-dir", "add --checkpoint-dir FOLDER");
+  };
+  check("--resume", flags.resume, "needs a folder of checkpoints");
+  check("--strict", flags.strict, "needs a folder of checkpoints");
+  check("--save-every", flags.save_every.has_value(), "needs a folder for the checkpoints");
+  check("--save-failure", flags.save_failure != "raise", "needs a folder for the checkpoints");
+}
+
+CheckpointManagerOptions manager_options(const CheckpointFlags& flags) {
+  return {.strict = flags.strict,
+          .save_failure = flags.save_failure == "warn" ? SaveFailure::warn : SaveFailure::raise};
 }
 
 int64_t newest_step(const Mesh& mesh, const std::string& folder) {
@@ -81,7 +93,7 @@ std::string TrainingCheckpoints::save() {
 
 RunCheckpoints::RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags)
     : checkpoint_(model),
-      manager_(checkpoint_, flags.folder),
+      manager_(checkpoint_, flags.folder, manager_options(flags)),
       flags_(flags),
       first_step_(newest_step(checkpoint_.mesh(), flags.folder)) {
   if (!flags.resume) manager_.restore_latest({.weights_only = true});

@@ -17,14 +17,19 @@ struct CheckpointFlags {
   std::string folder;                                ///< empty: no checkpoints
   std::optional<int64_t> save_every = std::nullopt;  ///< steps (default: once per epoch)
   bool resume = false;
+  bool strict = false;                 ///< whether a damaged newest checkpoint is an error
+  std::string save_failure = "raise";  ///< or "warn": training goes on if a save fails
 };
 
-/// Adds --checkpoint-dir, --save-every and --resume.
+/// Adds --checkpoint-dir, --save-every, --resume, --strict and --save-failure.
 void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags);
 
 /// Completes the flags after parse(): a run restarted by its launcher resumes automatically. Throws
 /// ConfigError if options need a folder that is missing.
 void complete_checkpoint_options(CheckpointFlags& flags);
+
+/// Returns the options of the manager that the flags ask for.
+CheckpointManagerOptions manager_options(const CheckpointFlags& flags);
 
 /// Returns the step of the newest checkpoint in a folder, 0 if there is none. Rank 0 determines it,
 /// since a file system may show processes different contents. Collective. Throws FileError.

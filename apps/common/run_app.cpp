@@ -1,12 +1,22 @@
 #include "apps/common/run_app.hpp"
 
+#include <unistd.h>
+
+#include <array>
+#include <atomic>
+#include <csignal>
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <iostream>
+#include <memory>
 #include <new>
+#include <span>
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
 #include <tessera/framework/cluster/internal/collective_error.hpp>
@@ -19,6 +29,9 @@ using namespace detail;
 namespace {
 
 constexpr size_t max_error_text = 4000;
+constexpr size_t spare_bytes = size_t{1} << 16;
+/// Seconds after which a process ends even if its report to the others is stuck.
+constexpr unsigned report_seconds = 3;
 constexpr const char* out_of_memory = "out of memory. To fix: use a smaller batch or model.";
 
 int report(const std::string& program, const std::string& text, int code = 1) {
@@ -26,6 +39,71 @@ int report(const std::string& program, const std::string& text, int code = 1) {
   report_failure(text);
   std::cerr << program << ": error: " << one_line(text, max_error_text) << std::endl;
   return code;
+}
+
+/// Memory for end_at_once(), which may run when there is none left.
+struct LastWords {
+  char begin[128] = "";           ///< "mnist: error: "
+  std::unique_ptr<char[]> spare;  ///< released for what the report to the others allocates
+};
+
+LastWords& last_words() {
+  // Never destroyed: static destructors may fail too.
+  static LastWords& words = *new LastWords;
+  return words;
+}
+
+/// Copies the first line of a text to the end of a line of limited size.
+void append_line(std::span<char> line, size_t& size, const char* text) {
+  for (; *text != '\0' && *text != '\n' && size + 1 < line.size(); ++text) {
+    line[size++] = static_cast<unsigned char>(*text) < ' ' ? ' ' : *text;
+  }
+}
+
+/// Appends the text of the exception that is being handled.
+void append_reason(std::span<char> line, size_t& size) noexcept {
+  if (!std::current_exception()) return append_line(line, size, "std::terminate() was called");
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    append_line(line, size, out_of_memory);
+  } catch (const std::exception& error) {
+    append_line(line, size, error.what());
+  } catch (...) {
+    append_line(line, size, "an exception of unknown type");
+  }
+}
+
+/// Ends the process for an exception that nothing can catch, such as one that leaves a thread or,
+/// without memory, a destructor: writes the line, then reports to the other processes.
+[[noreturn]] void end_at_once() {
+  static std::atomic_flag ending;
+  // Another thread ends the process; this one may have failed since it does.
+  while (ending.test_and_set()) ::pause();
+  std::signal(SIGALRM, [](int) { ::_exit(EXIT_FAILURE); });
+  ::alarm(report_seconds);
+  LastWords& words = last_words();
+  std::array<char, max_error_text> line;
+  size_t size = 0;
+  append_line(line, size, words.begin);
+  const size_t begin = size;
+  append_reason(line, size);
+  line[size] = '\n';
+  write_all(STDERR_FILENO, std::as_bytes(std::span(line).first(size + 1)));
+  words.spare.reset();
+  try {
+    report_failure(std::string(line.data() + begin, size - begin));
+    std::cout << std::flush;
+  } catch (...) {
+    // The others notice the lost connection.
+  }
+  ::_exit(EXIT_FAILURE);
+}
+
+void set_last_words(const std::string& program) {
+  std::snprintf(last_words().begin, sizeof(LastWords::begin), "%s: error: ", program.c_str());
+  last_words().spare = std::make_unique<char[]>(spare_bytes);
+  std::set_terminate(end_at_once);
 }
 
 int report(const std::string& program, const Interrupted& interrupted) {
@@ -39,6 +117,7 @@ int report(const std::string& program, const Interrupted& interrupted) {
 int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_function) {
   const std::string path = argc > 0 ? argv[0] : "";
   const std::string program = std::filesystem::path(path).filename().string();
+  set_last_words(program);
   try {
     return main_function(argc, argv);
   } catch (const Interrupted& interrupted) {

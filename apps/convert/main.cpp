@@ -62,11 +62,25 @@ std::string described(const ModelHandle& model) {
   return text;
 }
 
+/// Reads a model; one whose loss, metrics or optimizer are unknown without them, with a warning.
+ModelHandle read_any_model(const std::string& path, const LayoutMap& layouts) {
+  try {
+    return load_model(path, {.layouts = layouts});
+  } catch (const ConfigError& error) {
+    const std::string reason = error.what();
+    // Throws the same error again if the model itself is unknown.
+    const ModelHandle model = load_model(path, {.layouts = layouts, .compile = false});
+    if (is_first_process(layouts.mesh())) {
+      std::cerr << path << " is converted without its loss, metrics and optimizer: " << reason
+                << std::endl;
+    }
+    return model;
+  }
+}
+
 /// Reads a model whose weights are in another file.
 ModelHandle model_alone(const std::string& path, const LayoutMap& layouts) {
-  if (!path.ends_with(".json")) {
-    return load_model(path, {.layouts = layouts});
-  }
+  if (!path.ends_with(".json")) return read_any_model(path, layouts);
   const ModelHandle model = model_from_config(read_json_file(path), path);
   if (!model->built()) {
     throw ConfigError(path, "the model must have an input shape", "a Sequential without one",
@@ -78,7 +92,7 @@ ModelHandle model_alone(const std::string& path, const LayoutMap& layouts) {
 
 ModelHandle read_model(const std::string& path, const ConvertFlags& flags,
                        const LayoutMap& layouts) {
-  if (is_weights(path)) {
+  if (!flags.model.empty() || is_weights(path)) {
     if (flags.model.empty()) {
       throw ConfigError("--model", "a file of the model whose weights these are", "none",
                         "give its .keras or .json file");
@@ -170,11 +184,12 @@ int convert_main(int argc, char** argv) {
       "convert",
       "Converts a model between the file formats of Keras and Tessera, and runs it on arrays.");
   app::CommonOptions common;
-  options.add_arguments("PATH",
-                        "IN [OUT]: formats by extension: .keras, .h5 and .hdf5 are "
-                        "models, .json is a model without weights, .weights.h5, .weights.json and "
-                        ".safetensors are weights, a folder is an export",
-                        flags.paths);
+  options.add_arguments(
+      "PATH",
+      "IN [OUT]: formats by extension: .keras, .h5 and .hdf5 are "
+      "models, .json is a model without weights, .weights.h5, .weights.json and "
+      ".safetensors are weights, as is any file with --model; a folder is an export",
+      flags.paths);
   options.add({"model", "Model", "the model, if IN has weights only: .keras or .json",
                app::input_file(flags.model, "FILE")});
   options.add({"summary", "Model", "print the table of its layers", app::toggle(flags.summary)});

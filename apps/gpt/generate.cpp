@@ -29,7 +29,7 @@ int generate_main(int argc, const char* const* argv) {
   const app::Setup setup = app::set_up(common, {{"batch", 1}});
   const Functional model = gpt_model(saved.size);
   model.compile({.layouts = setup.layouts});
-  load_weights_of(model, folder);
+  load_weights_of(model, saved);
   const Generator generator(model, saved.vocabulary, saved.size.length, setup.layouts);
   if (texts.empty()) texts = {"this movie is"};
   for (const std::string& text : texts) {

@@ -43,7 +43,7 @@ int serve_main(int argc, const char* const* argv) {
   const Functional model = gpt_model(saved.size);
   const LayoutMap layouts(create_mesh({{"batch", 1}}));
   model.compile({.layouts = layouts});
-  load_weights_of(model, folder);
+  load_weights_of(model, saved);
   const Generator generator(model, saved.vocabulary, saved.size.length, layouts);
   TextServer server(generator, name, sampling, limits, http);
   std::cout << "serving " << name << " on " << app::address_of(network, server.port())

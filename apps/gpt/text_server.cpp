@@ -106,7 +106,13 @@ std::optional<TextServer::Job> TextServer::next_job(const std::stop_token& stop)
 
 void TextServer::work(const std::stop_token& stop) {
   const c10::InferenceMode inference;
-  while (std::optional<Job> job = next_job(stop)) job->respond(answer(job->request, stop));
+  while (std::optional<Job> job = next_job(stop)) {
+    try {
+      job->respond(answer(job->request, stop));
+    } catch (const std::exception&) {
+      // Without memory for an answer, the request's own timeout ends it.
+    }
+  }
 }
 
 HttpResponse TextServer::answer(const TextRequest& request, const std::stop_token& stop) const {

@@ -46,7 +46,8 @@ void add_options(app::AppOptions& options, TrainFlags& flags) {
                app::text(flags.prompt, "TEXT")});
   add_sampling_options(options, flags.sampling);
   app::add_checkpoint_options(options, flags.checkpoints);
-  options.add({"save", "Output", "folder for the trained model, which generate and serve read",
+  options.add({"save", "Output",
+               "folder for the trained model, a new version in it, which generate and serve read",
                app::folder_name(flags.save)});
   options.add({"plan-json", "Output", "file for the plan as JSON",
                app::output_file(flags.plan_json, "FILE", {".json"})});
@@ -150,7 +151,7 @@ int train_main(int argc, const char* const* argv) {
   if (first && !common.history.empty()) history.save(common.history);
   if (first && !common.plot.empty()) save_plot(history, common.plot);
   if (!flags.save.empty()) {
-    save_model_folder(model, {flags.size, corpus.vocabulary, common.dtype}, flags.save, first);
+    save_model_folder(model, {flags.size, corpus.vocabulary, common.dtype}, flags.save);
   }
   const std::string profile = profiling.finish();
   if (!prints || history.epoch.empty()) return 0;

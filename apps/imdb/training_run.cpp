@@ -157,7 +157,7 @@ void TrainingRun::train_phase(size_t number) {
   std::optional<CheckpointManager> manager;
   std::string from;
   if (!folder_.empty()) {
-    manager.emplace(checkpoint, folder_);
+    manager.emplace(checkpoint, folder_, app::manager_options(flags_.checkpoints));
     if (!resumes_) from = manager->restore_latest({.weights_only = true}).value_or("");
     checkpoint.extra() = {{"options", options_of(flags_, common_, corpus_, schemes_)},
                           {"finished", finished()},

@@ -43,10 +43,11 @@ void add_options(app::AppOptions& options, MnistFlags& flags) {
   options.add({"dropout", "Model", "dropout rate of cnn", app::fraction(flags.cnn.dropout)});
   options.add({"batch-norm", "Model", "BatchNormalization after each convolution of cnn",
                app::toggle(flags.cnn.batch_norm)});
-  options.add({"load", "Model", "safetensors file of the initial weights",
+  options.add({"load", "Model", "file of the initial weights: .keras, .weights.h5 or .safetensors",
                app::input_file(flags.load, "FILE")});
-  options.add({"save", "Model", "safetensors file to write the weights to",
-               app::output_file(flags.save, "FILE")});
+  options.add({"save", "Model",
+               "file for the trained model, .keras, or its weights, .weights.h5 or .safetensors",
+               app::output_file(flags.save, "FILE", {".keras", ".weights.h5", ".safetensors"})});
   app::add_checkpoint_options(options, flags.checkpoints);
   mnist::add_strategy_options(options, flags.strategy);
 }
@@ -187,7 +188,11 @@ void train(const ModelHandle& model, const MnistDataset& training, const MnistDa
   profiling.stop();
   if (leads && !common.history.empty()) history.save(common.history);
   if (leads && !common.plot.empty()) save_plot(history, common.plot);
-  if (!flags.save.empty()) save_weights(model.model(), flags.save);
+  if (flags.save.ends_with(".keras")) {
+    model.save(flags.save);
+  } else if (!flags.save.empty()) {
+    model.save_weights(flags.save);
+  }
   const std::string profile = profiling.finish();
   if (!leads || common.verbose == 0) return;
   print_summary(history, test.size(), elapsed.count());

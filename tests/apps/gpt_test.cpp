@@ -194,6 +194,34 @@ TEST_CASE("gpt: trains, saves and continues texts") {
                              "batch=1,model=2"});
   CHECK(gpt(cut).out == text.out);
 
+  // Each save is a version of its own, whose files are verified.
+  const std::filesystem::path model = folder / "model";
+  CHECK(read_json_file(model / "000001/export.json").at("files").size() == 3);
+  const ProgramRun from_version = gpt({"generate", model / "000001", "--words", "6", "the film"});
+  CHECK(from_version.out == text.out.substr(0, text.out.find("\na bad one") + 1));
+  for (const char* name : {"weights.safetensors", "vocabulary.txt", "gpt.json", "export.json"}) {
+    const std::filesystem::path file = model / "000001" / name;
+    const std::string bytes = read_file(file);
+    std::string changed = bytes;
+    changed[changed.size() / 2] = static_cast<char>(changed[changed.size() / 2] ^ 1);
+    write_file(file, changed);
+    const ProgramRun damaged = gpt({"generate", model, "the film"});
+    CHECK(damaged.exit_code == 1);
+    CHECK_THAT(damaged.err, Contains(name));
+    write_file(file, bytes);
+  }
+  // A folder of earlier releases has the files themselves.
+  std::filesystem::copy(model / "000001", folder / "earlier");
+  std::filesystem::remove(folder / "earlier/export.json");
+  CHECK(gpt({"generate", folder / "earlier", "--words", "6", "the film"}).out == from_version.out);
+  REQUIRE(gpt(small).exit_code == 0);
+  CHECK(std::filesystem::exists(model / "000002/gpt.json"));
+  CHECK(gpt(generate).out == text.out);
+  std::filesystem::copy(folder / "earlier/vocabulary.txt", model / "000002/other.txt");
+  CHECK(gpt(generate).out == text.out);
+  write_file(model / "000002/gpt.json", read_file(model / "000002/gpt.json") + " ");
+  CHECK(gpt(generate).exit_code == 1);
+
   const ProgramRun plan = gpt({"--size", "22b", "--mesh", "batch=2", "--train-size", "64", "--plan",
                                "--batch-size", "2", "--epochs", "0"});
   CHECK(plan.exit_code == 0);

@@ -1,5 +1,6 @@
 #include <tessera/framework/base/json.hpp>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/support/catch.hpp"
@@ -32,16 +33,21 @@ class Workplace {
     return folder_ / name;
   }
 
-  /// Runs mnist with the data, a small model and a mesh of two devices; `words` override these.
-  test::ProgramRun run(const Words& words) const {
+  /// Returns the arguments for the data, a small model and a mesh of two devices; `words` override
+  /// these.
+  Words words(const Words& more) const {
     Words all = {"--data-dir",   folder_ / "data",
                  "--train-size", "all",
                  "--test-size",  "all",
                  "--hidden",     "8,6",
                  "--batch-size", "16",
                  "--epochs",     "2"};
-    all.insert(all.end(), words.begin(), words.end());
-    return test::run_program(test::app_path("mnist"), all);
+    all.insert(all.end(), more.begin(), more.end());
+    return all;
+  }
+  /// Runs mnist with words().
+  test::ProgramRun run(const Words& more) const {
+    return test::run_program(test::app_path("mnist"), words(more));
   }
 
   /// Returns the error of a run, which must be one line.
@@ -169,6 +175,50 @@ TEST_CASE("mnist: outputs that cannot be written; errors leave no partial files"
   here.error_of(
       {"--learning-rate", "1e30", "--save", here / "w.safetensors", "--history", here / "h.json"});
   CHECK(here.files() == before);
+}
+
+TEST_CASE("mnist: a checkpoint that cannot be written ends the run, or is left out") {
+  const Workplace here;
+  const auto run = [&](const Words& more, const std::string& limit) {
+    // Files of at most 8 blocks; an ignored signal stays ignored in the program.
+    Words shell = {"-c", "trap '' XFSZ; " + limit + " exec \"$@\"", "sh",
+                   test::app_path("mnist").string()};
+    for (const std::string& word :
+         here.words({"--checkpoint-dir", here / "ck", "--verbose", "0"})) {
+      shell.push_back(word);
+    }
+    shell.insert(shell.end(), more.begin(), more.end());
+    return test::run_program("/bin/sh", shell);
+  };
+  const std::string full = "ulimit -f 8;";
+  const test::ProgramRun ended = run({}, full);
+  CHECK(ended.exit_code == 1);
+  CHECK_THAT(ended.err, Contains("mnist: error: ") && Contains("File too large"));
+  const test::ProgramRun warned = run({"--save-failure", "warn"}, full);
+  CHECK(warned.exit_code == 0);
+  CHECK_THAT(warned.err, Contains("Warning: the checkpoint was not saved: "));
+  CHECK(std::count(warned.err.begin(), warned.err.end(), '\n') == 2);
+  CHECK(run({"--save-failure", "warn"}, "").exit_code == 0);
+
+  // Of the two checkpoints the newer one is damaged.
+  std::filesystem::path newest;
+  for (const auto& entry : std::filesystem::directory_iterator(here / "ck")) {
+    newest = std::max(newest, entry.path());
+  }
+  const std::filesystem::path shard = newest / "shard-00000.safetensors";
+  std::string bytes = test::read_file(shard);
+  bytes.back() = static_cast<char>(bytes.back() ^ 1);
+  test::write_file(shard, bytes);
+  const test::ProgramRun strict = run({"--resume", "--strict", "--epochs", "3"}, "");
+  CHECK(strict.exit_code == 1);
+  CHECK_THAT(strict.err, Contains(newest.filename().string()));
+  const test::ProgramRun older = run({"--resume", "--epochs", "3"}, "");
+  CHECK(older.exit_code == 0);
+  CHECK_THAT(older.err, Contains(newest.filename().string()));
+  CHECK_THAT(here.error_of({"--strict"}), Contains("[--strict] needs a folder of checkpoints"));
+  CHECK_THAT(here.error_of({"--save-failure", "warn"}),
+             Contains("[--save-failure] needs a folder"));
+  CHECK_THAT(here.error_of({"--save-failure", "none"}), Contains("must be raise or warn"));
 }
 
 TEST_CASE("mnist: loaded weights equal the saved ones") {
