@@ -54,8 +54,8 @@ class GradientTape final {
 
   /// Returns the gradients of sum(target) with respect to the sources, which are watched tensors or
   /// Variables' values. Undefined for a source that the target does not depend on. Collective.
-  /// Throws StateError when called twice on a tape that is not persistent, when a Variable was
-  /// assigned since the forward pass, or for an operation without a derivative.
+  /// Throws StateError when called twice on a tape that is not persistent, when a trainable
+  /// Variable was assigned since the forward pass, or for an operation without a derivative.
   std::vector<DTensor> gradient(const DTensor& target, const std::vector<DTensor>& sources,
                                 const GradientOptions& options = {});
   DTensor gradient(const DTensor& target, const DTensor& source,

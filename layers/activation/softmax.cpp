@@ -1,6 +1,11 @@
 #include <tessera/layers/activation/activation.hpp>
 
+#include <mutex>
+
+#include <ATen/OpMathType.h>
+
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/activations/activations.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/softmax.hpp>
@@ -35,6 +40,7 @@ class SoftmaxLayer final : public Layer {
   void check_mask(const Shape& mask, const Shape& input) const;
 
   SoftmaxOptions options_;
+  std::once_flag warned_;
 };
 
 const RegisteredLayer registered_softmax("Softmax", [](JsonObject& config) {
@@ -43,7 +49,8 @@ const RegisteredLayer registered_softmax("Softmax", [](JsonObject& config) {
 
 DTensor softmax(const DTensor& x, const std::vector<int64_t>& axes) {
   if (axes.size() == 1) return ops::softmax(x, axes[0]);
-  return ops::exp(x - ops::logsumexp(x, axes, true));
+  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  return ops::cast(ops::exp(wide - ops::logsumexp(wide, axes, true)), x.dtype());
 }
 
 SoftmaxLayer::SoftmaxLayer(const SoftmaxOptions& options)
@@ -76,6 +83,7 @@ Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
 
 DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& x = inputs[0];
+  warn_of_one_element(warned_, "Softmax " + path(), x, options_.axis);
   DTensor mask = inputs.size() == 2 ? inputs[1] : x.mask();
   if (!mask.defined()) return softmax(x, options_.axis);
   check_mask(mask.shape(), x.shape());

@@ -49,7 +49,6 @@ class GroupQueryAttentionLayer final : public WrapperLayer {
 
  private:
   LayerHandle projection(const std::string& name, int64_t heads) const;
-  bool zeros_if_masked() const { return options_.dropout > 0 || options_.return_attention_scores; }
   DTensor repeated(const DTensor& x) const;
   DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
 
@@ -184,17 +183,15 @@ std::vector<DTensor> GroupQueryAttentionLayer::call_all(const Inputs& inputs,
   DTensor heads, probabilities;
   if (!options_.return_attention_scores && !drops && can_use_fused_attention(q, attended.key, 1)) {
     for (DTensor& mask : masks) mask = expanded_mask(mask, 2, 4);
-    heads = ops::attention(q, attended.key, attended.value, {},
-                           {.causal = attended.causal,
-                            .zeros = zeros_if_masked(),
-                            .window = attended.window,
-                            .masks = masks});
+    heads = ops::attention(
+        q, attended.key, attended.value, {},
+        {.causal = attended.causal, .zeros = true, .window = attended.window, .masks = masks});
   } else {
     masks.push_back(
         position_mask(x.size(1), attended.key.size(1), attended.causal, attended.window, x.mesh()));
     const DTensor scores =
         ops::einsum("bkuh,bquh->buqk", {repeated(attended.key), q / std::sqrt(double(head_dim_))});
-    probabilities = masked_softmax(scores, combined_mask(masks), 1, zeros_if_masked());
+    probabilities = masked_softmax(scores, masks, 1);
     heads = ops::einsum("buqk,bkuh->bquh",
                         {with_dropout(probabilities, context), repeated(attended.value)});
   }

@@ -38,7 +38,8 @@ struct GroupQueryAttentionOptions {
 /// Shape: query (batch, T, features), value (batch, S, features), then optionally key (batch, S,
 /// …), by default the value, and attention_mask, bool (batch, T, S), true where a step may attend
 /// -> (batch, T, features); with return_attention_scores also the scores after softmax, (batch,
-/// query heads, T, S). Masks of query, value and key exclude steps.
+/// query heads, T, S). Masks of query, value and key exclude steps. A step that may attend to
+/// nothing gets zeros from every head.
 /// With use_causal_mask and a KeyValueCache, the inputs are the new steps only; they attend to
 /// cached and new steps.
 /// Weights, each a kernel and a bias: query (features, query heads, head_dim), key and value

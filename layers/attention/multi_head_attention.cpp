@@ -59,7 +59,8 @@ class MultiHeadAttentionLayer final : public WrapperLayer {
   EinsumTerms einsum_terms(int64_t rank) const;
   LayerHandle projection(const std::string& name, int64_t rank, int64_t bound,
                          const Shape& output) const;
-  bool zeros_if_masked() const;
+  void check_order(const std::vector<int64_t>& attended) const;
+  std::vector<DTensor> masks_by_axes(const Inputs& inputs) const;
   bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
   DTensor fused(const DTensor& q, const AttendedSteps& attended) const;
   DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
@@ -122,6 +123,14 @@ std::vector<int64_t> MultiHeadAttentionLayer::axes(int64_t rank) const {
   return list;
 }
 
+/// Checks that a causal mask and a window know the order of the steps.
+void MultiHeadAttentionLayer::check_order(const std::vector<int64_t>& attended) const {
+  if (attended.size() == 1 || !(options_.use_causal_mask || options_.sliding_window)) return;
+  throw ConfigError("MultiHeadAttention " + path(),
+                    "use_causal_mask and sliding_window order the steps of one attended axis",
+                    "the axes " + to_string(attended), "name one of them in attention_axes");
+}
+
 MultiHeadAttentionLayer::EinsumTerms MultiHeadAttentionLayer::einsum_terms(int64_t rank) const {
   const std::vector<int64_t> attended = axes(rank);
   EinsumTerms terms;
@@ -163,13 +172,14 @@ Shapes MultiHeadAttentionLayer::output_shapes(const Shapes& inputs) const {
   for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
     if (inputs[i].back() < 0) fail("features have a known extent", to_string(inputs[i]));
   }
+  const std::vector<int64_t> attended = axes(static_cast<int64_t>(query.size()));
+  check_order(attended);
   Shape output = query;
   if (!options_.output_shape.empty()) {
     output.pop_back();
     output.insert(output.end(), options_.output_shape.begin(), options_.output_shape.end());
   }
   if (!options_.return_attention_scores) return {output};
-  const std::vector<int64_t> attended = axes(static_cast<int64_t>(query.size()));
   const EinsumTerms terms = einsum_terms(static_cast<int64_t>(query.size()));
   Shape scores;
   for (const char letter : terms.scores) {
@@ -212,11 +222,22 @@ void MultiHeadAttentionLayer::make_weights(const Shapes& inputs) {
   attention_output_->build({heads});
 }
 
-/// Returns whether, as in Keras, a step that may attend to nothing gives zeros rather than the
-/// values' mean.
-bool MultiHeadAttentionLayer::zeros_if_masked() const {
-  return options_.dropout > 0 || options_.return_attention_scores ||
-         query_->built_for()[0].size() != 3;
+/// Returns call_masks() of inputs with more axes than (batch, steps, features), whose masks may
+/// have all axes but the features.
+std::vector<DTensor> MultiHeadAttentionLayer::masks_by_axes(const Inputs& inputs) const {
+  const EinsumTerms terms = einsum_terms(inputs[0].rank());
+  return call_masks(inputs, [&terms](size_t input, const DTensor& mask) {
+    const std::string letters =
+        (input == 0 ? terms.query : terms.key).substr(0, size_t(mask.rank()));
+    std::vector<int64_t> order;
+    Shape shape;
+    for (const char letter : terms.scores) {
+      const size_t axis = letters.find(letter);
+      if (axis != std::string::npos) order.push_back(static_cast<int64_t>(axis));
+      shape.push_back(axis == std::string::npos ? 1 : mask.size(order.back()));
+    }
+    return ops::reshape(ops::transpose(mask, order), shape);
+  });
 }
 
 /// Returns whether ops::attention, which exposes no scores, can compute the call without moving
@@ -240,10 +261,8 @@ DTensor MultiHeadAttentionLayer::fused(const DTensor& q, const AttendedSteps& at
     order.insert(order.begin() + to, from);
     return ops::transpose(x, order);
   };
-  ops::SdpaOptions options{.causal = attended.causal,
-                           .zeros = zeros_if_masked(),
-                           .window = attended.window,
-                           .masks = attended.masks};
+  ops::SdpaOptions options{
+      .causal = attended.causal, .zeros = true, .window = attended.window, .masks = attended.masks};
   for (DTensor& mask : options.masks) mask = expanded_mask(mask, 2, q.rank());
   const DTensor y = ops::attention(moved(q, axis, steps), moved(attended.key, axis, steps),
                                    moved(attended.value, axis, steps), {}, options);
@@ -263,9 +282,10 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
   const DTensor key = inputs.size() > 2 ? inputs[2].with_mask({}) : value;
   const DTensor q = (*query_)(x, context);
   const DTensor k = (*key_)(key, context);
-  const AttendedSteps attended = attended_steps(
+  AttendedSteps attended = attended_steps(
       *this, context, inputs, k, (*value_)(value, context),
       {options_.use_causal_mask, options_.return_attention_scores, options_.sliding_window});
+  if (x.rank() > 3) attended.masks = masks_by_axes(inputs);
   DTensor heads, probabilities;
   if (can_fuse(q, attended.key, context)) {
     heads = fused(q, attended);
@@ -273,11 +293,11 @@ std::vector<DTensor> MultiHeadAttentionLayer::call_all(const Inputs& inputs,
     const EinsumTerms terms = einsum_terms(x.rank());
     const DTensor scores = ops::einsum(terms.key + "," + terms.query + "->" + terms.scores,
                                        {attended.key, q / std::sqrt(double(key_dim_))});
+    const std::vector<int64_t> over = axes(x.rank());
     std::vector<DTensor> masks = attended.masks;
-    masks.push_back(
-        position_mask(x.size(1), attended.key.size(1), attended.causal, attended.window, x.mesh()));
-    const auto num_axes = static_cast<int64_t>(axes(x.rank()).size());
-    probabilities = masked_softmax(scores, combined_mask(masks), num_axes, zeros_if_masked());
+    masks.push_back(position_mask(x.size(over[0]), attended.key.size(over[0]), attended.causal,
+                                  attended.window, x.mesh()));
+    probabilities = masked_softmax(scores, masks, std::ssize(over));
     heads = ops::einsum(terms.scores + "," + terms.key + "->" + terms.query,
                         {with_dropout(probabilities, context), attended.value});
   }

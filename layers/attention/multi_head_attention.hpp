@@ -40,7 +40,9 @@ struct MultiHeadAttentionOptions {
 /// Shape: query (batch, T, features), value (batch, S, …), then optionally key (batch, S, …), by
 /// default the value, and attention_mask, bool (batch, T, S), true where a step may attend ->
 /// (batch, T, output_shape); with return_attention_scores also the scores after softmax,
-/// (batch, heads, T, S). Masks of query, value and key exclude steps.
+/// (batch, heads, T, S). Masks of query, value and key exclude steps. A step that may attend to
+/// nothing gets zeros from every head. With several axes between batch and features, T and S are
+/// the attended ones; a causal mask and a window need a single one.
 /// With use_causal_mask and a KeyValueCache, the inputs are the new steps only; they attend to
 /// cached and new steps.
 /// Weights, each a kernel and a bias: query and key (features, heads, key_dim), gate with use_gate

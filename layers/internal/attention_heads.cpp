@@ -17,10 +17,13 @@ namespace tessera::detail {
 
 namespace {
 
-/// Returns the masks of a call. `all(i, mask)` maps the mask of input i, a key or value, to that of
-/// all steps.
-std::vector<DTensor> masks_of(const Inputs& inputs,
-                              const std::function<DTensor(size_t, const DTensor&)>& all) {
+/// Places the mask of a query (batch, T) or of a key or value (batch, S) for (batch, T, S).
+DTensor placed_mask(size_t input, const DTensor& mask) {
+  return ops::expand_dims(mask, input == 0 ? -1 : -2);
+}
+
+/// Returns the masks of a call, those of the inputs placed by `place`.
+std::vector<DTensor> masks_of(const Inputs& inputs, const MaskPlacer& place) {
   std::vector<DTensor> masks;
   if (inputs.size() > 3) {
     const DTensor& attention_mask = inputs[3];
@@ -29,10 +32,20 @@ std::vector<DTensor> masks_of(const Inputs& inputs,
   }
   for (size_t i = 0; i < std::min<size_t>(inputs.size(), 3); ++i) {
     const DTensor mask = inputs[i].mask();
-    if (!mask.defined()) continue;
-    masks.push_back(i == 0 ? ops::expand_dims(mask, -1) : ops::expand_dims(all(i, mask), -2));
+    if (mask.defined()) masks.push_back(place(i, mask));
   }
   return masks;
+}
+
+/// Returns the logical and of masks, each expanded to the axes of scores; undefined without any.
+DTensor combined_mask(const std::vector<DTensor>& masks, int64_t attended, int64_t rank) {
+  DTensor all;
+  for (const DTensor& mask : masks) {
+    if (!mask.defined()) continue;
+    const DTensor one = expanded_mask(mask, 2 * attended, rank);
+    all = all.defined() ? ops::logical_and(all, one) : one;
+  }
+  return all;
 }
 
 }  // namespace
@@ -43,8 +56,8 @@ std::string letters_from(int64_t first, int64_t count) {
   return text;
 }
 
-std::vector<DTensor> call_masks(const Inputs& inputs) {
-  return masks_of(inputs, [](size_t, const DTensor& mask) { return mask; });
+std::vector<DTensor> call_masks(const Inputs& inputs, const MaskPlacer& place) {
+  return masks_of(inputs, place ? place : MaskPlacer(placed_mask));
 }
 
 AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
@@ -62,7 +75,8 @@ AttendedSteps attended_steps(const Layer& layer, const CallContext& context, con
   AttendedSteps all{.key = cache.extended(layer, "key", key),
                     .value = cache.extended(layer, "value", value)};
   all.masks = masks_of(inputs, [&](size_t input, const DTensor& mask) {
-    return cache.extended(layer, str("mask_", input), mask);
+    if (input == 0) return placed_mask(input, mask);
+    return placed_mask(input, cache.extended(layer, str("mask_", input), mask));
   });
   const int64_t steps = inputs[0].size(1), before = all.key.size(1) - steps;
   if (before == 0) {
@@ -71,14 +85,6 @@ AttendedSteps attended_steps(const Layer& layer, const CallContext& context, con
   } else {
     all.masks.push_back(position_mask(steps, all.key.size(1), true, window, key.mesh(), before));
     if (!all.masks.back().defined()) all.masks.pop_back();
-  }
-  return all;
-}
-
-DTensor combined_mask(const std::vector<DTensor>& masks) {
-  DTensor all;
-  for (const DTensor& mask : masks) {
-    if (mask.defined()) all = all.defined() ? ops::logical_and(all, mask) : mask;
   }
   return all;
 }
@@ -110,19 +116,18 @@ bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t s
          (unsharded(key, steps) || key.layout().axis(steps) == query.layout().axis(steps));
 }
 
-DTensor masked_softmax(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros) {
+DTensor masked_softmax(const DTensor& scores, const std::vector<DTensor>& masks, int64_t attended) {
   // Sums in float16 and bfloat16 are too imprecise.
   const at::ScalarType dtype = c10::promoteTypes(scores.dtype(), at::kFloat);
   DTensor logits = ops::cast(scores, dtype);
-  DTensor keep;
-  if (mask.defined()) {
-    keep = expanded_mask(mask, 2 * attended, scores.rank());
+  const DTensor keep = combined_mask(masks, attended, scores.rank());
+  if (keep.defined()) {
     constexpr double lowest = -std::numeric_limits<float>::max() / 2;
     logits = ops::where(keep, logits, scalar(lowest, scores.mesh(), dtype));
   }
   DTensor y = ops::reshape(ops::softmax(ops::flatten(logits, logits.rank() - attended), -1),
                            logits.shape());
-  if (keep.defined() && zeros) y = ops::where(keep, y, scalar(0, y.mesh(), dtype));
+  if (keep.defined()) y = ops::where(keep, y, scalar(0, y.mesh(), dtype));
   return ops::cast(y, scores.dtype());
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -33,12 +34,13 @@ struct AttendedSteps {
 AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
                              const DTensor& key, const DTensor& value, const StepOptions& options);
 
-/// Returns the masks of a call on query, value, optionally key and attention_mask: bool, each
-/// broadcastable to (batch, T, S). The inputs' own masks have extent 1 along the other's steps.
-std::vector<DTensor> call_masks(const Inputs& inputs);
+/// Returns the axes of an input's own mask as axes of the scores, with extent 1 along the others.
+using MaskPlacer = std::function<DTensor(size_t input, const DTensor& mask)>;
 
-/// Returns the logical and of all masks; undefined if there are none.
-DTensor combined_mask(const std::vector<DTensor>& masks);
+/// Returns the masks of a call on query, value, optionally key and attention_mask: bool, each
+/// broadcastable to (batch, T, S), or as `place` makes them. By default, the inputs' own masks have
+/// extent 1 along the other's steps.
+std::vector<DTensor> call_masks(const Inputs& inputs, const MaskPlacer& place = {});
 
 /// Returns the causal and window mask of T query steps over S key steps, bool (1, T, S); undefined
 /// if it excludes nothing. The first query step is step `first` of S.
@@ -53,10 +55,9 @@ DTensor expanded_mask(const DTensor& mask, int64_t trailing, int64_t rank);
 /// replicated or sharded like the query's. Callers must not need the scores.
 bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t steps);
 
-/// Returns the masked softmax of scores over their last `attended` axes, computed in at least
-/// float32. Steps with everything masked give zeros if `zeros` is set, otherwise a uniform
-/// distribution.
-DTensor masked_softmax(const DTensor& scores, const DTensor& mask, int64_t attended, bool zeros);
+/// Returns the softmax of scores over their last `attended` axes, computed in at least float32,
+/// where all of the masks that are defined allow it. Steps with everything masked give zeros.
+DTensor masked_softmax(const DTensor& scores, const std::vector<DTensor>& masks, int64_t attended);
 
 /// Makes an EinsumDense layer that projects the last `bound` axes of an input (free…, bound…) to
 /// the axes `output`: to heads and features, or back.

@@ -4,11 +4,13 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/layers/internal/noise.hpp>
 
 namespace tessera::detail {
@@ -20,8 +22,8 @@ DTensor gates_first(const DTensor& kernel, int64_t gates) {
   return ops::transpose(ops::reshape(kernel, {kernel.size(0), gates, units}), {1, 0, 2});
 }
 
-DTensor make_zero_state(const DTensor& x, int64_t units) {
-  return filled({x.size(0), units}, 0, x.dtype(),
+DTensor make_zero_state(const DTensor& x, int64_t units, at::ScalarType dtype) {
+  return filled({x.size(0), units}, 0, dtype,
                 Layout::from_axes(x.mesh(), {x.layout().axis(0), {}}));
 }
 
@@ -156,16 +158,43 @@ RecurrentProduct RecurrentLayer::recurrence(const DTensor& x, const CallContext&
                           biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
 }
 
-std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
-  if (inputs.size() > 1) return {inputs.begin() + 1, inputs.end()};
-  const DTensor zero = make_zero_state(inputs[0], units_);
-  std::vector<DTensor> states(spec_.states, zero);
-  if (!settings_.stateful || is_abstract()) return states;
-  if (states_.empty()) {
-    const DTensor start = make_zero_state(ops::cast(inputs[0], dtype_policy().variable), units_);
-    for (size_t s = 0; s < states.size(); ++s) {
-      states_.emplace_back(str(path(), "/rnn_state_", s), start, false);
-    }
+std::vector<LayerState> RecurrentLayer::states() const {
+  std::vector<LayerState> list;
+  for (size_t s = 0; settings_.stateful && s < spec_.states; ++s) {
+    list.push_back({str("rnn_state_", s),
+                    {-1, units_},
+                    dtype_policy().variable,
+                    states_.empty() ? Variable() : states_[s]});
+  }
+  return list;
+}
+
+void RecurrentLayer::set_states(const std::vector<DTensor>& values) {
+  if (values.empty()) return reset_state();
+  if (states_.empty() || states_[0].shape() != values[0].shape()) return make_states(values);
+  keep_states(values);
+}
+
+void RecurrentLayer::reset_state() {
+  for (Variable& state : states_) {
+    state.assign(filled(state.shape(), 0, state.dtype(), state.layout()));
+  }
+  if (!states_.empty()) reset_version_ = states_[0].value().tag()->version;
+}
+
+void RecurrentLayer::make_states(const std::vector<DTensor>& values) {
+  states_.clear();
+  reset_version_.reset();
+  for (const DTensor& value : values) {
+    states_.emplace_back(str(path(), "/rnn_state_", states_.size()), value, false);
+  }
+}
+
+void RecurrentLayer::prepare_states(const DTensor& zero) {
+  const bool is_reset = states_.empty() || states_[0].value().tag()->version == reset_version_;
+  if (states_.empty() || (is_reset && states_[0].shape() != zero.shape())) {
+    const DTensor start = filled(zero.shape(), 0, dtype_policy().variable, zero.layout());
+    return make_states(std::vector<DTensor>(spec_.states, start));
   }
   if (states_[0].shape() != zero.shape()) {
     throw ShapeError(
@@ -173,7 +202,24 @@ std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
         str("a stateful layer's batches have ", states_[0].shape()[0], " rows, as before"),
         str(zero.size(0)), "pass batches of one size, or call reset_state()");
   }
-  for (size_t s = 0; s < states.size(); ++s) states[s] = read(states_[s]);
+  // Placing would end a capture, and is not needed for correct values.
+  for (Variable& state : states_) {
+    const Layout& used = state.placement().use ? *state.placement().use : state.layout();
+    if (!tracer() && !(used == zero.layout())) state.place({state.shape(), zero.layout()});
+  }
+}
+
+std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
+  const DTensor zero = make_zero_state(inputs[0], units_, inputs[0].dtype());
+  const bool keeps = settings_.stateful && !is_abstract();
+  if (keeps) prepare_states(zero);
+  if (inputs.size() > 1) return {inputs.begin() + 1, inputs.end()};
+  std::vector<DTensor> states(spec_.states, zero);
+  // Without the tape, because keep_states() assigns them before the backward pass.
+  const NoRecording no_tape;
+  for (size_t s = 0; keeps && s < states.size(); ++s) {
+    states[s] = ops::stop_gradient(read(states_[s]));
+  }
   return states;
 }
 
@@ -202,7 +248,9 @@ void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, LoopS
     }
     step_masks = ops::unstack(ops::expand_dims(mask, -1), 1);
   }
-  const DTensor zero_state = make_zero_state(x, units_);
+  const DTensor zero_state = make_zero_state(x, units_, x.dtype());
+  // The last output is that of the last step that counts, whatever zero_output_for_mask says.
+  const bool zeros = settings_.zero_output_for_mask && settings_.return_sequences;
   loop.output = zero_state;
   for (size_t i = 0; i < projected.size(); ++i) {
     const size_t t = settings_.go_backwards ? projected.size() - 1 - i : i;
@@ -210,7 +258,7 @@ void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, LoopS
     if (step_masks.empty()) {
       loop.output = next[0];
     } else {
-      const DTensor& previous = settings_.zero_output_for_mask ? zero_state : loop.output;
+      const DTensor& previous = zeros ? zero_state : loop.output;
       loop.output = ops::where(step_masks[t], next[0], previous);
       for (size_t s = 0; s < next.size(); ++s) {
         next[s] = ops::where(step_masks[t], next[s], loop.states[s]);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 
@@ -56,9 +57,11 @@ class RecurrentProduct {
 /// the order in which the steps are read; then with return_state the final states. A masked step
 /// keeps the states and repeats the previous output. Weights: kernel (features, gates · units),
 /// recurrent_kernel (units, gates · units), bias.
+/// A stateful layer starts from the final states of the previous call, as constants: gradients end
+/// where a batch begins.
 /// The inputs of all steps are projected in one product. Communication: none if the batch is
 /// sharded; sharded steps are gathered.
-class RecurrentLayer : public Layer {
+class RecurrentLayer : public Layer, public HasStates {
  public:
   std::string class_name() const final { return spec_.layer; }
   Shape output_shape(const Shapes& inputs) const final { return output_shapes(inputs)[0]; }
@@ -67,8 +70,11 @@ class RecurrentLayer : public Layer {
   bool supports_masking() const final { return true; }
   bool can_be_replayed() const override { return true; }
   const RecurrentOptions& settings() const { return settings_; }
-  /// Resets the states of a stateful layer (keras.layers.RNN.reset_state).
-  void reset_state() { states_.clear(); }
+  /// Sets the states of a stateful layer to zeros (keras.layers.RNN.reset_state). The next batch
+  /// may have another number of rows.
+  void reset_state();
+  std::vector<LayerState> states() const final;
+  void set_states(const std::vector<DTensor>& values) final;
 
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
@@ -100,6 +106,9 @@ class RecurrentLayer : public Layer {
   DTensor project(const DTensor& x, const CallContext& context) const;
   RecurrentProduct recurrence(const DTensor& x, const CallContext& context) const;
   std::vector<DTensor> first_states(const Inputs& inputs);
+  void make_states(const std::vector<DTensor>& values);
+  /// Makes states of zeros unless there are some, and places them like `zero`.
+  void prepare_states(const DTensor& zero);
   void keep_states(const std::vector<DTensor>& states);
   void run(const Inputs& inputs, const CallContext& context, LoopState& loop) const;
 
@@ -108,6 +117,8 @@ class RecurrentLayer : public Layer {
   RecurrentOptions settings_;
   Variable kernel_, recurrent_kernel_, bias_;
   std::vector<Variable> states_;  ///< states of a stateful layer, between calls
+  /// Version of the first state after the latest reset_state().
+  std::optional<uint64_t> reset_version_;
 };
 
 /// Visits the options of a recurrent layer; those that its struct lacks are skipped.

@@ -30,7 +30,7 @@ struct SimpleRNNOptions {
   bool go_backwards = false;      ///< whether to read the steps in reverse
   bool stateful = false;          ///< whether a batch starts from the previous one's final states
   bool unroll = false;            ///< no effect: steps are always unrolled
-  bool zero_output_for_mask = false;  ///< whether masked steps output zeros
+  bool zero_output_for_mask = false;  ///< whether masked steps of sequences output zeros
   std::string name = "";              ///< first component of the weights' paths
   std::string dtype = "";             ///< dtype policy (default: the global policy)
   bool trainable = true;              ///< whether training changes the weights
@@ -79,7 +79,7 @@ struct GRUOptions {
   bool stateful = false;          ///< whether a batch starts from the previous one's final states
   bool unroll = false;            ///< no effect: steps are always unrolled
   bool reset_after = true;        ///< whether to reset after the product with recurrent_kernel
-  bool zero_output_for_mask = false;  ///< whether masked steps output zeros
+  bool zero_output_for_mask = false;  ///< whether masked steps of sequences output zeros
   std::string name = "";              ///< first component of the weights' paths
   std::string dtype = "";             ///< dtype policy (default: the global policy)
   bool trainable = true;              ///< whether training changes the weights
@@ -130,7 +130,7 @@ struct LSTMOptions {
   bool go_backwards = false;      ///< whether to read the steps in reverse
   bool stateful = false;          ///< whether a batch starts from the previous one's final states
   bool unroll = false;            ///< no effect: steps are always unrolled
-  bool zero_output_for_mask = false;  ///< whether masked steps output zeros
+  bool zero_output_for_mask = false;  ///< whether masked steps of sequences output zeros
   std::string name = "";              ///< first component of the weights' paths
   std::string dtype = "";             ///< dtype policy (default: the global policy)
   bool trainable = true;              ///< whether training changes the weights

@@ -251,4 +251,18 @@ TEST_CASE("a Variable that changed since the forward pass is an error") {
   CHECK(same(tape.gradient(later, weight), 2 * x) == "");
 }
 
+TEST_CASE("a Variable that is not trained may be assigned after it was read") {
+  const at::Tensor x = numbers({3}, 17), y = numbers({3}, 18);
+  const auto tag =
+      std::make_shared<VariableTag>(VariableTag{.id = DTensor::next_id(), .trainable = false});
+  const DTensor state = sharded(y);
+  state.set_tag(tag);
+  const DTensor source = sharded(x);
+  GradientTape tape;
+  tape.watch(source);
+  const DTensor product = ops::square(source) * state;
+  ++tag->version;
+  CHECK(same(tape.gradient(product, source), 2 * x * y) == "");
+}
+
 }  // namespace tape_test

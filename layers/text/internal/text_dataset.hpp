@@ -18,6 +18,7 @@ class TextDataset final : public Dataset {
   int64_t size() const override { return rows_.size(); }
   Examples get(std::span<const int64_t> rows) const override;
   Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override;
+  bool concurrent() const override { return true; }
   std::string name() const override { return name_; }
   std::vector<Shape> input_shapes() const override { return {{rows_.width}}; }
 

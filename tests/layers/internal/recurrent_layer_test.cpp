@@ -71,6 +71,69 @@ TEST_CASE("a stateful layer resumes from the state of the previous batch") {
   }
 }
 
+TEST_CASE("a stateful layer keeps the final states of a call with initial states") {
+  const at::Tensor x = drawn({4, 6, 2}), h = drawn({4, 3}, 2);
+  const LayerHandle stateless = SimpleRNN(3, {.name = "same"});
+  const SimpleRNN stateful(3, {.stateful = true, .name = "same"});
+  const at::Tensor expected = stateless(Inputs{batch(x), batch(h)}).full();
+  stateful(Inputs{batch(x.narrow(1, 0, 2)), batch(h)});
+  CHECK(difference(stateful(batch(x.narrow(1, 2, 4))).full(), expected, 1e-5, 1e-6) == "");
+  // After reset_state(), a batch may have another number of rows.
+  stateful.reset_state();
+  const DTensor fewer = batch(x.narrow(0, 0, 3));
+  CHECK(difference(stateful(fewer).full(), stateless(fewer).full(), 1e-5, 1e-6) == "");
+}
+
+TEST_CASE("zero_output_for_mask does not change the last output") {
+  const at::Tensor x = drawn({4, 5, 2});
+  at::Tensor mask = at::ones({4, 5}, at::kBool);
+  mask[0].slice(0, 3).fill_(false);
+  mask[1].slice(0, 0, 2).fill_(false);
+  mask[2][2] = false;
+  for (const int64_t devices : {1, 2, 3}) {
+    const DefaultMeshScope mesh(batch(x, devices).mesh());
+    for (const bool backwards : {false, true}) {
+      const auto layers = [&](bool zeros) {
+        return of_every_kind([&](auto& o) {
+          o.go_backwards = backwards;
+          o.return_state = true;
+          o.zero_output_for_mask = zeros;
+          o.name = "same";
+        });
+      };
+      for (size_t kind = 0; kind < 4; ++kind) {
+        CAPTURE(devices, backwards, kind);
+        const DTensor masked = batch(x, devices).with_mask(batch(mask, devices));
+        const auto last = [&](bool zeros) {
+          return layers(zeros)[kind].outputs({masked})[0].full().clone();
+        };
+        CHECK(difference(last(true), last(false)) == "");
+        CHECK(difference(last(true), layers(true)[kind].outputs({masked})[1].full()) == "");
+      }
+    }
+  }
+}
+
+TEST_CASE("masked steps are skipped with an initial state too") {
+  const at::Tensor x = drawn({4, 5, 2}), state = drawn({4, 3}, 2);
+  at::Tensor mask = at::ones({4, 5}, at::kBool);
+  mask.slice(1, 3).fill_(false);
+  for (const int64_t devices : {1, 2, 3}) {
+    const DefaultMeshScope mesh(batch(x, devices).mesh());
+    for (const LayerHandle& layer : of_every_kind([](auto& o) { o.name = "same"; })) {
+      CAPTURE(devices, layer->class_name());
+      const auto last = [&](const DTensor& steps) {
+        Inputs inputs = {steps, batch(state, devices)};
+        if (layer->class_name() == "LSTM") inputs.push_back(batch(state, devices));
+        return layer.outputs(inputs)[0].full().clone();
+      };
+      const DTensor masked = batch(x, devices).with_mask(batch(mask, devices));
+      const at::Tensor expected = last(batch(x.narrow(1, 0, 3).contiguous(), devices));
+      CHECK(difference(last(masked), expected, 1e-6, 1e-6) == "");
+    }
+  }
+}
+
 TEST_CASE("dropout of inputs and states is the same at all steps and on all meshes") {
   const at::Tensor ones = at::ones({5, 3, 4});
   const auto layers = [](double inputs, double states) {
