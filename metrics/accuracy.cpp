@@ -54,16 +54,19 @@ const Registered registered_sparse_top_k(
 
 DTensor equal_values(const DTensor& y_true, const DTensor& y_pred) {
   const auto [labels, predictions] = match_ranks(ops::cast(y_true, y_pred.dtype()), y_pred);
+  check_labels("Accuracy", labels.shape(), predictions.shape());
   return ops::equal(labels, predictions);
 }
 
 DTensor binary(const DTensor& y_true, const DTensor& y_pred, double threshold) {
   const auto [labels, predictions] = match_ranks(y_true, y_pred);
+  check_labels("BinaryAccuracy", labels.shape(), predictions.shape());
   const DTensor positive = ops::greater(predictions, number_like(threshold, predictions));
   return ops::equal(labels, ops::cast(positive, labels.dtype()));
 }
 
 DTensor same_largest(const DTensor& y_true, const DTensor& y_pred) {
+  check_labels("CategoricalAccuracy", y_true.shape(), y_pred.shape());
   return ops::equal(ops::argmax(y_true), ops::argmax(y_pred));
 }
 
@@ -72,10 +75,6 @@ DTensor class_numbers(const DTensor& y_true, const DTensor& y_pred) {
   const DTensor labels = ops::cast(y_true, at::kLong);
   const bool column = labels.rank() == y_pred.rank() && labels.size(-1) == 1;
   return column ? ops::squeeze(labels, {-1}) : labels;
-}
-
-DTensor largest_is(const DTensor& y_true, const DTensor& y_pred) {
-  return ops::equal(class_numbers(y_true, y_pred), ops::argmax(y_pred));
 }
 
 void check_k(const std::string& name, int64_t k) {
@@ -89,6 +88,12 @@ void check_classes(const std::string& name, const DTensor& labels, const DTensor
   throw ShapeError(name, "predictions (..., classes) go with labels (...)",
                    str(to_string(shape), " and ", to_string(labels.shape())),
                    "give one label a prediction");
+}
+
+DTensor largest_is(const DTensor& y_true, const DTensor& y_pred) {
+  const DTensor labels = class_numbers(y_true, y_pred);
+  check_classes("SparseCategoricalAccuracy", labels, y_pred);
+  return ops::equal(labels, ops::argmax(y_pred));
 }
 
 /// Whether fewer than k predictions exceed that of the label.
@@ -136,9 +141,8 @@ std::shared_ptr<Metric> top_k(const TopKCategoricalAccuracyOptions& options) {
   check_k(options.name, options.k);
   return mean_of("TopKCategoricalAccuracy", options,
                  [o = options](const DTensor& y_true, const DTensor& y_pred) {
-                   const DTensor labels = ops::argmax(y_true);
-                   check_classes(o.name, labels, y_pred);
-                   return in_top_k(labels, y_pred, o.k);
+                   check_labels(o.name, y_true.shape(), y_pred.shape());
+                   return in_top_k(ops::argmax(y_true), y_pred, o.k);
                  });
 }
 

@@ -75,9 +75,7 @@ class FBetaMetric : public Metric {
     const DTensor predicted = ops::cast(positive(ops::cast(y_pred, at::kFloat)), at::kDouble);
     DTensor weights;
     if (sample_weight.defined()) {
-      weights = ops::cast(sample_weight, at::kDouble);
-      if (weights.rank() == 1) weights = ops::expand_dims(weights, 1);
-      check_weights(name().c_str(), y_pred.shape(), weights.shape());
+      weights = checked_weights(name(), y_pred.shape(), ops::cast(sample_weight, at::kDouble));
     }
     const auto sum = [&](const DTensor& x) {
       return ops::sum(weights.defined() ? x * weights : x, {0});

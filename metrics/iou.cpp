@@ -6,9 +6,12 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/nn/internal/epsilon.hpp>
+#include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/segment.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -75,7 +78,8 @@ DTensor int64_like(int64_t value, const DTensor& like) {
   return scalar(static_cast<double>(value), like.mesh(), at::kLong);
 }
 
-/// Intersection over union. Totals: the confusion matrix of sample weights (label, prediction).
+/// Intersection over union. Totals: the confusion matrix of sample weights (label, prediction),
+/// with a last column of predictions outside [0, num_classes).
 class IoUMetric : public Metric {
  public:
   using Metric::result;
@@ -88,6 +92,7 @@ class IoUMetric : public Metric {
         class_name_(class_name),
         config_(std::move(config)),
         classes_(num_classes),
+        columns_(num_classes + 1),
         targets_(std::move(target_class_ids)),
         options_(std::move(options)),
         threshold_(threshold),
@@ -107,36 +112,38 @@ class IoUMetric : public Metric {
 
   void update(const DTensor& y_true, const DTensor& y_pred, const DTensor& sample_weight) override {
     const NoRecording no_tape;
+    check_scores(y_true.shape(), y_pred.shape());
     const DTensor predictions = predicted(y_pred);
-    const DTensor labels = shaped(
+    DTensor labels = shaped(
         options_.sparse_y_true ? ops::cast(y_true, at::kLong) : ops::argmax(y_true, options_.axis),
         predictions.shape(), "labels");
-    DTensor counts = ops::logical_and(is_class(labels), is_class(predictions));
+    DTensor weights = filled(labels.shape(), 1, at::kDouble, labels.layout().resolved());
+    if (sample_weight.defined()) weights = weights * broadcast_weights(sample_weight, labels);
     if (options_.ignore_class) {
-      const DTensor ignored = int64_like(*options_.ignore_class, labels);
-      counts = ops::logical_and(counts, ops::not_equal(labels, ignored));
+      const DTensor counts = ops::not_equal(labels, int64_like(*options_.ignore_class, labels));
+      labels = ops::where(counts, labels, int64_like(0, labels));
+      weights = weights * ops::cast(counts, at::kDouble);
     }
-    const DTensor ids = labels * int64_like(classes_, labels) + predictions;
-    const DTensor weights = ops::cast(counts, at::kDouble);
-    add(ops::segment_sum(
-        sample_weight.defined() ? weights * broadcast_weights(sample_weight, labels) : weights,
-        ops::where(counts, ids, int64_like(0, ids)), classes_ * classes_));
+    const DTensor column =
+        ops::where(is_class(predictions), predictions, int64_like(classes_, predictions));
+    add(ops::segment_sum(weights, first_ids(labels) + column, classes_ * columns_));
   }
 
   void check_totals(size_t count) const override {
-    const auto expected = static_cast<size_t>(classes_ * classes_);
+    const auto expected = static_cast<size_t>(classes_ * columns_);
     check_count(count == expected, str(expected, ", of ", classes_, " classes"), count);
   }
 
   double result(const std::vector<double>& totals) const override {
     if (totals.empty()) return 0;
-    const auto count = static_cast<size_t>(classes_);
+    const auto count = static_cast<size_t>(classes_), columns = static_cast<size_t>(columns_);
     double sum = 0, present = 0;
     for (const int64_t target : targets_) {
       const auto c = static_cast<size_t>(target);
-      const double hits = totals[c * count + c];
+      const double hits = totals[c * columns + c];
       double all = -hits;
-      for (size_t i = 0; i < count; ++i) all += totals[c * count + i] + totals[i * count + c];
+      for (size_t i = 0; i < columns; ++i) all += totals[c * columns + i];
+      for (size_t i = 0; i < count; ++i) all += totals[i * columns + c];
       if (all <= 1e-9) continue;
       sum += hits / (all + keras_epsilon);
       ++present;
@@ -145,6 +152,32 @@ class IoUMetric : public Metric {
   }
 
  private:
+  /// Throws ShapeError if labels and predictions are scores of different numbers of classes.
+  void check_scores(const Shape& labels, const Shape& predictions) const {
+    if (options_.sparse_y_true || options_.sparse_y_pred || threshold_) return;
+    const auto classes = [&](const Shape& shape) {
+      const auto rank = static_cast<int64_t>(shape.size());
+      return shape[static_cast<size_t>(normalize_axis(options_.axis, rank, name()))];
+    };
+    if (classes(labels) == classes(predictions)) return;
+    throw ShapeError(name(), "labels and predictions are scores of the same classes",
+                     to_string(labels) + " and " + to_string(predictions),
+                     "one-hot encode class indices, or set sparse_y_true");
+  }
+
+  /// Returns the number of the first element of each label's row. Throws ConfigError for a label
+  /// that is no class.
+  DTensor first_ids(const DTensor& labels) const {
+    const at::Tensor rows = at::arange(classes_, at::kLong) * columns_;
+    const std::string where = str(name(), ", labels");
+    const CommLabel replayed(where);
+    try {
+      return ops::gather(pack(rows, Layout::replicated(labels.mesh(), 1)), labels);
+    } catch (const Error&) {
+      rethrow_at(where);
+    }
+  }
+
   DTensor predicted(const DTensor& y_pred) const {
     if (threshold_) {
       const DTensor wide = ops::cast(y_pred, at::kFloat);
@@ -167,7 +200,8 @@ class IoUMetric : public Metric {
         integer_weights_ ? ops::cast(sample_weight, at::kLong) : sample_weight;
     const DTensor weights = ops::cast(truncated, at::kDouble);
     if (weights.numel() == 1) return ops::reshape(weights, {});
-    return shaped(weights, labels.shape(), "sample weights");
+    if (weights.numel() == labels.numel()) return shaped(weights, labels.shape(), "sample weights");
+    return checked_weights(name(), labels.shape(), weights);
   }
 
   DTensor is_class(const DTensor& x) const {
@@ -177,7 +211,7 @@ class IoUMetric : public Metric {
 
   const char* class_name_;
   Json config_;
-  int64_t classes_;
+  int64_t classes_, columns_;
   std::vector<int64_t> targets_;
   IoUOptions options_;
   std::optional<double> threshold_;

@@ -31,13 +31,13 @@ struct OneHotIoUOptions {
 
 /// Mean over the target classes of true positives / (true positives + false positives + false
 /// negatives) (keras.metrics.IoU). Classes that occur in neither labels nor predictions are left
-/// out; 0 if none occurs. Samples whose label or prediction is outside [0, num_classes) are
-/// ignored.
+/// out; 0 if none occurs. A prediction outside [0, num_classes) is a false negative of its label's
+/// class; Keras leaves such samples out.
 ///
 /// Shape: class indices (batch, …) or scores (batch, …, num_classes) -> a number.
 /// Communication: none until the result is read, unless the class axis is sharded. Throws
-/// ConfigError unless every target class is in [0, num_classes), ShapeError unless there are
-/// equally many labels and predictions.
+/// ConfigError unless every target class, and every label other than ignore_class, is in
+/// [0, num_classes), ShapeError unless there are equally many labels and predictions.
 ///
 ///     IoU(3, {0, 2})  // mean IoU of classes 0 and 2 of three
 class IoU : public MetricHandle {
@@ -49,8 +49,8 @@ class IoU : public MetricHandle {
 ///
 /// Shape: class indices (batch, …) or scores (batch, …, num_classes) -> a number.
 /// Communication: none until the result is read, unless the class axis is sharded. Throws
-/// ConfigError for num_classes < 1, ShapeError unless there are equally many labels and
-/// predictions.
+/// ConfigError for num_classes < 1 and for a label outside [0, num_classes) other than
+/// ignore_class, ShapeError unless there are equally many labels and predictions.
 class MeanIoU : public MetricHandle {
  public:
   explicit MeanIoU(int64_t num_classes, IoUOptions options = {});
@@ -61,8 +61,8 @@ class MeanIoU : public MetricHandle {
 /// Shape: labels (batch, …, num_classes), predictions of that shape or class indices (batch, …) ->
 /// a number.
 /// Communication: none until the result is read, unless the class axis is sharded. Throws
-/// ConfigError unless every target class is in [0, num_classes), ShapeError unless there are
-/// equally many labels and predictions.
+/// ConfigError unless every target class, and every label other than ignore_class, is in
+/// [0, num_classes), ShapeError unless there are equally many labels and predictions.
 class OneHotIoU : public MetricHandle {
  public:
   explicit OneHotIoU(int64_t num_classes, std::vector<int64_t> target_class_ids,
@@ -74,8 +74,8 @@ class OneHotIoU : public MetricHandle {
 /// Shape: labels (batch, …, num_classes), predictions of that shape or class indices (batch, …) ->
 /// a number.
 /// Communication: none until the result is read, unless the class axis is sharded. Throws
-/// ConfigError for num_classes < 1, ShapeError unless there are equally many labels and
-/// predictions.
+/// ConfigError for num_classes < 1 and for a label outside [0, num_classes) other than
+/// ignore_class, ShapeError unless there are equally many labels and predictions.
 class OneHotMeanIoU : public MetricHandle {
  public:
   explicit OneHotMeanIoU(int64_t num_classes, OneHotIoUOptions options = {});
@@ -94,8 +94,8 @@ struct BinaryIoUOptions {
 /// (keras.metrics.BinaryIoU).
 ///
 /// Shape: labels 0 and 1 and predictions (batch, …) -> a number.
-/// Communication: none until the result is read. Throws ConfigError for a target class that is not
-/// 0 or 1, ShapeError unless there are equally many labels and predictions.
+/// Communication: none until the result is read. Throws ConfigError for a target class or label
+/// that is not 0 or 1, ShapeError unless there are equally many labels and predictions.
 class BinaryIoU : public MetricHandle {
  public:
   explicit BinaryIoU(BinaryIoUOptions options = {});

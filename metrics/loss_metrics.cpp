@@ -39,11 +39,7 @@ class LossMetric : public FunctionMetric {
     const NoRecording no_tape;
     DTensor weights = sample_weight;
     if (weights.defined()) {
-      DTensor counted = loss_->mask(y_true, y_pred);
-      if (counted.defined()) {
-        std::tie(counted, weights) = match_ranks(ops::cast(counted, weights.dtype()), weights);
-        weights = weights * counted;
-      }
+      weights = masked_weights(name(), weights, loss_->mask(y_true, y_pred), weights.dtype());
     }
     MeanMetric::update(y_true, y_pred, weights);
   }
@@ -80,6 +76,7 @@ class RootMeanSquaredErrorMetric : public FunctionMetric {
     const at::ScalarType dtype = loss_dtype(y_pred);
     const auto [labels, predictions] =
         match_ranks(ops::cast(y_true, dtype), ops::cast(y_pred, dtype));
+    check_labels("RootMeanSquaredError", labels.shape(), predictions.shape());
     return ops::square(predictions - labels);
   }
 };

@@ -46,10 +46,10 @@ class SumMetric : public Metric {
     const NoRecording no_tape;
     DTensor each = ops::cast(y_pred, at::kDouble);
     if (sample_weight.defined()) {
+      check_weights(name(), each.shape(), sample_weight.shape());
       DTensor weights;
       std::tie(each, weights) = match_ranks(each, ops::cast(sample_weight, at::kDouble));
       if (each.rank() > weights.rank()) each = ops::sum(each, axes_from(each, weights.rank()));
-      check_weights(name().c_str(), each.shape(), weights.shape());
       each = each * weights;
     }
     add(as_vector(ops::sum(each)));
@@ -77,10 +77,10 @@ void MeanMetric::add_values(const DTensor& numbers, const DTensor& sample_weight
     add(as_vector(ops::sum(each)), {static_cast<double>(each.numel())});
     return;
   }
+  check_weights(name(), each.shape(), sample_weight.shape());
   DTensor weights;
   std::tie(each, weights) = match_ranks(each, ops::cast(sample_weight, at::kDouble));
   each = mean_from(each, weights.rank());
-  check_weights(name().c_str(), each.shape(), weights.shape());
   weights = ops::broadcast_to(weights, each.shape());
   each = mean_from(each * weights, 1);
   weights = mean_from(weights, 1);

@@ -58,10 +58,8 @@ class R2Metric : public Metric {
     // Sharded as the predictions are, so that all sums are, too.
     DTensor weights = filled(labels.shape(), 1, at::kDouble, predictions.layout().resolved());
     if (sample_weight.defined()) {
-      DTensor weight = ops::cast(sample_weight, at::kDouble);
-      if (weight.rank() == 1) weight = ops::expand_dims(weight, 1);
-      check_weights(name().c_str(), labels.shape(), weight.shape());
-      weights = weights * weight;
+      const DTensor weight = ops::cast(sample_weight, at::kDouble);
+      weights = weights * checked_weights(name(), labels.shape(), weight);
     }
     const auto sum = [&](const DTensor& x) { return ops::sum(x * weights, {0}); };
     outputs_ = labels.size(1);

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <iostream>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -28,7 +29,7 @@ using namespace detail;
 
 namespace {
 
-std::atomic<int64_t> next_serial = 0;
+std::atomic<int64_t> next_serial = 0, renames = 0;
 
 void check_name(const std::string& name) {
   if (name.find('/') == std::string::npos) return;
@@ -55,6 +56,12 @@ void check_takes_mask(const Layer& layer) {
   if (layer.is_model() || layer.supports_masking()) return;
   throw ConfigError(layer.class_name() + " " + layer.path(), "the layer does not support masking",
                     "an input with_mask()", "give the mask to a layer that does");
+}
+
+/// Makes the mesh of the inputs the default one, so that values that call() makes are on it.
+std::optional<DefaultMeshScope> mesh_of_call(const Inputs& inputs) {
+  if (inputs.empty() || is_abstract() || inputs[0].mesh() == default_mesh()) return std::nullopt;
+  return std::optional<DefaultMeshScope>(std::in_place, inputs[0].mesh());
 }
 
 DTypePolicy policy_of(const LayerOptions& options) {
@@ -114,6 +121,7 @@ void Layer::build(const Shapes& inputs) {
     if (is_abstract() && !shape.empty()) shape[0] = -1;
   }
   built_ = true;
+  place_compiled();
 }
 
 DTensor Layer::call(const Inputs&, const CallContext&) {
@@ -136,8 +144,12 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
     shapes.push_back(input.shape());
   }
   if (!built_) build(shapes);
+  const std::optional<DefaultMeshScope> mesh = mesh_of_call(inputs);
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &context);
-  if (is_model()) return call_placed(inputs, inputs, context);
+  if (is_model()) {
+    place_compiled();
+    return call_placed(inputs, inputs, context);
+  }
   const CommLabel label(path());
   try {
     if (is_operation()) return call_placed(inputs, inputs, context);
@@ -187,19 +199,6 @@ void Layer::check_outputs(const Shapes& expected, const std::vector<DTensor>& ou
                          outputs[i].defined() ? to_string(outputs[i].shape()) : "an empty DTensor",
                          " from call()"),
                      "make them equal, or leave output_shape() out");
-  }
-}
-
-/// Explains a MeshError: weights that nothing placed are on the default mesh.
-void Layer::check_meshes(const Inputs& inputs) const {
-  for (const Variable& weight : weights()) {
-    if (weight.layout().mesh() == inputs[0].mesh()) continue;
-    throw MeshError(class_name() + " " + path(),
-                    "a layer's weights must be on the mesh of its inputs",
-                    str(weight.path(), " on ", weight.layout().mesh().describe(), ", inputs on ",
-                        inputs[0].mesh().describe()),
-                    "pass the layer to track() of the model or layer that calls it, so that "
-                    "compile() places its weights; without a model call place_weights()");
   }
 }
 
@@ -341,8 +340,11 @@ void Layer::load_assets(const LayerAssets& assets) {
                     "a file " + in_quotes(assets.begin()->first), "load an export of this model");
 }
 
+int64_t Layer::renamed_layers() { return renames; }
+
 void Layer::set_path(const std::string& name, const std::string& path) {
   check_name(name);
+  if (!name_.empty() && name != name_) ++renames;
   const size_t old = this->path().size() + 1;
   for (Variable& weight : weights_) weight.set_path(path + "/" + weight.path().substr(old));
   name_ = name;

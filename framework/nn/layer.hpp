@@ -103,8 +103,10 @@ class Layer {
   virtual Shapes output_shapes(const Shapes& inputs) const { return {output_shape(inputs)}; }
 
   /// Calls the layer: builds it if needed, casts floating inputs to the compute dtype and runs
-  /// call(). `context` defaults to that of the enclosing layer call. Errors name the layer. Throws
-  /// ShapeError unless there is exactly one output, whose shape is output_shape()'s.
+  /// call(), in which default_mesh() is that of the first input. `context` defaults to that of the
+  /// enclosing layer call. A compiled model's first call places its weights. Errors name the layer.
+  /// Throws ShapeError unless there is exactly one output, whose shape is output_shape()'s, and
+  /// MeshError for inputs that are not on the mesh of the weights.
   DTensor operator()(const Inputs& inputs, const CallContext& context = detail::call_context());
   DTensor operator()(const DTensor& input, const CallContext& context = detail::call_context()) {
     return (*this)(Inputs{input}, context);
@@ -116,7 +118,8 @@ class Layer {
   /// Throws ShapeError.
   static std::vector<SymbolicTensor> outputs(const std::shared_ptr<Layer>& layer,
                                              const std::vector<SymbolicTensor>& inputs);
-  /// Creates the weights; later calls do nothing. Throws ShapeError.
+  /// Creates the weights, and places those of a compiled model; later calls do nothing. Throws
+  /// ShapeError.
   void build(const Shapes& inputs);
   bool built() const { return built_; }
   /// The input shapes of build(), with batch size -1 if it ran in an abstract call; empty before
@@ -209,6 +212,8 @@ class Layer {
   bool in_model() const { return !path_.empty(); }
   /// Names the sublayers that have no name yet, unless an enclosing layer will.
   void name_sublayers();
+  /// Names the last sublayer, if the others have names; as name_sublayers(), in constant time.
+  void name_last_sublayer();
   /// Returns the sublayers in the order in which unnamed ones are numbered.
   virtual std::vector<std::shared_ptr<Layer>> naming_order() const { return sublayers_; }
   /// Creates the weights with add_weight().
@@ -216,6 +221,9 @@ class Layer {
   /// Builds the sublayers for these inputs, by default by an abstract call, so that all weights
   /// exist before anything is computed.
   virtual void build_sublayers(const Shapes& inputs);
+  /// Places the weights of a compiled model that is not part of another, once it is built; called
+  /// by build() and by calls.
+  virtual void place_compiled() {}
   /// Returns the output shapes of an abstract call, or of a call on zeros if call() reads values.
   /// An extent that depends on an unknown one is -1. Builds the layer.
   Shapes planned_output_shapes(const Shapes& inputs) const;
@@ -273,6 +281,17 @@ class Layer {
   void resolve_policy();
   /// Numbers unnamed sublayers and sets the paths of all.
   void name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts);
+  void name_last_sublayer(const std::string& prefix);
+  /// Returns how often layers of this process got another name.
+  static int64_t renamed_layers();
+
+  /// The names of sublayers, for name_last_sublayer().
+  struct SublayerNames {
+    std::map<std::string, const Layer*> layers;  ///< by name
+    std::map<std::string, int64_t> numbers;      ///< next number of each class to try
+    size_t count = 0;                            ///< sublayers that have these names
+    int64_t renames = 0;                         ///< renamed_layers() then
+  };
 
   std::string name_;
   bool own_name_ = false;
@@ -289,6 +308,7 @@ class Layer {
   std::vector<Variable> weights_;
   std::vector<std::shared_ptr<Layer>> sublayers_;
   std::vector<std::string> attributes_;
+  SublayerNames names_;
   std::map<std::string, LayoutSpec> weight_layouts_;
   std::vector<DTensor> losses_;
   /// Null if no rule places a value.

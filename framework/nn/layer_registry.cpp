@@ -11,6 +11,8 @@ using namespace detail;
 namespace {
 
 constexpr size_t max_name_bytes = 256;
+/// Maximum number of typing mistakes in the name of a layer class.
+constexpr size_t max_mistakes = 2;
 
 /// Keras layers that are not implemented, so that errors do not suggest a similar name for them.
 constexpr std::array keras_only_layers = {"AdaptiveAveragePooling1D",
@@ -112,14 +114,20 @@ std::string detail::policy_name(const Json& json, const JsonPath& path) {
 
 namespace {
 
-[[noreturn]] void fail_unknown(const std::string& name, const JsonPath& path) {
+/// Returns whether a program wrote the configuration, which then has no typing mistakes.
+bool is_written_by_program(const Json& serialized) {
+  return serialized.contains("registered_name") || serialized["config"].contains("trainable");
+}
+
+[[noreturn]] void fail_unknown(const std::string& name, const Json& serialized,
+                               const JsonPath& path) {
   const bool is_keras = std::find(keras_only_layers.begin(), keras_only_layers.end(), name) !=
                         keras_only_layers.end();
   std::string fix = "register your own class with register_layer()";
   if (is_keras && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
     fix = "use LSTM, GRU or SimpleRNN, one layer for each cell";
-  } else if (!is_keras) {
-    const std::string near = nearest(name, layer_class_names());
+  } else if (!is_keras && !is_written_by_program(serialized)) {
+    const std::string near = nearest(name, layer_class_names(), max_mistakes);
     if (!near.empty()) fix = str("write ", in_quotes(near), ", or ", fix);
   }
   throw ConfigError(path.text(), "the layer class must be registered",
@@ -171,9 +179,9 @@ LayerHandle layer_from_config(const Json& serialized, const JsonPath& path) {
   const bool model =
       serialized.is_object() && serialized.contains("class_name") &&
       (serialized["class_name"] == "Sequential" || serialized["class_name"] == "Functional");
-  if (model && model_factory()) return model_factory()(serialized, path, 1);
+  if (model && model_factory()) return model_factory()(serialized, path.from_python(), 1);
   auto [name, config] = read_serialized(serialized, path);
-  if (!layer_table().contains(name)) fail_unknown(name, path);
+  if (!layer_table().contains(name)) fail_unknown(name, serialized, path);
   return made_from("layer class", layer_table(), name, std::move(config), path);
 }
 

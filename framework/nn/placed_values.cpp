@@ -134,6 +134,24 @@ void Layer::place_values(const LayoutMap& rules) {
   values_ = rules.rules().empty() ? nullptr : PlacedValues::find(*this, rules);
 }
 
+/// Explains a MeshError: weights that nothing placed are on the default mesh, others where the last
+/// place_weights() put them.
+void Layer::check_meshes(const Inputs& inputs) const {
+  for (const Variable& weight : weights()) {
+    if (inputs.empty() || weight.layout().mesh() == inputs[0].mesh()) continue;
+    const std::string mesh = weight.layout().mesh().describe();
+    throw MeshError(
+        class_name() + " " + path(), "a layer's weights must be on the mesh of its inputs",
+        str(weight.path(), weight.placed() ? " placed on " : " on ", mesh, ", inputs on ",
+            inputs[0].mesh().describe()),
+        weight.placed() ? str("pack() the inputs for the mesh ", mesh,
+                              ", on which a model's compile() or place_weights() placed the "
+                              "weights last; compile all models that share the layer for one mesh")
+                        : "pass the layer to track() of the model or layer that calls it, so that "
+                          "compile() places its weights; without a model call place_weights()");
+  }
+}
+
 std::vector<std::string> Layer::placed_values() const {
   return values_ ? values_->describe() : std::vector<std::string>();
 }

@@ -1,6 +1,8 @@
 #include <algorithm>
 #include <functional>
+#include <optional>
 #include <set>
+#include <utility>
 
 #include <re2/re2.h>
 
@@ -8,6 +10,7 @@
 #include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -26,6 +29,25 @@ bool holds(const Layer& layer, const Layer& other) {
   const auto& inner = layer.sublayers();
   return &layer == &other || std::any_of(inner.begin(), inner.end(),
                                          [&](const auto& one) { return holds(*one, other); });
+}
+
+/// Returns the layers with states inside `layer` and their values, empty if they have none yet, and
+/// sets them as before the first call.
+std::vector<std::pair<HasStates*, std::vector<DTensor>>> take_states(Layer& layer) {
+  std::vector<std::pair<HasStates*, std::vector<DTensor>>> taken;
+  for (const auto& [path, has] : layers_with_states(layer)) {
+    taken.emplace_back(has, std::vector<DTensor>());
+    for (const LayerState& state : has->states()) {
+      if (state.variable.defined()) taken.back().second.push_back(state.variable.value());
+    }
+    has->set_states({});
+  }
+  return taken;
+}
+
+/// Returns "dense", "dense_1", …
+std::string numbered_name(const std::string& base, int64_t number) {
+  return number == 0 ? base : str(base, "_", number);
 }
 
 /// Returns zeros of these shapes, each -1 replaced by `unknown`.
@@ -49,11 +71,8 @@ LayerHandle Layer::track(const LayerHandle& handle) {
   if (!trainable()) handle->set_trainable(false);
   sublayers_.push_back(handle.layer());
   attributes_.emplace_back();
-  if (building_) {
-    // The other sublayers were named before the build.
-    std::map<std::string, int64_t> counts;
-    name_sublayers(sublayer_prefix(), counts);
-  }
+  // The other sublayers were named before the build.
+  if (building_) name_last_sublayer(sublayer_prefix());
   return handle;
 }
 
@@ -77,6 +96,7 @@ LayerHandle Layer::untrack_last() {
   const std::shared_ptr<Layer> last = sublayers_.back();
   sublayers_.pop_back();
   attributes_.pop_back();
+  names_ = {};
   return last;
 }
 
@@ -88,6 +108,34 @@ void Layer::name_sublayers() {
   if (in_model()) return;
   std::map<std::string, int64_t> counts;
   name_sublayers(sublayer_prefix(), counts);
+}
+
+void Layer::name_last_sublayer() {
+  if (!in_model()) name_last_sublayer(sublayer_prefix());
+}
+
+void Layer::name_last_sublayer(const std::string& prefix) {
+  Layer& layer = *sublayers_.back();
+  std::string name = layer.name();
+  const auto same_name = names_.layers.find(name);
+  const bool clash = same_name != names_.layers.end() && same_name->second != &layer;
+  std::map<std::string, int64_t> counts, own_counts;
+  if (clash || names_.count + 1 != sublayers_.size() || names_.renames != renamed_layers()) {
+    name_sublayers(prefix, counts);
+    return;
+  }
+  if (name.empty()) {
+    const std::string base = snake_case(layer.class_name());
+    int64_t& number = names_.numbers[base];
+    do {
+      name = numbered_name(base, number++);
+    } while (!names_.layers.emplace(name, &layer).second);
+    counts[base] = number;
+  }
+  names_.layers.emplace(name, &layer);
+  ++names_.count;
+  layer.set_path(name, prefix + name);
+  layer.name_sublayers(prefix + name + "/", layer.is_model() ? counts : own_counts);
 }
 
 void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int64_t>& counts) {
@@ -111,8 +159,7 @@ void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int6
     if (!name.empty() && layers_by_name.at(name) != layer.get()) name.clear();
     while (name.empty()) {
       const std::string base = snake_case(layer->class_name());
-      const int64_t number = counts[base]++;
-      const std::string next = number == 0 ? base : str(base, "_", number);
+      const std::string next = numbered_name(base, counts[base]++);
       if (layers_by_name.emplace(next, layer.get()).second) name = next;
     }
     layer->set_path(name, prefix + name);
@@ -121,10 +168,16 @@ void Layer::name_sublayers(const std::string& prefix, std::map<std::string, int6
     std::map<std::string, int64_t> own_counts;
     layer->name_sublayers(prefix + name + "/", layer->is_model() ? counts : own_counts);
   }
+  names_ = {std::move(layers_by_name), {}, sublayers_.size(), renamed_layers()};
 }
 
 Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
   const NoRecording no_tape;
+  const ScopedValue<CommLog*> not_logged(thread_state().comm_log, nullptr);
+  // Weights that were placed before are used where they are.
+  const std::vector<Variable> placed = weights();
+  std::optional<DefaultMeshScope> mesh;
+  if (!placed.empty()) mesh.emplace(placed[0].layout().mesh());
   const CallContext inference;
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &inference);
   const auto call = [&] {
@@ -139,7 +192,10 @@ Shapes Layer::planned_shapes(const Shapes& inputs, int64_t unknown) {
     return call();
   } catch (const StateError&) {
     // call() reads values, which an abstract call does not have.
-    return call();
+    const auto states = take_states(*this);
+    const Shapes shapes = call();
+    for (const auto& [layer, values] : states) layer->set_states(values);
+    return shapes;
   }
 }
 

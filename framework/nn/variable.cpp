@@ -73,6 +73,7 @@ void Variable::set_value(DTensor value) const {
 
 void Variable::place(const Placement& placement) {
   stop_tracing("a Variable was placed");
+  state().placed = true;
   const Layout& stored = (state().placement = stored_placement(placement)).layout;
   // state().value and not value(), which is abstract under an AbstractScope.
   if (!has_value() || state().value.layout() == stored) return;

@@ -47,6 +47,8 @@ class Variable {
   const Placement& placement() const { return state().placement; }
   const VariableSpec& spec() const { return state().spec; }
   bool has_value() const { return state().value.defined(); }
+  /// Whether place() has run.
+  bool placed() const { return state().placed; }
 
   /// Sets the placement, as modified by the mesh's WeightPlacement. Reshards the value if it has
   /// been drawn, which is collective.
@@ -79,6 +81,7 @@ class Variable {
   struct State {
     VariableSpec spec;
     Placement placement;
+    bool placed = false;
     DTensor value;
     std::shared_ptr<detail::VariableTag> tag = std::make_shared<detail::VariableTag>();
     DTensor planned;

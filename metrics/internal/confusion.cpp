@@ -100,10 +100,8 @@ DTensor ConfusionMetric::exceeded(const DTensor& predictions) const {
 DTensor ConfusionMetric::weights(const DTensor& labels, const DTensor& sample_weight) const {
   DTensor all = filled(labels.shape(), 1, at::kDouble, labels.layout().resolved());
   if (sample_weight.defined()) {
-    DTensor weight = ops::cast(sample_weight, at::kDouble);
-    if (weight.rank() < labels.rank()) weight = ops::expand_dims(weight, -1);
-    check_weights(name().c_str(), labels.shape(), weight.shape());
-    all = all * weight;
+    const DTensor weight = ops::cast(sample_weight, at::kDouble);
+    all = all * checked_weights(name(), labels.shape(), weight);
   }
   if (options_.label_weights.empty() || options_.multi_label) return all;
   const auto count = static_cast<int64_t>(options_.label_weights.size());

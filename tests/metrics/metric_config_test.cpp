@@ -83,8 +83,8 @@ TEST_CASE("restored totals of another size are refused, by the metric's name") {
     MetricHandle metric;
     std::vector<size_t> good, bad;
   };
-  const std::vector<Case> cases = {{MeanIoU(3), {0, 9}, {1, 4, 16}},
-                                   {BinaryIoU(), {0, 4}, {9}},
+  const std::vector<Case> cases = {{MeanIoU(3), {0, 12}, {1, 9, 16}},
+                                   {BinaryIoU(), {0, 6}, {4, 9}},
                                    {Mean(), {0, 2}, {1, 3, 9}},
                                    {Sum(), {0, 1}, {2}},
                                    {RootMeanSquaredError(), {2}, {1, 9}},

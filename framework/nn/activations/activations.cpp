@@ -1,12 +1,16 @@
 #include <tessera/framework/nn/activations/activations.hpp>
 
+#include <algorithm>
 #include <array>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
 #include <tessera/framework/nn/layer.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
@@ -49,11 +53,15 @@ constexpr std::array<std::pair<const char*, DTensor (*)(const DTensor&)>, 31> ac
     {"tanh_shrink", activations::tanh_shrink},
 }};
 
+/// Returns hard_sigmoid of Keras 1 and 2, min(max(0.2 x + 0.5, 0), 1).
+DTensor hard_sigmoid_2(const DTensor& x) { return ops::clip(x * 0.2 + 0.5, 0, 1); }
+
 }  // namespace
 
 DTensor ActivationHandle::operator()(const DTensor& x) const {
   if (layer_) return (*layer_)(x);
   if (!function_) return x;
+  if (warned_) warn_of_one_element(*warned_, name_, x, {-1});
   if (OpListener* const listener = tracer(); listener && own_)
     listener->user_code("an activation function");
   return function_(x);
@@ -71,6 +79,13 @@ ActivationHandle::ActivationHandle(const std::string& name) : name_(name) {
   for (const auto& [known, function] : activation_table) {
     if (name != known) continue;
     function_ = function;
+    if (name == "softmax" || name == "log_softmax" || name == "sparsemax") {
+      warned_ = std::make_shared<std::once_flag>();
+    }
+    return;
+  }
+  if (name == keras_2_hard_sigmoid) {
+    function_ = hard_sigmoid_2;
     return;
   }
   if (name == "threshold") {
@@ -79,6 +94,19 @@ ActivationHandle::ActivationHandle(const std::string& name) : name_(name) {
   }
   throw ConfigError("activation", "the name must be that of a Keras activation", in_quotes(name),
                     suggestion(name, activation_names()));
+}
+
+void detail::warn_of_one_element(std::once_flag& warned, const std::string& name, const DTensor& x,
+                                 const std::vector<int64_t>& axes) {
+  const auto extent_is_1 = [&](int64_t axis) {
+    return x.size(normalize_axis(axis, x.rank(), name)) == 1;
+  };
+  if (!std::all_of(axes.begin(), axes.end(), extent_is_1)) return;
+  std::call_once(warned, [&] {
+    warn_once(x.mesh(), str(name, " over an axis of extent 1 of ", to_string(x.shape()),
+                            " gives the same number for every input: for a single output use "
+                            "sigmoid"));
+  });
 }
 
 std::vector<std::string> detail::activation_names() {

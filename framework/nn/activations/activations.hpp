@@ -1,8 +1,10 @@
 #pragma once
 
 #include <concepts>
+#include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -31,8 +33,10 @@ class ActivationHandle {
   ActivationHandle() = default;
   ActivationHandle(const char* name)
       : ActivationHandle(std::string(name)) {}  // NOLINT: reads as data
-  /// Looks up the activation with this Keras name, with default arguments. Throws ConfigError
-  /// naming the nearest one, and for "threshold", whose arguments have no defaults.
+  /// Looks up the activation with this Keras name, with default arguments. One name is Tessera's:
+  /// "tessera>hard_sigmoid_2", the hard_sigmoid of Keras 1 and 2, min(max(0.2 x + 0.5, 0), 1).
+  /// Throws ConfigError naming the nearest one, and for "threshold", whose arguments have no
+  /// defaults.
   ActivationHandle(const std::string& name);  // NOLINT
   /// Wraps a user-defined function; its name is "custom".
   template <class F>
@@ -56,14 +60,24 @@ class ActivationHandle {
  private:
   std::string name_ = "linear";
   bool own_ = false;  ///< whether the function is user-defined
+  /// Whether it has warned, for functions whose results sum to 1 over the last axis; copies share
+  /// it.
+  std::shared_ptr<std::once_flag> warned_;
   Function function_ = nullptr;
   std::shared_ptr<Layer> layer_;
 };
 
 namespace detail {
 
-/// Returns the names that ActivationHandle takes, sorted.
+/// The name of Keras 1's and 2's hard_sigmoid, which is another function in Keras 3.
+inline constexpr const char* keras_2_hard_sigmoid = "tessera>hard_sigmoid_2";
+
+/// Returns Keras' names that ActivationHandle takes, sorted.
 std::vector<std::string> activation_names();
+
+/// Warns, once for each flag, if a softmax over these axes of `x` has one element to choose from.
+void warn_of_one_element(std::once_flag& warned, const std::string& name, const DTensor& x,
+                         const std::vector<int64_t>& axes);
 
 }  // namespace detail
 

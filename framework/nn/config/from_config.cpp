@@ -28,7 +28,7 @@ void get_object(const Json& json, const JsonPath& path, const std::string& kind,
 }  // namespace
 
 std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonPath& path) {
-  JsonObject object(json, path);
+  JsonObject object(json, path.from_python());
   auto name = object.take<std::string>("class_name");
   JsonObject config = object.take_object("config");
   for (const char* skipped : {"module", "registered_name", "build_config", "compile_config",
@@ -40,6 +40,13 @@ std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonP
 }
 
 Json activation_json(const ActivationHandle& activation) {
+  if (activation.name() == keras_2_hard_sigmoid) {
+    // Keras looks up functions that are not its own in this form only.
+    return {{"module", "builtins"},
+            {"class_name", "function"},
+            {"config", keras_2_hard_sigmoid},
+            {"registered_name", "function"}};
+  }
   return activation.layer() ? layer_json(*activation.layer()) : Json(activation.name());
 }
 

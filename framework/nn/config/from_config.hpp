@@ -22,12 +22,14 @@ Json serialized(const Ref& object) {
   return {{"class_name", object->class_name()}, {"config", object->config()}};
 }
 
-/// Serializes an activation as Keras does: a function's name, or a layer by layer_json().
+/// Serializes an activation as Keras does: the name of a function of Keras', an object with the
+/// name of another one, or a layer by layer_json().
 Json activation_json(const ActivationHandle& activation);
 
 /// Reads class name and "config" of an object that Keras serialized. Skips Keras' other keys
 /// ("module", "registered_name", "build_config", "compile_config", a model's "name" and
-/// "inbound_nodes"). Throws ConfigError naming the JSON path.
+/// "inbound_nodes"). Values below "config" may be written as in Python. Throws ConfigError naming
+/// the JSON path.
 std::pair<std::string, JsonObject> read_serialized(const Json& json, const JsonPath& path);
 
 /// Creates an object by running the factory `name` on its "config"; errors name the JSON path.

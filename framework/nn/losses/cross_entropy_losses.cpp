@@ -123,9 +123,8 @@ DTensor categorical(const DTensor& y_true, const DTensor& y_pred,
                     const CategoricalCrossentropyOptions& options) {
   check_same_shape(options.name, y_true, y_pred);
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  // Keras takes the number of classes from the last axis, whatever `axis` is.
   const DTensor labels =
-      axis_last(smoothed(y_true, options.label_smoothing, y_true.size(-1)), axis);
+      axis_last(smoothed(y_true, options.label_smoothing, y_true.size(axis)), axis);
   const DTensor predictions = axis_last(y_pred, axis);
   if (options.from_logits) return ops::softmax_cross_entropy(predictions, labels);
   const DTensor p = clip_probabilities(predictions / ops::sum(predictions, {-1}, true));

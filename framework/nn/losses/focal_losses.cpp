@@ -73,28 +73,31 @@ DTensor binary_focal(const DTensor& y_true, const DTensor& y_pred,
   return ops::mean(values, {axis});
 }
 
-/// Multiplies x by alpha, a scalar or one factor per class.
-DTensor balanced(const DTensor& x, const CategoricalFocalCrossentropyOptions& options) {
+/// Multiplies x by alpha, a scalar or one factor per class along `axis`.
+DTensor balanced(const DTensor& x, const CategoricalFocalCrossentropyOptions& options,
+                 int64_t axis) {
   const std::vector<double>& alpha = options.alpha;
   if (alpha.size() == 1) return x * alpha[0];
-  if (static_cast<int64_t>(alpha.size()) != x.size(-1)) {
+  if (static_cast<int64_t>(alpha.size()) != x.size(axis)) {
     throw ShapeError(options.name,
-                     str("alpha must be one number or one per class of ", to_string(x.shape())),
+                     str("alpha must be one number or one for each of the ", x.size(axis),
+                         " classes of ", to_string(x.shape())),
                      str(alpha.size(), " numbers"), "give one per class");
   }
   const at::Tensor factors = at::tensor(alpha, at::kDouble).to(x.dtype());
-  return x * pack(factors, Layout::replicated(x.mesh(), 1));
+  Shape shape(static_cast<size_t>(x.rank() - axis), 1);
+  shape[0] = x.size(axis);
+  return x * pack(factors.reshape(shape), Layout::replicated(x.mesh(), x.rank() - axis));
 }
 
 DTensor categorical_focal(const DTensor& y_true, const DTensor& y_pred,
                           const CategoricalFocalCrossentropyOptions& options) {
   check_same_shape(options.name, y_true, y_pred);
   const int64_t axis = normalize_axis(options.axis, y_pred.rank(), options.name);
-  // Keras takes the number of classes from the last axis, whatever `axis` is.
-  const DTensor y = smoothed(y_true, options.label_smoothing, y_true.size(-1));
+  const DTensor y = smoothed(y_true, options.label_smoothing, y_true.size(axis));
   const DTensor scores = options.from_logits ? ops::softmax(y_pred, axis) : y_pred;
   const DTensor p = clip_probabilities(scores / ops::sum(scores, {axis}, true));
-  const DTensor weights = balanced(ops::pow(one_less(p), options.gamma), options);
+  const DTensor weights = balanced(ops::pow(one_less(p), options.gamma), options, axis);
   return ops::neg(ops::sum(weights * y * ops::log(p), {axis}));
 }
 

@@ -32,7 +32,7 @@ class BinaryFocalCrossentropy : public LossHandle {
 
 /// The options of CategoricalFocalCrossentropy.
 struct CategoricalFocalCrossentropyOptions {
-  std::vector<double> alpha = {0.25};  ///< one weight, or one for each class of the last axis
+  std::vector<double> alpha = {0.25};  ///< one weight, or one for each class along `axis`
   double gamma = 2;                    ///< down-weighting of samples with a probable label; 0: none
   bool from_logits = false;            ///< whether predictions are logits (softmax is applied)
   double label_smoothing = 0;          ///< s in [0, 1]: labels become y (1 - s) + s / classes

@@ -1,5 +1,7 @@
 #include <tessera/framework/nn/losses/loss.hpp>
 
+#include <tuple>
+
 #include <tessera/framework/nn/internal/sample_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
@@ -43,26 +45,40 @@ DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
   DTensor values = call(labels, predictions);
   DTensor counted = mask(labels, predictions);
   for (const DTensor& mask : {y_pred.mask(), values.mask()}) {
-    if (mask.defined()) counted = counted.defined() ? ops::logical_and(counted, mask) : mask;
+    if (!mask.defined()) continue;
+    if (!counted.defined()) {
+      counted = mask;
+      continue;
+    }
+    check_mask(name_, counted.shape(), mask.shape());
+    const auto [a, b] = align_ranks(counted, mask);
+    counted = ops::logical_and(a, b);
   }
   if (counted.defined()) counted = ops::cast(counted, dtype);
   DTensor weights = masked_weights(name_, sample_weight, counted, dtype);
   if (weights.defined()) {
-    std::tie(values, weights) = match_ranks(values, weights);
     // A scalar loss of the batch takes the weights' shape; with a mask, a loss of all time steps
     // takes the mask's.
     if (values.rank() > 0) {
       const auto check = counted.defined() ? check_mask : check_weights;
-      check(name_.c_str(), values.shape(), weights.shape());
+      check(name_, values.shape(), weights.shape());
     }
+    std::tie(values, weights) = align_ranks(values, weights);
     values = values * weights;
   }
   if (reduction_ == Reduction::none || values.rank() == 0) return values;
   const DTensor total = ops::sum(values);
   if (reduction_ == Reduction::sum) return total;
-  const DTensor divisor = reduction_ == Reduction::mean_with_sample_weight ? weights : counted;
-  if (divisor.defined()) return ops::scale_by(total, reciprocal_sum(divisor));
-  return ops::scale(total, values.numel() == 0 ? 0.0 : 1.0 / static_cast<double>(values.numel()));
+  if (reduction_ == Reduction::mean_with_sample_weight && weights.defined()) {
+    return ops::scale_by(total, reciprocal_sum(weights));
+  }
+  if (values.numel() == 0) return ops::scale(total, 0);
+  const auto numel = static_cast<double>(values.numel());
+  if (!counted.defined()) return ops::scale(total, 1 / numel);
+  // An element of the mask stands for as many values as it is broadcast to.
+  const DTensor mean = ops::scale_by(total, reciprocal_sum(counted));
+  const auto each = static_cast<double>(counted.numel()) / numel;
+  return each == 1 ? mean : ops::scale(mean, each);
 }
 
 }  // namespace tessera

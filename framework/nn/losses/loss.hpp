@@ -41,9 +41,10 @@ class Loss {
   /// Runs call() on predictions cast to float32 (float64 stays) and labels of the same rank.
   DTensor values(const DTensor& y_true, const DTensor& y_pred) const;
   /// Returns the reduced loss, 0-d (per sample for Reduction::none). `sample_weight`, if defined,
-  /// broadcasts to the per-sample losses and multiplies them. Losses excluded by mask(), by the
-  /// mask of `y_pred` or by that of the result of call() count neither in sums nor in means. The
-  /// result may be a partial sum. Computed in float32, or float64 for float64 predictions. Throws
+  /// multiplies the per-sample losses. It has their shape or the first axes of it, so that (n,)
+  /// weights the rows of losses (n, t); an extent may be 1. Losses excluded by mask(), by the mask
+  /// of `y_pred` or by that of the result of call() count neither in sums nor in means. The result
+  /// may be a partial sum. Computed in float32, or float64 for float64 predictions. Throws
   /// ShapeError.
   DTensor operator()(const DTensor& y_true, const DTensor& y_pred,
                      const DTensor& sample_weight = {}) const;

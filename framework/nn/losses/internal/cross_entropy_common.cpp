@@ -33,13 +33,8 @@ void check_smoothing(const std::string& name, double smoothing) {
 
 void check_same_shape(const std::string& name, const DTensor& y_true, const DTensor& y_pred) {
   if (y_true.shape() == y_pred.shape()) return;
-  const int64_t rank = y_true.rank(), expected = y_pred.rank();
-  const bool classes = expected > 0 && y_pred.size(-1) > 1 &&
-                       (rank + 1 == expected || (rank == expected && y_true.size(-1) == 1));
   throw ShapeError(name, "labels have the shape of the predictions, " + to_string(y_pred.shape()),
-                   to_string(y_true.shape()),
-                   classes ? "for class indices use sparse_categorical_crossentropy"
-                           : "reshape the labels or the model's output");
+                   to_string(y_true.shape()), "reshape the labels or the model's output");
 }
 
 }  // namespace tessera::detail
