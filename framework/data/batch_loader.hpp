@@ -58,6 +58,7 @@ class BatchLoader {
   /// for a stream of unknown length.
   const std::optional<int64_t>& steps() const { return steps_; }
   int64_t first_step() const { return options_.first_step; }
+  const DatasetHandle& data() const { return data_; }
 
   /// Returns the row indices of a step's batch; not for streams.
   std::vector<int64_t> rows(int64_t step) const;

@@ -69,7 +69,7 @@ class Dataset {
   virtual std::vector<Shape> input_shapes() const = 0;
 };
 
-/// Returns the next batch of an epoch on every call; nothing after the last.
+/// Returns the next batch of a pass over the data on every call; nothing after the last.
 using BatchFunction = std::function<std::optional<Examples>()>;
 
 /// Data that can only be read batch by batch, in their own order. Batches are read on another
@@ -77,15 +77,16 @@ using BatchFunction = std::function<std::optional<Examples>()>;
 class StreamDataset {
  public:
   virtual ~StreamDataset() = default;
-  /// Returns the batches of an epoch from the first on; fit calls it once per epoch.
+  /// Returns the batches of pass `epoch` over the data from the first on. A pass of fit is an
+  /// epoch, or several with steps_per_epoch; passes are counted over the fits of a model.
   virtual BatchFunction start(int64_t epoch) const = 0;
-  /// Returns the batches of an epoch from `first_step` on. If `layouts` are defined, a batch may
+  /// Returns the batches of a pass from `first_step` on. If `layouts` are defined, a batch may
   /// hold only the rows of this process's devices (Examples::part). By default, calls start() and
   /// reads and drops the earlier batches.
   virtual BatchFunction start_at(int64_t epoch, int64_t first_step, const LayoutMap& layouts) const;
-  /// Returns the number of batches in an epoch, if known.
+  /// Returns the number of batches in a pass, if known.
   virtual std::optional<int64_t> steps() const { return std::nullopt; }
-  /// Whether an epoch never ends, so that steps_per_epoch is required.
+  /// Whether a pass never ends, so that steps_per_epoch is required.
   virtual bool endless() const { return false; }
   virtual std::string name() const { return "generator"; }
   /// Returns the shapes of the inputs without the row axis.

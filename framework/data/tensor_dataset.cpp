@@ -10,6 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/data/internal/pinned_batches.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 
@@ -38,6 +39,7 @@ void check_tensor(const at::Tensor& tensor, const std::string& where) {
     throw ConfigError(where, "a dataset holds dense tensors on the host", tensor.toString(),
                       "copy it with .to_dense().cpu()");
   }
+  check_real(tensor, where);
   if (tensor.dim() == 0) {
     throw ShapeError(where, "axis 0 of a dataset's tensor counts the rows", "shape ()",
                      "give it an axis of rows");

@@ -75,8 +75,10 @@ LayerHandle sequential_from_config(const Json& json, const JsonPath& path, int d
   if (!list.is_array()) json_fail(list, path.key("layers"), "a list of layers");
   const Sequential model(
       {}, {.name = options.name, .trainable = options.trainable, .dtype = options.dtype});
+  const bool implied = !list.empty() && list[0].is_object() && list[0].contains(implied_key);
   for (size_t i = 0; i < list.size(); ++i) {
-    model.add(any_layer_from_config(list[i], path.key("layers").index(i), depth + 1));
+    const size_t in_file = implied && i > 0 ? i - 1 : i;
+    model.add(any_layer_from_config(list[i], path.key("layers").index(in_file), depth + 1));
   }
   if (built_for.is_array() && !built_for.empty() && !model->built()) {
     built_for[0] = nullptr;  // The batch size that it was built with is irrelevant.
@@ -126,7 +128,7 @@ LayerHandle detail::any_layer_from_config(const Json& serialized, const JsonPath
 
 ModelHandle model_from_config(const Json& serialized, const std::string& where) {
   try {
-    const JsonPath path(where);
+    const JsonPath path = JsonPath(where).from_python();
     const LayerHandle layer = any_layer_from_config(to_keras_3_config(serialized, path), path, 0);
     if (auto model = std::dynamic_pointer_cast<Model>(layer.layer())) return ModelHandle(model);
     throw ConfigError(where, "the configuration must be a model's",

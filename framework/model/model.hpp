@@ -56,12 +56,17 @@ class Model : public Layer, public Trainer {
   /// Loads weights that save_weights() or Keras wrote, directly into their layouts
   /// (keras.Model.load_weights). Collective. Throws like the free function load_weights().
   void load_weights(const std::string& path, const LoadWeightsOptions& options = {});
-  /// Returns the configuration as JSON that Keras also reads, like model_to_json().
+  /// Returns the configuration as JSON that Keras also reads (keras.Model.to_json).
   std::string to_json(int indent = 2) const;
 
   /// Prints the table of layers, byte for byte as Keras 3 does (keras.Model.summary).
   /// Throws ConfigError for invalid options.
   void summary(const SummaryOptions& options = {});
+
+ protected:
+  void place_compiled() override {
+    if (!in_model()) place_if_compiled();
+  }
 };
 
 /// A handle to a model: copies share the model. It has the methods that Keras users call most; `->`

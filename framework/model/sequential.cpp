@@ -72,7 +72,7 @@ void SequentialModel::grow(const LayerHandle& layer) {
   if (!built()) {
     build({batch_shape_});
   } else {
-    name_sublayers();
+    name_last_sublayer();
     layer->build({end_.shape()});
   }
   end_ = layer(end_);

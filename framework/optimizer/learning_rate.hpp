@@ -9,7 +9,8 @@
 
 namespace tessera {
 
-/// A learning rate as a function of the step (keras.optimizers.schedules.LearningRateSchedule).
+/// A learning rate as a function of the step, that is of Optimizer::iterations()
+/// (keras.optimizers.schedules.LearningRateSchedule).
 class LearningRateSchedule {
  public:
   virtual ~LearningRateSchedule() = default;

@@ -1,11 +1,16 @@
 #include <tessera/framework/optimizer/optimizer.hpp>
 
 #include <algorithm>
+#include <set>
+#include <sstream>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -32,6 +37,13 @@ struct FirstValue : Initializer {
   DTensor draw(const Shape&, at::ScalarType, Seed) const override { return variable.value(); }
   Variable variable;
 };
+
+/// Whether an expression of exclude_from_weight_decay() matches a variable's path or its last name.
+bool excludes(const std::string& expression, const Variable& variable) {
+  const std::string& path = variable.path();
+  return re2::RE2::PartialMatch(path, expression) ||
+         re2::RE2::PartialMatch(path.substr(path.rfind('/') + 1), expression);
+}
 
 }  // namespace
 
@@ -107,7 +119,10 @@ void Optimizer::exclude_from_weight_decay(const WeightDecayExclusions& exclusion
                       str(in_quotes(expression), ": ", compiled.error()),
                       "put a backslash before special characters");
   }
-  exclusions_ = exclusions;
+  const std::vector<OptimizerHandle> wrapped = inner();
+  for (const OptimizerHandle& each : wrapped) each->exclude_from_weight_decay(exclusions);
+  if (wrapped.empty()) exclusions_ = exclusions;
+  exclusions_checked_ = false;
 }
 
 double Optimizer::decay_of(const Variable& variable) const {
@@ -115,12 +130,38 @@ double Optimizer::decay_of(const Variable& variable) const {
   for (const Variable& excluded : exclusions_.var_list) {
     if (excluded.is(variable)) return 0;
   }
-  const std::string& path = variable.path();
-  const std::string name = path.substr(path.rfind('/') + 1);
-  const bool excluded = std::any_of(
-      exclusions_.var_names.begin(), exclusions_.var_names.end(),
-      [&](const std::string& expression) { return re2::RE2::PartialMatch(name, expression); });
+  const bool excluded = std::any_of(exclusions_.var_names.begin(), exclusions_.var_names.end(),
+                                    [&](const std::string& e) { return excludes(e, variable); });
   return excluded ? 0 : decay;
+}
+
+/// Returns expressions that match all excluded variables, also those excluded by themselves.
+std::vector<std::string> Optimizer::excluded_names() const {
+  std::vector<std::string> all = exclusions_.var_names;
+  for (const Variable& variable : exclusions_.var_list) {
+    all.push_back("^" + re2::RE2::QuoteMeta(variable.path()) + "$");
+  }
+  return all;
+}
+
+/// Warns once of each name that excludes none of these variables, the model's or those of the first
+/// step.
+void Optimizer::warn_of_unused_exclusions(const std::vector<Variable>& variables) {
+  if (std::exchange(exclusions_checked_, true) || variables.empty()) return;
+  for (const OptimizerHandle& each : inner()) each->warn_of_unused_exclusions(variables);
+  std::set<std::string> parts;
+  for (const Variable& variable : variables) {
+    std::istringstream path(variable.path());
+    for (std::string part; std::getline(path, part, '/');) parts.insert(part);
+  }
+  const std::vector<std::string> known(parts.begin(), parts.end());
+  for (const std::string& expression : exclusions_.var_names) {
+    const auto fits = [&](const Variable& variable) { return excludes(expression, variable); };
+    if (std::any_of(variables.begin(), variables.end(), fits)) continue;
+    warn_once(variables[0].layout().mesh(),
+              str(class_name(), ", exclude_from_weight_decay(): no weight's path matches ",
+                  in_quotes(expression), "; ", suggestion(expression, known)));
+  }
 }
 
 std::vector<Variable> Optimizer::State::all() const {
@@ -197,8 +238,8 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
   }
   if (state.average.defined()) state.average.place({variable.shape(), layout});
   if (state.accumulator.defined()) state.accumulator.place({variable.shape(), layout});
-  // The first step initializes the averages; that of a variable added later is initialized here.
-  if (inserted && averages_ && steps_ > 0) state.average.assign(variable.value());
+  // The first update initializes the averages; that of a variable added later is initialized here.
+  if (inserted && averages_ && iterations() > 0) state.average.assign(variable.value());
   return state;
 }
 
@@ -237,8 +278,8 @@ void Optimizer::finalize_variable_values(const std::vector<Variable>& variables)
                  [&](const Variable& variable) { return each->knows(variable); });
     each->finalize_variable_values(known);
   }
-  // There are no averages before the first step.
-  if (!averages_ || steps_ == 0) return;
+  // There are no averages before the first update.
+  if (!averages_ || iterations() == 0) return;
   for (const Variable& variable : variables) state_of(variable);
   averages_->finalize(variables);
 }

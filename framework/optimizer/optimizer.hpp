@@ -24,7 +24,7 @@ class GradientReducer;
 class MovingAverages;
 class PartUpdater;
 class UpdateStrategy;
-void check_optimizer(const Layer& model, const Optimizer& optimizer);
+void check_optimizer(const Layer& model, Optimizer& optimizer);
 /// 0-d tensors, one on each of some devices.
 using ScalarOnDevices = std::unordered_map<c10::Device, at::Tensor>;
 }  // namespace detail
@@ -61,7 +61,9 @@ struct SlotSpec {
 /// The variables that are excluded from weight decay.
 struct WeightDecayExclusions {
   std::vector<Variable> var_list = {};  ///< the variables themselves
-  /// RE2 expressions; a partial match of a variable's name ("bias" of "dense/bias") excludes it.
+  /// RE2 expressions; a partial match of a variable's path ("block/dense/bias"), or of its name in
+  /// it
+  /// ("^bias"), excludes it.
   std::vector<std::string> var_names = {};
 };
 
@@ -72,7 +74,8 @@ struct WeightDecayExclusions {
 ///
 /// A step, in Keras' order: divide gradients by loss_scale_factor and accumulate them; after
 /// gradient_accumulation_steps, clip; decay and update the weights; update moving averages; apply
-/// constraints.
+/// constraints. Steps that only accumulate change neither weights nor averages, and schedules count
+/// updates; in Keras, averages, constraints and schedules take part in every step.
 class Optimizer {
  public:
   virtual ~Optimizer() = default;
@@ -87,15 +90,16 @@ class Optimizer {
   /// for an ordinary optimizer.
   virtual std::vector<OptimizerHandle> inner() const;
 
-  /// Returns the rate of the next step.
-  virtual double learning_rate() const { return learning_rate_.at(steps_); }
+  /// Returns the rate of the next update.
+  virtual double learning_rate() const { return learning_rate_.at(iterations()); }
   /// Replaces the rate. Throws StateError if a number would replace a schedule.
   virtual void set_learning_rate(const LearningRate& rate);
   /// Whether the rate cannot be replaced by a number with set_learning_rate().
   virtual bool has_schedule() const { return learning_rate_.is_schedule(); }
-  /// Returns the number of updates: steps() / gradient_accumulation_steps.
+  /// Returns the number of updates, on which schedules depend: steps() /
+  /// gradient_accumulation_steps.
   virtual int64_t iterations() const;
-  /// The number of calls of apply(), on which schedules depend (Keras' variable "iteration").
+  /// The number of calls of apply() (Keras' variable "iteration").
   int64_t steps() const { return steps_; }
   /// Sets the number of calls of apply(), to resume training.
   void set_steps(int64_t steps) { steps_ = steps; }
@@ -104,8 +108,10 @@ class Optimizer {
   virtual DTensor scale_loss(const DTensor& loss) const;
   /// Whether scale_loss() changes the loss, so that gradients may overflow.
   virtual bool scales_loss() const { return options_.loss_scale_factor.has_value(); }
-  /// Sets the variables that are excluded from weight decay; replaces earlier exclusions. Throws
-  /// StateError after build(), ConfigError for an invalid expression.
+  /// Sets the variables that are excluded from weight decay, also of inner optimizers; replaces
+  /// earlier exclusions. A name that matches no weight of the model gives a warning. Files of
+  /// models keep the exclusions, which Keras ignores. Throws StateError after build(), ConfigError
+  /// for an invalid expression.
   void exclude_from_weight_decay(const WeightDecayExclusions& exclusions);
 
   /// Creates the slots of these variables, in the variables' layouts or their placements' `slots`.
@@ -130,8 +136,8 @@ class Optimizer {
   /// itself. Null: no delegation. Throws ConfigError for an optimizer that has inner ones.
   void set_update_strategy(std::shared_ptr<detail::UpdateStrategy> strategy);
 
-  /// With use_ema, overwrites the variables with their moving averages, if there was a step. Throws
-  /// StateError for a variable that was not built.
+  /// With use_ema, overwrites the variables with their moving averages, if there was an update.
+  /// Throws StateError for a variable that was not built.
   void finalize_variable_values(const std::vector<Variable>& variables);
 
   /// Returns the state that a checkpoint stores besides steps, rate and variables; null: none.
@@ -195,7 +201,8 @@ class Optimizer {
  private:
   friend class detail::MovingAverages;
   friend class detail::PartUpdater;
-  friend void detail::check_optimizer(const Layer& model, const Optimizer& optimizer);
+  friend void detail::check_optimizer(const Layer& model, Optimizer& optimizer);
+  friend Json optimizer_to_config(const OptimizerHandle& optimizer);
 
   struct State {
     Variable variable;
@@ -220,6 +227,8 @@ class Optimizer {
   Variable make_slot(const Variable& variable, const SlotSpec& spec) const;
   const State& state_of(const Variable& variable) const;
   double decay_of(const Variable& variable) const;
+  std::vector<std::string> excluded_names() const;
+  void warn_of_unused_exclusions(const std::vector<Variable>& variables);
   bool knows(const Variable& variable) const { return states_.count(variable.id()) > 0; }
   void check_step(const std::vector<DTensor>& gradients,
                   const std::vector<Variable>& variables) const;
@@ -240,6 +249,7 @@ class Optimizer {
   LearningRate learning_rate_;
   BaseOptions options_;
   WeightDecayExclusions exclusions_;
+  bool exclusions_checked_ = false;  ///< whether unused exclusions gave their warnings
   int64_t steps_ = 0;
   std::shared_ptr<detail::GradientReducer> reducer_;
   std::shared_ptr<detail::UpdateStrategy> strategy_;  ///< null: this optimizer applies updates
@@ -270,7 +280,8 @@ OptimizerHandle make_optimizer(const std::string& name);
 /// Creates an optimizer that Keras serialized: {"class_name": "Adam", "config": {…}}. Throws
 /// ConfigError naming `where` and the nearest class or key.
 OptimizerHandle optimizer_from_config(const Json& json, const std::string& where = "optimizer");
-/// Serializes an optimizer as Keras does (keras.optimizers.serialize).
+/// Serializes an optimizer as Keras does (keras.optimizers.serialize). Exclusions from weight decay
+/// are in a key of their own, "exclude_from_weight_decay", which Keras skips.
 Json optimizer_to_config(const OptimizerHandle& optimizer);
 namespace detail {
 

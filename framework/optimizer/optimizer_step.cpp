@@ -100,6 +100,7 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
   const NoRecording no_tape;
   const c10::InferenceMode inference;
   check_step(gradients, variables);
+  warn_of_unused_exclusions(variables);
   build(variables);
   const Step step = reduced(gradients, variables);
   std::vector<Variable> updated;
@@ -155,15 +156,14 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
                                const std::vector<Variable>& variables) {
   Step step{{}, gradients};
   for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
-  if (accumulate(step)) {
-    if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
-    if (strategy_) {
-      delegate_update(step);
-    } else {
-      update_weights(step);
-    }
-    reset_accumulators();
+  if (!accumulate(step)) return;
+  if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
+  if (strategy_) {
+    delegate_update(step);
+  } else {
+    update_weights(step);
   }
+  reset_accumulators();
   if (!strategy_) finish(step);
 }
 

@@ -12,16 +12,11 @@ namespace {
 
 constexpr const char* loss_function = "compute_average_loss";
 
-/// Multiplies a loss by weights. Like TensorFlow, squeezes the last axis of weights that have one
-/// more axis than the loss, if its extent is 1, and expands those that have one less.
-DTensor weighted(const DTensor& loss, DTensor weight) {
-  if (weight.rank() == loss.rank() + 1 && weight.size(-1) == 1) {
-    weight = ops::squeeze(weight, {-1});
-  } else if (weight.rank() + 1 == loss.rank()) {
-    weight = ops::expand_dims(weight, -1);
-  }
+/// Multiplies a loss by weights, whose first axis is the batch.
+DTensor weighted(const DTensor& loss, const DTensor& weight) {
   check_weights("compute_average_loss, sample_weight", loss.shape(), weight.shape());
-  return loss * ops::cast(weight, loss.dtype());
+  const auto [values, weights] = align_ranks(loss, weight);
+  return values * ops::cast(weights, loss.dtype());
 }
 
 }  // namespace

@@ -112,8 +112,12 @@ DTensor Strategy::reduce(ReduceOp op, const DTensor& value, std::optional<int64_
     const int64_t along = checked_axis("reduce, axis", value, *axis);
     result = op == ReduceOp::sum ? ops::sum(value, {along}) : ops::mean(value, {along});
   } else {
-    if (value.rank() > 0 && is_sharded_over_batch(value, 0)) result = sum_of_shards(value);
-    if (op == ReduceOp::mean) result = result / static_cast<double>(num_replicas_in_sync());
+    // Other values are global: what all replicas share, whether already resolved or not.
+    const bool per_replica = value.rank() > 0 && is_sharded_over_batch(value, 0);
+    if (per_replica) result = sum_of_shards(value);
+    if (per_replica && op == ReduceOp::mean) {
+      result = result / static_cast<double>(num_replicas_in_sync());
+    }
   }
   return ops::relayout(result, Layout::replicated(result.mesh(), result.rank()));
 }

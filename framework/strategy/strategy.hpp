@@ -51,7 +51,7 @@ enum class ReduceOp : uint8_t { sum, mean };
 /// A replica is a device along the dimension "batch" of mesh(). Unlike tf.distribute, run() calls
 /// its function once, on global values, not once per replica, so that means over a batch, batch
 /// normalization (which is synchronized) and a short last batch are exact. A per-replica value is a
-/// DTensor that is sharded, or a partial sum, over "batch".
+/// DTensor that is sharded over "batch".
 class Strategy {
  public:
   virtual ~Strategy() = default;
@@ -78,11 +78,11 @@ class Strategy {
   }
 
   /// Reduces the replicas' values to one that is replicated on all devices.
-  /// Without `axis`: if axis 0 is sharded over "batch", adds the shards, which must have equal
-  /// sizes; any other value is already the sum over the replicas (a partial sum is resolved).
-  /// `mean` then divides by num_replicas_in_sync(). With `axis`: returns the sum or mean of all
-  /// elements along it, over all replicas. Recorded on tapes. Collective. Throws ShapeError for an
-  /// axis out of range or shards of different sizes.
+  /// Without `axis`: if axis 0 is sharded over "batch", returns the sum or mean of the shards,
+  /// which must have equal sizes. Any other value, such as the mean loss of a global batch, is one
+  /// that all replicas share: both `sum` and `mean` return it, with partial sums resolved. With
+  /// `axis`: returns the sum or mean of all elements along it, over all replicas. Recorded on
+  /// tapes. Collective. Throws ShapeError for an axis out of range or shards of different sizes.
   DTensor reduce(ReduceOp op, const DTensor& value,
                  std::optional<int64_t> axis = std::nullopt) const;
   /// Like reduce() above, with tf.distribute's name of the operation, "SUM" or "MEAN". Throws
@@ -132,8 +132,9 @@ const Strategy& get_strategy();
 bool has_strategy();
 
 /// Returns the sum of per-example losses times their weights, divided by the rows of the global
-/// batch (tf.nn.compute_average_loss); 0-d. `global_batch_size` defaults to the actual number of
-/// rows, so that a short batch is exact.
+/// batch (tf.nn.compute_average_loss); 0-d. Weights (n,) of losses (n, t) weight the rows.
+/// `global_batch_size` defaults to the actual number of rows, so that a short batch is exact.
+/// Throws ShapeError for weights that do not fit.
 DTensor compute_average_loss(const DTensor& per_example_loss, const DTensor& sample_weight = {},
                              std::optional<int64_t> global_batch_size = std::nullopt);
 /// Returns the sum of regularization losses (tf.nn.scale_regularization_loss). Unlike TensorFlow,

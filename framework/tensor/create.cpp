@@ -36,6 +36,7 @@ void check_tensor(const at::Tensor& tensor, const Layout& layout) {
   if (!tensor.defined()) {
     throw ShapeError("pack", "the tensor must be defined", "an undefined tensor", "");
   }
+  check_real(tensor, "pack");
   if (!layout.defined() || tensor.dim() != layout.rank()) {
     throw LayoutError("pack", "a layout names every axis of its tensor",
                       "layout " + layout.describe() + " for shape " + to_string(shape_of(tensor)),
@@ -132,6 +133,12 @@ DTensor drawn(const Shape& shape, at::ScalarType dtype, const Draw& draw) {
 }
 
 }  // namespace
+
+void detail::check_real(const at::Tensor& tensor, const std::string& where) {
+  if (!tensor.is_complex()) return;
+  throw ConfigError(where, "numbers are real", dtype_name(tensor.scalar_type()),
+                    "pass real and imaginary parts as an axis of two, from at::view_as_real()");
+}
 
 DTensor pack(const at::Tensor& tensor, const Layout& layout) {
   check_tensor(tensor, layout);

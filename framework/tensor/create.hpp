@@ -36,6 +36,9 @@ std::vector<at::Tensor> unpack(const DTensor& value);
 /// through a full copy. Collective on both meshes.
 DTensor copy_to_mesh(const at::Tensor& value, const Layout& layout);
 namespace detail {
+/// Throws ConfigError beginning with `where` for a tensor of complex numbers, which would lose
+/// their imaginary parts.
+void check_real(const at::Tensor& tensor, const std::string& where);
 DTensor copy_to_mesh_value(const DTensor& value, const Layout& layout);
 }  // namespace detail
 
@@ -52,7 +55,9 @@ class DefaultMeshScope {
   detail::ScopedValue<Mesh> mesh_;
   detail::ScopedValue<Layout> layout_;  ///< resets the default layout, which is on the former mesh
 };
-/// Returns the innermost scope's mesh; outside any scope, a mesh of one virtual CPU.
+/// Returns the innermost scope's mesh; outside any scope, a mesh of one virtual CPU. A layer's call
+/// is a scope of its first input's mesh, and a step of fit(), evaluate() or predict() is one of the
+/// model's mesh.
 Mesh default_mesh();
 
 namespace detail {

@@ -79,17 +79,20 @@ struct FitOptions {
   double validation_split = 0;
   /// Validation data (default: the rows held out by `validation_split`, if any).
   DatasetHandle validation_data = {};
-  /// Whether rows are shuffled. The order follows from the seed and the epoch number, so a second
-  /// fit repeats the first one's orders unless `initial_epoch` continues the count.
+  /// Whether rows are shuffled. The order follows from the seed and the number of the pass over the
+  /// data, counted over the fits since compile() and from `initial_epoch`.
   bool shuffle = true;
-  /// Weight of the rows of each class, for a single output whose labels are class ids or one-hot.
+  /// Weight of the rows of each class, for a single output whose labels are class ids or one-hot;
+  /// rows of several labels, or of none, are refused.
   ClassWeight class_weight = {};
   /// Weight of every row, for data without sample weights.
   at::Tensor sample_weight = {};
   int64_t initial_epoch = 0;  ///< epoch to begin with, counted from 0
-  /// Maximum number of batches in an epoch; the next epoch starts the data over (default: all).
+  /// Maximum number of batches in an epoch (default: all). The next epoch goes on where this one
+  /// ends; it is shorter, with a warning, if the data end before. Then the data start over.
   std::optional<int64_t> steps_per_epoch = std::nullopt;
-  /// Maximum number of batches in a validation (default: all).
+  /// Maximum number of batches in a validation, which starts its data over (default: all). Fewer
+  /// batches than that give a warning.
   std::optional<int64_t> validation_steps = std::nullopt;
   /// Rows of a global batch in validation (default: `batch_size`).
   std::optional<int64_t> validation_batch_size = std::nullopt;
@@ -101,16 +104,18 @@ struct EvaluateOptions {
   int64_t batch_size = 32;        ///< rows of a global batch; a stream has batches of its own
   int verbose = 1;                ///< 0 silent, 1 bar, 2 one line
   at::Tensor sample_weight = {};  ///< weight of every row, for data without sample weights
-  std::optional<int64_t> steps = std::nullopt;  ///< maximum number of batches (default: all)
-  std::vector<CallbackHandle> callbacks = {};   ///< called in this order
+  /// Maximum number of batches (default: all); fewer give a warning.
+  std::optional<int64_t> steps = std::nullopt;
+  std::vector<CallbackHandle> callbacks = {};  ///< called in this order
 };
 
 /// Arguments of keras.Model.predict.
 struct PredictOptions {
   int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
   int verbose = 0;          ///< 0 silent, 1 bar, 2 one line
-  std::optional<int64_t> steps = std::nullopt;  ///< maximum number of batches (default: all)
-  std::vector<CallbackHandle> callbacks = {};   ///< called in this order
+  /// Maximum number of batches (default: all); fewer give a warning.
+  std::optional<int64_t> steps = std::nullopt;
+  std::vector<CallbackHandle> callbacks = {};  ///< called in this order
 };
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 
 namespace tessera {
@@ -12,10 +13,16 @@ enum class Phase : uint8_t { train, test, predict };
 
 }  // namespace detail
 
-/// Position of a fit: its next step. Epoch and step count from 0.
+/// Position of a fit: its next step. All numbers count from 0.
 struct FitPosition {
   int64_t epoch = 0;
   int64_t step = 0;
+  /// Pass over the training data, which determines the order of shuffled rows. Passes are counted
+  /// over all fits of a model (default: `epoch`).
+  std::optional<int64_t> pass = std::nullopt;
+  /// Batch of that pass that the step reads. With steps_per_epoch, a pass may last several epochs
+  /// (default: `step`).
+  std::optional<int64_t> batch = std::nullopt;
 };
 
 namespace detail {

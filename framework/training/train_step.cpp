@@ -80,12 +80,16 @@ DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_
 
 void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   const std::vector<Variable> variables = layer_.trainable_weights();
+  TrainingState& state = training("minimize");
+  const bool told = std::exchange(state.told_untrainable, variables.empty());
   if (variables.empty()) {
-    if (!layer_.weights().empty()) return;
+    if (!layer_.weights().empty()) {
+      if (!told) warn_of_untrainable(layer_);
+      return;
+    }
     throw StateError("model " + layer_.path(), "a model has weights to train", "none",
                      "pass every layer that its call() uses to track()");
   }
-  TrainingState& state = training("minimize");
   // The state is read on every replay, since must_be_finite may change.
   traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
     if (state.must_be_finite) check_finite_blocks(in[0]);

@@ -11,6 +11,7 @@
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/data_views.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
@@ -76,10 +77,11 @@ Examples named_examples(const NamedArrays& x, const at::Tensor& y,
 }
 
 std::vector<at::Tensor> predicted(StepRunner& steps, TrainingState& state, BatchLoader& loader,
-                                  const CallbackList& callbacks) {
+                                  const CallbackList& callbacks,
+                                  const std::optional<int64_t>& asked_for) {
   std::vector<std::vector<at::Tensor>> by_output;
   state.exchange.do_on_all_ranks([&] { callbacks.begin(Phase::predict); });
-  BatchLoop batches("predict", Phase::predict, state, callbacks, loader);
+  BatchLoop batches("predict", Phase::predict, state, callbacks, loader, asked_for);
   while (std::optional<Examples> examples = batches.next()) {
     std::vector<at::Tensor> outputs = steps.predict(std::move(*examples), batches.signature());
     by_output.resize(outputs.size());
@@ -129,13 +131,20 @@ void Trainer::compile(const CompileOptions& user_options) {
 void Trainer::ensure_placed(const Shapes& inputs) {
   TrainingState& state = training("compile");
   if (state.placed) return;
-  if (!layer_.built()) layer_.build(inputs);
+  if (!layer_.built()) {
+    layer_.build(inputs);
+    if (state.placed) return;
+  }
   state.layouts.check_all_used(place_layers(layer_, state.layouts));
   if (state.optimizer()) {
     check_optimizer(layer_, *state.optimizer());
     state.optimizer()->build(layer_.trainable_weights());
   }
   state.placed = true;
+}
+
+void Trainer::place_if_compiled() {
+  if (compiled() && layer_.built() && !is_abstract()) ensure_placed({});
 }
 
 History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
@@ -154,7 +163,7 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
         return state->progress.history = *history;
       }
     }
-    const auto steps = epoch_steps(data.train, training_batches(options));
+    const auto steps = told_steps(data.train, training_batches(options));
     const CallbackList callbacks(
         options.callbacks, *this, mesh,
         {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
@@ -207,7 +216,7 @@ auto Trainer::pass_over(const std::string& caller, const DatasetHandle& dataset,
     const BatchLoaderOptions batches{
         .batch_size = options.batch_size, .steps = options.steps, .layouts = state->layouts};
     const CallbackList callbacks(options.callbacks, *this, mesh,
-                                 {.steps = epoch_steps(data, batches), .verbose = options.verbose});
+                                 {.steps = told_steps(data, batches), .verbose = options.verbose});
     if (!mesh.is_local()) {
       RunFingerprint facts =
           run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
@@ -217,7 +226,7 @@ auto Trainer::pass_over(const std::string& caller, const DatasetHandle& dataset,
     if (!state->placed) ensure_placed(batch_shapes(data));
     BatchLoader loader(data, batches);
     StepRunner steps(*this, *state);
-    return pass(steps, *state, loader, callbacks);
+    return pass(steps, *state, loader, callbacks, options.steps);
   });
 }
 
@@ -225,8 +234,8 @@ Logs Trainer::evaluate(const DatasetHandle& data, const EvaluateOptions& options
   training("evaluate");
   return pass_over("evaluate", data, options,
                    [](StepRunner& steps, TrainingState& state, BatchLoader& loader,
-                      const CallbackList& callbacks) {
-                     return evaluated("evaluate", steps, state, loader, callbacks);
+                      const CallbackList& callbacks, const std::optional<int64_t>& asked_for) {
+                     return evaluated("evaluate", steps, state, loader, callbacks, asked_for);
                    });
 }
 
@@ -328,7 +337,8 @@ void Trainer::set_stop_training(bool stop) {
 FitPosition Trainer::fit_position() const { return training("fit_position").progress.position; }
 
 void Trainer::set_fit_position(const FitPosition& position) {
-  if (position.epoch < 0 || position.step < 0) {
+  if (position.epoch < 0 || position.step < 0 || position.pass.value_or(0) < 0 ||
+      first_batch(position) < 0) {
     throw ConfigError("set_fit_position", "epoch and step are counted from 0",
                       str("epoch ", position.epoch, ", step ", position.step),
                       "pass a result of fit_position()");

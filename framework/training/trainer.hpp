@@ -36,8 +36,9 @@ class Trainer {
   Trainer& operator=(const Trainer&) = delete;
 
   /// Configures training and the layouts of weights and batches. A second call changes both and
-  /// relayouts existing weights. Throws LayoutError for a rule that matches no weight (once the
-  /// model is built), ConfigError for an output that the model does not have.
+  /// relayouts existing weights; those of a model without Input are placed once it is built, by
+  /// build(), a call or the first batch. Throws LayoutError for a rule that matches no weight (once
+  /// the model is built), ConfigError for an output that the model does not have.
   void compile(const CompileOptions& options);
   /// Whether compile() was called.
   bool compiled() const { return training_ != nullptr; }
@@ -96,7 +97,8 @@ class Trainer {
   /// before compile(), or if a user-defined train_step() reads values.
   StepPlan plan(const DatasetHandle& data, const PlanOptions& options = {});
 
-  /// Runs one optimizer step on a batch; returns the loss, often as a partial sum. Override it for
+  /// Runs one optimizer step on a batch; returns the loss, often as a partial sum. In a step of
+  /// fit(), values made without a layout (`ones({n, 1})`) are on the model's mesh. Override it for
   /// a custom step:
   ///
   ///     DTensor train_step(const Batch& batch) override {
@@ -176,6 +178,9 @@ class Trainer {
   /// Runs one optimizer step on the trainable weights, for a loss that `tape` has recorded.
   void minimize(const DTensor& loss, GradientTape& tape);
   void update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred);
+  /// Places the weights of a built model as compile() said, unless they are; does nothing before
+  /// compile(). Collective if weights have values.
+  void place_if_compiled();
 
  private:
   [[noreturn]] static void fail_uncompiled(const char* caller);

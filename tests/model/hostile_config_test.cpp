@@ -128,7 +128,7 @@ Json& config_of(Json& model, const std::string& layer) {
 TEST_CASE("call options must be true, false or null, and a layer's config an object", "[config]") {
   Json model = attention_model();
   REQUIRE(error_of(model) == "");
-  for (const Json& value : {Json("x"), Json(1), Json(Json::array()), Json(Json::object())}) {
+  for (const Json& value : {Json("x"), Json(2), Json(Json::array()), Json(Json::object())}) {
     Json wrong = model;
     call_of(wrong, "attention")["kwargs"]["use_causal_mask"] = value;
     CHECK_THAT(error_of(wrong), Contains("kwargs.use_causal_mask") && Contains("true or false"));

@@ -1,12 +1,14 @@
 #include <tessera/tessera.hpp>
 
 #include <cmath>
+#include <set>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/cpu_time.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/small_model.hpp"
 
@@ -151,6 +153,42 @@ TEST_CASE("the last layer is popped and another takes its place") {
   plain.compile({.optimizer = "sgd", .loss = "mean_squared_error"});
   CHECK_THROWS_WITH(plain.pop(), Contains("layers must be removed before compile(). Received: a "
                                           "compiled model. To fix: load or make it without"));
+}
+
+TEST_CASE("layers added one by one have names as if all were named together") {
+  const Sequential inner({Dense(2), Dense(2)});
+  const Dense own(2, {.name = "dense"});
+  const Sequential model({Input({2}), Dense(2), Dense(2), Flatten(), inner, Dense(2), own});
+  std::vector<std::string> names;
+  for (const LayerHandle& layer : model.layers()) names.push_back(layer->name());
+  CHECK(names == std::vector<std::string>{"dense_3", "dense_1", "flatten", "sequential", "dense_2",
+                                          "dense"});
+  CHECK(inner->weights()[2].path() == "sequential/dense_1/kernel");
+  CHECK(model.pop()->name() == "dense");
+  model.add(Dense(2));
+  CHECK(model.layers().back()->name() == "dense");
+  model.add(model.layers()[1]);
+  CHECK(model.layers().back()->name() == "dense_1");
+  // Another model gives a layer another name.
+  const Sequential other({Input({2}), model.layers()[4], Dense(2, {.name = "dense_2"})});
+  CHECK(other.layers()[0]->name() == "dense");
+  model.add(Dense(2));
+  names.clear();
+  for (const Variable& weight : model.weights()) names.push_back(weight.path());
+  CHECK(std::set<std::string>(names.begin(), names.end()).size() == names.size());
+}
+
+TEST_CASE("a layer is added in the same time however many there are") {
+  const Sequential model({Input({1})});
+  const auto add = [&] {
+    for (int i = 0; i < 60; ++i) model.add(Dense(1));
+  };
+  // Three times 60 layers at the beginning, and three times 60 after 1,500 others.
+  const double few = test::cpu_seconds(add);
+  for (int i = 0; i < 1500; ++i) model.add(Dense(1));
+  const double many = test::cpu_seconds(add);
+  CHECK(many < 3 * few);
+  CHECK(model.layers().back()->name() == "dense_1859");
 }
 
 TEST_CASE("frozen weights stay unchanged") {

@@ -190,7 +190,7 @@ TEST_CASE("a planned step logs the communication of a real one and leaves the co
   }
 }
 
-TEST_CASE("schedules follow calls, iterations follow updates") {
+TEST_CASE("schedules and iterations follow updates") {
   Variable w = weight_at("kernel", Layout::replicated(create_mesh({{"batch", 1}}), 2));
   const SGD sgd(PiecewiseConstantDecay({1, 3}, {1.0, 0.5, 0.25}),
                 {.gradient_accumulation_steps = 2});
@@ -202,7 +202,7 @@ TEST_CASE("schedules follow calls, iterations follow updates") {
     CHECK(sgd->steps() == step);
     sgd->apply({pack(at::zeros({8, 4}), w.layout())}, {w});
   }
-  CHECK(rates == std::vector<double>{1, 1, 0.5, 0.5, 0.25});
+  CHECK(rates == std::vector<double>{1, 1, 1, 1, 0.5});
   sgd->set_steps(0);
   CHECK(sgd->learning_rate() == 1);
   sgd->set_learning_rate(ExponentialDecay(0.5, 1, 0.5));
@@ -213,6 +213,46 @@ TEST_CASE("schedules follow calls, iterations follow updates") {
   const SGD plain(0.1);
   plain->set_learning_rate(CosineDecay(0.2, 10));
   CHECK(plain->learning_rate() == Approx(0.2));
+}
+
+TEST_CASE("moving averages follow updates, and begin with the first") {
+  for (const Mesh& mesh : {virtual_mesh({1}), virtual_mesh({3}), virtual_mesh({2, 2})}) {
+    CAPTURE(short_name(mesh));
+    for (const Layout& layout :
+         {Layout::replicated(mesh, 2), Layout::batch_sharded(mesh, "x", 2)}) {
+      Variable w = weight_at("kernel", layout);
+      const SGD sgd(0.5, {.use_ema = true, .ema_momentum = 0.5, .gradient_accumulation_steps = 2});
+      const auto average = [&] { return sgd->variables_of(w)[0].value().full(); };
+      const auto step = [&] { sgd->apply({pack(at::ones({8, 4}), layout)}, {w}); };
+      step();
+      sgd->finalize_variable_values({w});
+      CHECK(difference(w.value().full(), at::ones({8, 4})) == "");
+      step();
+      CHECK(difference(w.value().full(), at::full({8, 4}, 0.5)) == "");
+      CHECK(difference(average(), at::full({8, 4}, 0.5)) == "");
+      step();
+      CHECK(difference(average(), at::full({8, 4}, 0.5)) == "");
+      step();
+      CHECK(difference(w.value().full(), at::zeros({8, 4})) == "");
+      CHECK(difference(average(), at::full({8, 4}, 0.25)) == "");
+      step();
+      sgd->finalize_variable_values({w});
+      CHECK(difference(w.value().full(), at::full({8, 4}, 0.25)) == "");
+    }
+  }
+}
+
+TEST_CASE("constraints are applied after updates") {
+  const Layout layout = Layout::replicated(create_mesh({{"batch", 2}}), 1);
+  Variable w(
+      VariableSpec{.path = "w", .shape = {2}, .initializer = "ones", .constraint = "non_neg"});
+  w.place({{2}, layout});
+  w.assign(pack(at::tensor({-1.f, 1.f}), layout));
+  const SGD sgd(1.0, {.gradient_accumulation_steps = 2});
+  sgd->apply({pack(at::tensor({0.f, 1.f}), layout)}, {w});
+  CHECK(difference(w.value().full(), at::tensor({-1.f, 1.f})) == "");
+  sgd->apply({pack(at::tensor({0.f, 3.f}), layout)}, {w});
+  CHECK(difference(w.value().full(), at::tensor({0.f, 0.f})) == "");
 }
 
 TEST_CASE("a scaled loss gives the unscaled gradients") {

@@ -9,6 +9,28 @@ using namespace tessera::test::fit_jobs;
 using Catch::Matchers::Contains;
 using strategy::FixedShardsPartitioner;
 
+namespace {
+
+/// Adds numbers that it makes itself to its outputs and its loss.
+class Shifted final : public Model {
+ public:
+  Shifted() : Model(LayerOptions()) {}
+  std::string class_name() const override { return "Shifted"; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext& context) override {
+    return dense_(inputs[0], context) + ones({5});
+  }
+  DTensor compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred) override {
+    return Trainer::compute_loss(batch, y_pred) + ops::mean(y_pred[0] * ones({batch.rows, 1}));
+  }
+
+ private:
+  LayerHandle dense_ = track(Dense(5, {.kernel_initializer = GlorotUniform({.seed = 5})}));
+};
+
+}  // namespace
+
 TEST_CASE("parameter servers: fit with one worker equals fit on one device", "[fit]") {
   const auto [shards, devices] = GENERATE(table<int64_t, int64_t>({{1, 1}, {2, 1}, {3, 2}}));
   CAPTURE(shards, devices);
@@ -69,6 +91,22 @@ TEST_CASE("parameter servers: dropout and moving averages follow the steps", "[f
   check_equal(job.chief, ordinary(fit, make), 1e-5);
 }
 
+TEST_CASE("parameter servers: values that a step makes are on the worker's mesh", "[fit]") {
+  const Make make = [] {
+    const ModelHandle model(std::make_shared<Shifted>());
+    model.compile(test::small_compile({}));
+    return model;
+  };
+  const Fit fit = [](const ModelHandle& model) {
+    return model.fit(test::small_data(rows), options_of());
+  };
+  const int64_t devices = GENERATE(1, 2);
+  CAPTURE(devices);
+  const JobOutcome job = with_servers({.workers = 1, .devices_per_worker = devices}, fit, make);
+  CHECK(job.errors.all() == "");
+  check_equal(job.chief, ordinary(fit, make), 1e-5);
+}
+
 TEST_CASE("parameter servers: several fits, with changes between them", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
     FitOptions options = options_of();
@@ -108,13 +146,15 @@ TEST_CASE("parameter servers: a model recompiled between fits, and then as befor
 
 TEST_CASE("parameter servers: streams are read by step number", "[fit]") {
   const Fit fit = [](const ModelHandle& model) {
-    const GeneratorDataset stream([] {
-      return [step = 0]() mutable -> std::optional<Examples> {
-        if (step == 6) return std::nullopt;
-        const TensorDataset all = test::small_data(8, 100 + step++);
-        return all.get(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
-      };
-    });
+    const GeneratorDataset stream(
+        [] {
+          return [step = 0]() mutable -> std::optional<Examples> {
+            if (step == 6) return std::nullopt;
+            const TensorDataset all = test::small_data(8, 100 + step++);
+            return all.get(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+          };
+        },
+        {.steps = 6});
     return model.fit(stream, {.epochs = 2, .verbose = 0, .steps_per_epoch = 4});
   };
   const JobOutcome job = with_servers({}, fit);

@@ -69,7 +69,8 @@ TEST_CASE("compute_average_loss refuses values that are no losses of examples") 
                     Contains("[compute_average_loss, global_batch_size] a batch has at least one "
                              "row. Received: 0"));
   CHECK_THROWS_WITH(compute_average_loss(losses, cut(at::ones({2}), 1)),
-                    Contains("[compute_average_loss, sample_weight] sample weights broadcast"));
+                    Contains("[compute_average_loss, sample_weight] sample weights have the "
+                             "shape (3,). Received: (2,)"));
 }
 
 TEST_CASE("scale_regularization_loss counts a loss once over all replicas") {

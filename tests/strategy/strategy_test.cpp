@@ -5,6 +5,7 @@
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/strategy/strategies.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 
 #include "tests/strategy/guide_model.hpp"
 #include "tests/support/catch.hpp"
@@ -102,14 +103,52 @@ TEST_CASE("reduce sums what replicas hold") {
   CHECK(equal(strategy.reduce("MEAN", rows, 0), full.mean(0)));
   CHECK(equal(strategy.reduce("MEAN", rows, -1), full.mean(1)));
   CHECK(strategy.reduce("SUM", rows, 1).layout().is_fully_replicated());
+}
 
-  const DTensor pending = ops::sum(rows);
-  REQUIRE(pending.layout().is_partial());
-  CHECK(strategy.reduce("SUM", pending).item() == 66);
-  CHECK(strategy.reduce("MEAN", pending).item() == 33);
-  CHECK(strategy.reduce("SUM", same(strategy, at::tensor(3.))).item() == 3);
-  CHECK(strategy.reduce("SUM", 2.5) == 2.5);
-  CHECK(strategy.reduce("mean", 2.5) == 2.5);
+TEST_CASE("reduce returns a value that all replicas share, whether it was resolved or not") {
+  for (int replicas : {1, 2, 3, 4}) {
+    CAPTURE(replicas);
+    const MirroredStrategy strategy = mirrored(replicas);
+    const at::Tensor full = at::arange(12, at::kDouble);
+    for (const bool resolved : {false, true}) {
+      CAPTURE(resolved);
+      const DTensor total = ops::sum(cut(strategy, full)), mean = ops::mean(cut(strategy, full));
+      if (resolved) {
+        resolve(total);
+        resolve(mean);
+      }
+      if (replicas > 1) CHECK(total.layout().is_partial() != resolved);
+      for (const std::string op : {"SUM", "MEAN"}) {
+        CHECK(strategy.reduce(op, total).item() == 66);
+        CHECK(strategy.reduce(op, mean).item() == Approx(5.5));
+        // A second time: reading a value does not change it.
+        CHECK(strategy.reduce(op, total).item() == 66);
+      }
+    }
+    for (const std::string op : {"SUM", "MEAN"}) {
+      CHECK(strategy.reduce(op, same(strategy, at::tensor(3.))).item() == 3);
+      CHECK(equal(strategy.reduce(op, same(strategy, full)), full));
+      CHECK(strategy.reduce(op, 2.5) == 2.5);
+    }
+  }
+}
+
+TEST_CASE("the mean loss of a step is the MEAN over its replicas") {
+  const at::Tensor x = at::linspace(-1, 2, 36, at::kDouble).view({12, 3});
+  const at::Tensor y = at::linspace(0, 1, 12, at::kDouble).view({12, 1});
+  for (int replicas : {1, 2, 3, 4}) {
+    CAPTURE(replicas);
+    const MirroredStrategy strategy = mirrored(replicas);
+    const auto scope = strategy.scope();
+    const Sequential model({Input({3}, {.dtype = "float64"}),
+                            Dense(1, {.kernel_initializer = "ones", .dtype = "float64"})});
+    const double expected = (x.sum(1, true) - y).square().mean().item<double>();
+    for (const Batch& batch :
+         strategy.experimental_distribute_dataset(DatasetHandle(x, y), {.batch_size = 12})) {
+      const auto step = [&] { return ops::mean(ops::square(model(batch.x[0]) - batch.y[0])); };
+      CHECK(strategy.reduce("MEAN", strategy.run(step)).item() == Approx(expected));
+    }
+  }
 }
 
 TEST_CASE("reduce with an axis counts every row once in any sharding") {
@@ -186,7 +225,7 @@ TEST_CASE("every process has the full reduced or gathered value, and its own loc
     const at::Tensor full = at::arange(8, at::kDouble);
     const DTensor rows = cut(strategy, full);
     expect(strategy.reduce("SUM", rows, 0).item() == 28, "sum");
-    expect(strategy.reduce("MEAN", ops::sum(rows)).item() == 7, "mean of replicas");
+    expect(strategy.reduce("MEAN", ops::sum(rows)).item() == 28, "a value that replicas share");
     const at::Tensor shards = strategy.reduce("SUM", rows).full();
     expect(at::equal(shards, at::tensor({12., 16.})), "sum of shards");
     expect(at::equal(strategy.gather(rows, 0), full), "gathered");

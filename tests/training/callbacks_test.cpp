@@ -276,6 +276,33 @@ TEST_CASE("CSVLogger continues on a full disk and writes later lines") {
   CHECK_THAT(texts.back(), Contains("\n2,") && Contains("\n3,") && Contains("\n5,"));
 }
 
+TEST_CASE("CSVLogger tries again at the end of training, and says how many lines are lost") {
+  for (const bool stays_full : {false, true}) {
+    const test::TempFolder folder;
+    const std::string log = folder / "log.csv";
+    const Sequential model = test::compiled_small(four());
+    std::optional<test::FileSizeLimit> full;
+    const CallbackHandle disk =
+        LambdaCallback({.on_epoch_begin =
+                            [&](int64_t epoch) {
+                              if (epoch == 2) full.emplace(std::filesystem::file_size(log) + 5);
+                            },
+                        // Before CSVLogger, which comes later in the list.
+                        .on_train_end =
+                            [&](const Logs&) {
+                              if (!stays_full) full.reset();
+                            }});
+    const test::Warnings warnings;
+    model.fit(test::small_data(8),
+              {.batch_size = 4, .epochs = 5, .verbose = 0, .callbacks = {disk, CSVLogger(log)}});
+    full.reset();
+    const std::string lines = test::read_file(log);
+    CHECK(std::count(lines.begin(), lines.end(), '\n') == (stays_full ? 3 : 6));
+    CHECK(warnings.lines() == (stays_full ? 2 : 1));
+    if (stays_full) CHECK_THAT(warnings.text(), Contains("the last 3 lines are lost"));
+  }
+}
+
 TEST_CASE("early stopping knows the direction of a value") {
   const TensorDataset data = test::small_data(8);
   const auto fit = [&](const EarlyStoppingOptions& options) {

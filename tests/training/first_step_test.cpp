@@ -1,5 +1,7 @@
 #include <tessera/tessera.hpp>
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include "tests/support/catch.hpp"
@@ -126,6 +128,88 @@ TEST_CASE("a warning is printed for probabilities where the loss takes logits", 
   const test::Warnings heard;
   sigmoid.fit(at::rand({8, 4}), at::ones({8, 1}), {.verbose = 0});
   CHECK_THAT(heard.text(), Contains("come from sigmoid"));
+}
+
+TEST_CASE("a fit that trains nothing warns once", "[first_step]") {
+  const std::string line =
+      "Warning: the model does not have any trainable weights: training changes none of them. Call "
+      "set_trainable(true) for the layers to be trained\n";
+  for (const int64_t devices : {1, 2, 4}) {
+    const Sequential model({Input({4}), Dense(6), Dense(3)});
+    CHECK(warnings_of(model, options(devices)).empty());
+    const auto fitted = [&](bool trainable) {
+      for (const auto& layer : model->sublayers()) layer->set_trainable(trainable);
+      const test::Warnings heard;
+      model.fit(data(), {.epochs = 4, .verbose = 0});
+      model.train_on_batch(data());
+      return heard.text();
+    };
+    CHECK(fitted(false) == line);
+    CHECK(fitted(true).empty());
+    CHECK(fitted(false) == line);
+  }
+}
+
+TEST_CASE("metrics that take logits for probabilities are named once", "[first_step]") {
+  const Examples rows = {.x = {at::rand({40, 4})},
+                         .y = {at::arange(40).remainder(2).view({40, 1})}};
+  for (const int64_t devices : {1, 2, 4}) {
+    const auto heard_of = [&](const LossHandle& loss, const MetricsChoice& metrics, int64_t units,
+                              bool fits) {
+      const Sequential model({Input({4}), Dense(units)});
+      model.compile({.optimizer = "adam",
+                     .loss = loss,
+                     .metrics = metrics,
+                     .mesh = create_mesh({{"batch", devices}})});
+      const test::Warnings heard;
+      if (fits) {
+        model.fit(rows, {.epochs = 2, .verbose = 0, .validation_data = rows});
+      } else {
+        model.evaluate(rows, {.verbose = 0});
+      }
+      return heard.text();
+    };
+    const LossHandle binary = BinaryCrossentropy({.from_logits = true});
+    const std::string text =
+        heard_of(binary, {"accuracy", Precision(), Recall(), AUC(), "mae"}, 1, true);
+    CHECK_THAT(text, Contains("Warning: the loss is from logits, but "));
+    for (const char* metric : {"accuracy", "precision", "recall", "auc"}) {
+      CHECK_THAT(text, Contains(metric));
+    }
+    CHECK_THAT(text, !Contains("mae") && Contains(" take its outputs as probabilities: "));
+    CHECK(std::count(text.begin(), text.end(), '\n') == 1);
+    CHECK_THAT(heard_of(BinaryFocalCrossentropy({.from_logits = true}), {BinaryIoU()}, 1, false),
+               Contains("binary_io_u takes its outputs as probabilities"));
+    CHECK_THAT(heard_of(crossentropy, {"accuracy", "sparse_categorical_crossentropy"}, 2, true),
+               Contains("but sparse_categorical_crossentropy takes its outputs"));
+    // Right with logits, or without them.
+    CHECK(heard_of(binary, {AUC({.from_logits = true}), Precision({.thresholds = {0.0}})}, 1, true)
+              .empty());
+    CHECK(heard_of("binary_crossentropy", {"accuracy", AUC()}, 1, true).empty());
+    CHECK(heard_of(crossentropy, {"accuracy"}, 2, true).empty());
+  }
+}
+
+TEST_CASE("a warning is printed once for a softmax of one output", "[first_step]") {
+  const std::string end =
+      " over an axis of extent 1 of (32, 1) gives the same number for every input: for a single "
+      "output use sigmoid\n";
+  for (const int64_t devices : {1, 2, 4}) {
+    const auto heard_of = [&](const LayerHandle& last, int64_t units, int64_t outputs = 1) {
+      const Examples rows = {.x = {at::rand({40, 4})}, .y = {at::ones({40, outputs})}};
+      const Sequential model({Input({4}), Dense(units), last});
+      model.compile(
+          {.optimizer = "adam", .loss = "mse", .mesh = create_mesh({{"batch", devices}})});
+      const test::Warnings heard;
+      model.fit(rows, {.epochs = 3, .verbose = 0});
+      return heard.text();
+    };
+    CHECK(heard_of(Dense(1, {.activation = "softmax"}), 4) == "Warning: softmax" + end);
+    CHECK(heard_of(Activation("log_softmax"), 1) == "Warning: log_softmax" + end);
+    CHECK(heard_of(Softmax({.name = "last"}), 1) == "Warning: Softmax last" + end);
+    CHECK(heard_of(Dense(1, {.activation = "sigmoid"}), 4).empty());
+    CHECK(heard_of(Softmax(), 2, 2).empty());
+  }
 }
 
 }  // namespace first_step_test

@@ -123,6 +123,36 @@ TEST_CASE("class weights apply in a stream as in rows") {
   CHECK(compiled().fit(stream(5), options).steps != compiled().fit(stream(5), quiet).steps);
 }
 
+TEST_CASE("class weights of rows with several labels, or none, are refused") {
+  FitOptions options = quiet;
+  options.class_weight = {{1, 3.0}};
+  const at::Tensor x = at::rand({20, 18}, at::kDouble);
+  at::Tensor one_hot = at::one_hot(at::arange(20).remainder(5)).to(at::kDouble);
+  at::Tensor two = one_hot.clone(), none = one_hot.clone(), ids = one_hot.clone();
+  two[13].fill_(0);
+  two[13][0] = two[13][3] = 1;
+  none[13].fill_(0);
+  ids[13][3] = 4;
+  for (const int64_t devices : {1, 2, 4}) {
+    const auto error = [&](const DatasetHandle& data) {
+      return error_of([&] {
+        const Sequential model = test::small_model();
+        CompileOptions compile = test::small_compile(LayoutMap(create_mesh({{"batch", devices}})));
+        compile.loss = CategoricalCrossentropy({.from_logits = true});
+        model.compile(compile);
+        model.fit(data, options);
+      });
+    };
+    const std::string text = "[class_weight] each row has one class, as a class id or one-hot. ";
+    for (const at::Tensor& y : {two, none, ids}) {
+      CHECK_THAT(error({x, y}), Contains(text + "Received: row 13 without one largest label"));
+      CHECK_THAT(error(DataPipeline(x, y).batch(4)),
+                 Contains(text + "Received: row 1 of a batch without one largest label"));
+    }
+    CHECK(error({x, one_hot}) == "no error");
+  }
+}
+
 TEST_CASE("the bar learns the length of a stream in the first epoch") {
   const test::StandardOutput output;
   compiled().fit(stream(5), {.epochs = 2, .verbose = 2});

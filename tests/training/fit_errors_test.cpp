@@ -114,7 +114,7 @@ TEST_CASE("data that do not fit the model are refused in one line") {
       fit_error(TensorDataset(good.x[0], one_wrong),
                 {.batch_size = 8, .verbose = 0, .shuffle = false}),
       Contains("[labels y, sparse_softmax_cross_entropy] labels lie in [0, 5). Received: 9 in row "
-               "6."));
+               "6 of the batch (row 6 of the data)."));
   CHECK_THAT(fit_error(TensorDataset(good.x[0], at::rand({8, 5}, at::kDouble)), quiet),
              Contains("(8, 5)") && Contains("for one-hot labels use categorical_crossentropy"));
   const Sequential model = compiled();
@@ -149,8 +149,8 @@ TEST_CASE("in one process a non-finite loss says where it comes from") {
   CHECK_THAT(
       error_of([&] { model.fit(TensorDataset(rows), ordered); }),
       Contains(
-          "nan at epoch 1, step 7 in the partial sum of cpu:2, cpu:3: x[0] of the batch, row 2 has "
-          "infinite numbers or NaN."));
+          "nan at epoch 1, step 7 in the partial sum of cpu:2, cpu:3: x[0] of the batch, row 2 "
+          "(row 26 of the data) has infinite numbers or NaN."));
   // The step has changed nothing, so training can continue from there.
   for (const at::Tensor& weight : model.get_weights()) {
     CHECK(at::isfinite(weight).all().item<bool>());
@@ -166,6 +166,63 @@ TEST_CASE("in one process a non-finite loss says where it comes from") {
   const Sequential apart = compiled();
   CHECK_THAT(error_of([&] { apart.fit(TensorDataset(rows), ordered); }),
              Contains("nan at epoch 1, step 7 in the partial sum of cpu:2: x[0]"));
+}
+
+TEST_CASE("errors about a row of the batch name the row of the data") {
+  const c10::InferenceMode inference;
+  const Examples good = rows_of(test::small_data(40));
+  Examples wrong = good, bad = good;
+  wrong.y[0] = good.y[0].clone();
+  wrong.y[0][6] = 9;
+  bad.x[0] = good.x[0].clone();
+  bad.x[0][26][3] = std::numeric_limits<double>::quiet_NaN();
+  for (const MeshDims& dims :
+       {MeshDims{{"batch", 1}}, MeshDims{{"batch", 4}}, MeshDims{{"batch", 2}, {"model", 2}}}) {
+    const auto made = [&] {
+      const Sequential model = test::small_model();
+      model.compile(test::small_compile(LayoutMap(create_mesh(dims))));
+      return model;
+    };
+    const FitOptions shuffled{.batch_size = 4, .verbose = 0};
+    CHECK_THAT(error_of([&] { made().fit(TensorDataset(wrong), shuffled); }),
+               Contains("Received: 9 in row ") && Contains(" of the batch (row 6 of the data)."));
+    CHECK_THAT(error_of([&] { made().fit(TensorDataset(bad), shuffled); }),
+               Contains(" of the batch, row ") && Contains(" (row 26 of the data) has infinite"));
+    CHECK_THAT(
+        error_of([&] { made().evaluate(TensorDataset(wrong), {.batch_size = 4, .verbose = 0}); }),
+        Contains("Received: 9 in row 2 of the batch (row 6 of the data)."));
+    FitOptions validated = shuffled;
+    validated.validation_data = TensorDataset(wrong);
+    CHECK_THAT(error_of([&] { made().fit(TensorDataset(good), validated); }),
+               Contains("Received: 9 in row 2 of the batch (row 6 of the validation data)."));
+    // The batches of a stream have no numbers of rows.
+    CHECK_THAT(error_of([&] { made().fit(DataPipeline(wrong).batch(4), {.verbose = 0}); }),
+               Contains("Received: 9 in row 2 of the batch. To fix"));
+  }
+}
+
+TEST_CASE("complex numbers are refused") {
+  const at::Tensor x = at::ones({8, 18}, at::kComplexFloat), y = at::zeros({8}, at::kLong);
+  const auto check_refused = [](const std::function<void()>& function, const char* where) {
+    CHECK_THAT(error_of(function), Contains(where) &&
+                                       Contains("numbers are real. Received: ComplexFloat") &&
+                                       Contains("at::view_as_real()"));
+  };
+  for (const int64_t devices : {1, 2, 4}) {
+    const Sequential model = test::small_model();
+    model.compile(test::small_compile(LayoutMap(create_mesh({{"batch", devices}}))));
+    const FitOptions quiet{.verbose = 0};
+    check_refused([&] { model.fit(x, y, quiet); }, ", x] ");
+    check_refused([&] { model.fit(at::real(x), x, quiet); }, ", y] ");
+    check_refused([&] { model.predict(x); }, "");
+    check_refused([&] { model.train_on_batch({.x = {x}, .y = {y}}); }, "");
+    const GeneratorDataset stream([x, y] {
+      return [x, y]() -> std::optional<Examples> { return Examples{.x = {x}, .y = {y}}; };
+    });
+    check_refused([&] { model.fit(stream, quiet); }, "[generator, x] ");
+    const Layout layout = Layout::replicated(create_mesh({{"batch", devices}}), 2);
+    check_refused([&] { pack(x, layout); }, "[pack] ");
+  }
 }
 
 TEST_CASE("after an error in a step the next fit works") {

@@ -72,7 +72,44 @@ std::pair<double, double> mean_accuracy(const std::string& policy) {
   return {values.mean().item<double>(), values.var().item<double>() / 5};
 }
 
+/// Layers and operations that add up 4096 numbers of up to 255 in each row.
+Functional model_of_sums() {
+  const SymbolicTensor x = Input({64, 64, 1});
+  const SymbolicTensor y = RandomContrast(0.001)(x);
+  const SymbolicTensor penalized = ActivityRegularization({.l1 = 1e-5, .l2 = 1e-8})(y);
+  const SymbolicTensor pooled = GlobalAveragePooling2D()(penalized);
+  const SymbolicTensor mean = ops::mean(y, {1, 2}), deviation = ops::sqrt(ops::variance(y, {1, 2}));
+  return Functional({x}, {Dense(1)(UnitNormalization()(Concatenate()({pooled, mean, deviation})))});
+}
+
+/// Returns the losses of three epochs of one step.
+std::vector<double> losses_of_sums(const std::string& policy, bool run_eagerly) {
+  const test::DTypeScope scope(policy);
+  set_random_seed(3);
+  const Functional model = model_of_sums();
+  model.compile(
+      {.optimizer = SGD(0.1), .loss = "mse", .run_eagerly = run_eagerly, .auto_scale_loss = false});
+  const at::Tensor x = test::random_values({{4, 64, 64, 1}, at::kFloat, 0, 250}, 1);
+  const History history =
+      model.fit(x, at::ones({4, 1}), {.batch_size = 4, .epochs = 3, .verbose = 0});
+  return history.at("loss");
+}
+
 }  // namespace
+
+TEST_CASE("mixed precision adds up activations as float32 does, in eager and replayed steps") {
+  const std::vector<double> expected = losses_of_sums("float32", true);
+  for (const char* policy : {"mixed_float16", "mixed_bfloat16"}) {
+    for (const bool run_eagerly : {true, false}) {
+      CAPTURE(policy, run_eagerly);
+      const std::vector<double> losses = losses_of_sums(policy, run_eagerly);
+      REQUIRE(losses.size() == expected.size());
+      for (size_t e = 0; e < losses.size(); ++e) {
+        CHECK(losses[e] == Approx(expected[e]).epsilon(0.02));
+      }
+    }
+  }
+}
 
 TEST_CASE("a transformer classifies in mixed precision as well as in float32", "[nightly]") {
   const auto [expected, variance] = mean_accuracy("float32");

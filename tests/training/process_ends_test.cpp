@@ -192,7 +192,7 @@ TEST_CASE("a non-finite loss on one process ends training on all and names the r
     CHECK_THROWS_WITH(
         test::compiled_small(create_mesh({{"batch", 4}})).fit(data, options),
         Contains("nan at epoch 1, step 2 in the partial sum of cpu:2, cpu:3: x[0] of the "
-                 "batch, row 2 has infinite numbers or NaN."));
+                 "batch, row 2 (row 6 of the data) has infinite numbers or NaN."));
   }
 }
 

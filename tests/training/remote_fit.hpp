@@ -106,7 +106,7 @@ class FakeSteps : public StepExecutor {
  private:
   StepTotals make(const StepRange& range, int64_t step) {
     const bool trains = range.phase == Phase::train;
-    const Examples batch = *(trains ? *train : *validation).read(range.epoch, step);
+    const Examples batch = *(trains ? *train : *validation).read(range.pass, range.offset + step);
     worker->reset_metrics();
     trains ? worker->train_on_batch(batch) : worker->test_on_batch(batch);
     const Json all = worker->metric_totals();

@@ -6,11 +6,13 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::detail {
 namespace {
 
 void check_rows(const at::Tensor& tensor, int64_t rows, const std::string& where) {
+  if (tensor.defined()) check_real(tensor, where);
   if (tensor.defined() && tensor.dim() > 0 && tensor.size(0) == rows) return;
   throw ShapeError(where, str("all tensors of a batch have its ", rows, " rows"),
                    tensor.defined() ? "shape " + to_string(tensor.sizes().vec()) : "undefined",

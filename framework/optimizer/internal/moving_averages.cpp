@@ -22,8 +22,8 @@ bool MovingAverages::enabled(const Optimizer& optimizer) {
 void MovingAverages::swap(Optimizer& optimizer) {
   stop_tracing("weights were exchanged for their moving averages");
   for (const OptimizerHandle& each : optimizer.inner()) swap(*each);
-  // There are no averages before the first step.
-  if (optimizer.averages_ && optimizer.steps() > 0) optimizer.averages_->exchange();
+  // There are no averages before the first update.
+  if (optimizer.averages_ && optimizer.iterations() > 0) optimizer.averages_->exchange();
 }
 
 bool MovingAverages::swapped(const Optimizer& optimizer) {

@@ -16,7 +16,7 @@ class MovingAverages {
   /// Whether an optimizer or one of its inner optimizers keeps moving averages.
   static bool enabled(const Optimizer& optimizer);
   /// Exchanges the variables of an optimizer and its inner ones with their moving averages, if
-  /// there was a step; a second call exchanges them back.
+  /// there was an update; a second call exchanges them back.
   static void swap(Optimizer& optimizer);
   /// Whether the variables of an optimizer or an inner one are exchanged with their moving
   /// averages. Optimizer::finalize_variable_values() ends the exchange.

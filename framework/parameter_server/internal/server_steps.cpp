@@ -177,7 +177,8 @@ int64_t ServerSteps::run(const StepRange& range,
   for (bool more = true;;) {
     while (more && next < range.last && steps_.size() < max_scheduled) {
       const RemoteValue value = coordinator_->schedule(
-          function_name(range.phase), to_closure(StepNumber{range.epoch, next, before + next}));
+          function_name(range.phase),
+          to_closure(StepNumber{range.pass, range.offset + next, before + next}));
       steps_[value.closure()] = next++;
     }
     if (steps_.empty()) return next - range.first;

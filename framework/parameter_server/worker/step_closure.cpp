@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/model/model.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
@@ -20,8 +21,8 @@ namespace {
 
 StepNumber number_of(const ClosureValue& value) {
   JsonObject object(value.json, JsonPath("a step's number"));
-  StepNumber number{.epoch = object.take<int64_t>("epoch"),
-                    .step = object.take<int64_t>("step"),
+  StepNumber number{.pass = object.take<int64_t>("pass"),
+                    .batch = object.take<int64_t>("batch"),
                     .optimizer_steps = object.take<int64_t>("optimizer_steps")};
   object.finish();
   return number;
@@ -57,8 +58,8 @@ class Numbers {
 }  // namespace
 
 ClosureValue to_closure(const StepNumber& number) {
-  return {.json = {{"epoch", number.epoch},
-                   {"step", number.step},
+  return {.json = {{"pass", number.pass},
+                   {"batch", number.batch},
                    {"optimizer_steps", number.optimizer_steps}}};
 }
 
@@ -104,15 +105,16 @@ StepMaker::StepMaker(Model& model, const FitData& data, const FitOptions& option
 
 Batch StepMaker::batch_of(Phase phase, const StepNumber& number) {
   BatchReader& reader = phase == Phase::train ? training_ : validation_.value();
-  if (std::optional<Examples> examples = reader.read(number.epoch, number.step)) {
+  if (std::optional<Examples> examples = reader.read(number.pass, number.batch)) {
     return pack_batch(std::move(*examples), layouts_);
   }
   const char* option = phase == Phase::train ? "steps_per_epoch" : "validation_steps";
   throw ConfigError("fit", str("a stream must have at least ", option, " batches"),
-                    str("no batch for step ", number.step + 1), str("set ", option, " lower"));
+                    str("no batch ", number.batch + 1), str("set ", option, " lower"));
 }
 
 ClosureValue StepMaker::make(Phase phase, const ClosureValue& argument) {
+  const DefaultMeshScope mesh(layouts_.mesh());
   const StepNumber number = number_of(argument);
   const Batch batch = batch_of(phase, number);
   model_.reset_metrics();

@@ -11,8 +11,8 @@ namespace tessera::detail {
 
 /// The step of fit that a closure runs.
 struct StepNumber {
-  int64_t epoch = 0;
-  int64_t step = 0;
+  int64_t pass = 0;   ///< pass over the data
+  int64_t batch = 0;  ///< batch of that pass
   /// number of earlier optimizer steps, which seeds dropout and other random operations
   int64_t optimizer_steps = 0;
 };

@@ -19,7 +19,8 @@ namespace tessera {
 class Model;
 class Trainer;
 
-/// Values by weight path, each with the shape and dtype of that weight.
+/// Values by weight path, each with the shape and dtype of that weight; those of a layer's state by
+/// its name in checkpoints, "states/PATH/NAME".
 using NamedTensors = std::vector<std::pair<std::string, DTensor>>;
 
 /// Hooks that fit, evaluate and predict call (keras.callbacks.Callback). Every process of the mesh
@@ -82,8 +83,8 @@ class Callback {
   virtual std::string class_name() const;
   /// Returns the state that a run resumed from a checkpoint needs of this callback; null: none.
   virtual Json state() const { return nullptr; }
-  /// Returns the tensors that a resumed run needs of this callback, each with the path, shape and
-  /// dtype of a weight.
+  /// Returns the tensors that a resumed run needs of this callback, each with the name, shape and
+  /// dtype of a weight or of a layer's state.
   virtual NamedTensors tensors() const { return {}; }
   /// Restores results of state() and tensors(), after on_train_begin(). Throws ConfigError for
   /// anything else.

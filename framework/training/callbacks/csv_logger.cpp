@@ -53,7 +53,19 @@ class Logger final : public Callback {
     write(row);
   }
 
-  void on_train_end(const Logs&) override { file_ = RecordFile(); }
+  void on_train_end(const Logs&) override {
+    if (!waiting_.empty() && !file_.append(waiting_)) {
+      const char* reason = std::strerror(errno);
+      const auto lines = std::count(waiting_.begin(), waiting_.end(), '\n');
+      warn(FileError(
+               filename_, "the lines of CSVLogger are written by the end of training",
+               str(reason, ": the last ", lines, lines == 1 ? " line is" : " lines are", " lost"),
+               "make space")
+               .what());
+    }
+    waiting_.clear();
+    file_ = RecordFile();
+  }
 
  private:
   void choose_keys(const Logs& logs) {

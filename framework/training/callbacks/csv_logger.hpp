@@ -19,7 +19,8 @@ class CSVLogger : public CallbackHandle {
  public:
   /// Throws ConfigError unless the separator is one character. Training throws FileError if the
   /// file cannot be opened. If it cannot be written, as on a full disk, training warns once and
-  /// continues; the lines are written later.
+  /// continues; the lines are written later, at the latest at its end, where a warning names how
+  /// many are lost.
   explicit CSVLogger(const std::string& filename, const CSVLoggerOptions& options = {});
 };
 

@@ -1,9 +1,10 @@
 #include <tessera/framework/training/callbacks/early_stopping.hpp>
 
+#include <algorithm>
 #include <memory>
-#include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/training/callbacks/internal/monitor.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
@@ -54,8 +55,14 @@ class Stopper final : public Callback {
     if (says) {
       print(str("Restoring model weights from the end of the best epoch: ", best_epoch_ + 1, "."));
     }
-    std::vector<Variable> weights = trainer().layer().weights();
-    for (size_t i = 0; i < weights.size(); ++i) weights[i].assign(best_weights_[i]);
+    const NamedVariables now = weights_and_states(trainer().layer());
+    for (size_t i = 0; i < now.size(); ++i) {
+      auto [name, variable] = now[i];
+      const bool same = i < best_weights_.size() && best_weights_[i].first == name;
+      const DTensor* const best = same ? &best_weights_[i].second : best_value(name);
+      // A state may have become one of another batch size.
+      if (best && best->shape() == variable.shape()) variable.assign(*best);
+    }
     best_weights_.clear();
   }
 
@@ -71,15 +78,7 @@ class Stopper final : public Callback {
             {"best", best_ ? Json(*best_) : Json(nullptr)}};
   }
 
-  NamedTensors tensors() const override {
-    NamedTensors named;
-    if (best_weights_.empty()) return named;
-    const std::vector<Variable> weights = trainer().layer().weights();
-    for (size_t i = 0; i < weights.size(); ++i) {
-      named.emplace_back(weights[i].path(), best_weights_[i]);
-    }
-    return named;
-  }
+  NamedTensors tensors() const override { return best_weights_; }
 
   void restore(const Json& state, const NamedTensors& tensors) override {
     JsonObject saved(state, JsonPath("EarlyStopping"));
@@ -91,18 +90,27 @@ class Stopper final : public Callback {
     if (wait_ < options_.patience) stopped_epoch_ = 0;
     if (stopped_epoch_ > 0) trainer().set_stop_training(true);
     best_weights_.clear();
+    if (!options_.restore_best_weights) return;
+    best_weights_ = tensors;
     // If weights are missing, the next epoch's weights are the first candidates.
-    if (!options_.restore_best_weights || tensors.size() != trainer().layer().weights().size())
-      return;
-    for (const auto& [path, value] : tensors) best_weights_.push_back(value);
+    for (const Variable& weight : trainer().layer().weights()) {
+      if (!best_value(weight.path())) return best_weights_.clear();
+    }
   }
 
  private:
   void keep_weights(int64_t epoch) {
     best_epoch_ = epoch;
     best_weights_.clear();
-    for (const Variable& weight : trainer().layer().weights())
-      best_weights_.push_back(weight.value());
+    for (const auto& [name, variable] : weights_and_states(trainer().layer())) {
+      best_weights_.emplace_back(name, variable.value());
+    }
+  }
+  /// Returns the kept value of a weight or state; null if there is none.
+  const DTensor* best_value(const std::string& name) const {
+    const auto found = std::find_if(best_weights_.begin(), best_weights_.end(),
+                                    [&](const auto& kept) { return kept.first == name; });
+    return found == best_weights_.end() ? nullptr : &found->second;
   }
 
   EarlyStoppingOptions options_;
@@ -111,7 +119,7 @@ class Stopper final : public Callback {
   int64_t stopped_epoch_ = 0;
   int64_t best_epoch_ = 0;
   std::optional<double> best_;
-  std::vector<DTensor> best_weights_;
+  NamedTensors best_weights_;  ///< and states, by their names in checkpoints
 };
 
 }  // namespace

@@ -20,8 +20,8 @@ struct EarlyStoppingOptions {
   /// Value that an improvement must beat, besides the best one so far, to reset the patience
   /// (default: none).
   std::optional<double> baseline = std::nullopt;
-  /// Whether training ends with the weights of the best epoch. They are kept as handles, not
-  /// copied: the next step writes its weights to new memory.
+  /// Whether training ends with the weights of the best epoch, and the states of stateful layers at
+  /// its end. They are kept as handles, not copied: the next step writes to new memory.
   bool restore_best_weights = false;
   int64_t start_from_epoch = 0;  ///< number of first epochs to ignore
 };

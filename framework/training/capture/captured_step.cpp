@@ -26,9 +26,10 @@ void each_tensor(const Batch& batch, const Visit& visit) {
 
 bool CapturedStep::fits() const {
   for (const CapturedVariable& captured : variables_) {
-    if (captured.variable.trainable() != captured.trainable || !captured.variable.has_value())
-      return false;
-    if (captured.variable.value().sharding() != captured.sharding) return false;
+    if (captured.variable.trainable() != captured.trainable) return false;
+    // A step does not use a weight that has no value, such as the count of a Normalization.
+    const bool used = captured.sharding != nullptr;
+    if (used && captured.variable.value().sharding() != captured.sharding) return false;
     const Placement& placement = captured.variable.placement();
     if (placement.use != captured.use) return false;
     if (placement.reshard_after_forward != captured.reshard_after_forward) return false;
@@ -170,7 +171,7 @@ StepCapturer::Operand StepCapturer::operand(const DTensor& value) {
   }
   const auto it = variables_.find(value.tag()->id);
   if (it == variables_.end()) {
-    stop("a Variable was used that is not one of the model's weights");
+    stop("a Variable was used that is not one of the model's weights or states");
     return {};
   }
   const Variable& variable = captured_->variables_[size_t(it->second)].variable;

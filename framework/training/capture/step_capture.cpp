@@ -26,6 +26,16 @@ void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>
   }
 }
 
+std::vector<Variable> states_of(const std::vector<HasStates*>& layers) {
+  std::vector<Variable> states;
+  for (const HasStates* const layer : layers) {
+    for (const LayerState& state : layer->states()) {
+      if (state.variable.defined()) states.push_back(state.variable);
+    }
+  }
+  return states;
+}
+
 /// Reads $TESSERA_RECORD_STEPS: "never", "always" (user-defined code, too) or, by default, as
 /// compile() says.
 std::string in_environment() {
@@ -69,9 +79,18 @@ bool StepCapture::same_layers(const Layer& model) const {
                      [](const auto& layer) { return layer.first->trainable() == layer.second; });
 }
 
+/// A state of another batch size is another Variable, which captured steps do not know.
+bool StepCapture::same_states() const {
+  const std::vector<Variable> now = states_of(layers_with_states_);
+  return std::equal(now.begin(), now.end(), states_.begin(), states_.end(),
+                    [](const Variable& a, const Variable& b) { return a.is(b); });
+}
+
 void StepCapture::forget() {
   entries_.clear();
   layers_.clear();
+  layers_with_states_.clear();
+  states_.clear();
 }
 
 auto StepCapture::run_eager(const std::function<Results()>& eager, const std::string& why)
@@ -99,7 +118,7 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
   }
   busy_ = true;
   const auto cleanup = c10::make_scope_exit([this] { busy_ = false; });
-  if (!layers_.empty() && !same_layers(model)) forget();
+  if (!layers_.empty() && !(same_layers(model) && same_states())) forget();
   Signature signature = signature_of(batch, custom_step);
   Entry* const entry = find(signature);
   if (!entry) {
@@ -120,7 +139,9 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
 
 auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
                           bool any_code, const std::function<Results()>& eager) -> Results {
-  StepCapturer capturer(batch, model.weights(), step, any_code, buffer_);
+  std::vector<Variable> variables;
+  for (const auto& [name, variable] : weights_and_states(model)) variables.push_back(variable);
+  StepCapturer capturer(batch, variables, step, any_code, buffer_);
   Results results;
   {
     const TracerScope listening(&capturer);
@@ -135,6 +156,9 @@ auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry&
   layers_.clear();
   add_layers(model, layers_);
   top_layers_ = model.sublayers().size();
+  layers_with_states_.clear();
+  for (const auto& [path, layer] : layers_with_states(model)) layers_with_states_.push_back(layer);
+  states_ = states_of(layers_with_states_);
   return results;
 }
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/capture/captured_step.hpp>
 #include <tessera/framework/training/options.hpp>
@@ -52,6 +53,7 @@ class StepCapture {
   static Signature signature_of(const Batch& batch, bool custom_step);
   Entry* find(const Signature& signature);
   bool same_layers(const Layer& model) const;
+  bool same_states() const;
   Results run_eager(const std::function<Results()>& eager, const std::string& why);
   Results capture(Layer& model, const Batch& batch, int64_t step, Entry& entry, bool any_code,
                   const std::function<Results()>& eager);
@@ -63,6 +65,9 @@ class StepCapture {
   /// All layers inside the model, and whether they are trainable.
   std::vector<std::pair<std::shared_ptr<Layer>, bool>> layers_;
   size_t top_layers_ = 0;
+  /// All layers with states, and the states as of the latest capture.
+  std::vector<HasStates*> layers_with_states_;
+  std::vector<Variable> states_;
   bool busy_ = false;
   StepRecords records_;
 };

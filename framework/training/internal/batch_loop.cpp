@@ -5,6 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 
 namespace tessera::detail {
@@ -18,6 +19,13 @@ std::string_view name_of(Phase phase) {
 }
 
 }  // namespace
+
+void warn_of_short_data(const Mesh& mesh, const std::string& caller, const std::string& option,
+                        int64_t done, const std::optional<int64_t>& steps) {
+  if (!steps || done >= *steps) return;
+  warn_once(mesh, str(caller, ": the data ran out after ", done, " of ", *steps, " steps: lower ",
+                      option, ", or repeat() the data"));
+}
 
 std::optional<Examples> BatchLoop::next() {
   const bool trains = phase_ == Phase::train;
@@ -44,6 +52,7 @@ std::optional<Examples> BatchLoop::next() {
   state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
   const bool more = all_have_more(status, signature);
   step_span_.reset();
+  if (!more) warn_of_early_end();
   if (!more || (ends_step && trains && state_.exchange.stops())) {
     state_.losses.drain();
     return std::nullopt;
@@ -52,6 +61,16 @@ std::optional<Examples> BatchLoop::next() {
   step_span_.emplace(SpanKind::step, name_of(phase_));
   callbacks_.batch_begin(phase_, step_);
   return examples;
+}
+
+/// Warns if fewer steps are done than the user asked for.
+void BatchLoop::warn_of_early_end() const {
+  // Without any step, the pass over the data ended with the epoch before, and the next one begins.
+  if (step_ == 0 && loader_.first_step() > 0) return;
+  const char* option = phase_ == Phase::train         ? "steps_per_epoch"
+                       : caller_ == "fit, validation" ? "validation_steps"
+                                                      : "steps";
+  warn_of_short_data(state_.layouts.mesh(), caller_, option, step_, steps_);
 }
 
 /// Whether every process has a batch for the next step, with the same signature. Collective.

@@ -1,5 +1,6 @@
 #include <tessera/framework/training/internal/data_views.hpp>
 
+#include <span>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -40,6 +41,12 @@ void check_no_weights(const Examples& batch, const std::string& argument) {
                     "leave out " + argument);
 }
 
+/// Returns the numbers of the rows that a batch holds; `rows`: those of the global batch.
+std::span<const int64_t> held_rows(const Examples& batch, std::span<const int64_t> rows) {
+  if (!batch.part) return rows;
+  return rows.subspan(size_t(batch.part->rows.lo), size_t(batch.part->rows.size()));
+}
+
 class WithSampleWeight final : public Dataset {
  public:
   WithSampleWeight(std::shared_ptr<const Dataset> data, at::Tensor weight)
@@ -59,9 +66,7 @@ class WithSampleWeight final : public Dataset {
   Examples weighted_rows(Examples batch, std::span<const int64_t> rows) const {
     const c10::InferenceMode inference;
     check_no_weights(batch, "sample_weight");
-    if (const auto& part = batch.part) {
-      rows = rows.subspan(size_t(part->rows.lo), size_t(part->rows.size()));
-    }
+    rows = held_rows(batch, rows);
     const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()));
     batch.sample_weight = {weight_.index_select(0, numbers)};
     return batch;
@@ -71,8 +76,22 @@ class WithSampleWeight final : public Dataset {
   at::Tensor weight_;
 };
 
+/// Throws ConfigError unless each row has one largest number, which is at most 1: one-hot labels or
+/// probabilities, not several labels a row. `rows`: their numbers in the data, if known.
+void check_one_class(const at::Tensor& y, std::span<const int64_t> rows) {
+  const at::Tensor largest = y.amax(-1, true);
+  const at::Tensor bad = y.eq(largest).sum(-1).ne(1).logical_or_(largest.squeeze(-1).gt(1));
+  if (!bad.any().item<bool>()) return;
+  const int64_t row = bad.to(at::kByte).argmax().item<int64_t>();
+  const std::string where =
+      rows.empty() ? str("row ", row, " of a batch") : str("row ", rows[static_cast<size_t>(row)]);
+  throw ConfigError("class_weight", "each row has one class, as a class id or one-hot",
+                    str(where, " without one largest label of at most 1"), "use sample_weight");
+}
+
 /// Returns the class of each row: a class id as it is, the argmax of one-hot labels.
-at::Tensor classes(at::Tensor y) {
+at::Tensor classes(at::Tensor y, std::span<const int64_t> rows) {
+  if (y.dim() == 2 && y.size(-1) > 1) check_one_class(y.to(at::kDouble), rows);
   if (y.dim() > 1) y = y.size(-1) == 1 ? y.squeeze(-1) : y.argmax(-1);
   if (y.dim() != 1) {
     throw ConfigError("class_weight", "labels are (rows), (rows, 1) or (rows, classes)",
@@ -81,14 +100,16 @@ at::Tensor classes(at::Tensor y) {
   return y.to(at::kDouble).round().to(at::kLong);
 }
 
-Examples weighted(Examples batch, const ClassWeight& class_weight) {
+/// Returns the batch with weights; `rows`: the numbers of its rows in the data, if known.
+Examples weighted(Examples batch, const ClassWeight& class_weight,
+                  std::span<const int64_t> rows = {}) {
   const c10::InferenceMode inference;
   check_no_weights(batch, "class_weight");
   if (batch.y.size() != 1) {
     throw ConfigError("class_weight", "the model has a single output",
                       str(batch.y.size(), " labels"), "use sample_weight");
   }
-  const at::Tensor numbers = classes(batch.y[0]);
+  const at::Tensor numbers = classes(batch.y[0], held_rows(batch, rows));
   at::Tensor weight = at::ones({numbers.size(0)});
   for (int64_t i = 0; i < numbers.size(0); ++i) {
     const auto found = class_weight.find(numbers.const_data_ptr<int64_t>()[i]);
@@ -106,10 +127,10 @@ class WithClassWeight final : public Dataset {
       : data_(std::move(data)), weight_(std::move(weight)) {}
   int64_t size() const override { return data_->size(); }
   Examples get(std::span<const int64_t> rows) const override {
-    return weighted(data_->get(rows), weight_);
+    return weighted(data_->get(rows), weight_, rows);
   }
   Examples get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const override {
-    return weighted(data_->get_placed(rows, layouts), weight_);
+    return weighted(data_->get_placed(rows, layouts), weight_, rows);
   }
   bool concurrent() const override { return data_->concurrent(); }
   std::string name() const override { return data_->name(); }
@@ -144,7 +165,45 @@ class StreamWithClassWeight final : public StreamDataset {
   ClassWeight weight_;
 };
 
+class ContinuedStream final : public StreamDataset {
+ public:
+  explicit ContinuedStream(std::shared_ptr<const StreamDataset> data)
+      : data_(std::move(data)), reading_(std::make_shared<Reading>()) {}
+  BatchFunction start(int64_t epoch) const override { return start_at(epoch, 0, {}); }
+  BatchFunction start_at(int64_t epoch, int64_t first_step,
+                         const LayoutMap& layouts) const override {
+    Reading& reading = *reading_;
+    if (!reading.next || reading.epoch != epoch || reading.step != first_step) {
+      reading = {data_->start_at(epoch, first_step, layouts), epoch, first_step};
+    }
+    if (!reading.next) return {};
+    return [reading = reading_]() -> std::optional<Examples> {
+      std::optional<Examples> batch = reading->next();
+      if (batch) ++reading->step;
+      return batch;
+    };
+  }
+  std::optional<int64_t> steps() const override { return data_->steps(); }
+  bool endless() const override { return data_->endless(); }
+  std::string name() const override { return data_->name(); }
+  std::vector<Shape> input_shapes() const override { return data_->input_shapes(); }
+
+ private:
+  /// The batches of a pass; the next one is that of `step`.
+  struct Reading {
+    BatchFunction next;
+    int64_t epoch = 0, step = 0;
+  };
+
+  std::shared_ptr<const StreamDataset> data_;
+  std::shared_ptr<Reading> reading_;
+};
+
 }  // namespace
+
+DatasetHandle continued(const DatasetHandle& data) {
+  return data.stream() ? DatasetHandle(ContinuedStream(data.stream())) : data;
+}
 
 DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begin, int64_t end) {
   return RowRange(data, begin, end);

@@ -16,6 +16,10 @@ DatasetHandle row_range(const std::shared_ptr<const Dataset>& data, int64_t begi
 DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sample_weight,
                                  const std::string& caller);
 
+/// Returns the data; a stream whose next reader goes on where the last one stopped, if that is
+/// where it begins, instead of starting the stream again. One reader at a time.
+DatasetHandle continued(const DatasetHandle& data);
+
 /// Returns the data, each row with the weight of its class. Reading throws ConfigError for data
 /// that have weights or several outputs.
 DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight);

@@ -44,7 +44,8 @@ int64_t run_range(Trainer& trainer, TrainingState& state, const StepRange& range
     std::vector<double>& steps = state.progress.history.steps;
     steps.insert(steps.end(), losses.begin(), losses.end());
     state.executor->fetch(trainer.model());
-    state.progress.position = {range.epoch, range.first + done};
+    const int64_t next = range.first + done;
+    state.progress.position = {range.epoch, next, range.pass, range.offset + next};
   }
   if (number == range.last) {
     --number;

@@ -1,5 +1,6 @@
 #include <tessera/framework/training/internal/first_step.hpp>
 
+#include <algorithm>
 #include <iostream>
 #include <set>
 #include <string>
@@ -31,9 +32,52 @@ void warn(const Layer& model, const std::string& line) {
   std::cerr << "Warning: " << line << '\n';
 }
 
+bool is_from_logits(const Json& config) {
+  const auto found = config.find("from_logits");
+  return found != config.end() && found->is_boolean() && found->get<bool>();
+}
+
+/// Whether a metric compares predictions with thresholds of probabilities, or takes their
+/// logarithms, by its configuration.
+bool takes_probabilities(const Json& config) {
+  if (config.contains("from_logits")) return !is_from_logits(config);
+  if (config.contains("num_thresholds")) return true;
+  const auto one = config.find("threshold");
+  if (one != config.end()) return one->is_number() && one->get<double>() > 0;
+  const auto several = config.find("thresholds");
+  if (several == config.end()) return false;
+  // Without thresholds it is 0.5, or none for the largest top_k.
+  if (several->empty()) return !config.contains("top_k") || config["top_k"].is_null();
+  const Json list = several->is_array() ? *several : Json::array({*several});
+  return std::any_of(list.begin(), list.end(), [](const Json& threshold) {
+    return threshold.is_number() && threshold.get<double>() > 0;
+  });
+}
+
 }  // namespace
 
-void check_optimizer(const Layer& model, const Optimizer& optimizer) {
+void warn_of_untrainable(const Layer& model) {
+  warn(model,
+       "the model does not have any trainable weights: training changes none of them. Call "
+       "set_trainable(true) for the layers to be trained");
+}
+
+void warn_of_metrics_of_logits(const Layer& model, const std::string& of, const Loss& loss,
+                               const std::vector<std::shared_ptr<Metric>>& metrics) {
+  if (!is_from_logits(loss.config())) return;
+  std::vector<std::string> names;
+  for (const auto& metric : metrics) {
+    if (takes_probabilities(metric->config())) names.push_back(metric->name());
+  }
+  if (names.empty()) return;
+  warn(model, str("the loss", of, " is from logits, but ", listed(names),
+                  names.size() == 1 ? " takes" : " take",
+                  " its outputs as probabilities: end the model with the activation and leave out "
+                  "from_logits, or give from_logits to the metrics that have it"));
+}
+
+void check_optimizer(const Layer& model, Optimizer& optimizer) {
+  optimizer.warn_of_unused_exclusions(model.weights());
   const std::set<uint64_t> own = ids_of(model);
   for (const Variable& variable : optimizer.built_for()) {
     if (own.count(variable.id())) continue;

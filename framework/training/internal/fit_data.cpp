@@ -65,13 +65,40 @@ void check_has_end(const std::string& caller, const DatasetHandle& data, const s
 
 BatchLoaderOptions training_batches(const FitOptions& options, const FitPosition& position,
                                     const LayoutMap& layouts) {
-  return {.batch_size = options.batch_size,
-          .shuffle = options.shuffle,
-          .seed = {global_seed(), 0},
-          .epoch = position.epoch,
-          .first_step = position.step,
-          .steps = options.steps_per_epoch,
-          .layouts = layouts};
+  BatchLoaderOptions batches{.batch_size = options.batch_size,
+                             .shuffle = options.shuffle,
+                             .seed = {global_seed(), 0},
+                             .epoch = position.pass.value_or(position.epoch),
+                             .first_step = position.batch.value_or(position.step),
+                             .steps = options.steps_per_epoch,
+                             .layouts = layouts};
+  if (batches.steps) *batches.steps += first_batch(position);
+  return batches;
+}
+
+int64_t first_batch(const FitPosition& position) {
+  return position.batch.value_or(position.step) - position.step;
+}
+
+int64_t passes_begun(const FitPosition& position) {
+  const bool inside = position.batch.value_or(position.step) > 0;
+  return position.pass.value_or(position.epoch) + (inside ? 1 : 0);
+}
+
+FitPosition next_epoch(const FitPosition& position, const FitOptions& options,
+                       const std::optional<int64_t>& batches_in_pass) {
+  const int64_t pass = position.pass.value_or(position.epoch);
+  const int64_t batch = position.batch.value_or(position.step);
+  const bool asked_for = options.steps_per_epoch && position.step == *options.steps_per_epoch;
+  if (asked_for && (!batches_in_pass || batch < *batches_in_pass)) {
+    return {.epoch = position.epoch + 1, .pass = pass, .batch = batch};
+  }
+  return {.epoch = position.epoch + 1, .pass = pass + 1, .batch = 0};
+}
+
+std::optional<int64_t> told_steps(const DatasetHandle& data, const BatchLoaderOptions& options) {
+  const std::optional<int64_t> steps = epoch_steps(data, options);
+  return options.steps ? options.steps : steps;
 }
 
 BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap& layouts) {
@@ -95,6 +122,7 @@ FitData fit_data(const DatasetHandle& data, const FitOptions& options) {
     all = split(all.train, options.validation_split);
   }
   if (!options.class_weight.empty()) all.train = with_class_weight(all.train, options.class_weight);
+  if (options.steps_per_epoch) all.train = continued(all.train);
   return all;
 }
 

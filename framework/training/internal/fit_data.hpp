@@ -43,9 +43,25 @@ struct FitData {
 FitData fit_data(const DatasetHandle& data, const FitOptions& options);
 
 /// Returns how fit reads the batches of an epoch from `position` on, or those of its validation.
+/// Numbers of the training batches are those of the pass over the data.
 BatchLoaderOptions training_batches(const FitOptions& options, const FitPosition& position = {},
                                     const LayoutMap& layouts = {});
 BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap& layouts = {});
+
+/// Returns the batch of the pass over the data that the first step of the position's epoch reads.
+int64_t first_batch(const FitPosition& position);
+
+/// Returns the number of passes over the data that are begun at `position`.
+int64_t passes_begun(const FitPosition& position);
+
+/// Returns the position of the epoch after the one that ends at `position`. With steps_per_epoch it
+/// goes on in the same pass of `batches_in_pass` batches, unless the data have ended.
+FitPosition next_epoch(const FitPosition& position, const FitOptions& options,
+                       const std::optional<int64_t>& batches_in_pass);
+
+/// Returns the steps of an epoch that callbacks are told: those that the user asked for, else those
+/// of the data, if known.
+std::optional<int64_t> told_steps(const DatasetHandle& data, const BatchLoaderOptions& options);
 
 /// Returns the shapes of a model's inputs for batches of these data, with -1 for the number of
 /// rows.

@@ -1,5 +1,6 @@
 #include <tessera/framework/training/internal/fit_loop.hpp>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -9,15 +10,22 @@
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/executor_loop.hpp>
+#include <tessera/framework/training/internal/row_errors.hpp>
 
 namespace tessera::detail {
 namespace {
 
 /// Throws ConfigError if a callback resumes fit at a position outside the data.
-void check_position(const FitPosition& position, int64_t epochs, std::optional<int64_t> steps) {
-  if (position.epoch >= epochs || !steps || position.step <= *steps) return;
+void check_position(const FitPosition& position, const DatasetHandle& data,
+                    const FitOptions& options) {
+  const int64_t first = first_batch(position);
+  BatchLoaderOptions batches = training_batches(options, position);
+  batches.first_step = 0;
+  const auto last = epoch_steps(data, batches);
+  if (position.epoch >= options.epochs || !last || first + position.step <= *last) return;
   throw ConfigError(
-      "fit", str("the run resumes inside an epoch of ", *steps, " steps"),
+      "fit",
+      str("the run resumes inside an epoch of ", std::max<int64_t>(0, *last - first), " steps"),
       str("a position at epoch ", position.epoch + 1, " with ", position.step, " steps done"),
       "pass the data and options of the interrupted run");
 }
@@ -37,11 +45,18 @@ Logs tested(TrainingState& state, const CallbackList& callbacks, const Pass& pas
 }  // namespace
 
 Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& state,
-               BatchLoader& loader, const CallbackList& callbacks) {
+               BatchLoader& loader, const CallbackList& callbacks,
+               const std::optional<int64_t>& asked_for) {
   return tested(state, callbacks, [&] {
-    BatchLoop batches(caller, Phase::test, state, callbacks, loader);
+    BatchLoop batches(caller, Phase::test, state, callbacks, loader, asked_for);
     while (std::optional<Examples> examples = batches.next()) {
-      steps.test(std::move(*examples), batches.signature());
+      try {
+        steps.test(std::move(*examples), batches.signature());
+      } catch (const Error&) {
+        const bool validates = caller == "fit, validation";
+        rethrow_with_row(loader, batches.step(), state.layouts.mesh(),
+                         validates ? "the validation data" : "the data");
+      }
     }
   });
 }
@@ -74,9 +89,13 @@ void FitLoop::run() {
 
 void FitLoop::begin() {
   const OptimizerHandle& optimizer = state_.optimizer();
+  // A fit starts the data over, in an order of its own.
+  const int64_t passes = passes_begun(state_.progress.position);
   state_.progress = {};
   state_.losses.clear();
-  state_.progress.position.epoch = options_.initial_epoch;
+  state_.progress.position = {.epoch = options_.initial_epoch,
+                              .pass = std::max(options_.initial_epoch, passes),
+                              .batch = 0};
   state_.exchange.set_stop(false);
   state_.metrics.forget_restored();
   state_.must_be_finite = !callbacks_.accepts_non_finite_loss();
@@ -90,8 +109,7 @@ void FitLoop::begin() {
 void FitLoop::run_epochs() {
   begin();
   FitProgress& progress = state_.progress;
-  check_position(progress.position, options_.epochs,
-                 epoch_steps(data_.train, training_batches(options_)));
+  check_position(progress.position, data_.train, options_);
   progress.history.data = data_.train.name();
   if (state_.executor) begin_executor(trainer_, state_, data_, options_);
   for (int64_t epoch = progress.position.epoch; epoch < options_.epochs; ++epoch) {
@@ -110,20 +128,56 @@ void FitLoop::run_epochs() {
 }
 
 void FitLoop::train_epoch(int64_t epoch) {
-  FitProgress& progress = state_.progress;
+  FitPosition& position = state_.progress.position;
   if (state_.executor) {
-    const auto steps = epoch_steps(data_.train, training_batches(options_));
-    run_with_executor(trainer_, state_, {Phase::train, epoch, progress.position.step, *steps},
-                      callbacks_);
+    train_with_executor();
     return;
   }
-  BatchLoader loader(data_.train, training_batches(options_, progress.position, state_.layouts));
-  BatchLoop batches("fit", Phase::train, state_, callbacks_, loader);
+  train_batches(epoch);
+  if (position.step > 0 || position.batch.value_or(0) == 0) return;
+  // The pass ended with the epoch before, which read all that was asked for.
+  position = {.epoch = epoch, .pass = passes_begun(position), .batch = 0};
+  train_batches(epoch);
+}
+
+void FitLoop::train_batches(int64_t epoch) {
+  FitProgress& progress = state_.progress;
+  const FitPosition begin = progress.position;
+  BatchLoader loader(data_.train, training_batches(options_, begin, state_.layouts));
+  BatchLoop batches("fit", Phase::train, state_, callbacks_, loader, options_.steps_per_epoch,
+                    begin.step);
   while (std::optional<Examples> examples = batches.next()) {
-    steps_.train(std::move(*examples), batches.signature(),
-                 [&progress](double loss) { progress.history.steps.push_back(loss); });
-    progress.position = {epoch, batches.step() + 1};
+    try {
+      steps_.train(std::move(*examples), batches.signature(),
+                   [&progress](double loss) { progress.history.steps.push_back(loss); });
+    } catch (const Error&) {
+      rethrow_with_row(loader, first_batch(begin) + batches.step(), state_.layouts.mesh(),
+                       "the data");
+    }
+    const int64_t done = batches.step() + 1;
+    progress.position = {epoch, done, begin.pass.value_or(epoch), first_batch(begin) + done};
   }
+}
+
+void FitLoop::train_with_executor() {
+  const FitPosition& position = state_.progress.position;
+  const int64_t first = first_batch(position);
+  const int64_t last = *epoch_steps(data_.train, training_batches(options_, position)) - first;
+  run_with_executor(trainer_, state_,
+                    {Phase::train, position.epoch, position.step, last,
+                     position.pass.value_or(position.epoch), first},
+                    callbacks_);
+  if (state_.exchange.stops()) return;
+  warn_of_short_data(state_.layouts.mesh(), "fit", "steps_per_epoch", last,
+                     options_.steps_per_epoch);
+}
+
+/// Returns the number of batches in a pass over the training data, if known.
+std::optional<int64_t> FitLoop::batches_in_pass() const {
+  const auto all = epoch_steps(data_.train, {.batch_size = options_.batch_size});
+  // An executor takes steps_per_epoch as the length of a stream that does not know its own.
+  const bool unknown = !all && !data_.train.stream()->endless();
+  return unknown && state_.executor ? options_.steps_per_epoch : all;
 }
 
 void FitLoop::end_epoch() {
@@ -132,7 +186,8 @@ void FitLoop::end_epoch() {
   const FitPosition trained = progress.position;
   const Json sums = state_.metrics.totals();
   progress.epoch_logs = state_.metrics.logs_of(sums);
-  if (!state_.exchange.stops()) progress.position = {.epoch = epoch + 1};
+  if (!state_.exchange.stops())
+    progress.position = next_epoch(trained, options_, batches_in_pass());
   if (data_.validation && options_.validation_freq.due(epoch)) {
     try {
       for (const auto& [name, value] : validate()) {
@@ -155,12 +210,15 @@ void FitLoop::end_epoch() {
 Logs FitLoop::validate() {
   if (!state_.executor) {
     BatchLoader loader(data_.validation, validation_batches(options_, state_.layouts));
-    return evaluated("fit, validation", steps_, state_, loader, callbacks_);
+    return evaluated("fit, validation", steps_, state_, loader, callbacks_,
+                     options_.validation_steps);
   }
   return tested(state_, callbacks_, [&] {
-    const auto steps = epoch_steps(data_.validation, validation_batches(options_));
-    run_with_executor(trainer_, state_, {Phase::test, state_.progress.position.epoch, 0, *steps},
+    const int64_t steps = *epoch_steps(data_.validation, validation_batches(options_));
+    run_with_executor(trainer_, state_, {Phase::test, state_.progress.position.epoch, 0, steps},
                       callbacks_);
+    warn_of_short_data(state_.layouts.mesh(), "fit, validation", "validation_steps", steps,
+                       options_.validation_steps);
   });
 }
 

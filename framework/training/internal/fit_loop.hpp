@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
 #include <string>
 
 #include <tessera/framework/training/callbacks/internal/callback_list.hpp>
@@ -23,6 +25,9 @@ class FitLoop {
   void begin();
   void run_epochs();
   void train_epoch(int64_t epoch);
+  void train_batches(int64_t epoch);
+  void train_with_executor();
+  std::optional<int64_t> batches_in_pass() const;
   /// Validates, calls on_epoch_end of the callbacks, and appends the logs to the history.
   void end_epoch();
   Logs validate();
@@ -35,8 +40,10 @@ class FitLoop {
   StepRunner steps_;
 };
 
-/// Returns loss and metrics over the batches of a loader. Collective.
+/// Returns loss and metrics over the batches of a loader; warns if they are fewer than the user
+/// `asked_for`. Collective.
 Logs evaluated(const std::string& caller, StepRunner& steps, TrainingState& state,
-               BatchLoader& loader, const CallbackList& callbacks);
+               BatchLoader& loader, const CallbackList& callbacks,
+               const std::optional<int64_t>& asked_for);
 
 }  // namespace tessera::detail

@@ -9,6 +9,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/training/internal/first_step.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -61,6 +62,12 @@ void check_totals(const Json& totals) {
   if (fits) return;
   throw ConfigError("restore_metric_totals", "totals are a result of metric_totals()",
                     totals.dump(), "pass those of a checkpoint");
+}
+
+std::vector<std::shared_ptr<Metric>> all_metrics(const CompiledOutput& output) {
+  std::vector<std::shared_ptr<Metric>> all = output.metrics;
+  all.insert(all.end(), output.weighted_metrics.begin(), output.weighted_metrics.end());
+  return all;
 }
 
 StepTotals::MetricTotals& sum_of(std::vector<StepTotals::MetricTotals>& sums,
@@ -119,6 +126,11 @@ void MetricTracker::choose(std::vector<std::string> names, const Batch& batch,
       }
       output.metrics = metrics_for(choices.metrics[i], labels, shape);
       output.weighted_metrics = metrics_for(choices.weighted_metrics[i], labels, shape);
+    }
+    for (size_t i = 0; i < all.size(); ++i) {
+      if (!all[i].loss) continue;
+      const std::string of = all.size() == 1 ? "" : " of output " + names[i];
+      warn_of_metrics_of_logits(model_, of, *all[i].loss, all_metrics(all[i]));
     }
     outputs_ = std::move(all);
     name_metrics(names);

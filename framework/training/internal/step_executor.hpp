@@ -33,11 +33,13 @@ struct StepTotals {
   std::vector<MetricTotals> metrics = {};
 };
 
-/// Steps [first, last) of an epoch, or of a validation.
+/// Steps [first, last) of an epoch, or of a validation. Step i reads batch `offset` + i of pass
+/// `pass` over the data.
 struct StepRange {
   Phase phase = Phase::train;
   int64_t epoch = 0;
   int64_t first = 0, last = 0;
+  int64_t pass = 0, offset = 0;
 };
 
 /// Interface to run the steps of fit outside this process, for a parameter server's coordinator and

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
 
@@ -88,6 +89,7 @@ DTensor StepRunner::train_step(const Batch& batch) {
 
 void StepRunner::train(Examples&& examples, uint64_t signature,
                        std::function<void(double)> on_loss) {
+  const DefaultMeshScope mesh(state_.layouts.mesh());
   const Batch batch = prepare(std::move(examples), signature);
   // With record_steps, the train_step() of any class is captured, not only the stock one.
   const DTensor loss = train_step(batch);
@@ -105,6 +107,7 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
 }
 
 void StepRunner::test(Examples&& examples, uint64_t signature) {
+  const DefaultMeshScope mesh(state_.layouts.mesh());
   const Batch batch = prepare(std::move(examples), signature);
   state_.losses.push(resolved_loss(trainer_.test_step(batch)),
                      [&metrics = state_.metrics, rows = batch.rows](double value) {
@@ -114,6 +117,7 @@ void StepRunner::test(Examples&& examples, uint64_t signature) {
 }
 
 std::vector<at::Tensor> StepRunner::predict(Examples&& examples, uint64_t signature) {
+  const DefaultMeshScope mesh(state_.layouts.mesh());
   std::vector<at::Tensor> outputs;
   for (const DTensor& output : trainer_.predict_step(prepare(std::move(examples), signature))) {
     outputs.push_back(output.full());

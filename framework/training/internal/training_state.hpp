@@ -31,9 +31,10 @@ struct TrainingState {
   CompileOptions options;
   OptimizerHandle user_optimizer;  ///< compile()'s, before a LossScaleOptimizer was put around it
   LayoutMap layouts;
-  bool step_checked = false;  ///< whether the checks of the first step were made
-  bool placed = false;        ///< whether weights and slots have their layouts
-  int64_t steps_begun = 0;    ///< steps of training, tests and predictions begun
+  bool step_checked = false;      ///< whether the checks of the first step were made
+  bool placed = false;            ///< whether weights and slots have their layouts
+  bool told_untrainable = false;  ///< whether the last step had no trainable weight
+  int64_t steps_begun = 0;        ///< steps of training, tests and predictions begun
   MetricTracker metrics;
   StepExchange exchange;
   std::shared_ptr<Arena> step_memory = make_arena();
