@@ -48,8 +48,9 @@ void check_files(const std::string& units, const std::string& layers, int64_t ro
         CHECK(taken.growth <= taken.shard + room);
         CHECK(taken.collectives == 0);
         if (verb == std::string("save=")) continue;
-        CHECK(taken.read >= taken.shard);
-        CHECK(taken.read <= taken.shard + taken.shard / 100);
+        // One pass for the checksum, shared by the processes, and one for the shards.
+        CHECK(taken.read >= 2 * taken.shard);
+        CHECK(taken.read <= 2 * taken.shard + taken.shard / 50);
       }
     }
     std::filesystem::remove(path);

@@ -2,7 +2,8 @@
 
 Names in public headers are in docs/public_names.txt (`--write` updates the list) and have a
 comment, as has every option; public signatures use types of tessera::detail by pointer only;
-umbrella headers include every header of their folder.
+umbrella headers include every header of their folder; functions that README.md and docs/ name in
+backticks, such as `load_model()`, are public.
 """
 import collections
 import json
@@ -34,6 +35,14 @@ RUNTIME = {
     "HoldsLayer": "concept that tells activations from layers",
     "JsonPath": "the alias's own declaration",
 }
+# Code spans of the documentation, and the function that one of them calls.
+FENCED = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+SPAN = re.compile(r"`([^`]+)`")
+CALLED = re.compile(r"(?:\w+(?:::|->|\.))*(\w+)\(")
+MEMBER_FUNCTION = re.compile(r"^  +(?!(?:return|if|for|while|throw|else)\b)[^/\n]*?\b(\w+)\(",
+                             re.MULTILINE)
+# Variables that the documentation calls.
+VARIABLES = {"a", "f", "layer"}
 # The second group is a type that a signature names; a smart pointer or "*" makes it valid.
 DETAIL = re.compile(r"(std::(?:shared|unique|weak)_ptr<(?:const )?)?\bdetail::(\w+)(\s*\*)?")
 
@@ -137,6 +146,31 @@ def signatures():
                         f"{header}:{number}: a public signature names detail::{name}")
 
 
+def functions_named(text):
+    """Yields (line number, name) of the functions called at the begin of code spans of Markdown."""
+    text = FENCED.sub(lambda match: "\n" * match.group().count("\n"), text)
+    for span in SPAN.finditer(text):
+        called = CALLED.match(span.group(1))
+        if called:
+            yield text.count("\n", 0, span.start()) + 1, called.group(1)
+
+
+def documentation():
+    """Yields functions in the documentation that a program cannot find: no public header declares
+    them, as functions, types or members."""
+    public = set(VARIABLES)
+    for header in filter(lambda name: not is_internal(name), headers()):
+        public |= {name for _, space, name, _ in declarations(header)
+                   if "detail" not in space.split("::")}
+        public |= set(MEMBER_FUNCTION.findall(text_of(header)))
+    for path in [root() / "README.md", *sorted((root() / "docs").glob("*.md"))]:
+        file = path.relative_to(root()).as_posix()
+        for number, name in functions_named(path.read_text(encoding="utf-8") if path.is_file()
+                                            else ""):
+            yield None if name in public else (
+                f"{file}:{number}: no public header declares {name}()")
+
+
 def umbrellas():
     """Yields headers that umbrella headers such as layers/layers.hpp lack, except internal ones and
     separate libraries."""
@@ -154,7 +188,7 @@ def umbrellas():
 
 
 def main():
-    found = [offender for check in (names, options, signatures, umbrellas) for offender in check()]
+    found = [offender for check in (names, options, signatures, documentation, umbrellas) for offender in check()]
     finish([offender for offender in found if offender],
            "what users write is public and has a comment; what they do not is in detail", len(found))
 

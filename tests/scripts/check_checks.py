@@ -7,6 +7,7 @@ import sys
 import tempfile
 
 import check_border
+import check_keras_differences
 
 HERE = pathlib.Path(__file__).parent
 CLEAN = {
@@ -22,10 +23,13 @@ CLEAN = {
     "layers/a.hpp": "#include <tessera/framework/nn/layer.hpp>\n",
     "layers/layers.hpp": "#include <tessera/layers/a.hpp>\n",
     "apps/a/main.cpp": "int main() {}\n",
-    "docs/Doxyfile": "INPUT = README.md \\\n        layers\n",
+    "docs/Doxyfile": "INPUT = README.md \\\n        layers docs/keras.md\n",
+    "docs/keras.md": check_keras_differences.BEGIN + "\n\n| what | why |\n|---|---|\n| a | b |\n\n"
+        + check_keras_differences.END + "\n",
     "docs/public_names.txt":
         check_border.HEAD + "\n[own: 1]\nlayer_count\n\n[Keras: 1]\nLayer\n\n[options: 0]\n\n"
         "[data sets: 0]\n",
+    "tests/golden/other_than_keras.json": '{"a": {}}',
     "tests/golden/keras_names.json": '{"all": ["Layer"]}',
     "tests/known_skips.txt": "# Why and name.\nGPU  a: b\nGPU  gpu\n",
     "framework/ops/read.cpp": "x.item<float>();\n",
@@ -67,6 +71,8 @@ PLANTED = [
     ("check_texts", "tests/known_skips.txt", "GPU  b\n", "no test b"),
     ("check_border", "layers/b.hpp", "\n", "tessera/layers/b.hpp"),
     ("check_border", "layers/b.hpp", "namespace tessera {\nint extra();\n}\n", "extra is missing"),
+    ("check_border", "docs/a.md", "A count: `size()`, `layer_count()`, `Layer().x`, `none(3)`.\n",
+     "docs/a.md:1: no public header declares none()"),
     ("check_border", "layers/internal/b.hpp", "namespace tessera {\nint extra();\n}\n",
      "belongs to tessera::detail"),
     ("check_border", "framework/nn/layer.hpp", "namespace tessera {\nclass Layer {};\n}\n",
@@ -79,6 +85,13 @@ PLANTED = [
     ("check_texts", "CHANGELOG.md", "See [two\nlines](a.md).\n", "over two lines"),
     ("check_border", "layers/b.hpp", "namespace tessera {\n/// B.\nint extra(detail::B b);\n}\n",
      "names detail::B"),
+    ("check_keras_differences", "tests/golden/other_than_keras.json", "{}", 'the row "a"'),
+    ("check_keras_differences", "tests/golden/other_than_keras.json", '{"a": {}, "b": {}}',
+     'no row "b"'),
+    ("check_keras_differences", "tests/golden/other_than_keras.json",
+     '{"a": {"keras_names.json": {"all": [0]}}}', "no test asks"),
+    ("check_keras_differences", "tests/golden/other_than_keras.json",
+     '{"a": {"keras_names.json": {"all": [3]}}}', "has no row 3 in all"),
     ("check_words", "layers/b.cpp", "/// Of a layer.\n", "opening"),
     ("check_words", "layers/b.cpp", "int a;  ///< of a layer\n", "trailing"),
     ("check_words", "layers/b.cpp", "// Whole numbers.\n", "word: Whole numbers"),

@@ -2,9 +2,11 @@
 
 hardening.py LIBRARY BUILD_TYPE PROGRAM...: each is position-independent, with read-only
 relocations, a non-executable stack and stack protectors; the library calls fortified functions, and
-with build type Dev checks bounds of containers.
+with build type Dev checks bounds of containers. No file in their folders loads libraries from the
+current folder or from one that is relative to it.
 """
 import pathlib
+import re
 import subprocess
 import sys
 
@@ -40,6 +42,22 @@ def offences(file):
     return [f"{pathlib.Path(file).name} {text}" for text, good in checks.items() if not good]
 
 
+def binaries():
+    for folder in sorted({pathlib.Path(file).parent for file in (library, *programs)}):
+        for path in sorted(folder.iterdir()):
+            if path.is_file() and path.open("rb").read(4) == b"\x7fELF":
+                yield path
+
+
+def relative_folders(path):
+    """Returns the folders of RPATH and RUNPATH that depend on the current folder; "" is it."""
+    lists = re.findall(r"\((?:RPATH|RUNPATH)\).*\[(.*)\]", readelf(path, "-d"))
+    return [folder for text in lists for folder in text.split(":")
+            if not folder.startswith(("/", "$ORIGIN", "${ORIGIN}"))]
+
+
 found = [line for file in (library, *programs) for line in offences(file)]
+found += [f"{path.name} loads libraries from the folder \"{folder}\" (RUNPATH)"
+          for path in binaries() for folder in relative_folders(path)]
 print("\n".join(found) or f"{1 + len(programs)} files are hardened")
 sys.exit(1 if found else 0)

@@ -271,6 +271,22 @@ void check_config(const Json& golden) {
   check_options(layer->config(), golden.at("layer").at("config"));
 }
 
+void check_layers(const Json& cases, const std::function<bool(size_t row)>& differs) {
+  Json others = Json::array();
+  for (size_t row = 0; row < cases.size(); ++row) {
+    const Json& golden = cases[row];
+    if (!differs(row)) {
+      others.push_back(golden);
+      continue;
+    }
+    CAPTURE(row);
+    const Inputs inputs = placed_inputs(golden, default_mesh(), {});
+    const DTensor output = layer_of(golden, inputs).outputs(inputs)[0];
+    CHECK(unlike(output.full(), golden.at("output")) != "");
+  }
+  check_layers(others);
+}
+
 void check_layers(const Json& cases) {
   REQUIRE(!cases.empty());
   for (const Json& golden : cases) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -35,6 +36,10 @@ at::Tensor upstream(const at::Tensor& output);
 /// outputs, penalties and gradients (of the inputs, then of the trainable weights) are Keras', that
 /// the layer plans its real outputs, and that Keras' configuration round-trips.
 void check_layers(const Json& cases);
+
+/// Does so for the cases for which differs(row) is false, and checks that the outputs of the others
+/// are not Keras'.
+void check_layers(const Json& cases, const std::function<bool(size_t row)>& differs);
 
 /// The parts of check_layers().
 void check_values(const Json& golden);

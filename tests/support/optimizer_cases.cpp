@@ -91,6 +91,62 @@ std::string wrong_number(const Json& golden, const char* key, size_t step, const
   return str("step ", step, ": ", key, " ", actual, ", Keras' is ", expected);
 }
 
+/// Updates weights as a case with gradient_accumulation_steps must: an optimizer with the same
+/// other options, on one device, gets the mean gradients of as many steps.
+class MeanGradientUpdates {
+ public:
+  explicit MeanGradientUpdates(const Json& golden) : golden_(golden) {
+    Json& config = golden_["serialized"]["config"];
+    every_ = config["gradient_accumulation_steps"].get<size_t>();
+    config["gradient_accumulation_steps"] = nullptr;
+    const Mesh one = create_mesh({{"batch", 1}});
+    for (const auto& item : golden_file().at("shapes").items()) {
+      const Layout layout = Layout::replicated(one, static_cast<int64_t>(item.value().size()));
+      layouts_.push_back({layout, layout});
+    }
+    weights_ = golden_weights(layouts_, golden.value("constrained", std::vector<std::string>()));
+    sums_.resize(weights_.size());
+    optimizer_ = made_optimizer(golden_, weights_);
+  }
+
+  double learning_rate() const { return optimizer_->learning_rate(); }
+  int64_t iterations() const { return optimizer_->iterations(); }
+  void step(size_t number) {
+    const std::vector<DTensor> gradients =
+        golden_gradients(number, layouts_, spoiled(golden_, number));
+    for (size_t v = 0; v < sums_.size(); ++v) {
+      if (!gradients[v].defined()) continue;
+      sums_[v] = sums_[v].defined() ? sums_[v] + gradients[v] : gradients[v];
+    }
+    if ((number + 1) % every_ != 0) return;
+    // The last of the steps selects the variables.
+    for (size_t v = 0; v < sums_.size(); ++v) {
+      sums_[v] = gradients[v].defined() ? sums_[v] / static_cast<double>(every_) : DTensor();
+    }
+    optimizer_->apply(sums_, weights_);
+    sums_.assign(sums_.size(), DTensor());
+  }
+  void finalize() { optimizer_->finalize_variable_values(weights_); }
+  /// Empty if the weights are these.
+  std::string differ(const std::vector<Variable>& weights) const {
+    for (size_t v = 0; v < weights.size(); ++v) {
+      const at::Tensor expected = weights_[v].value().full();
+      const double scale = expected.abs().max().item<double>();
+      const std::string wrong = difference(weights[v].value().full(), expected, 0, 3e-6 * scale);
+      if (!wrong.empty()) return weights[v].path() + ": " + wrong;
+    }
+    return "";
+  }
+
+ private:
+  Json golden_;
+  size_t every_ = 0;
+  std::vector<WeightLayouts> layouts_;
+  std::vector<Variable> weights_;
+  std::vector<DTensor> sums_;
+  OptimizerHandle optimizer_;
+};
+
 }  // namespace
 
 const Json& keras_optimizers(const std::string& part) { return golden_file().at(part); }
@@ -198,6 +254,28 @@ std::string wrong_case(const Json& golden, const std::vector<WeightLayouts>& wei
   }
   const auto iterations = golden.at("iterations").get<int64_t>();
   return optimizer->iterations() == iterations ? "" : "iterations are not Keras'";
+}
+
+std::string wrong_accumulation(const Json& golden,
+                               const std::vector<WeightLayouts>& weight_layouts) {
+  const std::vector<Variable> weights =
+      golden_weights(weight_layouts, golden.value("constrained", std::vector<std::string>()));
+  const OptimizerHandle optimizer = made_optimizer(golden, weights);
+  MeanGradientUpdates expected(golden);
+  const size_t steps = golden_file().at("marks").back().get<size_t>();
+  for (size_t step = 0; step < steps; ++step) {
+    if (optimizer->learning_rate() != expected.learning_rate()) return str("rate of step ", step);
+    optimizer->apply(golden_gradients(step, weight_layouts, spoiled(golden, step)), weights);
+    expected.step(step);
+    if (optimizer->iterations() != expected.iterations()) return str("updates after step ", step);
+    if (step + 1 == steps && golden.contains("finalize")) {
+      optimizer->finalize_variable_values(weights);
+      expected.finalize();
+    }
+    const std::string wrong = expected.differ(weights);
+    if (!wrong.empty()) return str("after ", step + 1, " steps: ", wrong);
+  }
+  return "";
 }
 
 }  // namespace tessera::test

@@ -39,4 +39,9 @@ std::vector<DTensor> golden_gradients(size_t step, const std::vector<WeightLayou
 /// Runs the ten steps of one of the "cases". Empty if rates, iterations and weights are Keras'.
 std::string wrong_case(const Json& golden, const std::vector<WeightLayouts>& weight_layouts);
 
+/// Runs the steps of a case with gradient_accumulation_steps. Empty if rates, iterations and
+/// weights are those of an optimizer without it that gets the mean gradients.
+std::string wrong_accumulation(const Json& golden,
+                               const std::vector<WeightLayouts>& weight_layouts);
+
 }  // namespace tessera::test

@@ -22,6 +22,7 @@ const Registered registered_new_metric(metric_factories(), {"new_metric"},
 
 DTensor scaled_difference(const DTensor& y_true, const DTensor& y_pred, double factor) {
   const auto [labels, predictions] = match_ranks(ops::cast(y_true, y_pred.dtype()), y_pred);
+  check_labels("NewMetric", labels.shape(), predictions.shape());
   return ops::scale(ops::abs(labels - predictions), factor);
 }
 
