@@ -33,7 +33,7 @@ Functional network(int64_t size, const std::vector<int64_t>& widths, double drop
   }
   x = relu(normalized(SeparableConv2D(widths.back(), 3, {.padding = "same"})(x)));
   x = Dropout(dropout)(GlobalAveragePooling2D()(x));
-  return Functional({picture}, {Dense(1)(x)});
+  return Functional({picture}, {Dense(1, {.activation = "sigmoid"})(x)});
 }
 
 /// Flips and rotates pictures at random, each by its own seed, on two threads.
@@ -81,7 +81,7 @@ int run(int argc, char** argv) {
 
   const Functional model = network(size, widths, program.dropout);
   model.compile({.optimizer = Adam(program.learning_rate(3e-4)),
-                 .loss = BinaryCrossentropy({.from_logits = true}),
+                 .loss = BinaryCrossentropy(),
                  .metrics = {BinaryAccuracy({.name = "acc"})},
                  .layouts = setup->layouts});
   return program.train(model, training.batch(common.batch_size),

@@ -255,9 +255,9 @@ def shapes(folder):
     x = layers.SeparableConv2D(32, 3, padding="same")(x)
     x = layers.Activation("relu")(layers.BatchNormalization()(x))
     x = layers.Dropout(0)(layers.GlobalAveragePooling2D()(x))
-    model = keras.Model(inputs, layers.Dense(1)(x))
+    model = keras.Model(inputs, layers.Dense(1, activation="sigmoid")(x))
     model.compile(optimizer=keras.optimizers.Adam(3e-4),
-                  loss=keras.losses.BinaryCrossentropy(from_logits=True),
+                  loss=keras.losses.BinaryCrossentropy(),
                   metrics=[keras.metrics.BinaryAccuracy(name="acc")])
     return model, batches("training"), batches("validation")
 

@@ -8,6 +8,7 @@
 #include <tessera/framework/training/history.hpp>
 
 #include "tests/support/catch.hpp"
+#include "tests/support/seed_scope.hpp"
 
 namespace cnn_test {
 
@@ -77,6 +78,7 @@ LayoutMap layouts_on(const MeshDims& dims) {
 std::vector<double> losses(const Case& how, const MeshDims& dims, CommLog* log = nullptr) {
   set_dtype_policy(dtype_policy(how.dtype));
   const auto as_before = c10::make_scope_exit([] { set_dtype_policy(dtype_policy("float32")); });
+  const test::SeedScope seed(7);
   const Sequential model = cnn(how);
   model.compile({.optimizer = Adam(1e-3),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
