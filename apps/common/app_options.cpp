@@ -72,6 +72,10 @@ std::vector<Option> process_options(CommonOptions& o) {
        integer(o.processes, 1, max_processes)},
       {"insecure", group, "listen beyond this host without a secret, to any client",
        toggle(o.insecure)},
+      {"encrypt", group,
+       "encrypt what processes send each other, under the job's secret; refused for GPUs of "
+       "several hosts",
+       toggle(o.encrypt)},
       {"timeout", group, "seconds to wait for another process before giving up",
        integer(o.timeout, 1, max_seconds)},
       {"connect-timeout", group, "seconds to wait for all processes to connect",

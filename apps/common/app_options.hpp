@@ -56,6 +56,8 @@ struct CommonOptions {
   std::optional<int64_t> processes;
   /// Whether this process may listen beyond this host without a secret.
   bool insecure = false;
+  /// Whether the processes of the run encrypt what they send each other.
+  bool encrypt = false;
   /// Seconds to wait for another process, and for all processes to connect.
   int64_t timeout = 120;
   int64_t connect_timeout = 300;

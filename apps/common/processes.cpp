@@ -41,7 +41,7 @@ DistributedOptions distributed_options(const CommonOptions& options) {
     return static_cast<int>(value.value_or(-1));
   };
   return {.cluster = {options.coordinator, number(options.rank), number(options.processes),
-                      options.insecure},
+                      options.insecure, options.encrypt},
           .devices = options.devices,
           .device_type = device_type(options),
           .virtual_devices = options.virtual_devices.value_or(1),

@@ -25,6 +25,9 @@ constexpr const char* help =
     "  --ps K               also start a chief and K parameter servers\n"
     "  --evaluator          with --ps: also start an evaluator\n"
     "  --tf-config          describe the processes to each other by TF_CONFIG, as workers\n"
+    "  --encrypt            the processes encrypt what they send each other, but for shared "
+    "memory\n"
+    "                       and NCCL\n"
     "  --max-restarts K     restart all processes, up to K times, after one failed; with --ps,\n"
     "                       a worker or evaluator alone, up to K times each [default: 0]\n"
     "  --grace SECONDS      time for the others to exit after one failed, or after the end of\n"
@@ -43,6 +46,7 @@ struct Arguments {
   bool help = false;
   bool evaluator = false;
   bool tf_config = false;
+  bool encrypt = false;
   int64_t processes = 0;
   int64_t servers = 0;
   int64_t max_restarts = 0;
@@ -74,6 +78,8 @@ bool set_switch(Arguments& arguments, const std::string& flag) {
     arguments.evaluator = true;
   } else if (flag == "--tf-config") {
     arguments.tf_config = true;
+  } else if (flag == "--encrypt") {
+    arguments.encrypt = true;
   } else {
     return false;
   }
@@ -81,8 +87,9 @@ bool set_switch(Arguments& arguments, const std::string& flag) {
 }
 
 [[noreturn]] void fail_unknown(const std::string& flag) {
-  const std::vector<std::string> known = {"--processes",    "--ps",    "--evaluator", "--tf-config",
-                                          "--max-restarts", "--grace", "--help"};
+  const std::vector<std::string> known = {"--processes", "--ps",      "--evaluator",
+                                          "--tf-config", "--encrypt", "--max-restarts",
+                                          "--grace",     "--help"};
   const std::string meant = nearest(flag, known);
   throw ConfigError("command line", "every option must be known", in_quotes(flag),
                     meant.empty() ? "see launch --help" : "write " + meant);
@@ -131,6 +138,7 @@ int launch_main(int argc, char** argv) {
                                     .servers = static_cast<int>(arguments.servers),
                                     .evaluator = arguments.evaluator,
                                     .tf_config = arguments.tf_config,
+                                    .encrypt = arguments.encrypt,
                                     .max_restarts = static_cast<int>(arguments.max_restarts),
                                     .grace = std::chrono::seconds(arguments.grace)});
 }

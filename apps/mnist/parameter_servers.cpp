@@ -25,6 +25,7 @@ extern "C" void mnist_parameter_servers(const StrategyFlags& flags,
       .connect_timeout = std::chrono::seconds(common.connect_timeout),
       .timeout = std::chrono::seconds(common.timeout)};
   options.cluster.insecure = common.insecure;
+  options.cluster.encrypt = common.encrypt;
   if (flags.max_part_bytes) {
     options.variable_partitioner = strategy::MaxSizePartitioner(*flags.max_part_bytes);
   }

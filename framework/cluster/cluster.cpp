@@ -89,6 +89,7 @@ Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environ
   if (!cluster) return {};
   if (auto job = variables.find("TESSERA_JOB")) cluster->job = *job;
   cluster->insecure = flags.insecure;
+  cluster->encrypt = flags.encrypt;
   return *cluster;
 }
 

@@ -37,6 +37,9 @@ struct Cluster {
   std::string secret = {};
   /// whether this process may listen beyond its host without a secret, so that anyone may connect
   bool insecure = false;
+  /// whether the processes encrypt what they send each other beyond a host, which needs a secret.
+  /// NCCL does not encrypt: GPUs of several hosts are then refused
+  bool encrypt = false;
 };
 
 /// Command line flags; empty or -1: not given.
@@ -45,6 +48,7 @@ struct ClusterFlags {
   int rank = -1;
   int size = -1;
   bool insecure = false;  ///< see Cluster::insecure
+  bool encrypt = false;   ///< see Cluster::encrypt
 };
 
 /// Returns the value of an environment variable; null if it is not set.

@@ -95,7 +95,7 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
   compare(*coordination, where, facts);
   try {
     return std::make_shared<ProcessCommunicator>(
-        coordination, make_engine(coordination, options, access.secret, first),
+        coordination, make_engine(coordination, options, access, first),
         ProcessCommunicatorOptions{.always_check = options.always_check});
   } catch (const std::exception& error) {
     const std::string reason = coordination->reason(std::chrono::seconds(1));

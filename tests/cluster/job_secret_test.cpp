@@ -61,15 +61,22 @@ TEST_CASE("a job's secret comes from its cluster, a variable or a file", "[clust
   CHECK(access_of({{"TESSERA_INSECURE", "1"}}).insecure);
   CHECK_FALSE(access_of({{"TESSERA_INSECURE", "0"}}).insecure);
   CHECK(find_cluster({"h:1", 0, 2, true}, environment_of({})).insecure);
+  CHECK_FALSE(access_of({}).encrypt);
+  CHECK(access_of({{"TESSERA_ENCRYPT", "1"}}).encrypt);
+  CHECK_FALSE(access_of({{"TESSERA_ENCRYPT", "0"}}).encrypt);
+  CHECK(find_cluster({"h:1", 0, 2, false, true}, environment_of({})).encrypt);
   cluster = {};
   cluster.insecure = true;
+  cluster.encrypt = true;
   CHECK(access_of({}, cluster).insecure);
+  CHECK(access_of({}, cluster).encrypt);
   CHECK_THAT(error_of({{"TESSERA_SECRET", secret}, {"TESSERA_SECRET_FILE", path}}),
              Contains("[TESSERA_SECRET] must not be set together with TESSERA_SECRET_FILE"));
   CHECK_THAT(error_of({{"TESSERA_SECRET", "short"}}),
              Contains("[TESSERA_SECRET] a secret has 32 to 4096 characters. Received: 5. To fix: "
                       "generate one with: openssl rand -hex 32"));
   CHECK_THAT(error_of({{"TESSERA_INSECURE", "yes"}}), Contains("[TESSERA_INSECURE] must be"));
+  CHECK_THAT(error_of({{"TESSERA_ENCRYPT", "yes"}}), Contains("[TESSERA_ENCRYPT] must be"));
 }
 
 TEST_CASE("a secret file that others may read is refused", "[cluster]") {
@@ -113,6 +120,9 @@ TEST_CASE("beyond loopback a secret is required, or the insecure option", "[clus
       Contains("[coordination] rank 0 needs a secret to listen beyond this host, at 10.0.0.7. "
                "Received: no secret. To fix: ") &&
           Contains("TESSERA_SECRET_FILE") && Contains("--insecure"));
+  // Even on loopback: there would be no keys.
+  CHECK_THAT(outcome("127.0.0.1", {"", true, true}), Contains("needs the job's secret"));
+  CHECK(outcome("127.0.0.1", {std::string(32, 's'), false, true}).empty());
 }
 
 TEST_CASE("proofs are the HMAC-SHA256 of unambiguously encoded texts", "[cluster]") {

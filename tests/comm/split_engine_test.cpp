@@ -2,6 +2,8 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
+
 #include "tests/support/catch.hpp"
 
 namespace split_engine_test {
@@ -33,6 +35,7 @@ class NotingEngine final : public Engine {
                      std::vector<std::vector<at::Tensor>>&) override {
     return note("all_to_all");
   }
+  void flush() override { notes += "flush; "; }
   void abort(const std::string& reason) override { notes += "abort: " + reason; }
 
   std::string notes;
@@ -60,9 +63,10 @@ TEST_CASE("tensors on CPUs and on GPUs use separate engines") {
   engine->all_to_all({}, nothing, nothing);
   engine->all_to_all({}, {{{}, here}}, nothing);
   engine->all_to_all({}, nothing, received);
+  engine->flush();
   engine->abort("over");
-  CHECK(host->notes == "call 7; all_reduce; all_to_all; abort: over");
-  CHECK(gpus->notes == "call 7; all_gather; reduce_scatter; all_to_all; abort: over");
+  CHECK(host->notes == "call 7; all_reduce; all_to_all; flush; abort: over");
+  CHECK(gpus->notes == "call 7; all_gather; reduce_scatter; all_to_all; flush; abort: over");
   CHECK((engine->rank() == 1 && engine->size() == 2));
 }
 

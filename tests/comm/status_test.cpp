@@ -2,11 +2,18 @@
 #include <tessera/framework/comm/internal/status.hpp>
 
 #include <atomic>
+#include <functional>
+#include <new>
+#include <stdexcept>
+#include <string>
+#include <vector>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/internal/collectively.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/thread_communicator.hpp"
@@ -163,6 +170,32 @@ TEST_CASE("a process reports its own error if the others cannot be reached") {
                         [](StepStatus&) { throw FileError("part-2", "readable", "nothing", ""); });
     });
     expect(text.find("[part-2]") != std::string::npos, text);
+  }));
+}
+
+TEST_CASE("a process whose memory ran out does not wait for the others") {
+  // They may be in a collective that it has left.
+  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
+    if (rank == 0) return;
+    const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
+    CommLog log;
+    const CommLogScope logging(log);
+    using Work = std::function<void()>;
+    const std::runtime_error of_aten("DefaultCPUAllocator: can't allocate memory");
+    const Work without_memory = [] { throw std::bad_alloc(); };
+    const Work without_tensor = [&] { throw of_aten; };
+    const auto in_status = [&](const Work& work) {
+      all_reduce_status(mesh, [&](StepStatus&) { work(); });
+    };
+    const auto agreed = [&](const Work& work) { collectively(mesh, "folder", work); };
+    for (const std::function<void(const Work&)>& call :
+         std::vector<std::function<void(const Work&)>>{in_status, agreed}) {
+      const std::string text = error_of<std::bad_alloc>([&] { call(without_memory); });
+      expect(text == std::bad_alloc().what(), text);
+      const std::string aten = error_of<std::runtime_error>([&] { call(without_tensor); });
+      expect(aten == of_aten.what(), aten);
+    }
+    expect(log.entries().empty(), "it was in a collective");
   }));
 }
 

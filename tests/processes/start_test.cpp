@@ -42,6 +42,31 @@ TEST_CASE("several processes give the losses of one") {
   }
 }
 
+TEST_CASE("processes that encrypt give the losses of those that do not, and need a secret") {
+  const std::vector<std::string> arguments = {"mesh=batch=4", "rows=330", "shared_memory=0"};
+  const auto run = [&](const Processes::Variables& variables) {
+    Processes processes(2, app_path("rank_program"), arguments, variables);
+    return processes.wait(std::chrono::minutes(2));
+  };
+  const std::string secret(32, 's');
+  const std::vector<RankEnd> plain = run({{"TESSERA_SECRET", secret}});
+  const std::vector<RankEnd> encrypted =
+      run({{"TESSERA_SECRET", secret}, {"TESSERA_ENCRYPT", "1"}});
+  for (size_t rank = 0; rank < 2; ++rank) {
+    CAPTURE(plain[rank].err, encrypted[rank].err);
+    CHECK(encrypted[rank].exit_code == 0);
+    CHECK(encrypted[rank].err.empty());
+    CHECK(losses(encrypted[rank]) == losses(plain[rank]));
+  }
+  CHECK_FALSE(losses(plain[0]).empty());
+  for (const RankEnd& end : run({{"TESSERA_ENCRYPT", "1"}})) {
+    CHECK(end.exit_code != 0);
+    CHECK(line_count(end.err) == 1);
+    CHECK_THAT(end.err, Catch::Contains("encryption (--encrypt, TESSERA_ENCRYPT=1) needs the "
+                                        "job's secret. Received: no secret. To fix: "));
+  }
+}
+
 TEST_CASE("Normalization learns from each row once, on any number of processes") {
   const auto learned = [](const RankEnd& end) {
     CAPTURE(end.err);

@@ -22,8 +22,8 @@ struct CoordinationOptions {
   /// name of the run, which keeps processes of other runs out; not a secret. Empty on rank 0: any
   /// process is admitted.
   std::string job = {};
-  /// secret by which every process and rank 0 authenticate each other. Without one rank 0 admits
-  /// anyone, and listens beyond loopback only if told to.
+  /// secret by which every process and rank 0 authenticate each other and all that they send.
+  /// Without one rank 0 admits anyone, and listens beyond loopback only if told to.
   JobAccess access = {};
   /// how long rank 0 waits for all ranks, and the other ranks for rank 0
   std::chrono::milliseconds connect_timeout = std::chrono::minutes(5);

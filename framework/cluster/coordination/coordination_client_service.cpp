@@ -98,6 +98,11 @@ void CoordinationClient::handle_all() {
       if (!frame) return;
       handle(*frame);
     }
+  } catch (const ChangedFrame&) {
+    const std::string reason = changed_frame_text(hub_peer());
+    // What this rank sends is still received as it is.
+    abort(reason);
+    end_here(reason);
   } catch (const BadFrame& error) {
     end_here(invalid_frame_text(hub_peer(), error.what()));
   }

@@ -8,9 +8,7 @@
 #include <exception>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/secret.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/cluster/coordination/hello_refusal.hpp>
+#include <tessera/framework/cluster/coordination/failure_report.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
@@ -52,7 +50,7 @@ CoordinationServer::CoordinationServer(const CoordinationOptions& options)
   }
   auto [own_end, hub_end] = connected_pair();
   own_end_ = std::move(own_end);
-  connections_.push_back({FrameSocket(std::move(hub_end), max_hello_bytes), true});
+  connections_.push_back({FrameSocket(std::move(hub_end), max_hello_bytes), {true, ""}});
   connections_.back().deadline = Time::max();
   thread_ = std::thread([this] { run(); });
 }
@@ -121,12 +119,13 @@ void CoordinationServer::accept_all() {
       return;
     }
     const auto is_unregistered = [](const Connection& each) {
-      return each.rank < 0 && !each.own && !each.closed;
+      return each.rank < 0 && !each.handshake.own() && !each.closed;
     };
     if (std::count_if(connections_.begin(), connections_.end(), is_unregistered) >= max_pending) {
       close(*std::find_if(connections_.begin(), connections_.end(), is_unregistered));
     }
-    connections_.push_back({FrameSocket(std::move(accepted), max_hello_bytes)});
+    const std::string address = other_address(accepted.get());
+    connections_.push_back({FrameSocket(std::move(accepted), max_hello_bytes), {false, address}});
     connections_.back().deadline = now_ + hello_time;
     serve(connections_.back());
   }
@@ -135,17 +134,23 @@ void CoordinationServer::accept_all() {
 void CoordinationServer::serve(Connection& connection) {
   const bool open = connection.socket.receive();
   try {
-    while (!connection.closed && !connection.refused) {
+    while (!connection.closed && !connection.ignored) {
       const std::optional<Frame> frame = connection.socket.next();
       if (!frame) break;
       handle(connection, *frame);
     }
+  } catch (const ChangedFrame&) {
+    // What this rank sends cannot be trusted any more; it still reads why the run ends.
+    connection.ignored = true;
+    answered_.insert(connection.rank);
+    end(changed_frame_text(*present_[static_cast<size_t>(connection.rank)]));
+    end_if_answered();
   } catch (const BadFrame& error) {
     const int rank = connection.rank;
     if (rank >= 0) end(invalid_frame_text(*present_[static_cast<size_t>(rank)], error.what()));
     close(connection);
   }
-  if (connection.refused) connection.socket.discard();
+  if (connection.ignored) connection.socket.discard();
   if (!open && !connection.closed) close(connection);
 }
 
@@ -199,7 +204,7 @@ void CoordinationServer::close(Connection& connection) {
   connection.socket.close();
   const int rank = connection.rank;
   if (phase_ == Phase::waiting) {
-    if (rank < 0 && connection.own) end(server_lost_text());
+    if (rank < 0 && connection.handshake.own()) end(server_lost_text());
     if (rank >= 0) end(lost_early_text(*present_[static_cast<size_t>(rank)]));
   } else if (rank >= 0 && monitor_ && monitor_->is_present(rank)) {
     const std::string reason = monitor_->mark_lost(rank);
@@ -210,7 +215,7 @@ void CoordinationServer::close(Connection& connection) {
 
 void CoordinationServer::remove_closed() {
   for (Connection& each : connections_) {
-    if (!each.closed && (each.rank < 0 || each.refused) && each.deadline <= now_) close(each);
+    if (!each.closed && each.rank < 0 && each.deadline <= now_) close(each);
   }
   connections_.remove_if([](const Connection& each) { return each.closed; });
 }
@@ -233,58 +238,24 @@ void CoordinationServer::tick() {
 }
 
 void CoordinationServer::greet(Connection& connection, const Frame& frame) {
-  if (!connection.nonce.empty()) return check_proof(connection, frame);
-  if (frame.type != FrameType::hello) {
-    throw BadFrame(str("a first frame of type ", static_cast<int>(frame.type)));
-  }
-  Hello hello = decode_hello(frame.body);
-  if (options_.access.secret.empty()) return admit(connection, std::move(hello), "");
-  connection.hello = frame.body;
-  connection.nonce = random_nonce();
-  connection.socket.send(FrameType::challenge, connection.nonce);
-}
-
-void CoordinationServer::check_proof(Connection& connection, const Frame& frame) {
-  if (frame.type != FrameType::proof) {
-    throw BadFrame(str("a frame of type ", static_cast<int>(frame.type), " instead of a proof"));
-  }
-  const Hello hello = decode_hello(connection.hello);
-  const auto expected = [&](const char* role) {
-    return proof_of(options_.access.secret, {role, connection.hello, connection.nonce});
-  };
-  if (same_secret(frame.body, expected(proof_of_rank))) {
-    return admit(connection, hello, expected(proof_of_hub));
-  }
-  const std::string who =
-      str(one_line(hello.peer.describe()), " at ", other_address(connection.socket.descriptor()));
-  if (next_warning_ <= now_) {
+  const HandshakeReply reply = connection.handshake.reply_to(frame, options_, present_);
+  if (!reply.warning.empty() && next_warning_ <= now_) {
     next_warning_ = now_ + line_interval;
-    say(str("[coordination] refused ", who, ": it has another secret"));
+    say(reply.warning);
   }
-  refuse(connection,
-         ConfigError("coordination",
-                     str("all processes that connect to ",
-                         address_text(options_.address, options_.port), " must have one secret"),
-                     str("another one from ", who),
-                     "give all of them the same TESSERA_SECRET_FILE or TESSERA_SECRET")
-             .what());
-}
-
-void CoordinationServer::refuse(Connection& connection, const std::string& text) {
-  connection.refused = true;
+  connection.socket.send(reply.type, reply.body);
+  if (reply.type == FrameType::accepted) admit(connection, reply);
+  if (reply.type != FrameType::refused) return;
+  connection.ignored = true;
   connection.deadline = now_ + 1s;
-  connection.socket.send(FrameType::refused, text);
   connection.socket.finish_sending();
 }
 
-void CoordinationServer::admit(Connection& connection, Hello hello, const std::string& proof) {
-  const std::string refused = refusal_of(hello, options_, present_, connection.own);
-  if (!refused.empty()) return refuse(connection, refused);
-  connection.rank = hello.peer.rank;
+void CoordinationServer::admit(Connection& connection, const HandshakeReply& reply) {
+  connection.rank = connection.handshake.peer().rank;
   connection.socket.set_max_body(max_body_bytes);
-  hello.peer.address = other_address(connection.socket.descriptor());
-  present_[static_cast<size_t>(connection.rank)] = hello.peer;
-  connection.socket.send(FrameType::accepted, proof);
+  if (reply.keys) connection.socket.protect(*reply.keys, options_.access.encrypt);
+  present_[static_cast<size_t>(connection.rank)] = connection.handshake.peer();
 }
 
 void CoordinationServer::tick_waiting() {

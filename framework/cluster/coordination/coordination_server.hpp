@@ -11,6 +11,7 @@
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 #include <tessera/framework/cluster/coordination/liveness_monitor.hpp>
+#include <tessera/framework/cluster/coordination/peer_handshake.hpp>
 
 namespace tessera::detail {
 
@@ -39,12 +40,9 @@ class CoordinationServer {
 
   struct Connection {
     FrameSocket socket;
-    bool own = false;  ///< whether it is rank 0's own connection
-    int rank = -1;     ///< -1 before the peer is admitted
-    bool refused = false;
-    /// hello of a peer that still has to prove the secret, and the nonce to prove it with
-    std::string hello = {};
-    std::string nonce = {};
+    PeerHandshake handshake;
+    int rank = -1;         ///< -1 before the peer is admitted
+    bool ignored = false;  ///< whether its input is dropped: it was refused, or a frame was changed
     /// by when the peer must be admitted or, after a refusal, close the connection
     Time deadline = {};
     bool closed = false;
@@ -56,9 +54,7 @@ class CoordinationServer {
   void serve(Connection& connection);
   void handle(Connection& connection, const Frame& frame);
   void greet(Connection& connection, const Frame& frame);
-  void check_proof(Connection& connection, const Frame& frame);
-  void admit(Connection& connection, Hello hello, const std::string& proof);
-  void refuse(Connection& connection, const std::string& text);
+  void admit(Connection& connection, const HandshakeReply& reply);
   void close(Connection& connection);
   void remove_closed();
 
@@ -93,7 +89,7 @@ class CoordinationServer {
   Time begin_;
   Time next_heartbeat_;
   Time next_line_;
-  Time next_warning_;  ///< rate limit of warnings about peers with another secret
+  Time next_warning_;  ///< rate limit of warnings about refused peers
   Time next_accept_;
   Time deadline_ = {};    ///< end of phase asking or over
   std::mutex end_mutex_;  ///< guards the thread's handle

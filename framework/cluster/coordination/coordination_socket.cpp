@@ -15,6 +15,7 @@
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
@@ -27,19 +28,34 @@ using std::chrono::steady_clock;
 /// Maximum bytes read at a time, so that one busy connection does not starve the others.
 constexpr size_t max_read_bytes = size_t{1} << 20;
 
-/// Maximum time of one connection attempt.
+/// Maximum time of one attempt to connect, over all addresses of a host.
 constexpr std::chrono::seconds max_connect_time{5};
 
-using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
-
-Addresses resolve(const std::string& address, int port, std::string& error) {
+std::vector<SocketAddress> resolve(const std::string& address, int port, std::string& error) {
   addrinfo hints{};
   hints.ai_family = AF_UNSPEC;
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* info = nullptr;
   const int status = ::getaddrinfo(address.c_str(), std::to_string(port).c_str(), &hints, &info);
   if (status != 0) error = str("address ", address, ": ", ::gai_strerror(status));
-  return Addresses(status == 0 ? info : nullptr, &freeaddrinfo);
+  if (status != 0) return {};
+  const std::unique_ptr<addrinfo, decltype(&freeaddrinfo)> list(info, &freeaddrinfo);
+  std::vector<SocketAddress> addresses;
+  for (const addrinfo* each = info; each != nullptr; each = each->ai_next) {
+    SocketAddress& copy = addresses.emplace_back();
+    copy.size = std::min<socklen_t>(each->ai_addrlen, sizeof copy.name);
+    std::memcpy(&copy.name, each->ai_addr, copy.size);
+  }
+  return addresses;
+}
+
+FileDescriptor open_socket(const SocketAddress& address) {
+  return FileDescriptor(
+      ::socket(address.name.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+}
+
+const sockaddr* name_of(const SocketAddress& address) {
+  return reinterpret_cast<const sockaddr*>(&address.name);
 }
 
 void send_at_once(int descriptor) {
@@ -130,8 +146,13 @@ FrameSocket::FrameSocket(FileDescriptor descriptor, size_t max_body)
     : descriptor_(std::move(descriptor)), in_(max_body) {}
 
 void FrameSocket::send(FrameType type, std::string_view body) {
-  out_ += encode_frame(type, body);
+  out_ += encode_frame(type, body, out_protection_ ? &*out_protection_ : nullptr);
   flush();
+}
+
+void FrameSocket::protect(const SessionKeys& keys, bool encrypts) {
+  out_protection_ = FrameProtection{MessageCipher(keys.send), encrypts};
+  in_.protect({MessageCipher(keys.receive), encrypts});
 }
 
 void FrameSocket::flush() {
@@ -199,10 +220,9 @@ FileDescriptor listen_on(const std::string& address, int port) {
 }
 
 FileDescriptor listen_at(const std::string& address, int& port, std::string& error) {
-  const Addresses addresses = resolve(address, 0, error);
-  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
-    FileDescriptor socket(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
-    if (socket.valid() && ::bind(socket.get(), each->ai_addr, each->ai_addrlen) == 0 &&
+  for (const SocketAddress& each : resolve(address, 0, error)) {
+    FileDescriptor socket = open_socket(each);
+    if (socket.valid() && ::bind(socket.get(), name_of(each), each.size) == 0 &&
         ::listen(socket.get(), SOMAXCONN) == 0) {
       port = own_port(socket.get());
       return socket;
@@ -221,15 +241,23 @@ FileDescriptor accept_from(const FileDescriptor& listener) {
 
 FileDescriptor connect_to(const std::string& address, int port, steady_clock::time_point deadline,
                           std::string& error) {
-  // Limits one attempt, so that an address that drops all packets does not use up the deadline.
+  const std::vector<SocketAddress> addresses = resolve(address, port, error);
   deadline = std::min(deadline, steady_clock::now() + max_connect_time);
-  const Addresses addresses = resolve(address, port, error);
-  for (const addrinfo* each = addresses.get(); each != nullptr; each = each->ai_next) {
-    FileDescriptor socket(::socket(each->ai_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  return connect_to_any(addresses, deadline, error);
+}
+
+FileDescriptor connect_to_any(std::span<const SocketAddress> addresses,
+                              steady_clock::time_point deadline, std::string& error) {
+  auto left = std::ssize(addresses);
+  for (const SocketAddress& each : addresses) {
+    // An address that drops all packets must not use up the time of the others.
+    const steady_clock::time_point now = steady_clock::now();
+    const steady_clock::time_point until = now + (deadline - now) / left--;
+    FileDescriptor socket = open_socket(each);
     if (socket.valid()) {
-      const int status = ::connect(socket.get(), each->ai_addr, each->ai_addrlen);
+      const int status = ::connect(socket.get(), name_of(each), each.size);
       const bool pending = status != 0 && (errno == EINPROGRESS || errno == EINTR);
-      if (status == 0 || (pending && finish_connecting(socket.get(), deadline))) {
+      if (status == 0 || (pending && finish_connecting(socket.get(), until))) {
         send_at_once(socket.get());
         if (!is_own_end(socket.get())) return socket;
         errno = ECONNREFUSED;

@@ -1,7 +1,10 @@
 #pragma once
 
+#include <sys/socket.h>
+
 #include <chrono>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -23,6 +26,9 @@ class FrameSocket {
   /// Gives up the connection and returns it.
   FileDescriptor release() { return std::move(descriptor_); }
   void set_max_body(size_t bytes) { in_.set_max_body(bytes); }
+  /// Protects all further frames of both directions by tags, and their bodies by encryption if it
+  /// `encrypts`. Not while another thread uses the socket.
+  void protect(const SessionKeys& keys, bool encrypts);
 
   /// Sends as much as possible without blocking and keeps the rest for flush(). A broken connection
   /// is reported by receive().
@@ -34,7 +40,7 @@ class FrameSocket {
 
   /// Reads the available bytes. Returns false once the peer has closed the connection.
   bool receive();
-  /// See FrameBuffer::next().
+  /// Calls FrameBuffer::next().
   std::optional<Frame> next() { return in_.next(); }
   /// Drops all received bytes.
   void discard() { in_.clear(); }
@@ -42,6 +48,7 @@ class FrameSocket {
  private:
   FileDescriptor descriptor_;
   FrameBuffer in_;
+  std::optional<FrameProtection> out_protection_;
   std::string out_;
   size_t sent_ = 0;
 };
@@ -73,10 +80,22 @@ FileDescriptor listen_at(const std::string& address, int& port, std::string& err
 /// Accepts the next connection, non-blocking; invalid with errno set if there is none.
 FileDescriptor accept_from(const FileDescriptor& listener);
 
-/// Tries once to connect, until the deadline; the connection is non-blocking. Invalid on failure,
-/// with the system's reason in `error`.
+/// Looks the address up and tries once to connect, for at most five seconds and not beyond the
+/// deadline; the connection is non-blocking. Invalid on failure, with the system's reason in
+/// `error`.
 FileDescriptor connect_to(const std::string& address, int port,
                           std::chrono::steady_clock::time_point deadline, std::string& error);
+
+/// An address for connect(2).
+struct SocketAddress {
+  sockaddr_storage name = {};
+  socklen_t size = 0;
+};
+
+/// Connects to the first of a host's addresses that answers. They share the time until the
+/// deadline: one that does not answer leaves the next ones their part. Otherwise like connect_to().
+FileDescriptor connect_to_any(std::span<const SocketAddress> addresses,
+                              std::chrono::steady_clock::time_point deadline, std::string& error);
 
 /// Returns both ends of a connection inside this process. Throws CommError.
 std::pair<FileDescriptor, FileDescriptor> connected_pair();

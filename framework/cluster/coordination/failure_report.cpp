@@ -63,7 +63,7 @@ std::string call_position_text(const CallPosition& position, std::span<const int
 }
 
 Json call_json(const CallRecord& call) {
-  Json json;
+  Json json = Json::object();
   json["number"] = call.number;
   json["fingerprint"] = hex(call.hash);
   if (call.step >= 0) json["step"] = call.step + 1;
@@ -73,7 +73,7 @@ Json call_json(const CallRecord& call) {
 }
 
 Json rank_json(const RankReport& rank) {
-  Json json;
+  Json json = Json::object();
   json["rank"] = rank.peer.rank;
   json["pid"] = rank.peer.pid;
   json["host"] = one_line(rank.peer.host);
@@ -126,7 +126,7 @@ std::string last_calls(const std::vector<RankReport>& ranks) {
 
 std::string write_report(const std::string& job, const std::string& reason,
                          const std::vector<RankReport>& ranks) {
-  Json json;
+  Json json = Json::object();
   json["format"] = "tessera failure report";
   json["version"] = 1;
   json["job"] = one_line(job);
@@ -182,6 +182,13 @@ std::string invalid_frame_text(const Peer& peer, const std::string& received) {
   return line("all processes of a run must use the same build",
               str(peer.describe(), " sent ", received),
               "start the same build everywhere, and let no other program use the port");
+}
+
+std::string changed_frame_text(const Peer& peer) {
+  return line("frames between processes arrive as they were sent",
+              str("a frame of ", peer.describe(),
+                  " was changed on the way, or repeated, left out or added"),
+              "find who can change packets between these hosts, and start the run again");
 }
 
 std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting) {

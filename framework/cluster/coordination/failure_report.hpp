@@ -42,6 +42,8 @@ std::string lost_early_text(const Peer& peer);
 std::string server_lost_text();
 std::string unresponsive_text(const Peer& peer, double seconds);
 std::string invalid_frame_text(const Peer& peer, const std::string& received);
+/// Returns the reason for a frame of the peer that was not received as it was sent.
+std::string changed_frame_text(const Peer& peer);
 std::string left_text(const Peer& peer, const std::string& note, const std::string& waiting);
 std::string late_text(const std::vector<Peer>& peers, double seconds, const std::string& waiting);
 std::string stuck_text(double seconds, const std::string& waiting);

@@ -26,6 +26,17 @@ std::string refusal_of(const Hello& hello, const CoordinationOptions& options,
                   str(hello.size, " of ", peer.describe(), ", ", options.size, " of rank 0"),
                   "start all ranks with the same arguments");
   }
+  if (hello.has_secret && options.access.secret.empty()) {
+    return refuse(str("this run has no secret, and rank 0 at ", address, " cannot prove one"),
+                  str(peer.describe(), " with a secret"),
+                  "give all processes the same TESSERA_SECRET_FILE or TESSERA_SECRET, or none");
+  }
+  if (hello.encrypts != options.access.encrypt) {
+    return refuse("all processes of a run encrypt what they send, or none does",
+                  str(peer.describe(), hello.encrypts ? " encrypts" : " does not", ", rank 0 ",
+                      options.access.encrypt ? "does" : "does not"),
+                  "pass --encrypt or TESSERA_ENCRYPT=1 to all of them, or to none");
+  }
   if (peer.rank < 0 || peer.rank >= options.size) {
     return refuse(str("ranks of ", options.size, " processes are 0 to ", options.size - 1),
                   peer.describe(), "number the processes from 0");

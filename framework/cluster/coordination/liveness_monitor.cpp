@@ -15,6 +15,9 @@ namespace {
 /// Number of calls kept for comparison; ranks are never that far apart.
 constexpr size_t max_seen = 1024;
 
+/// Maximum time in which calls end that a rank was part of before it failed and left.
+constexpr std::chrono::milliseconds max_last_call = 5s;
+
 double seconds(std::chrono::steady_clock::duration duration) {
   return std::chrono::duration<double>(duration).count();
 }
@@ -99,6 +102,7 @@ std::string LivenessMonitor::mark_left(int rank, const std::optional<CallRecord>
   std::string reason = on_heartbeat(rank, last, now);
   member(rank).in_call_since.reset();
   member(rank).state = "left";
+  member(rank).left_at = now;
   return reason.empty() ? find_left() : reason;
 }
 
@@ -109,6 +113,7 @@ std::string LivenessMonitor::mark_lost(int rank) {
 
 std::string LivenessMonitor::check_deadlines(Time now) {
   std::string reason = find_unresponsive(now);
+  if (reason.empty()) reason = find_stranded(now);
   if (reason.empty()) reason = find_late(now);
   return reason.empty() ? find_stuck(now) : reason;
 }
@@ -191,6 +196,20 @@ std::string LivenessMonitor::find_left() const {
       if (lags || gave_up) {
         return left_text(peer, departed.note, waiting_in_call(it.last->number));
       }
+    }
+  }
+  return "";
+}
+
+std::string LivenessMonitor::find_stranded(Time now) const {
+  for (const Peer& peer : peers_) {
+    const Member& departed = members_[static_cast<size_t>(peer.rank)];
+    if (departed.state != "left" || departed.note.empty()) continue;
+    for (const Member& it : members_) {
+      if (!it.state.empty() || !it.in_call_since) continue;
+      const Time since = std::max(*it.in_call_since, departed.left_at);
+      if (now - since <= std::min(max_last_call, timeout_)) continue;
+      return left_text(peer, departed.note, waiting_in_call(it.last->number));
     }
   }
   return "";

@@ -42,7 +42,8 @@ class LivenessMonitor {
   std::string mark_lost(int rank);
   /// Records that the rank did not answer.
   void mark_unresponsive(int rank) { member(rank).state = "silent"; }
-  /// Checks all deadlines: finds ranks that are unresponsive, late or stuck.
+  /// Checks all deadlines: finds ranks that are unresponsive, late or stuck, or stranded by one
+  /// that has failed and left.
   std::string check_deadlines(Time now);
   /// Shifts all times by a pause of this process, in which it could not receive anything.
   void discount_pause(Time::duration duration);
@@ -59,6 +60,7 @@ class LivenessMonitor {
     std::optional<CallRecord> last;
     /// since when it is in its last call, by its heartbeats
     std::optional<Time> in_call_since;
+    Time left_at;  ///< if the state is "left"
     std::vector<CallRecord> calls;
   };
 
@@ -75,6 +77,8 @@ class LivenessMonitor {
   std::string give_up(int rank, Time now);
   /// Finds ranks that have left although others wait for them.
   std::string find_left() const;
+  /// Finds ranks whose call does not end since a rank that failed, maybe within it, has left.
+  std::string find_stranded(Time now) const;
   std::string waiting_in_call(uint64_t number) const;
 
   std::vector<Peer> peers_;

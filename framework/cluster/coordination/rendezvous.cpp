@@ -10,6 +10,7 @@
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/coordination/peer_handshake.hpp>
 
 namespace tessera::detail {
 
@@ -26,7 +27,9 @@ class Registration {
   Registration(const CoordinationOptions& options, FileDescriptor connection)
       : options_(options), socket_(std::move(connection)) {
     const Peer self{options.rank, ::getpid(), host_name(), ""};
-    hello_ = encode_hello({options.job, options.size, self, random_nonce()});
+    const JobAccess& access = options.access;
+    hello_ = encode_hello(
+        {options.job, options.size, self, random_nonce(), !access.secret.empty(), access.encrypt});
     socket_.send(FrameType::hello, hello_);
   }
 
@@ -39,6 +42,7 @@ class Registration {
       const std::optional<Frame> frame = socket_.next();
       if (frame && frame->type == FrameType::accepted) {
         check_proof(frame->body);
+        protect();
         return true;
       }
       if (frame && frame->type == FrameType::refused) {
@@ -74,6 +78,12 @@ class Registration {
     }
     fail("must prove that it knows the secret of the job",
          nonce_.empty() ? "it has none" : "it has another one");
+  }
+
+  void protect() {
+    const JobAccess& access = options_.access;
+    if (access.secret.empty()) return;
+    socket_.protect(control_keys(access.secret, hello_, nonce_, false), access.encrypt);
   }
 
   [[noreturn]] void fail(const std::string& does, const std::string& received) const {

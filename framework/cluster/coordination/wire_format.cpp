@@ -10,7 +10,7 @@ namespace tessera::detail {
 namespace {
 
 constexpr uint32_t magic = 0x43525354;  // "TSRC"
-constexpr uint64_t protocol_version = 2;
+constexpr uint64_t protocol_version = 3;
 constexpr size_t head_bytes = 9;
 
 void put(std::string& out, uint64_t value, int count) {
@@ -23,15 +23,29 @@ uint64_t get(std::string_view bytes) {
   return value;
 }
 
+/// Returns the number of bytes at the front of a frame that are not encrypted.
+size_t readable_bytes(const FrameProtection& protection, size_t body) {
+  return protection.encrypts ? head_bytes : head_bytes + body;
+}
+
 }  // namespace
 
-std::string encode_frame(FrameType type, std::string_view body) {
+std::string encode_frame(FrameType type, std::string_view body, FrameProtection* protection) {
   std::string bytes;
-  bytes.reserve(head_bytes + body.size());
+  bytes.reserve(head_bytes + body.size() + MessageCipher::tag_bytes);
   put(bytes, magic, 4);
   put(bytes, body.size(), 4);
   bytes += static_cast<char>(type);
-  return bytes.append(body);
+  bytes.append(body);
+  if (protection == nullptr) return bytes;
+  bytes.append(MessageCipher::tag_bytes, '\0');
+  protection->cipher.seal(bytes, readable_bytes(*protection, body.size()));
+  return bytes;
+}
+
+void FrameBuffer::fail(const std::string& received) const {
+  if (protection_) throw ChangedFrame(received);
+  throw BadFrame(received);
 }
 
 std::optional<Frame> FrameBuffer::next() {
@@ -39,19 +53,24 @@ std::optional<Frame> FrameBuffer::next() {
   put(expected, magic, 4);
   const std::string_view bytes = std::string_view(bytes_).substr(begin_);
   if (!expected.starts_with(bytes.substr(0, 4))) {
-    throw BadFrame(str("bytes that begin with ", in_quotes(bytes.substr(0, 4))));
+    fail(str("bytes that begin with ", in_quotes(bytes.substr(0, 4))));
   }
   const uint64_t size = bytes.size() < head_bytes ? 0 : get(bytes.substr(4, 4));
-  if (size > max_body_) throw BadFrame(str("a frame of ", size, " bytes"));
-  if (bytes.size() < head_bytes + size) {
+  if (size > max_body_) fail(str("a frame of ", size, " bytes"));
+  const uint64_t total = head_bytes + size + (protection_ ? MessageCipher::tag_bytes : 0);
+  if (bytes.size() < total) {
     bytes_.erase(0, std::exchange(begin_, 0));
     return std::nullopt;
+  }
+  if (protection_ && !protection_->cipher.open({bytes_.data() + begin_, total},
+                                               readable_bytes(*protection_, size))) {
+    fail("a frame with a wrong tag");
   }
   const auto type = static_cast<uint8_t>(bytes[8]);
   if (type > static_cast<uint8_t>(FrameType::farewell)) {
     throw BadFrame(str("a frame of type ", int{type}));
   }
-  begin_ += head_bytes + size;
+  begin_ += total;
   return Frame{static_cast<FrameType>(type), std::string(bytes.substr(head_bytes, size))};
 }
 
@@ -138,7 +157,8 @@ void BodyReader::finish() const {
 std::string encode_hello(const Hello& hello) {
   BodyWriter body;
   body.number(protocol_version).text(hello.job).number(static_cast<uint64_t>(hello.size));
-  return body.peer(hello.peer).text(hello.nonce).bytes();
+  body.peer(hello.peer).text(hello.nonce);
+  return body.number(hello.has_secret ? 1 : 0).number(hello.encrypts ? 1 : 0).bytes();
 }
 
 Hello decode_hello(std::string_view body) {
@@ -151,6 +171,8 @@ Hello decode_hello(std::string_view body) {
   hello.size = static_cast<int64_t>(reader.number());
   hello.peer = reader.peer();
   hello.nonce = reader.text();
+  hello.has_secret = reader.number() != 0;
+  hello.encrypts = reader.number() != 0;
   reader.finish();
   return hello;
 }

@@ -5,15 +5,22 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/cluster/coordination/coordination.hpp>
+#include <tessera/framework/cluster/internal/message_cipher.hpp>
 
 namespace tessera::detail {
 
 /// Received bytes that no process of this build would send; the text describes only them.
 struct BadFrame : std::runtime_error {
   using std::runtime_error::runtime_error;
+};
+
+/// A frame on a protected connection that is not the next one as its sender sealed it.
+struct ChangedFrame : BadFrame {
+  using BadFrame::BadFrame;
 };
 
 /// Messages between a process and rank 0, over the process' only connection.
@@ -50,8 +57,17 @@ inline constexpr size_t max_body_bytes = max_text_bytes + (size_t{64} << 10);
 /// maximum size of a connection's first frame, which is untrusted
 inline constexpr size_t max_hello_bytes = 4096;
 
-/// Returns the bytes of a frame: magic and body length (both 32-bit little-endian), type, body.
-std::string encode_frame(FrameType type, std::string_view body);
+/// How the frames of one direction of a connection are protected: by a tag, which also detects that
+/// one is missing or repeated, and by encryption of their bodies.
+struct FrameProtection {
+  MessageCipher cipher;
+  bool encrypts = false;
+};
+
+/// Returns the bytes of a frame: magic and body length (both 32-bit little-endian), type, body and,
+/// if it is protected, a tag.
+std::string encode_frame(FrameType type, std::string_view body,
+                         FrameProtection* protection = nullptr);
 
 /// Splits the bytes of a connection into frames. Allocates as bytes arrive, never by an announced
 /// length.
@@ -60,17 +76,22 @@ class FrameBuffer {
   explicit FrameBuffer(size_t max_body) : max_body_(max_body) {}
 
   void set_max_body(size_t bytes) { max_body_ = bytes; }
+  /// Expects every further frame to be protected.
+  void protect(FrameProtection protection) { protection_ = std::move(protection); }
   void append(std::string_view bytes) { bytes_.append(bytes); }
   /// Returns the next frame; nullopt while it is incomplete. Throws BadFrame for invalid bytes,
-  /// even before the frame is complete.
+  /// even before the frame is complete; if frames are protected, ChangedFrame.
   std::optional<Frame> next();
   /// Drops all received bytes.
   void clear();
 
  private:
+  [[noreturn]] void fail(const std::string& received) const;
+
   std::string bytes_;
   size_t begin_ = 0;  ///< offset of the next frame
   size_t max_body_;
+  std::optional<FrameProtection> protection_;
 };
 
 /// Serializes the fields of a frame's body.
@@ -116,6 +137,8 @@ struct Hello {
   Peer peer;
   /// nonce with which rank 0 has to prove the secret
   std::string nonce = {};
+  bool has_secret = false;  ///< whether the process will ask rank 0 for that proof
+  bool encrypts = false;    ///< whether the process expects its traffic to be encrypted
 };
 
 /// Prefixes of the proofs of a rank and of rank 0, so that neither can be replayed as the other.

@@ -3,6 +3,7 @@
 #include <exception>
 #include <utility>
 
+#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
@@ -36,6 +37,8 @@ std::vector<std::string> collectively(const GatherTexts& gather, const std::stri
   try {
     text = good + work();
   } catch (const std::exception& failure) {
+    // It may have left a collective inside of `work` that the others are in.
+    if (is_out_of_memory(failure)) throw;
     error = std::current_exception();
     text = bad + std::string(failure.what());
   }

@@ -27,7 +27,8 @@ using GatherTexts = std::function<std::vector<std::string>(const std::string& te
 
 /// Runs work that may fail on some processes only. Either all processes get the texts of all, by
 /// rank, or all of them throw: the failed ones their own error, the others RankFailures
-/// `[where] expected. ...`. Throws what `gather` throws.
+/// `[where] expected. ...`. A process whose memory ran out throws at once: it is out of step, and
+/// the others learn of it when it ends. Throws what `gather` throws.
 std::vector<std::string> collectively(const GatherTexts& gather, const std::string& where,
                                       const std::string& expected,
                                       const std::function<std::string()>& work);

@@ -17,7 +17,11 @@ namespace {
 
 constexpr const char* secret_variable = "TESSERA_SECRET";
 constexpr const char* secret_file_variable = "TESSERA_SECRET_FILE";
+constexpr const char* how_to_make =
+    "write one to a file with \"openssl rand -hex 32\", the same for all processes, and set "
+    "TESSERA_SECRET_FILE";
 constexpr size_t nonce_bytes = 32;
+
 std::string find_secret(const Environment& variables) {
   const auto text = variables.find(secret_variable);
   const auto path = variables.find(secret_file_variable);
@@ -34,7 +38,9 @@ std::string find_secret(const Environment& variables) {
 JobAccess job_access(const Cluster& cluster, const EnvironmentLookup& environment) {
   const Environment variables(environment);
   const auto insecure = variables.find_integer("TESSERA_INSECURE", 0, 1);
-  JobAccess access{cluster.secret, cluster.insecure || insecure == 1};
+  const auto encrypt = variables.find_integer("TESSERA_ENCRYPT", 0, 1);
+  JobAccess access{cluster.secret, cluster.insecure || insecure == 1,
+                   cluster.encrypt || encrypt == 1};
   access.secret = access.secret.empty() ? find_secret(variables)
                                         : check_secret("Cluster::secret", access.secret);
   return access;
@@ -52,17 +58,18 @@ std::string make_secret() {
 
 std::string check_access(const std::string& where, const std::string& who, const std::string& host,
                          const JobAccess& access) {
+  if (access.encrypt && access.secret.empty()) {
+    throw ConfigError(where, "encryption (--encrypt, TESSERA_ENCRYPT=1) needs the job's secret",
+                      "no secret", str(how_to_make, ", or start the processes with launch"));
+  }
   if (is_loopback(host) || !access.secret.empty()) return "";
   if (access.insecure) {
     return str("Warning: [", where, "] ", who, " listens beyond this host, at ", host,
                ", without a secret: whoever reaches it may take part");
   }
-  throw ConfigError(where, str(who, " needs a secret to listen beyond this host, at ", host),
-                    "no secret",
-                    str("write one to a file with \"openssl rand -hex 32\", the same for all "
-                        "processes, and set ",
-                        secret_file_variable,
-                        "; or, on a trusted network, pass --insecure or set TESSERA_INSECURE=1"));
+  throw ConfigError(
+      where, str(who, " needs a secret to listen beyond this host, at ", host), "no secret",
+      str(how_to_make, "; or, on a trusted network, pass --insecure or set TESSERA_INSECURE=1"));
 }
 
 std::string random_nonce() {

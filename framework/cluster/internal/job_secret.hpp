@@ -14,19 +14,23 @@ struct JobAccess {
   std::string secret = {};
   /// whether a process without a secret may listen beyond its host
   bool insecure = false;
+  /// whether what processes send each other is encrypted, under keys derived from the secret
+  bool encrypt = false;
 };
 
 /// Returns the job's access: the secret from `cluster`, else from TESSERA_SECRET or the file named
-/// by TESSERA_SECRET_FILE, which only its owner may read; TESSERA_INSECURE=1 has the effect of
-/// Cluster::insecure. Throws ConfigError naming the variable, or FileError.
+/// by TESSERA_SECRET_FILE, which only its owner may read; TESSERA_INSECURE=1 and TESSERA_ENCRYPT=1
+/// have the effects of Cluster::insecure and Cluster::encrypt. Throws ConfigError naming the
+/// variable, or FileError.
 JobAccess job_access(const Cluster& cluster, const EnvironmentLookup& environment = {});
 
 /// Generates a random secret of 64 hexadecimal digits.
 std::string make_secret();
 
 /// Checks that a process may listen at `host`: it is on loopback, has a secret, or is `insecure`.
-/// Returns a warning in the last case, otherwise "". Throws ConfigError if it may not. `who` is the
-/// listener's name, such as "rank 0"; `where`: prefix of errors.
+/// Returns a warning in the last case, otherwise "". Throws ConfigError if it may not, and if its
+/// traffic is to be encrypted without a secret. `who` is the listener's name, such as "rank 0";
+/// `where`: prefix of errors.
 std::string check_access(const std::string& where, const std::string& who, const std::string& host,
                          const JobAccess& access);
 

@@ -53,6 +53,7 @@ Environment shared_variables(const LaunchOptions& options) {
   }
   variables["TESSERA_JOB"] = random_name();
   variables["TESSERA_SECRET"] = make_secret();
+  if (options.encrypt) variables["TESSERA_ENCRYPT"] = "1";
   variables.emplace("OMP_NUM_THREADS",
                     std::to_string(std::max(1, core_count() / options.processes)));
   return variables;

@@ -19,6 +19,8 @@ struct LaunchOptions {
   bool evaluator = false;
   /// whether ranks find each other by TF_CONFIG, as its workers
   bool tf_config = false;
+  /// whether the processes encrypt what they send each other; see Cluster::encrypt
+  bool encrypt = false;
   /// how often all processes are restarted after a failure; workers and the evaluator of a
   /// parameter server job are restarted alone
   int max_restarts = 0;
@@ -38,9 +40,10 @@ int free_port();
 
 /// Runs `command` (the program's path and its arguments) as several processes on this machine,
 /// which find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or by
-/// TF_CONFIG. Also sets TESSERA_JOB and TESSERA_SECRET to new values, TESSERA_RESTART to how often
-/// the process was restarted and, unless it is set, OMP_NUM_THREADS to the process' share of the
-/// cores. Output is forwarded in complete lines to the stream it was written to, prefixed with
+/// TF_CONFIG. Also sets TESSERA_JOB and TESSERA_SECRET to new values, TESSERA_ENCRYPT to 1 if
+/// processes are to encrypt, TESSERA_RESTART to how often the process was restarted and, unless it
+/// is set, OMP_NUM_THREADS to the process' share of the cores. Output is forwarded in complete
+/// lines to the stream it was written to, prefixed with
 /// "[rank] "; in a parameter server job with "[chief] ", "[worker 0] ", "[ps 1] " or "[evaluator]
 /// ".
 ///

@@ -9,6 +9,7 @@
 #include <gloo/transport/tcp/device.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/cpu/encrypted_relay.hpp>
 #include <tessera/framework/comm/cpu/gloo_pair.hpp>
 #include <tessera/framework/comm/cpu/peer_sockets.hpp>
 #include <tessera/framework/comm/internal/signal_guard.hpp>
@@ -46,9 +47,20 @@ class Pending {
     }
     return true;
   }
+  /// Records that a message of this peer was not received as it was sent.
+  void note_changed(int peer) {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    changed_.insert(peer);
+  }
   [[noreturn]] void fail(int peer, const std::string& what) {
     const std::lock_guard<std::mutex> lock(mutex_);
     check();
+    if (changed_.contains(peer)) {
+      throw CommError(
+          "gloo", "messages arrive as they were sent",
+          str("one of rank ", peer, " was changed on the way, or repeated, left out or added"),
+          "find who can change packets between these hosts");
+    }
     throw CommError("gloo", str("the connection to rank ", peer, " stays open"), what, "");
   }
 
@@ -59,6 +71,7 @@ class Pending {
 
   std::mutex mutex_;
   std::set<Buffer*> buffers_;
+  std::set<int> changed_;
   std::string reason_;
 };
 
@@ -151,13 +164,17 @@ class GlooTransport final : public Transport {
  public:
   explicit GlooTransport(const GlooOptions& options) : rank_(options.rank), size_(options.size) {
     const SignalGuard guard(SignalGuard::Which::all);
-    std::vector<FileDescriptor> peers = connect_peers(options);
+    std::vector<PeerConnection> peers = connect_peers(options);
+    if (options.encrypt) {
+      relay_ = std::make_unique<EncryptedRelay>(peers,
+                                                [this](int peer) { pending_.note_changed(peer); });
+    }
     device_ = gloo_device();
     context_ = device_->createContext(rank_, size_);
     context_->setTimeout(options.timeout);
     for (int peer = 0; peer < size_; ++peer) {
       if (peer == rank_) continue;
-      create_connected_pair(*context_, peer, *device_, peers[static_cast<size_t>(peer)]);
+      create_connected_pair(*context_, peer, *device_, peers[static_cast<size_t>(peer)].socket);
     }
     // No rank may leave while others still connect to it.
     options.gather("connected");
@@ -166,6 +183,7 @@ class GlooTransport final : public Transport {
     const SignalGuard guard(SignalGuard::Which::pipe);
     context_.reset();
     device_.reset();
+    relay_.reset();
   }
 
   std::string name() const override { return "gloo"; }
@@ -199,11 +217,16 @@ class GlooTransport final : public Transport {
     return transfer;
   }
 
+  void flush() override {
+    if (relay_) relay_->flush();
+  }
+
   void abort(const std::string& reason) override {
     if (!pending_.abort(reason)) return;
     for (int peer = 0; peer < size_; ++peer) {
       if (peer != rank_) context_->getPair(peer)->close();
     }
+    if (relay_) relay_->close();
   }
 
  private:
@@ -221,6 +244,7 @@ class GlooTransport final : public Transport {
   int size_;
   Pending pending_;
   Scratch scratch_;
+  std::unique_ptr<EncryptedRelay> relay_;  ///< null if messages are not encrypted
   std::shared_ptr<gloo::transport::tcp::Device> device_;
   std::shared_ptr<gloo::transport::Context> context_;
 };

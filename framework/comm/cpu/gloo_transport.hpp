@@ -19,6 +19,8 @@ struct GlooOptions {
   /// Secret that every process must prove to know before its connection is given to Gloo; empty: a
   /// secret that the ranks exchange through `gather`.
   std::string secret = {};
+  /// Whether to encrypt all messages, under keys derived from the secret.
+  bool encrypt = false;
   /// How long to wait for each connection.
   std::chrono::milliseconds timeout = std::chrono::minutes(5);
   /// Takes this rank's text and returns the texts of all ranks, by rank. Called twice.

@@ -76,6 +76,7 @@ class P2pEngine final : public Engine {
                          std::vector<at::Tensor>& out) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
+  void flush() override { transport().flush(); }
   void abort(const std::string& reason) override { queue_->abort(reason); }
 
  private:

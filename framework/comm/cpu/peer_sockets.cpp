@@ -7,6 +7,7 @@
 #include <list>
 #include <optional>
 #include <thread>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
@@ -61,6 +62,12 @@ struct Ends {
   std::string proof(const std::string& secret, const char* side) const {
     return proof_of(secret, {"peer", side, str(low), str(high), high_nonce, low_nonce});
   }
+  /// Returns the keys as the lower or the higher rank uses them.
+  SessionKeys keys(const std::string& secret, bool is_low) const {
+    SessionKeys keys{proof(secret, "data of high"), proof(secret, "data of low")};
+    if (is_low) std::swap(keys.send, keys.receive);
+    return keys;
+  }
 };
 
 constexpr const char* high_side = "high";
@@ -88,7 +95,7 @@ class PeerAcceptor {
         secret_(std::move(secret)),
         peers_(static_cast<size_t>(options.size)) {}
 
-  std::vector<FileDescriptor> accept_all() {
+  std::vector<PeerConnection> accept_all() {
     const Time end = steady_clock::now() + options_.timeout;
     int missing = options_.size - 1 - options_.rank;
     while (missing > 0) {
@@ -105,7 +112,7 @@ class PeerAcceptor {
  private:
   int first_missing() const {
     int peer = options_.rank + 1;
-    while (peers_[static_cast<size_t>(peer)].valid()) ++peer;
+    while (peers_[static_cast<size_t>(peer)].socket.valid()) ++peer;
     return peer;
   }
 
@@ -162,17 +169,17 @@ class PeerAcceptor {
   /// Returns 1 if the proof is valid and its rank is now connected, else 0.
   int admit(UnprovenPeer& peer, const Frame& proof) {
     const Ends& ends = peer.ends;
-    FileDescriptor& slot = peers_[static_cast<size_t>(ends.high)];
-    if (slot.valid() || !same_secret(proof.body, ends.proof(secret_, high_side))) return 0;
+    PeerConnection& slot = peers_[static_cast<size_t>(ends.high)];
+    if (slot.socket.valid() || !same_secret(proof.body, ends.proof(secret_, high_side))) return 0;
     peer.socket.send(FrameType::accepted, ends.proof(secret_, low_side));
-    slot = peer.socket.release();
+    slot = {peer.socket.release(), ends.keys(secret_, true)};
     return 1;
   }
 
   const GlooOptions& options_;
   FileDescriptor listener_;
   std::string secret_;
-  std::vector<FileDescriptor> peers_;
+  std::vector<PeerConnection> peers_;
   std::list<UnprovenPeer> unproven_;
 };
 
@@ -192,7 +199,7 @@ std::optional<std::string> await(FrameSocket& socket, FrameType type, Time end) 
 }
 
 /// The side of the higher rank: connects to a lower one.
-FileDescriptor connect_down(const GlooOptions& options, int peer, const Endpoint& endpoint,
+PeerConnection connect_down(const GlooOptions& options, int peer, const Endpoint& endpoint,
                             const std::string& secret) {
   const Time end = steady_clock::now() + options.timeout;
   const std::string address = address_text(endpoint.address, endpoint.port);
@@ -209,7 +216,9 @@ FileDescriptor connect_down(const GlooOptions& options, int peer, const Endpoint
       ends.low_nonce = *nonce;
       socket.send(FrameType::proof, ends.proof(secret, high_side));
       const auto proof = await(socket, FrameType::accepted, end);
-      if (proof && same_secret(*proof, ends.proof(secret, low_side))) return socket.release();
+      if (proof && same_secret(*proof, ends.proof(secret, low_side))) {
+        return {socket.release(), ends.keys(secret, false)};
+      }
     }
   } catch (const BadFrame&) {
     // Another program listens there.
@@ -219,7 +228,7 @@ FileDescriptor connect_down(const GlooOptions& options, int peer, const Endpoint
 
 }  // namespace
 
-std::vector<FileDescriptor> connect_peers(const GlooOptions& options) {
+std::vector<PeerConnection> connect_peers(const GlooOptions& options) {
   Endpoint mine{options.address, 0, random_nonce()};
   std::string error;
   FileDescriptor listener = listen_at(options.address, mine.port, error);
@@ -232,11 +241,11 @@ std::vector<FileDescriptor> connect_peers(const GlooOptions& options) {
     endpoints.push_back(read_endpoint(text));
   }
   const std::string secret = options.secret.empty() ? endpoints.at(0).nonce : options.secret;
-  std::vector<FileDescriptor> down;
+  std::vector<PeerConnection> down;
   for (int peer = 0; peer < options.rank; ++peer) {
     down.push_back(connect_down(options, peer, endpoints.at(static_cast<size_t>(peer)), secret));
   }
-  std::vector<FileDescriptor> peers =
+  std::vector<PeerConnection> peers =
       PeerAcceptor(options, std::move(listener), secret).accept_all();
   std::move(down.begin(), down.end(), peers.begin());
   return peers;

@@ -59,6 +59,10 @@ class SharedMemoryTransport final : public Transport {
                         [](const auto& neighbour) { return neighbour && neighbour->sends(); });
   }
 
+  void flush() override {
+    if (other_) other_->flush();
+  }
+
   void abort(const std::string& reason) override {
     {
       const std::lock_guard<std::mutex> lock(reason_mutex_);

@@ -40,6 +40,9 @@ class Transport {
   virtual TransferPtr recv(int from, uint64_t tag, size_t bytes, Reader reader) = 0;
   /// Whether sent messages arrive even if no thread of this rank waits for a transfer.
   virtual bool sends_in_background() const = 0;
+  /// Returns once messages whose sends are done arrive even if this process ends, after a few
+  /// seconds at most. Never throws CommError.
+  virtual void flush() {}
   /// Makes every current and future wait throw CommError at once. Callable from any thread.
   virtual void abort(const std::string& reason) = 0;
 };

@@ -14,6 +14,9 @@ class Engine : public Communicator {
   /// Sets the call that the following collectives belong to. Ranks that pass different numbers
   /// exchange nothing: data sent for one call is never received for another, whatever its size.
   virtual void set_call(uint64_t call) = 0;
+  /// Returns once the messages of completed collectives arrive even if this process ends, after a
+  /// few seconds at most.
+  virtual void flush() {}
   std::vector<std::string> gather(const std::string& key, const std::string& text) final;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -18,11 +20,26 @@ namespace {
 /// time never will.
 constexpr std::chrono::milliseconds max_peer_connect_time = std::chrono::seconds(10);
 
+/// Throws ConfigError if GPUs of several hosts would exchange tensors: NCCL does not encrypt them.
+void check_encrypted_gpus(const std::vector<Peer>& peers) {
+  std::set<std::string> hosts;
+  for (const Peer& peer : peers) hosts.insert(peer.host);
+  if (hosts.size() == 1) return;
+  throw ConfigError("create_distributed_mesh",
+                    "a run that encrypts its traffic has its GPUs on one host, as NCCL encrypts "
+                    "nothing",
+                    str("GPUs of ", hosts.size(), " hosts"),
+                    "use CPUs (--device cpu), or leave out --encrypt and TESSERA_ENCRYPT and "
+                    "connect the hosts by an encrypted network, such as WireGuard");
+}
+
 }  // namespace
 
 std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& coordination,
-                                    const DistributedOptions& options, const std::string& secret,
+                                    const DistributedOptions& options, const JobAccess& access,
                                     Device first) {
+  const bool uses_gpus = first.type != Device::Type::cpu;
+  if (access.encrypt && uses_gpus) check_encrypted_gpus(coordination->peers());
   const int rank = coordination->rank(), size = coordination->size();
   const auto gather_as = [coordination](const std::string& key) {
     return [=](const std::string& text) { return coordination->gather(key, text); };
@@ -32,7 +49,8 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& coordin
     return gloo_transport({.rank = rank,
                            .size = size,
                            .address = address,
-                           .secret = secret,
+                           .secret = access.secret,
+                           .encrypt = access.encrypt,
                            .timeout = std::min(options.connect_timeout, max_peer_connect_time),
                            .gather = gather_as("gloo")});
   };
@@ -41,7 +59,7 @@ std::shared_ptr<Engine> make_engine(const std::shared_ptr<Coordination>& coordin
           ? shared_memory_transport(
                 {.rank = rank, .size = size, .gather = gather_as("shared memory"), .other = gloo})
           : gloo());
-  if (first.type == Device::Type::cpu) return host;
+  if (!uses_gpus) return host;
   const auto gather = [coordination](const std::string& key, const std::string& text) {
     return coordination->gather(key, text);
   };

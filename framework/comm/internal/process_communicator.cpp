@@ -77,6 +77,7 @@ void ProcessCommunicator::leave() {
   coordination_->set_on_end({});
   if (watcher_.joinable()) watcher_.join();
   // The engine is not closed: its last messages may still be in transit.
+  engine_->flush();
 }
 
 void ProcessCommunicator::begin(const CollectiveCall& call) {

@@ -44,6 +44,11 @@ class SplitEngine final : public Engine {
     return nullptr;  // no tensors to send or receive
   }
 
+  void flush() override {
+    host_->flush();
+    gpus_->flush();
+  }
+
   void abort(const std::string& reason) override {
     host_->abort(reason);
     gpus_->abort(reason);

@@ -6,6 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
@@ -115,6 +116,11 @@ StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStat
   try {
     local(status);
   } catch (const std::exception& thrown) {
+    if (is_out_of_memory(thrown)) {
+      // It may have left a collective that the others are in, which would wait for this process.
+      communicator_of(mesh).report_failure(thrown.what());
+      throw;
+    }
     error = std::current_exception();
     status.raise(StatusLevel::error, thrown.what());
   } catch (...) {

@@ -21,6 +21,7 @@ Cluster resolve_cluster(const Cluster& requested) {
   Cluster cluster = requested.source.empty() ? find_cluster() : requested;
   cluster.secret = requested.secret;
   cluster.insecure = requested.insecure;
+  cluster.encrypt = requested.encrypt;
   if (!cluster.tasks.empty()) return cluster;
   const std::string from = cluster.source.empty() ? "nothing" : cluster.source;
   throw ConfigError(strategy_name, "TF_CONFIG describes the cluster and this task", from,

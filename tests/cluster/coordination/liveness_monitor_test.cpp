@@ -213,6 +213,21 @@ TEST_CASE("a rank that left is named as soon as another waits for it") {
     CHECK(run.monitor.on_heartbeat(2, call(0, false), run.now) == "");
     CHECK_THAT(run.monitor.mark_left(1, std::nullopt, run.now), Contains(left + "rank 2 waits in"));
   }
+  SECTION("in a call that it failed in, after a few seconds") {
+    Run run;
+    run.monitor.set_note(1, "out of memory");
+    CHECK(run.monitor.on_heartbeat(0, call(5, false), run.now) == "");
+    CHECK(run.monitor.mark_left(1, call(5, true), run.now) == "");
+    const auto deadline = [&](std::chrono::milliseconds later) {
+      run.now += later;
+      run.monitor.note_alive(0, run.now);
+      run.monitor.note_alive(2, run.now);
+      return run.monitor.check_deadlines(run.now);
+    };
+    CHECK(deadline(std::min<std::chrono::milliseconds>(timeout, 5s)) == "");
+    CHECK_THAT(deadline(1ms),
+               Contains(left + "rank 0 waits in call #5") && Contains("; it said: out of memory"));
+  }
   SECTION("in an exchange that came before") {
     Run run;
     CHECK(run.gather(2) == "");

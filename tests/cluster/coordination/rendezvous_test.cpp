@@ -215,19 +215,73 @@ TEST_CASE("an unknown peer that claims rank 2 of 4 first is refused") {
 
 TEST_CASE("rank 0 proves that it knows the secret too") {
   const int port = free_port();
-  auto hub = join_later([&] {
-    CoordinationOptions options = rank_options(0, 3, port);
-    options.connect_timeout = 3s;
-    return options;
-  }());
+  const FileDescriptor listener = listen_on("127.0.0.1", port);
   CoordinationOptions one = rank_options(1, 3, port);
   one.access.secret = std::string(32, 's');
+  auto joins =
+      std::async(std::launch::async, [&] { return error_of([&] { Coordination::join(one); }); });
+  // Another program, which accepts every hello.
+  FileDescriptor connection;
+  while (!(connection = accept_from(listener)).valid()) std::this_thread::sleep_for(1ms);
+  FrameSocket socket(std::move(connection));
+  socket.send(FrameType::accepted);
+  CHECK_THAT(joins.get(), Contains(str("[coordination] rank 0 at 127.0.0.1:", port,
+                                       " must prove that it knows the secret of the job. "
+                                       "Received: it has none")));
+}
+
+TEST_CASE("a run without a secret refuses a rank that has one, and goes on waiting") {
+  const int port = free_port();
+  std::mutex mutex;
+  std::vector<std::string> lines;
+  CoordinationOptions zero = rank_options(0, 2, port);
+  zero.say = [&](const std::string& line) {
+    const std::lock_guard lock(mutex);
+    lines.push_back(line);
+  };
+  auto hub = join_later(zero);
+  CoordinationOptions one = rank_options(1, 2, port);
+  one.access.secret = std::string(32, 's');
   CHECK_THROWS_WITH(Coordination::join(one),
-                    Contains(str("[coordination] rank 0 at 127.0.0.1:", port,
-                                 " must prove that it knows the secret of the job. Received: it "
-                                 "has none")));
-  // The third is still missing.
-  CHECK_THROWS_AS(hub.get(), CommError);
+                    Contains(str("[coordination] this run has no secret, and rank 0 at 127.0.0.1:",
+                                 port, " cannot prove one. Received: rank 1 (pid ")) &&
+                        Contains(") with a secret. To fix: give all processes the same "
+                                 "TESSERA_SECRET_FILE or TESSERA_SECRET, or none"));
+  // The right rank 1 comes later.
+  test::Ranks ranks{nullptr, Coordination::join(rank_options(1, 2, port))};
+  ranks[0] = hub.get();
+  const auto errors = test::on_threads(2, [&](int rank) {
+    ranks[static_cast<size_t>(rank)]->gather("still", "there");
+    ranks[static_cast<size_t>(rank)]->leave();
+  });
+  CHECK(errors == std::vector<std::string>(2));
+  REQUIRE_FALSE(lines.empty());
+  CHECK_THAT(lines[0], Contains("[coordination] refused rank 1 (pid ") &&
+                           Contains(") at 127.0.0.1: it has a secret, this run has none"));
+}
+
+TEST_CASE("all ranks encrypt, or none, and only with a secret") {
+  const int port = free_port();
+  const auto with = [&](int rank, bool encrypts) {
+    CoordinationOptions options = rank_options(rank, 2, port);
+    options.access = {std::string(32, 's'), false, encrypts};
+    return options;
+  };
+  auto hub = join_later(with(0, true));
+  CHECK_THROWS_WITH(Coordination::join(with(1, false)),
+                    Contains("[coordination] all processes of a run encrypt what they send, or "
+                             "none does. Received: rank 1 (pid ") &&
+                        Contains(") does not, rank 0 does. To fix: pass --encrypt"));
+  test::Ranks ranks{nullptr, Coordination::join(with(1, true))};
+  ranks[0] = hub.get();
+  test::leave_all(ranks);
+  CoordinationOptions open = with(0, true);
+  open.access.secret = "";
+  CHECK_THROWS_WITH(Coordination::join(open),
+                    Contains("[coordination] encryption (--encrypt, TESSERA_ENCRYPT=1) needs the "
+                             "job's secret. Received: no secret. To fix: write one to a file with "
+                             "\"openssl rand -hex 32\"") &&
+                        Contains("set TESSERA_SECRET_FILE, or start the processes with launch"));
 }
 
 TEST_CASE("a run beyond this host needs a secret, on every rank") {

@@ -78,7 +78,7 @@ TEST_CASE("truncated and extended bodies are refused") {
   }
   CHECK_THROWS_AS(decode_hello(body + "x"), BadFrame);
   std::string newer = body;
-  newer[0] = 3;
+  newer[0] = 4;
   CHECK_THROWS_AS(decode_hello(newer), BadFrame);
   // A text length near 2^64.
   std::string huge = body;
