@@ -1,6 +1,7 @@
 #include "apps/common/serving.hpp"
 
 #include <algorithm>
+#include <chrono>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
@@ -18,13 +19,18 @@ void add_network_options(AppOptions& options, NetworkFlags& flags) {
   options.add({"token-file", network,
                "file of the token that requests must send as \"Authorization: Bearer\"",
                input_file(flags.token_file, "FILE")});
-  options.add({"certificate", network, "PEM file of the server's certificates, for TLS",
+  options.add({"certificate", network,
+               "PEM file of the server's certificates, for TLS; read anew when it changes",
                input_file(flags.certificate, "FILE")});
-  options.add({"key", network, "PEM file of the certificate's key", input_file(flags.key, "FILE")});
+  options.add({"key", network, "PEM file of the certificate's key, which only you may read",
+               input_file(flags.key, "FILE")});
   options.add({"insecure", network, "listen beyond this host without a token, to any client",
                toggle(flags.insecure)});
   options.add({"max-body", network, "maximum bytes of a request",
                integer(flags.max_body, 1, int64_t{1} << 30)});
+  options.add({"max-seconds", network,
+               "maximum seconds until a response is ready; then the request gets status 504",
+               integer(flags.max_seconds, 1, 86400)});
   options.add(
       {"access-log", network, "log each response to standard error", toggle(flags.access_log)});
 }
@@ -38,6 +44,7 @@ HttpServerOptions http_options(const NetworkFlags& flags) {
       .key = flags.key,
       .insecure = flags.insecure,
       .max_body = flags.max_body,
+      .response_timeout = std::chrono::seconds(flags.max_seconds),
       .signals = true,
       .access_log = flags.access_log};
 }

@@ -12,12 +12,13 @@ namespace tessera::app {
 /// The network options of a server.
 struct NetworkFlags {
   std::string host = "127.0.0.1";
-  std::string token_file;
-  std::string certificate;
-  std::string key;
+  std::string token_file = {};
+  std::string certificate = {};
+  std::string key = {};
   bool insecure = false;
   int64_t port = 8501;
   int64_t max_body = 1 << 20;
+  int64_t max_seconds = 60;
   bool access_log = false;
 };
 

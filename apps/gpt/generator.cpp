@@ -77,27 +77,33 @@ int64_t Generator::argmax_token(const std::vector<int64_t>& words) const {
   return sample(next_logits(words), {.top_k = 1}, 0);
 }
 
-std::string Generator::generate(const std::string& text, const Sampling& sampling,
-                                const std::stop_token& stop) const {
+std::string Generator::generate(const std::string& text, const Sampling& sampling) const {
+  Continuation continuation = begin(text, sampling);
+  while (!continuation.complete()) add_word(continuation);
+  return continuation.text;
+}
+
+Generator::Continuation Generator::begin(const std::string& text, const Sampling& sampling) const {
   const at::Tensor known = words_({cleaned(text)})[0];
-  std::vector<int64_t> words;
+  Continuation continuation{.text = text, .sampling = sampling};
   for (int64_t i = 0; i < known.numel() && known[i].item<int64_t>() != 0; ++i) {
-    words.push_back(known[i].item<int64_t>());
+    continuation.words.push_back(known[i].item<int64_t>());
   }
-  if (words.empty()) {
-    throw ConfigError("generate", "the prompt must contain words", in_quotes(text),
-                      "begin with a word or two");
-  }
-  std::string all = text;
-  DecodeState state;
-  for (int64_t i = 0; i < sampling.words && !stop.stop_requested(); ++i) {
-    float draw = 0;
-    stateless_uniform(fold_in({sampling.seed, 0}, static_cast<uint64_t>(i)), {}, {}, 0, 1, &draw);
-    const int64_t word = sample(next_logits(words, state), sampling, draw);
-    words.push_back(word);
-    all += " " + vocabulary_[static_cast<size_t>(word)];
-  }
-  return all;
+  if (!continuation.words.empty()) return continuation;
+  throw ConfigError("generate", "the prompt must contain words", in_quotes(text),
+                    "begin with a word or two");
+}
+
+void Generator::add_word(Continuation& continuation) const {
+  const Sampling& sampling = continuation.sampling;
+  float draw = 0;
+  stateless_uniform(fold_in({sampling.seed, 0}, static_cast<uint64_t>(continuation.added)), {}, {},
+                    0, 1, &draw);
+  const at::Tensor logits = next_logits(continuation.words, continuation.state);
+  const int64_t word = sample(logits, sampling, draw);
+  continuation.words.push_back(word);
+  continuation.text += " " + vocabulary_[static_cast<size_t>(word)];
+  ++continuation.added;
 }
 
 }  // namespace tessera::gpt

@@ -2,7 +2,6 @@
 
 #include <cstdint>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -30,10 +29,9 @@ class Generator {
   Generator(const ModelHandle& model, const std::vector<std::string>& vocabulary, int64_t length,
             const LayoutMap& layouts);
 
-  /// Returns the text followed by the words that the model adds, fewer if `stop` is requested.
-  /// Throws ConfigError for a text without words.
-  std::string generate(const std::string& text, const Sampling& sampling,
-                       const std::stop_token& stop = {}) const;
+  /// Returns the text followed by the words that the model adds. Throws ConfigError for a text
+  /// without words.
+  std::string generate(const std::string& text, const Sampling& sampling) const;
   /// Returns the logits of the next word, (vocabulary), by a call on the last `length` words.
   at::Tensor next_logits(const std::vector<int64_t>& words) const;
   /// The key-value cache of a growing sequence, and the number of words in it.
@@ -41,6 +39,20 @@ class Generator {
     std::shared_ptr<KeyValueCache> cache;
     size_t words = 0;
   };
+  /// A text that is being continued.
+  struct Continuation {
+    std::string text;  ///< with the words added so far
+    Sampling sampling = {};
+    std::vector<int64_t> words = {};  ///< the text's token ids
+    int64_t added = 0;                ///< number of words added so far
+    DecodeState state = {};
+
+    bool complete() const { return added >= sampling.words; }
+  };
+  /// Returns a text without additions. Throws ConfigError for one without words.
+  Continuation begin(const std::string& text, const Sampling& sampling) const;
+  /// Adds one word: one decode step.
+  void add_word(Continuation& continuation) const;
   /// Like next_logits() above, but calls the model only on the words that are not in the cache.
   /// Beyond `length` words positions shift with every word, so the cache is not used.
   at::Tensor next_logits(const std::vector<int64_t>& words, DecodeState& state) const;

@@ -17,7 +17,8 @@ int serve_main(int argc, const char* const* argv) {
   app::AppOptions options =
       app::AppOptions::bare("gpt serve", "Continues texts over HTTP with a trained model.");
   std::string folder, name = "gpt";
-  app::NetworkFlags network;
+  // A text of 1000 words takes minutes on a busy server.
+  app::NetworkFlags network{.max_seconds = 300};
   Sampling sampling;
   TextLimits limits;
   int64_t threads = 1;
@@ -30,6 +31,18 @@ int serve_main(int argc, const char* const* argv) {
                app::integer(limits.texts, 1, 1 << 20)});
   options.add({"max-words", "Model", "maximum number of words that a request may ask for",
                app::integer(limits.words, 1, 1 << 20)});
+  options.add({"max-request-words", "Model",
+               "maximum number of words of a request, added to all of its texts; 0: 16000, or "
+               "--max-words if that is more",
+               app::integer(limits.request_words, 0, int64_t{1} << 40)});
+  options.add({"max-client-words", "Model",
+               "maximum number of words that a client's unfinished requests may ask for; 0: 4 "
+               "times that of a request",
+               app::integer(limits.client_words, 0, int64_t{1} << 40)});
+  options.add({"max-active", "Model",
+               "requests whose words are generated in turn, each with a key-value cache; others "
+               "wait",
+               app::integer(limits.active, 1, 1024)});
   add_sampling_options(options, sampling);
   options.add({"seed", "Text", "seed of sampling, if a request has none",
                app::integer(sampling.seed, INT64_MIN)});

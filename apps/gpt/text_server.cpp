@@ -1,5 +1,6 @@
 #include "apps/gpt/text_server.hpp"
 
+#include <algorithm>
 #include <utility>
 
 #include <c10/core/InferenceMode.h>
@@ -8,6 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/serving/http/model_route.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::gpt {
@@ -26,6 +28,14 @@ HttpResponse refusal(int status, const std::string& text) {
 }
 
 }  // namespace
+
+int64_t TextLimits::max_request_words() const {
+  return request_words > 0 ? request_words : std::max<int64_t>(16000, words);
+}
+
+int64_t TextLimits::max_client_words() const {
+  return client_words > 0 ? client_words : 4 * max_request_words();
+}
 
 TextRequest parse_text_request(const std::string& body, const Sampling& defaults,
                                const TextLimits& limits) {
@@ -46,6 +56,12 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
   }
   if (sampling.words < 1 || sampling.words > limits.words) {
     refuse_value("words", str("1 to ", limits.words), str(sampling.words));
+  }
+  if (request.words() > limits.max_request_words()) {
+    throw RequestError(
+        400, "request",
+        str("\"words\" times the number of instances is at most ", limits.max_request_words()),
+        str(sampling.words, " times ", texts), "split them into several requests");
   }
   if (sampling.top_k < 1) refuse_value("top_k", "at least 1", str(sampling.top_k));
   if (!(sampling.temperature > 0)) {
@@ -78,17 +94,12 @@ void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
   }
   if (route->action != ModelAction::predict) return respond({.body = "{\"status\": \"ok\"}\n"});
   try {
-    TextRequest text_request = parse_text_request(request.body, defaults_, limits_);
-    std::unique_lock lock(mutex_);
-    if (std::ssize(waiting_) < limits_.waiting) {
-      waiting_.push_back({std::move(text_request), std::move(respond)});
-      lock.unlock();
-      changed_.notify_all();
-      return;
-    }
-    lock.unlock();
-    respond(refusal(
-        503, str("[request] at most ", limits_.waiting, " requests wait. To fix: try again.")));
+    Job job{.request = parse_text_request(request.body, defaults_, limits_),
+            .client = std::move(request.client),
+            .abandoned = std::move(request.abandoned),
+            .respond = respond};
+    if (const std::optional<HttpResponse> refused = queue(job)) return respond(*refused);
+    changed_.notify_all();
   } catch (const RequestError& error) {
     respond(refusal(error.status(), error.what()));
   } catch (const ConfigError& error) {
@@ -96,33 +107,107 @@ void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
   }
 }
 
-std::optional<TextServer::Job> TextServer::next_job(const std::stop_token& stop) {
+std::optional<HttpResponse> TextServer::queue(Job& job) {
+  const std::lock_guard lock(mutex_);
+  drop_abandoned();
+  if (std::ssize(waiting_) >= limits_.waiting) {
+    return refusal(
+        503, str("[request] at most ", limits_.waiting, " requests wait. To fix: try again."));
+  }
+  int64_t& words = words_of_[job.client];
+  const int64_t max_words = limits_.max_client_words();
+  if (words > 0 && words + job.request.words() > max_words) {
+    return refusal(429, str("[request] the unfinished requests of a client ask for at most ",
+                            max_words, " words. Received: ", job.request.words(), " words beside ",
+                            words, ". To fix: wait for the responses to some of them."));
+  }
+  words += job.request.words();
+  ++unfinished_;
+  waiting_.push_back(std::move(job));
+  return std::nullopt;
+}
+
+int64_t TextServer::unfinished() const {
+  const std::lock_guard lock(mutex_);
+  return unfinished_;
+}
+
+/// Gives the words of a request back to its client. Called under the lock.
+void TextServer::forget(const Job& job) {
+  --unfinished_;
+  const auto words = words_of_.find(job.client);
+  words->second -= job.request.words();
+  if (words->second <= 0) words_of_.erase(words);
+}
+
+void TextServer::drop_abandoned() {
+  std::erase_if(waiting_, [this](const Job& job) {
+    if (!job.abandoned.stop_requested()) return false;
+    job.respond(abandoned_response());
+    forget(job);
+    return true;
+  });
+}
+
+bool TextServer::admit(std::list<Job>& in_turn, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (!changed_.wait(lock, stop, [this] { return !waiting_.empty(); })) return std::nullopt;
-  Job job = std::move(waiting_.front());
-  waiting_.pop_front();
-  return job;
+  const int64_t max_share = std::max<int64_t>(1, limits_.active / 2);
+  do {
+    if (in_turn.empty()) changed_.wait(lock, stop, [this] { return !waiting_.empty(); });
+    if (stop.stop_requested()) return false;
+    drop_abandoned();
+    for (auto next = waiting_.begin(); next != waiting_.end();) {
+      if (std::ssize(in_turn) >= limits_.active) break;
+      const auto job = next++;
+      const auto share = std::count_if(in_turn.begin(), in_turn.end(), [&](const Job& other) {
+        return other.client == job->client;
+      });
+      if (share < max_share) in_turn.splice(in_turn.end(), waiting_, job);
+    }
+  } while (in_turn.empty());
+  return true;
 }
 
 void TextServer::work(const std::stop_token& stop) {
   const c10::InferenceMode inference;
-  while (std::optional<Job> job = next_job(stop)) {
-    try {
-      job->respond(answer(job->request, stop));
-    } catch (const std::exception&) {
-      // Without memory for an answer, the request's own timeout ends it.
+  std::list<Job> in_turn;
+  while (admit(in_turn, stop)) {
+    if (const std::optional<HttpResponse> response = add_word(in_turn.front())) {
+      finish(in_turn.front(), *response);
+      in_turn.pop_front();
+    } else {
+      in_turn.splice(in_turn.end(), in_turn, in_turn.begin());
     }
+  }
+  for (const Job& job : in_turn) {
+    finish(job, refusal(503, "[request] the server is shutting down."));
   }
 }
 
-HttpResponse TextServer::answer(const TextRequest& request, const std::stop_token& stop) const {
+void TextServer::finish(const Job& job, const HttpResponse& response) {
   try {
-    Json texts = Json::array();
-    for (const std::string& text : request.texts) {
-      if (stop.stop_requested()) return refusal(503, "[request] the server is shutting down.");
-      texts.push_back(generator_.generate(text, request.sampling, stop));
+    job.respond(response);
+  } catch (const std::exception&) {
+    // Without memory for an answer, the server's timeout ends the request.
+  }
+  const std::lock_guard lock(mutex_);
+  forget(job);
+}
+
+/// Adds a word to a request's current text. Returns the response once the request is complete.
+std::optional<HttpResponse> TextServer::add_word(Job& job) const {
+  try {
+    if (job.abandoned.stop_requested()) return abandoned_response();
+    const TextRequest& request = job.request;
+    if (!job.text) {
+      job.text = generator_.begin(request.texts[job.finished.size()], request.sampling);
     }
-    return {.body = to_json_text({{"predictions", texts}}) + "\n"};
+    generator_.add_word(*job.text);
+    if (!job.text->complete()) return std::nullopt;
+    job.finished.push_back(std::move(job.text->text));
+    job.text.reset();
+    if (job.finished.size() < request.texts.size()) return std::nullopt;
+    return HttpResponse{.body = to_json_text({{"predictions", job.finished}}) + "\n"};
   } catch (const ConfigError& error) {
     return refusal(400, error.what());
   } catch (const std::exception& error) {

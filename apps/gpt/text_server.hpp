@@ -2,7 +2,8 @@
 
 #include <condition_variable>
 #include <cstdint>
-#include <deque>
+#include <list>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <stop_token>
@@ -21,12 +22,27 @@ struct TextLimits {
   int64_t texts = 16;      ///< maximum number of texts per request
   int64_t words = 1000;    ///< maximum number of words to add to each
   int64_t waiting = 1024;  ///< maximum number of waiting requests; more get status 503
+  /// Maximum number of requests whose words are generated in turn, half of them of one client; each
+  /// has a key-value cache.
+  int64_t active = 16;
+  /// Maximum number of words of a request, added to all of its texts; 0: 16000, or `words` if that
+  /// is more.
+  int64_t request_words = 0;
+  /// Maximum number of words of a client's unfinished requests; more get status 429. 0: 4 times
+  /// that of a request.
+  int64_t client_words = 0;
+
+  int64_t max_request_words() const;
+  int64_t max_client_words() const;
 };
 
 /// Prompts and how to continue them.
 struct TextRequest {
   std::vector<std::string> texts;
   Sampling sampling;
+
+  /// Returns the number of words to add.
+  int64_t words() const { return std::ssize(texts) * sampling.words; }
 };
 
 /// Parses {"instances": ["a text", …]} with optional keys "words", "top_k", "temperature" and
@@ -40,7 +56,9 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
 ///       ->  {"predictions": ["this movie is …"]}
 ///     GET  /v1/models/NAME, /healthz
 ///
-/// A text depends on its request only. One thread answers requests in order.
+/// A text depends on its request only. One thread adds a word to each request in turn, so a short
+/// request does not wait for a long one. A request whose client has hung up is dropped before its
+/// next word.
 class TextServer final : private detail::HttpHandler {
  public:
   /// Starts listening. The generator must outlive the server. Throws ConfigError, FileError.
@@ -50,28 +68,46 @@ class TextServer final : private detail::HttpHandler {
   int port() const { return server_.port(); }
   /// Serves until SIGTERM or SIGINT.
   void run() { server_.run(); }
+  /// Makes run() drain and return. Thread-safe.
+  void stop() { server_.stop(); }
+  /// Returns the number of requests without a response. Thread-safe.
+  int64_t unfinished() const;
 
  private:
   struct Job {
     TextRequest request;
+    std::string client;
+    std::stop_token abandoned;
     detail::HttpRespond respond;
+    std::vector<std::string> finished = {};                      ///< the first texts, continued
+    std::optional<Generator::Continuation> text = std::nullopt;  ///< the next one, once begun
   };
 
   std::optional<detail::HttpResponse> refuse(const std::string& method,
                                              const std::string& target) override;
   void handle(detail::HttpRequest&& request, detail::HttpRespond respond) override;
   void work(const std::stop_token& stop);
-  std::optional<Job> next_job(const std::stop_token& stop);
-  detail::HttpResponse answer(const TextRequest& request, const std::stop_token& stop) const;
+  /// Queues a request, or returns the response to one beyond the limits.
+  std::optional<detail::HttpResponse> queue(Job& job);
+  /// Moves waiting requests to those in turn, while there is room. Waits for one if none is in
+  /// turn. Returns whether any is, false if `stop` is requested.
+  bool admit(std::list<Job>& in_turn, const std::stop_token& stop);
+  /// Removes the waiting requests that were abandoned. Called under the lock.
+  void drop_abandoned();
+  std::optional<detail::HttpResponse> add_word(Job& job) const;
+  void finish(const Job& job, const detail::HttpResponse& response);
+  void forget(const Job& job);
 
   const Generator& generator_;
   std::string name_;
   Sampling defaults_;
   TextLimits limits_;
   detail::HttpServer server_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::condition_variable_any changed_;
-  std::deque<Job> waiting_;
+  std::list<Job> waiting_;
+  int64_t unfinished_ = 0;
+  std::map<std::string, int64_t> words_of_;  ///< by client: the words of its unfinished requests
   std::jthread thread_;  ///< destroyed before server_, whose requests it answers
 };
 

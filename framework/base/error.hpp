@@ -8,10 +8,12 @@ namespace tessera {
 
 namespace detail {
 
-/// Concatenates all arguments as operator<< writes them.
+/// Concatenates all arguments as operator<< writes them. Throws std::bad_alloc.
 template <class... Args>
 std::string str(const Args&... args) {
   std::ostringstream out;
+  // Without it, the text would end where memory does.
+  out.exceptions(std::ios::badbit);
   (out << ... << args);
   return out.str();
 }

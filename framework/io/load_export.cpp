@@ -2,7 +2,6 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
-#include <ATen/Version.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
@@ -25,24 +24,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t format_version = 1;
-constexpr const char* format_name = "tessera export";
 constexpr const char* export_again = "export the model again";
 constexpr double same_setup_tolerance = 1e-6;
 constexpr double other_setup_tolerance = 1e-5;
 // float16 and bfloat16 have 11 and 8 bits of precision.
 constexpr double half_precision_tolerance = 5e-2;
-
-/// Describes what outputs depend on numerically: the mesh, and the processor's vector instructions.
-std::string computed_on(const LayoutMap& layouts) {
-  return layouts.mesh().describe() + ", " + at::get_cpu_capability();
-}
-
-Json extents_json(const Shape& shape) {
-  Json list = Json::array();
-  for (size_t a = 1; a < shape.size(); ++a) list.push_back(shape[a] < 0 ? Json() : Json(shape[a]));
-  return list;
-}
 
 /// Reads the extents after the first axis; null for unknown ones.
 Shape extents_from(const Json& json, const JsonPath& path) {
@@ -54,11 +40,6 @@ Shape extents_from(const Json& json, const JsonPath& path) {
     shape.push_back(extent);
   }
   return shape;
-}
-
-SafeTensor doubles(const std::string& name, const at::Tensor& tensor) {
-  const auto* bytes = static_cast<const std::byte*>(tensor.const_data_ptr());
-  return {name, "F64", tensor.sizes().vec(), {bytes, static_cast<size_t>(tensor.nbytes())}};
 }
 
 at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
@@ -115,7 +96,8 @@ class Loader {
     manifest.finish();
     if (manifest_input_ == "text") exported.text = text_layer();
     build(exported);
-    check_outputs(exported, check_sample(exported, texts, setup));
+    exported.outputs = export_outputs(exported.model.model(), check_sample(exported, texts, setup));
+    check_outputs(exported);
     return exported;
   }
 
@@ -134,34 +116,56 @@ class Loader {
   void check_format(JsonObject& manifest, const std::string& path) const {
     const auto format = manifest.take<std::string>("format");
     const auto version = manifest.take<int64_t>("format_version");
-    if (format == format_name && version == format_version) return;
-    throw FileError(path, str("the format is ", in_quotes(format_name), " ", format_version),
+    if (format == export_format && version == export_format_version) return;
+    throw FileError(path,
+                    str("the format is ", in_quotes(export_format), " ", export_format_version),
                     str(in_quotes(format), " ", version), "load it with the version that wrote it");
   }
 
   ExportedModel described(JsonObject& manifest) {
     const JsonPath& path = manifest.path();
     manifest_input_ = manifest.take<std::string>("input");
-    const Json input = manifest.take<Json>("input_shape");
+    const Json shape = manifest.take<Json>("input_shape");
     const auto dtype = manifest.take<std::string>("input_dtype");
+    std::vector<ExportedTensor> inputs{{.name = "",
+                                        .shape = extents_from(shape, path.key("input_shape")),
+                                        .dtype = input_dtype(dtype, path.key("input"))}};
+    const Json more_inputs = manifest.take_or<Json>("more_inputs", Json::array());
+    for (size_t i = 0; i < more_inputs.size(); ++i) {
+      JsonObject entry(more_inputs[i], path.key("more_inputs").index(i));
+      const Json extents = entry.take<Json>("shape");
+      const auto name = entry.take<std::string>("dtype");
+      entry.finish();
+      inputs.push_back({.name = "",
+                        .shape = extents_from(extents, entry.path().key("shape")),
+                        .dtype = input_dtype(name, entry.path().key("dtype"))});
+    }
     const Json output = manifest.take<Json>("output_shape");
-    const std::vector<at::ScalarType>& known = export_dtypes();
-    const auto type = std::find_if(known.begin(), known.end(),
-                                   [&](at::ScalarType t) { return dtype == c10::toString(t); });
-    if (type == known.end() || (manifest_input_ != "text" && manifest_input_ != "tensor")) {
-      json_fail(manifest_input_ + ", " + dtype, path.key("input"),
-                "a known kind of input and its dtype");
+    output_shapes_ = {extents_from(output, path.key("output_shape"))};
+    const Json more_outputs = manifest.take_or<Json>("more_output_shapes", Json::array());
+    for (size_t i = 0; i < more_outputs.size(); ++i) {
+      output_shapes_.push_back(
+          extents_from(more_outputs[i], path.key("more_output_shapes").index(i)));
     }
     return {.model = model(),
             .text = nullptr,
             .labels = manifest.take<std::vector<std::string>>("labels"),
             .activation = activation(manifest),
-            .input_shape = extents_from(input, path.key("input_shape")),
-            .input_dtype = *type,
-            .output_shape = extents_from(output, path.key("output_shape")),
+            .inputs = std::move(inputs),
+            .outputs = {},
             .version = number_,
             .step = manifest.take<int64_t>("step"),
             .layouts = layouts_};
+  }
+
+  at::ScalarType input_dtype(const std::string& dtype, const JsonPath& path) const {
+    const std::vector<at::ScalarType>& known = export_dtypes();
+    const auto type = std::find_if(known.begin(), known.end(),
+                                   [&](at::ScalarType t) { return dtype == c10::toString(t); });
+    if (type != known.end() && (manifest_input_ == "text" || manifest_input_ == "tensor")) {
+      return *type;
+    }
+    json_fail(manifest_input_ + ", " + dtype, path, "a known kind of input and its dtype");
   }
 
   static std::string activation(JsonObject& manifest) {
@@ -197,52 +201,79 @@ class Loader {
   }
 
   /// Compares the weights with the file before allocating memory for them.
-  void build(const ExportedModel& exported) const {
+  void build(ExportedModel& exported) const {
     if (exported.text) {
       Shape text_layer_shape = exported.text->text_shape();
       text_layer_shape.insert(text_layer_shape.begin(), -1);
-      if (text_layer_shape.size() != exported.input_shape.size()) {
+      const size_t rank = exported.inputs[0].shape.size();
+      if (text_layer_shape.size() != rank) {
         throw FileError(file(export_file::text),
-                        str("the text layer returns tensors of rank ", exported.input_shape.size()),
+                        str("the text layer returns tensors of rank ", rank),
                         to_string(text_layer_shape), export_again);
       }
     }
-    exported.model.model().build({exported.input_shape});
+    Shapes shapes;
+    for (const ExportedTensor& input : exported.inputs) shapes.push_back(input.shape);
+    exported.model.model().build(shapes);
+    const auto named = export_inputs(exported.model.model(), exported.text != nullptr);
+    for (size_t i = 0; i < shapes.size(); ++i) exported.inputs[i].name = named.at(i).name;
+    exported.layouts.set_data_names(names_of_tensors(exported.inputs), {});
     exported.model.compile({.layouts = layouts_});
     load_weights(exported.model.model(), verified(export_file::weights));
   }
 
-  void check_outputs(const ExportedModel& exported, const Shape& shape) const {
+  void check_outputs(const ExportedModel& exported) const {
     const std::string path = file(version_manifest);
-    if (shape != exported.output_shape) {
-      throw FileError(path, "the outputs have the shape " + to_string(exported.output_shape),
-                      to_string(shape), export_again);
+    Shapes shapes;
+    for (const ExportedTensor& output : exported.outputs) shapes.push_back(output.shape);
+    if (shapes != output_shapes_) {
+      throw FileError(path, "the outputs have the shape " + list_of(output_shapes_),
+                      list_of(shapes), export_again);
     }
-    if (labels_fit(exported.labels, shape)) return;
-    throw FileError(path, "there is a label for each class of outputs " + to_string(shape),
+    if (shapes.size() > 1 && (!exported.labels.empty() || exported.activation != "linear")) {
+      throw FileError(path, "labels and an activation belong to a model with one output",
+                      str(shapes.size(), " outputs"), export_again);
+    }
+    if (labels_fit(exported.labels, shapes[0])) return;
+    throw FileError(path, "there is a label for each class of outputs " + to_string(shapes[0]),
                     quoted_list(exported.labels), export_again);
   }
 
-  /// Verifies the outputs for the sample. Returns their shape.
-  Shape check_sample(const ExportedModel& exported, const std::vector<std::string>& texts,
-                     const std::string& setup) const {
-    const std::string path = verified(export_file::sample);
-    const SafetensorsFile sample(path);
-    const at::Tensor expected = sample_tensor(sample, "output");
-    const at::Tensor actual = exported.text
-                                  ? predict_texts(exported, texts)
-                                  : predict_rows(exported, sample_tensor(sample, "input"));
+  static std::string list_of(const Shapes& shapes) {
+    std::string text;
+    for (const Shape& shape : shapes) text += (text.empty() ? "" : ", ") + to_string(shape);
+    return text;
+  }
+
+  /// Verifies the outputs for the sample and returns them.
+  std::vector<at::Tensor> check_sample(const ExportedModel& exported,
+                                       const std::vector<std::string>& texts,
+                                       const std::string& setup) const {
+    const SafetensorsFile sample(verified(export_file::sample));
+    std::vector<at::Tensor> rows;
+    for (size_t i = 0; !exported.text && i < exported.inputs.size(); ++i) {
+      rows.push_back(sample_tensor(sample, sample_name("input", i)));
+    }
+    std::vector<at::Tensor> outputs =
+        exported.text ? predict_texts(exported, texts) : predict_rows(exported, rows);
+    for (size_t i = 0; i < std::max(outputs.size(), output_shapes_.size()); ++i) {
+      const at::Tensor expected = sample_tensor(sample, sample_name("output", i));
+      if (i < outputs.size()) check_equal(sample.path(), expected, outputs[i], setup);
+    }
+    return outputs;
+  }
+
+  void check_equal(const std::string& path, const at::Tensor& expected, const at::Tensor& actual,
+                   const std::string& setup) const {
     const at::Tensor outputs = actual.to(at::kDouble);
-    const bool half = actual.element_size() < 4;
+    const bool half = actual.is_floating_point() && actual.element_size() < 4;
     const double tolerance = half                             ? half_precision_tolerance
                              : setup == computed_on(layouts_) ? same_setup_tolerance
                                                               : other_setup_tolerance;
     const bool same_shape = outputs.sizes() == expected.sizes();
     const double scale = expected.abs().max().item<double>();
     const double difference = same_shape ? (outputs - expected).abs().max().item<double>() : 0;
-    if (same_shape && difference <= tolerance * scale) {
-      return with_unknown_rows(outputs.sizes().vec());
-    }
+    if (same_shape && difference <= tolerance * scale) return;
     throw FileError(path,
                     str("the model reproduces the stored outputs of the sample within ", tolerance,
                         " of their scale ", scale),
@@ -251,27 +282,30 @@ class Loader {
                     "check that the layers are the same as when it was exported");
   }
 
-  at::Tensor predict_texts(const ExportedModel& exported,
-                           const std::vector<std::string>& texts) const {
+  std::vector<at::Tensor> predict_texts(const ExportedModel& exported,
+                                        const std::vector<std::string>& texts) const {
     const std::vector<std::string_view> views(texts.begin(), texts.end());
     const Shape batch = texts.empty() ? Shape{0} : exported.text->batch_shape(views);
     const double bytes = static_cast<double>(numel(batch)) * sizeof(int64_t);
     if (bytes > max_bytes_) {
       refuse_memory(export_file::text, {bytes, exported.text->class_name(), batch});
     }
-    if (!texts.empty()) check_memory(exported, batch);
-    return exported.predict(texts);
+    if (!texts.empty()) check_memory(exported, {batch});
+    return exported.predict_all(views);
   }
 
-  at::Tensor predict_rows(const ExportedModel& exported, const at::Tensor& rows) const {
-    check_memory(exported, rows.sizes().vec());
-    return exported.predict(rows);
+  std::vector<at::Tensor> predict_rows(const ExportedModel& exported,
+                                       const std::vector<at::Tensor>& rows) const {
+    Shapes shapes;
+    for (const at::Tensor& tensor : rows) shapes.push_back(tensor.sizes().vec());
+    check_memory(exported, shapes);
+    return exported.predict_all(rows);
   }
 
   /// Checks memory in advance: a process killed for lack of it would take down the model being
   /// served, too.
-  void check_memory(const ExportedModel& exported, const Shape& input) const {
-    const ActivationPeak peak = predict_peak(exported, input, max_bytes_);
+  void check_memory(const ExportedModel& exported, const Shapes& inputs) const {
+    const ActivationPeak peak = predict_peak(exported, inputs, max_bytes_);
     if (peak.bytes > max_bytes_) refuse_memory(export_file::config, peak);
   }
 
@@ -288,41 +322,10 @@ class Loader {
   LayoutMap layouts_;
   double max_bytes_;
   std::string manifest_input_;
+  Shapes output_shapes_;  ///< from the manifest
 };
 
 }  // namespace
-
-const std::vector<at::ScalarType>& detail::export_dtypes() {
-  static const std::vector<at::ScalarType> dtypes{at::kFloat, at::kDouble, at::kLong, at::kInt};
-  return dtypes;
-}
-
-void detail::write_sample(const std::string& path, const at::Tensor& rows,
-                          const at::Tensor& output) {
-  const at::Tensor outputs = output.to(at::kDouble).contiguous();
-  std::vector<SafeTensor> tensors{doubles("output", outputs)};
-  at::Tensor inputs;
-  if (rows.defined()) {
-    inputs = rows.to(at::kDouble).contiguous();
-    tensors.push_back(doubles("input", inputs));
-  }
-  write_safetensors(path, tensors);
-}
-
-Json detail::export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts) {
-  Json manifest = {{"format", format_name},
-                   {"format_version", format_version},
-                   {"input", exported.text ? "text" : "tensor"},
-                   {"input_shape", extents_json(exported.input_shape)},
-                   {"input_dtype", c10::toString(exported.input_dtype)},
-                   {"output_shape", extents_json(exported.output_shape)},
-                   {"labels", exported.labels},
-                   {"activation", exported.activation},
-                   {"step", exported.step},
-                   {"computed_on", computed_on(exported.layouts)}};
-  if (exported.text) manifest["sample_texts"] = texts;
-  return manifest;
-}
 
 ExportedModel load_export(const std::string& folder, const LoadExportOptions& options) {
   const auto [path, version] = find_version(folder, options.version);

@@ -7,6 +7,8 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/serving/http/model_route.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
+#include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera {
 
@@ -24,10 +26,26 @@ Json tensor_info(const std::string& name, const std::string& dtype, const Shape&
       {"dtype", dtype}, {"tensor_shape", {{"dim", dims}, {"unknown_rank", false}}}, {"name", name}};
 }
 
+/// Returns TensorFlow's name of a dtype.
 std::string dtype_of(at::ScalarType dtype) {
-  if (dtype == at::kLong) return "DT_INT64";
-  if (dtype == at::kInt) return "DT_INT32";
-  return dtype == at::kDouble ? "DT_DOUBLE" : "DT_FLOAT";
+  switch (dtype) {
+    case at::kLong:
+      return "DT_INT64";
+    case at::kInt:
+      return "DT_INT32";
+    case at::kByte:
+      return "DT_UINT8";
+    case at::kBool:
+      return "DT_BOOL";
+    case at::kDouble:
+      return "DT_DOUBLE";
+    case at::kHalf:
+      return "DT_HALF";
+    case at::kBFloat16:
+      return "DT_BFLOAT16";
+    default:
+      return "DT_FLOAT";
+  }
 }
 
 Json status_json(const ServedModel& served) {
@@ -38,14 +56,18 @@ Json status_json(const ServedModel& served) {
 }
 
 Json metadata_json(const ServedModel& served, const std::string& name) {
-  const std::string input = served.takes_text ? "text" : "input";
-  const Json from = served.takes_text
-                        ? tensor_info(input, "DT_STRING", {-1})
-                        : tensor_info(input, dtype_of(served.input_dtype), served.input_shape);
-  const Json to = tensor_info("predictions", "DT_FLOAT", served.output_shape);
-  const Json signature = {{"inputs", {{input, from}}},
-                          {"outputs", {{"predictions", to}}},
-                          {"method_name", "tensorflow/serving/predict"}};
+  Json inputs = Json::object();
+  for (const ExportedTensor& input : served.inputs) {
+    inputs[input.name] = served.takes_text
+                             ? tensor_info(input.name, "DT_STRING", {-1})
+                             : tensor_info(input.name, dtype_of(input.dtype), input.shape);
+  }
+  Json outputs = Json::object();
+  for (const ExportedTensor& output : served.outputs) {
+    outputs[output.name] = tensor_info(output.name, dtype_of(output.dtype), output.shape);
+  }
+  const Json signature = {
+      {"inputs", inputs}, {"outputs", outputs}, {"method_name", "tensorflow/serving/predict"}};
   const Json signatures = {{"serving_default", signature}};
   return {{"model_spec",
            {{"name", name}, {"signature_name", ""}, {"version", std::to_string(served.version)}}},
@@ -70,7 +92,12 @@ void ModelServer::handle(HttpRequest&& request, HttpRespond respond) {
   const std::optional<ModelRoute> route = parse_model_route(request.target, name_);
   if (!route || route->action != ModelAction::predict) return respond(describe(request));
   try {
-    worker_.submit(parse_predict_request(request.body, limits_), route->version, respond);
+    const std::shared_ptr<const ServedModel> served = worker_.served();
+    PredictLimits limits = limits_;
+    limits.inputs = served->input_names;
+    PredictRequest parsed = parse_predict_request(request.body, limits);
+    parsed.signature = served->signature;
+    worker_.submit(std::move(parsed), route->version, respond, std::move(request.abandoned));
   } catch (const RequestError& error) {
     respond({.status = error.status(), .body = error_reply(error.what())});
   }

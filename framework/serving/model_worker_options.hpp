@@ -1,15 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include <c10/core/ScalarType.h>
-
-#include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/io/export.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
 
 namespace tessera {
@@ -39,10 +38,11 @@ struct ModelWorkerOptions {
 struct ServedModel {
   int64_t version = 0;
   bool takes_text = false;
-  Shape input_shape;  ///< with -1 for the number of rows
-  Shape output_shape;
-  at::ScalarType input_dtype = at::kFloat;
-  std::vector<std::string> labels;
+  std::vector<ExportedTensor> inputs = {};
+  std::vector<ExportedTensor> outputs = {};
+  std::vector<std::string> input_names = {};  ///< those of `inputs`
+  size_t signature = 0;                       ///< a hash of them
+  std::vector<std::string> labels = {};
 };
 
 }  // namespace tessera

@@ -286,6 +286,13 @@ TEST_CASE("every entry of a manifest is checked") {
   CHECK_THAT(manifest("labels", {"positive"}), Contains("a label for each class"));
   CHECK_THAT(manifest("output_shape", {3}), Contains("shape (-1, 3)"));
   CHECK_THAT(manifest("open", "/etc/passwd"), Contains("\"open\""));
+  const Json more = {{"shape", {3}}, {"dtype", "Float"}};
+  CHECK(manifest("more_inputs", {more}) != "");
+  CHECK_THAT(manifest("more_inputs", {{{"shape", {3}}, {"dtype", "Half"}}}), Contains("Half"));
+  CHECK_THAT(manifest("more_inputs", {{{"shape", {3}}}}), Contains("dtype"));
+  CHECK(manifest("more_inputs", 3) != "");
+  CHECK_THAT(manifest("more_output_shapes", {{3}}), Contains("sample.safetensors"));
+  CHECK(manifest("more_output_shapes", "none") != "");
 }
 
 TEST_CASE("file names outside the folder are refused") {

@@ -134,6 +134,82 @@ TEST_CASE("a model of tensors with one output can be exported too") {
   CHECK_THROWS_AS(loaded.predict({"text"}), ConfigError);
 }
 
+TEST_CASE("a model with several inputs and outputs can be exported, and answers on every mesh") {
+  const Input left({2}, {.name = "left"});
+  const Input right({3}, {.dtype = "int64", .name = "right"});
+  const SymbolicTensor sum = Concatenate()({left, Rescaling(1, {.name = "as_float"})(right)});
+  const Functional model({left, right}, {Dense(4, {.activation = "relu", .name = "wide"})(sum),
+                                         Dense(1, {.name = "score"})(left)});
+  const at::Tensor a = at::arange(10, at::kFloat).view({5, 2}).sin();
+  const at::Tensor b = at::arange(15, at::kLong).view({5, 3});
+  const std::vector<at::Tensor> expected = model.predict_all(Examples{.x = {a, b}});
+  const test::TempFolder folder;
+  export_model(model, folder / "e", {.sample = {{"right", b}, {"left", a}}});
+  export_model(model, folder / "e", {.sample = {a, b}});
+  for (const Mesh& mesh :
+       {create_mesh({{"batch", 1}}, virtual_cpus(1)), create_mesh({{"batch", 2}}, virtual_cpus(2)),
+        create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4))}) {
+    for (const int64_t version : {1, 2}) {
+      CAPTURE(mesh.describe(), version);
+      LayoutMap layouts(mesh);
+      if (mesh.find("model") >= 0) layouts["wide/kernel"] = {unsharded, "model"};
+      const ExportedModel loaded =
+          load_export(folder / "e", {.layouts = layouts, .version = version});
+      REQUIRE(loaded.inputs.size() == 2);
+      CHECK(loaded.inputs[0].name == "left");
+      CHECK(loaded.inputs[1].name == "right");
+      CHECK(loaded.inputs[1].shape == Shape{-1, 3});
+      CHECK(loaded.inputs[1].dtype == at::kLong);
+      REQUIRE(loaded.outputs.size() == 2);
+      CHECK(loaded.outputs[0].name == "wide");
+      CHECK(loaded.outputs[1].name == "score");
+      CHECK(loaded.outputs[1].shape == Shape{-1, 1});
+      for (const auto& outputs :
+           {loaded.predict_all({a, b}), loaded.predict_all({{"right", b}, {"left", a}})}) {
+        REQUIRE(outputs.size() == 2);
+        CHECK(test::difference(outputs[0], expected[0], 0, 1e-6) == "");
+        CHECK(test::difference(outputs[1], expected[1], 0, 1e-6) == "");
+      }
+      CHECK_THROWS_WITH(loaded.predict({{"left", a}, {"right", b}}), Contains("2 outputs"));
+      CHECK_THROWS_WITH(loaded.predict_all({{"left", a}, {"rihgt", b}}),
+                        Contains("write \"right\""));
+      CHECK_THROWS_WITH(loaded.predict_all({{"left", a}}), Contains("\"right\" without one"));
+      CHECK_THROWS_AS(loaded.predict_all({a}), ConfigError);
+      CHECK_THROWS_AS(loaded.predict_all({a, b.narrow(0, 0, 4)}), ShapeError);
+      CHECK_THROWS_AS(loaded.predict_all({b, a}), ShapeError);
+    }
+  }
+  check_refused<ConfigError>(model, {.sample = a}, "1 for 2 inputs");
+  check_refused<ConfigError>(model, {.sample = {{"left", a}, {"up", b}}}, "\"up\"");
+  check_refused<ConfigError>(model, {.sample = {a, b}, .activation = "sigmoid"}, "2 outputs");
+  check_refused<ConfigError>(model, {.sample = {a, b}, .labels = {"no", "yes"}}, "2 outputs");
+}
+
+TEST_CASE("the inputs of an export have the model's own names and the sample's dtypes") {
+  const test::TempFolder folder;
+  const auto loaded = [&](const ModelHandle& model, const at::Tensor& rows) {
+    const int64_t version = export_model(model, folder / "e", {.sample = rows});
+    return load_export(folder / "e", {.version = version});
+  };
+  const at::Tensor bytes = at::arange(6).view({2, 3}).to(at::kByte);
+  const ExportedModel chain =
+      loaded(Sequential({Input({3}, {.name = "pixels"}), Rescaling(0.5, {.name = "half"})}), bytes);
+  CHECK(chain.inputs[0].name == "pixels");
+  CHECK(chain.inputs[0].dtype == at::kByte);
+  CHECK(chain.outputs[0].name == "predictions");
+  CHECK(at::equal(chain.predict(bytes), bytes.to(at::kFloat) * 0.5));
+  const Sequential unnamed({Flatten()});
+  unnamed.build({-1, 3});
+  CHECK(loaded(unnamed, at::ones({2, 3})).inputs[0].name == "input");
+  const Input flags({3}, {.dtype = "bool", .name = "flags"});
+  const at::Tensor truths = at::tensor({1, 0, 1, 0, 0, 1}).view({2, 3}).to(at::kBool);
+  const ExportedModel graph =
+      loaded(Functional({flags}, {Rescaling(2, {.name = "twice"})(flags)}), truths);
+  CHECK(graph.inputs[0].dtype == at::kBool);
+  CHECK(graph.outputs[0].name == "twice");
+  CHECK(at::equal(graph.predict(truths), truths.to(at::kFloat) * 2));
+}
+
 TEST_CASE("exporting after training keeps trained weights and moving moments") {
   const Sequential model({BatchNormalization({.name = "norm"}), Dense(2, {.name = "logits"})});
   model.compile(
@@ -187,7 +263,7 @@ TEST_CASE("a failed export leaves nothing behind") {
 TEST_CASE("a model that could not be loaded is not exported") {
   const Sequential model({Dense(2)});
   model.build({-1, 3});
-  for (const at::ScalarType dtype : {at::kByte, at::kBool, at::kHalf}) {
+  for (const at::ScalarType dtype : {at::kChar, at::kShort, at::kHalf}) {
     check_refused<ConfigError>(model, {.sample = at::ones({2, 3}, dtype)}, dtype_name(dtype));
   }
   std::vector<at::Tensor> weights = model.get_weights();

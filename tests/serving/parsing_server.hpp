@@ -6,6 +6,7 @@
 
 #include <tessera/framework/serving/http/http_server.hpp>
 #include <tessera/framework/serving/http/model_route.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::test {

@@ -1,3 +1,4 @@
+#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 #include <array>
@@ -123,7 +124,9 @@ TEST_CASE("instances that do not fit together are refused with their index") {
   check_refused(R"({"instances": [[1, 2], [3, [4]]]})", "instances[1][1]");
   check_refused(R"({"instances": [1, [2]]})", "instances[1]");
   check_refused(R"({"instances": [[[1]], [2]]})", "instances[1][0]");
-  check_refused(R"({"instances": [true]})", "Received: true");
+  check_refused(R"({"instances": [1, true]})", "Received: true among numbers");
+  check_refused(R"({"instances": [false, 0]})", "Received: a number among true and false");
+  check_refused(R"({"instances": ["a", true]})", "a value among texts");
   check_refused(R"({"instances": [[null]]})", "Received: null");
   check_refused(R"({"instances": [{}]})", "an empty object");
   check_refused(R"({"instances": [{"text": {"text": "a"}}]})", "an object");
@@ -131,6 +134,110 @@ TEST_CASE("instances that do not fit together are refused with their index") {
   check_refused(R"({"instances": [{"path": "/etc/passwd"}]})", "\"path\"");
   check_refused(R"({"instances": [[{"text": "a"}]]})", "an object");
   check_refused(R"({"instances": [[1e39]]})", "float32");
+}
+
+TEST_CASE("true and false are no numbers") {
+  const PredictRequest request = parse_predict_request(R"({"instances": [[true], [false]]})");
+  CHECK(request.is_bool);
+  CHECK(request.values == std::vector<float>{1, 0});
+  CHECK(request.shape == Shape{2, 1});
+  CHECK_FALSE(parse_predict_request(R"({"instances": [1, 0]})").is_bool);
+}
+
+TEST_CASE("a text may be bytes in base64") {
+  for (const char* body :
+       {R"({"instances": [{"b64": "AGY="}, "c"]})", R"({"inputs": [{"b64": "AGY="}, "c"]})",
+        R"({"instances": [{"text": {"b64": "AGY="}}, {"text": "c"}]})",
+        R"({"inputs": {"text": [{"b64": "AGY="}, {"b64": "Yw=="}]}})"}) {
+    CAPTURE(body);
+    const PredictRequest request = parse_predict_request(body);
+    CHECK(request.texts == std::vector<std::string>{std::string("\0f", 2), "c"});
+    CHECK(request.shape == Shape{2});
+  }
+  check_refused(R"({"instances": [{"b64": "AGY"}]})", "base64");
+  check_refused(R"({"instances": [{"b64": 3}]})", "a number");
+  check_refused(R"({"instances": [{"b64": ["AGY="]}]})", "a list");
+  check_refused(R"({"instances": [{"b64": {"b64": "AGY="}}]})", "an object");
+  check_refused(R"({"instances": [{"b64": "AGY=", "b64": "AGY="}]})", "again");
+  check_refused(R"({"instances": [{"b64": "AGY=", "text": "a"}]})", "an object");
+  check_refused(R"({"instances": [{"text": "a", "b64": "AGY="}]})", "\"b64\"");
+  check_refused(R"({"instances": [[{"b64": "AGY="}]]})", "an object");
+  check_refused(R"({"inputs": [{}]})", "an empty object");
+  check_refused(R"({"inputs": {"text": {"b64": "AGY="}}})", "a list");
+}
+
+TEST_CASE("the only input may be called by its own name") {
+  const std::vector<std::string> names{"input_layer"};
+  const PredictLimits limits{.inputs = names};
+  for (const char* body : {R"({"instances": [{"input_layer": [1, 2]}, {"input": [3, 4]}, [5, 6]]})",
+                           R"({"inputs": {"input_layer": [[1, 2], [3, 4], [5, 6]]}})"}) {
+    CAPTURE(body);
+    const PredictRequest request = parse_predict_request(body, limits);
+    CHECK(request.values == std::vector<float>{1, 2, 3, 4, 5, 6});
+    CHECK(request.shape == Shape{3, 2});
+    CHECK(request.inputs() == 1);
+  }
+  const auto [status, text] = refusal(R"({"inputs": {"input_layers": [1]}})", limits);
+  CHECK(status == 400);
+  CHECK_THAT(text, Contains("write \"input_layer\""));
+}
+
+TEST_CASE("several inputs are read by their names, in any order") {
+  const std::vector<std::string> names{"a", "words", "c"};
+  const PredictLimits limits{.instances = 3, .inputs = names};
+  for (const char* body :
+       {R"({"instances": [{"a": [1, 2], "words": "x", "c": true},
+                          {"c": false, "words": {"b64": "eQ=="}, "a": [3, 4]}]})",
+        R"({"inputs": {"words": ["x", "y"], "a": [[1, 2], [3, 4]], "c": [true, false]}})"}) {
+    CAPTURE(body);
+    const PredictRequest request = parse_predict_request(body, limits);
+    REQUIRE(request.inputs() == 3);
+    CHECK(request.instances() == 2);
+    CHECK(request.input(0).values == std::vector<float>{1, 2, 3, 4});
+    CHECK(request.input(0).shape == Shape{2, 2});
+    CHECK(request.input(1).texts == std::vector<std::string>{"x", "y"});
+    CHECK(request.input(1).shape == Shape{2});
+    CHECK(request.input(2).values == std::vector<float>{1, 0});
+    CHECK(request.input(2).is_bool);
+    CHECK(request.input(2).shape == Shape{2});
+  }
+  const auto refused = [&](const std::string& body, const std::string& says) {
+    CAPTURE(body);
+    const auto [status, text] = refusal(body, limits);
+    CHECK(status == 400);
+    CHECK_THAT(text, Contains(says));
+  };
+  refused(R"({"instances": [{"a": 1, "c": 2}]})", "none called \"words\"");
+  refused(R"({"inputs": {"a": [1], "c": [2]}})", "none called \"words\"");
+  refused(R"({"instances": [{"a": 1, "a": 2}]})", "\"a\" again");
+  refused(R"({"instances": [{"a": 1, "input": 2}]})",
+          "every key must be known. Received: \"input\"");
+  refused(R"({"instances": [{"a": 1, "word": 2}]})", "write \"words\"");
+  refused(R"({"instances": [[1, 2]]})", "are given by name. Received: a value without a name");
+  refused(R"({"instances": ["x"]})", "are given by name");
+  refused(R"({"instances": [{"b64": "eQ=="}]})", "\"b64\"");
+  refused(R"({"inputs": [1]})", "are given by name. Received: a list");
+  refused(R"({"instances": [{}]})", "inputs are named \"a\", \"words\"");
+  refused(R"({"inputs": {"a": [1, 2], "words": ["x"], "c": [1]}})",
+          "the same number of rows. Received: 1 after 2");
+  refused(
+      R"({"instances": [{"a": [1], "words": "x", "c": 1}, {"a": [1, 2], "words": "x", "c": 1}]})",
+      "a list of 2 after one of 1");
+  refused(R"({"instances": [{"a": 1, "words": "x", "c": 1}, {"a": "y", "words": "x", "c": 1}]})",
+          "a text among numbers");
+  const std::string row = R"({"a": 1, "words": "x", "c": 1})";
+  CHECK(refusal("{\"instances\": [" + repeat(row + ",", 2) + row + "]}", limits).first == 200);
+  CHECK(refusal("{\"instances\": [" + repeat(row + ",", 3) + row + "]}", limits).first == 413);
+}
+
+TEST_CASE("an answer of several outputs names them, by row or by column") {
+  const std::vector<float> ones{1, 2}, pairs{3, 4, 5, 6};
+  const std::vector<PredictOutput> outputs{{"one", ones, {2}}, {"pa\"ir", pairs, {2, 2}}};
+  CHECK(predict_reply(outputs, {}, false) ==
+        "{\"predictions\": [{\"one\": 1, \"pa\\\"ir\": [3, 4]}, "
+        "{\"one\": 2, \"pa\\\"ir\": [5, 6]}]}\n");
+  CHECK(predict_reply(outputs, {}, true) ==
+        "{\"outputs\": {\"one\": [1, 2], \"pa\\\"ir\": [[3, 4], [5, 6]]}}\n");
 }
 
 TEST_CASE("requests have limits") {

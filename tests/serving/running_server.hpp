@@ -1,7 +1,5 @@
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -9,21 +7,12 @@
 
 #include <tessera/framework/serving/model_server.hpp>
 
+#include "tests/serving/within_a_minute.hpp"
 #include "tests/support/http_client.hpp"
 
 namespace tessera::test {
 
 using namespace detail;
-
-/// Whether `holds` returns true within a minute.
-inline bool within_a_minute(const std::function<bool()>& holds) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::minutes(1);
-  while (!holds()) {
-    if (std::chrono::steady_clock::now() > end) return false;
-    std::this_thread::sleep_for(std::chrono::milliseconds(10));
-  }
-  return true;
-}
 
 /// A ModelServer for "imdb" that runs on its own thread and collects its warnings.
 class RunningServer {

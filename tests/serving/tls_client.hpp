@@ -20,12 +20,14 @@ namespace tessera::test {
 class TlsClient {
  public:
   /// Throws std::runtime_error with OpenSSL's reason if the server is not trusted.
-  TlsClient(int port, const std::string& authority, int newest_version = TLS1_3_VERSION)
+  TlsClient(int port, const std::string& authority, int newest_version = TLS1_3_VERSION,
+            const char* ciphers = "ALL")
       : context_(SSL_CTX_new(TLS_client_method())) {
     SSL_CTX_set_verify(context_.get(), SSL_VERIFY_PEER, nullptr);
     SSL_CTX_set_max_proto_version(context_.get(), newest_version);
     // Allows old versions of TLS, too.
     SSL_CTX_set_security_level(context_.get(), 0);
+    if (SSL_CTX_set_cipher_list(context_.get(), ciphers) != 1) fail();
     if (SSL_CTX_load_verify_locations(context_.get(), authority.c_str(), nullptr) != 1) fail();
     socket_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     sockaddr_in address{};

@@ -1,5 +1,6 @@
 #include <tessera/framework/serving/http/http_server.hpp>
 
+#include <algorithm>
 #include <chrono>
 #include <filesystem>
 #include <memory>
@@ -7,10 +8,12 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/serving/http/tls_context.hpp>
 
 #include "tests/serving/echo_server.hpp"
 #include "tests/serving/tls_client.hpp"
 #include "tests/serving/tls_files.hpp"
+#include "tests/serving/within_a_minute.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/http_client.hpp"
 #include "tests/support/warnings.hpp"
@@ -97,6 +100,93 @@ TEST_CASE("an invalid certificate or key is one line at the start") {
   options.certificate = files / "server.key";
   CHECK_THAT(refused(options), Contains("certificates in PEM") && Contains("server.key"));
   CHECK(refused(with_tls(files)) == "");
+  // OpenSSL's own reason.
+  CHECK_THAT(refused(options), Contains("server.key\": no start line"));
+  options = with_tls(files);
+  std::filesystem::permissions(options.key, std::filesystem::perms::group_read,
+                               std::filesystem::perm_options::add);
+  CHECK_THAT(refused(options), Contains("[serve, key] must name a file that only the user running "
+                                        "this process can read") &&
+                                   Contains("To fix: run: chmod 600 " + options.key));
+}
+
+TEST_CASE("under TLS 1.2, only ciphers with forward secrecy and authentication are accepted") {
+  const TlsFiles files;
+  EchoServer server(with_tls(files));
+  for (const char* cipher : {"ECDHE-ECDSA-AES128-GCM-SHA256", "ECDHE-ECDSA-AES256-GCM-SHA384",
+                             "ECDHE-ECDSA-CHACHA20-POLY1305"}) {
+    CAPTURE(cipher);
+    TlsClient client(server.port(), files / "ca.pem", TLS1_2_VERSION, cipher);
+    CHECK_THAT(client.ask(post_bytes("/echo", "on"), "on"), Contains("200 OK"));
+  }
+  for (const char* cipher : {"ECDHE-ECDSA-AES128-SHA", "ECDHE-ECDSA-AES256-SHA384",
+                             "ECDHE-ECDSA-AES128-CCM", "AES128-SHA", "AES256-GCM-SHA384"}) {
+    CAPTURE(cipher);
+    CHECK_THROWS_AS(TlsClient(server.port(), files / "ca.pem", TLS1_2_VERSION, cipher),
+                    std::runtime_error);
+  }
+}
+
+TEST_CASE("a certificate that has ended is refused, one that ends soon is warned about") {
+  const test::Warnings warnings;
+  CHECK_THAT(refused(with_tls(TlsFiles(-60))),
+             Contains("the certificate has not ended. Received: ") &&
+                 Contains("server.pem\", which ended on 20") && Contains("UTC. To fix: renew it"));
+  constexpr int64_t day = 86400;
+  CHECK(refused(with_tls(TlsFiles(15 * day))) == "");
+  CHECK(warnings.text() == "");
+  CHECK(refused(with_tls(TlsFiles(13 * day))) == "");
+  CHECK_THAT(warnings.text(), Contains("Warning: [serve, certificate] the certificate ends soon"));
+}
+
+TEST_CASE("a certificate that ends while it is served is warned about once") {
+  const TlsFiles files(2);
+  const test::Warnings warnings;
+  TlsContext tls(files / "server.pem", files / "server.key", 0ms);
+  CHECK(test::within_a_minute([&] {
+    CHECK(tls.current() != nullptr);
+    return warnings.text().find("has ended") != std::string::npos;
+  }));
+  const std::string before = warnings.text();
+  tls.current();
+  CHECK(warnings.text() == before);
+}
+
+TEST_CASE("a renewed certificate is served without a restart") {
+  const TlsFiles files, renewed;
+  EchoServer server(with_tls(files));
+  TlsClient before(server.port(), files / "ca.pem");
+  files.take(renewed);
+  CHECK(test::within_a_minute([&] {
+    try {
+      TlsClient client(server.port(), renewed / "ca.pem");
+      return client.ask(post_bytes("/echo", "new"), "new").find("200 OK") != std::string::npos;
+    } catch (const std::runtime_error&) {
+      return false;
+    }
+  }));
+  CHECK_THAT(before.ask(post_bytes("/echo", "old"), "old"), Contains("200 OK"));
+}
+
+TEST_CASE("a pair of files that cannot be read anew keeps the earlier one, with one warning") {
+  const TlsFiles files, others;
+  const test::Warnings warnings;
+  TlsContext tls(files / "server.pem", files / "server.key", 0ms);
+  const auto* const first = tls.current();
+  CHECK(tls.current() == first);
+  files.write_private("server.pem", "no certificate");
+  for (int i = 0; i < 3; ++i) CHECK(tls.current() == first);
+  const std::string text = warnings.text();
+  CHECK_THAT(text, Contains("the server continues with its earlier certificate: [serve, "
+                            "certificate]"));
+  CHECK(text.find('\n') == text.size() - 1);
+  std::filesystem::remove(files / "server.key");
+  for (int i = 0; i < 3; ++i) CHECK(tls.current() == first);
+  const std::string more = warnings.text().substr(text.size());
+  CHECK(std::count(more.begin(), more.end(), '\n') <= 1);
+  files.take(others);
+  CHECK(tls.current() != first);
+  CHECK(TlsContext("", "", 0ms).current() == nullptr);
 }
 
 TEST_CASE("a key of another kind, or with a password, is one line at the start") {
@@ -110,7 +200,7 @@ TEST_CASE("a key of another kind, or with a password, is one line at the start")
                                           nullptr, nullptr) == 1);
     char* text = nullptr;
     const auto size = BIO_get_mem_data(memory.get(), &text);
-    test::write_file(options.key, std::string(text, static_cast<size_t>(size)));
+    files.write_private("made.key", std::string(text, static_cast<size_t>(size)));
   };
   write(nullptr);
   CHECK_THAT(refused(options), Contains("the key is that of the certificate"));

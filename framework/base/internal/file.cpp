@@ -131,6 +131,12 @@ size_t InputFile::read_stored(std::span<std::byte> out) {
   return done;
 }
 
+size_t InputFile::read_stored_at(uint64_t offset, std::span<std::byte> out) const {
+  const std::optional<size_t> got = read_at(descriptor_, offset, out);
+  if (!got) fail_read(path_);
+  return *got;
+}
+
 size_t InputFile::read(std::span<std::byte> out) {
   return gzip_ ? gzip_->read(out) : read_stored(out);
 }

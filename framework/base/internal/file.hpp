@@ -28,6 +28,10 @@ class InputFile {
   /// Reads the next bytes into `out`; returns how many, fewer than out.size() only at the end.
   size_t read(std::span<std::byte> out);
 
+  /// Reads bytes on disk, compressed or not, from `offset` on; read() continues where it was.
+  /// Returns how many, fewer than out.size() only at the end. Thread-safe.
+  size_t read_stored_at(uint64_t offset, std::span<std::byte> out) const;
+
   /// Returns the number of bytes on disk.
   uint64_t stored_size() const;
 

@@ -5,7 +5,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <array>
+#include <algorithm>
+#include <span>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
@@ -33,7 +34,7 @@ std::string check_secret(const std::string& where, const std::string& secret) {
                     str(secret.size()), "generate one with: openssl rand -hex 32");
 }
 
-std::string read_secret_file(const std::string& where, const std::string& path) {
+std::string read_private_file(const std::string& where, const std::string& path, size_t max_bytes) {
   const FileDescriptor file = open_descriptor(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC);
   if (!file.valid()) fail_read(path);
   struct stat info {};
@@ -43,10 +44,15 @@ std::string read_secret_file(const std::string& where, const std::string& path) 
     throw ConfigError(where, "must name a file that only the user running this process can read",
                       in_quotes(path), "run: chmod 600 " + path);
   }
-  std::array<char, max_secret_bytes + 1> bytes{};
-  const ssize_t count = ::read(file.get(), bytes.data(), bytes.size());
-  if (count < 0) fail_read(path);
-  return check_secret(path, stripped({bytes.data(), static_cast<size_t>(count)}));
+  std::string bytes(std::min(max_bytes, static_cast<size_t>(info.st_size)), '\0');
+  const auto count = read_at(file.get(), 0, std::as_writable_bytes(std::span(bytes)));
+  if (!count) fail_read(path);
+  bytes.resize(*count);
+  return bytes;
+}
+
+std::string read_secret_file(const std::string& where, const std::string& path) {
+  return check_secret(path, stripped(read_private_file(where, path, max_secret_bytes + 1)));
 }
 
 bool same_secret(const std::string& one, const std::string& other) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,12 @@ inline constexpr const char* text = "text.json";
 /// Maximum rows of one call of the model.
 inline constexpr int64_t export_batch_rows = 256;
 
+inline constexpr const char* export_format = "tessera export";
+inline constexpr int64_t export_format_version = 1;
+
+/// Describes what outputs depend on numerically: the mesh, and the processor's vector instructions.
+std::string computed_on(const LayoutMap& layouts);
+
 /// Returns the dtypes that the model's input may have.
 const std::vector<at::ScalarType>& export_dtypes();
 
@@ -28,8 +35,24 @@ Shape with_unknown_rows(Shape shape);
 /// Returns whether `labels` is empty, or has one label for each class of outputs of this shape.
 bool labels_fit(const std::vector<std::string>& labels, const Shape& output);
 
-/// Writes the sample's rows (undefined for texts) and its outputs, both as float64.
-void write_sample(const std::string& path, const at::Tensor& rows, const at::Tensor& output);
+/// Returns whether rows of this shape fit an input, whose number of rows is unknown.
+bool fits_shape(const Shape& expected, const Shape& shape);
+
+std::vector<std::string> names_of_tensors(const std::vector<ExportedTensor>& tensors);
+
+/// Returns the inputs of a built model, with dtype float32.
+std::vector<ExportedTensor> export_inputs(const Model& model, bool takes_text);
+
+/// Returns the outputs of a model that has returned these values.
+std::vector<ExportedTensor> export_outputs(const Model& model,
+                                           const std::vector<at::Tensor>& values);
+
+/// Writes the sample's rows (none for texts) and its outputs, as float64: "input", "input_1", …,
+/// "output", "output_1", ….
+void write_sample(const std::string& path, const std::vector<at::Tensor>& rows,
+                  const std::vector<at::Tensor>& outputs);
+/// Returns the name of the sample's input or output of this index.
+std::string sample_name(const std::string& kind, size_t index);
 
 /// Returns the manifest of an export, including the sample's texts.
 Json export_manifest(const ExportedModel& exported, const std::vector<std::string>& texts);

@@ -62,21 +62,29 @@ class LiveValues final : public OpListener {
 
 }  // namespace
 
-ActivationPeak activation_peak(Model& model, const Shape& input, at::ScalarType dtype,
-                               const Layout& layout, double limit) {
+ActivationPeak activation_peak(Model& model, std::span<const PeakInput> inputs, double limit) {
   const NoRecording no_recording;
   LiveValues live(limit);
   try {
-    const AbstractScope plans_only(layout.mesh());
+    const AbstractScope plans_only(inputs.front().layout.mesh());
     const TracerScope tracer_scope(&live);
-    const DTensor x(intern(input, dtype, layout), {});
-    model.outputs({x}, CallContext());
+    std::vector<DTensor> x;
+    for (const PeakInput& input : inputs) {
+      x.emplace_back(intern(input.shape, input.dtype, input.layout), Blocks{});
+    }
+    model.outputs(x, CallContext());
   } catch (const LimitExceeded&) {
   } catch (const StateError&) {
     // A layer reads numbers, which abstract values do not have.
   }
   model.clear_losses();
   return live.peak();
+}
+
+ActivationPeak activation_peak(Model& model, const Shape& input, at::ScalarType dtype,
+                               const Layout& layout, double limit) {
+  const PeakInput one{input, dtype, layout};
+  return activation_peak(model, std::span(&one, 1), limit);
 }
 
 }  // namespace tessera::detail

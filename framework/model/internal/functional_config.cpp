@@ -28,7 +28,7 @@ void move_call_options(Json& json) {
 }  // namespace
 
 Json FunctionalModel::config() const {
-  Json json;
+  Json json = Json::object();
   MaskFlow masks;
   for (const auto& node : nodes_) masks.add(*node);
   const GraphWriter writer(call_index_, keys_of_inputs);

@@ -12,6 +12,7 @@
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/serving/http/http_session.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/tls_context.hpp>
 
 namespace tessera::detail {
@@ -19,19 +20,31 @@ namespace tessera::detail {
 namespace asio = boost::asio;
 using namespace std::chrono_literals;
 
+namespace {
+
+// A hang-up is noticed within two intervals.
+constexpr auto hang_up_interval = 40ms;
+
+}  // namespace
+
 /// The listening socket and the connections, all on the thread of run().
 class HttpServer::Core {
  public:
   Core(const HttpServerOptions& options, HttpHandler& handler)
-      : acceptor_(context_), pause_(context_), deadline_(context_), signals_(context_) {
+      : tls_(options.certificate, options.key),
+        acceptor_(context_),
+        pause_(context_),
+        deadline_(context_),
+        hang_ups_(context_),
+        signals_(context_) {
     shared_.options = options;
     check_token();
-    shared_.tls = make_tls_context(options.certificate, options.key);
     shared_.handler = &handler;
     shared_.ended = [this](HttpSession* session) {
       sessions_.erase(session);
       end_if_drained();
     };
+    shared_.handling = [this] { watch_for_hang_ups(); };
     listen();
     accept();
     if (options.signals) watch_signals();
@@ -111,6 +124,7 @@ class HttpServer::Core {
   void begin(tcp::socket&& socket) {
     const auto count = static_cast<int64_t>(sessions_.size());
     const int64_t limit = shared_.options.max_connections;
+    shared_.tls = tls_.current();
     const auto session = std::make_shared<HttpSession>(std::move(socket), shared_);
     const bool served = count < limit || make_room(session->client());
     if (!served && count >= 2 * limit) return;
@@ -137,6 +151,20 @@ class HttpServer::Core {
     }
     if (oldest != nullptr) oldest->close();
     return oldest != nullptr;
+  }
+
+  /// Asks all connections at intervals whether the client has hung up, while requests are handled.
+  /// One timer for all costs a short request nothing.
+  void watch_for_hang_ups() {
+    if (std::exchange(watches_, true)) return;
+    hang_ups_.expires_after(hang_up_interval);
+    hang_ups_.async_wait([this](error_code cancelled) {
+      watches_ = false;
+      if (cancelled) return;
+      bool again = false;
+      for (const auto& entry : sessions_) again = entry.second->notice_hang_up() || again;
+      if (again) watch_for_hang_ups();
+    });
   }
 
   void watch_signals() {
@@ -178,18 +206,29 @@ class HttpServer::Core {
   void end_if_drained() {
     if (!shared_.draining || !sessions_.empty()) return;
     deadline_.cancel();
+    hang_ups_.cancel();
     signals_.cancel();
   }
 
+  TlsContext tls_;
   asio::io_context context_{1};
   tcp::acceptor acceptor_;
   int acceptor_port_ = 0;
   asio::steady_timer pause_;
   asio::steady_timer deadline_;
+  asio::steady_timer hang_ups_;
+  bool watches_ = false;  ///< whether hang_ups_ is set
   asio::signal_set signals_;
   HttpShared shared_;
   std::unordered_map<HttpSession*, std::shared_ptr<HttpSession>> sessions_;
 };
+
+HttpResponse abandoned_response() {
+  return {
+      .status = 499,
+      .body = error_reply("[request] a client must wait for the response with its connection "
+                          "open. Received: a connection that it closed. To fix: leave it open.")};
+}
 
 HttpServer::HttpServer(const HttpServerOptions& options, HttpHandler& handler)
     : core_(std::make_unique<Core>(options, handler)) {}

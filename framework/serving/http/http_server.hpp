@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 
 #include <tessera/framework/serving/http/http_server_options.hpp>
@@ -16,6 +17,11 @@ struct HttpRequest {
   std::string method;
   std::string target;
   std::string body;
+  /// Identifies the client: its address, or the /64 network of an IPv6 one.
+  std::string client = {};
+  /// Stops once nobody waits for the response any more: the client has hung up, or has received
+  /// status 504.
+  std::stop_token abandoned = {};
 };
 
 /// The response to a request; the body is JSON.
@@ -24,6 +30,10 @@ struct HttpResponse {
   std::string body;
   std::string allow = "";  ///< value of the Allow header, for status 405
 };
+
+/// Returns the response to a request that was abandoned: status 499, as nginx' log has it. Only a
+/// client that closed the sending side of its connection can read it.
+HttpResponse abandoned_response();
 
 /// Sends the response to a request. Called once, from any thread, while the server exists.
 using HttpRespond = std::function<void(HttpResponse)>;
@@ -37,7 +47,7 @@ class HttpHandler {
   /// continue.
   virtual std::optional<HttpResponse> refuse(const std::string& method,
                                              const std::string& target) = 0;
-  /// Answers a request, now or later. An exception becomes status 500.
+  /// Answers a request, now or later; soon if it is abandoned. An exception becomes status 500.
   virtual void handle(HttpRequest&& request, HttpRespond respond) = 0;
   /// Called once when the server begins to drain: pending requests should be answered soon.
   virtual void drain() {}
@@ -48,7 +58,7 @@ class HttpHandler {
 /// invalid HTTP, 401 for a wrong token, 408 for a client that is too slow, 411 for a body without
 /// Content-Length, 413 for a body and 431 for a header that is too large, 415 for a body that is
 /// compressed or not of type JSON, plain text or form (which `curl -d` sends), 503 for too many
-/// connections.
+/// connections, 504 for a handler that has not answered in time.
 class HttpServer {
  public:
   /// Starts listening. The handler must outlive the server. Warns on standard error if a token

@@ -14,9 +14,9 @@ struct HttpServerOptions {
   /// get status 401. Empty (default): no token is needed.
   std::string token = {};
   /// PEM files of the certificate chain, the server's first, and of its key, for TLS 1.2 or newer.
-  /// Empty (default): no TLS.
+  /// Both are read anew when they change. Empty (default): no TLS.
   std::string certificate = {};
-  std::string key = {};        ///< PEM file of the private key
+  std::string key = {};        ///< PEM file of the private key, which nobody else may read
   bool insecure = false;       ///< whether it may listen beyond loopback without a token
   int64_t max_header = 8192;   ///< maximum bytes of a request's first line and header fields
   int64_t max_body = 1 << 20;  ///< maximum bytes of a body
@@ -26,6 +26,8 @@ struct HttpServerOptions {
   int64_t max_connections = 256;
   std::chrono::milliseconds read_timeout{10000};  ///< timeout of a TLS handshake, header or body
   std::chrono::milliseconds idle_timeout{60000};  ///< timeout between two requests
+  /// Maximum time to answer a request, then status 504; 0: unlimited.
+  std::chrono::milliseconds response_timeout{60000};
   std::chrono::milliseconds drain_timeout{5000};  ///< time for open requests after stop()
   bool signals = false;     ///< whether SIGTERM and SIGINT end run(), and SIGPIPE is ignored
   bool access_log = false;  ///< whether to log each response to standard error

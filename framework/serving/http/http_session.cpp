@@ -1,5 +1,7 @@
 #include <tessera/framework/serving/http/http_session.hpp>
 
+#include <poll.h>
+
 #include <algorithm>
 #include <cstdio>
 
@@ -8,7 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/serving/http/predict_request.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -95,7 +97,7 @@ std::string client_of(const tcp::socket& socket) {
 }  // namespace
 
 HttpSession::HttpSession(tcp::socket&& socket, HttpShared& shared)
-    : stream_(std::move(socket), shared.tls.get()),
+    : stream_(std::move(socket), shared.tls),
       shared_(shared),
       timer_(stream_.get_executor()),
       buffer_(static_cast<size_t>(shared.options.max_header) + buffer_slack) {
@@ -154,18 +156,28 @@ void HttpSession::enter(Phase phase, std::chrono::milliseconds limit) {
 }
 
 void HttpSession::tick() {
-  const auto period =
-      std::clamp<std::chrono::milliseconds>(shared_.options.read_timeout / 4, 10ms, longest_tick);
+  const HttpServerOptions& options = shared_.options;
+  const bool limited = options.response_timeout.count() > 0;
+  const auto shortest =
+      limited ? std::min(options.read_timeout, options.response_timeout) : options.read_timeout;
+  const auto period = std::clamp<std::chrono::milliseconds>(shortest / 4, 10ms, longest_tick);
   timer_.expires_after(shared_.draining ? std::min(period, 50ms) : period);
-  timer_.async_wait([self = shared_from_this()](error_code error) {
+  timer_.async_wait([self = shared_from_this(), limited](error_code error) {
     if (error || self->phase_ == Phase::closed) return;
-    if (self->phase_ != Phase::handling && Clock::now() >= self->deadline_) self->expire();
+    const bool unlimited = self->phase_ == Phase::handling && !limited;
+    if (!unlimited && Clock::now() >= self->deadline_) self->expire();
     if (self->phase_ != Phase::closed) self->tick();
   });
 }
 
 void HttpSession::expire() {
   error_code error;
+  if (phase_ == Phase::handling) {
+    abandoned_.request_stop();
+    return refuse(
+        504, str("the response must be ready within ", shared_.options.response_timeout.count(),
+                 " ms. Received: none so far. To fix: ask for less, or try again later."));
+  }
   if (phase_ == Phase::idle && stream_.socket().available(error) > 0) return;
   if (phase_ != Phase::header && phase_ != Phase::body) return close();
   // The read that this cancels sends the response.
@@ -275,9 +287,13 @@ void HttpSession::on_read(error_code error) {
 }
 
 void HttpSession::on_request() {
-  enter(Phase::handling, {});
-  HttpRequest request{std::string(parser_->get().method_string()),
-                      std::string(parser_->get().target()), std::move(parser_->get().body())};
+  enter(Phase::handling, shared_.options.response_timeout);
+  noticed_ = false;
+  HttpRequest request{.method = std::string(parser_->get().method_string()),
+                      .target = std::string(parser_->get().target()),
+                      .body = std::move(parser_->get().body()),
+                      .client = client_,
+                      .abandoned = abandoned_.get_token()};
   const auto respond = [weak = weak_from_this(),
                         executor = stream_.get_executor()](HttpResponse response) {
     boost::asio::post(executor, [weak, response = std::move(response)]() mutable {
@@ -289,8 +305,21 @@ void HttpSession::on_request() {
   try {
     shared_.handler->handle(std::move(request), respond);
   } catch (const std::exception& error) {
-    answer({.status = 500, .body = error_reply(one_line(error.what(), 500))}, true);
+    return answer({.status = 500, .body = error_reply(one_line(error.what(), 500))}, true);
   }
+  shared_.handling();
+}
+
+bool HttpSession::notice_hang_up() {
+  if (phase_ != Phase::handling || abandoned_.stop_requested()) return false;
+  if (!std::exchange(noticed_, true)) return true;
+  // Reading would not do: a client that pipelines has sent its next request.
+  pollfd state{stream_.socket().native_handle(), POLLRDHUP, 0};
+  const bool changed = ::poll(&state, 1, 0) > 0;
+  if (changed && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0) {
+    abandoned_.request_stop();
+  }
+  return !abandoned_.stop_requested();
 }
 
 void HttpSession::refuse(int status, const std::string& text) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <utility>
 
@@ -29,9 +30,11 @@ class HttpSession;
 struct HttpShared {
   HttpServerOptions options;
   HttpHandler* handler = nullptr;
-  std::shared_ptr<boost::asio::ssl::context> tls = nullptr;  ///< null: connections are plain
+  boost::asio::ssl::context* tls = nullptr;  ///< context of the next connection; null: no TLS
   bool draining = false;
   std::function<void(HttpSession*)> ended = {};
+  /// Called when a request is being handled and has no response yet.
+  std::function<void()> handling = {};
 };
 
 /// One connection, which handles its requests one after the other. Used by http_server.cpp only, on
@@ -53,6 +56,9 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   /// Identifies the client: an IPv4 address, or the /64 network of an IPv6 one, since a single IPv6
   /// client has more addresses than there are connections.
   const std::string& client() const { return client_; }
+  /// Stops the request that is being handled if its client has hung up. Returns whether it is to be
+  /// asked again. Called at intervals; requests shorter than one cost no system call.
+  bool notice_hang_up();
   /// Returns since when it has been waiting for (the rest of) a request; nothing while it responds.
   std::optional<std::chrono::steady_clock::time_point> waiting_since() const;
 
@@ -99,10 +105,12 @@ class HttpSession : public std::enable_shared_from_this<HttpSession> {
   Clock::time_point deadline_;
   Clock::time_point waits_;  ///< since when it has been waiting for a request
   std::string client_;
-  std::string line_;  ///< the request's method and target, for the log
+  std::stop_source abandoned_;  ///< stops every request of the connection
+  std::string line_;            ///< the request's method and target, for the log
   bool served_ = false;
   bool head_ = false;
   bool timed_out_ = false;
+  bool noticed_ = false;  ///< whether notice_hang_up() has met this request before
   bool first_ = true;
   int64_t chunks_ = 0;
   int64_t discarded_ = 0;

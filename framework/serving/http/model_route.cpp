@@ -2,8 +2,9 @@
 
 #include <charconv>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/serving/http/predict_request.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 
 namespace tessera::detail {
 namespace {

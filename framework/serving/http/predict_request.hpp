@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -15,6 +16,8 @@ namespace tessera::detail {
 struct PredictLimits {
   int64_t instances = 256;
   size_t depth = 8;  ///< maximum nesting of lists
+  /// Names of the model's inputs. Empty: one input, "text" or "input".
+  std::span<const std::string> inputs = {};
 };
 
 /// An invalid request, with the HTTP status to answer.
@@ -29,31 +32,36 @@ class RequestError : public Error {
   int status_;
 };
 
-/// The content of a predict request: texts, or numbers of one shape.
-struct PredictRequest {
-  std::vector<std::string> texts;
-  std::vector<float> values;  ///< row-major
-  Shape shape;                ///< [instances, ...]: the shape of the values or texts
-  bool columnar = false;      ///< "inputs" instead of "instances": answered with "outputs"
+/// The rows of one input: texts, numbers of one shape, or true and false of one shape.
+struct PredictInput {
+  std::vector<std::string> texts = {};
+  std::vector<float> values = {};  ///< row-major
+  Shape shape = {};                ///< [instances, ...]: the shape of the values or texts
+  bool is_bool = false;            ///< whether the values were true and false
+  size_t encoded = 0;              ///< number of texts that were bytes in base64
 
-  int64_t instances() const { return shape.empty() ? 0 : shape[0]; }
   bool is_text() const { return !texts.empty(); }
 };
 
+/// The content of a predict request: the rows of the first input, and those of all others.
+struct PredictRequest : PredictInput {
+  std::vector<PredictInput> more = {};  ///< in the order of the model's inputs
+  bool columnar = false;  ///< "inputs" instead of "instances": answered with "outputs"
+  size_t signature = 0;   ///< identifies the names of inputs that it was parsed with
+
+  int64_t instances() const { return shape.empty() ? 0 : shape[0]; }
+  /// Returns the number of inputs.
+  size_t inputs() const { return 1 + more.size(); }
+  PredictInput& input(size_t index) { return index == 0 ? *this : more[index - 1]; }
+  const PredictInput& input(size_t index) const { return index == 0 ? *this : more[index - 1]; }
+};
+
 /// Parses the body of a predict request of TensorFlow Serving's REST API: {"instances": [...]},
-/// where each instance is a text, {"text": "..."}, a number or a nested list of numbers, or
-/// {"inputs": [...]} or {"inputs": {"text": [...]}}. Numbers use the key "input" instead of "text".
-/// "signature_name" may be "serving_default". Stops at the first error. Throws RequestError: status
-/// 413 for too many instances, 400 for any other error.
+/// where each instance is a text, a number, true or false, a nested list of these two, or an object
+/// of them by the names of the model's inputs; or {"inputs": [...]} or {"inputs": {"NAME": [...]}}.
+/// The only input may also be called "text" or "input". A text may be {"b64": "..."}, its bytes in
+/// base64. "signature_name" may be "serving_default". Stops at the first error. Throws
+/// RequestError: status 413 for too many instances, 400 for any other error.
 PredictRequest parse_predict_request(std::string_view body, const PredictLimits& limits = {});
-
-/// Returns the response body: {"predictions": [...]} or, if `columnar`, {"outputs": [...]}, with
-/// the values [rows, ...] as nested lists of the shortest decimals that parse to the same float32,
-/// and "labels": [...] with one label per row if there are any. Values must be finite.
-std::string predict_reply(std::span<const float> values, const Shape& shape,
-                          std::span<const std::string> labels, bool columnar);
-
-/// Returns {"error": "..."}, TensorFlow Serving's error body.
-std::string error_reply(const std::string& text);
 
 }  // namespace tessera::detail

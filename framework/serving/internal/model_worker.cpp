@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <iterator>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -12,6 +13,8 @@
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
 #include <tessera/framework/io/internal/export_memory.hpp>
+#include <tessera/framework/serving/internal/request_check.hpp>
+#include <tessera/framework/serving/internal/request_pictures.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -21,12 +24,6 @@ constexpr size_t max_shapes = 1024;
 
 HttpResponse error_response(int status, const std::string& text) {
   return {.status = status, .body = error_reply(one_line(text, 1000))};
-}
-
-/// Returns whether two requests can share a batch.
-bool compatible(const PredictRequest& a, const PredictRequest& b) {
-  return a.is_text() == b.is_text() &&
-         std::equal(a.shape.begin() + 1, a.shape.end(), b.shape.begin() + 1, b.shape.end());
 }
 
 }  // namespace
@@ -71,17 +68,20 @@ ModelWorker::~ModelWorker() {
 }
 
 void ModelWorker::submit(PredictRequest&& request, std::optional<int64_t> version,
-                         HttpRespond respond) {
+                         HttpRespond respond, std::stop_token abandoned) {
+  std::vector<Job> dropped;
   std::unique_lock lock(mutex_);
-  if (static_cast<int64_t>(waiting_.size()) < options_.max_waiting) {
-    waiting_.push_back({std::move(request), version, std::move(respond)});
+  if (std::ssize(waiting_) >= options_.max_waiting) dropped = take_abandoned();
+  if (std::ssize(waiting_) < options_.max_waiting) {
+    waiting_.push_back({std::move(request), version, std::move(respond), std::move(abandoned)});
     lock.unlock();
     changed_.notify_all();
-    return;
+  } else {
+    lock.unlock();
+    respond(error_response(503, str("[request] at most ", options_.max_waiting,
+                                    " requests wait. To fix: try again.")));
   }
-  lock.unlock();
-  respond(error_response(
-      503, str("[request] at most ", options_.max_waiting, " requests wait. To fix: try again.")));
+  for (const Job& job : dropped) job.respond(abandoned_response());
 }
 
 void ModelWorker::hurry() {
@@ -183,6 +183,15 @@ void ModelWorker::take_next() {
   if (next) switch_to(std::move(*next));
 }
 
+std::vector<ModelWorker::Job> ModelWorker::take_abandoned() {
+  const auto begin = std::stable_partition(waiting_.begin(), waiting_.end(), [](const Job& job) {
+    return !job.abandoned.stop_requested();
+  });
+  std::vector<Job> jobs(std::make_move_iterator(begin), std::make_move_iterator(waiting_.end()));
+  waiting_.erase(begin, waiting_.end());
+  return jobs;
+}
+
 int64_t ModelWorker::rows_waiting() const {
   int64_t rows = 0;
   for (const Job& job : waiting_) rows += job.request.instances();
@@ -206,36 +215,21 @@ void ModelWorker::take_compatible(std::vector<Job>& jobs) {
     Job& next = waiting_.front();
     rows += next.request.instances();
     const bool fits =
-        jobs.empty() || (rows <= options_.max_batch && compatible(jobs[0].request, next.request));
+        jobs.empty() || (rows <= options_.max_batch && share_batch(jobs[0].request, next.request));
     if (!fits) break;
     jobs.push_back(std::move(next));
     waiting_.pop_front();
   }
 }
 
-std::optional<HttpResponse> ModelWorker::check_request(const Job& job) const {
-  const PredictRequest& request = job.request;
+std::optional<HttpResponse> ModelWorker::check_request(Job& job) const {
+  if (job.abandoned.stop_requested()) return abandoned_response();
   if (job.version && *job.version != model_->version) {
     return error_response(404, str("[request] version ", model_->version,
                                    " is served. Received: version ", *job.version, "."));
   }
-  const bool takes_text = model_->text != nullptr;
-  if (takes_text != request.is_text()) {
-    return error_response(400, str("[request] the model takes ", takes_text ? "texts" : "numbers",
-                                   ". Received: ", takes_text ? "numbers" : "texts", "."));
-  }
-  const bool takes_integers = model_->input_dtype == at::kLong || model_->input_dtype == at::kInt;
-  if (!takes_integers) return std::nullopt;
-  for (const float value : request.values) {
-    const bool fraction = value != std::floor(value);
-    // float32 does not represent all larger integers.
-    if (!fraction && std::abs(value) < float{1 << 24}) continue;
-    return error_response(400,
-                          str("[request] the model takes integers of magnitude less than 2^24. "
-                              "Received: ",
-                              fraction ? "a fraction." : "a larger one."));
-  }
-  return std::nullopt;
+  if (auto refusal = decode_pictures(job.request, *model_)) return refusal;
+  return wrong_request(job.request, *model_, served_->signature);
 }
 
 void ModelWorker::answer(std::vector<Job>& jobs) {
@@ -256,6 +250,10 @@ void ModelWorker::answer(std::vector<Job>& jobs) {
 /// Predicts each request of a failed batch on its own, so that only the faulty ones fail.
 void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   for (Job& job : jobs) {
+    if (job.abandoned.stop_requested()) {
+      respond(job, abandoned_response());
+      continue;
+    }
     try {
       predict(std::span(&job, 1));
     } catch (const RequestError& error) {
@@ -275,44 +273,60 @@ void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   }
 }
 
-/// Throws StateError if a weight of the model is not finite, as after a diverged training.
-void ModelWorker::check_weights() const {
-  for (const Variable& weight : model_->model.weights()) {
-    const at::Tensor values = weight.value().full();
-    if (!values.is_floating_point() || at::isfinite(values).all().item<bool>()) continue;
-    throw StateError(weight.path(), "the weights of a model are finite numbers",
-                     "NaN or infinite ones", "export a version whose weights are finite");
-  }
-}
-
 /// Predicts texts. Limits the padded batch, since the longest text may set the width of all rows.
-at::Tensor ModelWorker::outputs_of(const std::vector<std::string_view>& texts) {
+std::vector<at::Tensor> ModelWorker::outputs_of_texts(std::span<const Job> jobs) {
+  std::vector<std::string_view> texts;
+  for (const Job& job : jobs) {
+    texts.insert(texts.end(), job.request.texts.begin(), job.request.texts.end());
+  }
   const Shape shape = model_->text->batch_shape(texts);
   if (numel(shape) <= options_.max_elements) {
-    check_memory(shape);
-    return model_->predict(texts);
+    check_memory({shape});
+    return model_->predict_all(texts);
   }
   throw RequestError(413, "request",
                      str("a batch of texts becomes at most ", options_.max_elements, " numbers"),
                      to_string(shape), "send shorter texts, or fewer at a time");
 }
 
-/// Throws RequestError if a call on this input would exceed the memory limit. Checks a full batch
-/// first: if it fits, which is usual, a row shape is checked only once.
-void ModelWorker::check_memory(const Shape& input) {
+std::vector<at::Tensor> ModelWorker::outputs_of_rows(std::span<const Job> jobs) {
+  std::vector<at::Tensor> inputs;
+  Shapes shapes;
+  for (size_t i = 0; i < model_->inputs.size(); ++i) {
+    std::vector<at::Tensor> rows;
+    for (const Job& job : jobs) {
+      const PredictInput& sent = job.request.input(i);
+      rows.push_back(at::tensor(at::ArrayRef<float>(sent.values)).view(sent.shape));
+    }
+    inputs.push_back(rows.size() == 1 ? rows[0] : at::cat(rows));
+    shapes.push_back(inputs.back().sizes().vec());
+  }
+  check_memory(shapes);
+  return model_->predict_all(inputs);
+}
+
+/// Throws RequestError if a call on these inputs would exceed the memory limit. Checks a full batch
+/// first: if it fits, which is usual, row shapes are checked only once.
+void ModelWorker::check_memory(const Shapes& inputs) {
   if (std::isinf(max_bytes_)) return;
-  const Shape row(input.begin() + 1, input.end());
+  // The extents of all rows, each after a separator.
+  Shape row;
+  for (const Shape& input : inputs) {
+    row.push_back(-1);
+    row.insert(row.end(), input.begin() + 1, input.end());
+  }
+  const int64_t count = inputs[0][0];
   const auto known = affordable_.find(row);
-  if (known != affordable_.end() && input[0] <= known->second) return;
-  Shape rows = input;
+  if (known != affordable_.end() && count <= known->second) return;
+  Shapes rows = inputs;
   ActivationPeak peak;
-  for (const int64_t count : {std::min(options_.max_batch, export_batch_rows), input[0]}) {
-    rows[0] = std::max(count, input[0]);
+  for (const int64_t batch : {std::min(options_.max_batch, export_batch_rows), count}) {
+    for (Shape& shape : rows) shape[0] = std::max(batch, count);
     peak = predict_peak(*model_, rows, max_bytes_);
     if (peak.bytes > max_bytes_) continue;
     // Clients choose row shapes if the model has unknown extents: bound the table.
     if (affordable_.size() >= max_shapes) affordable_.clear();
-    affordable_[row] = rows[0];
+    affordable_[row] = std::max(batch, count);
     return;
   }
   throw RequestError(413, "request",
@@ -322,44 +336,32 @@ void ModelWorker::check_memory(const Shape& input) {
 }
 
 void ModelWorker::predict(std::span<Job> jobs) {
-  at::Tensor outputs;
-  if (model_->text) {
-    std::vector<std::string_view> texts;
-    for (const Job& job : jobs) {
-      texts.insert(texts.end(), job.request.texts.begin(), job.request.texts.end());
-    }
-    outputs = outputs_of(texts);
-  } else {
-    std::vector<at::Tensor> rows;
-    for (const Job& job : jobs) {
-      rows.push_back(at::tensor(at::ArrayRef<float>(job.request.values)).view(job.request.shape));
-    }
-    const at::Tensor input = at::cat(rows);
-    check_memory(input.sizes().vec());
-    outputs = model_->predict(input);
-  }
-  outputs = outputs.to(at::kFloat).contiguous();
-  if (!at::isfinite(outputs).all().item<bool>()) {
-    check_weights();
-    throw ConfigError("request", "the model's outputs are finite", "an overflow",
-                      "send smaller numbers");
-  }
-  const std::vector<std::pair<std::string, double>> decided = model_->decide(outputs);
+  std::vector<at::Tensor> outputs = model_->text ? outputs_of_texts(jobs) : outputs_of_rows(jobs);
+  for (at::Tensor& output : outputs) output = output.to(at::kFloat).contiguous();
+  check_finite(outputs, *model_);
+  const std::vector<std::pair<std::string, double>> decided = model_->decide(outputs[0]);
   std::vector<std::string> labels;
   for (const auto& [label, probability] : decided) labels.push_back(label);
-  const auto* values = outputs.const_data_ptr<float>();
-  const int64_t width = outputs.numel() / outputs.size(0);
-  Shape shape = outputs.sizes().vec();
+  std::vector<PredictOutput> parts;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    parts.push_back({model_->outputs[i].name, {}, outputs[i].sizes().vec()});
+  }
   std::span<const std::string> names(labels);
+  int64_t first = 0;
   // Format all answers before sending the first, so that after a failure none has been sent.
   std::vector<std::string> replies;
   for (const Job& job : jobs) {
-    const auto rows = static_cast<size_t>(job.request.instances());
-    shape[0] = job.request.instances();
-    replies.push_back(predict_reply({values, rows * static_cast<size_t>(width)}, shape,
-                                    names.first(names.empty() ? 0 : rows), job.request.columnar));
-    values += shape[0] * width;
-    if (!names.empty()) names = names.subspan(rows);
+    const int64_t rows = job.request.instances();
+    for (size_t i = 0; i < parts.size(); ++i) {
+      const int64_t width = outputs[i].numel() / outputs[i].size(0);
+      parts[i].shape[0] = rows;
+      parts[i].values = {outputs[i].const_data_ptr<float>() + first * width,
+                         static_cast<size_t>(rows * width)};
+    }
+    const size_t labelled = names.empty() ? 0 : static_cast<size_t>(rows);
+    replies.push_back(predict_reply(parts, names.first(labelled), job.request.columnar));
+    names = names.subspan(labelled);
+    first += rows;
   }
   for (size_t i = 0; i < jobs.size(); ++i) respond(jobs[i], {.body = std::move(replies[i])});
 }
@@ -367,14 +369,15 @@ void ModelWorker::predict(std::span<Job> jobs) {
 void ModelWorker::switch_to(ExportedModel&& model) {
   model_ = std::move(model);
   affordable_.clear();
-  const ServedModel served{.version = model_->version,
-                           .takes_text = model_->text != nullptr,
-                           .input_shape = model_->input_shape,
-                           .output_shape = model_->output_shape,
-                           .input_dtype = model_->input_dtype,
-                           .labels = model_->labels};
+  ServedModel served{.version = model_->version,
+                     .takes_text = model_->text != nullptr,
+                     .inputs = model_->inputs,
+                     .outputs = model_->outputs,
+                     .input_names = names_of_tensors(model_->inputs),
+                     .labels = model_->labels};
+  served.signature = std::hash<std::string>{}(join(served.input_names, "\n"));
   const std::lock_guard lock(mutex_);
-  served_ = std::make_shared<const ServedModel>(served);
+  served_ = std::make_shared<const ServedModel>(std::move(served));
 }
 
 void ModelWorker::warn(const std::string& text) const {

@@ -10,12 +10,14 @@
 #include <mutex>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 #include <tessera/framework/serving/internal/version_loader.hpp>
 #include <tessera/framework/serving/model_worker_options.hpp>
@@ -36,8 +38,10 @@ class ModelWorker {
   ModelWorker& operator=(const ModelWorker&) = delete;
 
   /// Queues a request of at most max_batch instances. If `version` is not the one in service, the
-  /// answer is status 404. Thread-safe.
-  void submit(PredictRequest&& request, std::optional<int64_t> version, HttpRespond respond);
+  /// answer is status 404. A request whose token stops before its batch begins is not computed.
+  /// Thread-safe.
+  void submit(PredictRequest&& request, std::optional<int64_t> version, HttpRespond respond,
+              std::stop_token abandoned = {});
   /// Sets the batch window to 0, for requests that already wait too. Thread-safe.
   void hurry();
 
@@ -48,6 +52,7 @@ class ModelWorker {
     PredictRequest request;
     std::optional<int64_t> version;
     HttpRespond respond;
+    std::stop_token abandoned;
   };
 
   VersionLoaderOptions loader_options() const;
@@ -56,16 +61,19 @@ class ModelWorker {
   void take_batch(std::vector<Job>& jobs);
   void take_compatible(std::vector<Job>& jobs);
   int64_t rows_waiting() const;
+  /// Removes the waiting requests that were abandoned. Called under the lock.
+  std::vector<Job> take_abandoned();
   void answer(std::vector<Job>& jobs);
   void answer_alone(std::vector<Job>& jobs);
   void predict(std::span<Job> jobs);
-  at::Tensor outputs_of(const std::vector<std::string_view>& texts);
-  void check_memory(const Shape& input);
-  void check_weights() const;
+  std::vector<at::Tensor> outputs_of_texts(std::span<const Job> jobs);
+  std::vector<at::Tensor> outputs_of_rows(std::span<const Job> jobs);
+  void check_memory(const Shapes& inputs);
   void answer_with_error(std::vector<Job>& jobs) noexcept;
   /// Sends the answer to a request and clears its callback.
   static void respond(Job& job, const HttpResponse& response);
-  std::optional<HttpResponse> check_request(const Job& job) const;
+  /// Decodes a request's pictures. Returns the error response to a request that does not fit.
+  std::optional<HttpResponse> check_request(Job& job) const;
   void take_next();
   void switch_to(ExportedModel&& model);
   void warn(const std::string& text) const;
@@ -75,7 +83,7 @@ class ModelWorker {
   // Accessed by the model's thread only.
   std::optional<ExportedModel> model_;
   int64_t faulty_version_ = -1;          ///< last version warned about, because it cannot answer
-  std::map<Shape, int64_t> affordable_;  ///< by row shape: the number of rows there is memory for
+  std::map<Shape, int64_t> affordable_;  ///< by row shapes: the number of rows there is memory for
   VersionLoader loader_;  ///< accessed by the loading thread only, once there is a model
 
   mutable std::mutex mutex_;

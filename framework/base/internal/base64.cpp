@@ -1,0 +1,39 @@
+#include <tessera/framework/base/internal/base64.hpp>
+
+#include <cstdint>
+
+namespace tessera::detail {
+namespace {
+
+/// Returns the six bits of a character; -1 for one outside the alphabet.
+int bits_of(char c) {
+  if (c >= 'A' && c <= 'Z') return c - 'A';
+  if (c >= 'a' && c <= 'z') return c - 'a' + 26;
+  if (c >= '0' && c <= '9') return c - '0' + 52;
+  if (c == '+') return 62;
+  return c == '/' ? 63 : -1;
+}
+
+}  // namespace
+
+std::optional<std::string> from_base64(std::string_view text) {
+  if (text.size() % 4 != 0) return std::nullopt;
+  const size_t padding = text.ends_with("==") ? 2 : text.ends_with("=") ? 1 : 0;
+  const size_t digits = text.size() - padding;
+  std::string bytes;
+  bytes.reserve(text.size() / 4 * 3);
+  uint32_t bits = 0;
+  for (size_t i = 0; i < digits; ++i) {
+    const int six = bits_of(text[i]);
+    if (six < 0) return std::nullopt;
+    bits = bits << 6 | static_cast<uint32_t>(six);
+    // The first digit of four completes no byte.
+    if (i % 4 != 0) bytes.push_back(static_cast<char>(bits >> (6 - 2 * (i % 4))));
+  }
+  // Bits beyond the last byte are 0.
+  const uint32_t rest = padding == 2 ? bits & 15 : padding == 1 ? bits & 3 : 0;
+  if (rest != 0) return std::nullopt;
+  return bytes;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,12 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tessera::detail {
+
+/// Decodes base64 (RFC 4648, section 4, with padding); nothing for any other text.
+std::optional<std::string> from_base64(std::string_view text);
+
+}  // namespace tessera::detail
