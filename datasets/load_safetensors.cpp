@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <iterator>
 #include <memory>
 #include <utility>
@@ -12,8 +11,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/base/json.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
+#include <tessera/framework/io/format/safetensors_index.hpp>
 
 namespace tessera {
 
@@ -85,40 +84,17 @@ NamedTensors read_one_file(const std::string& path) {
   return tensors;
 }
 
-/// Returns the names of the tensors in each file that an index lists.
-std::map<std::string, std::vector<std::string>> read_index(const std::string& path) {
-  const Json json = read_json_file(path);
-  const JsonPath map_path = JsonPath(path).key("weight_map");
-  const Json map = JsonObject(json, JsonPath(path)).take<Json>("weight_map");
-  if (!map.is_object()) json_fail(map, map_path, "an object: a file's name for each tensor");
-  std::map<std::string, std::vector<std::string>> files;
-  for (const auto& [name, value] : map.items()) {
-    const auto file = json_as<std::string>(value, map_path.key(name));
-    // A file elsewhere would be one that the index's author chose and not its user.
-    const bool is_plain = file.find_first_of(std::string_view("/\0", 2)) == std::string::npos;
-    if (!is_plain || file.empty() || file == "..") {
-      json_fail(value, map_path.key(name), "the name of a file beside the index");
-    }
-    files[file].push_back(name);
-  }
-  return files;
-}
-
 }  // namespace
 
 NamedTensors datasets::load_safetensors(const std::string& path) {
   const c10::InferenceMode inference;
   if (!path.ends_with(".json")) return read_one_file(path);
   NamedTensors all;
-  for (const auto& [file, names] : read_index(path)) {
-    const std::string file_path = std::filesystem::path(path).replace_filename(file);
-    NamedTensors tensors = read_one_file(file_path);
+  for (const auto& [file, names] : read_safetensors_index(path)) {
+    NamedTensors tensors = read_one_file(file);
     for (const std::string& name : names) {
       auto found = tensors.extract(name);
-      if (found.empty()) {
-        throw FileError(file_path, str("the tensor ", in_quotes(name), ", as ", path, " says"),
-                        "a file without it", "get both files again");
-      }
+      if (found.empty()) fail_missing_in_file(file, name, path);
       all.insert(std::move(found));
     }
   }

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 #include <sstream>
 
 #include <ATen/ATen.h>
@@ -25,6 +26,9 @@ namespace fs = std::filesystem;
 struct ConvertFlags {
   std::vector<std::string> paths;
   std::string model;
+  std::string rename;
+  std::string transpose;
+  bool cast = false;
   std::string inputs;
   std::string outputs;
   bool summary = false;
@@ -38,9 +42,31 @@ std::vector<std::string> list_of(const std::string& text) {
   return list;
 }
 
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream stream(text);
+  return {std::istream_iterator<std::string>(stream), {}};
+}
+
 bool is_weights(const std::string& path) {
   return path.ends_with(".weights.h5") || path.ends_with(".weights.json") ||
          path.ends_with(".safetensors");
+}
+
+bool is_read_as_weights(const std::string& path) {
+  return is_weights(path) || path.ends_with(".safetensors.index.json");
+}
+
+LoadWeightsOptions load_options(const ConvertFlags& flags) {
+  LoadWeightsOptions options{.transpose = words_of(flags.transpose), .cast = flags.cast};
+  for (const std::string& word : words_of(flags.rename)) {
+    const size_t at = word.find('=');
+    if (at == std::string::npos) {
+      throw ConfigError("--rename", "pairs EXPRESSION=REPLACEMENT, separated by spaces",
+                        "\"" + word + "\"", "add \"=\" and the replacement, which may be empty");
+    }
+    options.rename.emplace_back(word.substr(0, at), word.substr(at + 1));
+  }
+  return options;
 }
 
 bool is_export(const std::string& path) {
@@ -92,13 +118,13 @@ ModelHandle model_alone(const std::string& path, const LayoutMap& layouts) {
 
 ModelHandle read_model(const std::string& path, const ConvertFlags& flags,
                        const LayoutMap& layouts) {
-  if (!flags.model.empty() || is_weights(path)) {
+  if (!flags.model.empty() || is_read_as_weights(path)) {
     if (flags.model.empty()) {
       throw ConfigError("--model", "a file of the model whose weights these are", "none",
                         "give its .keras or .json file");
     }
     const ModelHandle model = model_alone(flags.model, layouts);
-    model.load_weights(path);
+    model.load_weights(path, load_options(flags));
     return model;
   }
   if (is_export(path)) return load_export(path, {.layouts = layouts}).model;
@@ -145,12 +171,18 @@ void run_model(const ModelHandle& model, const std::vector<at::Tensor>& inputs,
   }
 }
 
-/// Returns the first rows of the first input, or zeros if there are no inputs.
-at::Tensor sample_of(const ModelHandle& model, const std::vector<at::Tensor>& inputs) {
-  if (!inputs.empty()) return inputs[0].narrow(0, 0, std::min<int64_t>(2, inputs[0].size(0)));
-  Shape shape = model->input_shapes()[0];
-  std::replace(shape.begin(), shape.end(), int64_t{-1}, int64_t{2});
-  return at::zeros(shape);
+/// Returns the first rows of each input, or zeros if there are no inputs.
+ExportSample sample_of(const ModelHandle& model, const std::vector<at::Tensor>& inputs) {
+  NamedArrays sample;
+  for (const at::Tensor& rows : inputs) {
+    sample.emplace_back("", rows.narrow(0, 0, std::min<int64_t>(2, rows.size(0))));
+  }
+  if (!sample.empty()) return sample;
+  for (Shape shape : model->input_shapes()) {
+    std::replace(shape.begin(), shape.end(), int64_t{-1}, int64_t{2});
+    sample.emplace_back("", at::zeros(shape));
+  }
+  return sample;
 }
 
 /// Throws ConfigError for a path with an unknown extension.
@@ -184,14 +216,23 @@ int convert_main(int argc, char** argv) {
       "convert",
       "Converts a model between the file formats of Keras and Tessera, and runs it on arrays.");
   app::CommonOptions common;
-  options.add_arguments(
-      "PATH",
-      "IN [OUT]: formats by extension: .keras, .h5 and .hdf5 are "
-      "models, .json is a model without weights, .weights.h5, .weights.json and "
-      ".safetensors are weights, as is any file with --model; a folder is an export",
-      flags.paths);
+  options.add_arguments("PATH",
+                        "IN [OUT]: formats by extension: .keras, .h5 and .hdf5 are "
+                        "models, .json is a model without weights, .weights.h5, .weights.json and "
+                        ".safetensors are weights, as is any file with --model, also "
+                        ".safetensors.index.json; a folder is an export",
+                        flags.paths);
   options.add({"model", "Model", "the model, if IN has weights only: .keras or .json",
                app::input_file(flags.model, "FILE")});
+  options.add({"rename", "Model",
+               "RE2 expressions and replacements that turn the names in a safetensors file into "
+               "paths of weights, separated by spaces",
+               app::text(flags.rename, "EXPR=NAME...")});
+  options.add({"transpose", "Model",
+               "RE2 expressions for the paths of weights that the file has in PyTorch's layout",
+               app::text(flags.transpose, "EXPR...")});
+  options.add({"cast", "Model", "convert floating dtypes of a safetensors file to the model's",
+               app::toggle(flags.cast)});
   options.add({"summary", "Model", "print the table of its layers", app::toggle(flags.summary)});
   options.add({"mesh", "Model", "mesh to place the model on", app::mesh_dims(common.mesh)});
   options.add(
@@ -206,6 +247,11 @@ int convert_main(int argc, char** argv) {
   if (flags.paths.empty() || flags.paths.size() > 2) {
     throw ConfigError("command line", "convert IN [OUT]",
                       counted(int64_t(flags.paths.size()), "path"), "see convert --help");
+  }
+  if (flags.model.empty() && (!flags.rename.empty() || !flags.transpose.empty() || flags.cast)) {
+    throw ConfigError("--model",
+                      "a model to load the weights into, with --rename, --transpose or --cast",
+                      "none", "give its .keras or .json file");
   }
   if (!flags.outputs.empty() && flags.inputs.empty()) {
     throw ConfigError("--outputs", "--inputs, which the model is run on", "none", "give them");

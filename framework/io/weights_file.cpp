@@ -13,6 +13,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
 #include <tessera/framework/io/internal/file_kind.hpp>
+#include <tessera/framework/io/internal/safetensors_weights.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/keras/keras_output.hpp>
 #include <tessera/framework/io/keras/keras_weights.hpp>
@@ -27,41 +28,14 @@ using namespace detail;
 
 namespace {
 
-constexpr const char* other_model =
-    "load a file of the same model, or restore parts from a Checkpoint with expect_partial";
-
 std::string dtype_of(const Variable& weight) {
   return safetensors_dtype(weight.dtype(), weight.path());
-}
-
-const SafeTensor& matching(const SafetensorsFile& file, const Variable& weight) {
-  const SafeTensor* stored = file.find(weight.path());
-  if (!stored) {
-    std::vector<std::string> names;
-    for (const SafeTensor& tensor : file.tensors()) names.push_back(tensor.name);
-    const std::string name = nearest(weight.path(), names);
-    throw FileError(file.path(), "the file holds the weight " + in_quotes(weight.path()),
-                    name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
-                    other_model);
-  }
-  if (stored->shape != weight.shape() || stored->dtype != dtype_of(weight)) {
-    throw FileError(file.path(),
-                    str("tensor ", in_quotes(weight.path()), " has shape ",
-                        to_string(weight.shape()), " and dtype ", dtype_of(weight)),
-                    str(to_string(stored->shape), " and ", stored->dtype),
-                    stored->shape == weight.shape() ? dtype_fix(stored->dtype) : other_model);
-  }
-  return *stored;
 }
 
 void check_built(const Layer& model) {
   if (model.built()) return;
   throw StateError("weights", "the model is built", "a model whose weights are not known yet",
                    "call build() with an input shape first");
-}
-
-bool fits(const SafeTensor* stored, const Variable& weight) {
-  return stored && stored->shape == weight.shape() && stored->dtype == dtype_of(weight);
 }
 
 /// Bytes of a gigabyte in Keras' max_shard_size.
@@ -118,30 +92,6 @@ void save_safetensors(const Layer& model, const std::string& path) {
   });
 }
 
-void load_safetensors(Layer& model, const std::string& path, const LoadWeightsOptions& options) {
-  const c10::InferenceMode inference;
-  std::optional<SafetensorsFile> opened;
-  collectively(mesh_of(model.weights()), path, [&] { opened.emplace(path); });
-  const SafetensorsFile& file = *opened;
-  std::vector<std::pair<Variable, const SafeTensor*>> pairs;
-  std::vector<std::string> skipped;
-  for (const Variable& weight : model.weights()) {
-    if (options.by_name && !file.find(weight.path())) continue;
-    if (options.skip_mismatch && !fits(file.find(weight.path()), weight)) {
-      skipped.push_back(weight.path());
-    } else {
-      pairs.emplace_back(weight, &matching(file, weight));
-    }
-  }
-  for (auto& [weight, tensor] : pairs) {
-    at::Tensor full_tensor = at::empty(weight.shape(), at::TensorOptions().dtype(weight.dtype()));
-    std::copy(tensor->data.begin(), tensor->data.end(),
-              static_cast<std::byte*>(full_tensor.data_ptr()));
-    weight.assign(pack(std::move(full_tensor), weight.layout()));
-  }
-  warn_of_skipped(mesh_of(model.weights()), path, skipped);
-}
-
 }  // namespace
 
 void save_weights(const Layer& model, const std::string& path, const SaveWeightsOptions& options) {
@@ -172,8 +122,12 @@ void load_weights(Layer& model, const std::string& path, const LoadWeightsOption
   check_built(model);
   std::optional<KerasStore> store;
   collectively(mesh_of(model.weights()), path, [&] { store = open_keras_file(path); });
-  if (store) return load_keras_weights(model, *store, options);
-  load_safetensors(model, path, options);
+  if (!store) return load_safetensors_weights(model, path, options);
+  if (!options.rename.empty() || !options.transpose.empty()) {
+    throw ConfigError(path, "rename and transpose are for safetensors files", "a file of Keras",
+                      "omit them, or pass by_name to match layers by name");
+  }
+  load_keras_weights(model, *store, options);
 }
 
 bool detail::has_weights_extension(const std::string& path) {

@@ -19,12 +19,21 @@ void save_weights(const Layer& model, const std::string& path,
                   const SaveWeightsOptions& options = {});
 
 /// Reads weights that save_weights() or Keras wrote, those of a model in a ".keras" archive, a
-/// folder or an HDF5 file of any name, or any safetensors file with the same names, shapes and
-/// dtypes, straight into their layouts: each process reads only its own blocks, after the file's
-/// checksum was verified, if it has one, by all together. No initializer runs, and nothing is
-/// changed unless all of them fit. If the file has the variables of an optimizer of the same class,
-/// the model's optimizer takes them, as in Keras. Collective. Throws FileError naming the file and
-/// the tensor.
+/// folder or an HDF5 file of any name, or any safetensors file or index of several
+/// ("model.safetensors.index.json"), straight into their layouts: each process reads only its own
+/// blocks, after the file's checksum was verified, if it has one: of Keras' files by all together,
+/// of a safetensors file by the first. Weights of other programs, with names, layouts and dtypes of
+/// their own, are read with rename, transpose and cast, see LoadWeightsOptions:
+///
+///     load_weights(model.model(), "model.safetensors",
+///                  {.rename = {{"^fc\\.weight$", "dense/kernel"}, {"^fc\\.bias$", "dense/bias"}},
+///                   .transpose = {"kernel$"},
+///                   .cast = true});
+///
+/// No initializer runs, and nothing is changed unless all of them fit; a safetensors file may have
+/// more tensors. If the file has the variables of an optimizer of the same class, the model's
+/// optimizer takes them, as in Keras. Collective. Throws FileError naming the file and the tensors;
+/// ConfigError for an invalid expression or one that matches nothing.
 void load_weights(Layer& model, const std::string& path, const LoadWeightsOptions& options = {});
 
 namespace detail {

@@ -175,6 +175,8 @@ SEEDS = {
         {"instances": [[1, 2.5], [-3e4, 0]]},
         {"instances": [{"input": [[1], [2]]}]},
         {"inputs": ["a", "b"]}, {"inputs": {"text": ["a"]}}, {"inputs": [[1, 2]]},
+        {"instances": [{"b64": "AGY="}, {"text": {"b64": "Yw=="}}]},
+        {"instances": [{"text": [1, 2], "b": True}]}, {"inputs": {"text": ["a"], "b": [[1]]}},
         {"instances": [1, 2, 3]}, {"instances": []}, [])],
 }
 

@@ -20,6 +20,8 @@ namespace tessera::detail {
 namespace {
 
 constexpr const char* program_name = "tessera-hdf5";
+/// Exit code of a program whose libraries the dynamic linker does not find.
+constexpr int exit_of_missing_library = 127;
 /// Timeout of an answer.
 constexpr int answer_timeout_ms = 120000;
 constexpr uint64_t max_json_bytes = uint64_t{1} << 30;
@@ -29,6 +31,13 @@ std::string hdf5_program() {
   if (!path.empty()) return path;
   throw StateError("HDF5", str("the program ", program_name, " is installed beside this one"),
                    "none", "install it, or build with libhdf5-dev and libseccomp-dev installed");
+}
+
+[[noreturn]] void fail_to_start() {
+  throw StateError("HDF5", str("the program ", program_name, " can be started"),
+                   str("exit code ", exit_of_missing_library, ", a library is missing"),
+                   str("install libhdf5-103-1 and libseccomp2; \"ldd ", hdf5_program(),
+                       "\" names what is missing"));
 }
 
 }  // namespace
@@ -111,6 +120,9 @@ void Hdf5Program::read_exactly(std::span<char> out) {
   std::optional<int> status;
   for (int i = 0; i < 100 && !(status = process_->poll()); ++i) {
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
+  if (status && WIFEXITED(*status) && WEXITSTATUS(*status) == exit_of_missing_library) {
+    fail_to_start();
   }
   fail(status && WIFSIGNALED(*status)
            ? str("a file that kills the HDF5 process with signal ", WTERMSIG(*status), " (",

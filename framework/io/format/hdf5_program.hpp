@@ -21,7 +21,7 @@ struct Hdf5Part {
 
 /// Runs the helper program tessera-hdf5 on one file: the HDF5 library in a sandboxed process, so
 /// that a malicious file can crash that process only. Every failure is a FileError naming the file;
-/// a missing program is a StateError.
+/// a program that is missing, or whose libraries are, is a StateError.
 class Hdf5Program {
  public:
   enum class Work { read, write };

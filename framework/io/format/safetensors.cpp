@@ -77,6 +77,28 @@ std::string header_bytes(const std::vector<SafeTensor>& tensors,
 
 SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
   InputFile file(path);
+  SafetensorsStart start = read_safetensors_start(file, path);
+  data_ = std::make_unique_for_overwrite<std::byte[]>(start.size);
+  const std::span<std::byte> data(data_.get(), start.size);
+  if (file.read(data) != start.size) {
+    fail_at(path, start.begin, str(start.size, " bytes of tensors"),
+            start.packed ? "the file ends inside them" : "the file has shrunk");
+  }
+  std::array<std::byte, 1> more;
+  if (file.read(more) != 0) {
+    fail_at(path, start.begin + start.size, "the end of the file", "more bytes");
+  }
+  for (SafetensorsEntry& entry : start.header.tensors) {
+    tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
+                        data.subspan(entry.begin, entry.end - entry.begin)});
+  }
+  for (size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
+  metadata_ = std::move(start.header.metadata);
+  const std::optional<std::string> expected = safetensors_checksum(metadata_);
+  if (expected) check_safetensors_checksum(path_, *expected, xxh128(data));
+}
+
+SafetensorsStart read_safetensors_start(InputFile& file, const std::string& path) {
   std::array<std::byte, safetensors_length_bytes> start;
   const uint64_t length = ByteReader(std::span(start).first(file.read(start)), path)
                               .u64_little_endian("the header's length");
@@ -102,35 +124,22 @@ SafetensorsFile::SafetensorsFile(const std::string& path) : path_(path) {
     fail_at(path, safetensors_length_bytes, str("tensors of at most ", rest - length, " bytes"),
             str(size));
   }
-  data_ = std::make_unique_for_overwrite<std::byte[]>(size);
-  const std::span<std::byte> data(data_.get(), size);
-  if (file.read(data) != size) {
-    fail_at(path, safetensors_length_bytes + length, str(size, " bytes of tensors"),
-            packed ? "the file ends inside them" : "the file has shrunk");
-  }
-  std::array<std::byte, 1> more;
-  if (file.read(more) != 0) {
-    fail_at(path, safetensors_length_bytes + length + size, "the end of the file", "more bytes");
-  }
-  for (SafetensorsEntry& entry : header.tensors) {
-    tensors_.push_back({std::move(entry.name), std::move(entry.dtype), std::move(entry.shape),
-                        data.subspan(entry.begin, entry.end - entry.begin)});
-  }
-  for (size_t i = 0; i < tensors_.size(); ++i) index_.emplace(tensors_[i].name, i);
-  metadata_ = std::move(header.metadata);
-  verify(data);
+  return {std::move(header), safetensors_length_bytes + length, size, packed};
 }
 
-/// Other writers may use the key for something else.
-void SafetensorsFile::verify(std::span<const std::byte> data) const {
-  const auto format = metadata_.find("format"), expected = metadata_.find(safetensors_checksum_key);
-  const bool ours = format != metadata_.end() && format->second == "tessera";
-  if (!ours || expected == metadata_.end()) return;
-  const std::string actual = xxh128(data);
-  if (actual == expected->second) return;
+std::optional<std::string> safetensors_checksum(
+    const std::map<std::string, std::string>& metadata) {
+  const auto format = metadata.find("format"), stored = metadata.find(safetensors_checksum_key);
+  const bool ours = format != metadata.end() && format->second == "tessera";
+  if (!ours || stored == metadata.end()) return std::nullopt;
+  return stored->second;
+}
+
+void check_safetensors_checksum(const std::string& path, const std::string& expected,
+                                const std::string& actual) {
+  if (actual == expected) return;
   throw FileError(
-      path_, str("the tensors have the checksum in the metadata, ", one_line(expected->second, 40)),
-      actual,
+      path, str("the tensors have the checksum in the metadata, ", one_line(expected, 40)), actual,
       "the file is damaged: restore a copy, or save it again; or remove the metadata, if "
       "another program changed it");
 }

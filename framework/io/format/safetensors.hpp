@@ -1,15 +1,19 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/io/format/safetensors_header.hpp>
 
 namespace tessera::detail {
 
@@ -41,14 +45,32 @@ class SafetensorsFile {
   const std::string& path() const { return path_; }
 
  private:
-  void verify(std::span<const std::byte> data) const;
-
   std::string path_;
   std::unique_ptr<std::byte[]> data_;
   std::vector<SafeTensor> tensors_;
   std::unordered_map<std::string_view, size_t> index_;
   std::map<std::string, std::string> metadata_;
 };
+
+/// The header of a safetensors file, and where the tensors' bytes are.
+struct SafetensorsStart {
+  SafetensorsHeader header;
+  uint64_t begin = 0;   ///< offset of the tensors' bytes
+  uint64_t size = 0;    ///< number of the tensors' bytes
+  bool packed = false;  ///< whether the file is compressed, so that the offset is not the file's
+};
+
+/// Reads and checks the header of a file from its first byte on; the file is then at the tensors'
+/// bytes. Throws FileError.
+SafetensorsStart read_safetensors_start(InputFile& file, const std::string& path);
+
+/// Returns the checksum of the tensors' bytes that Tessera wrote into the metadata; nothing for
+/// other writers, who may use the key for something else.
+std::optional<std::string> safetensors_checksum(const std::map<std::string, std::string>& metadata);
+
+/// Throws FileError if the checksum of a file's tensors is not the one in its metadata.
+void check_safetensors_checksum(const std::string& path, const std::string& expected,
+                                const std::string& actual);
 
 /// Returns whether a tensor may have that name: UTF-8, and not the metadata key.
 bool is_safetensors_name(std::string_view name);

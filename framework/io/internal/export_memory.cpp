@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <limits>
+#include <utility>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/host_memory.hpp>
@@ -36,13 +38,18 @@ double max_activation_bytes(const std::optional<int64_t>& option, const LayoutMa
   return std::max(min_limit, static_cast<double>(available_memory()) / 2);
 }
 
-ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double limit) {
-  Shape rows = input;
-  rows.front() = std::min(rows.front(), export_batch_rows);
-  const auto dtype = exported.text ? text_dtype(*exported.text) : exported.input_dtype;
-  const Layout layout = exported.layouts.data_layout("x", static_cast<int64_t>(rows.size()));
+ActivationPeak predict_peak(const ExportedModel& exported, const Shapes& inputs, double limit) {
+  std::vector<PeakInput> peaks;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    Shape rows = inputs[i];
+    rows.front() = std::min(rows.front(), export_batch_rows);
+    const auto rank = static_cast<int64_t>(rows.size());
+    peaks.push_back({std::move(rows),
+                     exported.text ? text_dtype(*exported.text) : exported.inputs[i].dtype,
+                     exported.layouts.data_layout("x", rank, i)});
+  }
   const c10::InferenceMode inference;
-  return activation_peak(exported.model.model(), rows, dtype, layout, limit);
+  return activation_peak(exported.model.model(), peaks, limit);
 }
 
 std::string peak_text(const ActivationPeak& peak) {

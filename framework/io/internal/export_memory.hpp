@@ -12,9 +12,9 @@ namespace tessera::detail {
 /// meshes of several processes, which would have to agree on it.
 double max_activation_bytes(const std::optional<int64_t>& option, const LayoutMap& layouts);
 
-/// Returns the peak activation memory of ExportedModel::predict() for an input of this shape. Stops
-/// counting once it exceeds `limit`. Throws ShapeError for a shape that does not fit.
-ActivationPeak predict_peak(const ExportedModel& exported, const Shape& input, double limit);
+/// Returns the peak activation memory of ExportedModel::predict_all() for inputs of these shapes.
+/// Stops counting once it exceeds `limit`. Throws ShapeError for a shape that does not fit.
+ActivationPeak predict_peak(const ExportedModel& exported, const Shapes& inputs, double limit);
 
 /// Formats a peak for errors: "(2, 3) of layer hidden, a total of 16.00 GB".
 std::string peak_text(const ActivationPeak& peak);

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -11,10 +12,14 @@
 
 namespace tessera::detail {
 
-/// A dataset and its file.
+/// A dataset and its file; or several, which Keras 1 wrote for one weight.
 struct KerasData {
   const Hdf5File* file;
   const Hdf5Dataset* dataset;
+  /// Datasets whose elements follow along the last axis: a matrix for each gate.
+  std::vector<const Hdf5Dataset*> more = {};
+  /// An axis of extent 1 of the dataset that the weight lacks.
+  std::optional<size_t> unit_axis = std::nullopt;
 };
 
 /// Keras' weights in one HDF5 file, of the current or an earlier format, or in several files listed

@@ -15,12 +15,41 @@
 namespace tessera::detail {
 namespace {
 
+at::Tensor read_rectangle(const Hdf5File& file, const Hdf5Dataset& dataset, const Rectangle& area) {
+  const at::ScalarType stored = *safetensors_scalar_type(dataset.dtype);
+  at::Tensor block = at::empty(area.shape(), at::TensorOptions().dtype(stored));
+  file.read(dataset, area,
+            {static_cast<std::byte*>(block.data_ptr()), static_cast<size_t>(block.nbytes())});
+  return block;
+}
+
+/// Reads the elements of datasets that follow each other along the last axis.
+at::Tensor read_gates(const KerasData& data, const Rectangle& area, at::ScalarType target) {
+  const Interval columns{area.begin.back(), area.end.back()};
+  std::vector<at::Tensor> parts;
+  int64_t begin = 0;
+  const auto add = [&](const Hdf5Dataset& dataset) {
+    const Interval own = intersect(columns, {begin, begin + dataset.shape.back()});
+    Rectangle part = area;
+    part.begin.back() = own.lo - begin;
+    part.end.back() = own.hi - begin;
+    if (!own.empty()) parts.push_back(read_rectangle(*data.file, dataset, part).to(target));
+    begin += dataset.shape.back();
+  };
+  add(*data.dataset);
+  for (const Hdf5Dataset* dataset : data.more) add(*dataset);
+  return parts.empty() ? at::empty(area.shape(), at::TensorOptions().dtype(target))
+                       : at::cat(parts, -1);
+}
+
 at::Tensor read_area(const KerasData& data, const Rectangle& area, at::ScalarType target) {
-  const at::ScalarType stored = *safetensors_scalar_type(data.dataset->dtype);
-  const at::Tensor block = at::empty(area.shape(), at::TensorOptions().dtype(stored));
-  data.file->read(*data.dataset, area,
-                  {static_cast<std::byte*>(block.data_ptr()), static_cast<size_t>(block.nbytes())});
-  return block.to(target);
+  if (!data.more.empty()) return read_gates(data, area, target);
+  if (!data.unit_axis) return read_rectangle(*data.file, *data.dataset, area).to(target);
+  const auto axis = static_cast<int64_t>(*data.unit_axis);
+  Rectangle stored = area;
+  stored.begin.insert(stored.begin.begin() + axis, 0);
+  stored.end.insert(stored.end.begin() + axis, 1);
+  return read_rectangle(*data.file, *data.dataset, stored).squeeze(axis).to(target);
 }
 
 DTensor read_variable(const KerasMatch& match) {
@@ -46,12 +75,22 @@ double read_number(const std::string& path, const KerasMatch& match) {
 
 std::string describe_mismatch(const KerasMatch& match) {
   const Hdf5Dataset& dataset = *match.data.dataset;
+  Shape shape = dataset.shape;
+  if (match.data.unit_axis)
+    shape.erase(shape.begin() + static_cast<int64_t>(*match.data.unit_axis));
+  bool fits = true;
+  for (const Hdf5Dataset* more : match.data.more) {
+    fits = fits && !shape.empty() && more->shape == dataset.shape && more->dtype == dataset.dtype;
+    if (fits) shape.back() += dataset.shape.back();
+  }
   const auto stored = safetensors_scalar_type(dataset.dtype);
-  const std::string received =
-      str(to_string(dataset.shape), " of ", dataset.dtype.empty() ? "another type" : dataset.dtype);
-  const bool fits = stored && dataset.shape == match.value.shape() &&
-                    at::isFloatingType(*stored) == at::isFloatingType(match.value.type());
-  return fits ? "" : received;
+  fits = fits && stored && shape == match.value.shape() &&
+         at::isFloatingType(*stored) == at::isFloatingType(match.value.type());
+  if (fits) return "";
+  const std::string times =
+      match.data.more.empty() ? "" : str(match.data.more.size() + 1, " gates, the first of ");
+  return str(times, to_string(dataset.shape), " of ",
+             dataset.dtype.empty() ? "another type" : dataset.dtype);
 }
 
 void restore_values(const Mesh& mesh, const std::string& path,

@@ -5,6 +5,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/io/keras/keras_1_weights.hpp>
 #include <tessera/framework/io/keras/keras_weights.hpp>
 
 namespace tessera::detail {
@@ -131,8 +132,8 @@ std::vector<KerasMatch> match_legacy_weights(const Layer& model, const Hdf5File&
                         [&, &expected = name](const LegacyLayer& l) { return l.name == expected; });
       if (it == saved.end()) continue;
     }
-    add_matches({file.path(), str(root, "/", it->name), name}, weights, it->data,
-                options.skip_mismatch, matches, skipped);
+    add_matches({file.path(), str(root, "/", it->name), name}, weights,
+                data_of_keras_1(weights, it->data), options.skip_mismatch, matches, skipped);
   }
   const std::string top = root + "/top_level_model_weights";
   if (!model.own_weights().empty() && file.find_group(top)) {

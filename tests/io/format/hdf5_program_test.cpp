@@ -5,6 +5,7 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 
 #include <tessera/framework/base/error.hpp>
 
@@ -28,14 +29,49 @@ TEST_CASE("without the helper program no HDF5 file is opened", "[.without_progra
         "or build with libhdf5-dev and libseccomp-dev installed.");
 }
 
-TEST_CASE("if the helper program is missing, the error says what to install") {
-  const test::TempFolder folder;
-  fs::create_directory(folder / "bin");
+// Run by the next test in a folder where the helper program ends as without its libraries.
+TEST_CASE("a helper program without its libraries is not told as a fault of the file",
+          "[.without_libraries]") {
+  for (const auto work : {Hdf5Program::Work::read, Hdf5Program::Work::write}) {
+    const FileDescriptor file = open_descriptor("/proc/self/exe", O_RDONLY);
+    Hdf5Program program(work, file, {}, "x.h5");
+    const std::string line = test::error_line([&] { program.answer(); });
+    CHECK_THAT(line, Contains("[HDF5] the program tessera-hdf5 can be started. Received: exit "
+                              "code 127, a library is missing. To fix: install libhdf5-103-1 and "
+                              "libseccomp2; \"ldd "));
+    CHECK_THAT(line, Contains("/bin/tessera-hdf5\" names what is missing."));
+    CHECK_THAT(line, !Contains("x.h5"));
+  }
+}
+
+namespace {
+
+/// Runs test cases by a copy of this program in the folder, beside which others can be placed.
+std::string run_copy(const test::TempFolder& folder, const std::string& cases) {
+  fs::create_directories(folder / "bin");
   const std::string here = folder / "bin/io_format_test";
   fs::copy_file("/proc/self/exe", here);
   const std::string out = folder / "out";
-  CHECK(std::system((here + " '[.without_program]' > " + out + " 2>&1").c_str()) == 0);
-  CHECK_THAT(test::read_file(out), Contains("All tests passed (2 assertions in 1 test case)"));
+  CHECK(std::system((here + " '" + cases + "' > " + out + " 2>&1").c_str()) == 0);
+  return test::read_file(out);
+}
+
+}  // namespace
+
+TEST_CASE("if the helper program is missing, the error says what to install") {
+  const test::TempFolder folder;
+  CHECK_THAT(run_copy(folder, "[.without_program]"),
+             Contains("All tests passed (2 assertions in 1 test case)"));
+}
+
+TEST_CASE("if the helper program's libraries are missing, the error says what to install") {
+  const test::TempFolder folder;
+  const std::string program = folder / "bin/tessera-hdf5";
+  fs::create_directories(folder / "bin");
+  std::ofstream(program) << "#!/bin/sh\nexit 127\n";
+  fs::permissions(program, fs::perms::owner_all);
+  CHECK_THAT(run_copy(folder, "[.without_libraries]"),
+             Contains("All tests passed (8 assertions in 1 test case)"));
 }
 
 TEST_CASE("the helper program started by hand only prints its purpose") {
