@@ -52,7 +52,7 @@ bool InputLayer::is_countable(const std::string& dtype) {
 }
 
 Json InputLayer::config() const {
-  Json json;
+  Json json = Json::object();
   json["batch_shape"] = Json::array();
   for (int64_t extent : batch_shape_) {
     json["batch_shape"].push_back(extent < 0 ? Json() : Json(extent));

@@ -92,7 +92,7 @@ Json spec_json(const LayoutSpec& spec) {
 }
 
 Json rule_json(const LayoutRule& rule) {
-  Json json;
+  Json json = Json::object();
   json["match"] = rule.match;
   json["layout"] = spec_json(rule.layout);
   if (rule.use) json["use"] = spec_json(*rule.use);

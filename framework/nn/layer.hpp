@@ -145,7 +145,8 @@ class Layer {
   virtual void set_trainable(bool trainable);
   const DTypePolicy& dtype_policy() const { return policy_; }
 
-  /// Returns the weights in Keras' order: the layer's own as added, then those of each sublayer.
+  /// Returns the weights in Keras' order: the layer's own as added, those made trainable first,
+  /// then those of each sublayer.
   virtual std::vector<Variable> weights() const;
   /// The weights of add_weight(), without those of sublayers.
   const std::vector<Variable>& own_weights() const { return weights_; }

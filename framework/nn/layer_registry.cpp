@@ -1,7 +1,6 @@
 #include <tessera/framework/nn/layer_registry.hpp>
 
 #include <algorithm>
-#include <array>
 #include <map>
 
 namespace tessera {
@@ -13,66 +12,6 @@ namespace {
 constexpr size_t max_name_bytes = 256;
 /// Maximum number of typing mistakes in the name of a layer class.
 constexpr size_t max_mistakes = 2;
-
-/// Keras layers that are not implemented, so that errors do not suggest a similar name for them.
-constexpr std::array keras_only_layers = {"AdaptiveAveragePooling1D",
-                                          "AdaptiveAveragePooling2D",
-                                          "AdaptiveAveragePooling3D",
-                                          "AdaptiveMaxPooling1D",
-                                          "AdaptiveMaxPooling2D",
-                                          "AdaptiveMaxPooling3D",
-                                          "AugMix",
-                                          "AutoContrast",
-                                          "AveragePooling3D",
-                                          "ContrastLimitedAdaptiveHistogramEqualization",
-                                          "Conv3DTranspose",
-                                          "ConvLSTM1D",
-                                          "ConvLSTM2D",
-                                          "ConvLSTM3D",
-                                          "Cropping3D",
-                                          "CutMix",
-                                          "Equalization",
-                                          "GRUCell",
-                                          "GlobalAveragePooling3D",
-                                          "GlobalMaxPooling3D",
-                                          "GroupQueryAttention",
-                                          "LSTMCell",
-                                          "Lambda",
-                                          "MaxNumBoundingBoxes",
-                                          "MaxPooling3D",
-                                          "MelSpectrogram",
-                                          "MixUp",
-                                          "Pipeline",
-                                          "RNN",
-                                          "RandAugment",
-                                          "RandomBrightness",
-                                          "RandomColorDegeneration",
-                                          "RandomColorJitter",
-                                          "RandomContrast",
-                                          "RandomCrop",
-                                          "RandomElasticTransform",
-                                          "RandomErasing",
-                                          "RandomFlip",
-                                          "RandomGaussianBlur",
-                                          "RandomGrayscale",
-                                          "RandomHue",
-                                          "RandomInvert",
-                                          "RandomPerspective",
-                                          "RandomPosterization",
-                                          "RandomRotation",
-                                          "RandomSaturation",
-                                          "RandomSharpness",
-                                          "RandomShear",
-                                          "RandomTranslation",
-                                          "RandomZoom",
-                                          "ReversibleEmbedding",
-                                          "STFTSpectrogram",
-                                          "SimpleRNNCell",
-                                          "Solarization",
-                                          "SpectralNormalization",
-                                          "StackedRNNCells",
-                                          "UpSampling3D",
-                                          "ZeroPadding3D"};
 
 LayerFactories& layer_table() {
   static LayerFactories factories;
@@ -121,8 +60,8 @@ bool is_written_by_program(const Json& serialized) {
 
 [[noreturn]] void fail_unknown(const std::string& name, const Json& serialized,
                                const JsonPath& path) {
-  const bool is_keras = std::find(keras_only_layers.begin(), keras_only_layers.end(), name) !=
-                        keras_only_layers.end();
+  const std::vector<std::string>& keras_only = keras_only_layers();
+  const bool is_keras = std::find(keras_only.begin(), keras_only.end(), name) != keras_only.end();
   std::string fix = "register your own class with register_layer()";
   if (is_keras && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
     fix = "use LSTM, GRU or SimpleRNN, one layer for each cell";
@@ -167,6 +106,43 @@ Json detail::layer_json(const Layer& layer) {
 ModelFactory& detail::model_factory() {
   static ModelFactory factory = nullptr;
   return factory;
+}
+
+const std::vector<std::string>& detail::keras_only_layers() {
+  static const std::vector<std::string> names = {"AdaptiveAveragePooling1D",
+                                                 "AdaptiveAveragePooling2D",
+                                                 "AdaptiveAveragePooling3D",
+                                                 "AdaptiveMaxPooling1D",
+                                                 "AdaptiveMaxPooling2D",
+                                                 "AdaptiveMaxPooling3D",
+                                                 "AugMix",
+                                                 "AveragePooling3D",
+                                                 "ContrastLimitedAdaptiveHistogramEqualization",
+                                                 "Conv3DTranspose",
+                                                 "ConvLSTM1D",
+                                                 "ConvLSTM2D",
+                                                 "ConvLSTM3D",
+                                                 "Cropping3D",
+                                                 "GRUCell",
+                                                 "GlobalAveragePooling3D",
+                                                 "GlobalMaxPooling3D",
+                                                 "LSTMCell",
+                                                 "Lambda",
+                                                 "MaxNumBoundingBoxes",
+                                                 "MaxPooling3D",
+                                                 "MelSpectrogram",
+                                                 "RNN",
+                                                 "RandomElasticTransform",
+                                                 "RandomGaussianBlur",
+                                                 "RandomInvert",
+                                                 "ReversibleEmbedding",
+                                                 "STFTSpectrogram",
+                                                 "SimpleRNNCell",
+                                                 "SpectralNormalization",
+                                                 "StackedRNNCells",
+                                                 "UpSampling3D",
+                                                 "ZeroPadding3D"};
+  return names;
 }
 
 std::vector<std::string> detail::layer_class_names() {

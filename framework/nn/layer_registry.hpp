@@ -30,6 +30,10 @@ namespace detail {
 /// Returns the registered class names, sorted.
 std::vector<std::string> layer_class_names();
 
+/// Returns the Keras layers that are not implemented, so that errors do not suggest a similar name
+/// for them.
+const std::vector<std::string>& keras_only_layers();
+
 /// Reads the name of a dtype policy: a string or a serialized DTypePolicy. Throws ConfigError
 /// naming the JSON path.
 std::string policy_name(const Json& json, const JsonPath& path);

@@ -237,7 +237,11 @@ void Layer::set_trainable(bool trainable) {
 
 std::vector<Variable> Layer::weights() const {
   std::vector<Variable> list = weights_;
+  // Whatever was frozen since, as in Keras.
+  std::stable_partition(list.begin(), list.end(),
+                        [](const Variable& weight) { return weight.spec().trainable; });
   std::set<uint64_t> seen;
+  for (const Variable& weight : list) seen.insert(weight.id());
   for (const auto& layer : sublayers_) {
     for (const Variable& weight : layer->weights()) {
       if (seen.insert(weight.id()).second) list.push_back(weight);

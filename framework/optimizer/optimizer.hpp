@@ -61,9 +61,8 @@ struct SlotSpec {
 /// The variables that are excluded from weight decay.
 struct WeightDecayExclusions {
   std::vector<Variable> var_list = {};  ///< the variables themselves
-  /// RE2 expressions; a partial match of a variable's path ("block/dense/bias"), or of its name in
-  /// it
-  /// ("^bias"), excludes it.
+  /// RE2 expressions; a partial match of a variable's path ("block/dense/bias") or of the path's
+  /// last name ("^bias") excludes the variable.
   std::vector<std::string> var_names = {};
 };
 

@@ -82,8 +82,9 @@ struct FitOptions {
   /// Whether rows are shuffled. The order follows from the seed and the number of the pass over the
   /// data, counted over the fits since compile() and from `initial_epoch`.
   bool shuffle = true;
-  /// Weight of the rows of each class, for a single output whose labels are class ids or one-hot;
-  /// rows of several labels, or of none, are refused.
+  /// Weight of the labels of each class, for a single output whose labels are class ids or one-hot:
+  /// (rows), or (rows, steps) where each step has a label. Class ids (rows, steps) are recognized
+  /// by SparseCategoricalCrossentropy. Labels of several classes, or of none, are refused.
   ClassWeight class_weight = {};
   /// Weight of every row, for data without sample weights.
   at::Tensor sample_weight = {};

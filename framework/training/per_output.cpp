@@ -95,6 +95,8 @@ Json MetricsChoice::json(const std::function<Json(const MetricHandle&)>& one) co
   };
   if (!list_.empty()) return all(list_);
   Json json;
+  if (!lists_.empty()) json = Json::array();
+  if (!named_.empty()) json = Json::object();
   for (const auto& list : lists_) json.push_back(list.empty() ? Json() : all(list));
   for (const OutputMetrics& output : named_) json[output.name] = all(output.metrics);
   return json;

@@ -99,7 +99,7 @@ std::string StepPlan::to_string() const {
 }
 
 Json StepPlan::to_json() const {
-  Json json;
+  Json json = Json::object();
   json["mesh"] = tessera::to_string(mesh.dims());
   json["layers"] = Json::array();
   for (const StepPlan::Row& layer : layers) {

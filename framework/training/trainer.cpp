@@ -153,7 +153,7 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
   const std::shared_ptr<TrainingState> state = training_;
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
-    const FitData data = fit_data(dataset, options);
+    const FitData data = fit_data(dataset, options, state->options, output_names());
     const auto build_and_place = [&] {
       if (!state->placed) ensure_placed(batch_shapes(data.train));
     };

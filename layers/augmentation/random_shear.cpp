@@ -46,8 +46,8 @@ const RegisteredLayer registered_random_shear("RandomShear", [](JsonObject& conf
 RandomShearLayer::RandomShearLayer(const Factor& x_factor, const Factor& y_factor,
                                    const RandomShearOptions& options)
     : GeometricAugmentationLayer("RandomShear", options, options.fill_mode),
-      x_factor_(symmetric_range(where(), "x_factor", x_factor)),
-      y_factor_(symmetric_range(where(), "y_factor", y_factor)),
+      x_factor_(factor_range(where(), "x_factor", x_factor, -1, 1)),
+      y_factor_(factor_range(where(), "y_factor", y_factor, -1, 1)),
       options_(options) {}
 
 DTensor RandomShearLayer::transforms(const Shape&, const ImageDraws& draws) const {

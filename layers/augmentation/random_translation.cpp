@@ -48,8 +48,8 @@ RandomTranslationLayer::RandomTranslationLayer(const Factor& height_factor,
       height_factor_(height_factor),
       width_factor_(width_factor),
       options_(options),
-      height_(symmetric_range(where(), "height_factor", height_factor)),
-      width_(symmetric_range(where(), "width_factor", width_factor)) {}
+      height_(factor_range(where(), "height_factor", height_factor, -1, 1)),
+      width_(factor_range(where(), "width_factor", width_factor, -1, 1)) {}
 
 Json RandomTranslationLayer::config() const {
   return layer_config(

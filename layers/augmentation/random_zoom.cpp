@@ -50,7 +50,7 @@ std::array<double, 2> zoom_range(const std::string& where, const std::string& op
     throw ConfigError(where, str(option, " is above -1"), factor.json().dump(),
                       "zoom to some of the image");
   }
-  return symmetric_range(where, option, factor);
+  return factor_range(where, option, factor, -1, 1);
 }
 
 RandomZoomLayer::RandomZoomLayer(const Factor& height_factor, const RandomZoomOptions& options)

@@ -204,21 +204,19 @@ std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& hand
 std::array<double, 2> factor_range(const std::string& where, const std::string& option,
                                    const Factor& factor, double minimum, double maximum) {
   const std::vector<double>& values = factor.values;
-  if (values.size() == 1 && values[0] >= minimum && values[0] <= maximum) {
+  // A NaN is not in any range.
+  const bool in_range = std::all_of(values.begin(), values.end(), [&](double value) {
+    return value >= minimum && value <= maximum;
+  });
+  if (in_range && values.size() == 1) {
     const double bound = std::abs(values[0]);
     return {std::max(-bound, minimum), bound};
   }
-  const bool fits = values.size() == 2 && values[0] <= maximum && values[1] >= minimum;
-  if (fits) return {std::min(values[0], values[1]), std::max(values[0], values[1])};
+  if (in_range && values.size() == 2) {
+    return {std::min(values[0], values[1]), std::max(values[0], values[1])};
+  }
   throw ConfigError(where, str(option, " is one number or two in [", minimum, ", ", maximum, "]"),
                     factor.json().dump(), "give the maximum change of images");
-}
-
-std::array<double, 2> symmetric_range(const std::string& where, const std::string& option,
-                                      const Factor& factor) {
-  // factor_range() checks two numbers less strictly: here each must be within [-1, 1].
-  for (const double number : factor.values) factor_range(where, option, Factor(number), -1, 1);
-  return factor_range(where, option, factor, -1, 1);
 }
 
 std::vector<double> checked_value_range(const std::string& where, std::vector<double> range) {

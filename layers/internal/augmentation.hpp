@@ -124,10 +124,6 @@ std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& hand
 /// [max(-|f|, minimum), |f|]. Throws ConfigError naming the option.
 std::array<double, 2> factor_range(const std::string& where, const std::string& option,
                                    const Factor& factor, double minimum, double maximum);
-/// Returns the range of a factor within [-1, 1] by which pixels move; one number f means [-|f|,
-/// |f|]. Throws ConfigError naming the option.
-std::array<double, 2> symmetric_range(const std::string& where, const std::string& option,
-                                      const Factor& factor);
 /// Returns the two numbers of `range`, sorted. Throws ConfigError for any other count.
 std::vector<double> checked_value_range(const std::string& where, std::vector<double> range);
 /// Returns the options of layers that move pixels, from Keras' names. Throws ConfigError naming the

@@ -59,6 +59,20 @@ TEST_CASE("no replacement is suggested for a layer of Keras that is not supporte
             own);
 }
 
+TEST_CASE("the layers that are called not implemented are not, and are Keras'") {
+  const Json golden = read_json_file(test::golden_path("keras_names.json").string());
+  const auto of_keras = golden.at("layers").get<std::set<std::string>>();
+  const std::vector<std::string> known = layer_class_names();
+  const std::set<std::string> here(known.begin(), known.end());
+  const std::vector<std::string>& listed = keras_only_layers();
+  CHECK(std::set<std::string>(listed.begin(), listed.end()).size() == listed.size());
+  for (const std::string& name : listed) {
+    CAPTURE(name);
+    CHECK_FALSE(here.contains(name));
+    CHECK(of_keras.contains(name));
+  }
+}
+
 TEST_CASE("a mistyped name gets the nearest one, a user-defined name how to register it") {
   CHECK_THAT(refusal(layer_json_of("Densse")), EndsWith("To fix: write \"Dense\", or " + own));
   CHECK_THAT(refusal(layer_json_of("MyAttentionPooler")), EndsWith("To fix: " + own));

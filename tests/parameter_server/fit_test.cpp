@@ -162,6 +162,30 @@ TEST_CASE("parameter servers: streams are read by step number", "[fit]") {
   check_equal(job.chief, ordinary(fit));
 }
 
+TEST_CASE("parameter servers: passes over a stream of unknown length go on", "[fit]") {
+  // Of 6 batches: 4 epochs of 4 and 2 in turn, of 3 each, and of 6 with an end that is the epoch's.
+  const int64_t steps_per_epoch = GENERATE(4, 3, 6);
+  CAPTURE(steps_per_epoch);
+  const Fit fit = [&](const ModelHandle& model) {
+    const GeneratorDataset stream([] {
+      return [step = 0]() mutable -> std::optional<Examples> {
+        if (step == 6) return std::nullopt;
+        const TensorDataset all = test::small_data(8, 100 + step++);
+        return all.get(std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6, 7});
+      };
+    });
+    return model.fit(stream, {.epochs = 4,
+                              .verbose = 0,
+                              .validation_data = stream,
+                              .steps_per_epoch = steps_per_epoch,
+                              .validation_steps = 7});
+  };
+  const JobOutcome job = with_servers({}, fit);
+  CHECK(job.errors.all() == "");
+  check_equal(job.chief, ordinary(fit));
+  CHECK(job.chief.history.steps.size() == (steps_per_epoch == 6 ? 24 : 12));
+}
+
 TEST_CASE("parameter servers: what fit does not support is refused on every task", "[fit]") {
   const auto error_with = [](const std::function<void(CompileOptions&)>& change) {
     const Make make = [&]() -> ModelHandle {

@@ -143,7 +143,7 @@ TEST_CASE("class weights of rows with several labels, or none, are refused") {
         model.fit(data, options);
       });
     };
-    const std::string text = "[class_weight] each row has one class, as a class id or one-hot. ";
+    const std::string text = "[class_weight] each label has one class, as a class id or one-hot. ";
     for (const at::Tensor& y : {two, none, ids}) {
       CHECK_THAT(error({x, y}), Contains(text + "Received: row 13 without one largest label"));
       CHECK_THAT(error(DataPipeline(x, y).batch(4)),
@@ -151,6 +151,54 @@ TEST_CASE("class weights of rows with several labels, or none, are refused") {
     }
     CHECK(error({x, one_hot}) == "no error");
   }
+}
+
+TEST_CASE("class weights of sequences weigh each step by its own label") {
+  // Rows such as 0 1 0 could be one-hot, too: the loss says that they are class ids.
+  const at::Tensor ids = (at::arange(36) * 5 + 1).remainder(7).remainder(3).reshape({12, 3});
+  const at::Tensor x = (at::arange(72) * 37).remainder(11).to(at::kDouble).reshape({12, 3, 2}) / 8;
+  at::Tensor weight = at::ones({12, 3});
+  for (int64_t row = 0; row < 12; ++row) {
+    for (int64_t step = 0; step < 3; ++step) {
+      const auto id = ids[row][step].item<int64_t>();
+      if (id != 0) weight[row][step] = id == 1 ? 3.0 : 0.25;
+    }
+  }
+  const auto fit = [&](const Mesh& mesh, const DatasetHandle& data, bool sparse, bool weighted) {
+    const Sequential model(
+        {Input({3, 2}, {.dtype = "float64"}),
+         Dense(3, {.kernel_initializer = GlorotUniform({.seed = 1}), .dtype = "float64"})});
+    CompileOptions compile{.optimizer = SGD(0.5), .layouts = LayoutMap(mesh)};
+    compile.loss = CategoricalCrossentropy({.from_logits = true});
+    if (sparse) compile.loss = SparseCategoricalCrossentropy({.from_logits = true});
+    model.compile(compile);
+    FitOptions options = quiet;
+    options.epochs = 2;
+    options.shuffle = false;
+    if (weighted) options.class_weight = {{1, 3.0}, {2, 0.25}};
+    return model.fit(data, options).steps;
+  };
+  const at::Tensor one_hot = at::one_hot(ids, 3).to(at::kDouble);
+  for (const MeshDims& dims :
+       {MeshDims{{"batch", 1}}, MeshDims{{"batch", 4}}, MeshDims{{"batch", 2}, {"model", 2}}}) {
+    const Mesh mesh = create_mesh(dims);
+    const DatasetHandle explicit_weights =
+        TensorDataset(Examples{.x = {x}, .y = {ids}, .sample_weight = {weight}});
+    const auto expected = fit(mesh, explicit_weights, true, false);
+    CHECK(fit(mesh, {x, ids}, true, true) == expected);
+    CHECK(fit(mesh, {x, ids.unsqueeze(-1)}, true, true) == expected);
+    CHECK(fit(mesh, DataPipeline(x, ids).batch(4), true, true) == expected);
+    CHECK(fit(mesh, {x, ids}, true, false) != expected);
+    const DatasetHandle weighted_one_hot =
+        TensorDataset(Examples{.x = {x}, .y = {one_hot}, .sample_weight = {weight}});
+    CHECK(fit(mesh, {x, one_hot}, false, true) == fit(mesh, weighted_one_hot, false, false));
+  }
+  at::Tensor two = one_hot.clone();
+  two[5][1].fill_(1);
+  CHECK_THAT(error_of([&] {
+               fit(create_mesh({{"batch", 2}}), {x, two}, false, true);
+             }),
+             Contains("Received: row 5 without one largest label"));
 }
 
 TEST_CASE("the bar learns the length of a stream in the first epoch") {

@@ -85,8 +85,10 @@ class FakeSteps : public StepExecutor {
     int64_t begun = range.first;
     for (bool more = true; more && begun < range.last;) {
       std::vector<std::pair<int64_t, StepTotals>> window;
-      for (int64_t i = 0; i < at_a_time && begun < range.last; ++i, ++begun) {
-        window.emplace_back(begun, make(range, begun));
+      for (int64_t i = 0; more && i < at_a_time && begun < range.last; ++i) {
+        const std::optional<StepTotals> totals = make(range, begun);
+        more = totals.has_value();  // or the data have ended
+        if (totals) window.emplace_back(begun++, *totals);
       }
       std::reverse(window.begin(), window.end());
       for (const auto& [step, totals] : window) more = done(step, totals) && more;
@@ -104,11 +106,12 @@ class FakeSteps : public StepExecutor {
   std::vector<StepRange> ranges;
 
  private:
-  StepTotals make(const StepRange& range, int64_t step) {
+  std::optional<StepTotals> make(const StepRange& range, int64_t step) {
     const bool trains = range.phase == Phase::train;
-    const Examples batch = *(trains ? *train : *validation).read(range.pass, range.offset + step);
+    const auto batch = (trains ? *train : *validation).read(range.pass, range.offset + step);
+    if (!batch) return std::nullopt;
     worker->reset_metrics();
-    trains ? worker->train_on_batch(batch) : worker->test_on_batch(batch);
+    trains ? worker->train_on_batch(*batch) : worker->test_on_batch(*batch);
     const Json all = worker->metric_totals();
     StepTotals totals{.loss = all["loss"][0], .rows = all["loss"][1]};
     for (const auto& [name, metric] : all["metrics"].items()) {

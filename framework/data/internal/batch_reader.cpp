@@ -75,7 +75,9 @@ std::optional<Examples> BatchReader::read_stream(int64_t epoch, int64_t step) {
     stream_ = data_.stream()->start_at(epoch, step, options_.layouts);
     epoch_ = epoch;
     next_ = step;
+    ended_ = false;
   }
+  if (ended_) return std::nullopt;
   if (!stream_) {
     throw ConfigError(data_.name(), "the start of an epoch gives a function of batches",
                       "an empty function", "return one that gives the batches");
@@ -84,6 +86,7 @@ std::optional<Examples> BatchReader::read_stream(int64_t epoch, int64_t step) {
   do {
     batch = stream_();
   } while (batch && next_++ < step);
+  ended_ = !batch;
   if (batch) check_batch(*batch, stream_rows(*batch), data_.name());
   return batch;
 }

@@ -41,6 +41,7 @@ class BatchReader {
   std::optional<BatchRows> rows_;  ///< row indices of epoch options_.epoch
   BatchFunction stream_;           ///< batches of epoch_; the next one is that of step next_
   int64_t epoch_ = 0, next_ = 0;
+  bool ended_ = false;  ///< whether the stream has no further batches in epoch_
 };
 
 }  // namespace tessera::detail

@@ -1,5 +1,6 @@
 #include <tessera/framework/parameter_server/internal/server_steps.hpp>
 
+#include <algorithm>
 #include <iterator>
 #include <map>
 #include <string>
@@ -63,6 +64,12 @@ void check_optimizer(const Model& model) {
   throw ConfigError("fit", "with parameter servers every step sends its gradients",
                     str("gradient_accumulation_steps=", it->dump()),
                     "leave it out, and use larger batches");
+}
+
+[[noreturn]] void fail_different_ends(int64_t earlier, int64_t later) {
+  throw ConfigError("fit", "a stream has the same batches on every worker",
+                    str(earlier, " in one epoch on one worker, at least ", later, " on another"),
+                    "start all tasks with the same program and data");
 }
 
 class ServerSteps final : public StepExecutor {
@@ -174,6 +181,7 @@ int64_t ServerSteps::run(const StepRange& range,
   const int64_t before = optimizer_of(*model_).steps() - range.first;
   const auto max_scheduled = static_cast<size_t>((1 + waiting_per_worker) * job_->workers());
   int64_t next = range.first;
+  int64_t end_of_data = range.last, last_read = range.first;
   for (bool more = true;;) {
     while (more && next < range.last && steps_.size() < max_scheduled) {
       const RemoteValue value = coordinator_->schedule(
@@ -181,17 +189,28 @@ int64_t ServerSteps::run(const StepRange& range,
           to_closure(StepNumber{range.pass, range.offset + next, before + next}));
       steps_[value.closure()] = next++;
     }
-    if (steps_.empty()) return next - range.first;
+    if (steps_.empty()) break;
     const std::optional<RemoteValue> value = coordinator_->next_done();
     if (!value) {
       throw StateError("fit", "only fit may take closures while it runs",
                        "closures that were taken elsewhere", "use one ClusterCoordinator");
     }
     const auto ended = steps_.extract(value->closure());
-    if (ended.empty() || done(ended.mapped(), totals_of(value->fetch())) || !more) continue;
+    if (ended.empty()) continue;
+    const StepTotals totals = totals_of(value->fetch());
+    if (totals.rows == 0) {
+      // Later steps that are scheduled find no batch either.
+      end_of_data = std::min(end_of_data, ended.mapped());
+      more = false;
+      continue;
+    }
+    last_read = std::max(last_read, ended.mapped() + 1);
+    if (done(ended.mapped(), totals) || !more) continue;
     more = false;
     next = cancel(next);
   }
+  if (last_read > end_of_data) fail_different_ends(end_of_data, last_read);
+  return std::min(next, end_of_data) - range.first;
 }
 
 /// Cancels the steps that have not started, which are the last before `next`; returns the new

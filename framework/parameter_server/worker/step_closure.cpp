@@ -103,20 +103,19 @@ StepMaker::StepMaker(Model& model, const FitData& data, const FitOptions& option
   if (data.validation) validation_.emplace(data.validation, validation_batches(options, layouts));
 }
 
-Batch StepMaker::batch_of(Phase phase, const StepNumber& number) {
+std::optional<Batch> StepMaker::batch_of(Phase phase, const StepNumber& number) {
   BatchReader& reader = phase == Phase::train ? training_ : validation_.value();
-  if (std::optional<Examples> examples = reader.read(number.pass, number.batch)) {
-    return pack_batch(std::move(*examples), layouts_);
-  }
-  const char* option = phase == Phase::train ? "steps_per_epoch" : "validation_steps";
-  throw ConfigError("fit", str("a stream must have at least ", option, " batches"),
-                    str("no batch ", number.batch + 1), str("set ", option, " lower"));
+  std::optional<Examples> examples = reader.read(number.pass, number.batch);
+  if (!examples) return std::nullopt;
+  return pack_batch(std::move(*examples), layouts_);
 }
 
 ClosureValue StepMaker::make(Phase phase, const ClosureValue& argument) {
   const DefaultMeshScope mesh(layouts_.mesh());
   const StepNumber number = number_of(argument);
-  const Batch batch = batch_of(phase, number);
+  const std::optional<Batch> read = batch_of(phase, number);
+  if (!read) return to_closure(StepTotals());
+  const Batch& batch = *read;
   model_.reset_metrics();
   model_.clear_losses();
   if (phase == Phase::train) optimizer_of(model_).set_steps(number.optimizer_steps);

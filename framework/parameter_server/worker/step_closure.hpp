@@ -29,12 +29,12 @@ class StepMaker {
   /// `layouts`: layouts of batches. The model must outlive this object.
   StepMaker(Model& model, const FitData& data, const FitOptions& options, const LayoutMap& layouts);
 
-  /// Reads the step's rows and trains or tests on them. Throws ConfigError for an invalid `number`,
-  /// or if a stream ends before the step.
+  /// Reads the step's rows and trains or tests on them; returns totals of no rows if a stream ends
+  /// before the step. Throws ConfigError for an invalid `number`.
   strategy::ClosureValue make(Phase phase, const strategy::ClosureValue& number);
 
  private:
-  Batch batch_of(Phase phase, const StepNumber& number);
+  std::optional<Batch> batch_of(Phase phase, const StepNumber& number);
 
   Model& model_;
   LayoutMap layouts_;

@@ -76,32 +76,41 @@ class WithSampleWeight final : public Dataset {
   at::Tensor weight_;
 };
 
-/// Throws ConfigError unless each row has one largest number, which is at most 1: one-hot labels or
-/// probabilities, not several labels a row. `rows`: their numbers in the data, if known.
+/// The weights of classes, and whether labels of several columns are class ids, not one-hot.
+struct LabelWeight {
+  ClassWeight of_class;
+  bool of_ids = false;
+};
+
+/// Throws ConfigError unless each label has one largest number, which is at most 1: one-hot labels
+/// or probabilities, not several labels a row. `rows`: their numbers in the data, if known.
 void check_one_class(const at::Tensor& y, std::span<const int64_t> rows) {
   const at::Tensor largest = y.amax(-1, true);
   const at::Tensor bad = y.eq(largest).sum(-1).ne(1).logical_or_(largest.squeeze(-1).gt(1));
   if (!bad.any().item<bool>()) return;
-  const int64_t row = bad.to(at::kByte).argmax().item<int64_t>();
+  const int64_t labels_of_row = bad.numel() / bad.size(0);
+  const int64_t row = bad.to(at::kByte).argmax().item<int64_t>() / labels_of_row;
   const std::string where =
       rows.empty() ? str("row ", row, " of a batch") : str("row ", rows[static_cast<size_t>(row)]);
-  throw ConfigError("class_weight", "each row has one class, as a class id or one-hot",
+  throw ConfigError("class_weight", "each label has one class, as a class id or one-hot",
                     str(where, " without one largest label of at most 1"), "use sample_weight");
 }
 
-/// Returns the class of each row: a class id as it is, the argmax of one-hot labels.
-at::Tensor classes(at::Tensor y, std::span<const int64_t> rows) {
-  if (y.dim() == 2 && y.size(-1) > 1) check_one_class(y.to(at::kDouble), rows);
-  if (y.dim() > 1) y = y.size(-1) == 1 ? y.squeeze(-1) : y.argmax(-1);
-  if (y.dim() != 1) {
-    throw ConfigError("class_weight", "labels are (rows), (rows, 1) or (rows, classes)",
-                      str(y.dim() + 1, " axes"), "use sample_weight");
+/// Returns the class of each label, (rows) or (rows, steps): class ids as they are, the argmax of
+/// one-hot labels. `are_ids`: whether labels of several columns are class ids.
+at::Tensor classes(at::Tensor y, bool are_ids, std::span<const int64_t> rows) {
+  if (y.dim() > 1 && y.size(-1) == 1) {
+    y = y.squeeze(-1);
+  } else if (y.dim() > 1 && !are_ids) {
+    y = y.to(at::kDouble);
+    if (y.numel() > 0) check_one_class(y, rows);
+    y = y.argmax(-1);
   }
-  return y.to(at::kDouble).round().to(at::kLong);
+  return y.to(at::kDouble).round().to(at::kLong).contiguous();
 }
 
 /// Returns the batch with weights; `rows`: the numbers of its rows in the data, if known.
-Examples weighted(Examples batch, const ClassWeight& class_weight,
+Examples weighted(Examples batch, const LabelWeight& class_weight,
                   std::span<const int64_t> rows = {}) {
   const c10::InferenceMode inference;
   check_no_weights(batch, "class_weight");
@@ -109,11 +118,11 @@ Examples weighted(Examples batch, const ClassWeight& class_weight,
     throw ConfigError("class_weight", "the model has a single output",
                       str(batch.y.size(), " labels"), "use sample_weight");
   }
-  const at::Tensor numbers = classes(batch.y[0], held_rows(batch, rows));
-  at::Tensor weight = at::ones({numbers.size(0)});
-  for (int64_t i = 0; i < numbers.size(0); ++i) {
-    const auto found = class_weight.find(numbers.const_data_ptr<int64_t>()[i]);
-    if (found != class_weight.end()) {
+  const at::Tensor numbers = classes(batch.y[0], class_weight.of_ids, held_rows(batch, rows));
+  at::Tensor weight = at::ones(numbers.sizes());
+  for (int64_t i = 0; i < numbers.numel(); ++i) {
+    const auto found = class_weight.of_class.find(numbers.const_data_ptr<int64_t>()[i]);
+    if (found != class_weight.of_class.end()) {
       weight.mutable_data_ptr<float>()[i] = static_cast<float>(found->second);
     }
   }
@@ -123,7 +132,7 @@ Examples weighted(Examples batch, const ClassWeight& class_weight,
 
 class WithClassWeight final : public Dataset {
  public:
-  WithClassWeight(std::shared_ptr<const Dataset> data, ClassWeight weight)
+  WithClassWeight(std::shared_ptr<const Dataset> data, LabelWeight weight)
       : data_(std::move(data)), weight_(std::move(weight)) {}
   int64_t size() const override { return data_->size(); }
   Examples get(std::span<const int64_t> rows) const override {
@@ -138,12 +147,12 @@ class WithClassWeight final : public Dataset {
 
  private:
   std::shared_ptr<const Dataset> data_;
-  ClassWeight weight_;
+  LabelWeight weight_;
 };
 
 class StreamWithClassWeight final : public StreamDataset {
  public:
-  StreamWithClassWeight(std::shared_ptr<const StreamDataset> data, ClassWeight weight)
+  StreamWithClassWeight(std::shared_ptr<const StreamDataset> data, LabelWeight weight)
       : data_(std::move(data)), weight_(std::move(weight)) {}
   BatchFunction start(int64_t epoch) const override { return start_at(epoch, 0, {}); }
   BatchFunction start_at(int64_t epoch, int64_t first_step,
@@ -162,7 +171,7 @@ class StreamWithClassWeight final : public StreamDataset {
 
  private:
   std::shared_ptr<const StreamDataset> data_;
-  ClassWeight weight_;
+  LabelWeight weight_;
 };
 
 class ContinuedStream final : public StreamDataset {
@@ -220,9 +229,11 @@ DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sa
                     "shape " + to_string(sample_weight.sizes().vec()), "pass one for every row");
 }
 
-DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight) {
-  if (data.stream()) return StreamWithClassWeight(data.stream(), class_weight);
-  return WithClassWeight(data.rows("class_weight"), class_weight);
+DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight,
+                                bool labels_are_ids) {
+  const LabelWeight weight{class_weight, labels_are_ids};
+  if (data.stream()) return StreamWithClassWeight(data.stream(), weight);
+  return WithClassWeight(data.rows("class_weight"), weight);
 }
 
 }  // namespace tessera::detail

@@ -20,8 +20,10 @@ DatasetHandle with_sample_weight(const DatasetHandle& data, const at::Tensor& sa
 /// where it begins, instead of starting the stream again. One reader at a time.
 DatasetHandle continued(const DatasetHandle& data);
 
-/// Returns the data, each row with the weight of its class. Reading throws ConfigError for data
-/// that have weights or several outputs.
-DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight);
+/// Returns the data, each label with the weight of its class: (rows), or (rows, steps) if there are
+/// several. `labels_are_ids`: whether labels (rows, steps) are class ids; they are one-hot
+/// otherwise. Reading throws ConfigError for data that have weights or several outputs.
+DatasetHandle with_class_weight(const DatasetHandle& data, const ClassWeight& class_weight,
+                                bool labels_are_ids);
 
 }  // namespace tessera::detail

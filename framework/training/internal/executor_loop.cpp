@@ -80,10 +80,11 @@ void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
   state.executor->begin(trainer.model(), data, options);
 }
 
-void run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& range,
-                       const CallbackList& callbacks) {
+int64_t run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& range,
+                          const CallbackList& callbacks) {
   const bool trains = range.phase == Phase::train;
-  for (int64_t at = range.first; at < range.last && !(trains && state.exchange.stops());) {
+  int64_t at = range.first;
+  while (at < range.last && !(trains && state.exchange.stops())) {
     StepRange segment = range;
     segment.first = at;
     if (trains) {
@@ -95,7 +96,9 @@ void run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& 
       throw interrupted(signal, trains ? "fit" : "fit, validation", range.phase,
                         position_text(range.phase, range.epoch, at));
     }
+    if (at < segment.last) break;  // The data have ended.
   }
+  return at - range.first;
 }
 
 }  // namespace tessera::detail

@@ -13,9 +13,9 @@ namespace tessera::detail {
 void begin_executor(Trainer& trainer, TrainingState& state, const FitData& data,
                     const FitOptions& options);
 
-/// Has the executor run a range of steps, and calls the callbacks for each. Throws as
-/// BatchLoop::next().
-void run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& range,
-                       const CallbackList& callbacks);
+/// Has the executor run a range of steps, and calls the callbacks for each. Returns the number of
+/// steps done, which are fewer if the data end or training is stopped. Throws as BatchLoop::next().
+int64_t run_with_executor(Trainer& trainer, TrainingState& state, const StepRange& range,
+                          const CallbackList& callbacks);
 
 }  // namespace tessera::detail

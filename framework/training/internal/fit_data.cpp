@@ -27,6 +27,14 @@ void check_numbers(const FitOptions& options) {
 }
 
 /// Splits the rows: the last `share` of them is for validation.
+/// Whether the loss of a model with one output has class ids as labels, whatever their shape.
+bool has_sparse_loss(const CompileOptions& compiled, const std::vector<std::string>& outputs) {
+  if (outputs.size() != 1) return false;
+  const LossChoice loss = compiled.loss.values("loss", outputs, {})[0];
+  if (!loss || loss.name() == "crossentropy" || loss.name() == "ce") return false;
+  return loss.loss({}, {})->class_name() == "SparseCategoricalCrossentropy";
+}
+
 FitData split(const DatasetHandle& data, double share) {
   const auto& rows = data.rows("fit, validation_split");
   const int64_t size = rows->size();
@@ -107,7 +115,8 @@ BatchLoaderOptions validation_batches(const FitOptions& options, const LayoutMap
           .layouts = layouts};
 }
 
-FitData fit_data(const DatasetHandle& data, const FitOptions& options) {
+FitData fit_data(const DatasetHandle& data, const FitOptions& options,
+                 const CompileOptions& compiled, const std::vector<std::string>& outputs) {
   check_data("fit", data);
   check_numbers(options);
   check_has_end("fit", data, "steps_per_epoch", options.steps_per_epoch);
@@ -121,7 +130,10 @@ FitData fit_data(const DatasetHandle& data, const FitOptions& options) {
   } else if (options.validation_split > 0) {
     all = split(all.train, options.validation_split);
   }
-  if (!options.class_weight.empty()) all.train = with_class_weight(all.train, options.class_weight);
+  if (!options.class_weight.empty()) {
+    all.train =
+        with_class_weight(all.train, options.class_weight, has_sparse_loss(compiled, outputs));
+  }
   if (options.steps_per_epoch) all.train = continued(all.train);
   return all;
 }

@@ -38,9 +38,11 @@ struct FitData {
   DatasetHandle validation;  ///< empty: no validation
 };
 
-/// Checks the options of fit and applies them to its data: split, weights. Throws ConfigError
+/// Checks the options of fit and applies them to its data: split, weights. The loss that is
+/// compiled for the outputs of these names decides whether labels are class ids. Throws ConfigError
 /// naming the option.
-FitData fit_data(const DatasetHandle& data, const FitOptions& options);
+FitData fit_data(const DatasetHandle& data, const FitOptions& options,
+                 const CompileOptions& compiled, const std::vector<std::string>& outputs);
 
 /// Returns how fit reads the batches of an epoch from `position` on, or those of its validation.
 /// Numbers of the training batches are those of the pass over the data.

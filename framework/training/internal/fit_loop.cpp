@@ -129,15 +129,13 @@ void FitLoop::run_epochs() {
 
 void FitLoop::train_epoch(int64_t epoch) {
   FitPosition& position = state_.progress.position;
-  if (state_.executor) {
-    train_with_executor();
-    return;
-  }
-  train_batches(epoch);
-  if (position.step > 0 || position.batch.value_or(0) == 0) return;
+  const auto train = [&] { state_.executor ? train_with_executor() : train_batches(epoch); };
+  train();
+  const bool reads_on = position.step == 0 && position.batch.value_or(0) > 0;
+  if (!reads_on || state_.exchange.stops()) return;
   // The pass ended with the epoch before, which read all that was asked for.
   position = {.epoch = epoch, .pass = passes_begun(position), .batch = 0};
-  train_batches(epoch);
+  train();
 }
 
 void FitLoop::train_batches(int64_t epoch) {
@@ -160,24 +158,21 @@ void FitLoop::train_batches(int64_t epoch) {
 }
 
 void FitLoop::train_with_executor() {
-  const FitPosition& position = state_.progress.position;
-  const int64_t first = first_batch(position);
-  const int64_t last = *epoch_steps(data_.train, training_batches(options_, position)) - first;
-  run_with_executor(trainer_, state_,
-                    {Phase::train, position.epoch, position.step, last,
-                     position.pass.value_or(position.epoch), first},
-                    callbacks_);
-  if (state_.exchange.stops()) return;
-  warn_of_short_data(state_.layouts.mesh(), "fit", "steps_per_epoch", last,
+  const FitPosition begin = state_.progress.position;
+  const int64_t first = first_batch(begin);
+  const int64_t last = *epoch_steps(data_.train, training_batches(options_, begin)) - first;
+  const StepRange range{
+      Phase::train, begin.epoch, begin.step, last, begin.pass.value_or(begin.epoch), first};
+  const int64_t done = begin.step + run_with_executor(trainer_, state_, range, callbacks_);
+  const bool pass_was_over = done == 0 && first > 0;
+  if (pass_was_over || state_.exchange.stops()) return;
+  warn_of_short_data(state_.layouts.mesh(), "fit", "steps_per_epoch", done,
                      options_.steps_per_epoch);
 }
 
 /// Returns the number of batches in a pass over the training data, if known.
 std::optional<int64_t> FitLoop::batches_in_pass() const {
-  const auto all = epoch_steps(data_.train, {.batch_size = options_.batch_size});
-  // An executor takes steps_per_epoch as the length of a stream that does not know its own.
-  const bool unknown = !all && !data_.train.stream()->endless();
-  return unknown && state_.executor ? options_.steps_per_epoch : all;
+  return epoch_steps(data_.train, {.batch_size = options_.batch_size});
 }
 
 void FitLoop::end_epoch() {
@@ -215,9 +210,9 @@ Logs FitLoop::validate() {
   }
   return tested(state_, callbacks_, [&] {
     const int64_t steps = *epoch_steps(data_.validation, validation_batches(options_));
-    run_with_executor(trainer_, state_, {Phase::test, state_.progress.position.epoch, 0, steps},
-                      callbacks_);
-    warn_of_short_data(state_.layouts.mesh(), "fit, validation", "validation_steps", steps,
+    const int64_t done = run_with_executor(
+        trainer_, state_, {Phase::test, state_.progress.position.epoch, 0, steps}, callbacks_);
+    warn_of_short_data(state_.layouts.mesh(), "fit, validation", "validation_steps", done,
                        options_.validation_steps);
   });
 }

@@ -22,7 +22,7 @@ struct FitData;
 
 /// Totals of one step, which are added to loss and metrics.
 struct StepTotals {
-  /// Sum of the loss over rows; number of rows.
+  /// Sum of the loss over rows; number of rows, 0 if the data ended before this step.
   double loss = 0;
   int64_t rows = 0;
   struct MetricTotals {
@@ -61,8 +61,9 @@ class StepExecutor {
   /// Begins training with this process's weights and optimizer state.
   virtual void begin(Model& model, const FitData& data, const FitOptions& options) = 0;
   /// Runs the steps; they begin in order and end in any. Calls `done` on this thread with each
-  /// step's totals; once it returns false, no further step begins. Returns the number of steps
-  /// done, which are all that have begun. Rethrows what `done` or a step throws.
+  /// step's totals; once it returns false, or the data have ended, no further step begins. Returns
+  /// the number of steps done, which are all that have begun and found a batch. Rethrows what
+  /// `done` or a step throws.
   virtual int64_t run(const StepRange& range,
                       const std::function<bool(int64_t step, const StepTotals&)>& done) = 0;
   /// Fetches the current weights and optimizer state to this process.

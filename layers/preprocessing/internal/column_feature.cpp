@@ -68,7 +68,7 @@ void ColumnFeature::adapt(const Table& table) {
   if (auto* const lookup = dynamic_cast<LookupLayer*>(preprocessor.get())) {
     if (lookup->lookup().from_options()) return;
     lookup->adapt(TextDataHandle(texts(table)), {});
-    learned["vocabulary"] = lookup->lookup().vocabulary(/*include_special_tokens=*/false);
+    learned = {{"vocabulary", lookup->lookup().vocabulary(/*include_special_tokens=*/false)}};
   } else if (auto* const column = dynamic_cast<ColumnLayer*>(preprocessor.get())) {
     if (!column->learns()) return;
     column->learn(numbers(table));

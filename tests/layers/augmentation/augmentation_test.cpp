@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <functional>
+#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -308,6 +309,46 @@ TEST_CASE("labels of other shapes, and layers that take none, are refused by nam
                     Contains("RandomFlip f") && Contains("(3, 5, 4, 3) and (3, 2)"));
   CHECK_THROWS_WITH(RandomHue(0.1, {.name = "h"})(x.narrow(3, 0, 2), 1),
                     Contains("RandomHue h") && Contains("three channels"));
+}
+
+TEST_CASE("both numbers of a factor are in its range, in any order") {
+  const struct {
+    const char* option;
+    double minimum, maximum;
+    std::function<void(const Factor&)> make;
+  } factors[] = {{"factor", -1, 1, [](const Factor& f) { RandomBrightness{f}; }},
+                 {"factor", -1, 1, [](const Factor& f) { RandomColorDegeneration{f}; }},
+                 {"factor", 0, 1, [](const Factor& f) { RandomContrast{f}; }},
+                 {"factor", 0, 1, [](const Factor& f) { RandomHue{f}; }},
+                 {"factor", 1, 8, [](const Factor& f) { RandomPosterization{f}; }},
+                 {"factor", -1, 1, [](const Factor& f) { RandomSaturation{f}; }},
+                 {"factor", 0, 1, [](const Factor& f) { RandomSharpness{f}; }},
+                 {"factor", 0, 1, [](const Factor& f) { CutMix{f}; }},
+                 {"factor", 0, 1, [](const Factor& f) { RandomErasing{f}; }},
+                 {"scale", 0, 1, [](const Factor& f) { RandomErasing(1.0, {.scale = f}); }},
+                 {"factor", 0, 1, [](const Factor& f) { RandomPerspective{f}; }},
+                 {"factor", -1, 1, [](const Factor& f) { RandomRotation{f}; }},
+                 {"factor", 0, 1, [](const Factor& f) { RandAugment({.factor = f}); }},
+                 {"addition_factor", 0, 1, [](const Factor& f) { Solarization{f}; }},
+                 {"threshold_factor", 0, 1, [](const Factor& f) { Solarization(0.0, f); }},
+                 {"x_factor", -1, 1, [](const Factor& f) { RandomShear{f}; }},
+                 {"y_factor", -1, 1, [](const Factor& f) { RandomShear(0.0, f); }},
+                 {"height_factor", -1, 1, [](const Factor& f) { RandomTranslation(f, 0.1); }},
+                 {"width_factor", -1, 1, [](const Factor& f) { RandomTranslation(0.1, f); }},
+                 {"height_factor", -0.5, 1, [](const Factor& f) { RandomZoom{f}; }}};
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& each : factors) {
+    const double lo = each.minimum, hi = each.maximum, middle = (lo + hi) / 2;
+    CAPTURE(each.option, lo, hi);
+    CHECK_NOTHROW(each.make(Factor(lo, hi)));
+    CHECK_NOTHROW(each.make(Factor(hi, lo)));
+    for (const Factor& wrong :
+         {Factor(lo - 5, middle), Factor(middle, lo - 5), Factor(middle, hi + 0.25),
+          Factor(hi + 0.25, middle), Factor(nan, middle), Factor(lo - 5), Factor(hi + 0.25),
+          Factor(nan)}) {
+      CHECK_THROWS_WITH(each.make(wrong), Contains(std::string(each.option) + " is "));
+    }
+  }
 }
 
 TEST_CASE("invalid options are refused by name") {
