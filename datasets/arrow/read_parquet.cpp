@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
+#include <iostream>
 #include <map>
 #include <memory>
 #include <numeric>
@@ -112,6 +113,7 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   });
   Table table;
   for (size_t i = 0; i < fields.size(); ++i) {
+    std::cerr << columns[i].warning();
     table.add(schema->field(fields[i])->name(), columns[i].take());
   }
   return table;

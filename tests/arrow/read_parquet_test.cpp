@@ -14,6 +14,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/error_line.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/warnings.hpp"
 
 namespace read_parquet_test {
 
@@ -147,6 +148,27 @@ TEST_CASE("numbers of Parquet files keep their dtype or get the next wider suppo
   CHECK(values("f32") == std::pair(-1.0, 0.25));
   CHECK(values("price") == std::pair(12.34, -1.0));
   CHECK(table["bytes"].texts() == std::vector<std::string>{"ab", "c"});
+}
+
+TEST_CASE("integers that a column with missing values rounds give one warning") {
+  const test::TempFolder folder;
+  const std::string path = folder / "ids.parquet";
+  const test::Warnings warnings;
+  write_parquet(path,
+                {{"id", arrow::int64(), "[9007199254740993, null, 9007199254740995]"},
+                 {"unsigned", arrow::uint64(), "[null, 18446744073709551615, 1]"},
+                 {"even", arrow::int64(), "[9007199254740994, null, 9007199254740996]"},
+                 {"small", arrow::int64(), "[-9007199254740992, null, 9007199254740992]"},
+                 {"complete", arrow::int64(), "[9007199254740993, 1, 2]"}},
+                /*group=*/1);  // missing values and large ones in different row groups
+  const Table table = datasets::read_parquet(path);
+  CHECK(table["id"].numbers()[0].item<double>() == 9007199254740992.0);
+  CHECK(table["complete"].numbers()[0].item<int64_t>() == 9007199254740993);
+  const std::string rule =
+      "] integers above 2^53 are rounded, as a column with missing values is float64. To fix: "
+      "write it as texts, or as float64 to silence this.\n";
+  CHECK(warnings.text() == "Warning: [" + path + ", column \"id\"" + rule + "Warning: [" + path +
+                               ", column \"unsigned\"" + rule);
 }
 
 TEST_CASE("lists of a fixed size become rows of a tensor") {

@@ -120,6 +120,19 @@ at::Tensor missing_of(const arrow::Array& array) {
   return missing;
 }
 
+/// Whether an integer that is not missing has no equal double.
+bool has_inexact(const at::Tensor& numbers, const arrow::Array& array) {
+  const bool is_unsigned = numbers.scalar_type() == at::kUInt64;
+  if (numbers.numel() == 0 || (numbers.scalar_type() != at::kLong && !is_unsigned)) return false;
+  at::Tensor integers = numbers.view(at::kLong);
+  if (array.null_count() > 0) integers = integers.masked_fill(missing_of(array), 0);
+  const auto [least, greatest] = integers.aminmax();
+  constexpr int64_t exact = int64_t{1} << 53;
+  if (is_unsigned && least.item<int64_t>() < 0) return true;
+  if (least.item<int64_t>() >= -exact && greatest.item<int64_t>() <= exact) return false;
+  return integers.to(at::kDouble).to(at::kLong).ne(integers).any().item<bool>();
+}
+
 /// Returns a tensor in which the marked rows are NaN, of a dtype that has it.
 at::Tensor with_missing(at::Tensor numbers, const arrow::Array& array) {
   if (array.null_count() == 0) return numbers;
@@ -221,13 +234,20 @@ Table::Column ParquetColumn::take() {
   return std::move(chunks_[0]);
 }
 
+std::string ParquetColumn::warning() const {
+  if (!has_missing_ || !is_inexact_) return "";
+  return str("Warning: [", where_,
+             "] integers above 2^53 are rounded, as a column with missing values is float64. To "
+             "fix: write it as texts, or as float64 to silence this.\n");
+}
+
 void ParquetColumn::check(const arrow::Status& status) const {
   if (status.ok()) return;
   throw FileError(where_, "a whole Parquet file", one_line(status.message(), 200), damaged_fix);
 }
 
 /// Returns the numbers of a chunk: (rows, …), missing ones as NaN.
-at::Tensor ParquetColumn::numbers_of(const arrow::Array& chunk) const {
+at::Tensor ParquetColumn::numbers_of(const arrow::Array& chunk) {
   const arrow::Array& array = stored_array(chunk);
   if (array.type_id() != arrow::Type::FIXED_SIZE_LIST) return scalars_of(array);
   const auto& lists = static_cast<const arrow::FixedSizeListArray&>(array);
@@ -237,11 +257,14 @@ at::Tensor ParquetColumn::numbers_of(const arrow::Array& chunk) const {
   Shape shape = values.sizes().vec();
   shape[0] = length;
   shape.insert(shape.begin(), array.length());
+  has_missing_ = has_missing_ || array.null_count() > 0;
   return with_missing(values.view(shape), array);
 }
 
-at::Tensor ParquetColumn::scalars_of(const arrow::Array& array) const {
+at::Tensor ParquetColumn::scalars_of(const arrow::Array& array) {
   at::Tensor numbers = copied_numbers(array, numbers_->stored);
+  has_missing_ = has_missing_ || array.null_count() > 0;
+  is_inexact_ = is_inexact_ || has_inexact(numbers, array);
   if (array.null_count() > 0 || numbers_->dtype == numbers_->stored) {
     return with_missing(std::move(numbers), array);
   }

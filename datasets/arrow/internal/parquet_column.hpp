@@ -32,19 +32,22 @@ class ParquetColumn {
   /// Moves out the values that were read.
   Table::Column take();
   bool holds_texts() const { return is_text_; }
+  /// Returns a line if integers were rounded to float64, in a column with missing values.
+  std::string warning() const;
   /// Throws Arrow's error as a FileError of the column.
   void check(const arrow::Status& status) const;
 
   static constexpr const char* damaged_fix = "write or fetch the file again";
 
  private:
-  at::Tensor numbers_of(const arrow::Array& array) const;
-  at::Tensor scalars_of(const arrow::Array& array) const;
+  at::Tensor numbers_of(const arrow::Array& array);
+  at::Tensor scalars_of(const arrow::Array& array);
   void add_texts(const arrow::Array& array);
 
   std::string where_;
   const ArrowNumbers* numbers_;
   bool is_text_;
+  bool has_missing_ = false, is_inexact_ = false;
   std::vector<at::Tensor> chunks_;
   std::vector<std::string> texts_;
 };

@@ -219,6 +219,16 @@ Examples ElementFile::read(int64_t number) const {
   return element_of(all.subspan(digits), path_);
 }
 
+namespace {
+
+/// Removes a file at the end of a scope.
+struct RemovedAtEnd {
+  const std::string& path;
+  ~RemovedAtEnd() { ::unlink(path.c_str()); }
+};
+
+}  // namespace
+
 std::shared_ptr<const ElementFile> element_file(const std::string& path,
                                                 const PipelineElements& elements,
                                                 const std::string& text, int64_t threads,
@@ -227,9 +237,10 @@ std::shared_ptr<const ElementFile> element_file(const std::string& path,
   if (::access(path.c_str(), F_OK) != 0) {
     const std::string lock_path = path + ".lock";
     const FileLock lock(lock_path);
+    // Also if the elements cannot be written, and while the lock is held.
+    const RemovedAtEnd removed{lock_path};
     // Another process may have written it meanwhile.
     if (::access(path.c_str(), F_OK) != 0) write_elements(path, elements, fingerprint, threads);
-    ::unlink(lock_path.c_str());
   }
   return std::make_shared<ElementFile>(path, fingerprint, where);
 }

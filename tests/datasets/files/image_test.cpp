@@ -13,6 +13,7 @@ namespace image_test {
 using namespace tessera;
 using namespace tessera::detail;
 using Catch::Matchers::Contains;
+using namespace std::string_literals;
 
 namespace {
 
@@ -50,6 +51,27 @@ int64_t peak_memory() {
 }
 
 }  // namespace
+
+TEST_CASE("of 16 bits of a PNG file the high byte is read, as in TensorFlow") {
+  // A row of three grey pixels without a filter, in a block that is not compressed.
+  const std::string row = "\0\x12\x34\x80\0\xFF\1"s;
+  uint64_t sum = 1, sums = 0;
+  for (const char byte : row) {
+    sum += static_cast<uint8_t>(byte);
+    sums += sum;
+  }
+  const std::string check = test::put_number(sums << 16 | sum, 4);
+  const std::string data = "\x78\1\1"s + test::put_number(row.size(), 2) +
+                           test::put_number(0xFFFF - row.size(), 2) + row +
+                           std::string(check.rbegin(), check.rend());
+  const std::string png = "\x89PNG\r\n\x1A\n" + chunk("IHDR", "\0\0\0\3\0\0\0\1\x10\0\0\0\0"s) +
+                          chunk("IDAT", data) + chunk("IEND", "");
+  using Pixels = std::vector<uint8_t>;
+  CHECK(decode_image({.bytes = png, .channels = 1, .file = "case"}).pixels ==
+        Pixels{0x12, 0x80, 0xFF});
+  CHECK(decode_image({.bytes = png, .channels = 3, .file = "case"}).pixels ==
+        Pixels{0x12, 0x12, 0x12, 0x80, 0x80, 0x80, 0xFF, 0xFF, 0xFF});
+}
 
 TEST_CASE("pictures written as PNG are read back exactly, as JPEG approximately") {
   const test::TempFolder folder;
