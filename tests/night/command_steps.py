@@ -1,0 +1,79 @@
+"""Steps that are commands of ./run: the nightly test cases and the fuzz targets."""
+import re
+import shutil
+import subprocess
+
+import programs
+from step import Skip, Step, register
+
+# A command that takes longer hangs: builds and nightly test cases take hours.
+LIMIT_SECONDS = 8 * 3600
+
+
+class CommandStep(Step):
+    """Runs one command of ./run, whose exit code says whether all is well."""
+
+    trials = 1
+    parallel = False
+    tools = ()
+
+    def prepare(self):
+        for tool in self.tools:
+            if not shutil.which(tool):
+                raise Skip(f"{tool} is not installed")
+
+    def words(self):
+        raise NotImplementedError
+
+    def trial(self, number, worker):
+        self.tried = " ".join(["./run", *self.words()])
+        log = self.night.out / f"{self.name}.log"
+        # Not the environment of the other steps: these commands find the data sets themselves.
+        with log.open("w") as file:
+            process = programs.start([self.night.tree / "run", *self.words()], stdout=file,
+                                     stderr=subprocess.STDOUT, cwd=self.night.tree)
+            try:
+                process.wait(timeout=LIMIT_SECONDS)
+            except subprocess.TimeoutExpired:
+                return [f"it does not end in {LIMIT_SECONDS} s; see {log}"]
+            finally:
+                programs.end(process)
+        return [] if process.returncode == 0 else [self.reason(log, process.returncode)]
+
+    def reason(self, log, code):
+        lines = [line for line in log.read_text(errors="replace").splitlines() if line.strip()]
+        failed = [line.strip() for line in lines if re.search(r"\(Failed\)|\(Timeout\)|FINDING",
+                                                              line)]
+        return f"exit code {code}: {'; '.join(failed[:8]) or lines[-1] if lines else ''}; see {log}"
+
+
+@register
+class NightlyStep(CommandStep):
+    name = "nightly"
+    summary = "all test cases, those of the night too: ./run test --nightly"
+    share = 8
+
+    def words(self):
+        return ["test", "--nightly"]
+
+
+@register
+class FuzzStep(CommandStep):
+    name = "fuzz"
+    summary = "the parsers of untrusted bytes under libFuzzer: ./run fuzz"
+    share = 6
+    tools = ("clang++-14",)
+
+    def words(self):
+        targets = len(list((self.night.tree / "tests/fuzz").glob("*_fuzz.cpp")))
+        return ["fuzz", "--seconds", str(max(1, int(self.seconds_left() / targets)))]
+
+
+@register
+class AsanStep(CommandStep):
+    name = "asan"
+    summary = "the unit tests with the address and undefined behaviour sanitizers"
+    share = 8
+
+    def words(self):
+        return ["test", "--preset", "asan", "-L", "unit"]
