@@ -11,12 +11,12 @@
 #include <filesystem>
 #include <iostream>
 #include <memory>
-#include <new>
 #include <span>
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
 #include <tessera/framework/cluster/internal/collective_error.hpp>
@@ -65,10 +65,8 @@ void append_reason(std::span<char> line, size_t& size) noexcept {
   if (!std::current_exception()) return append_line(line, size, "std::terminate() was called");
   try {
     throw;
-  } catch (const std::bad_alloc&) {
-    append_line(line, size, out_of_memory);
   } catch (const std::exception& error) {
-    append_line(line, size, error.what());
+    append_line(line, size, is_out_of_memory(error) ? out_of_memory : error.what());
   } catch (...) {
     append_line(line, size, "an exception of unknown type");
   }
@@ -128,13 +126,10 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
     return report(program, error.what(), exit_of_lost_run);
   } catch (const Error& error) {
     return report(program, error.what());
-  } catch (const std::bad_alloc&) {
-    return report(program, out_of_memory);
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) return report(program, out_of_memory);
     // Keep the first line: libraries' texts may include a stack trace.
     const std::string text = error.what();
-    const bool memory = text.find("can't allocate memory") != std::string::npos;
-    if (memory) return report(program, out_of_memory);
     return report(program, text.substr(0, text.find('\n')));
   } catch (...) {
     return report(program, "an exception of unknown type");

@@ -1,7 +1,9 @@
-// Tests of the program convert on files that earlier versions of Keras wrote.
+// Tests of the program convert on files that earlier versions of Keras and other programs wrote.
 #include <tessera/tessera.hpp>
 
 #include <ATen/ATen.h>
+
+#include <tessera/framework/io/format/safetensors.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
@@ -69,6 +71,40 @@ TEST_CASE("convert: a model with an unknown loss is converted without it") {
   const test::ProgramRun refused = convert({folder / "m.keras", folder / "again.keras"});
   CHECK(refused.exit_code != 0);
   CHECK_THAT(refused.err, Contains("the layer class must be registered"));
+}
+
+TEST_CASE("convert: weights of another program, renamed, transposed and cast") {
+  const test::TempFolder folder;
+  const at::Tensor half = kernel.t().contiguous().to(at::kBFloat16), single = bias.clone();
+  const auto bytes = [](const at::Tensor& tensor) {
+    return std::span(static_cast<const std::byte*>(tensor.const_data_ptr()),
+                     static_cast<size_t>(tensor.nbytes()));
+  };
+  write_safetensors(folder / "model-1.safetensors", {{"fc.weight", "BF16", {2, 4}, bytes(half)},
+                                                     {"fc.bias", "F32", {2}, bytes(single)}});
+  const Json map = {{"fc.weight", "model-1.safetensors"}, {"fc.bias", "model-1.safetensors"}};
+  const std::string index = folder / "model.safetensors.index.json";
+  test::write_file(index, Json{{"weight_map", map}}.dump());
+  test::write_file(folder / "model.json", one_layer().dump());
+  const std::vector<std::string> arguments = {
+      index,      folder / "out.keras",       "--model",     folder / "model.json",
+      "--rename", "^fc\\.=d/ weight$=kernel", "--transpose", "kernel$"};
+  const test::ProgramRun refused = convert(arguments);
+  CHECK(refused.exit_code != 0);
+  CHECK_THAT(refused.err, Contains("or pass cast"));
+  std::vector<std::string> with_cast = arguments;
+  with_cast.push_back("--cast");
+  const test::ProgramRun run = convert(with_cast);
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const std::vector<at::Tensor> weights = load_model(folder / "out.keras").get_weights();
+  CHECK(weights[0].equal(kernel));
+  CHECK(weights[1].equal(bias));
+  const test::ProgramRun alone = convert({index, "--cast"});
+  CHECK_THAT(alone.err, Contains("[--model]"));
+  const test::ProgramRun no_pair =
+      convert({index, "--model", folder / "model.json", "--rename", "x"});
+  CHECK_THAT(no_pair.err, Contains("[--rename] pairs EXPRESSION=REPLACEMENT"));
 }
 
 }  // namespace convert_test

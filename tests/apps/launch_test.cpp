@@ -38,6 +38,12 @@ TEST_CASE("launch starts the tasks of a parameter server job", "[launch]") {
   CHECK(ranks.out.find("\"task\":{\"type\":\"worker\",\"index\":1}") != std::string::npos);
 }
 
+TEST_CASE("launch makes processes encrypt if asked to", "[launch]") {
+  const std::string show = "echo ${TESSERA_ENCRYPT-unset} ${#TESSERA_SECRET}";
+  CHECK(launch({"-n", "1", "--encrypt", "sh", "-c", show}).out == "[0] 1 64\n");
+  CHECK(launch({"-n", "1", "sh", "-c", show}).out == "[0] unset 64\n");
+}
+
 TEST_CASE("launch restarts as often as the option says", "[launch]") {
   const auto run =
       launch({"-n", "1", "--max-restarts", "2", "--", "sh", "-c", "[ \"$TESSERA_RESTART\" = 2 ]"});
@@ -56,6 +62,9 @@ TEST_CASE("a wrong command line gives a one-line error", "[launch]") {
       {{"-n", "2", "--evaluater", "sh"},
        "launch: error: [command line] every option must be known. "
        "Received: \"--evaluater\". To fix: write --evaluator."},
+      {{"-n", "2", "--encrypted", "sh"},
+       "launch: error: [command line] every option must be known. "
+       "Received: \"--encrypted\". To fix: write --encrypt."},
       {{"-n"}, "launch: error: [-n] must be an integer"},
       {{"--max-restarts=-1", "sh"}, "launch: error: [--max-restarts] must be an integer from 0"},
       {{"--proceses", "2", "sh"}, "launch: error: [command line] every option must be known."},

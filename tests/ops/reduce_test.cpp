@@ -100,6 +100,14 @@ TEST_CASE("float16 and bfloat16 are summed between devices in float32, and round
   CHECK(ops::sum(halves).full().item<float>() == 12000);
 }
 
+TEST_CASE("means of bfloat16 are rounded once") {
+  // As a bfloat16, their sum would be 4992, and the mean 0.996.
+  const Tensor ones = at::ones({5003}, at::kBFloat16);
+  CHECK(wrong_values({ones}, over(ops::mean, {}), ones[0], 0) == "");
+  const Tensor rows = at::ones({2, 5003}, at::kBFloat16);
+  CHECK(wrong_values({rows}, over(ops::mean, {1}, true), rows.narrow(1, 0, 1), 0) == "");
+}
+
 TEST_CASE("sum, prod, all and any of nothing are their identities") {
   const Tensor x = at::randn({0, 3}, at::kDouble);
   CHECK(wrong_values({x}, over(ops::sum, {0}), at::zeros({3}, at::kDouble)) == "");

@@ -26,7 +26,7 @@ ALLOWED = {
     "framework/training": ["framework/data", "framework/optimizer", "framework/drawing"],
     "framework/model": ["framework/training", "framework/graph"],
     "framework/io": ["framework/model", "framework/io/format"],
-    "framework/serving": ["framework/io", "framework/serving/http"],
+    "framework/serving": ["framework/io", "framework/serving/http", "datasets/files"],
     "framework/strategy": ["framework/io"],
     "framework/parameter_server": ["framework/strategy"],
     "layers": ["framework/data"],

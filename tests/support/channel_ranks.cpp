@@ -24,6 +24,14 @@ std::unique_ptr<Transport> make_gloo(int rank, int size, const Gather& gather) {
   return gloo_transport({.rank = rank, .size = size, .gather = gather});
 }
 
+std::unique_ptr<Transport> make_encrypted(int rank, int size, const Gather& gather) {
+  return gloo_transport({.rank = rank,
+                         .size = size,
+                         .secret = std::string(32, 's'),
+                         .encrypt = true,
+                         .gather = gather});
+}
+
 std::unique_ptr<Transport> make_shared_memory(int rank, int size, const Gather& gather) {
   return shared_memory_transport({rank, size, gather, nullptr});
 }
@@ -61,7 +69,10 @@ void meet(Engine& engine) {
 
 const std::vector<std::pair<std::string, MakeTransport>>& transport_kinds() {
   static const std::vector<std::pair<std::string, MakeTransport>> kinds = {
-      {"gloo", make_gloo}, {"shared memory", make_shared_memory}, {"mixed", make_mixed}};
+      {"gloo", make_gloo},
+      {"gloo, encrypted", make_encrypted},
+      {"shared memory", make_shared_memory},
+      {"mixed", make_mixed}};
   return kinds;
 }
 
