@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstring>
-#include <iterator>
 #include <numeric>
 #include <optional>
 #include <utility>
@@ -13,6 +12,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/npy.hpp>
+#include <tessera/datasets/internal/stored_numbers.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -27,32 +27,11 @@ namespace {
 
 constexpr uint64_t max_array_bytes = uint64_t{1} << 36;
 
-/// A dtype of arrays, by its name in safetensors, and the one that it is read as.
-struct ArrayDtype {
-  const char* name;
-  at::ScalarType stored;
-  at::ScalarType dtype;
-};
-constexpr ArrayDtype array_dtypes[] = {{"F32", at::kFloat, at::kFloat},
-                                       {"F64", at::kDouble, at::kDouble},
-                                       {"F16", at::kHalf, at::kHalf},
-                                       {"I64", at::kLong, at::kLong},
-                                       {"I32", at::kInt, at::kInt},
-                                       {"I16", at::kShort, at::kShort},
-                                       {"I8", at::kChar, at::kChar},
-                                       {"U64", at::kUInt64, at::kLong},
-                                       {"U32", at::kUInt32, at::kLong},
-                                       {"U16", at::kUInt16, at::kInt},
-                                       {"U8", at::kByte, at::kByte},
-                                       {"BOOL", at::kBool, at::kBool},
-                                       {"C64", at::kComplexFloat, at::kComplexFloat},
-                                       {"C128", at::kComplexDouble, at::kComplexDouble}};
-
 /// Returns NumPy's dtype of a tensor, by its name in safetensors.
 std::string array_dtype(at::ScalarType dtype, const std::string& path) {
-  for (const ArrayDtype& known : array_dtypes) {
-    if (known.stored == dtype) return known.name;
-  }
+  const std::optional<std::string> name = stored_name(dtype);
+  const bool is_of_numpy = dtype != at::kBFloat16 && !at::isFloat8Type(dtype);
+  if (name && is_of_numpy) return *name;
   throw ConfigError(path, "a dtype that NumPy has", dtype_name(dtype), "cast it to float32");
 }
 
@@ -62,12 +41,9 @@ at::Tensor tensor_of(const NpyArray& array, const std::string& where) {
     throw FileError(where, "an array of numbers", "texts",
                     "save it by numpy.savez: load_npz(path) reads it as a column of texts");
   }
-  const auto* const dtype =
-      std::find_if(std::begin(array_dtypes), std::end(array_dtypes),
-                   [&](const ArrayDtype& known) { return known.name == array.dtype; });
   Shape shape = array.shape;
   if (array.fortran_order) std::reverse(shape.begin(), shape.end());
-  at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(dtype->stored));
+  at::Tensor tensor = at::empty(shape, at::TensorOptions().dtype(*stored_dtype(array.dtype)));
   if (!array.data.empty()) {
     std::memcpy(tensor.mutable_data_ptr(), array.data.data(), array.data.size());
   }
@@ -76,13 +52,7 @@ at::Tensor tensor_of(const NpyArray& array, const std::string& where) {
     std::iota(axes.rbegin(), axes.rend(), int64_t{0});
     tensor = tensor.permute(axes).contiguous();
   }
-  if (dtype->dtype == dtype->stored) return tensor;
-  tensor = tensor.to(dtype->dtype);
-  if (dtype->stored == at::kUInt64 && tensor.lt(0).any().item<bool>()) {
-    throw FileError(where, "integers below 2^63", "larger ones",
-                    "save x.astype() of int64 or float64");
-  }
-  return tensor;
+  return without_unsigned(tensor, where, "save x.astype() of int64 or float64");
 }
 
 /// Converts a tensor to contiguous host memory of a dtype that NumPy has.

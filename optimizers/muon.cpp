@@ -5,12 +5,12 @@
 #include <memory>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/registry.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -141,7 +141,7 @@ class MuonOptimizer : public ListOptimizer<MuonOptimizer> {
     DTensor x = ops::relayout(matrix, Layout::replicated(matrix.mesh(), 2));
     if (tall) x = ops::transpose(x);
     // Squares in float16 overflow.
-    const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+    const DTensor wide = widened(x);
     const DTensor norm = ops::sqrt(ops::sum(ops::square(wide), {}, /*keepdims=*/true));
     x = ops::cast(wide / (norm + 1e-7), x.dtype());
     for (int64_t i = 0; i < options_.ns_steps; ++i) {

@@ -1,13 +1,13 @@
 #include <tessera/framework/ops/cross_entropy.hpp>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>
@@ -231,7 +231,7 @@ DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& label
   }
   infer_loss({{logits.shape(), logits.dtype()}, {index.shape(), index.dtype()}});
   // As in the fused operation, float16 and bfloat16 are summed in float32.
-  const DTensor wide = cast(logits, at::toOpMathType(logits.dtype()));
+  const DTensor wide = widened(logits);
   const DTensor top = max(stop_gradient(wide), {axis});
   const ClassTermsOp op;
   const std::vector<DTensor> terms = dispatch(op_info<ClassTermsOp>(), &op, attribute_hash(op),

@@ -1,4 +1,3 @@
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -21,7 +20,7 @@ DTensor mean(const DTensor& x, const Axes& axes, bool keepdims) {
 }
 
 DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
-  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   const DTensor x_max = max(stop_gradient(wide), axes, true);
   // Shifting by an infinite maximum would give inf - inf = NaN.
   const DTensor zero = filled({}, 0, wide.dtype(), Layout::replicated(x.mesh(), 0));
@@ -32,7 +31,7 @@ DTensor logsumexp(const DTensor& x, const Axes& axes, bool keepdims) {
 
 std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes, bool keepdims) {
   // Squares in float16 overflow.
-  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   const DTensor center = mean(wide, axes, true);
   const DTensor var = mean(square(wide - center), axes, keepdims);
   return {cast(reshape(center, var.shape()), x.dtype()), cast(var, x.dtype())};

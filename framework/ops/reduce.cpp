@@ -264,6 +264,8 @@ DTensor reduce(const DTensor& x, const Axes& axes, bool keepdims, Op op = Op()) 
 
 }  // namespace
 
+DTensor detail::widened(const DTensor& x) { return ops::cast(x, at::toOpMathType(x.dtype())); }
+
 DTensor detail::wide_sum(const DTensor& x, const Axes& axes, bool keepdims) {
   SumOp op;
   op.wide = at::isReducedFloatingType(x.dtype());

@@ -1,7 +1,6 @@
 #include <tessera/framework/ops/segment.hpp>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -9,6 +8,7 @@
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 
 namespace tessera {
 
@@ -62,7 +62,7 @@ namespace ops {
 
 DTensor segment_sum(const DTensor& data, const DTensor& ids, int64_t count) {
   // In float16 and bfloat16, each addition would be rounded.
-  const DTensor wide = cast(data, at::toOpMathType(data.dtype()));
+  const DTensor wide = widened(data);
   return cast(run_op(SegmentSumOp{count}, {wide, to_int64_indices(ids)}), data.dtype());
 }
 

@@ -1,11 +1,11 @@
 #include <tessera/framework/ops/softmax.hpp>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -77,7 +77,7 @@ DTensor softmax(const DTensor& x, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "softmax");
   if (!needs_composition(x, a)) return run_op(PlainSoftmaxOp{a}, {x});
   // As in ATen's kernel, float16 and bfloat16 are computed in float32.
-  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   const DTensor weight = exp(wide - max(stop_gradient(wide), {a}, true));
   return cast(weight / sum(weight, {a}, true), x.dtype());
 }
@@ -85,7 +85,7 @@ DTensor softmax(const DTensor& x, int64_t axis) {
 DTensor log_softmax(const DTensor& x, int64_t axis) {
   const int64_t a = normalize_axis(axis, x.rank(), "log_softmax");
   if (!needs_composition(x, a)) return run_op(LogSoftmaxOp{a}, {x});
-  const DTensor wide = cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   const DTensor shifted = wide - max(stop_gradient(wide), {a}, true);
   return cast(shifted - log(sum(exp(shifted), {a}, true)), x.dtype());
 }

@@ -2,11 +2,10 @@
 
 #include <mutex>
 
-#include <ATen/OpMathType.h>
-
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/activations/activations.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -49,7 +48,7 @@ const RegisteredLayer registered_softmax("Softmax", [](JsonObject& config) {
 
 DTensor softmax(const DTensor& x, const std::vector<int64_t>& axes) {
   if (axes.size() == 1) return ops::softmax(x, axes[0]);
-  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   return ops::cast(ops::exp(wide - ops::logsumexp(wide, axes, true)), x.dtype());
 }
 

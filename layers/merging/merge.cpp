@@ -6,6 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
@@ -100,7 +101,7 @@ DTensor average(const Inputs& inputs, at::ScalarType compute) {
   Inputs wide;
   for (const DTensor& x : inputs) {
     if (at::isFloatingType(x.dtype())) dtype = x.dtype();
-    wide.push_back(ops::cast(x, at::toOpMathType(x.dtype())));
+    wide.push_back(widened(x));
   }
   const DTensor sum = ops::cast(fold<ops::add>(wide, compute), at::toOpMathType(dtype));
   return ops::cast(sum / static_cast<double>(inputs.size()), dtype);

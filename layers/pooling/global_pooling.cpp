@@ -1,8 +1,7 @@
 #include <tessera/layers/pooling/global_pooling.hpp>
 
-#include <ATen/OpMathType.h>
-
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
@@ -75,7 +74,7 @@ DTensor GlobalPoolingLayer::transform(const DTensor& x, const CallContext&) {
   const DTensor mask = supports_masking() ? x.mask() : DTensor();
   if (!mask.defined()) return ops::mean(x, axes, keepdims);
   // Sums in float16 and bfloat16 overflow or lose precision.
-  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   const DTensor counts = ops::expand_dims(ops::cast(mask, wide.dtype()), 2);
   const DTensor total = ops::sum(wide * counts, axes, keepdims);
   return ops::cast(total / ops::sum(counts, axes, keepdims), x.dtype());

@@ -200,7 +200,7 @@ TEST_CASE("mnist: a checkpoint that cannot be written ends the run, or is left o
   CHECK(std::count(warned.err.begin(), warned.err.end(), '\n') == 2);
   CHECK(run({"--save-failure", "warn"}, "").exit_code == 0);
 
-  // Of the two checkpoints the newer one is damaged.
+  // The newer one of the two checkpoints is damaged.
   std::filesystem::path newest;
   for (const auto& entry : std::filesystem::directory_iterator(here / "ck")) {
     newest = std::max(newest, entry.path());

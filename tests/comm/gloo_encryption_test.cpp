@@ -27,7 +27,7 @@ namespace {
 
 const std::string secret(32, 's');
 
-/// What an attacker between the ranks does to the bytes of all connections.
+/// A change that an attacker between the ranks makes to the bytes of all connections.
 using Attack = std::function<std::string(std::string bytes)>;
 
 /// Returns a transport over Gloo whose higher ranks connect through an attacker.

@@ -217,19 +217,6 @@ std::vector<Tensor> results(const LayerHandle& layer, const Inputs& inputs, at::
   return all;
 }
 
-/// Compares with float64 within eight units in the last place of the largest element.
-std::string wrong_results(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
-                          double tolerance) {
-  if (actual.size() != expected.size()) return "other results";
-  for (size_t r = 0; r < expected.size(); ++r) {
-    const double largest = expected[r].abs().max().item<double>();
-    const std::string wrong = difference(actual[r].to(at::kDouble), expected[r].to(at::kDouble),
-                                         tolerance, tolerance * largest);
-    if (!wrong.empty()) return str("result ", r, ": ", wrong);
-  }
-  return "";
-}
-
 LayerHandle built_in(const std::string& policy, const Case& c, const Mesh& mesh) {
   const DTypeScope scope(policy);
   const LayerHandle layer = c.make();
@@ -263,6 +250,7 @@ std::vector<Tensor> exact_results(const Case& c, const std::string& policy,
 /// Empty if a layer is correct on one, two and four devices.
 std::string wrong_layer(const Case& c, const std::string& policy) {
   const at::ScalarType half = dtype_policy(policy).compute;
+  // Eight units in the last place of the largest element.
   const double tolerance = half == at::kHalf ? 4e-3 : 3e-2;
   std::vector<Tensor> inputs;
   for (const SampleInput& input : c.inputs) {
@@ -279,7 +267,7 @@ std::string wrong_layer(const Case& c, const std::string& policy) {
       Inputs in;
       for (size_t i = 0; i < inputs.size(); ++i) in.push_back(pack(inputs[i], layouts[i]));
       const std::string wrong =
-          wrong_results(results(layer, in, half, c.gradients), expected, tolerance);
+          difference_in_float64(results(layer, in, half, c.gradients), expected, tolerance);
       if (!wrong.empty()) return str(short_name(mesh), ", ", short_name(layouts), ": ", wrong);
     }
   }

@@ -117,7 +117,7 @@ std::vector<Case> reductions() {
       {{"sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "class_terms"},
        {uniform({2, extent}, -3, 3), indices({2}, extent)},
        [](const Inputs& x) { return ops::sparse_softmax_cross_entropy(x[0], x[1]); }},
-      // Of 10^4 steps, the logarithms of probabilities would be too large for float32.
+      // The logarithms of probabilities of 10^4 steps would be too large for float32.
       {{"ctc_loss", "ctc_loss_grad"},
        {uniform({2, extent / 10, 3}, -1, 1), at::tensor({1, 2, 2, 1}, at::kLong).view({2, 2})},
        [](const Inputs& x) { return ops::ctc_loss(x[0], x[1]); }},
@@ -221,22 +221,10 @@ std::vector<Tensor> results(const Function& function, const Inputs& in, at::Scal
   return all;
 }
 
-/// Compares with float64 within eight units in the last place of the largest element.
-std::string wrong_results(const std::vector<Tensor>& actual, const std::vector<Tensor>& expected,
-                          double tolerance) {
-  if (actual.size() != expected.size()) return "other results";
-  for (size_t r = 0; r < expected.size(); ++r) {
-    const double largest = expected[r].abs().max().item<double>();
-    const std::string wrong =
-        difference(actual[r].to(at::kDouble), expected[r], tolerance, tolerance * largest);
-    if (!wrong.empty()) return (r == 0 ? "" : str("gradient ", r - 1, ": ")) + wrong;
-  }
-  return "";
-}
-
 /// Empty if a case is correct on one, two and four devices.
 std::string wrong_case(const Case& c, at::ScalarType half) {
   const c10::InferenceMode inference;
+  // Eight units in the last place of the largest element.
   const double tolerance = half == at::kHalf ? 4e-3 : 3e-2;
   std::vector<Tensor> rounded;
   Inputs exact;
@@ -253,7 +241,8 @@ std::string wrong_case(const Case& c, at::ScalarType half) {
     for (const std::vector<Layout>& layouts : choices(lists, 4, text_seed(c.names[0]))) {
       Inputs in;
       for (size_t i = 0; i < rounded.size(); ++i) in.push_back(pack(rounded[i], layouts[i]));
-      const std::string wrong = wrong_results(results(c.function, in, half), expected, tolerance);
+      const std::string wrong =
+          difference_in_float64(results(c.function, in, half), expected, tolerance);
       if (!wrong.empty()) return str(short_name(mesh), ", ", short_name(layouts), ": ", wrong);
     }
   }

@@ -163,7 +163,7 @@ TEST_CASE("parameter servers: streams are read by step number", "[fit]") {
 }
 
 TEST_CASE("parameter servers: passes over a stream of unknown length go on", "[fit]") {
-  // Of 6 batches: 4 epochs of 4 and 2 in turn, of 3 each, and of 6 with an end that is the epoch's.
+  // The 6 batches make 4 epochs: of 4 and 2 in turn, of 3 each, and of 6, whose end is the data's.
   const int64_t steps_per_epoch = GENERATE(4, 3, 6);
   CAPTURE(steps_per_epoch);
   const Fit fit = [&](const ModelHandle& model) {

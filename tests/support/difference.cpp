@@ -29,4 +29,16 @@ std::string difference(const at::Tensor& actual, const at::Tensor& expected, dou
   return text.str();
 }
 
+std::string difference_in_float64(const std::vector<at::Tensor>& actual,
+                                  const std::vector<at::Tensor>& expected, double tolerance) {
+  if (actual.size() != expected.size()) return "other results";
+  for (size_t r = 0; r < expected.size(); ++r) {
+    const double largest = expected[r].abs().max().item<double>();
+    const std::string wrong = difference(actual[r].to(at::kDouble), expected[r].to(at::kDouble),
+                                         tolerance, tolerance * largest);
+    if (!wrong.empty()) return "result " + std::to_string(r) + ": " + wrong;
+  }
+  return "";
+}
+
 }  // namespace tessera::test

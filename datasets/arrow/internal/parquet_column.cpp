@@ -9,6 +9,7 @@
 #include <ATen/ATen.h>
 #include <arrow/util/bit_util.h>
 
+#include <tessera/datasets/internal/stored_numbers.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
@@ -268,12 +269,8 @@ at::Tensor ParquetColumn::scalars_of(const arrow::Array& array) {
   if (array.null_count() > 0 || numbers_->dtype == numbers_->stored) {
     return with_missing(std::move(numbers), array);
   }
-  numbers = numbers.to(numbers_->dtype);
-  if (numbers_->stored == at::kUInt64 && numbers.lt(0).any().item<bool>()) {
-    throw FileError(where_, "integers below 2^63", "larger ones",
-                    "write the column as int64 or float64");
-  }
-  return numbers;
+  return without_unsigned(numbers, where_, "write the column as int64 or float64")
+      .to(numbers_->dtype);
 }
 
 void ParquetColumn::add_texts(const arrow::Array& chunk) {

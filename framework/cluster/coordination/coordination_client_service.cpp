@@ -100,7 +100,7 @@ void CoordinationClient::handle_all() {
     }
   } catch (const ChangedFrame&) {
     const std::string reason = changed_frame_text(hub_peer());
-    // What this rank sends is still received as it is.
+    // Rank 0 still receives the frames of this rank unchanged.
     abort(reason);
     end_here(reason);
   } catch (const BadFrame& error) {

@@ -140,7 +140,7 @@ void CoordinationServer::serve(Connection& connection) {
       handle(connection, *frame);
     }
   } catch (const ChangedFrame&) {
-    // What this rank sends cannot be trusted any more; it still reads why the run ends.
+    // The frames of this rank cannot be trusted any more; it still reads why the run ends.
     connection.ignored = true;
     answered_.insert(connection.rank);
     end(changed_frame_text(*present_[static_cast<size_t>(connection.rank)]));

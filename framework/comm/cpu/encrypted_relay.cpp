@@ -119,7 +119,7 @@ struct EncryptedRelay::Pair {
     for (int reads = 0;;) {
       const Progress written = write_bytes(inner.get(), input, opened.begin, opened.end);
       if (written == Progress::blocked) return true;
-      // What Gloo wrote before it closed its end is still to be sent.
+      // Bytes that Gloo wrote before it closed its end are still to be sent.
       gloo_closed = gloo_closed || written == Progress::broken;
       if (gloo_closed) {
         opened = {};

@@ -6,6 +6,8 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/graph/internal/legacy_text.hpp>
+
 namespace tessera::detail {
 namespace {
 
@@ -53,11 +55,6 @@ const Names& key_names() {
 constexpr const char* unused_keys[] = {"input_dim",    "input_length",     "input_dtype",
                                        "consume_less", "weights",          "trainable_weights",
                                        "batch_size",   "forget_bias_init", "create_input_layer"};
-
-std::string class_of(const Json& layer) {
-  const bool named = layer.contains("class_name") && layer["class_name"].is_string();
-  return named ? layer["class_name"].get<std::string>() : "";
-}
 
 /// Replaces numbers under several keys by a list under one.
 void join_keys(Json& config, const std::vector<const char*>& keys, const char* joined) {
@@ -136,9 +133,7 @@ void join_extents(Json& config) {
 
 void to_keras_2_layer(Json& layer, const JsonPath& path) {
   static const std::set<std::string> with_units = {"Dense", "SimpleRNN", "LSTM", "GRU"};
-  const bool configured =
-      layer.is_object() && layer.contains("config") && layer["config"].is_object();
-  std::string kind = configured ? class_of(layer) : "";
+  std::string kind = config_of_layer(layer) ? text_at(layer, "class_name") : "";
   if (kind.empty() || kind == "Sequential" || kind == "Model") return;
   if (kind == "Merge") return translate_merge(layer, path);
   if (const auto found = class_names().find(kind); found != class_names().end()) {

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/graph/internal/legacy_text.hpp>
 #include <tessera/framework/graph/operations/operation.hpp>
 
 namespace tessera::detail {
@@ -127,14 +128,9 @@ const Functions& functions() {
 }
 
 std::string function_in(const Json& layer) {
-  const bool configured =
-      layer.is_object() && layer.contains("class_name") && layer.contains("config") &&
-      (layer["class_name"] == "TFOpLambda" || layer["class_name"] == "SlicingOpLambda");
-  if (!configured || !layer["config"].is_object() || !layer["config"].contains("function")) {
-    return "";
-  }
-  const Json& function = layer["config"]["function"];
-  return function.is_string() ? function.get<std::string>() : "";
+  const std::string kind = text_at(layer, "class_name");
+  if (kind != "TFOpLambda" && kind != "SlicingOpLambda") return "";
+  return layer.contains("config") ? text_at(layer["config"], "function") : "";
 }
 
 /// Returns a slice of Keras 2's JSON, or a list of them and of indices, in Keras 3's format.

@@ -1,7 +1,7 @@
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/graph/operations/operation.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -40,7 +40,7 @@ GraphOperation reduction(const std::string& name, const std::string& module, Red
 
 DTensor deviation(const DTensor& x, const ops::Axes& axes, bool keepdims) {
   // The variance in float16 overflows at a deviation of 256.
-  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   return ops::cast(ops::sqrt(ops::variance(wide, axes, keepdims)), x.dtype());
 }
 

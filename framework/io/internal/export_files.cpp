@@ -144,13 +144,16 @@ Json detail::export_manifest(const ExportedModel& exported, const std::vector<st
                    {"computed_on", computed_on(exported.layouts)}};
   if (exported.text) manifest["sample_texts"] = texts;
   // Releases up to 0.1.0 read models with one input and output only.
+  Json inputs = Json::array(), outputs = Json::array();
   for (size_t i = 1; i < exported.inputs.size(); ++i) {
-    manifest["more_inputs"].push_back({{"shape", extents_json(exported.inputs[i].shape)},
-                                       {"dtype", c10::toString(exported.inputs[i].dtype)}});
+    inputs.push_back({{"shape", extents_json(exported.inputs[i].shape)},
+                      {"dtype", c10::toString(exported.inputs[i].dtype)}});
   }
   for (size_t i = 1; i < exported.outputs.size(); ++i) {
-    manifest["more_output_shapes"].push_back(extents_json(exported.outputs[i].shape));
+    outputs.push_back(extents_json(exported.outputs[i].shape));
   }
+  if (!inputs.empty()) manifest["more_inputs"] = std::move(inputs);
+  if (!outputs.empty()) manifest["more_output_shapes"] = std::move(outputs);
   return manifest;
 }
 

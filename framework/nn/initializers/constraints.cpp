@@ -2,12 +2,11 @@
 
 #include <cmath>
 
-#include <ATen/OpMathType.h>
-
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/internal/epsilon.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
@@ -63,7 +62,7 @@ void check(const char* where, const char* name, double bound) {
 /// squares in float16 overflow, and the epsilon next to a norm is 0.
 template <class Change>
 DTensor with_norms(const DTensor& weight, const ops::Axes& axis, const Change& change) {
-  const DTensor wide = ops::cast(weight, at::toOpMathType(weight.dtype()));
+  const DTensor wide = widened(weight);
   const DTensor norm = ops::sqrt(ops::sum(ops::square(wide), axis, true));
   return ops::cast(change(wide, norm), weight.dtype());
 }

@@ -3,12 +3,12 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/nn/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -55,9 +55,7 @@ double checked(const char* where, const char* name, double factor) {
                     "give a small factor such as 0.01");
 }
 
-/// Returns float16 and bfloat16 as float32: a penalty on a batch's activations overflows in
-/// float16.
-DTensor widened(const DTensor& x) { return ops::cast(x, at::toOpMathType(x.dtype())); }
+// A penalty on a batch's activations overflows in float16.
 DTensor absolute_sum(const DTensor& x) { return ops::sum(ops::abs(widened(x))); }
 DTensor square_sum(const DTensor& x) { return ops::sum(ops::square(widened(x))); }
 

@@ -2,16 +2,15 @@
 
 #include <limits>
 
-#include <ATen/OpMathType.h>
-
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera::detail {
 
 DTensor l2_normalize(const DTensor& x, const std::vector<int64_t>& axes, double epsilon) {
   // Squares in float16 overflow.
-  const DTensor wide = ops::cast(x, at::toOpMathType(x.dtype()));
+  const DTensor wide = widened(x);
   const DTensor squares = ops::sum(ops::square(wide), axes, true);
   // Clip before the square root, whose gradient at 0 is infinite.
   constexpr double infinity = std::numeric_limits<double>::infinity();

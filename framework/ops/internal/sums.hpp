@@ -7,6 +7,10 @@
 
 namespace tessera::detail {
 
+/// Returns float16 and bfloat16 as float32, in which sums and squares neither overflow nor round;
+/// other dtypes as they are.
+DTensor widened(const DTensor& x);
+
 /// Returns ops::sum() before it is rounded: sums of float16 and bfloat16 are float32, as are the
 /// partial sums of a sharded axis.
 DTensor wide_sum(const DTensor& x, const ops::Axes& axes = {}, bool keepdims = false);

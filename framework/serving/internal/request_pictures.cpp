@@ -34,7 +34,7 @@ void decode(PredictInput& rows, const ExportedTensor& input, const std::string& 
                                       .channels = channels,
                                       .file = file,
                                       .max_pixels = max_values / (count * channels)});
-    // Of an unknown size, the first picture sets it.
+    // The first picture sets a size that is unknown.
     if (shape[1] < 0) shape[1] = image.height;
     if (shape[2] < 0) shape[2] = image.width;
     if (image.height != shape[1] || image.width != shape[2]) {
