@@ -1,10 +1,11 @@
 #include <algorithm>
-#include <filesystem>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
+#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/io/format/safetensors.hpp>
@@ -21,8 +22,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr const char* export_again = "export the model again";
 constexpr double same_setup_tolerance = 1e-6;
@@ -56,9 +55,10 @@ at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
 /// Returns the folder and the number of the version to load.
 std::pair<std::string, int64_t> find_version(const std::string& folder,
                                              const std::optional<int64_t>& requested) {
-  if (!requested && exists((fs::path(folder) / version_manifest).string())) {
+  if (!requested && exists(path_in(folder, version_manifest))) {
     // With or without a trailing slash.
-    const std::string name = (fs::path(folder) / "").parent_path().filename().string();
+    const std::string path = parent_of(path_in(folder, ""));
+    const std::string name = path.substr(path.rfind('/') + 1);
     const bool number = !name.empty() && name.size() < 19 &&
                         name.find_first_not_of("0123456789") == std::string::npos;
     return {folder, number ? std::stoll(name) : 0};
@@ -102,7 +102,7 @@ class Loader {
   }
 
  private:
-  std::string file(const std::string& name) const { return (fs::path(folder_) / name).string(); }
+  std::string file(const std::string& name) const { return path_in(folder_, name); }
 
   /// Returns the path of a file. Throws FileError unless the manifest names it, since only those
   /// are verified.
@@ -338,6 +338,7 @@ ExportedModel load_export(const std::string& folder, const LoadExportOptions& op
     // The caller's layout map is at fault; a file names no layouts.
     throw;
   } catch (const std::exception& error) {
+    if (is_out_of_memory(error)) throw;
     const std::string text = error.what();
     const std::string reason = one_line(text.substr(0, text.find('\n')), 1000);
     throw FileError(path, "the export can be loaded", reason, export_again);

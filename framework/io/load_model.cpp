@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/io/internal/file_kind.hpp>
@@ -93,18 +94,18 @@ ModelFiles open_archive(const std::string& path) {
   return files;
 }
 
-ModelFiles open_folder(const fs::path& path) {
+ModelFiles open_folder(const std::string& path) {
   ModelFiles files;
   for (const char* name : {"config.json", "model.weights.h5"}) {
-    if (!exists(path / name)) fail_model(path, str("no ", name));
+    if (!exists(path_in(path, name))) fail_model(path, str("no ", name));
   }
   files.asset = [path](const std::string& name) -> std::optional<std::string> {
-    if (!exists(path / name)) return std::nullopt;
-    return read_file(path / name, max_config_bytes);
+    if (!exists(path_in(path, name))) return std::nullopt;
+    return read_file(path_in(path, name), max_config_bytes);
   };
-  take_config(files, path, read_file(path / "config.json", max_config_bytes),
+  take_config(files, path, read_file(path_in(path, "config.json"), max_config_bytes),
               files.asset("metadata.json"));
-  files.weights.emplace(path / "model.weights.h5");
+  files.weights.emplace(path_in(path, "model.weights.h5"));
   return files;
 }
 

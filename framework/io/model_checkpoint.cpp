@@ -2,9 +2,11 @@
 
 #include <cstdint>
 #include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <memory>
 
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/io/checkpoint.hpp>
@@ -144,22 +146,20 @@ class Saver final : public Callback, public OccasionalWeightReader {
   void save(const std::string& path) {
     Checkpoint checkpoint(model());
     collectively(checkpoint.mesh(), path, [&] {
-      if (params().is_first_rank) prepare(std::filesystem::path(path).parent_path());
+      if (params().is_first_rank) prepare(parent_of(path));
     });
     if (saved_ == Saved::checkpoint) return checkpoint.save(path);
     if (saved_ == Saved::model) return model().save(path);
     model().save_weights(path, {.max_shard_size = default_shard_size(path)});
   }
 
-  void prepare(const std::filesystem::path& folder) const {
+  void prepare(const std::string& folder) const {
     if (folder.empty()) return;
-    std::error_code error;
-    std::filesystem::create_directories(folder, error);
-    if (error) {
-      throw FileError(folder.string(), "the folder must be writable", error.message(),
+    if (!make_folders(folder)) {
+      throw FileError(folder, "the folder must be writable", std::strerror(errno),
                       "choose another folder");
     }
-    if (saved_ == Saved::checkpoint) remove_leftovers(folder.string());
+    if (saved_ == Saved::checkpoint) remove_leftovers(folder);
   }
 
   void say(int64_t epoch, const std::string& text) const {

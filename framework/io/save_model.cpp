@@ -2,7 +2,6 @@
 
 #include <chrono>
 #include <ctime>
-#include <filesystem>
 #include <optional>
 #include <span>
 
@@ -11,6 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/replacing_file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
@@ -33,8 +33,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The Keras version whose format is written.
 constexpr const char* keras_version = "3.15.1";
@@ -136,7 +134,7 @@ void save_archive(const Model& model, const Mesh& mesh, KerasOutput& output,
 }
 
 /// Writes a new file into the temporary folder that will become `path`, which errors name.
-void write_new(const fs::path& file, const std::string& bytes, const std::string& path) {
+void write_new(const std::string& file, const std::string& bytes, const std::string& path) {
   const FileDescriptor descriptor = open_descriptor(file, O_WRONLY | O_CREAT | O_EXCL, 0666);
   const bool good = descriptor.valid() &&
                     write_all(descriptor.get(), std::as_bytes(std::span(bytes))) &&
@@ -150,18 +148,18 @@ void save_folder(const Model& model, const Mesh& mesh, KerasOutput& output,
   const std::string temporary_folder = broadcast_text(mesh, path, [&]() -> std::string {
     if (!is_first_rank(mesh)) return "";
     folder.emplace(path);
-    const fs::path folder_path = folder->temporary_path();
-    write_new(folder_path / "metadata.json", metadata_text(), path);
-    write_new(folder_path / "config.json", config_text(model, path), path);
+    const std::string& folder_path = folder->temporary_path();
+    write_new(path_in(folder_path, "metadata.json"), metadata_text(), path);
+    write_new(path_in(folder_path, "config.json"), config_text(model, path), path);
     for (const auto& [name, bytes] : asset_files(model, path)) {
-      std::error_code error;
-      fs::create_directories((folder_path / name).parent_path(), error);
-      write_new(folder_path / name, bytes, path);
+      const std::string file = path_in(folder_path, name);
+      if (!make_folders(parent_of(file))) fail_write(path);
+      write_new(file, bytes, path);
     }
-    write_new(folder_path / "model.weights.h5", "", path);
+    write_new(path_in(folder_path, "model.weights.h5"), "", path);
     return folder_path;
   });
-  write_checked_output(mesh, output, path, fs::path(temporary_folder) / "model.weights.h5");
+  write_checked_output(mesh, output, path, path_in(temporary_folder, "model.weights.h5"));
   collectively(mesh, path, [&] {
     if (folder) folder->commit();
   });

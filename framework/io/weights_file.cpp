@@ -1,6 +1,5 @@
 #include <tessera/framework/io/weights_file.hpp>
 
-#include <filesystem>
 #include <optional>
 #include <utility>
 
@@ -8,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
@@ -51,10 +51,8 @@ bool is_keras_file(const std::string& path) {
 /// Opens the weights in a file or model of Keras, by the first bytes and then by the name; nothing
 /// for another file.
 std::optional<KerasStore> open_keras_file(const std::string& path) {
-  namespace fs = std::filesystem;
-  std::error_code ignored;
-  const std::string in_folder = fs::path(path) / "model.weights.h5";
-  if (fs::is_directory(path, ignored) && exists(in_folder)) return KerasStore(in_folder);
+  const std::string in_folder = path_in(path, "model.weights.h5");
+  if (exists(in_folder)) return KerasStore(in_folder);
   const FileKind kind = file_kind(path);
   if (kind == FileKind::zip || (kind == FileKind::other && path.ends_with(".keras"))) {
     return archived_weights(ZipArchive(path));

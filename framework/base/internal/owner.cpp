@@ -14,9 +14,11 @@
 #include <fstream>
 #include <random>
 #include <sstream>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -76,8 +78,9 @@ time_t last_change(const std::string& path) {
   time_t last = info.st_mtime;
   if (!S_ISDIR(info.st_mode)) return last;
   std::error_code error;
-  for (fs::directory_iterator at(path, error), end; !error && at != end; at.increment(error)) {
-    last = std::max(last, ::lstat(at->path().c_str(), &info) == 0 ? info.st_mtime : now);
+  for (const std::string& name : names_in(path, error)) {
+    const bool known = ::lstat(path_in(path, name).c_str(), &info) == 0;
+    last = std::max(last, known ? info.st_mtime : now);
   }
   return error ? now : last;
 }
@@ -146,13 +149,13 @@ std::optional<TemporaryName> temporary_name(std::string_view name) {
 }
 
 std::vector<std::string> abandoned_in(const std::string& folder) {
-  namespace fs = std::filesystem;
   std::vector<std::string> paths;
   std::error_code error;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    const std::string path = at->path().string();
-    const std::optional<TemporaryName> name = temporary_name(at->path().filename().string());
-    if (name && is_abandoned(path, name->owner)) paths.push_back(path);
+  for (const std::string& entry : names_in(folder, error)) {
+    const std::optional<TemporaryName> name = temporary_name(entry);
+    if (!name) continue;
+    std::string path = path_in(folder, entry);
+    if (is_abandoned(path, name->owner)) paths.push_back(std::move(path));
   }
   return paths;
 }

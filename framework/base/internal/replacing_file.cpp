@@ -6,20 +6,16 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 
 namespace tessera::detail {
 namespace {
 
 /// Returns the file to replace: the target if `path` is a symbolic link, else `path`.
-std::string real_target(const std::string& path) {
-  std::error_code ignored;
-  const auto real = std::filesystem::canonical(path, ignored);
-  return ignored ? path : real.string();
-}
+std::string real_target(const std::string& path) { return real_path(path).value_or(path); }
 
 /// Returns the new file's permissions: the old file's, else 0666 as limited by the umask.
 mode_t target_mode(const std::string& target, bool& is_new) {
@@ -72,9 +68,7 @@ void ReplacingFile::commit() {
                     "write it again, as a power failure may restore the old file");
   }
   for (const std::string& path : abandoned_in(folder_)) {
-    std::error_code ignored;
-    const std::filesystem::file_status status = std::filesystem::symlink_status(path, ignored);
-    if (std::filesystem::is_regular_file(status)) ::unlink(path.c_str());
+    if (is_regular_file(path)) ::unlink(path.c_str());
   }
 }
 

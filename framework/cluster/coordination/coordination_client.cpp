@@ -14,12 +14,22 @@ namespace {
 /// How long a leaving rank waits for rank 0's reply to its goodbye.
 constexpr auto goodbye_time = 5s;
 
+/// Registers rank 0 at its own server. Throws the server's failure if that is why it has ended.
+FrameSocket register_at(CoordinationServer& hub, const CoordinationOptions& options) {
+  try {
+    return register_rank(options, hub.take_own_end());
+  } catch (const CommError&) {
+    hub.rethrow_failure();
+    throw;
+  }
+}
+
 }  // namespace
 
 CoordinationClient::CoordinationClient(const CoordinationOptions& options)
     : options_(options),
       hub_(options.rank == 0 ? std::make_unique<CoordinationServer>(options) : nullptr),
-      socket_(hub_ ? register_rank(options, hub_->take_own_end()) : connect_to_server(options)),
+      socket_(hub_ ? register_at(*hub_, options) : connect_to_server(options)),
       last_received_(steady_clock::now()) {
   thread_ = std::thread([this] { run(); });
   std::unique_lock lock(mutex_);
@@ -30,6 +40,7 @@ CoordinationClient::CoordinationClient(const CoordinationOptions& options)
   lock.unlock();
   waker_.wake();
   thread_.join();
+  if (hub_) hub_->rethrow_failure();
   throw CommError(reason);
 }
 
@@ -44,6 +55,7 @@ CoordinationClient::~CoordinationClient() {
 }
 
 void CoordinationClient::fail_over() const {
+  if (hub_) hub_->rethrow_failure();
   if (phase_ == Phase::ended) throw CommError(reason_);
   throw CommError("coordination",
                   str("rank ", options_.rank, " must not exchange texts after leave()"),

@@ -65,6 +65,10 @@ void CoordinationServer::wait_for_end() {
   if (thread_.joinable()) thread_.join();
 }
 
+void CoordinationServer::rethrow_failure() const {
+  if (has_failed_) std::rethrow_exception(failure_);
+}
+
 void CoordinationServer::run() {
   try {
     while (!finished()) {
@@ -74,6 +78,8 @@ void CoordinationServer::run() {
     }
   } catch (const std::exception& error) {
     // Out of memory, for example. The other ranks notice the broken connections.
+    failure_ = std::current_exception();
+    has_failed_ = true;
     say(str("[coordination] rank 0 can serve the other ranks. Received: ", error.what(), "."));
   }
   connections_.clear();

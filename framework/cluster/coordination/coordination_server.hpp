@@ -1,5 +1,7 @@
 #pragma once
 
+#include <atomic>
+#include <exception>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -33,6 +35,9 @@ class CoordinationServer {
 
   /// Returns rank 0's end of its own connection; to be called once.
   FileDescriptor take_own_end() { return std::move(own_end_); }
+
+  /// Throws what ended the thread, if an exception did.
+  void rethrow_failure() const;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -91,8 +96,10 @@ class CoordinationServer {
   Time next_line_;
   Time next_warning_;  ///< rate limit of warnings about refused peers
   Time next_accept_;
-  Time deadline_ = {};    ///< end of phase asking or over
-  std::mutex end_mutex_;  ///< guards the thread's handle
+  Time deadline_ = {};                    ///< end of phase asking or over
+  std::exception_ptr failure_;            ///< set before has_failed_
+  std::atomic<bool> has_failed_ = false;  ///< whether an exception ended the thread
+  std::mutex end_mutex_;                  ///< guards the thread's handle
   std::thread thread_;
 };
 

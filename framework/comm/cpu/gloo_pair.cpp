@@ -8,10 +8,10 @@
 #include <unistd.h>
 
 #include <cstring>
-#include <filesystem>
 #include <string>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/cluster/coordination/coordination_socket.hpp>
 
 namespace tessera::detail {
@@ -44,8 +44,9 @@ bool same_name(const sockaddr_storage& a, const sockaddr_storage& b) {
 /// in another process.
 int other_end(const FileDescriptor& connection) {
   const Names here = names_of(connection.get());
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int descriptor = std::stoi(entry.path().filename());
+  std::error_code ignored;
+  for (const std::string& name : names_in("/proc/self/fd", ignored)) {
+    const int descriptor = std::stoi(name);
     const Names there = names_of(descriptor);
     if (same_name(here.own, there.other) && same_name(here.other, there.own)) return descriptor;
   }

@@ -3,32 +3,25 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
 namespace tessera::detail {
 namespace {
 
-namespace fs = std::filesystem;
-
 constexpr std::string_view step_prefix = "step-";
 
 /// Returns the names of the folders in `root`, without symbolic links.
 std::vector<std::string> folders_in(const std::string& root) {
-  std::vector<std::string> names;
   std::error_code error;
-  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
-    std::error_code ignored;
-    if (fs::is_directory(at->symlink_status(ignored))) {
-      names.push_back(at->path().filename().string());
-    }
-  }
+  std::vector<std::string> names = names_in(root, error);
+  std::erase_if(names, [&](const std::string& name) { return !is_folder(path_in(root, name)); });
   if (error && error != std::errc::no_such_file_or_directory) {
     throw FileError(root, "the folder of the checkpoints must be readable", error.message(),
                     "check the path and its permissions");

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
 
@@ -31,24 +32,6 @@ bool is_checkpoint_file(const std::string& name) {
       std::string_view(name).substr(before.size(), name.size() - before.size() - after.size()));
 }
 
-std::vector<std::string> entries_of(const std::string& folder, std::error_code& error) {
-  std::vector<std::string> names;
-  for (fs::directory_iterator at(folder, error), end; !error && at != end; at.increment(error)) {
-    names.push_back(at->path().filename().string());
-  }
-  return names;
-}
-
-/// Creates a folder and missing parents. Returns false with errno set on failure.
-bool make_folders(const std::string& path) {
-  struct stat info {};
-  if (::stat(path.c_str(), &info) == 0) return true;
-  const std::string parent = fs::path(path).parent_path().string();
-  if (!parent.empty() && parent != path && !make_folders(parent)) return false;
-  if (::mkdir(path.c_str(), 0777) != 0) return errno == EEXIST;
-  return sync_folder(parent.empty() ? "." : parent);
-}
-
 bool swap_folders(const std::string& a, const std::string& b) {
   int result = -1;
   do {
@@ -64,8 +47,7 @@ CheckpointPath split_checkpoint_path(const std::string& folder) {
   fs::path path = folder;
   if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
   if (fs::is_symlink(path, error) && fs::is_directory(path, error)) {
-    const fs::path real = fs::canonical(path, error);
-    if (!error) path = real;
+    if (const std::optional<std::string> real = real_path(path)) path = *real;
   }
   const std::string name = path.filename().string();
   if (name.empty() || name == "." || name == ".." || folder.find('\0') != std::string::npos) {
@@ -102,7 +84,7 @@ void check_only_checkpoint(const std::string& folder) {
   std::string received = "not a folder";
   if (S_ISDIR(info.st_mode)) {
     std::error_code error;
-    const std::vector<std::string> names = entries_of(folder, error);
+    const std::vector<std::string> names = names_in(folder, error);
     if (error) {
       errno = error.value();
       fail_read(folder);
@@ -128,7 +110,7 @@ bool remove_temporary_folder(const std::string& folder, const CheckpointPath& ch
 
 bool remove_checkpoint_files(const std::string& folder) {
   std::error_code error;
-  std::vector<std::string> names = entries_of(folder, error);
+  std::vector<std::string> names = names_in(folder, error);
   if (error) return false;
   // The index first, so that an interrupted removal leaves no valid checkpoint.
   std::stable_partition(names.begin(), names.end(),

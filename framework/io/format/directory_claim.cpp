@@ -6,7 +6,6 @@
 
 #include <cerrno>
 #include <condition_variable>
-#include <filesystem>
 #include <map>
 #include <mutex>
 #include <optional>
@@ -18,6 +17,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
@@ -26,7 +26,6 @@
 namespace tessera::detail {
 namespace {
 
-namespace fs = std::filesystem;
 using Clock = std::chrono::steady_clock;
 
 // ".tessera-claim-NUMBER", by own_number(): each claim has a unique file name, so that a process
@@ -60,9 +59,7 @@ class OtherClaims {
   Liveness scan(const std::string& own) {
     std::error_code error;
     Liveness liveness = Liveness::none;
-    for (fs::directory_iterator at(directory_, error), end; !error && at != end;
-         at.increment(error)) {
-      const std::string name = at->path().filename().string();
+    for (const std::string& name : names_in(directory_, error)) {
       if (!name.starts_with(claim_prefix) || name == own) continue;
       const std::optional<Owner> owner = owner_of(name.substr(claim_prefix.size()));
       if (!owner) continue;
@@ -245,17 +242,16 @@ std::shared_ptr<DirectoryClaim> claim_directory(const std::string& directory,
   static std::mutex mutex;
   static std::map<std::string, std::weak_ptr<OwnClaim>> held;
   const std::lock_guard<std::mutex> lock(mutex);
-  std::error_code error;
-  fs::create_directories(directory, error);
-  const std::string path = error ? directory : fs::canonical(directory, error).string();
+  const std::optional<std::string> path =
+      make_folders(directory) ? real_path(directory) : std::nullopt;
   // Saving will report the reason.
-  if (error) return nullptr;
-  std::weak_ptr<OwnClaim>& known = held[path];
+  if (!path) return nullptr;
+  std::weak_ptr<OwnClaim>& known = held[*path];
   std::shared_ptr<OwnClaim> claim = known.lock();
   if (!claim || !claim->is_of_directory()) {
-    std::optional<FileDescriptor> locked = lock_directory(path, times.acquire_timeout);
+    std::optional<FileDescriptor> locked = lock_directory(*path, times.acquire_timeout);
     if (!locked) return nullptr;
-    claim = std::make_shared<OwnClaim>(path, std::move(*locked));
+    claim = std::make_shared<OwnClaim>(*path, std::move(*locked));
     known = claim;
   }
   if (!claim->is_valid()) claim->take(times);

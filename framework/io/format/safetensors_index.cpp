@@ -1,9 +1,9 @@
 #include <tessera/framework/io/format/safetensors_index.hpp>
 
-#include <filesystem>
 #include <string_view>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 
@@ -26,7 +26,7 @@ std::map<std::string, std::vector<std::string>> read_safetensors_index(const std
     if (!is_plain || file.empty() || file == "..") {
       json_fail(value, map_path.key(name), "the name of a file beside the index");
     }
-    files[std::filesystem::path(path).replace_filename(file)].push_back(name);
+    files[path_in(parent_of(path), file)].push_back(name);
   }
   return files;
 }

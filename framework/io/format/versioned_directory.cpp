@@ -6,20 +6,18 @@
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
-#include <filesystem>
 #include <optional>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
 namespace tessera::detail {
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr size_t chunk_bytes = size_t{1} << 16;
 constexpr uint64_t max_manifest_bytes = uint64_t{64} << 20;
@@ -58,29 +56,24 @@ std::optional<int64_t> number_of(const std::string& name) {
   return digits && number > 0 ? std::optional(number) : std::nullopt;
 }
 
-/// Returns the entries of `root`; empty if it does not exist.
-std::vector<fs::directory_entry> entries_of(const std::string& root) {
-  std::vector<fs::directory_entry> entries;
-  if (!exists(root)) return entries;
+/// Returns the names of the entries of `root`; empty if it does not exist.
+std::vector<std::string> entries_of(const std::string& root) {
   std::error_code error;
-  for (fs::directory_iterator at(root, error), end; !error && at != end; at.increment(error)) {
-    entries.push_back(*at);
-  }
-  if (error) {
+  std::vector<std::string> names = names_in(root, error);
+  if (error && error != std::errc::no_such_file_or_directory) {
     throw FileError(root, "the folder must be readable", error.message(),
                     "check the path and its permissions");
   }
-  return entries;
+  return names;
 }
 
 /// Returns the numbers and names of the versions in `root`, ascending.
 std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root) {
   std::vector<std::pair<int64_t, std::string>> versions;
-  for (const fs::directory_entry& entry : entries_of(root)) {
-    const std::string name = entry.path().filename().string();
-    std::error_code ignored;
+  for (const std::string& name : entries_of(root)) {
     const std::optional<int64_t> number = number_of(name);
-    if (number && entry.is_directory(ignored)) versions.emplace_back(*number, name);
+    // A link to a version is one, too.
+    if (number && exists(path_in(root, name) + "/.")) versions.emplace_back(*number, name);
   }
   std::sort(versions.begin(), versions.end());
   return versions;
@@ -89,36 +82,34 @@ std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root
 /// Returns the highest number that any entry of `root` is named after; 0 if none.
 int64_t highest_number(const std::string& root) {
   int64_t highest = 0;
-  for (const fs::directory_entry& entry : entries_of(root)) {
-    highest = std::max(highest, number_of(entry.path().filename().string()).value_or(0));
+  for (const std::string& name : entries_of(root)) {
+    highest = std::max(highest, number_of(name).value_or(0));
   }
   return highest;
 }
 
 /// Returns whether the folder of an unfinished version may have this entry.
-bool is_version_file(const fs::directory_entry& entry) {
-  const std::string name = entry.path().filename().string();
-  std::error_code ignored;
-  return fs::is_regular_file(entry.symlink_status(ignored)) &&
+bool is_version_file(const std::string& folder, const std::string& name) {
+  return is_regular_file(path_in(folder, name)) &&
          (is_plain_name(name) || name == version_manifest || temporary_name(name));
 }
 
 /// Removes the unfinished versions of killed processes in `root`, ignoring failures.
 void remove_unfinished(const std::string& root) {
-  for (const fs::directory_entry& entry : entries_of(root)) {
-    const std::string folder = entry.path().string();
-    const std::optional<TemporaryName> name = temporary_name(entry.path().filename().string());
-    std::error_code ignored;
-    if (!name || !fs::is_directory(entry.symlink_status(ignored))) continue;
+  for (const std::string& entry : entries_of(root)) {
+    const std::string folder = path_in(root, entry);
+    const std::optional<TemporaryName> name = temporary_name(entry);
+    if (!name || !is_folder(folder)) continue;
     const FileDescriptor lock = try_lock_folder(folder);
     if (!lock.valid() && errno == EWOULDBLOCK) continue;
     if (!is_abandoned(folder, name->owner)) continue;
     try {
-      const std::vector<fs::directory_entry> files = entries_of(folder);
-      if (!std::all_of(files.begin(), files.end(), is_version_file)) continue;
+      const std::vector<std::string> files = entries_of(folder);
+      const auto is_ours = [&](const std::string& file) { return is_version_file(folder, file); };
+      if (!std::all_of(files.begin(), files.end(), is_ours)) continue;
       // Renamed first, so that an owner that is alive after all cannot commit it.
-      const std::string renamed = (fs::path(root) / new_temporary_name()).string();
-      if (rename_path(folder, renamed)) fs::remove_all(renamed, ignored);
+      const std::string renamed = path_in(root, new_temporary_name());
+      if (rename_path(folder, renamed)) remove_tree(renamed);
     } catch (const FileError&) {
       // An unreadable folder of another user.
     }
@@ -142,21 +133,16 @@ std::vector<int64_t> list_versions(const std::string& root) {
 
 std::string version_path(const std::string& root, int64_t version) {
   for (const auto& [number, name] : versions_in(root)) {
-    if (number == version) return (fs::path(root) / name).string();
+    if (number == version) return path_in(root, name);
   }
-  return (fs::path(root) / padded(version)).string();
+  return path_in(root, padded(version));
 }
 
 NewVersion::NewVersion(const std::string& root) : root_(root) {
-  std::error_code error;
-  fs::create_directories(root, error);
-  if (error) {
-    errno = error.value();
-    fail_write(root);
-  }
+  if (!make_folders(root)) fail_write(root);
   remove_unfinished(root);
   do {
-    folder_ = (fs::path(root) / new_temporary_name()).string();
+    folder_ = path_in(root, new_temporary_name());
   } while (!make());
 }
 
@@ -173,8 +159,7 @@ bool NewVersion::make() {
 }
 
 NewVersion::~NewVersion() {
-  std::error_code ignored;
-  if (!folder_.empty()) fs::remove_all(folder_, ignored);
+  if (!folder_.empty()) remove_tree(folder_);
 }
 
 std::string NewVersion::file(const std::string& name) {
@@ -183,19 +168,18 @@ std::string NewVersion::file(const std::string& name) {
                       "rename the layer's asset");
   }
   names_.push_back(name);
-  return (fs::path(folder_) / name).string();
+  return path_in(folder_, name);
 }
 
 int64_t NewVersion::commit(Json manifest) {
   Json files = Json::object();
   std::sort(names_.begin(), names_.end());
   for (const std::string& name : names_) {
-    files[name] = file_entry((fs::path(folder_) / name).string());
+    files[name] = file_entry(path_in(folder_, name));
   }
   manifest["files"] = std::move(files);
   manifest["checksum"] = checksum_of(to_json_text(manifest, -1));
-  write_file_atomically((fs::path(folder_) / version_manifest).string(),
-                        to_json_text(manifest) + "\n");
+  write_file_atomically(path_in(folder_, version_manifest), to_json_text(manifest) + "\n");
   if (!sync_folder(folder_)) fail_write(folder_);
   const int64_t version = take_number();
   if (!sync_folder(root_)) fail_write(root_);
@@ -206,7 +190,7 @@ int64_t NewVersion::take_number() {
   int64_t version = highest_number(root_);
   while (version < max_version) {
     ++version;
-    if (rename_path(folder_, (fs::path(root_) / padded(version)).string())) {
+    if (rename_path(folder_, path_in(root_, padded(version)))) {
       folder_.clear();
       return version;
     }
@@ -236,7 +220,7 @@ void check_file(const std::string& path, const Json& expected, const JsonPath& j
 }
 
 VersionManifest checked_version(const std::string& folder) {
-  const std::string path = (fs::path(folder) / version_manifest).string();
+  const std::string path = path_in(folder, version_manifest);
   Json manifest = parse_json(read_file(path, max_manifest_bytes), path);
   JsonObject object(manifest, JsonPath(path));
   const auto checksum = object.take<std::string>("checksum");
@@ -253,7 +237,7 @@ VersionManifest checked_version(const std::string& folder) {
       throw FileError(path, "the files have plain names", in_quotes(name),
                       "export the model again");
     }
-    check_file((fs::path(folder) / name).string(), entry, JsonPath(path).key("files." + name));
+    check_file(path_in(folder, name), entry, JsonPath(path).key("files." + name));
     version.files.push_back(name);
   }
   manifest.erase("files");

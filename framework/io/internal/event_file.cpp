@@ -10,12 +10,12 @@
 #include <chrono>
 #include <cmath>
 #include <cstring>
-#include <filesystem>
 #include <vector>
 
 #include <protozero/pbf_writer.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
@@ -147,10 +147,8 @@ EventFileWriter::EventFileWriter(const std::string& folder, EventFileOptions opt
   static std::atomic<int> counter{0};
   if (!options_.clock) options_.clock = system_seconds;
   const double now = options_.clock();
-  path_ = (std::filesystem::path(folder) / str("events.out.tfevents.", static_cast<int64_t>(now),
-                                               '.', host_name(), '.', ::getpid(), '.', counter++,
-                                               options_.filename_suffix))
-              .string();
+  path_ = path_in(folder, str("events.out.tfevents.", static_cast<int64_t>(now), '.', host_name(),
+                              '.', ::getpid(), '.', counter++, options_.filename_suffix));
   // A full disk may have space later.
   if (!open() && errno != ENOSPC && errno != EDQUOT) fail();
   std::string source, event;
@@ -166,11 +164,8 @@ EventFileWriter::EventFileWriter(const std::string& folder, EventFileOptions opt
 EventFileWriter::~EventFileWriter() { write_pending(); }
 
 bool EventFileWriter::open() {
-  std::error_code failure;
-  std::filesystem::create_directories(std::filesystem::path(path_).parent_path(), failure);
-  if (!failure) return file_.open(path_, true);
-  errno = failure.value();
-  return false;
+  const std::string folder = parent_of(path_);
+  return (folder.empty() || make_folders(folder)) && file_.open(path_, true);
 }
 
 void EventFileWriter::fail() const {

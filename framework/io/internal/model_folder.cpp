@@ -6,34 +6,34 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <filesystem>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera::detail {
 namespace {
 
-namespace fs = std::filesystem;
-
 /// Returns whether a model's folder may have this entry: Keras' files and the layers' assets.
-bool is_model_entry(const fs::path& name) {
+bool is_model_entry(const std::string& name) {
   return name == "config.json" || name == "metadata.json" || name == "model.weights.h5" ||
          name == "assets";
 }
 
 void check_replaceable(const std::string& path) {
-  std::error_code error;
-  if (!fs::exists(fs::symlink_status(path, error))) return;
-  if (!fs::is_directory(path, error)) {
+  struct stat info {};
+  if (::lstat(path.c_str(), &info) != 0) return;
+  if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
     throw FileError(path, "a folder or no file", "a file", "pass another path");
   }
-  for (const auto& entry : fs::directory_iterator(path, error)) {
-    if (is_model_entry(entry.path().filename())) continue;
-    throw FileError(path, "a folder with a model and no other files",
-                    in_quotes(entry.path().filename().string()), "pass another path");
+  std::error_code error;
+  for (const std::string& name : names_in(path, error)) {
+    if (is_model_entry(name)) continue;
+    throw FileError(path, "a folder with a model and no other files", in_quotes(name),
+                    "pass another path");
   }
   if (error) fail_read(path);
 }
@@ -41,11 +41,10 @@ void check_replaceable(const std::string& path) {
 /// Removes the temporary folders that killed processes left in a folder.
 void remove_abandoned_folders(const std::string& parent) {
   for (const std::string& path : abandoned_in(parent)) {
-    std::error_code ignored;
-    if (!fs::is_directory(fs::symlink_status(path, ignored))) continue;
+    if (!is_folder(path)) continue;
     // If its owner is alive after all, it finds no folder to commit.
     const std::string own = parent + new_temporary_name();
-    if (rename_path(path, own)) fs::remove_all(own, ignored);
+    if (rename_path(path, own)) remove_tree(own);
   }
 }
 
@@ -65,8 +64,7 @@ ModelFolder::ModelFolder(const std::string& path) : path_(path) {
 }
 
 ModelFolder::~ModelFolder() {
-  std::error_code ignored;
-  if (!temporary_path_.empty()) fs::remove_all(temporary_path_, ignored);
+  if (!temporary_path_.empty()) remove_tree(temporary_path_);
 }
 
 void ModelFolder::commit() {
@@ -76,8 +74,7 @@ void ModelFolder::commit() {
   const bool exchanged =
       ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
   if (!exchanged) {
-    std::error_code error;
-    const bool existed = fs::exists(path_, error);
+    const bool existed = exists(path_);
     const std::string previous = parent_ + new_temporary_name();
     if (existed && !rename_path(path_, previous)) fail_write(path_);
     if (!rename_path(temporary_path_, path_)) {

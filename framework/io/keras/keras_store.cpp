@@ -1,11 +1,11 @@
 #include <tessera/framework/io/keras/keras_store.hpp>
 
 #include <algorithm>
-#include <filesystem>
 #include <set>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/keras/keras_checksum.hpp>
 #include <tessera/framework/io/keras/legacy_file.hpp>
@@ -13,8 +13,6 @@
 
 namespace tessera::detail {
 namespace {
-
-namespace fs = std::filesystem;
 
 /// The advice in errors for bytes that changed since they were written.
 constexpr const char* damaged_file = "the file is damaged: restore a copy, or save it again";
@@ -54,7 +52,7 @@ KerasStore::KerasStore(const std::string& path) : path_(path) {
   }
   try {
     for (const std::string& name : files_in_weight_map(path)) {
-      files_.push_back(std::make_unique<Hdf5File>(fs::path(path).parent_path() / name));
+      files_.push_back(std::make_unique<Hdf5File>(path_in(parent_of(path), name)));
     }
   } catch (const ConfigError& error) {
     throw FileError(error.what());

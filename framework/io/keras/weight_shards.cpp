@@ -11,6 +11,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/replacing_file.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
@@ -166,7 +167,7 @@ void write_shards(const Mesh& mesh, const KerasOutput& output, const std::string
     write_file_atomically(path, map);
     for (const std::string& name : previous) {
       if (std::count(names.begin(), names.end(), name) > 0) continue;
-      ::unlink((fs::path(path).parent_path() / name).c_str());
+      ::unlink(path_in(parent_of(path), name).c_str());
     }
   });
 }

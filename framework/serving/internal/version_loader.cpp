@@ -1,12 +1,14 @@
 #include <tessera/framework/serving/internal/version_loader.hpp>
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <cmath>
-#include <filesystem>
 #include <utility>
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/format/versioned_directory.hpp>
 #include <tessera/framework/serving/internal/version_trial.hpp>
@@ -19,11 +21,11 @@ namespace {
 std::string files_signature(const std::string& folder) {
   std::vector<std::string> lines;
   std::error_code error;
-  for (std::filesystem::directory_iterator at(folder, error), end; !error && at != end;
-       at.increment(error)) {
-    std::error_code ignored;
-    lines.push_back(str(at->path().filename().string(), ' ', at->file_size(ignored), ' ',
-                        at->last_write_time(ignored).time_since_epoch().count()));
+  for (const std::string& name : names_in(folder, error)) {
+    struct stat info {};
+    ::stat(path_in(folder, name).c_str(), &info);
+    lines.push_back(
+        str(name, ' ', info.st_size, ' ', info.st_mtim.tv_sec, '.', info.st_mtim.tv_nsec));
   }
   std::sort(lines.begin(), lines.end());
   return join(lines, "\n");
