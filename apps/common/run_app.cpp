@@ -7,12 +7,13 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
 #include <exception>
 #include <filesystem>
 #include <iostream>
-#include <memory>
 #include <span>
 #include <string>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
@@ -43,15 +44,12 @@ int report(const std::string& program, const std::string& text, int code = 1) {
 
 /// Memory for end_at_once(), which may run when there is none left.
 struct LastWords {
-  char begin[128] = "";           ///< "mnist: error: "
-  std::unique_ptr<char[]> spare;  ///< released for what the report to the others allocates
+  char begin[128] = "";   ///< "mnist: error: "
+  char* spare = nullptr;  ///< released for what the report to the others allocates
 };
 
-LastWords& last_words() {
-  // Never destroyed: static destructors may fail too.
-  static LastWords& words = *new LastWords;
-  return words;
-}
+// Not destroyed, as static destructors may fail too.
+constinit LastWords last_words;
 
 /// Copies the first line of a text to the end of a line of limited size.
 void append_line(std::span<char> line, size_t& size, const char* text) {
@@ -80,15 +78,14 @@ void append_reason(std::span<char> line, size_t& size) noexcept {
   while (ending.test_and_set()) ::pause();
   std::signal(SIGALRM, [](int) { ::_exit(EXIT_FAILURE); });
   ::alarm(report_seconds);
-  LastWords& words = last_words();
   std::array<char, max_error_text> line;
   size_t size = 0;
-  append_line(line, size, words.begin);
+  append_line(line, size, last_words.begin);
   const size_t begin = size;
   append_reason(line, size);
   line[size] = '\n';
   write_all(STDERR_FILENO, std::as_bytes(std::span(line).first(size + 1)));
-  words.spare.reset();
+  delete[] std::exchange(last_words.spare, nullptr);
   try {
     report_failure(std::string(line.data() + begin, size - begin));
     std::cout << std::flush;
@@ -98,10 +95,13 @@ void append_reason(std::span<char> line, size_t& size) noexcept {
   ::_exit(EXIT_FAILURE);
 }
 
-void set_last_words(const std::string& program) {
-  std::snprintf(last_words().begin, sizeof(LastWords::begin), "%s: error: ", program.c_str());
-  last_words().spare = std::make_unique<char[]>(spare_bytes);
+/// Takes the program's name as it is in `path`, without its folder.
+void set_last_words(const char* path) {
+  const char* slash = std::strrchr(path, '/');
+  std::snprintf(last_words.begin, sizeof(LastWords::begin),
+                "%s: error: ", slash ? slash + 1 : path);
   std::set_terminate(end_at_once);
+  last_words.spare = new char[spare_bytes];
 }
 
 int report(const std::string& program, const Interrupted& interrupted) {
@@ -113,9 +113,9 @@ int report(const std::string& program, const Interrupted& interrupted) {
 }  // namespace
 
 int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_function) {
-  const std::string path = argc > 0 ? argv[0] : "";
+  const char* path = argc > 0 ? argv[0] : "";
+  set_last_words(path);
   const std::string program = std::filesystem::path(path).filename().string();
-  set_last_words(program);
   try {
     return main_function(argc, argv);
   } catch (const Interrupted& interrupted) {
