@@ -73,7 +73,7 @@ std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {
     const bool is_previous = leftover && leftover->is_previous;
     const std::string name = !leftover ? entry : is_previous ? leftover->name : "";
     const int64_t step = step_of(name);
-    const std::string folder = root + "/" + name;
+    const std::string folder = path_in(root, name);
     if (step < 0 || (is_previous && exists(folder)) || !is_checkpoint(folder)) continue;
     checkpoints.push_back({step, folder});
   }
@@ -100,8 +100,8 @@ int remove_leftovers(const std::string& root, const std::vector<Owner>& ended) {
   for (const std::string& entry : entries) {
     const std::optional<TemporaryFolderName> leftover = parse_temporary_folder_name(entry);
     if (!leftover || leftover->is_previous) continue;
-    const bool taken =
-        remove_unfinished_checkpoint(root + "/" + entry, {root, leftover->name}, *leftover, ended);
+    const bool taken = remove_unfinished_checkpoint(path_in(root, entry), {root, leftover->name},
+                                                    *leftover, ended);
     count += taken;
     if (!taken) in_work.insert(leftover->name);
   }
