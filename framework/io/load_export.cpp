@@ -47,7 +47,7 @@ at::Tensor sample_tensor(const SafetensorsFile& file, const std::string& name) {
     throw FileError(file.path(), str("tensor ", in_quotes(name), " holds F64 numbers"),
                     str(stored.dtype, " of shape ", to_string(stored.shape)), export_again);
   }
-  const at::Tensor tensor = at::empty(stored.shape, at::kDouble);
+  at::Tensor tensor = at::empty(stored.shape, at::kDouble);
   std::copy(stored.data.begin(), stored.data.end(), static_cast<std::byte*>(tensor.data_ptr()));
   return tensor;
 }
@@ -169,7 +169,7 @@ class Loader {
   }
 
   static std::string activation(JsonObject& manifest) {
-    const auto name = manifest.take<std::string>("activation");
+    auto name = manifest.take<std::string>("activation");
     if (name == "linear" || name == "softmax" || name == "sigmoid") return name;
     json_fail(name, manifest.path().key("activation"), "linear, softmax or sigmoid");
   }

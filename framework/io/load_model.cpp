@@ -191,6 +191,7 @@ TextEntry text_layer_in(const Json& config, const std::string& path, const std::
   std::vector<TextEntry> entries;
   find_text_layers(config, "assets", entries);
   std::vector<std::string> names;
+  names.reserve(entries.size());
   for (const TextEntry& entry : entries) names.push_back(name_in(entry.layer));
   if (!name.empty()) {
     std::erase_if(entries, [&](const TextEntry& entry) { return name_in(entry.layer) != name; });

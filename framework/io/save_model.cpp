@@ -59,7 +59,7 @@ std::string config_text(const Model& model, const std::string& path) {
   config["build_config"] = {{"input_shape", is_functional(model) ? Json() : shape}};
   const Json compiled = compile_config(model, path);
   if (!compiled.is_null()) config["compile_config"] = compiled;
-  const std::string text = config.dump();
+  std::string text = config.dump();
   if (text.find(keras_2_hard_sigmoid) != std::string::npos) {
     warn_once(mesh_of(model.weights()),
               str(path,

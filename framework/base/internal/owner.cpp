@@ -26,7 +26,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr size_t machine_digits = 16;
-constexpr time_t day_seconds = 24 * 60 * 60;
+constexpr time_t day_seconds = 86400;
 constexpr std::string_view temporary_prefix = ".tessera-";
 constexpr std::string_view temporary_suffix = ".tmp";
 

@@ -116,7 +116,7 @@ bool remove_checkpoint_files(const std::string& folder) {
   std::stable_partition(names.begin(), names.end(),
                         [](const std::string& name) { return name == checkpoint_index_file; });
   for (const std::string& name : names) {
-    if (is_checkpoint_file(name)) ::unlink((folder + "/" + name).c_str());
+    if (is_checkpoint_file(name)) ::unlink(path_in(folder, name).c_str());
   }
   return ::rmdir(folder.c_str()) == 0;
 }
