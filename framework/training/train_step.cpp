@@ -5,6 +5,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -81,24 +82,12 @@ DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_
 void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   const std::vector<Variable> variables = layer_.trainable_weights();
   TrainingState& state = training("minimize");
-  const bool told = std::exchange(state.told_untrainable, variables.empty());
-  if (variables.empty()) {
-    if (!layer_.weights().empty()) {
-      if (!told) warn_of_untrainable(layer_);
-      return;
-    }
-    throw StateError("model " + layer_.path(), "a model has weights to train", "none",
-                     "pass every layer that its call() uses to track()");
-  }
-  // The state is read on every replay, since must_be_finite may change.
+  if (!state.first_step.trains(layer_, variables)) return;
+  // The state is read on every replay, since what is checked may change.
   traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
-    if (state.must_be_finite) check_finite_blocks(in[0]);
+    if (state.finite.loss) check_finite_blocks(in[0]);
   });
-  const bool first = !std::exchange(state.step_checked, true);
-  if (first) {
-    check_variables(layer_, tape);
-    warn_of_probabilities(layer_, tape);
-  }
+  state.first_step.check(layer_, tape);
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
   Optimizer& optimizer = optimizer_of(*this);
@@ -107,7 +96,7 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
   const std::vector<DTensor> gradients = tape.gradient(
       optimizer.scale_loss(loss), values, {.on_ready = optimizer.reduce_when_ready(variables)});
-  if (first) warn_of_missing_gradients(layer_, variables, gradients);
+  state.first_step.check(layer_, variables, gradients);
   // Cleared, so that nobody else holds the weights and they are updated in place.
   values.clear();
   traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {
@@ -140,7 +129,7 @@ DTensor Trainer::train_step(const Batch& batch) {
     update_metrics(batch, y_pred);
     return std::vector{loss};
   };
-  return state.capture.run(layer_, batch, state.options, false, step)[0];
+  return state.captures.of(Phase::train).run(layer_, batch, state.options, false, step)[0];
 }
 
 DTensor Trainer::test_step(const Batch& batch) {
@@ -151,15 +140,16 @@ DTensor Trainer::test_step(const Batch& batch) {
     update_metrics(batch, y_pred);
     return std::vector{loss};
   };
-  return state.test_capture.run(layer_, batch, state.options, false, step)[0];
+  return state.captures.of(Phase::test).run(layer_, batch, state.options, false, step)[0];
 }
 
 std::vector<DTensor> Trainer::predict_step(const Batch& batch) {
   // The model of an export is not compiled.
   if (!compiled()) return layer_.outputs(batch.x);
   TrainingState& state = training("predict_step");
-  return state.predict_capture.run(layer_, batch, state.options, false,
-                                   [&] { return layer_.outputs(batch.x); });
+  return state.captures.of(Phase::predict).run(layer_, batch, state.options, false, [&] {
+    return layer_.outputs(batch.x);
+  });
 }
 
 }  // namespace tessera

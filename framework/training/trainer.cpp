@@ -17,6 +17,7 @@
 #include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/internal/fit_loop.hpp>
+#include <tessera/framework/training/internal/local_steps.hpp>
 #include <tessera/framework/training/internal/plan_step.hpp>
 #include <tessera/framework/training/internal/run_fingerprint.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
@@ -120,7 +121,6 @@ void Trainer::compile(const CompileOptions& user_options) {
   layouts.set_data_names(input_names(), output_names());
   auto state = std::make_shared<TrainingState>(options, layouts, layer_);
   state->user_optimizer = user_options.optimizer;
-  state->executor = scoped_step_executor();
   // A subclassed model knows its number of outputs only when it is called.
   if (output_names().size() > 1) MetricTracker::check_names(options, output_names());
   training_ = state;
@@ -154,27 +154,21 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
     const FitData data = fit_data(dataset, options, state->options, output_names());
-    const auto build_and_place = [&] {
-      if (!state->placed) ensure_placed(batch_shapes(data.train));
-    };
-    if (state->executor) {
-      build_and_place();
-      if (const auto history = state->executor->work_for_leader(model_, data, options)) {
-        return state->progress.history = *history;
-      }
-    }
-    const auto steps = told_steps(data.train, training_batches(options));
-    const CallbackList callbacks(
-        options.callbacks, *this, mesh,
-        {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
     if (!mesh.is_local()) {
       RunFingerprint facts =
           run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
       add_fit(facts, data, options);
       check_same_on_all_ranks(mesh, "fit", facts);
     }
-    build_and_place();
-    FitLoop(*this, *state, data, options, callbacks).run();
+    if (!state->placed) ensure_placed(batch_shapes(data.train));
+    if (const auto history = state->executor->work_for_leader(*this, data, options)) {
+      return state->progress.history = *history;
+    }
+    const auto steps = told_steps(data.train, training_batches(options));
+    const CallbackList callbacks(
+        options.callbacks, *this, mesh,
+        {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
+    FitLoop({*this, *state, data, options, callbacks}).run();
     return state->progress.history;
   });
 }
@@ -235,7 +229,9 @@ Logs Trainer::evaluate(const DatasetHandle& data, const EvaluateOptions& options
   return pass_over("evaluate", data, options,
                    [](StepRunner& steps, TrainingState& state, BatchLoader& loader,
                       const CallbackList& callbacks, const std::optional<int64_t>& asked_for) {
-                     return evaluated("evaluate", steps, state, loader, callbacks, asked_for);
+                     return evaluated(state, callbacks, [&] {
+                       test_batches("evaluate", steps, state, loader, callbacks, asked_for);
+                     });
                    });
 }
 
@@ -274,9 +270,8 @@ Logs Trainer::train_on_batch(const Examples& batch) {
   TrainingState& state = training("train_on_batch");
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t signature = hash_of(batch_signature(examples));
-  state.losses.clear();
-  state.metrics.reset();
+  const uint64_t signature = batch_signature(examples);
+  state.reset_values();
   StepRunner(*this, state).train(std::move(examples), signature);
   state.losses.drain();
   return state.metrics.logs();
@@ -286,9 +281,8 @@ Logs Trainer::test_on_batch(const Examples& batch) {
   TrainingState& state = training("test_on_batch");
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t signature = hash_of(batch_signature(examples));
-  state.losses.clear();
-  state.metrics.reset();
+  const uint64_t signature = batch_signature(examples);
+  state.reset_values();
   StepRunner(*this, state).test(std::move(examples), signature);
   state.losses.drain();
   return state.metrics.logs();
@@ -299,7 +293,7 @@ std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
   TrainingState& state = training("predict_on_batch");
   Examples examples = copied(batch, "predict_on_batch");
   if (!state.placed) ensure_placed(batch_shapes(batch));
-  const uint64_t signature = hash_of(batch_signature(examples));
+  const uint64_t signature = batch_signature(examples);
   return StepRunner(*this, state).predict(std::move(examples), signature);
 }
 
@@ -320,13 +314,13 @@ StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
 void Trainer::reset_metrics() { training("reset_metrics").metrics.reset(); }
 
 const StepRecords& Trainer::step_records() const {
-  return training("step_records").capture.records();
+  return training("step_records").captures.of(Phase::train).records();
 }
 const StepRecords& Trainer::test_step_records() const {
-  return training("test_step_records").test_capture.records();
+  return training("test_step_records").captures.of(Phase::test).records();
 }
 const StepRecords& Trainer::predict_step_records() const {
-  return training("predict_step_records").predict_capture.records();
+  return training("predict_step_records").captures.of(Phase::predict).records();
 }
 
 bool Trainer::stop_training() const { return training("stop_training").exchange.stops(); }

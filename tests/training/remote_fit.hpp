@@ -14,7 +14,7 @@
 #include <tessera/framework/training/callbacks/occasional_weight_reader.hpp>
 #include <tessera/framework/training/history.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
-#include <tessera/framework/training/internal/step_executor.hpp>
+#include <tessera/framework/training/internal/remote_steps.hpp>
 #include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
@@ -67,20 +67,20 @@ inline Sequential compiled_model() {
 
 /// Executes the steps with another model, in order, and reports `at_a_time` of them at once, the
 /// last one first.
-class FakeSteps : public StepExecutor {
+class FakeSteps : public RemoteSteps {
  public:
-  std::optional<History> work_for_leader(Model&, const FitData&, const FitOptions&) override {
+  std::optional<History> work_for_leader(Trainer&, const FitData&, const FitOptions&) override {
     return served;
   }
-  void begin(Model& model, const FitData& data, const FitOptions& options) override {
+  void send(Trainer& trainer, const FitData& data, const FitOptions& options) override {
     // Creates the slots.
     worker.train_on_batch(small_data(1).get(std::vector<int64_t>{0}));
-    restore_run(saved_run(model), worker.model());
+    restore_run(saved_run(trainer.model()), worker.model());
     train.emplace(data.train, training_batches(options));
     if (data.validation) validation.emplace(data.validation, validation_batches(options));
   }
-  int64_t run(const StepRange& range,
-              const std::function<bool(int64_t, const StepTotals&)>& done) override {
+  int64_t run_steps(const StepRange& range,
+                    const std::function<bool(int64_t, const StepTotals&)>& done) override {
     ranges.push_back(range);
     int64_t begun = range.first;
     for (bool more = true; more && begun < range.last;) {
@@ -95,7 +95,7 @@ class FakeSteps : public StepExecutor {
     }
     return begun - range.first;
   }
-  void fetch(Model& model) override { restore_run(saved_run(worker.model()), model); }
+  void fetch(Trainer& trainer) override { restore_run(saved_run(worker.model()), trainer.model()); }
   void end(const History& history) override { final_history = history; }
   void fail(const std::string& what) noexcept override { failure = what; }
 

@@ -15,6 +15,7 @@
 #include <tessera/framework/parameter_server/worker/step_closure.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/history.hpp>
+#include <tessera/framework/training/internal/remote_steps.hpp>
 
 namespace tessera::detail {
 
@@ -72,19 +73,21 @@ void check_optimizer(const Model& model) {
                     "start all tasks with the same program and data");
 }
 
-class ServerSteps final : public StepExecutor {
+class ServerSteps final : public RemoteSteps {
  public:
   ServerSteps(std::shared_ptr<ServerJob> job, const ParameterServerStrategy& strategy)
       : job_(std::move(job)), strategy_(strategy), layouts_(strategy.layouts()) {}
 
-  std::optional<History> work_for_leader(Model& model, const FitData& data,
+  std::optional<History> work_for_leader(Trainer& trainer, const FitData& data,
                                          const FitOptions& options) override;
-  void begin(Model& model, const FitData& data, const FitOptions& options) override;
-  int64_t run(const StepRange& range,
-              const std::function<bool(int64_t, const StepTotals&)>& done) override;
-  void fetch(Model& model) override;
   void end(const History& history) override { job_->end_phase(history.to_json()); }
   void fail(const std::string& what) noexcept override { job_->fail(what); }
+
+ protected:
+  void send(Trainer& trainer, const FitData& data, const FitOptions& options) override;
+  int64_t run_steps(const StepRange& range,
+                    const std::function<bool(int64_t, const StepTotals&)>& done) override;
+  void fetch(Trainer& trainer) override;
 
  private:
   /// Key of a placed model: its optimizer, and the id and trainability of each variable.
@@ -139,9 +142,10 @@ void ServerSteps::add_functions() {
   }
 }
 
-std::optional<History> ServerSteps::work_for_leader(Model& model, const FitData& data,
+std::optional<History> ServerSteps::work_for_leader(Trainer& trainer, const FitData& data,
                                                     const FitOptions& options) {
   if (job_->task_type() == TaskType::chief) return std::nullopt;
+  Model& model = trainer.model();
   prepare(model);
   const auto over = c10::make_scope_exit([this] { maker_->reset(); });
   *maker_ = std::make_unique<StepMaker>(model, data, options, layouts_);
@@ -149,10 +153,10 @@ std::optional<History> ServerSteps::work_for_leader(Model& model, const FitData&
   return History::from_json(history, JsonPath("fit"));
 }
 
-void ServerSteps::begin(Model& model, const FitData&, const FitOptions&) {
-  model_ = &model;
+void ServerSteps::send(Trainer& trainer, const FitData&, const FitOptions&) {
+  model_ = &trainer.model();
   steps_.clear();
-  prepare(model);
+  prepare(*model_);
   // Throws if the strategy no longer exists.
   job_->connect();
   if (!coordinator_) coordinator_ = std::make_unique<ClusterCoordinator>(strategy_);
@@ -175,8 +179,8 @@ void ServerSteps::send_changes() {
   sent_ = present;
 }
 
-int64_t ServerSteps::run(const StepRange& range,
-                         const std::function<bool(int64_t, const StepTotals&)>& done) {
+int64_t ServerSteps::run_steps(const StepRange& range,
+                               const std::function<bool(int64_t, const StepTotals&)>& done) {
   send_changes();
   const int64_t before = optimizer_of(*model_).steps() - range.first;
   const auto max_scheduled = static_cast<size_t>((1 + waiting_per_worker) * job_->workers());
@@ -222,9 +226,9 @@ int64_t ServerSteps::cancel(int64_t next) {
   return next;
 }
 
-void ServerSteps::fetch(Model& model) {
+void ServerSteps::fetch(Trainer& trainer) {
   job_->store().pull(group_, group(), true);
-  sent_ = versions_of(model);
+  sent_ = versions_of(trainer.model());
 }
 
 }  // namespace

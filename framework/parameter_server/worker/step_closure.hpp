@@ -5,7 +5,7 @@
 
 #include <tessera/framework/data/internal/batch_reader.hpp>
 #include <tessera/framework/parameter_server/closure.hpp>
-#include <tessera/framework/training/internal/step_executor.hpp>
+#include <tessera/framework/training/internal/remote_steps.hpp>
 
 namespace tessera::detail {
 

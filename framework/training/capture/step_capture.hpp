@@ -1,5 +1,7 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -11,6 +13,7 @@
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/training/capture/captured_step.hpp>
 #include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/phase.hpp>
 #include <tessera/framework/training/step_records.hpp>
 
 namespace tessera::detail {
@@ -70,6 +73,17 @@ class StepCapture {
   std::vector<Variable> states_;
   bool busy_ = false;
   StepRecords records_;
+};
+
+/// The captured steps of a model, which share one memory buffer.
+class StepCaptures {
+ public:
+  StepCapture& of(Phase phase) { return captures_[static_cast<size_t>(phase)]; }
+
+ private:
+  std::shared_ptr<Arena> buffer_ = make_arena();
+  std::array<StepCapture, 3> captures_{StepCapture(buffer_), StepCapture(buffer_),
+                                       StepCapture(buffer_)};
 };
 
 }  // namespace tessera::detail

@@ -11,8 +11,6 @@
 namespace tessera::detail {
 namespace {
 
-constexpr const char* no_more = "no more";
-
 std::string_view name_of(Phase phase) {
   if (phase == Phase::train) return "train";
   return phase == Phase::test ? "test" : "predict";
@@ -39,18 +37,16 @@ std::optional<Examples> BatchLoop::next() {
     if (trains && callbacks_.overrides_train_batch_end()) check_gradients();
   }
   std::optional<Examples> examples;
-  std::string signature = no_more;
   const StepStatus status = state_.exchange.exchange([&](StepStatus& own) {
     if (ends_step) callbacks_.batch_end(phase_, step_ - 1, rows_, values);
     examples = loader_.next();
     if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
     if (trains) raise_non_finite(own, /*all=*/!examples);
-    if (examples) signature = batch_signature(*examples);
-    signature_ = hash_of(signature);
+    signature_ = examples ? batch_signature(*examples) : 0;
     own.set_next_batch(examples ? examples->rows() : 0, signature_);
   });
   state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
-  const bool more = all_have_more(status, signature);
+  const bool more = all_have_more(status, examples);
   step_span_.reset();
   if (!more) warn_of_early_end();
   if (!more || (ends_step && trains && state_.exchange.stops())) {
@@ -74,13 +70,13 @@ void BatchLoop::warn_of_early_end() const {
 }
 
 /// Whether every process has a batch for the next step, with the same signature. Collective.
-bool BatchLoop::all_have_more(const StepStatus& status, const std::string& signature) const {
+bool BatchLoop::all_have_more(const StepStatus& status,
+                              const std::optional<Examples>& examples) const {
   if (status.same_signature()) return status.max_rows() > 0;
   const Mesh& mesh = state_.layouts.mesh();
   const bool ends = status.min_rows() == 0;
-  const bool more = signature != no_more;
-  const std::string by_rank =
-      group_by_text(communicator_of(mesh).gather("batch", ends && more ? "more" : signature));
+  const std::string text = !examples ? "no more" : ends ? "more" : batch_text(*examples);
+  const std::string by_rank = group_by_text(communicator_of(mesh).gather("batch", text));
   if (!ends) {
     throw ShapeError(caller_, "all processes have batches of the same shapes and dtypes",
                      str(by_rank, ", at step ", step_ + 1),
@@ -96,7 +92,7 @@ bool BatchLoop::all_have_more(const StepStatus& status, const std::string& signa
 
 /// Raises the status if gradients of the step must be finite and are not.
 void BatchLoop::raise_non_finite(StepStatus& own, bool all) const {
-  if (!state_.gradients_must_be_finite || !state_.optimizer()) return;
+  if (!state_.finite.gradients || !state_.optimizer()) return;
   const std::string variable = state_.optimizer()->reducer().take_non_finite(all);
   if (!variable.empty()) own.raise(StatusLevel::non_finite, variable);
 }
@@ -105,7 +101,7 @@ void BatchLoop::raise_non_finite(StepStatus& own, bool all) const {
 /// have corrupted. Collective.
 void BatchLoop::check_gradients() {
   // On a mesh of one process, gradients are not checked.
-  if (state_.layouts.mesh().is_local() || !state_.gradients_must_be_finite) return;
+  if (state_.layouts.mesh().is_local() || !state_.finite.gradients) return;
   const StepStatus status =
       state_.exchange.exchange([&](StepStatus& own) { raise_non_finite(own, /*all=*/true); });
   state_.exchange.check(caller_, Phase::train, {state_.progress.position.epoch, step_}, status);

@@ -42,11 +42,11 @@ class BatchLoop {
   std::optional<Examples> next();
   /// Returns the number of the current step.
   int64_t step() const { return step_; }
-  /// Returns the hash of the current examples' signature, from hash_of().
+  /// Returns batch_signature() of the current examples.
   uint64_t signature() const { return signature_; }
 
  private:
-  bool all_have_more(const StepStatus& status, const std::string& signature) const;
+  bool all_have_more(const StepStatus& status, const std::optional<Examples>& examples) const;
   void warn_of_early_end() const;
   void raise_non_finite(StepStatus& own, bool all) const;
   void check_gradients();

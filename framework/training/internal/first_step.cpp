@@ -4,6 +4,7 @@
 #include <iostream>
 #include <set>
 #include <string>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -54,40 +55,6 @@ bool takes_probabilities(const Json& config) {
   });
 }
 
-}  // namespace
-
-void warn_of_untrainable(const Layer& model) {
-  warn(model,
-       "the model does not have any trainable weights: training changes none of them. Call "
-       "set_trainable(true) for the layers to be trained");
-}
-
-void warn_of_metrics_of_logits(const Layer& model, const std::string& of, const Loss& loss,
-                               const std::vector<std::shared_ptr<Metric>>& metrics) {
-  if (!is_from_logits(loss.config())) return;
-  std::vector<std::string> names;
-  for (const auto& metric : metrics) {
-    if (takes_probabilities(metric->config())) names.push_back(metric->name());
-  }
-  if (names.empty()) return;
-  warn(model, str("the loss", of, " is from logits, but ", listed(names),
-                  names.size() == 1 ? " takes" : " take",
-                  " its outputs as probabilities: end the model with the activation and leave out "
-                  "from_logits, or give from_logits to the metrics that have it"));
-}
-
-void check_optimizer(const Layer& model, Optimizer& optimizer) {
-  optimizer.warn_of_unused_exclusions(model.weights());
-  const std::set<uint64_t> own = ids_of(model);
-  for (const Variable& variable : optimizer.built_for()) {
-    if (own.count(variable.id())) continue;
-    throw StateError(
-        str("model ", model.path()), "an optimizer belongs to one model",
-        str(optimizer.name(), ", which has slots of another model's ", variable.path()),
-        "compile each model with an optimizer of its own");
-  }
-}
-
 void check_variables(const Layer& model, const GradientTape& tape) {
   const std::set<uint64_t> own = ids_of(model);
   std::set<uint64_t> seen;
@@ -125,6 +92,62 @@ void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& 
                   missing.size() == 1 ? "it" : "them",
                   ", or only through functions without gradients, such as ATen functions on "
                   "shards"));
+}
+
+}  // namespace
+
+bool FirstStep::trains(const Layer& model, const std::vector<Variable>& trainable) {
+  const bool told = std::exchange(told_untrainable_, trainable.empty());
+  if (!trainable.empty()) return true;
+  if (model.weights().empty()) {
+    throw StateError("model " + model.path(), "a model has weights to train", "none",
+                     "pass every layer that its call() uses to track()");
+  }
+  if (!told) {
+    warn(model,
+         "the model does not have any trainable weights: training changes none of them. Call "
+         "set_trainable(true) for the layers to be trained");
+  }
+  return false;
+}
+
+void FirstStep::check(const Layer& model, const GradientTape& tape) {
+  if (std::exchange(checked_, true)) return;
+  check_variables(model, tape);
+  warn_of_probabilities(model, tape);
+}
+
+void FirstStep::check(const Layer& model, const std::vector<Variable>& variables,
+                      const std::vector<DTensor>& gradients) {
+  if (!std::exchange(gradients_checked_, true)) {
+    warn_of_missing_gradients(model, variables, gradients);
+  }
+}
+
+void warn_of_metrics_of_logits(const Layer& model, const std::string& of, const Loss& loss,
+                               const std::vector<std::shared_ptr<Metric>>& metrics) {
+  if (!is_from_logits(loss.config())) return;
+  std::vector<std::string> names;
+  for (const auto& metric : metrics) {
+    if (takes_probabilities(metric->config())) names.push_back(metric->name());
+  }
+  if (names.empty()) return;
+  warn(model, str("the loss", of, " is from logits, but ", listed(names),
+                  names.size() == 1 ? " takes" : " take",
+                  " its outputs as probabilities: end the model with the activation and leave out "
+                  "from_logits, or give from_logits to the metrics that have it"));
+}
+
+void check_optimizer(const Layer& model, Optimizer& optimizer) {
+  optimizer.warn_of_unused_exclusions(model.weights());
+  const std::set<uint64_t> own = ids_of(model);
+  for (const Variable& variable : optimizer.built_for()) {
+    if (own.count(variable.id())) continue;
+    throw StateError(
+        str("model ", model.path()), "an optimizer belongs to one model",
+        str(optimizer.name(), ", which has slots of another model's ", variable.path()),
+        "compile each model with an optimizer of its own");
+  }
 }
 
 }  // namespace tessera::detail

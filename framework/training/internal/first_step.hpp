@@ -17,23 +17,28 @@ namespace tessera::detail {
 /// weight.
 void check_optimizer(const Layer& model, Optimizer& optimizer);
 
-/// Throws StateError if the step read trainable Variables that are not the model's weights: they
-/// would be neither trained nor saved.
-void check_variables(const Layer& model, const GradientTape& tape);
+/// Checks of the first training step of a compiled model.
+class FirstStep {
+ public:
+  /// Returns whether a step has weights to train. Warns of the first one without; throws StateError
+  /// for a model without any weight.
+  bool trains(const Layer& model, const std::vector<Variable>& trainable);
+  /// Checks a step that `tape` has recorded, if it is the first: warns of a loss from logits that
+  /// gets probabilities. Throws StateError if it read trainable Variables that are not the model's
+  /// weights: they would be neither trained nor saved.
+  void check(const Layer& model, const GradientTape& tape);
+  /// Warns, once, of variables that the loss does not depend on.
+  void check(const Layer& model, const std::vector<Variable>& variables,
+             const std::vector<DTensor>& gradients);
 
-/// Warns of a step that trains nothing, since no weight of the model is trainable.
-void warn_of_untrainable(const Layer& model);
+ private:
+  bool told_untrainable_ = false;  ///< whether the last step had no trainable weight
+  bool checked_ = false, gradients_checked_ = false;
+};
 
 /// Warns of metrics that take logits for probabilities: those of an output whose `loss` is from
 /// logits. `of` names the output: " of output a", or empty.
 void warn_of_metrics_of_logits(const Layer& model, const std::string& of, const Loss& loss,
                                const std::vector<std::shared_ptr<Metric>>& metrics);
-
-/// Warns if a loss from logits gets probabilities.
-void warn_of_probabilities(const Layer& model, const GradientTape& tape);
-
-/// Warns of variables that the loss does not depend on.
-void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,
-                               const std::vector<DTensor>& gradients);
 
 }  // namespace tessera::detail

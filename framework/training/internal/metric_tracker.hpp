@@ -12,11 +12,23 @@
 #include <tessera/framework/nn/internal/layer_metrics.hpp>
 #include <tessera/framework/nn/losses/loss.hpp>
 #include <tessera/framework/nn/metric.hpp>
-#include <tessera/framework/training/internal/step_executor.hpp>
 #include <tessera/framework/training/logs.hpp>
 #include <tessera/framework/training/options.hpp>
 
 namespace tessera::detail {
+
+/// Totals of one step, which are added to loss and metrics.
+struct StepTotals {
+  /// Sum of the loss over rows; number of rows, 0 if the data ended before this step.
+  double loss = 0;
+  int64_t rows = 0;
+  struct MetricTotals {
+    std::string name;            ///< name in the logs
+    std::vector<double> totals;  ///< result of Metric::totals()
+    double value = 0;            ///< value of this step alone
+  };
+  std::vector<MetricTotals> metrics = {};
+};
 
 /// The mean of losses over rows: a batch is weighted by its rows.
 class RowMean {

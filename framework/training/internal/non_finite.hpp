@@ -8,6 +8,12 @@
 
 namespace tessera::detail {
 
+/// Checks that a running fit makes; outside of fit, none.
+struct FiniteChecks {
+  bool loss = false;       ///< whether a loss that is not finite is an error
+  bool gradients = false;  ///< whether gradients that are not finite are one
+};
+
 /// Thrown in a step whose loss is not finite, before it changes any weight.
 class NonFiniteLoss : public std::exception {
  public:

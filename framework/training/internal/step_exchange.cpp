@@ -1,33 +1,50 @@
 #include <tessera/framework/training/internal/step_exchange.hpp>
 
-#include <span>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 
 namespace tessera::detail {
 
-std::string batch_signature(const Examples& batch) {
-  std::string text = str(batch.rows(), " rows of");
-  const auto add = [&](const char* name, const std::vector<int64_t>& shape, at::ScalarType dtype) {
-    const Shape row(shape.begin() + (shape.empty() ? 0 : 1), shape.end());
-    text +=
-        str(text.ends_with("of") ? " " : ", ", name, " ", to_string(row), " ", dtype_name(dtype));
-  };
-  for (const auto& x : batch.placed_x) add("x", x.shape(), x.dtype());
-  for (const auto& x : batch.x) add("x", x.sizes().vec(), x.scalar_type());
-  for (const auto& y : batch.y) add("y", y.sizes().vec(), y.scalar_type());
-  for (const auto& weight : batch.sample_weight) {
-    add("sample_weight", weight.sizes().vec(), weight.scalar_type());
-  }
-  return text;
+namespace {
+
+/// Calls visit(name, shape, dtype) for each array of a batch.
+template <class Visit>
+void visit_arrays(const Examples& batch, const Visit& visit) {
+  for (const auto& x : batch.placed_x) visit("x", at::IntArrayRef(x.shape()), x.dtype());
+  for (const auto& x : batch.x) visit("x", x.sizes(), x.scalar_type());
+  for (const auto& y : batch.y) visit("y", y.sizes(), y.scalar_type());
+  for (const auto& w : batch.sample_weight) visit("sample_weight", w.sizes(), w.scalar_type());
 }
 
-uint64_t hash_of(const std::string& text) {
-  return std::stoull(xxh128(std::as_bytes(std::span(text))).substr(0, 16), nullptr, 16);
+/// Leaves out the batch axis.
+at::IntArrayRef row_of(at::IntArrayRef shape) { return shape.slice(shape.empty() ? 0 : 1); }
+
+}  // namespace
+
+uint64_t batch_signature(const Examples& batch) {
+  uint64_t hash = mix(0, static_cast<uint64_t>(batch.rows()));
+  const auto add = [&](auto number) { hash = mix(hash, static_cast<uint64_t>(number)); };
+  visit_arrays(batch, [&](const char* name, at::IntArrayRef shape, at::ScalarType dtype) {
+    add(name[0]);
+    add(dtype);
+    add(row_of(shape).size());
+    for (const int64_t extent : row_of(shape)) add(extent);
+  });
+  return hash;
+}
+
+std::string batch_text(const Examples& batch) {
+  std::string text = str(batch.rows(), " rows of");
+  const char* between = " ";
+  visit_arrays(batch, [&](const char* name, at::IntArrayRef shape, at::ScalarType dtype) {
+    text += str(std::exchange(between, ", "), name, " ", to_string(row_of(shape).vec()), " ",
+                dtype_name(dtype));
+  });
+  return text;
 }
 
 std::string position_text(Phase phase, int64_t epoch, int64_t step) {
@@ -40,6 +57,10 @@ Interrupted interrupted(int signal, const std::string& caller, Phase phase, cons
                          ? "start it again; with a checkpoint (--resume, BackupAndRestore) "
                            "it resumes there"
                          : "start it again");
+}
+
+void StepExchange::begin_step(uint64_t signature) {
+  communicator_of(mesh_).begin_step(steps_begun_++, signature);
 }
 
 void StepExchange::do_on_all_ranks(const std::function<void()>& local) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <exception>
 #include <functional>
 #include <optional>
@@ -24,6 +25,8 @@ class StepExchange {
   bool stops() const { return stop_; }
   void set_stop(bool stop) { stop_ = stop; }
 
+  /// Begins a step of training, tests or predictions on a batch of this signature.
+  void begin_step(uint64_t signature);
   /// Runs work that may fail, or ask to stop, on one process alone, such as reading and writing
   /// files; then every process stops or throws in the same step. Collective.
   void do_on_all_ranks(const std::function<void()>& local);
@@ -38,6 +41,7 @@ class StepExchange {
  private:
   Mesh mesh_;
   bool stop_ = false;
+  int64_t steps_begun_ = 0;
 };
 
 /// Runs a user's call and reports an exception, so that the other processes can read it.
@@ -54,10 +58,10 @@ auto reporting_failure(const Mesh& mesh, const Work& work) {
 /// Returns the exception that ends a run after a signal; `at` is its position, from place_of().
 Interrupted interrupted(int signal, const std::string& caller, Phase phase, const std::string& at);
 
-/// Returns the signature of a global batch, which must be equal on all processes: "4 rows of x (18)
-/// Double, y () Long".
-std::string batch_signature(const Examples& batch);
-/// Returns a text's hash, equal in every process and build.
-uint64_t hash_of(const std::string& text);
+/// Returns a hash of rows, shapes and dtypes of a global batch, which must be equal on all
+/// processes; equal in every process and build.
+uint64_t batch_signature(const Examples& batch);
+/// Returns the same facts in words: "4 rows of x (18) Double, y () Long".
+std::string batch_text(const Examples& batch);
 
 }  // namespace tessera::detail

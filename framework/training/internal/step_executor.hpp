@@ -1,77 +1,56 @@
 #pragma once
 
-#include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include <tessera/framework/base/internal/scoped_value.hpp>
+#include <tessera/framework/training/callbacks/internal/callback_list.hpp>
 #include <tessera/framework/training/history.hpp>
-#include <tessera/framework/training/phase.hpp>
 
 namespace tessera {
-class Model;
+class Trainer;
 struct FitOptions;
 }  // namespace tessera
 
 namespace tessera::detail {
 
 struct FitData;
+struct TrainingState;
 
-/// Totals of one step, which are added to loss and metrics.
-struct StepTotals {
-  /// Sum of the loss over rows; number of rows, 0 if the data ended before this step.
-  double loss = 0;
-  int64_t rows = 0;
-  struct MetricTotals {
-    std::string name;            ///< name in the logs
-    std::vector<double> totals;  ///< result of Metric::totals()
-    double value = 0;            ///< value of this step alone
-  };
-  std::vector<MetricTotals> metrics = {};
+/// A fit whose steps run.
+struct FitRun {
+  Trainer& trainer;
+  TrainingState& state;
+  const FitData& data;
+  const FitOptions& options;
+  const CallbackList& callbacks;
 };
 
-/// Steps [first, last) of an epoch, or of a validation. Step i reads batch `offset` + i of pass
-/// `pass` over the data.
-struct StepRange {
-  Phase phase = Phase::train;
-  int64_t epoch = 0;
-  int64_t first = 0, last = 0;
-  int64_t pass = 0, offset = 0;
-};
-
-/// Interface to run the steps of fit outside this process, for a parameter server's coordinator and
-/// its tasks. compile() takes the executor of the innermost StepExecutorScope; without one, this
-/// process, or all processes of the mesh together, run the steps. evaluate() and predict() always
-/// run here, with the weights of the last fit. Callbacks declare by OccasionalWeightReader when
-/// they need the weights, which are stored elsewhere.
+/// Runs the steps of fit: in this process, or all processes of the mesh together (LocalSteps), or
+/// elsewhere (RemoteSteps). compile() takes the executor of the innermost StepExecutorScope, or
+/// LocalSteps without one.
 class StepExecutor {
  public:
   virtual ~StepExecutor() = default;
 
   /// Works for another process's fit until it is over and returns its history. On the leading
   /// process, returns nothing at once.
-  virtual std::optional<History> work_for_leader(Model& model, const FitData& data,
-                                                 const FitOptions& options) = 0;
-
-  // On the leading process.
-
+  virtual std::optional<History> work_for_leader(Trainer&, const FitData&, const FitOptions&) {
+    return std::nullopt;
+  }
   /// Begins training with this process's weights and optimizer state.
-  virtual void begin(Model& model, const FitData& data, const FitOptions& options) = 0;
-  /// Runs the steps; they begin in order and end in any. Calls `done` on this thread with each
-  /// step's totals; once it returns false, or the data have ended, no further step begins. Returns
-  /// the number of steps done, which are all that have begun and found a batch. Rethrows what
-  /// `done` or a step throws.
-  virtual int64_t run(const StepRange& range,
-                      const std::function<bool(int64_t step, const StepTotals&)>& done) = 0;
-  /// Fetches the current weights and optimizer state to this process.
-  virtual void fetch(Model& model) = 0;
-  /// Ends the fit, which resulted in `history`.
-  virtual void end(const History& history) = 0;
+  virtual void begin(const FitRun&) {}
+  /// Runs the training steps of the epoch at the fit's position, which it moves on, until the
+  /// epoch, its pass over the data, or training ends; calls the callbacks, and adds the losses to
+  /// metrics and history. Collective. Throws Interrupted if a signal asks any process to leave.
+  virtual void train(const FitRun& run) = 0;
+  /// Runs the test steps of a validation in the same way; adds their values to the metrics.
+  virtual void test(const FitRun& run) = 0;
+  /// Ends the fit, which resulted in this history.
+  virtual void end(const History&) {}
   /// Ends the fit after an error or a signal.
-  virtual void fail(const std::string& what) noexcept = 0;
+  virtual void fail(const std::string&) noexcept {}
 };
 
 /// While alive, `executor` runs the steps of models compiled on this thread.
@@ -82,7 +61,7 @@ class StepExecutorScope {
  private:
   ScopedValue<std::shared_ptr<StepExecutor>> executor_;
 };
-/// Returns the executor of the innermost StepExecutorScope; null: none.
-std::shared_ptr<StepExecutor> scoped_step_executor();
+/// Returns the executor of the innermost StepExecutorScope, or LocalSteps.
+std::shared_ptr<StepExecutor> step_executor();
 
 }  // namespace tessera::detail

@@ -65,7 +65,7 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
 
 Batch StepRunner::prepare(Examples&& examples, uint64_t signature) {
   adapt_wait_policy();
-  communicator_of(state_.layouts.mesh()).begin_step(state_.steps_begun++, signature);
+  state_.exchange.begin_step(signature);
   trainer_.layer().clear_losses();
   return pack_batch(std::move(examples), state_.layouts);
 }
@@ -74,7 +74,8 @@ DTensor StepRunner::train_step(const Batch& batch) {
   const auto run = [&] { return std::vector{trainer_.train_step(batch)}; };
   try {
     if (state_.options.record_steps != true) return run()[0];
-    return state_.capture.run(trainer_.layer(), batch, state_.options, true, run)[0];
+    return state_.captures.of(Phase::train)
+        .run(trainer_.layer(), batch, state_.options, true, run)[0];
   } catch (const NonFiniteLoss& error) {
     const FitPosition& at = state_.progress.position;
     const std::string devices = error.devices();
@@ -98,7 +99,7 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
   const FitPosition at = state_.progress.position;
   const auto read = [&state = state_, blocks, at, rows = batch.rows,
                      on_loss = std::move(on_loss)](double value) {
-    if (state.must_be_finite) check_finite(value, at, state.layouts.mesh(), blocks);
+    if (state.finite.loss) check_finite(value, at, state.layouts.mesh(), blocks);
     state.metrics.add_loss(value, rows);
     if (on_loss) on_loss(value);
   };

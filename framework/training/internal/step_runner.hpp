@@ -11,7 +11,7 @@ namespace tessera::detail {
 
 /// Runs single steps of a model on the examples of a batch, and adds their losses to its metrics.
 /// The default mesh of a step is the model's, so that user-defined steps may create values.
-/// `signature` is the hash of batch_signature(examples).
+/// `signature` is batch_signature(examples).
 class StepRunner {
  public:
   StepRunner(Trainer& trainer, TrainingState& state) : trainer_(trainer), state_(state) {}
