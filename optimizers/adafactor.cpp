@@ -9,7 +9,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
+#include <tessera/framework/optimizer/internal/block_sums.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
 #include <tessera/optimizers/internal/optimizer_config.hpp>

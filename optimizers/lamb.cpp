@@ -2,7 +2,7 @@
 
 #include <cmath>
 
-#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
+#include <tessera/framework/optimizer/internal/block_sums.hpp>
 #include <tessera/optimizers/internal/block_values.hpp>
 #include <tessera/optimizers/internal/list_optimizer.hpp>
 #include <tessera/optimizers/internal/moment_options.hpp>

@@ -10,6 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/optimizer/internal/block_sums.hpp>
 #include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>

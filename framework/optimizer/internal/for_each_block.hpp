@@ -111,4 +111,41 @@ inline std::vector<DTensor> values_of(const std::vector<DTensor>& like,
   return values;
 }
 
+/// Returns the index of the value that each of blocks_of(values) belongs to.
+inline std::vector<size_t> owners_of(const std::vector<DTensor>& values) {
+  std::vector<size_t> owners;
+  for (size_t v = 0; v < values.size(); ++v) {
+    owners.insert(owners.end(), values[v].blocks().size(), v);
+  }
+  return owners;
+}
+
+/// Returns new values whose blocks are f(value index, block).
+template <class F>
+std::vector<DTensor> map_blocks(const std::vector<DTensor>& values, const F& f) {
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  const std::vector<size_t> owners = owners_of(values);
+  std::vector<at::Tensor> results(blocks.size());
+  for_each_block(
+      blocks, [&](size_t b) { results[b] = f(owners[b], blocks[b]); }, memory_devices_of(values));
+  return values_of(values, results);
+}
+
+/// Returns new values whose blocks are f(block); blocks on GPUs are mapped by together(list),
+/// grouped by device and dtype.
+template <class F, class Together>
+std::vector<DTensor> map_lists(const std::vector<DTensor>& values, const F& f,
+                               const Together& together) {
+  const std::vector<at::Tensor> blocks = blocks_of(values);
+  std::vector<at::Tensor> results(blocks.size());
+  for_each_list(
+      blocks, [&](size_t b) { results[b] = f(blocks[b]); },
+      [&](const std::vector<size_t>& indices) {
+        const std::vector<at::Tensor> list = together(select(blocks, indices));
+        for (size_t i = 0; i < indices.size(); ++i) results[indices[i]] = list[i];
+      },
+      memory_devices_of(values));
+  return values_of(values, results);
+}
+
 }  // namespace tessera::detail
