@@ -7,31 +7,11 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
-
-#include <tessera/framework/tensor/internal/halo_exchange.hpp>
 
 namespace tessera::detail {
 namespace {
 
 constexpr double empty_lse = -std::numeric_limits<double>::infinity();
-
-std::vector<Interval> shard_intervals(int64_t steps, int64_t shards) {
-  std::vector<Interval> intervals;
-  for (int64_t i = 0; i < shards; ++i) intervals.push_back(shard_interval(steps, shards, i));
-  return intervals;
-}
-
-bool any_masks(const BlockGrid& grid, size_t first) { return grid.specs.size() > first; }
-
-/// Keys and values visit every member if a fully masked step may need the mean of all values.
-RingOptions ring_options(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid,
-                         size_t first) {
-  return {.causal = terms.causal,
-          .window = terms.reach,
-          .zigzag = zigzag,
-          .visit_all = !terms.zeros && any_masks(grid, first)};
-}
 
 /// Merges the attention to some keys into that to others, (n, heads, steps, width), weighted by the
 /// log-sum-exps; in place.
@@ -50,23 +30,6 @@ void merge(at::Tensor& y, at::Tensor& lse, AttentionResult other) {
 }
 
 }  // namespace
-
-RingRun::RingRun(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid, size_t first_mask)
-    : terms_(terms),
-      grid_(grid),
-      first_mask_(first_mask),
-      axis_(AttentionTerms::steps_axis(grid.specs)),
-      steps_(grid.specs[0].shape[size_t(axis_)]),
-      dtype_(grid.specs[0].dtype),
-      wide_(at::toOpMathType(dtype_)),
-      shards_(shard_intervals(steps_, grid.layouts[0].num_shards(axis_)),
-              ring_options(terms, zigzag, grid, first_mask)),
-      members_(group_intervals(grid.layouts[0], axis_, steps_, grid.groups),
-               ring_options(terms, zigzag, grid, first_mask)),
-      group_(grid.layouts[0].mesh(), grid.layouts[0].axis(axis_), grid.groups, grid.block_groups,
-             grid.specs[0].shape, dtype_) {}
-
-bool RingRun::gives_means() const { return !terms_.zeros && any_masks(grid_, first_mask_); }
 
 /// Returns whether a block is empty along an axis other than the steps.
 bool RingRun::idle(size_t block) const {
@@ -147,7 +110,7 @@ void RingRun::finish(size_t block, Values& y, Values& lse, const at::Tensor& tot
       own_lse = at::zeros({q.size(0), q.size(1), steps}, q.options().dtype(wide_));
       continue;
     }
-    if (any_masks(grid_, first_mask_)) {
+    if (has_masks()) {
       const at::Tensor none = own_lse.eq(empty_lse);
       if (total.defined()) {
         own = at::where(none.unsqueeze(-1),

@@ -1,11 +1,13 @@
-#include <tessera/framework/ops/attention/internal/ring_run.hpp>
+#include <tessera/framework/ops/attention/internal/ring_travel.hpp>
 
 #include <algorithm>
 #include <utility>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 
-/// Transfers between the members of a ring, and how they are logged.
+#include <tessera/framework/tensor/internal/halo_exchange.hpp>
+
 namespace tessera::detail {
 namespace {
 
@@ -38,11 +40,41 @@ bool swaps(const RingSchedule& schedule) {
   return false;
 }
 
+std::vector<Interval> shard_intervals(int64_t steps, int64_t shards) {
+  std::vector<Interval> intervals;
+  for (int64_t i = 0; i < shards; ++i) intervals.push_back(shard_interval(steps, shards, i));
+  return intervals;
+}
+
+/// Keys and values visit every member if a fully masked step may need the mean of all values.
+RingOptions ring_options(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid,
+                         size_t first) {
+  return {.causal = terms.causal,
+          .window = terms.reach,
+          .zigzag = zigzag,
+          .visit_all = !terms.zeros && grid.specs.size() > first};
+}
+
 }  // namespace
+
+RingTravel::RingTravel(const AttentionTerms& terms, bool zigzag, const BlockGrid& grid,
+                       size_t first_mask)
+    : grid_(grid),
+      first_mask_(first_mask),
+      axis_(AttentionTerms::steps_axis(grid.specs)),
+      steps_(grid.specs[0].shape[size_t(axis_)]),
+      dtype_(grid.specs[0].dtype),
+      wide_(at::toOpMathType(dtype_)),
+      members_(group_intervals(grid.layouts[0], axis_, steps_, grid.groups),
+               ring_options(terms, zigzag, grid, first_mask)),
+      shards_(shard_intervals(steps_, grid.layouts[0].num_shards(axis_)),
+              ring_options(terms, zigzag, grid, first_mask)),
+      group_(grid.layouts[0].mesh(), grid.layouts[0].axis(axis_), grid.groups, grid.block_groups,
+             grid.specs[0].shape, dtype_) {}
 
 /// Splits each block's tensors into runs: a member gets the first half of its own steps and the
 /// second half of its partner's.
-std::vector<RingRun::Values> RingRun::split_runs(
+std::vector<RingTravel::Values> RingTravel::split_runs(
     const std::vector<std::vector<at::Tensor>>& tensors) const {
   std::vector<Values> runs(blocks());
   if (!swaps(members_)) {
@@ -85,7 +117,8 @@ std::vector<RingRun::Values> RingRun::split_runs(
 }
 
 /// Joins runs into blocks: inverts split_runs().
-std::vector<std::vector<at::Tensor>> RingRun::join_runs(const std::vector<Values>& values) const {
+std::vector<std::vector<at::Tensor>> RingTravel::join_runs(
+    const std::vector<Values>& values) const {
   std::vector<std::vector<at::Tensor>> tensors(blocks());
   if (!swaps(members_)) {
     for (size_t b = 0; b < blocks(); ++b) {
@@ -122,7 +155,7 @@ std::vector<std::vector<at::Tensor>> RingRun::join_runs(const std::vector<Values
 
 /// Splits the inputs into runs. `more`: each block's output, log-sum-exp and output gradient, or
 /// none.
-void RingRun::split_inputs(std::vector<std::vector<at::Tensor>> more) {
+void RingTravel::split_inputs(std::vector<std::vector<at::Tensor>> more) {
   std::vector<std::vector<at::Tensor>> tensors(blocks());
   std::vector<std::vector<at::Tensor>> masks(blocks());
   std::vector<std::vector<bool>> by_steps(blocks());
@@ -158,8 +191,8 @@ void RingRun::split_inputs(std::vector<std::vector<at::Tensor>> more) {
 
 /// Returns the shapes and dtypes of the keys and values, or their gradients, of member `source` in
 /// this block's ring.
-std::vector<PackedSpec> RingRun::packed_specs(size_t block, int64_t source,
-                                              at::ScalarType dtype) const {
+std::vector<PackedSpec> RingTravel::packed_specs(size_t block, int64_t source,
+                                                 at::ScalarType dtype) const {
   std::vector<PackedSpec> list;
   for (const Values* values : {&own_.keys, &own_.values}) {
     for (Interval run : members_.runs(source)) {
@@ -170,7 +203,7 @@ std::vector<PackedSpec> RingRun::packed_specs(size_t block, int64_t source,
   return list;
 }
 
-std::vector<at::Tensor> RingRun::packs(const KeyValues& key_values) const {
+std::vector<at::Tensor> RingTravel::packs(const KeyValues& key_values) const {
   std::vector<at::Tensor> list(blocks());
   each([&](size_t b) {
     std::vector<at::Tensor> all = key_values.keys[b];
@@ -181,8 +214,8 @@ std::vector<at::Tensor> RingRun::packs(const KeyValues& key_values) const {
 }
 
 /// Unpacks the keys and values, or their gradients, that blocks hold after `hop` hops.
-RingRun::KeyValues RingRun::unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop,
-                                        at::ScalarType dtype) const {
+RingTravel::KeyValues RingTravel::unpacked_at(const std::vector<at::Tensor>& packs, int64_t hop,
+                                              at::ScalarType dtype) const {
   KeyValues key_values;
   for (size_t b = 0; b < blocks(); ++b) {
     const Runs all = unpacked(packs[b], packed_specs(b, members_.source(member(b), hop), dtype));
@@ -195,8 +228,8 @@ RingRun::KeyValues RingRun::unpacked_at(const std::vector<at::Tensor>& packs, in
 
 /// Starts sending each member's packed data `members` members ahead. A member then holds the data
 /// of its source after `hop` hops.
-PermuteGroup::Transfer RingRun::rotate(const std::vector<at::Tensor>& packs, int64_t members,
-                                       int64_t hop, at::ScalarType dtype) const {
+PermuteGroup::Transfer RingTravel::rotate(const std::vector<at::Tensor>& packs, int64_t members,
+                                          int64_t hop, at::ScalarType dtype) const {
   std::vector<int64_t> from, bytes;
   const int64_t n = members_.members();
   for (int64_t m = 0; m < n; ++m) from.push_back(((m - members) % n + n) % n);
@@ -208,7 +241,7 @@ PermuteGroup::Transfer RingRun::rotate(const std::vector<at::Tensor>& packs, int
 
 /// Logs the transfers, with the bytes of the device that holds the most steps. Counts by the
 /// mesh's shards, so that logs do not depend on how shards are merged into blocks.
-void RingRun::log(bool backward) const {
+void RingTravel::log(bool backward) const {
   const Specs& in = grid_.specs;
   const Layout& layout = grid_.layouts[0];
   const auto shard = [](int64_t extent, int64_t shards) {
