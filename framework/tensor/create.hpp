@@ -98,7 +98,12 @@ DTensor stateless_truncated_normal(const Shape& shape, Seed seed, double mean = 
                                    double stddev = 1, at::ScalarType dtype = at::kFloat);
 
 namespace detail {
+
+/// Moves a value to another layout on its mesh (tf.experimental.dtensor.relayout). Collective; free
+/// where it only slices. Throws MeshError for a layout on another mesh, LayoutError for one of
+/// another rank. Not recorded on a tape: ops::relayout is.
 DTensor relayout_value(const DTensor& value, const Layout& layout);
+
 }  // namespace detail
 
 /// Calls the function under a DefaultLayoutScope and reshards its result to `layout`.

@@ -1,3 +1,4 @@
+#include <tessera/framework/ops/engine/propagate.hpp>
 #include <tessera/framework/ops/engine/rule.hpp>
 
 #include "tests/support/catch.hpp"

@@ -1,4 +1,5 @@
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/optimizer/internal/block_sums.hpp>
 #include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/tensor/create.hpp>
 

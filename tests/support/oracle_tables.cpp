@@ -1,5 +1,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/engine/propagate.hpp>
 
 #include <algorithm>
 #include <map>

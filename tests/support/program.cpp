@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <stdexcept>
 
+#include <tessera/framework/base/internal/helper_program.hpp>
+
 #include "tests/support/files.hpp"
 
 namespace tessera::test {
@@ -15,13 +17,6 @@ namespace tessera::test {
 using namespace detail;
 
 namespace {
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
-}
 
 std::vector<std::string> with_variables(
     const std::vector<std::pair<std::string, std::string>>& variables) {
@@ -69,7 +64,7 @@ pid_t start_program(const std::filesystem::path& program, const std::vector<std:
   std::vector<std::string> variables = with_variables(environment);
   pid_t pid = 0;
   const int failed = posix_spawn(&pid, program.c_str(), streams.get(), nullptr,
-                                 pointers(words).data(), pointers(variables).data());
+                                 exec_pointers(words).data(), exec_pointers(variables).data());
   if (failed != 0) throw std::runtime_error("cannot start " + program.string());
   return pid;
 }

@@ -4,6 +4,8 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/nn/internal/random_stream.hpp>
+
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 

@@ -1,6 +1,7 @@
 // fit() of every layer that keeps something between steps: states, moving statistics, counts of
 // draws, metrics, adapted statistics. Replayed and eager steps on several meshes equal steps
 // computed by hand from the same weights.
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/tessera.hpp>
 
 #include <memory>

@@ -1,3 +1,4 @@
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/training/capture/step_capture.hpp>
 
 #include <tessera/tessera.hpp>

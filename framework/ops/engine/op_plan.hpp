@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/engine/propagate.hpp>
 #include <tessera/framework/tensor/internal/halo_exchange.hpp>
 
 namespace tessera::detail {

@@ -1,6 +1,7 @@
+#include <tessera/framework/ops/engine/propagate.hpp>
+
 #include <algorithm>
 
-#include <tessera/framework/ops/engine/rule.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 namespace tessera::detail {
@@ -268,6 +269,18 @@ class Search {
 Propagation propagate(const Rule& rule, const Specs& in, const Specs& out,
                       const std::vector<Layout>& layouts, uint32_t parameters) {
   return Search(rule, in, out, layouts, parameters).best();
+}
+
+std::string to_string(const Propagation& plan) {
+  std::string text;
+  for (size_t i = 0; i < plan.inputs.size(); ++i) {
+    text += (i ? " , " : "") + plan.inputs[i].describe();
+  }
+  text += " -> ";
+  for (size_t i = 0; i < plan.outputs.size(); ++i) {
+    text += (i ? " , " : "") + plan.outputs[i].describe();
+  }
+  return text;
 }
 
 }  // namespace tessera::detail

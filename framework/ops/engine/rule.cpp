@@ -84,16 +84,4 @@ Rule& Rule::reducing(Reduce kind) {
   return *this;
 }
 
-std::string to_string(const Propagation& plan) {
-  std::string text;
-  for (size_t i = 0; i < plan.inputs.size(); ++i) {
-    text += (i ? " , " : "") + plan.inputs[i].describe();
-  }
-  text += " -> ";
-  for (size_t i = 0; i < plan.outputs.size(); ++i) {
-    text += (i ? " , " : "") + plan.outputs[i].describe();
-  }
-  return text;
-}
-
 }  // namespace tessera::detail

@@ -3,6 +3,7 @@
 #include <vector>
 
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::detail {
@@ -33,11 +34,6 @@ CommEntry step_entry(const Shape& shape, at::ScalarType dtype, const Layout& bef
 /// Returns the bytes that each device receives in a relayout.
 double relayout_bytes(const Shape& shape, at::ScalarType dtype, const Layout& from,
                       const Layout& to);
-
-/// Moves a value to another layout on its mesh (tf.experimental.dtensor.relayout). Collective; free
-/// where it only slices. Throws MeshError for a layout on another mesh, LayoutError for one of
-/// another rank. Not recorded on a tape: ops::relayout is.
-DTensor relayout_value(const DTensor& value, const Layout& layout);
 
 /// Moves a value to the layout and blocks of `target`. If it stays a partial sum, each of these
 /// blocks is contained in a block of the value.

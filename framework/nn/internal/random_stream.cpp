@@ -1,3 +1,5 @@
+#include <tessera/framework/nn/internal/random_stream.hpp>
+
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
