@@ -11,6 +11,7 @@
 #include <cstdlib>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/helper_program.hpp>
 
 namespace tessera::bench {
 
@@ -48,9 +49,7 @@ Ends make_terminal() {
 [[noreturn]] void become(std::vector<std::string> command, const LineProcessOptions& options) {
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   for (const auto& [name, value] : options.environment) ::setenv(name.c_str(), value.c_str(), 1);
-  std::vector<char*> words;
-  for (std::string& word : command) words.push_back(word.data());
-  words.push_back(nullptr);
+  const std::vector<char*> words = exec_pointers(command);
   ::execvp(words[0], words.data());
   std::perror(words[0]);
   ::_exit(127);

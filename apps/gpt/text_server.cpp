@@ -9,7 +9,6 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/serving/http/model_route.hpp>
-#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::gpt {
@@ -17,10 +16,6 @@ namespace tessera::gpt {
 using namespace detail;
 
 namespace {
-
-HttpResponse refusal(int status, const std::string& text) {
-  return {.status = status, .body = error_reply(one_line(text, 1000))};
-}
 
 [[noreturn]] void refuse_value(const std::string& key, const std::string& expected,
                                const std::string& received) {
@@ -89,8 +84,8 @@ void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
   const std::optional<ModelRoute> route = parse_model_route(request.target, name_);
   if (!route || route->version || route->action == ModelAction::metadata) {
     return respond(
-        refusal(404, "[request] only one version is served, without metadata. Received: " +
-                         in_quotes(request.target) + "."));
+        error_response(404, "[request] only one version is served, without metadata. Received: " +
+                                in_quotes(request.target) + "."));
   }
   if (route->action != ModelAction::predict) return respond({.body = "{\"status\": \"ok\"}\n"});
   try {
@@ -101,9 +96,9 @@ void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
     if (const std::optional<HttpResponse> refused = queue(job)) return respond(*refused);
     changed_.notify_all();
   } catch (const RequestError& error) {
-    respond(refusal(error.status(), error.what()));
+    respond(error_response(error.status(), error.what()));
   } catch (const ConfigError& error) {
-    respond(refusal(400, error.what()));
+    respond(error_response(400, error.what()));
   }
 }
 
@@ -111,15 +106,16 @@ std::optional<HttpResponse> TextServer::queue(Job& job) {
   const std::lock_guard lock(mutex_);
   drop_abandoned();
   if (std::ssize(waiting_) >= limits_.waiting) {
-    return refusal(
+    return error_response(
         503, str("[request] at most ", limits_.waiting, " requests wait. To fix: try again."));
   }
   int64_t& words = words_of_[job.client];
   const int64_t max_words = limits_.max_client_words();
   if (words > 0 && words + job.request.words() > max_words) {
-    return refusal(429, str("[request] the unfinished requests of a client ask for at most ",
-                            max_words, " words. Received: ", job.request.words(), " words beside ",
-                            words, ". To fix: wait for the responses to some of them."));
+    return error_response(
+        429, str("[request] the unfinished requests of a client ask for at most ", max_words,
+                 " words. Received: ", job.request.words(), " words beside ", words,
+                 ". To fix: wait for the responses to some of them."));
   }
   words += job.request.words();
   ++unfinished_;
@@ -180,7 +176,7 @@ void TextServer::work(const std::stop_token& stop) {
     }
   }
   for (const Job& job : in_turn) {
-    finish(job, refusal(503, "[request] the server is shutting down."));
+    finish(job, error_response(503, "[request] the server is shutting down."));
   }
 }
 
@@ -209,9 +205,9 @@ std::optional<HttpResponse> TextServer::add_word(Job& job) const {
     if (job.finished.size() < request.texts.size()) return std::nullopt;
     return HttpResponse{.body = to_json_text({{"predictions", job.finished}}) + "\n"};
   } catch (const ConfigError& error) {
-    return refusal(400, error.what());
+    return error_response(400, error.what());
   } catch (const std::exception& error) {
-    return refusal(500, error.what());
+    return error_response(500, error.what());
   }
 }
 

@@ -5,6 +5,8 @@
 #include <span>
 #include <string>
 
+#include <tessera/framework/base/internal/file_descriptor.hpp>
+
 namespace tessera::detail {
 
 /// A partial file that is appended to until it is complete and then gets its final name. One
@@ -30,10 +32,9 @@ class ResumableFile {
  private:
   /// Opens and locks the file; returns false if another process renamed or removed it meanwhile.
   bool take();
-  [[noreturn]] void fail() const;
 
   std::string path_;
-  int descriptor_ = -1;
+  FileDescriptor file_;
   uint64_t size_ = 0;
 };
 

@@ -1,11 +1,13 @@
 #include <tessera/datasets/pipeline/data_pipeline.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
-#include <tessera/datasets/pipeline/internal/prefetcher.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/data/internal/prefetcher.hpp>
 
 namespace tessera {
 
@@ -102,14 +104,36 @@ DataPipeline DataPipeline::named(const std::string& name) const {
 
 namespace {
 
+/// Returns an element of a pass; nothing after the last.
+std::optional<Examples> make_element(const PipelineElements& elements, int64_t number) {
+  const std::optional<int64_t> size = elements.size();
+  if (size && number >= *size) return std::nullopt;
+  const ProfileSpan span(SpanKind::data, "make element");
+  const int64_t numbers[] = {number};
+  std::vector<Examples> made = elements.get(numbers);
+  return made.empty() ? std::nullopt : std::optional(std::move(made[0]));
+}
+
 BatchFunction open_elements(const PipelineStagePtr& last, int64_t epoch, int64_t first,
                             const LayoutMap& layouts) {
   // A single background thread helps only if it prefetches.
   const int64_t threads = last->threads() > 1 || last->ahead() > 0 ? last->threads() : 0;
   const int64_t ahead = std::max(last->ahead(), threads);
   const auto elements = last->open({static_cast<uint64_t>(epoch), layouts, ahead + 1});
-  const auto made = std::make_shared<Prefetcher>(elements, first, threads, ahead);
+  const auto make = [elements](int64_t number) { return make_element(*elements, number); };
   // Elements refer to their stages, so `last` must live as long.
+  if (threads == 0) {
+    return [last, make, number = first]() mutable {
+      std::optional<Examples> element = make(number);
+      number += element.has_value();
+      return element;
+    };
+  }
+  const auto begin = [make] {
+    use_one_aten_thread();
+    return make;
+  };
+  const auto made = std::make_shared<Prefetcher>(begin, first, threads, ahead);
   return [last, made] { return made->next(); };
 }
 

@@ -6,13 +6,13 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/data/internal/batch_reader.hpp>
 #include <tessera/framework/data/internal/pinned_batches.hpp>
+#include <tessera/framework/data/internal/prefetcher.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
@@ -62,6 +62,28 @@ DatasetHandle non_owning_handle(const Dataset& data) {
   return DatasetHandle(std::shared_ptr<const Dataset>(&data, [](const Dataset*) {}));
 }
 
+/// Returns a function that reads the batches of an epoch on the calling thread.
+Prefetcher::Make reader_of(const DatasetHandle& data, const BatchLoaderOptions& options,
+                           const std::optional<int64_t>& steps) {
+  const auto reader = std::make_shared<BatchReader>(data, options);
+  const bool on_gpu = options.layouts.defined() && on_gpus(options.layouts.mesh());
+  // Pinning needs loaded GPUs.
+  if (on_gpu) load_gpus();
+  use_reader_threads(on_gpu);
+  const auto scope = std::make_shared<PinnedBatchesScope>(/*pinned=*/on_gpu);
+  return [reader, on_gpu, scope, epoch = options.epoch,
+          steps](int64_t step) -> std::optional<Examples> {
+    if (steps && step >= *steps) return std::nullopt;
+    std::optional<Examples> batch;
+    {
+      const ProfileSpan span(SpanKind::data, "read batch");
+      batch = reader->read(epoch, step);
+    }
+    if (batch && on_gpu) pin(*batch);
+    return batch;
+  };
+}
+
 }  // namespace
 
 std::optional<int64_t> detail::epoch_steps(const DatasetHandle& data,
@@ -84,57 +106,16 @@ BatchLoader::BatchLoader(const DatasetHandle& data, const BatchLoaderOptions& op
     : data_(data),
       options_(options),
       steps_(epoch_steps(data, options)),
-      reader_([this](const std::stop_token& stop) { read_all(stop); }) {}
+      batches_(std::make_shared<Prefetcher>([this] { return reader_of(data_, options_, steps_); },
+                                            options.first_step, 1, 1)) {}
 
 std::vector<int64_t> BatchLoader::rows(int64_t step) const {
   return BatchRows(data_->size(), options_).of(step);
 }
 
-void BatchLoader::read_all(const std::stop_token& stop) {
-  const c10::InferenceMode inference;
-  std::exception_ptr error;
-  try {
-    BatchReader reader(data_, options_);
-    const bool on_gpu = options_.layouts.defined() && on_gpus(options_.layouts.mesh());
-    // Pinning needs loaded GPUs.
-    if (on_gpu) load_gpus();
-    use_reader_threads(on_gpu);
-    const PinnedBatchesScope scope(/*pinned=*/on_gpu);
-    for (int64_t step = options_.first_step; !steps_ || step < *steps_; ++step) {
-      std::unique_lock lock(mutex_);
-      changed_.wait(lock, stop, [&] { return !ready_; });
-      if (stop.stop_requested()) return;
-      lock.unlock();
-      std::optional<Examples> batch;
-      {
-        const ProfileSpan span(SpanKind::data, "read batch");
-        batch = reader.read(options_.epoch, step);
-      }
-      if (!batch) break;
-      if (on_gpu) pin(*batch);
-      lock.lock();
-      ready_ = std::move(batch);
-      changed_.notify_all();
-    }
-  } catch (...) {
-    error = std::current_exception();
-  }
-  const std::lock_guard lock(mutex_);
-  error_ = error;
-  finished_ = true;
-  changed_.notify_all();
-}
-
 std::optional<Examples> BatchLoader::next() {
   const ProfileSpan span(SpanKind::wait, "next batch");
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return ready_ || finished_; });
-  if (!ready_ && error_) std::rethrow_exception(error_);
-  std::optional<Examples> batch = std::exchange(ready_, std::nullopt);
-  // Unlocked first, so that the thread that wakes up finds the mutex free.
-  lock.unlock();
-  changed_.notify_all();
-  return batch;
+  return batches_->next();
 }
 
 Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {

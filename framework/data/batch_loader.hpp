@@ -1,12 +1,8 @@
 #pragma once
 
-#include <condition_variable>
 #include <cstdint>
-#include <exception>
-#include <mutex>
+#include <memory>
 #include <optional>
-#include <stop_token>
-#include <thread>
 #include <vector>
 
 #include <tessera/framework/base/random.hpp>
@@ -15,6 +11,10 @@
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera {
+
+namespace detail {
+class Prefetcher;
+}
 
 /// The options of BatchLoader.
 struct BatchLoaderOptions {
@@ -64,19 +64,10 @@ class BatchLoader {
   std::vector<int64_t> rows(int64_t step) const;
 
  private:
-  void read_all(const std::stop_token& stop);
-
   DatasetHandle data_;
   BatchLoaderOptions options_;
   std::optional<int64_t> steps_;
-
-  std::mutex mutex_;
-  std::condition_variable_any changed_;
-  std::optional<Examples> ready_;
-  std::exception_ptr error_;
-  bool finished_ = false;
-  /// Declared last, so that it is joined before the members that it uses are destroyed.
-  std::jthread reader_;
+  std::shared_ptr<detail::Prefetcher> batches_;
 };
 
 /// A batch sharded over a mesh.

@@ -1,7 +1,6 @@
 #include <tessera/framework/drawing/graphviz.hpp>
 
 #include <fcntl.h>
-#include <spawn.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -13,26 +12,18 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/base/internal/file_descriptor.hpp>
+#include <tessera/framework/base/internal/helper_program.hpp>
 
 namespace tessera::detail {
 namespace {
 
-/// Starts dot with the file as standard input, so that no file name can be taken for an option. Its
-/// standard error is discarded: callers report one line.
-int start_dot(std::vector<std::string> words, const std::string& input, int output,
+/// Starts dot with the file as standard input, so that no file name can be taken for an option.
+/// Returns 0 or an error number.
+int start_dot(const std::vector<std::string>& words, const std::string& input, int output,
               pid_t& process) {
-  std::vector<char*> arguments;
-  for (std::string& word : words) arguments.push_back(word.data());
-  arguments.push_back(nullptr);
-  posix_spawn_file_actions_t actions;
-  posix_spawn_file_actions_init(&actions);
-  posix_spawn_file_actions_addopen(&actions, 0, input.c_str(), O_RDONLY, 0);
-  posix_spawn_file_actions_adddup2(&actions, output, 1);
-  posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0);
-  const int error =
-      posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
-  posix_spawn_file_actions_destroy(&actions);
-  return error;
+  const FileDescriptor file = open_descriptor(input, O_RDONLY);
+  if (!file.valid()) return errno;
+  return spawn_helper(words, {.input = file.get(), .output = output}, process);
 }
 
 std::string read_to_end(const FileDescriptor& pipe) {

@@ -1,6 +1,7 @@
 #include <tessera/framework/mesh/layout.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
@@ -95,12 +96,12 @@ Layout Layout::from_axes(const Mesh& mesh, std::vector<std::vector<int>> axes, D
   state.axes = std::move(axes);
   state.pending = pending;
   state.kind = pending ? kind : Reduce::sum;
-  size_t hash = mesh.hash() * 31 + state.axes.size();
+  size_t hash = mesh.hash();
   for (const auto& dims : state.axes) {
-    hash = hash * 131 + 7;
-    for (int dim : dims) hash = hash * 131 + static_cast<size_t>(dim) + 11;
+    hash = mix(hash, dims.size());
+    for (int dim : dims) hash = mix(hash, static_cast<size_t>(dim));
   }
-  state.hash = hash * 131 + pending * 4 + static_cast<size_t>(state.kind);
+  state.hash = mix(hash, pending * 4 + static_cast<size_t>(state.kind));
   return Layout(std::make_shared<const State>(std::move(state)));
 }
 

@@ -6,6 +6,7 @@
 #include <set>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
 namespace tessera {
@@ -61,10 +62,6 @@ MeshDims with_inferred_size(MeshDims dims, int64_t devices) {
   return dims;
 }
 
-void combine(size_t& seed, size_t value) {
-  seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2);
-}
-
 }  // namespace
 
 Mesh Mesh::make(State state) {
@@ -76,10 +73,10 @@ Mesh Mesh::make(State state) {
   state.size = 1;
   for (const auto& [name, size] : state.dims) {
     state.size *= size;
-    combine(state.hash, std::hash<std::string>{}(name));
-    combine(state.hash, static_cast<size_t>(size));
+    state.hash = mix(state.hash, std::hash<std::string>{}(name));
+    state.hash = mix(state.hash, static_cast<size_t>(size));
   }
-  for (int64_t id : state.local_ids) combine(state.hash, static_cast<size_t>(id));
+  for (int64_t id : state.local_ids) state.hash = mix(state.hash, static_cast<size_t>(id));
   const Mesh mesh(std::make_shared<const State>(state));
   const std::vector<int64_t>& ids = state.local_ids;
   if (ids.empty() && state.local_devices.empty()) {

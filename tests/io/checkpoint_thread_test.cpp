@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <string>
+#include <thread>
 
 #include <tessera/framework/base/error.hpp>
 

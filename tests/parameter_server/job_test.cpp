@@ -1,6 +1,7 @@
 #include <tessera/tessera.hpp>
 
 #include <atomic>
+#include <thread>
 
 #include <ATen/ATen.h>
 #include <rpc/parameter_server.grpc.pb.h>

@@ -1,7 +1,6 @@
 #include <tessera/datasets/pipeline/internal/element_file.hpp>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -145,10 +144,7 @@ class FileLock {
  public:
   explicit FileLock(const std::string& path)
       : file_(open_descriptor(path, O_RDWR | O_CREAT | O_CLOEXEC, 0666)) {
-    if (!file_.valid()) fail_write(path);
-    while (::flock(file_.get(), LOCK_EX) != 0) {
-      if (errno != EINTR) fail_write(path);
-    }
+    if (!file_.valid() || !lock_descriptor(file_)) fail_write(path);
   }
 
  private:

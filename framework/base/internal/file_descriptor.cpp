@@ -1,6 +1,7 @@
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 
 #include <fcntl.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -99,6 +100,25 @@ bool sync_folder(const std::string& folder) {
 
 bool rename_path(const std::string& from, const std::string& to) {
   return uninterrupted([&] { return std::rename(from.c_str(), to.c_str()); }) == 0;
+}
+
+bool exchange_paths(const std::string& a, const std::string& b) {
+  return uninterrupted([&] {
+           return ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
+         }) == 0;
+}
+
+bool lock_descriptor(const FileDescriptor& opened) {
+  return uninterrupted([&] { return ::flock(opened.get(), LOCK_EX); }) == 0;
+}
+
+FileDescriptor try_lock_folder(const std::string& folder) {
+  FileDescriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  if (!opened.valid() || ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return opened;
+  const int error = errno;
+  opened.reset();
+  errno = error;
+  return opened;
 }
 
 void fail_read(const std::string& path) {

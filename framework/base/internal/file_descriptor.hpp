@@ -60,6 +60,16 @@ bool sync_folder(const std::string& folder);
 /// Calls rename(2), retrying after EINTR.
 bool rename_path(const std::string& from, const std::string& to);
 
+/// Exchanges two names atomically, retrying after EINTR. Returns false with errno set on failure.
+bool exchange_paths(const std::string& a, const std::string& b);
+
+/// Waits for the exclusive lock of an open file or folder. Returns false with errno set on failure.
+bool lock_descriptor(const FileDescriptor& opened);
+
+/// Locks a folder until the result is closed or the process ends in any way. Invalid, with errno
+/// EWOULDBLOCK, if another process holds the lock.
+FileDescriptor try_lock_folder(const std::string& folder);
+
 /// Throws FileError naming the path and errno's text.
 [[noreturn]] void fail_read(const std::string& path);
 [[noreturn]] void fail_write(const std::string& path);

@@ -33,11 +33,16 @@ std::string find_program(const std::string& name) {
   return "";
 }
 
-HelperProgram::HelperProgram(std::vector<std::string> command, const HelperDescriptors& descriptors,
-                             const std::string& fix) {
-  std::vector<char*> arguments;
-  for (std::string& argument : command) arguments.push_back(argument.data());
-  arguments.push_back(nullptr);
+std::vector<char*> exec_pointers(std::vector<std::string>& texts) {
+  std::vector<char*> pointers;
+  for (std::string& text : texts) pointers.push_back(text.data());
+  pointers.push_back(nullptr);
+  return pointers;
+}
+
+int spawn_helper(std::vector<std::string> command, const HelperDescriptors& descriptors,
+                 pid_t& process) {
+  const std::vector<char*> arguments = exec_pointers(command);
   posix_spawn_file_actions_t actions;
   posix_spawn_file_actions_init(&actions);
   if (descriptors.input < 0) {
@@ -51,8 +56,14 @@ HelperProgram::HelperProgram(std::vector<std::string> command, const HelperDescr
   // Above all clients' connections, which would stay open while the helper runs.
   posix_spawn_file_actions_addclosefrom_np(&actions, descriptors.file < 0 ? 3 : 4);
   const int error =
-      posix_spawn(&process_, arguments[0], &actions, nullptr, arguments.data(), environ);
+      posix_spawnp(&process, arguments[0], &actions, nullptr, arguments.data(), environ);
   posix_spawn_file_actions_destroy(&actions);
+  return error;
+}
+
+HelperProgram::HelperProgram(std::vector<std::string> command, const HelperDescriptors& descriptors,
+                             const std::string& fix) {
+  const int error = spawn_helper(command, descriptors, process_);
   if (error == 0) return;
   process_ = -1;
   throw StateError(command[0], "the program can be started", strerror(error), fix);

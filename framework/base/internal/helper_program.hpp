@@ -19,6 +19,14 @@ struct HelperDescriptors {
   int file = -1;    ///< its descriptor 3 (-1: none)
 };
 
+/// Returns the texts as exec(3) takes arguments and variables, with a null pointer at the end.
+std::vector<char*> exec_pointers(std::vector<std::string>& texts);
+
+/// Starts a program, found in PATH if its name has no '/', with its arguments. Its standard error
+/// is discarded. Returns 0 or an error number.
+int spawn_helper(std::vector<std::string> command, const HelperDescriptors& descriptors,
+                 pid_t& process);
+
 /// A child process that works for this one; killed and reaped by the destructor at the latest. Its
 /// standard error is discarded.
 class HelperProgram {

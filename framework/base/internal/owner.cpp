@@ -18,6 +18,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
+#include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/base/internal/folder.hpp>
 
 namespace tessera::detail {
@@ -158,6 +159,11 @@ std::vector<std::string> abandoned_in(const std::string& folder) {
     if (is_abandoned(path, name->owner)) paths.push_back(std::move(path));
   }
   return paths;
+}
+
+void remove_abandoned(const std::string& folder) {
+  const std::string renamed = path_in(parent_of(folder), new_temporary_name());
+  if (rename_path(folder, renamed)) remove_tree(renamed);
 }
 
 bool is_number(std::string_view text) {

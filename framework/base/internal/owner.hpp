@@ -52,6 +52,10 @@ std::optional<TemporaryName> temporary_name(std::string_view name);
 /// Returns the paths of all abandoned temporary files and folders in `folder`.
 std::vector<std::string> abandoned_in(const std::string& folder);
 
+/// Removes an abandoned folder. Renames it first: if its owner is alive after all, it finds no
+/// folder to commit.
+void remove_abandoned(const std::string& folder);
+
 /// Whether a text consists of one or more digits.
 bool is_number(std::string_view text);
 

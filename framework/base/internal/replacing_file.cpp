@@ -42,10 +42,7 @@ ReplacingFile::ReplacingFile(const std::string& path, Links links)
     temporary_path_ = folder_ + new_temporary_name();
     file_ = open_descriptor(temporary_path_, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, mode);
   } while (!file_.valid() && errno == EEXIST);
-  if (!file_.valid()) {
-    temporary_path_.clear();
-    fail_write(path);
-  }
+  if (!file_.valid()) fail_write(path);
   if (is_new || ::fchmod(descriptor(), mode) == 0) return;
   const int error = errno;
   ::unlink(temporary_path_.c_str());

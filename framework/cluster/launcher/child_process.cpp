@@ -11,6 +11,7 @@
 #include <cerrno>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/helper_program.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 
@@ -28,13 +29,6 @@ Pipe make_pipe() {
                       "start fewer processes or raise ulimit -n");
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
-std::vector<char*> pointers(std::vector<std::string>& texts) {
-  std::vector<char*> list;
-  for (std::string& text : texts) list.push_back(text.data());
-  list.push_back(nullptr);
-  return list;
 }
 
 /// Data for the new process, prepared before fork(), as the child must not allocate.
@@ -70,8 +64,8 @@ ChildProcess::ChildProcess(const std::vector<std::string>& command,
   Pipe out = make_pipe(), err = make_pipe(), failure = make_pipe();
   std::vector<std::string> arguments = command, variables;
   for (const auto& [name, value] : environment) variables.push_back(name + "=" + value);
-  const ChildArguments child{pointers(arguments), pointers(variables), out.write.get(),
-                             err.write.get(),     failure.write.get(), getpid()};
+  const ChildArguments child{exec_pointers(arguments), exec_pointers(variables), out.write.get(),
+                             err.write.get(),          failure.write.get(),      getpid()};
   pid_ = fork();
   if (pid_ == 0) exec_child(child);
   if (pid_ < 0) {

@@ -1,13 +1,11 @@
 #include <tessera/framework/io/format/checkpoint_path.hpp>
 
 #include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdio>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -30,14 +28,6 @@ bool is_checkpoint_file(const std::string& name) {
   if (!name.starts_with(before) || !name.ends_with(after)) return false;
   return is_number(
       std::string_view(name).substr(before.size(), name.size() - before.size() - after.size()));
-}
-
-bool swap_folders(const std::string& a, const std::string& b) {
-  int result = -1;
-  do {
-    result = ::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE);
-  } while (result != 0 && errno == EINTR);
-  return result == 0;
 }
 
 }  // namespace
@@ -121,15 +111,6 @@ bool remove_checkpoint_files(const std::string& folder) {
   return ::rmdir(folder.c_str()) == 0;
 }
 
-FileDescriptor try_lock_folder(const std::string& folder) {
-  FileDescriptor opened = open_descriptor(folder, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
-  if (!opened.valid() || ::flock(opened.get(), LOCK_EX | LOCK_NB) == 0) return opened;
-  const int error = errno;
-  opened.reset();
-  errno = error;
-  return opened;
-}
-
 void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts) {
   FileDescriptor file = open_descriptor(path, O_WRONLY | O_CREAT | O_EXCL, 0666);
   bool good = file.valid();
@@ -166,12 +147,9 @@ bool StagingDirectory::make() {
     errno = error;
     fail_write(path_);
   }
-  while (::flock(lock_.get(), LOCK_EX) != 0) {
-    // Without lock support no process takes the folder for a leftover.
-    if (errno != EINTR) return true;
-  }
-  // Another process may have taken it for a leftover before it was locked.
-  return is_at(lock_, path_);
+  // Without lock support no process takes the folder for a leftover; with it, another process may
+  // have done so before it was locked.
+  return !lock_descriptor(lock_) || is_at(lock_, path_);
 }
 
 void StagingDirectory::commit() {
@@ -190,13 +168,13 @@ void StagingDirectory::commit() {
 }
 
 StagingDirectory::Step StagingDirectory::move_into_place() {
-  if (swap_folders(path_, checkpoint_.path())) return Step::exchanged;
+  if (exchange_paths(path_, checkpoint_.path())) return Step::exchanged;
   if (errno == ENOENT) {
     if (rename_path(path_, checkpoint_.path())) return Step::renamed;
     // Another process has created the folder since.
     const bool late = errno == ENOTEMPTY || errno == EEXIST;
     if (!late) return Step::none;
-    if (swap_folders(path_, checkpoint_.path())) return Step::exchanged;
+    if (exchange_paths(path_, checkpoint_.path())) return Step::exchanged;
   }
   const bool unsupported = errno == EINVAL || errno == ENOSYS || errno == EOPNOTSUPP;
   return unsupported ? replace_by_two_renames() : Step::none;
@@ -222,7 +200,7 @@ StagingDirectory::Step StagingDirectory::replace_by_two_renames() {
 
 void StagingDirectory::undo(Step step) {
   if (step == Step::exchanged) {
-    swap_folders(path_, checkpoint_.path());
+    exchange_paths(path_, checkpoint_.path());
     return;
   }
   rename_path(checkpoint_.path(), path_);

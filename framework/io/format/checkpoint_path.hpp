@@ -54,10 +54,6 @@ bool remove_temporary_folder(const std::string& folder, const CheckpointPath& ch
 /// gone.
 bool remove_checkpoint_files(const std::string& folder);
 
-/// Locks a folder that this process writes, until the process ends in any way. Invalid, with errno
-/// EWOULDBLOCK, if another process holds the lock.
-FileDescriptor try_lock_folder(const std::string& folder);
-
 /// Writes a new file and syncs it to disk. Throws FileError, also if it exists.
 void write_new_file(const std::string& path, std::span<const std::span<const std::byte>> parts);
 

@@ -14,7 +14,6 @@
 #include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/io/format/checkpoint_path.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -106,10 +105,7 @@ void remove_unfinished(const std::string& root) {
     try {
       const std::vector<std::string> files = entries_of(folder);
       const auto is_ours = [&](const std::string& file) { return is_version_file(folder, file); };
-      if (!std::all_of(files.begin(), files.end(), is_ours)) continue;
-      // Renamed first, so that an owner that is alive after all cannot commit it.
-      const std::string renamed = path_in(root, new_temporary_name());
-      if (rename_path(folder, renamed)) remove_tree(renamed);
+      if (std::all_of(files.begin(), files.end(), is_ours)) remove_abandoned(folder);
     } catch (const FileError&) {
       // An unreadable folder of another user.
     }

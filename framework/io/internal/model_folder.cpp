@@ -1,9 +1,6 @@
 #include <tessera/framework/io/internal/model_folder.hpp>
 
-#include <fcntl.h>
-#include <stdio.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <cerrno>
 
@@ -38,16 +35,6 @@ void check_replaceable(const std::string& path) {
   if (error) fail_read(path);
 }
 
-/// Removes the temporary folders that killed processes left in a folder.
-void remove_abandoned_folders(const std::string& parent) {
-  for (const std::string& path : abandoned_in(parent)) {
-    if (!is_folder(path)) continue;
-    // If its owner is alive after all, it finds no folder to commit.
-    const std::string own = parent + new_temporary_name();
-    if (rename_path(path, own)) remove_tree(own);
-  }
-}
-
 }  // namespace
 
 ModelFolder::ModelFolder(const std::string& path) : path_(path) {
@@ -59,7 +46,6 @@ ModelFolder::ModelFolder(const std::string& path) : path_(path) {
     temporary_path_ = parent_ + new_temporary_name();
     if (::mkdir(temporary_path_.c_str(), 0777) == 0) return;
   } while (errno == EEXIST);
-  temporary_path_.clear();
   fail_write(path);
 }
 
@@ -71,9 +57,7 @@ void ModelFolder::commit() {
   if (!sync_folder(temporary_path_)) fail_write(path_);
   check_replaceable(path_);
   // The exchange leaves the previous folder under the temporary name; the destructor removes it.
-  const bool exchanged =
-      ::renameat2(AT_FDCWD, temporary_path_.c_str(), AT_FDCWD, path_.c_str(), RENAME_EXCHANGE) == 0;
-  if (!exchanged) {
+  if (!exchange_paths(temporary_path_, path_)) {
     const bool existed = exists(path_);
     const std::string previous = parent_ + new_temporary_name();
     if (existed && !rename_path(path_, previous)) fail_write(path_);
@@ -86,7 +70,9 @@ void ModelFolder::commit() {
     temporary_path_ = existed ? previous : "";
   }
   if (!sync_folder(parent_)) fail_write(path_);
-  remove_abandoned_folders(parent_);
+  for (const std::string& path : abandoned_in(parent_)) {
+    if (is_folder(path)) remove_abandoned(path);
+  }
 }
 
 }  // namespace tessera::detail

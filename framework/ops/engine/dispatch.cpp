@@ -4,6 +4,7 @@
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
@@ -34,11 +35,10 @@ uint32_t parameters_of(std::span<const DTensor> in) {
 const std::shared_ptr<OpPlan>& find_plan(const OpInfo& info, const void* op, size_t attributes,
                                          std::span<const DTensor> in) {
   const uint32_t parameters = parameters_of(in);
-  size_t hash = attributes;
-  combine(hash, reinterpret_cast<size_t>(&info));
-  combine(hash, parameters * 4 + static_cast<size_t>(block_policy()));
+  size_t hash = mix(attributes, reinterpret_cast<size_t>(&info));
+  hash = mix(hash, parameters * 4 + static_cast<size_t>(block_policy()));
   for (const DTensor& value : in) {
-    combine(hash, reinterpret_cast<size_t>(value.sharding().get()));
+    hash = mix(hash, reinterpret_cast<size_t>(value.sharding().get()));
   }
   PlanCache& known = cache();
   const auto range = known.plans.equal_range(hash);

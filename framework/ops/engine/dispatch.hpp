@@ -5,6 +5,7 @@
 
 #include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
+#include <tessera/framework/ops/engine/propagate.hpp>
 #include <tessera/framework/tensor/internal/op_listener.hpp>
 
 namespace tessera::detail {

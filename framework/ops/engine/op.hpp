@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/util/FunctionRef.h>
 
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/ops/engine/rule.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
@@ -197,14 +198,11 @@ const OpInfo* find_op(std::string_view name);
 /// Registers an operation; called by TESSERA_REGISTER_OP. Throws StateError for a name in use.
 bool register_op(const OpInfo& info);
 
-inline void combine(size_t& seed, size_t value) {
-  seed ^= value + 0x9e3779b97f4a7c15ULL + (seed << 6) + (seed >> 2);
-}
 template <class T>
 size_t hash_attribute(const T& value) {
   if constexpr (requires { value.begin(); }) {
     size_t seed = value.size();
-    for (const auto& item : value) combine(seed, hash_attribute(item));
+    for (const auto& item : value) seed = mix(seed, hash_attribute(item));
     return seed;
   } else if constexpr (std::is_enum_v<T>) {
     return static_cast<size_t>(value);
@@ -295,7 +293,8 @@ const OpInfo& op_info() {
 template <Operation Op>
 size_t attribute_hash(const Op& op) {
   size_t seed = 0;
-  std::apply([&](const auto&... a) { (combine(seed, hash_attribute(a)), ...); }, op.attributes());
+  std::apply([&](const auto&... a) { ((seed = mix(seed, hash_attribute(a))), ...); },
+             op.attributes());
   return seed;
 }
 

@@ -5,6 +5,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 
 namespace tessera::detail {
 
@@ -23,7 +24,7 @@ size_t Windows::hash() const {
   for (int64_t i = 0; i < rank; ++i) {
     const WindowAxis& a = (*this)[i];
     for (int64_t n : {a.size, a.stride, a.dilation, a.before, a.after}) {
-      combine(seed, static_cast<size_t>(n));
+      seed = mix(seed, static_cast<size_t>(n));
     }
   }
   return seed;

@@ -1,5 +1,7 @@
 #include <tessera/framework/parameter_server/job/task_runtime.hpp>
 
+#include <exception>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/parameter_server/internal/rpc_connection.hpp>

@@ -223,6 +223,10 @@ class HttpServer::Core {
   std::unordered_map<HttpSession*, std::shared_ptr<HttpSession>> sessions_;
 };
 
+HttpResponse error_response(int status, const std::string& text) {
+  return {.status = status, .body = error_reply(one_line(text, 1000))};
+}
+
 HttpResponse abandoned_response() {
   return {
       .status = 499,

@@ -31,6 +31,9 @@ struct HttpResponse {
   std::string allow = "";  ///< value of the Allow header, for status 405
 };
 
+/// Returns a response with one line of text, cut if it is long, as TensorFlow Serving's error.
+HttpResponse error_response(int status, const std::string& text);
+
 /// Returns the response to a request that was abandoned: status 499, as nginx' log has it. Only a
 /// client that closed the sending side of its connection can read it.
 HttpResponse abandoned_response();

@@ -22,10 +22,6 @@ namespace {
 /// Maximum number of row shapes whose memory is remembered.
 constexpr size_t max_shapes = 1024;
 
-HttpResponse error_response(int status, const std::string& text) {
-  return {.status = status, .body = error_reply(one_line(text, 1000))};
-}
-
 }  // namespace
 
 ModelWorker::ModelWorker(const std::string& folder, ModelWorkerOptions options)

@@ -8,9 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/io/internal/export_files.hpp>
-#include <tessera/framework/serving/http/predict_reply.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -80,16 +78,16 @@ std::optional<HttpResponse> wrong_request(const PredictRequest& request, const E
   const std::vector<ExportedTensor>& inputs = model.inputs;
   const bool other_names = request.inputs() > 1 && request.signature != signature;
   if (request.inputs() != inputs.size() || other_names) {
-    return HttpResponse{503,
-                        error_reply("[request] the inputs must be those of the version in service. "
-                                    "Received: those of another one. To fix: try again.")};
+    return error_response(503,
+                          "[request] the inputs must be those of the version in service. "
+                          "Received: those of another one. To fix: try again.");
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
     const std::string wrong = wrong_rows(request.input(i), inputs[i], model.text != nullptr);
     if (wrong.empty()) continue;
     const std::string where = inputs.size() == 1 ? "[request] the model "
                                                  : "[request, " + inputs[i].name + "] the input ";
-    return HttpResponse{400, error_reply(one_line(where + wrong, 1000))};
+    return error_response(400, where + wrong);
   }
   return std::nullopt;
 }

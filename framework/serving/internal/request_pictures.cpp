@@ -9,8 +9,6 @@
 
 #include <tessera/datasets/files/image.hpp>
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/strings.hpp>
-#include <tessera/framework/serving/http/predict_reply.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -59,7 +57,7 @@ std::optional<HttpResponse> decode_pictures(PredictRequest& request, const Expor
       if (encoded && takes_pictures(input.shape)) decode(rows, input, "request, " + input.name);
     }
   } catch (const Error& error) {
-    return HttpResponse{400, error_reply(one_line(error.what(), 1000))};
+    return error_response(400, error.what());
   }
   return std::nullopt;
 }

@@ -7,6 +7,7 @@
 #include <unordered_map>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
@@ -69,9 +70,9 @@ bool shares_memory(const Mesh& mesh) { return !on_gpus(mesh) || gpus_of(mesh) ==
 
 size_t hash_of(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                const Groups& groups) {
-  size_t hash = layout.hash() * 31 + static_cast<size_t>(dtype);
-  for (int64_t n : shape) hash = hash * 1000003 + static_cast<size_t>(n);
-  for (int64_t n : groups) hash = hash * 1000003 + static_cast<size_t>(n);
+  size_t hash = mix(layout.hash(), static_cast<size_t>(dtype));
+  for (int64_t n : shape) hash = mix(hash, static_cast<size_t>(n));
+  for (int64_t n : groups) hash = mix(hash, static_cast<size_t>(n));
   return hash;
 }
 

@@ -3,24 +3,28 @@
 #include <condition_variable>
 #include <cstdint>
 #include <exception>
+#include <functional>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
 
-#include <tessera/datasets/pipeline/internal/pipeline_stage.hpp>
+#include <tessera/framework/data/dataset.hpp>
 
 namespace tessera::detail {
 
 /// Prefetches the elements of a pass on background threads and returns them in order. At most
-/// `ahead` finished elements wait to be taken. Without threads, next() makes each element itself.
+/// `ahead` elements are made or wait to be taken.
 class Prefetcher {
  public:
-  Prefetcher(std::shared_ptr<const PipelineElements> elements, int64_t first, int64_t threads,
-             int64_t ahead);
+  /// Makes the element of a number; nothing after the last.
+  using Make = std::function<std::optional<Examples>(int64_t number)>;
+
+  /// Makes the elements from number `first` on. Each thread calls `begin`, and with its result
+  /// makes elements, in inference mode.
+  Prefetcher(std::function<Make()> begin, int64_t first, int64_t threads, int64_t ahead);
 
   /// Returns the next element, nothing after the last. Rethrows the exception thrown while this
   /// element was made, in this and every later call.
@@ -31,11 +35,10 @@ class Prefetcher {
     std::optional<Examples> element;  ///< absent at the end and after an error
     std::exception_ptr error;
   };
-  Made make(int64_t number) const;
   void work(const std::stop_token& stop);
   void make_all(const std::stop_token& stop);
 
-  std::shared_ptr<const PipelineElements> elements_;
+  std::function<Make()> begin_;
   int64_t ahead_;
   std::mutex mutex_;  ///< guards all below
   std::condition_variable_any changed_;
