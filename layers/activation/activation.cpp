@@ -1,6 +1,6 @@
 #include <tessera/layers/activation/activation.hpp>
 
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -8,37 +8,38 @@ using namespace detail;
 
 namespace {
 
-class ActivationLayer final : public Layer {
- public:
-  ActivationLayer(const ActivationHandle& activation, const LayerOptions& options)
-      : Layer(options), activation_(activation) {
-    if (activation.layer()) track("activation", activation.layer());
-  }
-  std::string class_name() const override { return "Activation"; }
-  Json config() const override {
-    return layer_config(*this, {{"activation", activation_json(activation_)}});
-  }
-  Shape output_shape(const Shapes& inputs) const override {
-    return activation_.output_shape(single_input(inputs));
-  }
-  bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext&) override { return activation_(inputs[0]); }
-
- private:
-  ActivationHandle activation_;
+struct ActivationArguments : LayerOptions {
+  ActivationHandle activation;
 };
 
-const RegisteredLayer registered_activation("Activation", [](JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return Activation(config.take<ActivationHandle>("activation"), options);
-});
+template <class Visit>
+void fields(ActivationArguments& a, const Visit& visit) {
+  RequiredOption activation{a.activation};
+  visit("activation", activation);
+}
+
+class ActivationLayer final : public LayerOf<ActivationLayer, ActivationArguments> {
+ public:
+  static constexpr const char* keras_name = "Activation";
+  explicit ActivationLayer(const ActivationArguments& arguments) : LayerOf(arguments) {
+    if (arguments.activation.layer()) track("activation", arguments.activation.layer());
+  }
+  Shape output_shape(const Shapes& inputs) const override {
+    return arguments_.activation.output_shape(single_input(inputs));
+  }
+  bool supports_masking() const override { return true; }
+
+ protected:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return arguments_.activation(inputs[0]);
+  }
+};
+
+const RegisteredLayerOf<ActivationLayer> registered_activation;
 
 }  // namespace
 
 Activation::Activation(const ActivationHandle& activation, const LayerOptions& options)
-    : LayerHandle(std::make_shared<ActivationLayer>(activation, options)) {}
+    : LayerHandle(make_layer<ActivationLayer>(ActivationArguments{options, activation})) {}
 
 }  // namespace tessera

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/activation.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -15,38 +15,30 @@ void fields(LeakyReLUOptions& o, const Visit& visit) {
 
 namespace {
 
-class LeakyReLULayer final : public Layer {
+class LeakyReLULayer final : public LayerOf<LeakyReLULayer, LeakyReLUOptions> {
  public:
+  static constexpr const char* keras_name = "LeakyReLU";
   explicit LeakyReLULayer(const LeakyReLUOptions& options);
-  std::string class_name() const override { return "LeakyReLU"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    return ops::leaky_relu(inputs[0], options_.negative_slope);
+    return ops::leaky_relu(inputs[0], arguments_.negative_slope);
   }
-
- private:
-  LeakyReLUOptions options_;
 };
 
-const RegisteredLayer registered_leaky_relu("LeakyReLU", [](JsonObject& config) {
-  return LeakyReLU(layer_options_from<LeakyReLUOptions>(config));
-});
+const RegisteredLayerOf<LeakyReLULayer> registered_leaky_relu;
 
-LeakyReLULayer::LeakyReLULayer(const LeakyReLUOptions& options)
-    : Layer(common_options(options)), options_(options) {
+LeakyReLULayer::LeakyReLULayer(const LeakyReLUOptions& options) : LayerOf(options) {
   if (options.negative_slope >= 0) return;
-  throw ConfigError("LeakyReLU " + options.name, "negative_slope is not negative",
-                    str(options.negative_slope), "give a number from 0 on");
+  throw ConfigError(where(), "negative_slope is not negative", str(options.negative_slope),
+                    "give a number from 0 on");
 }
 
 }  // namespace
 
 LeakyReLU::LeakyReLU(const LeakyReLUOptions& options)
-    : LayerHandle(std::make_shared<LeakyReLULayer>(options)) {}
+    : LayerHandle(make_layer<LeakyReLULayer>(options)) {}
 
 }  // namespace tessera

@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -20,14 +20,12 @@ void fields(PReLUOptions& o, const Visit& visit) {
 
 namespace {
 
-class PReLULayer final : public Layer {
+class PReLULayer final : public LayerOf<PReLULayer, PReLUOptions> {
  public:
+  static constexpr const char* keras_name = "PReLU";
   explicit PReLULayer(const PReLUOptions& options);
-  std::string class_name() const override { return "PReLU"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
@@ -36,36 +34,32 @@ class PReLULayer final : public Layer {
  private:
   bool is_shared(size_t axis) const;
 
-  PReLUOptions options_;
   Variable alpha_;
 };
 
-const RegisteredLayer registered_prelu("PReLU", [](JsonObject& config) {
-  return PReLU(layer_options_from<PReLUOptions>(config));
-});
+const RegisteredLayerOf<PReLULayer> registered_prelu;
 
-PReLULayer::PReLULayer(const PReLUOptions& options)
-    : Layer(common_options(options)), options_(options) {
+PReLULayer::PReLULayer(const PReLUOptions& options) : LayerOf(options) {
   for (const int64_t axis : options.shared_axes) {
     if (axis >= 1) continue;
-    throw ConfigError("PReLU " + options.name, "shared_axes are axes after the batch, from 1 on",
+    throw ConfigError(where(), "shared_axes are axes after the batch, from 1 on",
                       to_string(options.shared_axes), "leave axis 0 out and count from the front");
   }
   if (!options.alpha_layout.empty()) set_weight_layout("alpha", options.alpha_layout);
 }
 
 bool PReLULayer::is_shared(size_t axis) const {
-  const auto& axes = options_.shared_axes;
+  const auto& axes = arguments_.shared_axes;
   return std::find(axes.begin(), axes.end(), static_cast<int64_t>(axis)) != axes.end();
 }
 
 Shape PReLULayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
   const int64_t rank = static_cast<int64_t>(input.size());
-  for (const int64_t axis : options_.shared_axes) {
+  for (const int64_t axis : arguments_.shared_axes) {
     if (axis < rank) continue;
-    throw ShapeError("PReLU " + path(), str("the input has the shared axis ", axis),
-                     to_string(input), "name axes of the input");
+    throw ShapeError(where(), str("the input has the shared axis ", axis), to_string(input),
+                     "name axes of the input");
   }
   bool fits = rank >= 2 && (!built() || alpha_.shape().size() + 1 == input.size());
   for (size_t a = 1; fits && a < input.size(); ++a) {
@@ -73,7 +67,7 @@ Shape PReLULayer::output_shape(const Shapes& inputs) const {
     fits = input[a] >= 0 && (!built() || input[a] == alpha_.shape()[a - 1]);
   }
   if (fits) return input;
-  throw ShapeError("PReLU " + path(),
+  throw ShapeError(where(),
                    built() ? str("the slopes ", to_string(alpha_.shape()), " fit the input")
                            : "the input has axes of known extents after the batch",
                    to_string(input), "pass inputs as when built, or share the axis");
@@ -85,8 +79,8 @@ void PReLULayer::make_weights(const Shapes& inputs) {
     if (is_shared(a)) shape[a - 1] = 1;
   }
   alpha_ = add_weight(
-      "alpha", shape, options_.alpha_initializer,
-      {.regularizer = options_.alpha_regularizer, .constraint = options_.alpha_constraint});
+      "alpha", shape, arguments_.alpha_initializer,
+      {.regularizer = arguments_.alpha_regularizer, .constraint = arguments_.alpha_constraint});
 }
 
 DTensor PReLULayer::call(const Inputs& inputs, const CallContext&) {
@@ -96,6 +90,6 @@ DTensor PReLULayer::call(const Inputs& inputs, const CallContext&) {
 
 }  // namespace
 
-PReLU::PReLU(const PReLUOptions& options) : LayerHandle(std::make_shared<PReLULayer>(options)) {}
+PReLU::PReLU(const PReLUOptions& options) : LayerHandle(make_layer<PReLULayer>(options)) {}
 
 }  // namespace tessera

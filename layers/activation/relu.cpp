@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -17,44 +17,35 @@ void fields(ReLUOptions& o, const Visit& visit) {
 
 namespace {
 
-class ReLULayer final : public Layer {
+class ReLULayer final : public LayerOf<ReLULayer, ReLUOptions> {
  public:
+  static constexpr const char* keras_name = "ReLU";
   explicit ReLULayer(const ReLUOptions& options);
-  std::string class_name() const override { return "ReLU"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    return activations::relu(inputs[0], options_.negative_slope, options_.max_value,
-                             options_.threshold);
+    return activations::relu(inputs[0], arguments_.negative_slope, arguments_.max_value,
+                             arguments_.threshold);
   }
-
- private:
-  ReLUOptions options_;
 };
 
-const RegisteredLayer registered_relu("ReLU", [](JsonObject& config) {
-  return ReLU(layer_options_from<ReLUOptions>(config));
-});
+const RegisteredLayerOf<ReLULayer> registered_relu;
 
-void check_relu_option(const std::string& name, const char* option, double value) {
+void check_relu_option(const std::string& where, const char* option, double value) {
   if (value >= 0) return;
-  throw ConfigError("ReLU " + name, str(option, " is not negative"), str(value),
-                    "give a number from 0 on");
+  throw ConfigError(where, str(option, " is not negative"), str(value), "give a number from 0 on");
 }
 
-ReLULayer::ReLULayer(const ReLUOptions& options)
-    : Layer(common_options(options)), options_(options) {
-  if (options.max_value) check_relu_option(options.name, "max_value", *options.max_value);
-  check_relu_option(options.name, "negative_slope", options.negative_slope);
-  check_relu_option(options.name, "threshold", options.threshold);
+ReLULayer::ReLULayer(const ReLUOptions& options) : LayerOf(options) {
+  if (options.max_value) check_relu_option(where(), "max_value", *options.max_value);
+  check_relu_option(where(), "negative_slope", options.negative_slope);
+  check_relu_option(where(), "threshold", options.threshold);
 }
 
 }  // namespace
 
-ReLU::ReLU(const ReLUOptions& options) : LayerHandle(std::make_shared<ReLULayer>(options)) {}
+ReLU::ReLU(const ReLUOptions& options) : LayerHandle(make_layer<ReLULayer>(options)) {}
 
 }  // namespace tessera

@@ -9,7 +9,7 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/softmax.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -23,14 +23,12 @@ void fields(SoftmaxOptions& o, const Visit& visit) {
 
 namespace {
 
-class SoftmaxLayer final : public Layer {
+class SoftmaxLayer final : public LayerOf<SoftmaxLayer, SoftmaxOptions> {
  public:
+  static constexpr const char* keras_name = "Softmax";
   explicit SoftmaxLayer(const SoftmaxOptions& options);
-  std::string class_name() const override { return "Softmax"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
@@ -38,13 +36,10 @@ class SoftmaxLayer final : public Layer {
  private:
   void check_mask(const Shape& mask, const Shape& input) const;
 
-  SoftmaxOptions options_;
   std::once_flag warned_;
 };
 
-const RegisteredLayer registered_softmax("Softmax", [](JsonObject& config) {
-  return Softmax(layer_options_from<SoftmaxOptions>(config));
-});
+const RegisteredLayerOf<SoftmaxLayer> registered_softmax;
 
 DTensor softmax(const DTensor& x, const std::vector<int64_t>& axes) {
   if (axes.size() == 1) return ops::softmax(x, axes[0]);
@@ -52,11 +47,9 @@ DTensor softmax(const DTensor& x, const std::vector<int64_t>& axes) {
   return ops::cast(ops::exp(wide - ops::logsumexp(wide, axes, true)), x.dtype());
 }
 
-SoftmaxLayer::SoftmaxLayer(const SoftmaxOptions& options)
-    : Layer(common_options(options)), options_(options) {
+SoftmaxLayer::SoftmaxLayer(const SoftmaxOptions& options) : LayerOf(options) {
   if (!options.axis.empty()) return;
-  throw ConfigError("Softmax " + options.name, "axis holds at least one axis", "none",
-                    "give -1 for the last");
+  throw ConfigError(where(), "axis holds at least one axis", "none", "give -1 for the last");
 }
 
 void SoftmaxLayer::check_mask(const Shape& mask, const Shape& input) const {
@@ -66,15 +59,15 @@ void SoftmaxLayer::check_mask(const Shape& mask, const Shape& input) const {
     fits = m == 1 || m == x || m == -1 || x == -1;
   }
   if (fits) return;
-  throw ShapeError("Softmax " + path(), "the mask broadcasts to the input " + to_string(input),
-                   to_string(mask), "give each of its last axes 1 or the input's extent");
+  throw ShapeError(where(), "the mask broadcasts to the input " + to_string(input), to_string(mask),
+                   "give each of its last axes 1 or the input's extent");
 }
 
 Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
   if (inputs.size() != 2) single_input(inputs);
   const Shape& input = inputs[0];
-  for (const int64_t axis : options_.axis) {
-    normalize_axis(axis, static_cast<int64_t>(input.size()), "Softmax " + path());
+  for (const int64_t axis : arguments_.axis) {
+    normalize_axis(axis, static_cast<int64_t>(input.size()), where());
   }
   if (inputs.size() == 2) check_mask(inputs[1], input);
   return input;
@@ -82,9 +75,9 @@ Shape SoftmaxLayer::output_shape(const Shapes& inputs) const {
 
 DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& x = inputs[0];
-  warn_of_one_element(warned_, "Softmax " + path(), x, options_.axis);
+  warn_of_one_element(warned_, where(), x, arguments_.axis);
   DTensor mask = inputs.size() == 2 ? inputs[1] : x.mask();
-  if (!mask.defined()) return softmax(x, options_.axis);
+  if (!mask.defined()) return softmax(x, arguments_.axis);
   check_mask(mask.shape(), x.shape());
   const auto constant = [&](double value, at::ScalarType dtype) {
     return scalar(value, x.mesh(), dtype);
@@ -96,13 +89,12 @@ DTensor SoftmaxLayer::call(const Inputs& inputs, const CallContext&) {
   }
   // float16 ends at -65504.
   const DTensor out = constant(x.dtype() == at::kHalf ? -3e4 : -1e9, x.dtype());
-  const DTensor y = softmax(ops::where(mask, x, out), options_.axis);
+  const DTensor y = softmax(ops::where(mask, x, out), arguments_.axis);
   return ops::where(mask, y, constant(0, y.dtype()));
 }
 
 }  // namespace
 
-Softmax::Softmax(const SoftmaxOptions& options)
-    : LayerHandle(std::make_shared<SoftmaxLayer>(options)) {}
+Softmax::Softmax(const SoftmaxOptions& options) : LayerHandle(make_layer<SoftmaxLayer>(options)) {}
 
 }  // namespace tessera

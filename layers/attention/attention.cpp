@@ -25,8 +25,9 @@ void attention_fields(Options& o, const Visit& visit) {
   visit("dropout", o.dropout);
   visit("seed", o.seed);
   if constexpr (requires { o.score_mode; }) visit("score_mode", o.score_mode);
-  visit("use_causal_mask", o.use_causal_mask);
-  visit("return_attention_scores", o.return_attention_scores);
+  CallOption use_causal_mask{o.use_causal_mask}, scores{o.return_attention_scores};
+  visit("use_causal_mask", use_causal_mask);
+  visit("return_attention_scores", scores);
 }
 
 template <class Visit>
@@ -84,7 +85,6 @@ AttentionLayer::AttentionLayer(bool additive, const AttentionOptions& options)
 Json AttentionLayer::config() const {
   Json json = layer_config(*this, Json::object(), options_);
   if (additive_) json.erase("score_mode");
-  erase_if_false(json, {"use_causal_mask", "return_attention_scores"});
   return json;
 }
 

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/data/internal/row_part_scope.hpp>
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
 
 namespace tessera {

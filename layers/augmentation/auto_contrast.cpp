@@ -17,29 +17,18 @@ void fields(AutoContrastOptions& o, const Visit& visit) {
 
 namespace {
 
-class AutoContrastLayer final : public AugmentationLayer {
+class AutoContrastLayer final : public AugmentationOf<AutoContrastLayer, AutoContrastOptions> {
  public:
-  explicit AutoContrastLayer(const AutoContrastOptions& options);
-  std::string class_name() const override { return "AutoContrast"; }
-  Json config() const override { return layer_config(*this, options_); }
+  static constexpr const char* keras_name = "AutoContrast";
+  using AugmentationOf::AugmentationOf;
   int64_t draws(const Shape&) const override { return 0; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
   DTensor outside_training(const DTensor& images) const override;
-
- private:
-  AutoContrastOptions options_;
 };
 
-const RegisteredLayer registered_auto_contrast("AutoContrast", [](JsonObject& config) {
-  return AutoContrast(layer_options_from<AutoContrastOptions>(config));
-});
-
-AutoContrastLayer::AutoContrastLayer(const AutoContrastOptions& options)
-    : AugmentationLayer("AutoContrast", options), options_(options) {
-  options_.value_range = checked_value_range(where(), options.value_range);
-}
+const RegisteredLayerOf<AutoContrastLayer> registered_auto_contrast;
 
 DTensor AutoContrastLayer::transform(const DTensor& images, const ImageDraws&) const {
   return outside_training(images);
@@ -47,12 +36,12 @@ DTensor AutoContrastLayer::transform(const DTensor& images, const ImageDraws&) c
 
 DTensor AutoContrastLayer::outside_training(const DTensor& images) const {
   const std::vector<double> bytes = {0, 255};
-  const DTensor x = in_range(images, options_.value_range, bytes);
+  const DTensor x = in_range(images, arguments_.value_range, bytes);
   const DTensor low = ops::min(x, {1, 2}, true), high = ops::max(x, {1, 2}, true);
   const DTensor differ = ops::greater(high, low);
   const DTensor scale = constant_like(x, 255) / ops::where(differ, high - low, constant_like(x, 1));
   const DTensor wide =
-      in_range(ops::clip(x * scale - low * scale, 0, 255), bytes, options_.value_range);
+      in_range(ops::clip(x * scale - low * scale, 0, 255), bytes, arguments_.value_range);
   return ops::where(differ, wide, images);
 }
 

@@ -26,33 +26,25 @@ void fields(EqualizationOptions& o, const Visit& visit) {
 
 namespace {
 
-class EqualizationLayer final : public AugmentationLayer {
+class EqualizationLayer final : public AugmentationOf<EqualizationLayer, EqualizationOptions> {
  public:
+  static constexpr const char* keras_name = "Equalization";
   explicit EqualizationLayer(const EqualizationOptions& options);
-  std::string class_name() const override { return "Equalization"; }
-  Json config() const override { return layer_config(*this, options_); }
   int64_t draws(const Shape&) const override { return 0; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
-
- private:
-  EqualizationOptions options_;
 };
 
-const RegisteredLayer registered_equalization("Equalization", [](JsonObject& config) {
-  return Equalization(layer_options_from<EqualizationOptions>(config));
-});
+const RegisteredLayerOf<EqualizationLayer> registered_equalization;
 
-EqualizationLayer::EqualizationLayer(const EqualizationOptions& options)
-    : AugmentationLayer("Equalization", options), options_(options) {
-  options_.value_range = checked_value_range(where(), options.value_range);
+EqualizationLayer::EqualizationLayer(const EqualizationOptions& options) : AugmentationOf(options) {
   if (options.bins > 1) return;
   throw ConfigError(where(), "bins are at least 2", str(options.bins), "leave it out for 256");
 }
 
 DTensor EqualizationLayer::transform(const DTensor& images, const ImageDraws&) const {
   const std::vector<double> bytes = {0, 255};
-  const DTensor x = in_range(images, options_.value_range, bytes);
-  const int64_t bins = options_.bins, channels = x.shape()[3];
+  const DTensor x = in_range(images, arguments_.value_range, bytes);
+  const int64_t bins = arguments_.bins, channels = x.shape()[3];
   const Mesh& mesh = x.mesh();
   const DTensor first = pack(at::arange(channels) * bins, Layout::replicated(mesh, 1));
   const DTensor last = constant_like(x, double(bins - 1)), max_byte = constant_like(x, 255);
@@ -76,7 +68,7 @@ DTensor EqualizationLayer::transform(const DTensor& images, const ImageDraws&) c
       ops::gather(ops::reshape(table, {channels * bins}), bin_of(x / max_byte * last)), x.dtype());
   const DTensor used_bins = ops::sum(ops::cast(ops::greater(counts, none), at::kDouble), {1});
   const DTensor unchanged = ops::less(used_bins, constant_like(used_bins, 2));
-  return in_range(ops::where(unchanged, x, equalized), bytes, options_.value_range);
+  return in_range(ops::where(unchanged, x, equalized), bytes, arguments_.value_range);
 }
 
 }  // namespace

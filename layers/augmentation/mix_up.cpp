@@ -17,12 +17,6 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(MixUpOptions& o, const Visit& visit) {
-  visit("seed", o.seed);
-  visit("data_format", o.data_format);
-}
-
 namespace {
 
 /// Base of MixUp and CutMix, which mix images and labels with those of other rows of the batch.
@@ -98,11 +92,21 @@ DTensor mixed_labels(const std::string& where, const DTensor& labels, const DTen
   return w * shares + (-w + 1) * ops::gather(shares, order, 0);
 }
 
-class MixUpLayer final : public MixingLayer {
+struct MixUpArguments : MixUpOptions {
+  double alpha = 0.2;
+};
+
+template <class Visit>
+void fields(MixUpArguments& a, const Visit& visit) {
+  visit("alpha", a.alpha);
+  visit("seed", a.seed);
+  visit("data_format", a.data_format);
+}
+
+class MixUpLayer final : public AugmentationOf<MixUpLayer, MixUpArguments, MixingLayer> {
  public:
-  MixUpLayer(double alpha, const MixUpOptions& options);
-  std::string class_name() const override { return "MixUp"; }
-  Json config() const override { return layer_config(*this, {{"alpha", alpha_}}, options_); }
+  static constexpr const char* keras_name = "MixUp";
+  explicit MixUpLayer(const MixUpArguments& arguments);
   int64_t draws(const Shape&) const override { return 1 + beta_draws; }
   std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const override;
   DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override;
@@ -111,27 +115,20 @@ class MixUpLayer final : public MixingLayer {
 
  private:
   DTensor weights(const ImageDraws& draws) const;
-
-  double alpha_;
-  MixUpOptions options_;
 };
 
-const RegisteredLayer registered_mix_up("MixUp", [](JsonObject& config) {
-  const auto options = layer_options_from<MixUpOptions>(config);
-  return MixUp(config.take_optional<double>("alpha").value_or(0.2), options);
-});
+const RegisteredLayerOf<MixUpLayer> registered_mix_up;
 
-MixUpLayer::MixUpLayer(double alpha, const MixUpOptions& options)
-    : MixingLayer("MixUp", options), alpha_(alpha), options_(options) {
-  if (alpha > 0) return;
-  throw ConfigError(where(), "alpha is above 0", str(alpha),
+MixUpLayer::MixUpLayer(const MixUpArguments& arguments) : AugmentationOf(arguments) {
+  if (arguments.alpha > 0) return;
+  throw ConfigError(where(), "alpha is above 0", str(arguments.alpha),
                     "give a small number such as 0.2 to mix little");
 }
 
 /// Returns w of each image, (batch, 1).
 DTensor MixUpLayer::weights(const ImageDraws& draws) const {
   const Layout layout = Layout::replicated(draws.each(0).mesh(), 2);
-  return beta_numbers(draws.from(1), filled({1, 1}, alpha_, at::kFloat, layout));
+  return beta_numbers(draws.from(1), filled({1, 1}, arguments_.alpha, at::kFloat, layout));
 }
 
 std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
@@ -163,14 +160,23 @@ BoundingBoxes MixUpLayer::transform_boxes(const BoundingBoxes& boxes, const Shap
   return {with_others(boxes.boxes), with_others(boxes.labels)};
 }
 
-class CutMixLayer final : public MixingLayer {
+struct CutMixArguments : MixUpOptions {
+  Factor factor = 1.0;
+};
+
+template <class Visit>
+void fields(CutMixArguments& a, const Visit& visit) {
+  visit("factor", a.factor);
+  visit("seed", a.seed);
+  visit("data_format", a.data_format);
+}
+
+class CutMixLayer final : public AugmentationOf<CutMixLayer, CutMixArguments, MixingLayer> {
  public:
-  CutMixLayer(const Factor& factor, const MixUpOptions& options)
-      : MixingLayer("CutMix", options),
-        factor_(factor_range(where(), "factor", factor, 0, 1)),
-        options_(options) {}
-  std::string class_name() const override { return "CutMix"; }
-  Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
+  static constexpr const char* keras_name = "CutMix";
+  explicit CutMixLayer(const CutMixArguments& arguments) : AugmentationOf(arguments) {
+    arguments_.factor = factor_range(where(), "factor", arguments.factor, 0, 1);
+  }
   int64_t draws(const Shape&) const override { return 1 + beta_draws + 3; }
   std::vector<DTensor> transform_all(const Inputs& inputs, const ImageDraws& draws) const override;
   DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override {
@@ -191,20 +197,15 @@ class CutMixLayer final : public MixingLayer {
   static DTensor pasted(const DTensor& x, const Rectangles& from) {
     return ops::where(from.mask, ops::gather(x, from.order, 0), x);
   }
-
-  std::array<double, 2> factor_;
-  MixUpOptions options_;
 };
 
-const RegisteredLayer registered_cut_mix("CutMix", [](JsonObject& config) {
-  const auto options = layer_options_from<MixUpOptions>(config);
-  return CutMix(config.take_optional<Factor>("factor").value_or(1.0), options);
-});
+const RegisteredLayerOf<CutMixLayer> registered_cut_mix;
 
 CutMixLayer::Rectangles CutMixLayer::rectangles(const DTensor& images,
                                                 const ImageDraws& draws) const {
   const auto height = double(images.shape()[1]), width = double(images.shape()[2]);
-  const DTensor alpha = draws.shared(0, factor_[0], factor_[1]) + 1e-6;
+  const std::vector<double>& factor = arguments_.factor.values;
+  const DTensor alpha = draws.shared(0, factor[0], factor[1]) + 1e-6;
   const DTensor side = ops::sqrt(-beta_numbers(draws.from(1), alpha) + 1);
   const ImageDraws remaining = draws.from(1 + beta_draws);
   const DTensor of_x = side * width, of_y = side * height;
@@ -234,8 +235,8 @@ BoundingBoxes CutMixLayer::transform_boxes(const BoundingBoxes&, const Shape&,
 }  // namespace
 
 MixUp::MixUp(double alpha, const MixUpOptions& options)
-    : AugmentationHandle(std::make_shared<MixUpLayer>(alpha, options)) {}
+    : AugmentationHandle(std::make_shared<MixUpLayer>(MixUpArguments{options, alpha})) {}
 CutMix::CutMix(const Factor& factor, const MixUpOptions& options)
-    : AugmentationHandle(std::make_shared<CutMixLayer>(factor, options)) {}
+    : AugmentationHandle(std::make_shared<CutMixLayer>(CutMixArguments{options, factor})) {}
 
 }  // namespace tessera

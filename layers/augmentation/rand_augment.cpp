@@ -25,11 +25,10 @@ void fields(RandAugmentOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandAugmentLayer final : public AugmentationLayer {
+class RandAugmentLayer final : public AugmentationOf<RandAugmentLayer, RandAugmentOptions> {
  public:
+  static constexpr const char* keras_name = "RandAugment";
   explicit RandAugmentLayer(const RandAugmentOptions& options);
-  std::string class_name() const override { return "RandAugment"; }
-  Json config() const override { return layer_config(*this, options_); }
   int64_t draws(const Shape& images) const override;
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
   DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override;
@@ -49,27 +48,22 @@ class RandAugmentLayer final : public AugmentationLayer {
   template <class Function>
   void for_each_drawn(const Shape& images, const ImageDraws& draws, const Function& f) const;
 
-  RandAugmentOptions options_;
   std::vector<std::shared_ptr<const AugmentationLayer>> augmentations_;
 };
 
-const RegisteredLayer registered_rand_augment("RandAugment", [](JsonObject& config) {
-  return RandAugment(layer_options_from<RandAugmentOptions>(config));
-});
+const RegisteredLayerOf<RandAugmentLayer> registered_rand_augment;
 
-RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
-    : AugmentationLayer("RandAugment", options), options_(options) {
+RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options) : AugmentationOf(options) {
   if (options.num_ops < 0) {
     throw ConfigError(where(), "num_ops is at least 0", str(options.num_ops),
                       "give the number of augmentations");
   }
-  const auto [lo, hi] = factor_range(where(), "factor", options.factor, 0, 1);
-  const Factor factor(lo, hi);
+  arguments_.factor = factor_range(where(), "factor", options.factor, 0, 1);
+  const Factor& factor = arguments_.factor;
   const std::string &interpolation = options.interpolation, &boxes = options.bounding_box_format;
-  const std::vector<double>& value_range = options_.value_range;
-  options_.factor = factor;
-  options_.value_range = checked_value_range(where(), value_range);
-  const double bits = std::max<double>(1, static_cast<double>(static_cast<int64_t>(8 * hi)));
+  const std::vector<double>& value_range = arguments_.value_range;
+  const double bits =
+      std::max<double>(1, static_cast<double>(static_cast<int64_t>(8 * factor.values[1])));
   const std::vector<LayerHandle> augmentations = {
       RandomShear(
           factor, factor,
@@ -93,17 +87,17 @@ RandAugmentLayer::RandAugmentLayer(const RandAugmentOptions& options)
 }
 
 int64_t RandAugmentLayer::draws(const Shape& images) const {
-  int64_t count = options_.num_ops;
+  int64_t count = arguments_.num_ops;
   for (const auto& augmentation : augmentations_) count += augmentation->draws(images);
   return count;
 }
 
 DTensor RandAugmentLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   DTensor x = images;
-  for (int64_t i = 0; i < options_.num_ops; ++i) {
+  for (int64_t i = 0; i < arguments_.num_ops; ++i) {
     const DTensor draw = draws.shared(i, 0, static_cast<double>(augmentations_.size()));
     const DTensor index = as_images(ops::floor(draw));
-    int64_t used = options_.num_ops;
+    int64_t used = arguments_.num_ops;
     for (size_t k = 0; k < augmentations_.size(); ++k) {
       const DTensor selected = ops::equal(index, constant_like(index, static_cast<double>(k)));
       x = ops::where(selected, augmentations_[k]->transform(x, draws.from(used)), x);
@@ -116,10 +110,10 @@ DTensor RandAugmentLayer::transform(const DTensor& images, const ImageDraws& dra
 template <class Function>
 void RandAugmentLayer::for_each_drawn(const Shape& images, const ImageDraws& draws,
                                       const Function& f) const {
-  for (int64_t i = 0; i < options_.num_ops; ++i) {
+  for (int64_t i = 0; i < arguments_.num_ops; ++i) {
     const DTensor draw = ops::floor(draws.shared(i, 0, static_cast<double>(augmentations_.size())));
     const auto index = draw.full().item<int64_t>();
-    int64_t used = options_.num_ops;
+    int64_t used = arguments_.num_ops;
     for (int64_t k = 0; k < index; ++k) used += augmentations_[size_t(k)]->draws(images);
     f(*augmentations_[size_t(index)], draws.from(used));
   }

@@ -17,35 +17,22 @@ void fields(RandomColorDegenerationOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomColorDegenerationLayer final : public AugmentationLayer {
+class RandomColorDegenerationLayer final
+    : public AugmentationOf<RandomColorDegenerationLayer,
+                            FactorArguments<RandomColorDegenerationOptions>> {
  public:
-  RandomColorDegenerationLayer(const Factor& factor, const RandomColorDegenerationOptions& options);
-  std::string class_name() const override { return "RandomColorDegeneration"; }
-  Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
+  static constexpr const char* keras_name = "RandomColorDegeneration";
+  explicit RandomColorDegenerationLayer(const Arguments& arguments) : AugmentationOf(arguments) {
+    arguments_.factor = factor_range(where(), "factor", arguments.factor, -1, 1);
+  }
   int64_t draws(const Shape&) const override { return 1; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
   Shape transformed_shape(const Shape& images) const override;
-
- private:
-  std::array<double, 2> factor_;
-  RandomColorDegenerationOptions options_;
 };
 
-const RegisteredLayer registered_random_color_degeneration(
-    "RandomColorDegeneration", [](JsonObject& config) {
-      const auto options = layer_options_from<RandomColorDegenerationOptions>(config);
-      return RandomColorDegeneration(config.take<Factor>("factor"), options);
-    });
-
-RandomColorDegenerationLayer::RandomColorDegenerationLayer(
-    const Factor& factor, const RandomColorDegenerationOptions& options)
-    : AugmentationLayer("RandomColorDegeneration", options),
-      factor_(factor_range(where(), "factor", factor, -1, 1)),
-      options_(options) {
-  options_.value_range = checked_value_range(where(), options.value_range);
-}
+const RegisteredLayerOf<RandomColorDegenerationLayer> registered_random_color_degeneration;
 
 Shape RandomColorDegenerationLayer::transformed_shape(const Shape& images) const {
   check_rgb(where(), images);
@@ -54,8 +41,8 @@ Shape RandomColorDegenerationLayer::transformed_shape(const Shape& images) const
 
 DTensor RandomColorDegenerationLayer::transform(const DTensor& images,
                                                 const ImageDraws& draws) const {
-  const DTensor share = for_images(draws.each(0, factor_[0], factor_[1]), images);
-  const std::vector<double>& range = options_.value_range;
+  const DTensor share = for_images(draws.each(0, arguments_.factor), images);
+  const std::vector<double>& range = arguments_.value_range;
   return ops::clip(images + share * (gray_of(images) - images), range[0], range[1]);
 }
 
@@ -63,6 +50,7 @@ DTensor RandomColorDegenerationLayer::transform(const DTensor& images,
 
 RandomColorDegeneration::RandomColorDegeneration(const Factor& factor,
                                                  const RandomColorDegenerationOptions& options)
-    : AugmentationHandle(std::make_shared<RandomColorDegenerationLayer>(factor, options)) {}
+    : AugmentationHandle(std::make_shared<RandomColorDegenerationLayer>(
+          RandomColorDegenerationLayer::Arguments{options, factor})) {}
 
 }  // namespace tessera

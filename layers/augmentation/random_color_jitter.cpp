@@ -20,11 +20,11 @@ void fields(RandomColorJitterOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomColorJitterLayer final : public AugmentationLayer {
+class RandomColorJitterLayer final
+    : public AugmentationOf<RandomColorJitterLayer, RandomColorJitterOptions> {
  public:
+  static constexpr const char* keras_name = "RandomColorJitter";
   explicit RandomColorJitterLayer(const RandomColorJitterOptions& options);
-  std::string class_name() const override { return "RandomColorJitter"; }
-  Json config() const override { return layer_config(*this, options_); }
   int64_t draws(const Shape& images) const override;
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
@@ -32,21 +32,17 @@ class RandomColorJitterLayer final : public AugmentationLayer {
   Shape transformed_shape(const Shape& images) const override;
 
  private:
-  RandomColorJitterOptions options_;
   std::vector<std::shared_ptr<const AugmentationLayer>> augmentations_;
 };
 
-const RegisteredLayer registered_random_color_jitter("RandomColorJitter", [](JsonObject& config) {
-  return RandomColorJitter(layer_options_from<RandomColorJitterOptions>(config));
-});
+const RegisteredLayerOf<RandomColorJitterLayer> registered_random_color_jitter;
 
 RandomColorJitterLayer::RandomColorJitterLayer(const RandomColorJitterOptions& options)
-    : AugmentationLayer("RandomColorJitter", options), options_(options) {
-  options_.value_range = checked_value_range(where(), options.value_range);
+    : AugmentationOf(options) {
   const auto add = [&](const LayerHandle& augmentation) {
     augmentations_.push_back(as_augmentation(augmentation));
   };
-  const auto& o = options_;
+  const auto& o = arguments_;
   if (o.brightness_factor) {
     add(RandomBrightness(*o.brightness_factor, {.value_range = o.value_range, .name = o.name}));
   }
@@ -62,7 +58,7 @@ RandomColorJitterLayer::RandomColorJitterLayer(const RandomColorJitterOptions& o
 }
 
 Shape RandomColorJitterLayer::transformed_shape(const Shape& images) const {
-  if (options_.saturation_factor || options_.hue_factor) check_rgb(where(), images);
+  if (arguments_.saturation_factor || arguments_.hue_factor) check_rgb(where(), images);
   return images;
 }
 

@@ -13,21 +13,26 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(RandomCropOptions& o, const Visit& visit) {
-  visit("seed", o.seed);
-  visit("data_format", o.data_format);
-}
-
 namespace {
 
-class RandomCropLayer final : public GeometricAugmentationLayer {
+struct RandomCropArguments : RandomCropOptions {
+  int64_t height = 0, width = 0;
+};
+
+template <class Visit>
+void fields(RandomCropArguments& a, const Visit& visit) {
+  ExtentOption height{a.height}, width{a.width};
+  visit("height", height);
+  visit("width", width);
+  visit("seed", a.seed);
+  visit("data_format", a.data_format);
+}
+
+class RandomCropLayer final
+    : public AugmentationOf<RandomCropLayer, RandomCropArguments, GeometricAugmentationLayer> {
  public:
-  RandomCropLayer(int64_t height, int64_t width, const RandomCropOptions& options);
-  std::string class_name() const override { return "RandomCrop"; }
-  Json config() const override {
-    return layer_config(*this, {{"height", height_}, {"width", width_}}, options_);
-  }
+  static constexpr const char* keras_name = "RandomCrop";
+  explicit RandomCropLayer(const RandomCropArguments& arguments);
   int64_t draws(const Shape&) const override { return 2; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
   DTensor transform_masks(const DTensor& masks, const ImageDraws& draws) const override;
@@ -36,38 +41,28 @@ class RandomCropLayer final : public GeometricAugmentationLayer {
   DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
   DTensor box_transforms(const Shape& images, const ImageDraws& draws) const override;
   Shape transformed_shape(const Shape& images) const override {
-    return {images[0], height_, width_, images[3]};
+    return {images[0], arguments_.height, arguments_.width, images[3]};
   }
   DTensor outside_training(const DTensor& images) const override {
-    return resized(center_crop(images), {height_, width_}, "bilinear");
+    return resized(center_crop(images), {arguments_.height, arguments_.width}, "bilinear");
   }
   bool draws_for_batch() const override { return true; }
 
  private:
   /// Whether the images are larger than the crop in both axes.
   bool larger_than_crop(const Shape& images) const {
-    return images[1] > height_ && images[2] > width_;
+    return images[1] > arguments_.height && images[2] > arguments_.width;
   }
   /// Returns top, left, height and width of the centre crop.
   std::array<int64_t, 4> center_crop(const Shape& images) const;
   DTensor center_crop(const DTensor& images) const;
-
-  int64_t height_, width_;
-  RandomCropOptions options_;
 };
 
-const RegisteredLayer registered_random_crop("RandomCrop", [](JsonObject& config) {
-  const auto options = layer_options_from<RandomCropOptions>(config);
-  const int64_t height = take_extent(config, "height");
-  return RandomCrop(height, take_extent(config, "width"), options);
-});
+const RegisteredLayerOf<RandomCropLayer> registered_random_crop;
 
-RandomCropLayer::RandomCropLayer(int64_t height, int64_t width, const RandomCropOptions& options)
-    : GeometricAugmentationLayer("RandomCrop", options,
-                                 {.nearest = true, .size = {{height, width}}}),
-      height_(height),
-      width_(width),
-      options_(options) {
+RandomCropLayer::RandomCropLayer(const RandomCropArguments& arguments) : AugmentationOf(arguments) {
+  const int64_t height = arguments.height, width = arguments.width;
+  set_moving({.nearest = true, .size = {{height, width}}});
   if (height > 0 && width > 0) return;
   throw ConfigError(where(), "height and width are at least 1", str(height, " and ", width),
                     "give the size of the crop");
@@ -81,13 +76,15 @@ DTensor RandomCropLayer::transform(const DTensor& images, const ImageDraws& draw
 DTensor RandomCropLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
   if (larger_than_crop(masks.shape()))
     return GeometricAugmentationLayer::transform_masks(masks, draws);
-  return resized(center_crop(masks), {height_, width_}, "nearest");
+  return resized(center_crop(masks), {arguments_.height, arguments_.width}, "nearest");
 }
 
 DTensor RandomCropLayer::transforms(const Shape& images, const ImageDraws& draws) const {
   const DTensor none = draws.each(0) * 0, stays = none + 1;
-  const DTensor top = none + ops::floor(draws.shared(0, 0, double(images[1] - height_ + 1)));
-  const DTensor left = none + ops::floor(draws.shared(1, 0, double(images[2] - width_ + 1)));
+  const DTensor top =
+      none + ops::floor(draws.shared(0, 0, double(images[1] - arguments_.height + 1)));
+  const DTensor left =
+      none + ops::floor(draws.shared(1, 0, double(images[2] - arguments_.width + 1)));
   return transform_rows({stays, {}, left, {}, stays, top, {}, {}}, none);
 }
 
@@ -95,11 +92,11 @@ DTensor RandomCropLayer::box_transforms(const Shape& images, const ImageDraws& d
   if (larger_than_crop(images)) return transforms(images, draws);
   const auto [top, left, h, w] = center_crop(images);
   const DTensor none = draws.each(0) * 0;
-  return transform_rows({none + double(w) / double(width_),
+  return transform_rows({none + double(w) / double(arguments_.width),
                          {},
                          none + double(left),
                          {},
-                         none + double(h) / double(height_),
+                         none + double(h) / double(arguments_.height),
                          none + double(top),
                          {},
                          {}},
@@ -108,11 +105,11 @@ DTensor RandomCropLayer::box_transforms(const Shape& images, const ImageDraws& d
 
 std::array<int64_t, 4> RandomCropLayer::center_crop(const Shape& images) const {
   const int64_t h = images[1], w = images[2];
-  const int64_t crop_h = std::clamp<int64_t>(w * height_ / width_, 1, h);
-  const int64_t crop_w = std::clamp<int64_t>(h * width_ / height_, 1, w);
+  const int64_t crop_h = std::clamp<int64_t>(w * arguments_.height / arguments_.width, 1, h);
+  const int64_t crop_w = std::clamp<int64_t>(h * arguments_.width / arguments_.height, 1, w);
   const int64_t top = (h - crop_h) / 2, left = (w - crop_w) / 2;
   // Keras slices (height, width) from the crop's corner; the image's border may cut the slice.
-  return {top, left, std::min(height_, h - top), std::min(width_, w - left)};
+  return {top, left, std::min(arguments_.height, h - top), std::min(arguments_.width, w - left)};
 }
 
 DTensor RandomCropLayer::center_crop(const DTensor& images) const {
@@ -123,6 +120,7 @@ DTensor RandomCropLayer::center_crop(const DTensor& images) const {
 }  // namespace
 
 RandomCrop::RandomCrop(int64_t height, int64_t width, const RandomCropOptions& options)
-    : AugmentationHandle(std::make_shared<RandomCropLayer>(height, width, options)) {}
+    : AugmentationHandle(
+          std::make_shared<RandomCropLayer>(RandomCropArguments{options, height, width})) {}
 
 }  // namespace tessera

@@ -11,19 +11,24 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(RandomFlipOptions& o, const Visit& visit) {
-  visit("seed", o.seed);
-  visit("data_format", o.data_format);
-}
-
 namespace {
 
-class RandomFlipLayer final : public GeometricAugmentationLayer {
+struct RandomFlipArguments : RandomFlipOptions {
+  std::string mode = "horizontal_and_vertical";
+};
+
+template <class Visit>
+void fields(RandomFlipArguments& a, const Visit& visit) {
+  visit("mode", a.mode);
+  visit("seed", a.seed);
+  visit("data_format", a.data_format);
+}
+
+class RandomFlipLayer final
+    : public AugmentationOf<RandomFlipLayer, RandomFlipArguments, GeometricAugmentationLayer> {
  public:
-  RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options);
-  std::string class_name() const override { return "RandomFlip"; }
-  Json config() const override { return layer_config(*this, {{"mode", mode_}}, options_); }
+  static constexpr const char* keras_name = "RandomFlip";
+  explicit RandomFlipLayer(const RandomFlipArguments& arguments);
   int64_t draws(const Shape&) const override { return 1; }
 
  protected:
@@ -37,21 +42,13 @@ class RandomFlipLayer final : public GeometricAugmentationLayer {
  private:
   /// Returns transforms that read y at bottom - y, and x at right - x.
   DTensor mirrored(double bottom, double right, const ImageDraws& draws) const;
-
-  std::string mode_;
-  RandomFlipOptions options_;
 };
 
-const RegisteredLayer registered_random_flip("RandomFlip", [](JsonObject& config) {
-  const auto options = layer_options_from<RandomFlipOptions>(config);
-  const auto mode = config.take_optional<std::string>("mode");
-  return RandomFlip(mode.value_or("horizontal_and_vertical"), options);
-});
+const RegisteredLayerOf<RandomFlipLayer> registered_random_flip;
 
-RandomFlipLayer::RandomFlipLayer(const std::string& mode, const RandomFlipOptions& options)
-    : GeometricAugmentationLayer("RandomFlip", options, {.nearest = true}),
-      mode_(mode),
-      options_(options) {
+RandomFlipLayer::RandomFlipLayer(const RandomFlipArguments& arguments) : AugmentationOf(arguments) {
+  set_moving({.nearest = true});
+  const std::string& mode = arguments.mode;
   if (mode == "horizontal" || mode == "vertical" || mode == "horizontal_and_vertical") return;
   throw ConfigError(where(), "mode is \"horizontal\", \"vertical\" or \"horizontal_and_vertical\"",
                     in_quotes(mode), "leave it out for both");
@@ -61,7 +58,7 @@ DTensor RandomFlipLayer::mirrored(double bottom, double right, const ImageDraws&
   // Keras flips for draws up to and including 1/2.
   const DTensor flips = draws.bernoulli(0, std::nextafter(0.5F, 1.0F));
   const DTensor stays = flips * 0 + 1, turns = flips * -2 + 1;
-  const bool across = mode_ != "vertical", down = mode_ != "horizontal";
+  const bool across = arguments_.mode != "vertical", down = arguments_.mode != "horizontal";
   return transform_rows({across ? turns : stays,
                          {},
                          flips * (across ? right : 0),
@@ -76,6 +73,6 @@ DTensor RandomFlipLayer::mirrored(double bottom, double right, const ImageDraws&
 }  // namespace
 
 RandomFlip::RandomFlip(const std::string& mode, const RandomFlipOptions& options)
-    : AugmentationHandle(std::make_shared<RandomFlipLayer>(mode, options)) {}
+    : AugmentationHandle(std::make_shared<RandomFlipLayer>(RandomFlipArguments{options, mode})) {}
 
 }  // namespace tessera

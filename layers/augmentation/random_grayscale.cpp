@@ -9,37 +9,36 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(RandomGrayscaleOptions& o, const Visit& visit) {
-  visit("data_format", o.data_format);
-  visit("seed", o.seed);
-}
-
 namespace {
 
-class RandomGrayscaleLayer final : public AugmentationLayer {
+struct RandomGrayscaleArguments : RandomGrayscaleOptions {
+  double factor = 0.5;
+};
+
+template <class Visit>
+void fields(RandomGrayscaleArguments& a, const Visit& visit) {
+  visit("factor", a.factor);
+  visit("data_format", a.data_format);
+  visit("seed", a.seed);
+}
+
+class RandomGrayscaleLayer final
+    : public AugmentationOf<RandomGrayscaleLayer, RandomGrayscaleArguments> {
  public:
-  RandomGrayscaleLayer(double factor, const RandomGrayscaleOptions& options);
-  std::string class_name() const override { return "RandomGrayscale"; }
-  Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
+  static constexpr const char* keras_name = "RandomGrayscale";
+  explicit RandomGrayscaleLayer(const RandomGrayscaleArguments& arguments);
   int64_t draws(const Shape&) const override { return 1; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
   Shape transformed_shape(const Shape& images) const override;
-
- private:
-  double factor_;
-  RandomGrayscaleOptions options_;
 };
 
-const RegisteredLayer registered_random_grayscale("RandomGrayscale", [](JsonObject& config) {
-  const auto options = layer_options_from<RandomGrayscaleOptions>(config);
-  return RandomGrayscale(config.take_optional<double>("factor").value_or(0.5), options);
-});
+const RegisteredLayerOf<RandomGrayscaleLayer> registered_random_grayscale;
 
-RandomGrayscaleLayer::RandomGrayscaleLayer(double factor, const RandomGrayscaleOptions& options)
-    : AugmentationLayer("RandomGrayscale", options), factor_(factor), options_(options) {
+RandomGrayscaleLayer::RandomGrayscaleLayer(const RandomGrayscaleArguments& arguments)
+    : AugmentationOf(arguments) {
+  const double factor = arguments.factor;
   if (factor >= 0 && factor <= 1) return;
   throw ConfigError(where(), "factor lies in [0, 1]", str(factor),
                     "give the fraction of images to convert");
@@ -52,13 +51,14 @@ Shape RandomGrayscaleLayer::transformed_shape(const Shape& images) const {
 
 DTensor RandomGrayscaleLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const DTensor u = draws.each(0);
-  const DTensor selected = as_images(ops::less(u, constant_like(u, factor_)));
+  const DTensor selected = as_images(ops::less(u, constant_like(u, arguments_.factor)));
   return ops::where(selected, gray_of(images), images);
 }
 
 }  // namespace
 
 RandomGrayscale::RandomGrayscale(double factor, const RandomGrayscaleOptions& options)
-    : AugmentationHandle(std::make_shared<RandomGrayscaleLayer>(factor, options)) {}
+    : AugmentationHandle(
+          std::make_shared<RandomGrayscaleLayer>(RandomGrayscaleArguments{options, factor})) {}
 
 }  // namespace tessera

@@ -17,33 +17,21 @@ void fields(RandomHueOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomHueLayer final : public AugmentationLayer {
+class RandomHueLayer final
+    : public AugmentationOf<RandomHueLayer, FactorArguments<RandomHueOptions>> {
  public:
-  RandomHueLayer(const Factor& factor, const RandomHueOptions& options);
-  std::string class_name() const override { return "RandomHue"; }
-  Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
+  static constexpr const char* keras_name = "RandomHue";
+  explicit RandomHueLayer(const Arguments& arguments) : AugmentationOf(arguments) {
+    arguments_.factor = factor_range(where(), "factor", arguments.factor, 0, 1);
+  }
   int64_t draws(const Shape&) const override { return 2; }
   DTensor transform(const DTensor& images, const ImageDraws& draws) const override;
 
  protected:
   Shape transformed_shape(const Shape& images) const override;
-
- private:
-  std::array<double, 2> factor_;
-  RandomHueOptions options_;
 };
 
-const RegisteredLayer registered_random_hue("RandomHue", [](JsonObject& config) {
-  const auto options = layer_options_from<RandomHueOptions>(config);
-  return RandomHue(config.take<Factor>("factor"), options);
-});
-
-RandomHueLayer::RandomHueLayer(const Factor& factor, const RandomHueOptions& options)
-    : AugmentationLayer("RandomHue", options),
-      factor_(factor_range(where(), "factor", factor, 0, 1)),
-      options_(options) {
-  options_.value_range = checked_value_range(where(), options.value_range);
-}
+const RegisteredLayerOf<RandomHueLayer> registered_random_hue;
 
 Shape RandomHueLayer::transformed_shape(const Shape& images) const {
   check_rgb(where(), images);
@@ -51,9 +39,9 @@ Shape RandomHueLayer::transformed_shape(const Shape& images) const {
 }
 
 DTensor RandomHueLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  const std::vector<double>& range = options_.value_range;
+  const std::vector<double>& range = arguments_.value_range;
   Hsv hsv = hsv_of(in_range(images, range, {0, 1}));
-  const DTensor shift = draws.signs(0) * draws.each(1, factor_[0], factor_[1]) * 0.5;
+  const DTensor shift = draws.signs(0) * draws.each(1, arguments_.factor) * 0.5;
   DTensor h = hsv.hue + for_images(shift, images);
   h = ops::where(ops::greater(h, constant_like(h, 1)), h - 1, h);
   hsv.hue = ops::where(ops::less(h, constant_like(h, 0)), h + 1, h);
@@ -63,6 +51,7 @@ DTensor RandomHueLayer::transform(const DTensor& images, const ImageDraws& draws
 }  // namespace
 
 RandomHue::RandomHue(const Factor& factor, const RandomHueOptions& options)
-    : AugmentationHandle(std::make_shared<RandomHueLayer>(factor, options)) {}
+    : AugmentationHandle(
+          std::make_shared<RandomHueLayer>(RandomHueLayer::Arguments{options, factor})) {}
 
 }  // namespace tessera

@@ -8,48 +8,42 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(RandomPerspectiveOptions& o, const Visit& visit) {
-  visit("interpolation", o.interpolation);
-  visit("fill_value", o.fill_value);
-  visit("seed", o.seed);
-  visit("data_format", o.data_format);
-}
-
 namespace {
 
-class RandomPerspectiveLayer final : public GeometricAugmentationLayer {
+struct RandomPerspectiveArguments : RandomPerspectiveOptions {
+  Factor factor = 1.0;
+  double scale = 1;
+};
+
+template <class Visit>
+void fields(RandomPerspectiveArguments& a, const Visit& visit) {
+  visit("factor", a.factor);
+  visit("scale", a.scale);
+  visit("interpolation", a.interpolation);
+  visit("fill_value", a.fill_value);
+  visit("seed", a.seed);
+  visit("data_format", a.data_format);
+}
+
+class RandomPerspectiveLayer final
+    : public AugmentationOf<RandomPerspectiveLayer, RandomPerspectiveArguments,
+                            GeometricAugmentationLayer> {
  public:
-  RandomPerspectiveLayer(const Factor& factor, double scale,
-                         const RandomPerspectiveOptions& options);
-  std::string class_name() const override { return "RandomPerspective"; }
-  Json config() const override {
-    return layer_config(*this, {{"factor", factor_}, {"scale", scale_}}, options_);
-  }
+  static constexpr const char* keras_name = "RandomPerspective";
+  explicit RandomPerspectiveLayer(const RandomPerspectiveArguments& arguments);
   int64_t draws(const Shape&) const override { return 10; }
 
  protected:
   DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
-
- private:
-  std::array<double, 2> factor_;
-  double scale_;
-  RandomPerspectiveOptions options_;
 };
 
-const RegisteredLayer registered_random_perspective("RandomPerspective", [](JsonObject& config) {
-  const auto options = layer_options_from<RandomPerspectiveOptions>(config);
-  const auto factor = config.take_optional<Factor>("factor");
-  const double scale = config.take_optional<double>("scale").value_or(1);
-  return RandomPerspective(factor.value_or(1.0), scale, options);
-});
+const RegisteredLayerOf<RandomPerspectiveLayer> registered_random_perspective;
 
-RandomPerspectiveLayer::RandomPerspectiveLayer(const Factor& factor, double scale,
-                                               const RandomPerspectiveOptions& options)
-    : GeometricAugmentationLayer("RandomPerspective", options, "constant"),
-      factor_(factor_range(where(), "factor", factor, 0, 1)),
-      scale_(scale),
-      options_(options) {
+RandomPerspectiveLayer::RandomPerspectiveLayer(const RandomPerspectiveArguments& arguments)
+    : AugmentationOf(arguments) {
+  set_moving(affine_options(where(), "constant", arguments.interpolation, arguments.fill_value));
+  arguments_.factor = factor_range(where(), "factor", arguments.factor, 0, 1);
+  const double scale = arguments.scale;
   if (scale >= 0 && scale <= 1) return;
   throw ConfigError(where(), "scale lies in [0, 1]", str(scale),
                     "give the fraction of height and width that corners move by");
@@ -58,14 +52,15 @@ RandomPerspectiveLayer::RandomPerspectiveLayer(const Factor& factor, double scal
 DTensor RandomPerspectiveLayer::transforms(const Shape& images, const ImageDraws& draws) const {
   // The corners (0, 0), (w, 0), (0, h) and (w, h) move to (0, 0), (w · right, 0), (0, h · low) and
   // (w · x, h · y). The transform is the inverse of that map, which these four points determine.
-  const auto moved = [&](int64_t i) { return draws.each(2 + i, 1 - scale_ / 2, 1 + scale_ / 2); };
+  const double half = arguments_.scale / 2;
+  const auto moved = [&](int64_t i) { return draws.each(2 + i, 1 - half, 1 + half); };
   const DTensor right = moved(2), low = moved(5), x = moved(6), y = moved(7);
   const auto w = double(images[2] - 1), h = double(images[1] - 1);
   const DTensor c0 = w > 0 ? (y / low - 1) / (x * w) : x * 0;
   const DTensor c1 = h > 0 ? (x / right - 1) / (y * h) : y * 0;
   const DTensor a0 = c0 * w + ops::reciprocal(right), b1 = c1 * h + ops::reciprocal(low);
   const DTensor rows = transform_rows({a0, {}, {}, {}, b1, {}, c0, c1}, x);
-  const DTensor share = draws.each(0, factor_[0], factor_[1]);
+  const DTensor share = draws.each(0, arguments_.factor);
   const DTensor stays = x * 0 + 1;
   return ops::where(ops::less(draws.each(1), share), rows,
                     transform_rows({stays, {}, {}, {}, stays, {}, {}, {}}, x));
@@ -75,6 +70,7 @@ DTensor RandomPerspectiveLayer::transforms(const Shape& images, const ImageDraws
 
 RandomPerspective::RandomPerspective(const Factor& factor, double scale,
                                      const RandomPerspectiveOptions& options)
-    : AugmentationHandle(std::make_shared<RandomPerspectiveLayer>(factor, scale, options)) {}
+    : AugmentationHandle(std::make_shared<RandomPerspectiveLayer>(
+          RandomPerspectiveArguments{options, factor, scale})) {}
 
 }  // namespace tessera

@@ -20,34 +20,26 @@ void fields(RandomRotationOptions& o, const Visit& visit) {
 
 namespace {
 
-class RandomRotationLayer final : public GeometricAugmentationLayer {
+class RandomRotationLayer final
+    : public AugmentationOf<RandomRotationLayer, FactorArguments<RandomRotationOptions>,
+                            GeometricAugmentationLayer> {
  public:
-  RandomRotationLayer(const Factor& factor, const RandomRotationOptions& options);
-  std::string class_name() const override { return "RandomRotation"; }
-  Json config() const override { return layer_config(*this, {{"factor", factor_}}, options_); }
+  static constexpr const char* keras_name = "RandomRotation";
+  explicit RandomRotationLayer(const Arguments& arguments) : AugmentationOf(arguments) {
+    arguments_.factor = factor_range(where(), "factor", arguments.factor, -1, 1);
+  }
   int64_t draws(const Shape&) const override { return 1; }
 
  protected:
   DTensor transforms(const Shape& images, const ImageDraws& draws) const override;
-
- private:
-  std::array<double, 2> factor_;
-  RandomRotationOptions options_;
 };
 
-const RegisteredLayer registered_random_rotation("RandomRotation", [](JsonObject& config) {
-  const auto options = layer_options_from<RandomRotationOptions>(config);
-  return RandomRotation(config.take<Factor>("factor"), options);
-});
-
-RandomRotationLayer::RandomRotationLayer(const Factor& factor, const RandomRotationOptions& options)
-    : GeometricAugmentationLayer("RandomRotation", options, options.fill_mode),
-      factor_(factor_range(where(), "factor", factor, -1, 1)),
-      options_(options) {}
+const RegisteredLayerOf<RandomRotationLayer> registered_random_rotation;
 
 DTensor RandomRotationLayer::transforms(const Shape& images, const ImageDraws& draws) const {
   const double full = 2 * std::numbers::pi;
-  const DTensor angle = draws.each(0, factor_[0] * full, factor_[1] * full);
+  const std::vector<double>& factor = arguments_.factor.values;
+  const DTensor angle = draws.each(0, factor[0] * full, factor[1] * full);
   const DTensor cosine = ops::cos(angle), sine = ops::sin(angle);
   const double x = double(images[2] - 1) / 2, y = double(images[1] - 1) / 2;
   const DTensor to_x = cosine * -x + sine * y + x, to_y = sine * -x - cosine * y + y;
@@ -57,6 +49,7 @@ DTensor RandomRotationLayer::transforms(const Shape& images, const ImageDraws& d
 }  // namespace
 
 RandomRotation::RandomRotation(const Factor& factor, const RandomRotationOptions& options)
-    : AugmentationHandle(std::make_shared<RandomRotationLayer>(factor, options)) {}
+    : AugmentationHandle(
+          std::make_shared<RandomRotationLayer>(RandomRotationLayer::Arguments{options, factor})) {}
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <regex>
 
 #include <tessera/framework/base/error.hpp>
@@ -10,20 +11,60 @@
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/fans.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(EinsumDenseOptions& o, const Visit& visit) {
-  visit("activation", o.activation);
-  visit("bias_axes", o.bias_axes);
-  kernel_fields(o, visit);
+/// The output's shape without the batch, in which None is -1; Keras also reads a number. Visited in
+/// place of the shape.
+struct UnbatchedShapeOption {
+  Shape& shape;
+};
+
+Json option_json(const UnbatchedShapeOption& option) {
+  Json json = Json::array();
+  for (const int64_t extent : option.shape) {
+    json.push_back(extent == -1 ? Json(nullptr) : Json(extent));
+  }
+  return json;
+}
+
+void read_option(JsonObject& config, const std::string& key, UnbatchedShapeOption& option) {
+  const Json json = config.take<Json>(key);
+  const JsonPath path = config.path().key(key);
+  if (json.is_number()) {
+    option.shape = {json_as<int64_t>(json, path)};
+    return;
+  }
+  option.shape.clear();
+  for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(json, path)) {
+    option.shape.push_back(extent.value_or(-1));
+  }
 }
 
 namespace {
+
+struct EinsumDenseArguments : EinsumDenseOptions {
+  std::string equation;
+  Shape output_shape;
+};
+
+template <class Visit>
+void fields(EinsumDenseArguments& a, const Visit& visit) {
+  UnbatchedShapeOption output_shape{a.output_shape};
+  RequiredOption equation{a.equation};
+  visit("output_shape", output_shape);
+  visit("equation", equation);
+  visit("activation", a.activation);
+  // Keras writes None for no bias.
+  std::optional<std::string> bias_axes;
+  if (!a.bias_axes.empty()) bias_axes = a.bias_axes;
+  visit("bias_axes", bias_axes);
+  a.bias_axes = bias_axes.value_or("");
+  kernel_fields(a, visit);
+}
 
 /// Bounds the product of extents, so that multiplying by one more cannot overflow.
 constexpr int64_t max_units = std::numeric_limits<int32_t>::max();
@@ -45,14 +86,11 @@ class MatrixInitializer final : public Initializer {
   int64_t rows_;
 };
 
-class EinsumDenseLayer final : public Layer {
+class EinsumDenseLayer final : public LayerOf<EinsumDenseLayer, EinsumDenseArguments> {
  public:
-  EinsumDenseLayer(const std::string& equation, const Shape& output_shape,
-                   const EinsumDenseOptions& options);
-  std::string class_name() const override { return "EinsumDense"; }
-  Json config() const override;
+  static constexpr const char* keras_name = "EinsumDense";
+  explicit EinsumDenseLayer(const EinsumDenseArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
@@ -69,98 +107,66 @@ class EinsumDenseLayer final : public Layer {
   ResolvedEquation expand_dots(const Shape& input) const;
   Shape bias_shape(const ResolvedEquation& resolved, size_t extra) const;
 
-  std::string equation_;
-  Shape output_shape_;
-  EinsumDenseOptions options_;
   std::string input_, kernel_letters_, output_;  ///< terms without dots
   bool dots_left_ = false, dots_right_ = false;
   Variable kernel_, bias_;
 };
 
-const RegisteredLayer registered_einsum_dense("EinsumDense", [](JsonObject& config) {
-  const auto options = layer_options_from<EinsumDenseOptions>(config);
-  take_nulls(config,
-             {"lora_rank", "lora_alpha", "gptq_unpacked_column_size", "quantization_config"});
-  const auto equation = config.take<std::string>("equation");
-  const Json shape_json = config.take<Json>("output_shape");
-  const JsonPath path = config.path().key("output_shape");
-  Shape output_shape;
-  if (shape_json.is_number()) {
-    output_shape = {json_as<int64_t>(shape_json, path)};
-  } else {
-    for (const auto& extent : json_as<std::vector<std::optional<int64_t>>>(shape_json, path)) {
-      output_shape.push_back(extent.value_or(-1));
-    }
-  }
-  return EinsumDense(equation, output_shape, options);
-});
+const RegisteredLayerOf<EinsumDenseLayer> registered_einsum_dense({"lora_rank", "lora_alpha",
+                                                                   "gptq_unpacked_column_size",
+                                                                   "quantization_config"});
 
-EinsumDenseLayer::EinsumDenseLayer(const std::string& equation, const Shape& output_shape,
-                                   const EinsumDenseOptions& options)
-    : Layer(common_options(options)),
-      equation_(equation),
-      output_shape_(output_shape),
-      options_(options) {
+EinsumDenseLayer::EinsumDenseLayer(const EinsumDenseArguments& arguments) : LayerOf(arguments) {
   static const std::regex pattern(
       R"((\.\.\.)?([a-zA-Z]+)(\.\.\.)?,([a-zA-Z]+)->(\.\.\.)?([a-zA-Z]+)(\.\.\.)?)");
   std::smatch match;
-  const bool fits = std::regex_match(equation, match, pattern) &&
+  const bool fits = std::regex_match(arguments.equation, match, pattern) &&
                     match[1].matched == match[5].matched && match[3].matched == match[7].matched &&
                     !(match[1].matched && match[3].matched);
   if (!fits) {
     throw ConfigError(
-        "EinsumDense " + options.name,
-        "equation has the form \"input,kernel->output\", with dots on at most one side",
-        in_quotes(equation), "write for example \"abc,cd->abd\"");
+        where(), "equation has the form \"input,kernel->output\", with dots on at most one side",
+        in_quotes(arguments.equation), "write for example \"abc,cd->abd\"");
   }
   int64_t product = 1;
-  for (const int64_t extent : output_shape) {
+  for (const int64_t extent : arguments.output_shape) {
     const bool known = extent != -1;
     if (!known || (extent > 0 && extent <= max_units / product)) {
       product *= known ? extent : 1;
       continue;
     }
     throw ConfigError(
-        "EinsumDense " + options.name,
+        where(),
         str("output_shape holds -1 and extents from 1 on, with a product of at most ", max_units),
-        to_string(output_shape), "give the extents after the batch");
+        to_string(arguments.output_shape), "give the extents after the batch");
   }
   input_ = match[2];
   kernel_letters_ = match[4];
   output_ = match[6];
   dots_left_ = match[1].matched;
   dots_right_ = match[3].matched;
-  for (const char letter : options.bias_axes) {
+  for (const char letter : arguments.bias_axes) {
     if (output_.find(letter) != std::string::npos) continue;
-    throw ConfigError("EinsumDense " + options.name, "bias_axes are letters of the output",
-                      in_quotes(options.bias_axes), "take them from " + in_quotes(output_));
+    throw ConfigError(where(), "bias_axes are letters of the output",
+                      in_quotes(arguments.bias_axes), "take them from " + in_quotes(output_));
   }
-  if (options.activation.layer()) track("activation", options.activation.layer());
-  if (!options.kernel_layout.empty()) set_weight_layout("kernel", options.kernel_layout);
-  if (!options.bias_layout.empty()) set_weight_layout("bias", options.bias_layout);
-}
-
-Json EinsumDenseLayer::config() const {
-  Json shape = Json::array();
-  for (const int64_t extent : output_shape_) {
-    shape.push_back(extent == -1 ? Json(nullptr) : Json(extent));
-  }
-  Json json = layer_config(*this, {{"output_shape", shape}, {"equation", equation_}}, options_);
-  if (options_.bias_axes.empty()) json["bias_axes"] = nullptr;
-  return json;
+  if (arguments.activation.layer()) track("activation", arguments.activation.layer());
+  if (!arguments.kernel_layout.empty()) set_weight_layout("kernel", arguments.kernel_layout);
+  if (!arguments.bias_layout.empty()) set_weight_layout("bias", arguments.bias_layout);
 }
 
 /// Replaces the dots by unused letters and fills in the output shape as far as it is known.
 EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::expand_dots(const Shape& input) const {
   const auto extra = static_cast<int64_t>(input.size()) - static_cast<int64_t>(input_.size());
   if (extra < 0 || (extra > 0 && !dots_left_ && !dots_right_)) {
-    throw ShapeError("EinsumDense " + path(), "the input has an axis for each letter",
-                     to_string(input) + " for " + in_quotes(equation_), "correct the equation");
+    throw ShapeError(where(), "the input has an axis for each letter",
+                     to_string(input) + " for " + in_quotes(arguments_.equation),
+                     "correct the equation");
   }
   std::string dots;
   for (char c = 'A'; static_cast<int64_t>(dots.size()) < extra && c <= 'z'; ++c) {
     const bool letter = c <= 'Z' || c >= 'a';
-    if (letter && equation_.find(c) == std::string::npos) dots += c;
+    if (letter && arguments_.equation.find(c) == std::string::npos) dots += c;
   }
   ResolvedEquation resolved;
   resolved.kernel = kernel_letters_;
@@ -171,16 +177,17 @@ EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::expand_dots(const Shape& in
   if (dots_left_ && extra > 0) {
     resolved.output_shape.assign(elided, elided + extra);
   }
-  resolved.output_shape.insert(resolved.output_shape.end(), output_shape_.begin(),
-                               output_shape_.end());
+  resolved.output_shape.insert(resolved.output_shape.end(), arguments_.output_shape.begin(),
+                               arguments_.output_shape.end());
   if (dots_right_) resolved.output_shape.insert(resolved.output_shape.end(), elided, input.end());
   if (resolved.output_shape.size() == resolved.output.size()) return resolved;
-  throw ShapeError("EinsumDense " + path(), "output_shape has every extent except the batch's",
-                   to_string(output_shape_) + " for " + in_quotes(equation_), "correct it");
+  throw ShapeError(where(), "output_shape has every extent except the batch's",
+                   to_string(arguments_.output_shape) + " for " + in_quotes(arguments_.equation),
+                   "correct it");
 }
 
 Shape EinsumDenseLayer::bias_shape(const ResolvedEquation& resolved, size_t extra) const {
-  const std::string& axes = options_.bias_axes;
+  const std::string& axes = arguments_.bias_axes;
   const size_t first = output_.find_first_of(axes);
   const size_t offset = dots_left_ ? extra : 0;
   Shape shape;
@@ -197,9 +204,9 @@ EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolve(const Shape& input)
   std::map<char, int64_t> extents;
   for (size_t a = 0; a < input.size(); ++a) extents[resolved.input[a]] = input[a];
   const auto fail = [&](const std::string& expected) {
-    throw ShapeError("EinsumDense " + path(), expected,
-                     to_string(input) + " and output_shape " + to_string(output_shape_) + " for " +
-                         in_quotes(equation_),
+    throw ShapeError(where(), expected,
+                     to_string(input) + " and output_shape " + to_string(arguments_.output_shape) +
+                         " for " + in_quotes(arguments_.equation),
                      "correct the equation or the output shape");
   };
   for (size_t a = 0; a < resolved.output.size(); ++a) {
@@ -222,7 +229,7 @@ EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolve(const Shape& input)
     }
     resolved.kernel_shape.push_back(extents.at(letter));
   }
-  if (!options_.bias_axes.empty()) {
+  if (!arguments_.bias_axes.empty()) {
     resolved.bias_shape = bias_shape(resolved, input.size() - input_.size());
   }
   return resolved;
@@ -231,16 +238,16 @@ EinsumDenseLayer::ResolvedEquation EinsumDenseLayer::resolve(const Shape& input)
 Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
   const ResolvedEquation resolved = resolve(single_input(inputs));
   if (built() && resolved.kernel_shape != kernel_.shape()) {
-    throw ShapeError("EinsumDense " + path(),
+    throw ShapeError(where(),
                      "the kernel has shape " + to_string(kernel_.shape()) + ", as when built",
                      to_string(resolved.kernel_shape), "pass inputs of that size");
   }
-  return options_.activation.output_shape(resolved.output_shape);
+  return arguments_.activation.output_shape(resolved.output_shape);
 }
 
 void EinsumDenseLayer::make_weights(const Shapes& inputs) {
   const ResolvedEquation resolved = resolve(inputs[0]);
-  InitializerHandle initializer = options_.kernel_initializer;
+  InitializerHandle initializer = arguments_.kernel_initializer;
   int64_t summed = 1;
   for (size_t i = 0; i < resolved.kernel.size(); ++i) {
     if (resolved.output.find(resolved.kernel[i]) == std::string::npos)
@@ -251,11 +258,11 @@ void EinsumDenseLayer::make_weights(const Shapes& inputs) {
   }
   kernel_ = add_weight(
       "kernel", resolved.kernel_shape, initializer,
-      {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
-  if (options_.bias_axes.empty()) return;
+      {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
+  if (arguments_.bias_axes.empty()) return;
   bias_ = add_weight(
-      "bias", resolved.bias_shape, options_.bias_initializer,
-      {.regularizer = options_.bias_regularizer, .constraint = options_.bias_constraint});
+      "bias", resolved.bias_shape, arguments_.bias_initializer,
+      {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
 }
 
 DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
@@ -263,8 +270,8 @@ DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
   DTensor y = ops::einsum(resolved.input + "," + resolved.kernel + "->" + resolved.output,
                           {inputs[0], read(kernel_)});
   if (bias_.defined()) y = place_output(y) + read(bias_);
-  y = options_.activation(y);
-  penalize(options_.activity_regularizer, y);
+  y = arguments_.activation(y);
+  penalize(arguments_.activity_regularizer, y);
   return y;
 }
 
@@ -272,6 +279,7 @@ DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
 
 EinsumDense::EinsumDense(const std::string& equation, const Shape& output_shape,
                          const EinsumDenseOptions& options)
-    : LayerHandle(std::make_shared<EinsumDenseLayer>(equation, output_shape, options)) {}
+    : LayerHandle(
+          make_layer<EinsumDenseLayer>(EinsumDenseArguments{options, equation, output_shape})) {}
 
 }  // namespace tessera

@@ -4,34 +4,37 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(EmbeddingOptions& o, const Visit& visit) {
-  std::nullptr_t none = nullptr;
-  visit("embeddings_initializer", o.embeddings_initializer);
-  visit("embeddings_regularizer", o.embeddings_regularizer);
-  visit("activity_regularizer", none);
-  visit("embeddings_constraint", o.embeddings_constraint);
-  visit("mask_zero", o.mask_zero);
-}
-
 namespace {
 
-class EmbeddingLayer final : public Layer {
+struct EmbeddingArguments : EmbeddingOptions {
+  int64_t input_dim = 0, output_dim = 0;
+};
+
+template <class Visit>
+void fields(EmbeddingArguments& a, const Visit& visit) {
+  ExtentOption input_dim{a.input_dim}, output_dim{a.output_dim};
+  std::nullptr_t none = nullptr;
+  visit("input_dim", input_dim);
+  visit("output_dim", output_dim);
+  visit("embeddings_initializer", a.embeddings_initializer);
+  visit("embeddings_regularizer", a.embeddings_regularizer);
+  visit("activity_regularizer", none);
+  visit("embeddings_constraint", a.embeddings_constraint);
+  visit("mask_zero", a.mask_zero);
+}
+
+class EmbeddingLayer final : public LayerOf<EmbeddingLayer, EmbeddingArguments> {
  public:
-  EmbeddingLayer(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options);
-  std::string class_name() const override { return "Embedding"; }
-  Json config() const override {
-    return layer_config(*this, {{"input_dim", input_dim_}, {"output_dim", output_dim_}}, options_);
-  }
+  static constexpr const char* keras_name = "Embedding";
+  explicit EmbeddingLayer(const EmbeddingArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return options_.mask_zero; }
-  bool can_be_replayed() const override { return true; }
+  bool supports_masking() const override { return arguments_.mask_zero; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
@@ -39,44 +42,34 @@ class EmbeddingLayer final : public Layer {
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
-  int64_t input_dim_, output_dim_;
-  EmbeddingOptions options_;
   Variable embeddings_;
 };
 
-const RegisteredLayer registered_embedding("Embedding", [](JsonObject& config) {
-  const auto options = layer_options_from<EmbeddingOptions>(config);
-  take_nulls(config, {"lora_rank", "lora_alpha", "quantization_config", "weights"});
-  const int64_t input_dim = take_extent(config, "input_dim");
-  return Embedding(input_dim, take_extent(config, "output_dim"), options);
-});
+const RegisteredLayerOf<EmbeddingLayer> registered_embedding({"lora_rank", "lora_alpha",
+                                                              "quantization_config", "weights"});
 
-EmbeddingLayer::EmbeddingLayer(int64_t input_dim, int64_t output_dim,
-                               const EmbeddingOptions& options)
-    : Layer(common_options(options)),
-      input_dim_(input_dim),
-      output_dim_(output_dim),
-      options_(options) {
-  if (input_dim < 1 || output_dim < 1) {
-    throw ConfigError("Embedding " + options.name, "input_dim and output_dim are at least 1",
-                      str(input_dim, " and ", output_dim),
+EmbeddingLayer::EmbeddingLayer(const EmbeddingArguments& arguments) : LayerOf(arguments) {
+  if (arguments.input_dim < 1 || arguments.output_dim < 1) {
+    throw ConfigError(where(), "input_dim and output_dim are at least 1",
+                      str(arguments.input_dim, " and ", arguments.output_dim),
                       "give the number of rows and their extent");
   }
-  if (!options.embeddings_layout.empty()) {
-    set_weight_layout("embeddings", options.embeddings_layout);
+  if (!arguments.embeddings_layout.empty()) {
+    set_weight_layout("embeddings", arguments.embeddings_layout);
   }
 }
 
 Shape EmbeddingLayer::output_shape(const Shapes& inputs) const {
   Shape shape = single_input(inputs);
-  shape.push_back(output_dim_);
+  shape.push_back(arguments_.output_dim);
   return shape;
 }
 
 void EmbeddingLayer::make_weights(const Shapes&) {
-  embeddings_ = add_weight("embeddings", {input_dim_, output_dim_}, options_.embeddings_initializer,
-                           {.regularizer = options_.embeddings_regularizer,
-                            .constraint = options_.embeddings_constraint});
+  embeddings_ = add_weight("embeddings", {arguments_.input_dim, arguments_.output_dim},
+                           arguments_.embeddings_initializer,
+                           {.regularizer = arguments_.embeddings_regularizer,
+                            .constraint = arguments_.embeddings_constraint});
 }
 
 DTensor EmbeddingLayer::call(const Inputs& inputs, const CallContext&) {
@@ -93,6 +86,6 @@ std::vector<DTensor> EmbeddingLayer::masks(const Inputs& inputs, size_t) {
 }  // namespace
 
 Embedding::Embedding(int64_t input_dim, int64_t output_dim, const EmbeddingOptions& options)
-    : LayerHandle(std::make_shared<EmbeddingLayer>(input_dim, output_dim, options)) {}
+    : LayerHandle(make_layer<EmbeddingLayer>(EmbeddingArguments{options, input_dim, output_dim})) {}
 
 }  // namespace tessera

@@ -1,6 +1,6 @@
 #include <tessera/layers/core/identity.hpp>
 
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -8,23 +8,21 @@ using namespace detail;
 
 namespace {
 
-class IdentityLayer final : public Layer {
+class IdentityLayer final : public LayerOf<IdentityLayer, LayerOptions> {
  public:
-  using Layer::Layer;
-  std::string class_name() const override { return "Identity"; }
+  static constexpr const char* keras_name = "Identity";
+  using LayerOf::LayerOf;
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override { return inputs[0]; }
 };
 
-const RegisteredLayer registered_identity("Identity", plain_layer<Identity>);
+const RegisteredLayerOf<IdentityLayer> registered_identity;
 
 }  // namespace
 
-Identity::Identity(const LayerOptions& options)
-    : LayerHandle(std::make_shared<IdentityLayer>(options)) {}
+Identity::Identity(const LayerOptions& options) : LayerHandle(make_layer<IdentityLayer>(options)) {}
 
 }  // namespace tessera

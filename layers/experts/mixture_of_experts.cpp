@@ -15,7 +15,7 @@
 #include <tessera/layers/experts/internal/expert_initializer.hpp>
 #include <tessera/layers/experts/internal/expert_metrics.hpp>
 #include <tessera/layers/experts/internal/expert_routing.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/noise.hpp>
 
 namespace tessera {
@@ -48,14 +48,13 @@ const std::map<std::string, SecondExpert> second_experts = {{"all", SecondExpert
                                                             {"sampling", SecondExpert::sampling},
                                                             {"random", SecondExpert::random}};
 
-class MixtureOfExpertsLayer final : public Layer, public HasMetrics {
+class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, MixtureOfExpertsOptions>,
+                                    public HasMetrics {
  public:
+  static constexpr const char* keras_name = "MixtureOfExperts";
   explicit MixtureOfExpertsLayer(const MixtureOfExpertsOptions& options);
-  std::string class_name() const override { return "MixtureOfExperts"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
   std::map<std::string, int64_t> value_names() const override {
     return {{"router", 3}, {"dispatched", 4}, {"combined", 4}};
   }
@@ -78,23 +77,19 @@ class MixtureOfExpertsLayer final : public Layer, public HasMetrics {
   DTensor by_einsum(const DTensor& x, const Routing& routing, int64_t capacity) const;
   DTensor by_sort(const DTensor& x, const Routing& routing, int64_t capacity) const;
 
-  MixtureOfExpertsOptions options_;
   SecondExpert second_ = SecondExpert::all;
   std::shared_ptr<RoutingMetric> load_, dropped_;
   Variable router_;
   DenseWeights expert_1_, expert_2_;
 };
 
-const RegisteredLayer registered_mixture_of_experts("MixtureOfExperts", [](JsonObject& config) {
-  return MixtureOfExperts(layer_options_from<MixtureOfExpertsOptions>(config));
-});
+const RegisteredLayerOf<MixtureOfExpertsLayer> registered_mixture_of_experts;
 
 MixtureOfExpertsLayer::MixtureOfExpertsLayer(const MixtureOfExpertsOptions& options)
-    : Layer(common_options(options)), options_(options) {
-  const std::string where = "MixtureOfExperts " + options.name;
+    : LayerOf(options) {
   const auto check = [&](bool fits, const std::string& expected, const auto& received,
                          const char* fix) {
-    if (!fits) throw ConfigError(where, expected, str(received), fix);
+    if (!fits) throw ConfigError(where(), expected, str(received), fix);
   };
   constexpr int64_t max_size = std::numeric_limits<int32_t>::max();
   for (const int64_t size : {options.num_experts, options.hidden_dim}) {
@@ -129,13 +124,12 @@ MixtureOfExpertsLayer::MixtureOfExpertsLayer(const MixtureOfExpertsOptions& opti
 
 Shape MixtureOfExpertsLayer::output_shape(const Shapes& inputs) const {
   const Shape& shape = single_input(inputs);
-  const std::string where = "MixtureOfExperts " + path();
   if (shape.size() != 3 || shape.back() < 1) {
-    throw ShapeError(where, "the input is (batch, tokens, features), of known features",
+    throw ShapeError(where(), "the input is (batch, tokens, features), of known features",
                      to_string(shape), "reshape it to one group of tokens per row");
   }
   if (built() && shape.back() != router_.shape()[0]) {
-    throw ShapeError(where, str("tokens have ", router_.shape()[0], " features, as when built"),
+    throw ShapeError(where(), str("tokens have ", router_.shape()[0], " features, as when built"),
                      to_string(shape), "pass inputs of that size");
   }
   return shape;
@@ -143,43 +137,44 @@ Shape MixtureOfExpertsLayer::output_shape(const Shapes& inputs) const {
 
 MixtureOfExpertsLayer::DenseWeights MixtureOfExpertsLayer::dense_weights(const std::string& name,
                                                                          int64_t in, int64_t out) {
-  const int64_t experts = options_.num_experts;
+  const int64_t experts = arguments_.num_experts;
   DenseWeights weights;
   weights.kernel = add_weight(
       name + "/kernel", {experts, in, out},
-      per_expert_initializer(options_.kernel_initializer, experts),
-      {.regularizer = options_.kernel_regularizer, .constraint = options_.kernel_constraint});
-  if (!options_.use_bias) return weights;
+      per_expert_initializer(arguments_.kernel_initializer, experts),
+      {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
+  if (!arguments_.use_bias) return weights;
   weights.bias = add_weight(
-      name + "/bias", {experts, out}, options_.bias_initializer,
-      {.regularizer = options_.bias_regularizer, .constraint = options_.bias_constraint});
+      name + "/bias", {experts, out}, arguments_.bias_initializer,
+      {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
   return weights;
 }
 
 void MixtureOfExpertsLayer::make_weights(const Shapes& inputs) {
   const int64_t features = inputs[0].back();
-  router_ =
-      add_weight("router/kernel", {features, options_.num_experts}, options_.router_initializer);
-  expert_1_ = dense_weights("expert_1", features, options_.hidden_dim);
-  expert_2_ = dense_weights("expert_2", options_.hidden_dim, features);
+  router_ = add_weight("router/kernel", {features, arguments_.num_experts},
+                       arguments_.router_initializer);
+  expert_1_ = dense_weights("expert_1", features, arguments_.hidden_dim);
+  expert_2_ = dense_weights("expert_2", arguments_.hidden_dim, features);
 }
 
 RoutingOptions MixtureOfExpertsLayer::routing_options(const DTensor& x,
                                                       const CallContext& context) const {
-  const double factor = context.training ? options_.capacity_factor : options_.eval_capacity_factor;
-  return {.top_k = options_.top_k,
-          .capacity = expert_capacity(x.size(1), options_.num_experts, options_.top_k, factor),
-          .legacy = options_.legacy_mtf_behavior,
+  const double factor =
+      context.training ? arguments_.capacity_factor : arguments_.eval_capacity_factor;
+  return {.top_k = arguments_.top_k,
+          .capacity = expert_capacity(x.size(1), arguments_.num_experts, arguments_.top_k, factor),
+          .legacy = arguments_.legacy_mtf_behavior,
           .second = context.training ? second_ : SecondExpert::all,
-          .threshold = options_.second_expert_threshold,
+          .threshold = arguments_.second_expert_threshold,
           .seed = [&context, mesh = x.mesh(), this] {
-            return draw_seed(context, path(), mesh, options_.seed);
+            return draw_seed(context, path(), mesh, arguments_.seed);
           }};
 }
 
 void MixtureOfExpertsLayer::report(const Routing& routing) {
-  if (options_.aux_loss > 0) add_loss(routing.aux_loss * options_.aux_loss);
-  if (options_.z_loss > 0) add_loss(routing.z_loss * options_.z_loss);
+  if (arguments_.aux_loss > 0) add_loss(routing.aux_loss * arguments_.aux_loss);
+  if (arguments_.z_loss > 0) add_loss(routing.z_loss * arguments_.z_loss);
   // While planning, there are no values to count.
   if (is_abstract()) return;
   load_->add_routing(routing);
@@ -195,7 +190,7 @@ DTensor MixtureOfExpertsLayer::dense(const DTensor& x, const DenseWeights& weigh
 
 /// Applies the experts to the tokens in their slots, (E, G, C, d) -> (E, G, C, d).
 DTensor MixtureOfExpertsLayer::apply_experts(const DTensor& slots) const {
-  const DTensor hidden = options_.activation(dense(place("dispatched", slots), expert_1_));
+  const DTensor hidden = arguments_.activation(dense(place("dispatched", slots), expert_1_));
   return place("combined", dense(hidden, expert_2_));
 }
 
@@ -209,7 +204,7 @@ DTensor MixtureOfExpertsLayer::by_einsum(const DTensor& x, const Routing& routin
 
 DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
                                        int64_t capacity) const {
-  const int64_t groups = x.size(0), experts = options_.num_experts, slots = experts * capacity;
+  const int64_t groups = x.size(0), experts = arguments_.num_experts, slots = experts * capacity;
   const auto [tokens, filled] = slot_tokens(routing, capacity);
   const auto row = [&](const DTensor& numbers) { return ops::reshape(numbers, {groups, -1, 1}); };
   DTensor rows = ops::take_along_axis(x, row(tokens), 1) * ops::cast(row(filled), x.dtype());
@@ -233,15 +228,15 @@ DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& con
   const RoutingOptions options = routing_options(x, context);
   const Routing routing = route_tokens(logits, inputs[0].mask(), options);
   report(routing);
-  const DTensor y = options_.dispatch == "sort" ? by_sort(x, routing, options.capacity)
-                                                : by_einsum(x, routing, options.capacity);
-  penalize(options_.activity_regularizer, y);
+  const DTensor y = arguments_.dispatch == "sort" ? by_sort(x, routing, options.capacity)
+                                                  : by_einsum(x, routing, options.capacity);
+  penalize(arguments_.activity_regularizer, y);
   return y;
 }
 
 }  // namespace
 
 MixtureOfExperts::MixtureOfExperts(const MixtureOfExpertsOptions& options)
-    : LayerHandle(std::make_shared<MixtureOfExpertsLayer>(options)) {}
+    : LayerHandle(make_layer<MixtureOfExpertsLayer>(options)) {}
 
 }  // namespace tessera

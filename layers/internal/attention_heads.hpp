@@ -1,89 +1,90 @@
 #pragma once
 
-#include <functional>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/layers/core/einsum_dense.hpp>
+#include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera::detail {
-
-/// Returns `count` einsum letters, from number `first` on ("abc" for 0, 3).
-std::string letters_from(int64_t first, int64_t count);
-
-/// Options of an attention layer that attended_steps() needs.
-struct StepOptions {
-  bool causal, scores;
-  std::optional<int64_t> window;
-};
-
-/// The keys, values and masks that the steps of a call attend to.
-struct AttendedSteps {
-  DTensor key, value;
-  std::vector<DTensor> masks = {};  ///< see call_masks()
-  bool causal = false;  ///< whether to apply a causal mask: query and key have the same steps
-  std::optional<int64_t> window = {};
-};
-
-/// Returns what the steps of a call attend to, given its projected keys and values. If the context
-/// has a cache and `causal` is set, cached keys and values come first, and `masks` include
-/// causality and window. `inputs` are the layer's. With a cache, throws ConfigError for keys other
-/// than (batch, steps, heads, dim) and if scores are requested.
-AttendedSteps attended_steps(const Layer& layer, const CallContext& context, const Inputs& inputs,
-                             const DTensor& key, const DTensor& value, const StepOptions& options);
-
-/// Returns the axes of an input's own mask as axes of the scores, with extent 1 along the others.
-using MaskPlacer = std::function<DTensor(size_t input, const DTensor& mask)>;
-
-/// Returns the masks of a call on query, value, optionally key and attention_mask: bool, each
-/// broadcastable to (batch, T, S), or as `place` makes them. By default, the inputs' own masks have
-/// extent 1 along the other's steps.
-std::vector<DTensor> call_masks(const Inputs& inputs, const MaskPlacer& place = {});
-
-/// Returns the causal and window mask of T query steps over S key steps, bool (1, T, S); undefined
-/// if it excludes nothing. The first query step is step `first` of S.
-DTensor position_mask(int64_t t, int64_t s, bool causal, const std::optional<int64_t>& window,
-                      const Mesh& mesh, int64_t first = 0);
-
-/// Inserts axes of extent 1 before the last `trailing` axes of a mask, up to a rank.
-DTensor expanded_mask(const DTensor& mask, int64_t trailing, int64_t rank);
 
 /// Returns whether ops::attention moves no more data than computing the scores would. `query` and
 /// `key` are (batch, …, heads, features): features must be replicated, and the key's axis `steps`
 /// replicated or sharded like the query's. Callers must not need the scores.
 bool can_use_fused_attention(const DTensor& query, const DTensor& key, int64_t steps);
 
-/// Returns the softmax of scores over their last `attended` axes, computed in at least float32,
-/// where all of the masks that are defined allow it. Steps with everything masked give zeros.
-DTensor masked_softmax(const DTensor& scores, const std::vector<DTensor>& masks, int64_t attended);
-
-/// Makes an EinsumDense layer that projects the last `bound` axes of an input (free…, bound…) to
-/// the axes `output`: to heads and features, or back.
+/// Options of a layer that HeadAttention needs.
+struct HeadOptions {
+  int64_t key_dim;  ///< features of a query and a key
+  double dropout;
+  std::optional<int64_t> window, seed;
+  bool causal, scores, use_bias, use_gate;
+  std::vector<int64_t> axes;      ///< attended axes; empty: all between batch and features
+  EinsumDenseOptions projection;  ///< initializers, regularizers and constraints
+};
 template <class Options>
-LayerHandle head_projection(const Options& o, const std::string& name, int64_t rank, int64_t bound,
-                            const Shape& output, const std::string& dtype) {
-  const int64_t free = rank - bound;
-  const auto width = static_cast<int64_t>(output.size());
-  const std::string free_letters = letters_from(0, free), bound_letters = letters_from(free, bound);
-  const std::string output_letters = letters_from(rank, width);
-  Shape shape(static_cast<size_t>(free - 1), -1);
-  shape.insert(shape.end(), output.begin(), output.end());
-  return EinsumDense(free_letters + bound_letters + "," + bound_letters + output_letters + "->" +
-                         free_letters + output_letters,
-                     shape,
-                     {.activation = name == "gate" ? "sigmoid" : "linear",
-                      .bias_axes = o.use_bias ? output_letters : "",
-                      .kernel_initializer = o.kernel_initializer,
-                      .bias_initializer = o.bias_initializer,
-                      .kernel_regularizer = o.kernel_regularizer,
-                      .bias_regularizer = o.bias_regularizer,
-                      .activity_regularizer = o.activity_regularizer,
-                      .kernel_constraint = o.kernel_constraint,
-                      .bias_constraint = o.bias_constraint,
-                      .name = name,
-                      .dtype = dtype});
+HeadOptions head_options(const Options& o, int64_t key_dim) {
+  HeadOptions options{.key_dim = key_dim,
+                      .dropout = o.dropout,
+                      .window = o.sliding_window,
+                      .seed = o.seed,
+                      .causal = o.use_causal_mask,
+                      .scores = o.return_attention_scores,
+                      .use_bias = o.use_bias,
+                      .use_gate = o.use_gate,
+                      .axes = {},
+                      .projection = {.kernel_initializer = o.kernel_initializer,
+                                     .bias_initializer = o.bias_initializer,
+                                     .kernel_regularizer = o.kernel_regularizer,
+                                     .bias_regularizer = o.bias_regularizer,
+                                     .activity_regularizer = o.activity_regularizer,
+                                     .kernel_constraint = o.kernel_constraint,
+                                     .bias_constraint = o.bias_constraint}};
+  if constexpr (requires { o.attention_axes; }) options.axes = o.attention_axes;
+  return options;
 }
+
+/// Base of layers that attend with several heads to a value, by projections that are EinsumDense
+/// layers: masks, dropout, key-value cache and output projection. A derived class defines the
+/// output shapes, and calls add_projections() in make_weights().
+class HeadAttention : public WrapperLayer {
+ public:
+  Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
+
+ protected:
+  /// Numbers of heads and features to which each input is projected, and the output's last axes.
+  struct HeadShapes {
+    Shape query, key, gate, value, output;
+  };
+  /// Einsum terms of queries, keys and their scores.
+  struct EinsumTerms {
+    std::string query, key, scores;
+  };
+  HeadAttention(const LayerOptions& common, HeadOptions options)
+      : WrapperLayer(common), options_(std::move(options)) {}
+  /// Makes and builds the projections, whose attributes in Keras' class begin with `prefix`.
+  void add_projections(const Shapes& inputs, const std::string& prefix, const HeadShapes& heads);
+  /// Returns the axes that are attended over, of inputs of this rank. Throws ShapeError.
+  std::vector<int64_t> axes(int64_t rank) const;
+  EinsumTerms einsum_terms(int64_t rank) const;
+  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
+  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
+
+ private:
+  /// Repeats each key or value head for the query heads that share it.
+  virtual DTensor repeated(const DTensor& x) const { return x; }
+  LayerHandle projection(const std::string& name, int64_t rank, int64_t bound,
+                         const Shape& output) const;
+  std::vector<DTensor> masks_by_axes(const Inputs& inputs) const;
+  bool can_fuse(const DTensor& q, const DTensor& k, const CallContext& context) const;
+  DTensor with_dropout(const DTensor& scores, const CallContext& context) const;
+
+  HeadOptions options_;
+  std::shared_ptr<Layer> query_, key_, gate_, value_, attention_output_;
+};
 
 }  // namespace tessera::detail

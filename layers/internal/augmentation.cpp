@@ -9,6 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/data/internal/row_part_scope.hpp>
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -95,19 +96,15 @@ DTensor pixels_between(const DTensor& images, int64_t axis, const DTensor& start
   return ops::logical_and(ops::greater_equal(cells, from), ops::less(cells, to));
 }
 
-AugmentationLayer::AugmentationLayer(const std::string& kind, const LayerOptions& options,
-                                     const std::string& data_format, const std::string& box_format)
-    : Layer(options),
-      kind_(kind),
-      channels_first_(data_format == "channels_first"),
-      box_format_(box_format) {
-  if (!box_format.empty()) detail::box_format(where(), box_format);
+void AugmentationLayer::set_formats(const std::string& where, const std::string& data_format,
+                                    const std::string& box_format) {
+  channels_first_ = data_format == "channels_first";
+  box_format_ = box_format;
+  if (!box_format.empty()) detail::box_format(where, box_format);
   if (channels_first_ || data_format == "channels_last") return;
-  throw ConfigError(where(), "data_format is \"channels_last\" or \"channels_first\"",
+  throw ConfigError(where, "data_format is \"channels_last\" or \"channels_first\"",
                     in_quotes(data_format), "leave it out for \"channels_last\"");
 }
-
-std::string AugmentationLayer::where() const { return kind_ + " " + path(); }
 
 Shapes AugmentationLayer::output_shapes(const Shapes& inputs) const {
   const bool counted = inputs.size() == 1 || (inputs.size() == 2 && takes_labels());
@@ -201,8 +198,8 @@ std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& hand
                     "give a layer such as RandomFlip");
 }
 
-std::array<double, 2> factor_range(const std::string& where, const std::string& option,
-                                   const Factor& factor, double minimum, double maximum) {
+Factor factor_range(const std::string& where, const std::string& option, const Factor& factor,
+                    double minimum, double maximum) {
   const std::vector<double>& values = factor.values;
   // A NaN is not in any range.
   const bool in_range = std::all_of(values.begin(), values.end(), [&](double value) {

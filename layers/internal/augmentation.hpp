@@ -1,16 +1,16 @@
 #pragma once
 
-#include <array>
 #include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/affine_transform.hpp>
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 /// Base classes and helpers of image augmentation layers; `where` names a layer in errors.
 namespace tessera::detail {
@@ -24,6 +24,10 @@ class ImageDraws {
   ImageDraws(DTensor rows, DTensor first) : rows_(std::move(rows)), first_(std::move(first)) {}
   /// Returns number i of each image, (batch, 1), scaled to [lo, hi).
   DTensor each(int64_t i, double lo = 0, double hi = 1) const;
+  /// Returns number i of each image, scaled to a range of two numbers.
+  DTensor each(int64_t i, const Factor& range) const {
+    return each(i, range.values[0], range.values[1]);
+  }
   /// Returns numbers [i, i + count) of each image, (batch, count).
   DTensor each_of(int64_t i, int64_t count) const;
   /// Returns number i of the first image, (1, 1), scaled to [lo, hi).
@@ -54,8 +58,8 @@ DTensor pixels_between(const DTensor& images, int64_t axis, const DTensor& start
 
 /// A layer on images (batch, height, width, channels), or, with data_format "channels_first",
 /// (batch, channels, height, width). Applied in training only; identity otherwise (Keras'
-/// BaseImagePreprocessingLayer). A derived class defines config(), the number of draws per image,
-/// and the transform that they parametrize.
+/// BaseImagePreprocessingLayer). A derived class is made by AugmentationOf, and defines the number
+/// of draws per image, and the transform that they parametrize.
 class AugmentationLayer : public Layer, public LabeledLayer {
  public:
   /// Returns how many random numbers each image needs, for a batch of this shape, channels last.
@@ -81,17 +85,13 @@ class AugmentationLayer : public Layer, public LabeledLayer {
   LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
   Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
   Shapes output_shapes(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
 
  protected:
-  /// Throws ConfigError for an unknown data_format or bounding_box_format. `kind` is the class
-  /// name.
-  template <class Options>
-  AugmentationLayer(const std::string& kind, const Options& options)
-      : AugmentationLayer(kind, common_options(options), options.data_format,
-                          options.bounding_box_format) {
-    if constexpr (requires { options.seed; }) seed_ = options.seed;
-  }
+  using Layer::Layer;
+  /// Throws ConfigError for an unknown format.
+  void set_formats(const std::string& where, const std::string& data_format,
+                   const std::string& box_format);
+  void set_seed(std::optional<int64_t> seed) { seed_ = seed; }
   DTensor call(const Inputs& inputs, const CallContext& context) override;
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) override;
   /// Returns the shape of the transformed images, channels last. Throws ShapeError for images of an
@@ -102,17 +102,14 @@ class AugmentationLayer : public Layer, public LabeledLayer {
   /// Whether transform() uses ImageDraws::shared().
   virtual bool draws_for_batch() const { return false; }
   /// Returns class and path, for errors.
-  std::string where() const;
+  std::string where() const { return str(class_name(), ' ', path()); }
   /// Returns the bounding box format. Throws ConfigError if the options have none.
   const std::string& box_format() const { return required_box_format(where(), box_format_); }
 
  private:
-  AugmentationLayer(const std::string& kind, const LayerOptions& options,
-                    const std::string& data_format, const std::string& box_format);
   ImageDraws drawn(const DTensor& images, const CallContext& context) const;
 
-  std::string kind_;
-  bool channels_first_;
+  bool channels_first_ = false;
   std::string box_format_;
   std::optional<int64_t> seed_;
 };
@@ -122,8 +119,8 @@ std::shared_ptr<const AugmentationLayer> as_augmentation(const LayerHandle& hand
 
 /// Returns the range that a factor within [minimum, maximum] stands for; one number f means
 /// [max(-|f|, minimum), |f|]. Throws ConfigError naming the option.
-std::array<double, 2> factor_range(const std::string& where, const std::string& option,
-                                   const Factor& factor, double minimum, double maximum);
+Factor factor_range(const std::string& where, const std::string& option, const Factor& factor,
+                    double minimum, double maximum);
 /// Returns the two numbers of `range`, sorted. Throws ConfigError for any other count.
 std::vector<double> checked_value_range(const std::string& where, std::vector<double> range);
 /// Returns the options of layers that move pixels, from Keras' names. Throws ConfigError naming the
@@ -132,5 +129,36 @@ ops::AffineTransformOptions affine_options(const std::string& where, const std::
                                            const std::string& interpolation, double fill_value);
 /// Joins columns (batch, 1) to rows (batch, 8); undefined columns become 0.
 DTensor transform_rows(const std::vector<DTensor>& columns, const DTensor& like);
+
+/// Arguments of an augmentation whose strength is a configuration's first key.
+template <class Options>
+struct FactorArguments : Options {
+  Factor factor;
+};
+template <class Options, class Visit>
+void fields(FactorArguments<Options>& a, const Visit& visit) {
+  RequiredOption factor{a.factor};
+  visit("factor", factor);
+  fields(static_cast<Options&>(a), visit);
+}
+
+/// The frame of an augmentation layer, see LayerOf. `Base` is an AugmentationLayer.
+template <class Self, class LayerArguments, class Base = AugmentationLayer>
+class AugmentationOf : public LayerOf<Self, LayerArguments, Base> {
+ public:
+  /// Throws ConfigError for an invalid format, value_range, fill_mode or interpolation.
+  explicit AugmentationOf(const LayerArguments& arguments)
+      : LayerOf<Self, LayerArguments, Base>(arguments) {
+    this->set_formats(this->where(), arguments.data_format, arguments.bounding_box_format);
+    if constexpr (requires { arguments.seed; }) this->set_seed(arguments.seed);
+    if constexpr (requires { arguments.value_range; }) {
+      this->arguments_.value_range = checked_value_range(this->where(), arguments.value_range);
+    }
+    if constexpr (requires { arguments.fill_mode; }) {
+      this->set_moving(affine_options(this->where(), arguments.fill_mode, arguments.interpolation,
+                                      arguments.fill_value));
+    }
+  }
+};
 
 }  // namespace tessera::detail

@@ -39,7 +39,7 @@ class ConvBase : public SpatialLayer {
  public:
   /// Throws ConfigError for an invalid argument.
   ConvBase(const std::string& class_name, int64_t spatial, const Arguments& arguments)
-      : SpatialLayer(class_name, spatial, arguments.data_format, common_options(arguments)),
+      : SpatialLayer(common_options(arguments), class_name, spatial, arguments.data_format),
         arguments_(arguments) {
     arguments_.data_format = data_format();
     arguments_.kernel_size = each(arguments.kernel_size, "kernel_size");

@@ -1,7 +1,5 @@
 #pragma once
 
-#include <string>
-
 #include <tessera/framework/ops/affine_transform.hpp>
 #include <tessera/layers/internal/augmentation.hpp>
 
@@ -17,17 +15,9 @@ class GeometricAugmentationLayer : public AugmentationLayer {
                                 const ImageDraws& draws) const override;
 
  protected:
-  /// `moving`: interpolation and fill mode.
-  template <class Options>
-  GeometricAugmentationLayer(const std::string& kind, const Options& options,
-                             const ops::AffineTransformOptions& moving)
-      : AugmentationLayer(kind, options), moving_(moving) {}
-  /// Takes interpolation and fill_value from the options. Throws ConfigError naming one of them.
-  template <class Options>
-  GeometricAugmentationLayer(const std::string& kind, const Options& options,
-                             const std::string& fill_mode)
-      : AugmentationLayer(kind, options),
-        moving_(affine_options(where(), fill_mode, options.interpolation, options.fill_value)) {}
+  using AugmentationLayer::AugmentationLayer;
+  /// Sets interpolation and fill mode; AugmentationOf does so for layers with these options.
+  void set_moving(const ops::AffineTransformOptions& moving) { moving_ = moving; }
 
   /// Returns the rows (batch, 8) of ops::affine_transform, which map output pixels to pixels of the
   /// input images, (batch, height, width, channels).

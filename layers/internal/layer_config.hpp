@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <initializer_list>
 #include <string>
 #include <type_traits>
 #include <vector>
@@ -37,7 +36,10 @@ inline Json layer_config(const Layer& layer, const Json& arguments) {
 template <class Options>
 Json layer_config(const Layer& layer, const Json& arguments, const Options& options) {
   Json json = layer_config(layer, arguments);
-  json.update(config_of(options));
+  const Json own = config_of(options);
+  for (const auto& [key, value] : own.items()) {
+    if (!value.is_discarded()) json[key] = value;
+  }
   if constexpr (HasBoxes<Options>) {
     if (!options.bounding_box_format.empty()) {
       json["bounding_box_format"] = options.bounding_box_format;
@@ -48,14 +50,6 @@ Json layer_config(const Layer& layer, const Json& arguments, const Options& opti
 template <class Options>
 Json layer_config(const Layer& layer, const Options& options) {
   return layer_config(layer, Json::object(), options);
-}
-
-/// Removes the options of these keys if they are false: in Keras they are arguments of call() and
-/// unknown in a configuration.
-inline void erase_if_false(Json& config, std::initializer_list<const char*> keys) {
-  for (const char* key : keys) {
-    if (config.at(key) == false) config.erase(key);
-  }
 }
 
 /// Reads a layer's options from its configuration; absent and null keys keep the default. Throws
@@ -112,6 +106,23 @@ struct AxesOption {
 inline Json option_json(const AxesOption& option) { return axes_json(option.axes); }
 inline void read_option(JsonObject& config, const std::string& key, AxesOption& option) {
   if (config.has(key)) option.axes = take_axes(config, key);
+}
+
+/// A bool that is an argument of call() in Keras, and unknown in a configuration: written only if
+/// it is true. Visited in place of the bool.
+struct CallOption {
+  bool& value;
+  /// Copies the bool, for copied_options().
+  CallOption& operator=(const CallOption& other) {
+    value = other.value;
+    return *this;
+  }
+};
+inline Json option_json(const CallOption& option) {
+  return option.value ? Json(true) : Json(Json::value_t::discarded);
+}
+inline void read_option(JsonObject& config, const std::string& key, CallOption& option) {
+  read_option(config, key, option.value);
 }
 
 /// Visits the options of layers with a kernel and a bias.

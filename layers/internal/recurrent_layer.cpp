@@ -59,11 +59,9 @@ DTensor RecurrentProduct::operator()(const DTensor& state, size_t i) const {
   return biases_.empty() ? product : product + biases_[i];
 }
 
-RecurrentLayer::RecurrentLayer(CellSpec spec, int64_t units, RecurrentOptions settings)
-    : Layer(common_options(settings)),
-      spec_(std::move(spec)),
-      units_(units),
-      settings_(std::move(settings)) {
+RecurrentLayer::RecurrentLayer(const LayerOptions& common, CellSpec spec, int64_t units,
+                               RecurrentOptions settings)
+    : Layer(common), spec_(std::move(spec)), units_(units), settings_(std::move(settings)) {
   const std::string where = spec_.layer + " " + settings_.name;
   // 4 gates · units · units still fits int64.
   constexpr int64_t max_size = int64_t{1} << 29;

@@ -6,7 +6,7 @@
 
 #include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/nn/layer.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera::detail {
 
@@ -63,12 +63,10 @@ class RecurrentProduct {
 /// sharded; sharded steps are gathered.
 class RecurrentLayer : public Layer, public HasStates {
  public:
-  std::string class_name() const final { return spec_.layer; }
   Shape output_shape(const Shapes& inputs) const final { return output_shapes(inputs)[0]; }
   /// Throws ShapeError for inputs that do not fit.
   Shapes output_shapes(const Shapes& inputs) const final;
   bool supports_masking() const final { return true; }
-  bool can_be_replayed() const override { return true; }
   const RecurrentOptions& settings() const { return settings_; }
   /// Sets the states of a stateful layer to zeros (keras.layers.RNN.reset_state). The next batch
   /// may have another number of rows.
@@ -78,7 +76,8 @@ class RecurrentLayer : public Layer, public HasStates {
 
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
-  RecurrentLayer(CellSpec spec, int64_t units, RecurrentOptions settings);
+  RecurrentLayer(const LayerOptions& common, CellSpec spec, int64_t units,
+                 RecurrentOptions settings);
   int64_t units() const { return units_; }
   /// Tracks activations that are layers as sublayers.
   template <class Options>

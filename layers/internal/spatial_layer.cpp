@@ -48,8 +48,8 @@ void json_get(const Json& json, const detail::JsonPath& path, AxisValues& out) {
 
 namespace tessera::detail {
 
-SpatialLayer::SpatialLayer(const std::string& class_name, int64_t spatial,
-                           const std::string& data_format, const LayerOptions& options)
+SpatialLayer::SpatialLayer(const LayerOptions& options, const std::string& class_name,
+                           int64_t spatial, const std::string& data_format)
     : Layer(options),
       class_name_(class_name),
       spatial_(spatial),

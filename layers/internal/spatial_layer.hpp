@@ -25,9 +25,9 @@ namespace tessera::detail {
 class SpatialLayer : public Layer {
  public:
   /// Throws ConfigError for an unknown data_format.
-  SpatialLayer(const std::string& class_name, int64_t spatial, const std::string& data_format,
-               const LayerOptions& options);
-  std::string class_name() const final { return class_name_; }
+  SpatialLayer(const LayerOptions& options, const std::string& class_name, int64_t spatial,
+               const std::string& data_format);
+  std::string class_name() const override { return class_name_; }
   Shape output_shape(const Shapes& inputs) const final;
   bool can_be_replayed() const override { return true; }
 

@@ -13,7 +13,6 @@ namespace tessera::detail {
 class WrapperLayer : public Layer {
  public:
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   explicit WrapperLayer(const LayerOptions& options) : Layer(options) {}

@@ -7,7 +7,7 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/one_dtype.hpp>
 
 namespace tessera {
@@ -21,37 +21,28 @@ void fields(ConcatenateOptions& o, const Visit& visit) {
 
 namespace {
 
-class ConcatenateLayer final : public Layer {
+class ConcatenateLayer final : public LayerOf<ConcatenateLayer, ConcatenateOptions> {
  public:
-  explicit ConcatenateLayer(const ConcatenateOptions& options)
-      : Layer(common_options(options)), options_(options) {}
-  std::string class_name() const override { return "Concatenate"; }
-  Json config() const override { return layer_config(*this, options_); }
+  static constexpr const char* keras_name = "Concatenate";
+  using LayerOf::LayerOf;
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
-
- private:
-  ConcatenateOptions options_;
 };
 
-const RegisteredLayer registered_concatenate("Concatenate", [](JsonObject& config) {
-  return Concatenate(layer_options_from<ConcatenateOptions>(config));
-});
+const RegisteredLayerOf<ConcatenateLayer> registered_concatenate;
 
 Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
-  const std::string where = "Concatenate " + path();
   if (inputs.empty()) {
-    throw ShapeError(where, "it takes at least one input", "no inputs",
+    throw ShapeError(where(), "it takes at least one input", "no inputs",
                      "call it on a list of tensors");
   }
   Shape shape = inputs[0];
-  const auto axis =
-      static_cast<size_t>(normalize_axis(options_.axis, static_cast<int64_t>(shape.size()), where));
+  const auto axis = static_cast<size_t>(
+      normalize_axis(arguments_.axis, static_cast<int64_t>(shape.size()), where()));
   for (size_t i = 1; i < inputs.size(); ++i) {
     const Shape& input = inputs[i];
     bool shapes_match = input.size() == shape.size();
@@ -65,7 +56,7 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
       }
     }
     if (shapes_match) continue;
-    throw ShapeError(where, str("inputs have equal shapes except along axis ", options_.axis),
+    throw ShapeError(where(), str("inputs have equal shapes except along axis ", arguments_.axis),
                      to_string(inputs[0]) + " and " + to_string(input),
                      "concatenate along the axis that differs");
   }
@@ -73,7 +64,7 @@ Shape ConcatenateLayer::output_shape(const Shapes& inputs) const {
 }
 
 DTensor ConcatenateLayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::concat(with_one_dtype(inputs, dtype_policy().compute), options_.axis);
+  return ops::concat(with_one_dtype(inputs, dtype_policy().compute), arguments_.axis);
 }
 
 std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
@@ -91,7 +82,7 @@ std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
     shape.resize(mask_shape.size(), 1);
     return ops::broadcast_to(ops::reshape(mask, shape), mask_shape);
   };
-  const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
+  const int64_t axis = normalize_axis(arguments_.axis, inputs[0].rank(), path());
   if (axis < inputs[0].rank() - 1) {
     std::vector<DTensor> step_masks;
     for (const DTensor& input : inputs) step_masks.push_back(steps(input));
@@ -105,6 +96,6 @@ std::vector<DTensor> ConcatenateLayer::masks(const Inputs& inputs, size_t) {
 }  // namespace
 
 Concatenate::Concatenate(const ConcatenateOptions& options)
-    : LayerHandle(std::make_shared<ConcatenateLayer>(options)) {}
+    : LayerHandle(make_layer<ConcatenateLayer>(options)) {}
 
 }  // namespace tessera

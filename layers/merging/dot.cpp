@@ -4,28 +4,49 @@
 #include <tessera/framework/nn/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(DotOptions& o, const Visit& visit) {
-  visit("normalize", o.normalize);
+/// Axes as Keras writes them: two equal ones are a number. Visited in place of the axes.
+struct DotAxesOption {
+  DotAxes& axes;
+};
+
+Json option_json(const DotAxesOption& option) {
+  const DotAxes& axes = option.axes;
+  return axes[0] == axes[1] ? Json(axes[0]) : Json::array({axes[0], axes[1]});
+}
+
+void read_option(JsonObject& config, const std::string& key, DotAxesOption& option) {
+  const std::vector<int64_t> axes = take_axes(config, key);
+  if (axes.size() != 1 && axes.size() != 2) {
+    json_fail(axes, config.path().key(key), "an integer or a list of two");
+  }
+  option.axes = {axes.front(), axes.back()};
 }
 
 namespace {
 
-class DotLayer final : public Layer {
+struct DotArguments : DotOptions {
+  DotAxes axes = -1;
+};
+
+template <class Visit>
+void fields(DotArguments& a, const Visit& visit) {
+  DotAxesOption axes{a.axes};
+  visit("axes", axes);
+  visit("normalize", a.normalize);
+}
+
+class DotLayer final : public LayerOf<DotLayer, DotArguments> {
  public:
-  DotLayer(DotAxes axes, const DotOptions& options)
-      : Layer(common_options(options)), axes_(axes), options_(options) {}
-  std::string class_name() const override { return "Dot"; }
-  Json config() const override;
+  static constexpr const char* keras_name = "Dot";
+  using LayerOf::LayerOf;
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
@@ -34,38 +55,20 @@ class DotLayer final : public Layer {
  private:
   /// Returns the summed axis of an input, at least 1.
   int64_t axis_of(size_t input, int64_t rank) const;
-
-  DotAxes axes_;
-  DotOptions options_;
 };
 
-const RegisteredLayer registered_dot("Dot", [](JsonObject& config) {
-  const auto options = layer_options_from<DotOptions>(config);
-  const std::vector<int64_t> axes = take_axes(config, "axes");
-  if (axes.size() != 1 && axes.size() != 2) {
-    json_fail(axes, config.path().key("axes"), "an integer or a list of two");
-  }
-  return Dot({axes.front(), axes.back()}, options);
-});
-
-Json DotLayer::config() const {
-  const bool one = axes_[0] == axes_[1];
-  const Json axes = one ? Json(axes_[0]) : Json::array({axes_[0], axes_[1]});
-  return layer_config(*this, {{"axes", axes}}, options_);
-}
+const RegisteredLayerOf<DotLayer> registered_dot;
 
 int64_t DotLayer::axis_of(size_t input, int64_t rank) const {
-  const std::string where = "Dot " + path();
-  const int64_t axis = normalize_axis(axes_[input], rank, where);
+  const int64_t axis = normalize_axis(arguments_.axes[input], rank, where());
   if (axis > 0) return axis;
-  throw ShapeError(where, "it sums over an axis after the batch", str("axis ", axes_[input]),
-                   "count axes from 1, or from the last, -1");
+  throw ShapeError(where(), "it sums over an axis after the batch",
+                   str("axis ", arguments_.axes[input]), "count axes from 1, or from the last, -1");
 }
 
 Shape DotLayer::output_shape(const Shapes& inputs) const {
-  const std::string where = "Dot " + path();
   if (inputs.size() != 2) {
-    throw ShapeError(where, "it takes two inputs", str(inputs.size()),
+    throw ShapeError(where(), "it takes two inputs", str(inputs.size()),
                      "call it on a list of two tensors");
   }
   size_t axes[2];
@@ -74,7 +77,7 @@ Shape DotLayer::output_shape(const Shapes& inputs) const {
   }
   const auto agree = [](int64_t a, int64_t b) { return a == b || a == -1 || b == -1; };
   if (!agree(inputs[0][0], inputs[1][0]) || !agree(inputs[0][axes[0]], inputs[1][axes[1]])) {
-    throw ShapeError(where,
+    throw ShapeError(where(),
                      str("the batches are equal, and axis ", axes[0], " of the first input and ",
                          axes[1], " of the second"),
                      to_string(inputs[0]) + " and " + to_string(inputs[1]),
@@ -97,7 +100,7 @@ DTensor DotLayer::call(const Inputs& inputs, const CallContext&) {
   char letter = 'b';
   for (size_t i = 0; i < 2; ++i) {
     const int64_t axis = axis_of(i, inputs[i].rank());
-    if (options_.normalize) factors[i] = l2_normalize(inputs[i], axis);
+    if (arguments_.normalize) factors[i] = l2_normalize(inputs[i], axis);
     terms[i] = "a";
     for (int64_t a = 1; a < inputs[i].rank(); ++a) {
       terms[i] += a == axis ? 'z' : letter;
@@ -111,6 +114,6 @@ DTensor DotLayer::call(const Inputs& inputs, const CallContext&) {
 }  // namespace
 
 Dot::Dot(DotAxes axes, const DotOptions& options)
-    : LayerHandle(std::make_shared<DotLayer>(axes, options)) {}
+    : LayerHandle(make_layer<DotLayer>(DotArguments{options, axes})) {}
 
 }  // namespace tessera

@@ -13,7 +13,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
 
 namespace tessera {
@@ -102,23 +102,22 @@ DTensor steps_of(const DTensor& x, const std::string& where) {
                    "mask steps, not features");
 }
 
-void check_clipping(const std::string& name, const RenormClipping& clipping) {
+void check_clipping(const std::string& where, const RenormClipping& clipping) {
   const auto& [rmin, rmax, dmax] = clipping;
   if (dmax.value_or(0) >= 0 && !(rmin && rmax && *rmax < *rmin)) return;
   const auto text = [](const std::optional<double>& limit) { return limit ? str(*limit) : "none"; };
-  throw ConfigError("BatchNormalization " + name, "renorm_clipping has rmin <= rmax and dmax >= 0",
+  throw ConfigError(where, "renorm_clipping has rmin <= rmax and dmax >= 0",
                     "rmin " + text(rmin) + ", rmax " + text(rmax) + ", dmax " + text(dmax),
                     "leave out limits that do not apply");
 }
 
-class BatchNormalizationLayer final : public Layer {
+class BatchNormalizationLayer final
+    : public LayerOf<BatchNormalizationLayer, BatchNormalizationOptions> {
  public:
+  static constexpr const char* keras_name = "BatchNormalization";
   explicit BatchNormalizationLayer(const BatchNormalizationOptions& options);
-  std::string class_name() const override { return "BatchNormalization"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
   void place_weights(const LayoutMap& layouts) override;
 
  protected:
@@ -134,43 +133,39 @@ class BatchNormalizationLayer final : public Layer {
   /// Returns r and d of batch renormalization and advances its statistics by one step.
   std::pair<DTensor, DTensor> renormalize(const DTensor& mean, const DTensor& variance);
 
-  BatchNormalizationOptions options_;
   Variable gamma_, beta_, moving_mean_, moving_variance_;
   Variable moving_stddev_, renorm_mean_, renorm_stddev_;  ///< with `renorm`
 };
 
-const RegisteredLayer registered_batch_normalization("BatchNormalization", [](JsonObject& config) {
-  return BatchNormalization(layer_options_from<BatchNormalizationOptions>(config));
-});
+const RegisteredLayerOf<BatchNormalizationLayer> registered_batch_normalization;
 
 BatchNormalizationLayer::BatchNormalizationLayer(const BatchNormalizationOptions& options)
-    : Layer(common_options(options)), options_(options) {
-  check_clipping(options.name, options.renorm_clipping);
-  for (const auto& [weight, layout] : {std::pair("gamma", &options_.gamma_layout),
-                                       {"beta", &options_.beta_layout},
-                                       {"moving_mean", &options_.moving_mean_layout},
-                                       {"moving_variance", &options_.moving_variance_layout}}) {
+    : LayerOf(options) {
+  check_clipping(where(), options.renorm_clipping);
+  for (const auto& [weight, layout] : {std::pair("gamma", &arguments_.gamma_layout),
+                                       {"beta", &arguments_.beta_layout},
+                                       {"moving_mean", &arguments_.moving_mean_layout},
+                                       {"moving_variance", &arguments_.moving_variance_layout}}) {
     if (!layout->empty()) set_weight_layout(weight, *layout);
   }
 }
 
 Shape BatchNormalizationLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
-  const std::string where = "BatchNormalization " + path();
   const auto rank = static_cast<int64_t>(input.size());
-  const auto axis = static_cast<size_t>(normalize_axis(options_.axis, rank, where));
+  const auto axis = static_cast<size_t>(normalize_axis(arguments_.axis, rank, where()));
   if (input[axis] < 0) {
-    throw ShapeError(where, str("axis ", axis, " has a known extent"), to_string(input),
+    throw ShapeError(where(), str("axis ", axis, " has a known extent"), to_string(input),
                      "normalize over it, or give its extent");
   }
   if (!built()) return input;
   if (input.size() != built_for()[0].size()) {
-    throw ShapeError(where, str("the input has ", built_for()[0].size(), " axes, as when built"),
+    throw ShapeError(where(), str("the input has ", built_for()[0].size(), " axes, as when built"),
                      to_string(input), "pass inputs of that rank");
   }
   if (input[axis] != moving_mean_.shape()[0]) {
     throw ShapeError(
-        where, str("axis ", axis, " has ", moving_mean_.shape()[0], " indices, as when built"),
+        where(), str("axis ", axis, " has ", moving_mean_.shape()[0], " indices, as when built"),
         to_string(input), "pass inputs of that size");
   }
   return input;
@@ -179,18 +174,18 @@ Shape BatchNormalizationLayer::output_shape(const Shapes& inputs) const {
 void BatchNormalizationLayer::make_weights(const Shapes& inputs) {
   const Shape& input = inputs[0];
   const auto rank = static_cast<int64_t>(input.size());
-  const Shape shape = {input[static_cast<size_t>(normalize_axis(options_.axis, rank, path()))]};
+  const Shape shape = {input[static_cast<size_t>(normalize_axis(arguments_.axis, rank, path()))]};
   const auto add = [this](auto&&... weight) { return add_weight(weight...); };
-  add_affine(options_, shape, add, gamma_, beta_);
+  add_affine(arguments_, shape, add, gamma_, beta_);
   const WeightOptions moving = {.trainable = false};
-  moving_mean_ = add_weight("moving_mean", shape, options_.moving_mean_initializer, moving);
+  moving_mean_ = add_weight("moving_mean", shape, arguments_.moving_mean_initializer, moving);
   moving_variance_ =
-      add_weight("moving_variance", shape, options_.moving_variance_initializer, moving);
-  if (!options_.renorm) return;
+      add_weight("moving_variance", shape, arguments_.moving_variance_initializer, moving);
+  if (!arguments_.renorm) return;
   const InitializerHandle root(
-      std::make_shared<RootInitializer>(options_.moving_variance_initializer));
+      std::make_shared<RootInitializer>(arguments_.moving_variance_initializer));
   moving_stddev_ = add_weight("moving_stddev", shape, root, moving);
-  renorm_mean_ = add_weight("renorm_mean", shape, options_.moving_mean_initializer, moving);
+  renorm_mean_ = add_weight("renorm_mean", shape, arguments_.moving_mean_initializer, moving);
   renorm_stddev_ = add_weight("renorm_stddev", shape, root, moving);
 }
 
@@ -203,9 +198,9 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
     if (!weight.defined() || !requested.empty() || weight.placement().rule >= 0) return;
     weight.place({weight.shape(), used});
   };
-  if (!first.is(beta_)) deduce(beta_, options_.beta_layout);
-  deduce(moving_mean_, options_.moving_mean_layout);
-  deduce(moving_variance_, options_.moving_variance_layout);
+  if (!first.is(beta_)) deduce(beta_, arguments_.beta_layout);
+  deduce(moving_mean_, arguments_.moving_mean_layout);
+  deduce(moving_variance_, arguments_.moving_variance_layout);
   for (Variable* weight : {&moving_stddev_, &renorm_mean_, &renorm_stddev_}) deduce(*weight, {});
 }
 
@@ -227,28 +222,28 @@ DTensor BatchNormalizationLayer::advance(Variable& moving, const DTensor& moment
 
 void BatchNormalizationLayer::advance_moments(const DTensor& mean, const DTensor& variance) {
   const NoRecording no_tape;
-  advance(moving_mean_, mean, options_.momentum);
-  advance(moving_variance_, variance, options_.momentum);
+  advance(moving_mean_, mean, arguments_.momentum);
+  advance(moving_variance_, variance, arguments_.momentum);
 }
 
 std::pair<DTensor, DTensor> BatchNormalizationLayer::renormalize(const DTensor& mean,
                                                                  const DTensor& variance) {
   const NoRecording no_tape;
-  const DTensor stddev = ops::sqrt(variance + options_.epsilon);
+  const DTensor stddev = ops::sqrt(variance + arguments_.epsilon);
   const auto read = [&](const Variable& variable) {
     return ops::reshape(variable.read(mean.dtype()), mean.shape());
   };
   // Early in training, renorm_stddev may be nearly 0.
-  const DTensor known = ops::clip(read(renorm_stddev_), std::sqrt(options_.epsilon), infinity);
-  const auto& [rmin, rmax, dmax] = options_.renorm_clipping;
+  const DTensor known = ops::clip(read(renorm_stddev_), std::sqrt(arguments_.epsilon), infinity);
+  const auto& [rmin, rmax, dmax] = arguments_.renorm_clipping;
   const double max_offset = dmax.value_or(infinity);
   const DTensor r = ops::clip(stddev / known, rmin.value_or(-infinity), rmax.value_or(infinity));
   const DTensor d = ops::clip((mean - read(renorm_mean_)) / known, -max_offset, max_offset);
-  advance(renorm_mean_, mean, options_.renorm_momentum);
-  advance(renorm_stddev_, stddev, options_.renorm_momentum);
-  advance(moving_mean_, mean, options_.momentum);
-  const DTensor moved = advance(moving_stddev_, stddev, options_.momentum);
-  assign_statistic(moving_variance_, ops::relu(ops::square(moved) - options_.epsilon));
+  advance(renorm_mean_, mean, arguments_.renorm_momentum);
+  advance(renorm_stddev_, stddev, arguments_.renorm_momentum);
+  advance(moving_mean_, mean, arguments_.momentum);
+  const DTensor moved = advance(moving_stddev_, stddev, arguments_.momentum);
+  assign_statistic(moving_variance_, ops::relu(ops::square(moved) - arguments_.epsilon));
   return {r, d};
 }
 
@@ -256,23 +251,23 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
   // Sums in float16 and bfloat16 overflow or lose precision.
   const at::ScalarType dtype = at::promote_types(inputs[0].dtype(), at::kFloat);
   const DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
-  const int64_t axis = normalize_axis(options_.axis, x.rank(), path());
+  const int64_t axis = normalize_axis(arguments_.axis, x.rank(), path());
   Shape features(x.shape().size(), 1);
   features[static_cast<size_t>(axis)] = x.size(axis);
   const auto weight = [&](const Variable& variable) {
     return ops::reshape(variable.read(dtype), features);
   };
   const bool learns = context.training && trainable() && x.numel() > 0;
-  const DTensor steps = steps_of(inputs[0], "BatchNormalization " + path());
+  const DTensor steps = steps_of(inputs[0], where());
   const DTensor mean = learns ? mean_of_each(x, axis, steps) : weight(moving_mean_);
   const DTensor centered = x - mean;
   const DTensor variance =
       learns ? mean_of_each(ops::square(centered), axis, steps) : weight(moving_variance_);
   // This resolves the variance's partial sum, like the subtraction did the mean's; the moving
   // statistics reuse the results.
-  DTensor factor = ops::rsqrt(variance + options_.epsilon);
+  DTensor factor = ops::rsqrt(variance + arguments_.epsilon);
   DTensor offset;
-  if (learns && options_.renorm) {
+  if (learns && arguments_.renorm) {
     const auto [r, d] = renormalize(mean, variance);
     factor = factor * r;
     offset = d;
@@ -292,6 +287,6 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
 }  // namespace
 
 BatchNormalization::BatchNormalization(const BatchNormalizationOptions& options)
-    : LayerHandle(std::make_shared<BatchNormalizationLayer>(options)) {}
+    : LayerHandle(make_layer<BatchNormalizationLayer>(options)) {}
 
 }  // namespace tessera

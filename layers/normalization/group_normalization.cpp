@@ -4,7 +4,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
 
 namespace tessera {
@@ -20,65 +20,61 @@ void fields(GroupNormalizationOptions& o, const Visit& visit) {
 
 namespace {
 
-class GroupNormalizationLayer final : public Layer {
+class GroupNormalizationLayer final
+    : public LayerOf<GroupNormalizationLayer, GroupNormalizationOptions> {
  public:
+  static constexpr const char* keras_name = "GroupNormalization";
   explicit GroupNormalizationLayer(const GroupNormalizationOptions& options);
-  std::string class_name() const override { return "GroupNormalization"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  GroupNormalizationOptions options_;
   Variable gamma_, beta_;
 };
 
-const RegisteredLayer registered_group_normalization("GroupNormalization", [](JsonObject& config) {
-  return GroupNormalization(layer_options_from<GroupNormalizationOptions>(config));
-});
+const RegisteredLayerOf<GroupNormalizationLayer> registered_group_normalization;
 
 GroupNormalizationLayer::GroupNormalizationLayer(const GroupNormalizationOptions& options)
-    : Layer(common_options(options)), options_(options) {
+    : LayerOf(options) {
   if (options.groups == -1 || options.groups > 0) return;
-  throw ConfigError("GroupNormalization " + options.name, "groups is positive, or -1",
-                    str(options.groups), "give the number of groups, -1 for one per channel");
+  throw ConfigError(where(), "groups is positive, or -1", str(options.groups),
+                    "give the number of groups, -1 for one per channel");
 }
 
 Shape GroupNormalizationLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
-  const std::string where = "GroupNormalization " + path();
-  const std::vector<int64_t> axes = normalized_axes(where, {options_.axis}, input);
+  const std::vector<int64_t> axes = normalized_axes(where(), {arguments_.axis}, input);
   if (axes[0] == 0) {
-    throw ShapeError(where, "axis is not the batch axis", str(options_.axis), "give a later axis");
+    throw ShapeError(where(), "axis is not the batch axis", str(arguments_.axis),
+                     "give a later axis");
   }
   const Shape extents = extents_of(input, axes);
   if (built()) {
     check_as_built(
-        where, extents,
-        extents_of(built_for()[0], normalized_axes(where, {options_.axis}, built_for()[0])));
+        where(), extents,
+        extents_of(built_for()[0], normalized_axes(where(), {arguments_.axis}, built_for()[0])));
   }
-  if (options_.groups == -1 || extents[0] % options_.groups == 0) return input;
-  throw ShapeError(where, str(options_.groups, " groups divide axis ", options_.axis),
+  if (arguments_.groups == -1 || extents[0] % arguments_.groups == 0) return input;
+  throw ShapeError(where(), str(arguments_.groups, " groups divide axis ", arguments_.axis),
                    to_string(input), "give a number of groups that divides it");
 }
 
 void GroupNormalizationLayer::make_weights(const Shapes& inputs) {
-  const Shape shape = extents_of(inputs[0], normalized_axes(path(), {options_.axis}, inputs[0]));
+  const Shape shape = extents_of(inputs[0], normalized_axes(path(), {arguments_.axis}, inputs[0]));
   const auto add = [this](auto&&... weight) { return add_weight(weight...); };
-  add_affine(options_, shape, add, gamma_, beta_);
+  add_affine(arguments_, shape, add, gamma_, beta_);
 }
 
 DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   // Sums in float16 and bfloat16 overflow or lose precision.
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
-  const int64_t axis = normalize_axis(options_.axis, inputs[0].rank(), path());
+  const int64_t axis = normalize_axis(arguments_.axis, inputs[0].rank(), path());
   const int64_t channels = inputs[0].size(axis);
-  const int64_t groups = options_.groups == -1 ? channels : options_.groups;
+  const int64_t groups = arguments_.groups == -1 ? channels : arguments_.groups;
   Shape grouped = inputs[0].shape();
   grouped[static_cast<size_t>(axis)] = channels / groups;
   grouped.insert(grouped.begin() + axis, groups);
@@ -92,7 +88,7 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
   };
   const DTensor centered = x - ops::mean(x, reduced, true);
   DTensor y =
-      centered * ops::rsqrt(ops::mean(ops::square(centered), reduced, true) + options_.epsilon);
+      centered * ops::rsqrt(ops::mean(ops::square(centered), reduced, true) + arguments_.epsilon);
   if (gamma_.defined()) y = y * weight(gamma_);
   if (beta_.defined()) y = y + weight(beta_);
   return ops::cast(ops::reshape(y, inputs[0].shape()), dtype_policy().compute);
@@ -101,6 +97,6 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
 }  // namespace
 
 GroupNormalization::GroupNormalization(const GroupNormalizationOptions& options)
-    : LayerHandle(std::make_shared<GroupNormalizationLayer>(options)) {}
+    : LayerHandle(make_layer<GroupNormalizationLayer>(options)) {}
 
 }  // namespace tessera

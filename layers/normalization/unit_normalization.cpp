@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/internal/l2_normalize.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -16,48 +16,41 @@ void fields(UnitNormalizationOptions& o, const Visit& visit) {
 
 namespace {
 
-class UnitNormalizationLayer final : public Layer {
+class UnitNormalizationLayer final
+    : public LayerOf<UnitNormalizationLayer, UnitNormalizationOptions> {
  public:
+  static constexpr const char* keras_name = "UnitNormalization";
   explicit UnitNormalizationLayer(const UnitNormalizationOptions& options);
-  std::string class_name() const override { return "UnitNormalization"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  UnitNormalizationOptions options_;
 };
 
-const RegisteredLayer registered_unit_normalization("UnitNormalization", [](JsonObject& config) {
-  return UnitNormalization(layer_options_from<UnitNormalizationOptions>(config));
-});
+const RegisteredLayerOf<UnitNormalizationLayer> registered_unit_normalization;
 
 UnitNormalizationLayer::UnitNormalizationLayer(const UnitNormalizationOptions& options)
-    : Layer(common_options(options)), options_(options) {
+    : LayerOf(options) {
   if (!options.axis.empty()) return;
-  throw ConfigError("UnitNormalization " + options.name, "axis holds at least one axis", "none",
-                    "give -1 for the last");
+  throw ConfigError(where(), "axis holds at least one axis", "none", "give -1 for the last");
 }
 
 Shape UnitNormalizationLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
-  for (const int64_t axis : options_.axis) {
-    normalize_axis(axis, static_cast<int64_t>(input.size()), "UnitNormalization " + path());
+  for (const int64_t axis : arguments_.axis) {
+    normalize_axis(axis, static_cast<int64_t>(input.size()), where());
   }
   return input;
 }
 
 DTensor UnitNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  return l2_normalize(inputs[0], options_.axis, 1e-12);
+  return l2_normalize(inputs[0], arguments_.axis, 1e-12);
 }
 
 }  // namespace
 
 UnitNormalization::UnitNormalization(const UnitNormalizationOptions& options)
-    : LayerHandle(std::make_shared<UnitNormalizationLayer>(options)) {}
+    : LayerHandle(make_layer<UnitNormalizationLayer>(options)) {}
 
 }  // namespace tessera

@@ -54,8 +54,9 @@ const RegisteredLayer registered_global_average_pooling2d(
 GlobalPoolingLayer::GlobalPoolingLayer(GlobalPool pool, int64_t spatial,
                                        const GlobalPoolingOptions& options)
     : SpatialLayer(
+          common_options(options),
           str("Global", pool == GlobalPool::max ? "Max" : "Average", "Pooling", spatial, "D"),
-          spatial, options.data_format, common_options(options)),
+          spatial, options.data_format),
       pool_(pool),
       options_(options) {
   options_.data_format = data_format();

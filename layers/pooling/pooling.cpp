@@ -55,8 +55,9 @@ const RegisteredLayer registered_average_pooling2d("AveragePooling2D",
 
 PoolingLayer::PoolingLayer(Pool pool, int64_t spatial, const AxisValues& pool_size,
                            const PoolingOptions& options)
-    : SpatialLayer(str(pool == Pool::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
-                   options.data_format, common_options(options)),
+    : SpatialLayer(common_options(options),
+                   str(pool == Pool::max ? "Max" : "Average", "Pooling", spatial, "D"), spatial,
+                   options.data_format),
       pool_(pool),
       pool_size_(each(pool_size, "pool_size")),
       strides_(each(options.strides.value_or(pool_size), "strides")),

@@ -5,6 +5,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 #include <tessera/layers/preprocessing/bounding_boxes.hpp>
 #include <tessera/layers/preprocessing/internal/box_format.hpp>
@@ -14,19 +15,25 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(CenterCropOptions& o, const Visit& visit) {
-  visit("data_format", o.data_format);
-}
-
 namespace {
 
-class CenterCropLayer final : public SpatialLayer, public LabeledLayer {
+struct CenterCropArguments : CenterCropOptions {
+  int64_t height = 0, width = 0;
+};
+
+template <class Visit>
+void fields(CenterCropArguments& a, const Visit& visit) {
+  ExtentOption height{a.height}, width{a.width};
+  visit("height", height);
+  visit("width", width);
+  visit("data_format", a.data_format);
+}
+
+class CenterCropLayer final : public LayerOf<CenterCropLayer, CenterCropArguments, SpatialLayer>,
+                              public LabeledLayer {
  public:
-  CenterCropLayer(ImageSize size, const CenterCropOptions& options);
-  Json config() const override {
-    return layer_config(*this, {{"height", size_.height}, {"width", size_.width}}, options_);
-  }
+  static constexpr const char* keras_name = "CenterCrop";
+  explicit CenterCropLayer(const CenterCropArguments& arguments);
   LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
 
  protected:
@@ -40,23 +47,17 @@ class CenterCropLayer final : public SpatialLayer, public LabeledLayer {
   DTensor center_crop(const DTensor& images, const std::string& interpolation) const;
 
   ImageSize size_;
-  CenterCropOptions options_;
 };
 
-const RegisteredLayer registered_center_crop("CenterCrop", [](JsonObject& config) {
-  const auto options = layer_options_from<CenterCropOptions>(config);
-  const int64_t height = take_extent(config, "height");
-  return CenterCrop(height, take_extent(config, "width"), options);
-});
+const RegisteredLayerOf<CenterCropLayer> registered_center_crop;
 
-CenterCropLayer::CenterCropLayer(ImageSize size, const CenterCropOptions& options)
-    : SpatialLayer("CenterCrop", 2, options.data_format, common_options(options)),
-      size_(size),
-      options_(options) {
-  options_.data_format = data_format();
-  check_positive(size.height, "height");
-  check_positive(size.width, "width");
-  if (!options.bounding_box_format.empty()) box_format(where(), options.bounding_box_format);
+CenterCropLayer::CenterCropLayer(const CenterCropArguments& arguments)
+    : LayerOf(arguments, keras_name, 2, arguments.data_format),
+      size_{arguments.height, arguments.width} {
+  arguments_.data_format = data_format();
+  check_positive(size_.height, "height");
+  check_positive(size_.width, "width");
+  if (!arguments.bounding_box_format.empty()) box_format(where(), arguments.bounding_box_format);
 }
 
 DTensor CenterCropLayer::transform(const DTensor& x, const CallContext&) {
@@ -93,7 +94,7 @@ LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
   const auto left = double((int64_t(from.width) - crop_size.width) / 2);
   const double of_x = to.width / double(crop_size.width),
                of_y = to.height / double(crop_size.height);
-  const std::string& format = required_box_format(where(), options_.bounding_box_format);
+  const std::string& format = required_box_format(where(), arguments_.bounding_box_format);
   result.bounding_boxes =
       transformed_boxes(batch.bounding_boxes, format, from, to, [&](const auto& x) {
         return scaled_corners(bounding_boxes::pad(x, -top, -left), of_y, of_x);
@@ -104,6 +105,6 @@ LabeledImages CenterCropLayer::call_labeled(const LabeledImages& batch,
 }  // namespace
 
 CenterCrop::CenterCrop(int64_t height, int64_t width, const CenterCropOptions& options)
-    : LayerHandle(std::make_shared<CenterCropLayer>(ImageSize{height, width}, options)) {}
+    : LayerHandle(make_layer<CenterCropLayer>(CenterCropArguments{options, height, width})) {}
 
 }  // namespace tessera

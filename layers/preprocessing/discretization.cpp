@@ -10,7 +10,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/preprocessing/internal/category_output.hpp>
 #include <tessera/layers/preprocessing/internal/column_layer.hpp>
 #include <tessera/layers/preprocessing/internal/quantile_summary.hpp>
@@ -34,24 +34,25 @@ constexpr int64_t rows_at_a_time = 1024;
 /// Batch size of Keras' FeatureSpace.adapt(), which the learned boundaries depend on.
 constexpr int64_t column_batch = 32;
 
-class DiscretizationLayer final : public ColumnLayer {
+class DiscretizationLayer final
+    : public LayerOf<DiscretizationLayer, DiscretizationOptions, ColumnLayer> {
  public:
+  static constexpr const char* keras_name = "Discretization";
   explicit DiscretizationLayer(const DiscretizationOptions& options);
-  std::string class_name() const override { return "Discretization"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override {
-    return encoded_shape(where(), single_input(inputs), options_.output_mode, bins());
+    return encoded_shape(where(), single_input(inputs), arguments_.output_mode, bins());
   }
-  bool can_be_replayed() const override { return true; }
-  bool learns() const override { return options_.num_bins.has_value(); }
+  bool learns() const override { return arguments_.num_bins.has_value(); }
   bool ready() const override { return !learns() || !boundaries().empty(); }
   void learn(const at::Tensor& column) override;
-  int64_t categories() const override { return options_.num_bins.value_or(bins()); }
+  int64_t categories() const override { return arguments_.num_bins.value_or(bins()); }
 
   void reset_state();
   void update_state(const at::Tensor& data);
   void finalize_state();
-  const std::vector<double>& boundaries() const { return options_.bin_boundaries; }
+  /// Returns the boundaries, given or learned.
+  const std::vector<double>& boundaries() const { return arguments_.bin_boundaries; }
   /// Restores boundaries that a layer with the same options learned.
   void set_boundaries(const std::vector<double>& boundaries);
 
@@ -60,16 +61,14 @@ class DiscretizationLayer final : public ColumnLayer {
   at::ScalarType symbolic_dtype(const Shapes&) const override { return output_dtype(); }
 
  private:
-  std::string where() const { return "Discretization " + path(); }
   void check_options() const;
   int64_t bins() const {
-    return ready() ? static_cast<int64_t>(boundaries().size()) + 1 : *options_.num_bins;
+    return ready() ? static_cast<int64_t>(boundaries().size()) + 1 : *arguments_.num_bins;
   }
   at::ScalarType output_dtype() const {
-    return options_.output_mode == "int" ? at::kInt : dtype_policy().compute;
+    return arguments_.output_mode == "int" ? at::kInt : dtype_policy().compute;
   }
 
-  DiscretizationOptions options_;  ///< including the learned boundaries
   QuantileSummary summary_;
 };
 
@@ -92,31 +91,31 @@ void check_boundaries(const std::string& where, const std::vector<double>& bound
 }
 
 DiscretizationLayer::DiscretizationLayer(const DiscretizationOptions& options)
-    : ColumnLayer(common_options(options)), options_(options), summary_(options.epsilon) {
+    : LayerOf(options), summary_(options.epsilon) {
   check_options();
 }
 
 void DiscretizationLayer::check_options() const {
-  check_output_mode(where(), options_.output_mode, {"int", "one_hot", "multi_hot", "count"},
-                    options_.sparse);
+  check_output_mode(where(), arguments_.output_mode, {"int", "one_hot", "multi_hot", "count"},
+                    arguments_.sparse);
   if (learns() != boundaries().empty()) {
     throw ConfigError(where(), "bin_boundaries or num_bins is given", learns() ? "both" : "neither",
                       "give the boundaries, or num_bins and call adapt()");
   }
-  const int64_t bins = options_.num_bins.value_or(1);
+  const int64_t bins = arguments_.num_bins.value_or(1);
   if (bins < 1 || bins > INT32_MAX) {
     throw ConfigError(where(), str("num_bins is from 1 to ", INT32_MAX), str(bins),
                       "give the number of bins");
   }
-  if (!(options_.epsilon > 1e-6 && options_.epsilon < 1)) {
-    throw ConfigError(where(), "epsilon is between 1e-6 and 1", str(options_.epsilon),
+  if (!(arguments_.epsilon > 1e-6 && arguments_.epsilon < 1)) {
+    throw ConfigError(where(), "epsilon is between 1e-6 and 1", str(arguments_.epsilon),
                       "leave it out for 0.01");
   }
   check_boundaries(where(), boundaries());
 }
 
 Json DiscretizationLayer::config() const {
-  Json json = layer_config(*this, options_);
+  Json json = LayerOf::config();
   // Keras' class takes no such argument.
   json.erase("trainable");
   return json;
@@ -124,7 +123,7 @@ Json DiscretizationLayer::config() const {
 
 void DiscretizationLayer::set_boundaries(const std::vector<double>& boundaries) {
   check_boundaries(where(), boundaries);
-  options_.bin_boundaries = boundaries;
+  arguments_.bin_boundaries = boundaries;
 }
 
 DTensor DiscretizationLayer::call(const Inputs& inputs, const CallContext&) {
@@ -137,7 +136,7 @@ DTensor DiscretizationLayer::call(const Inputs& inputs, const CallContext&) {
   at::Tensor sorted = at::empty({static_cast<int64_t>(boundaries().size())}, at::kDouble);
   std::copy(boundaries().begin(), boundaries().end(), sorted.mutable_data_ptr<double>());
   const DTensor bin_edges = pack(sorted.to(x.dtype()), Layout::replicated(x.mesh(), 1));
-  return encoded(ops::searchsorted(bin_edges, x, /*right=*/true), options_.output_mode, bins(),
+  return encoded(ops::searchsorted(bin_edges, x, /*right=*/true), arguments_.output_mode, bins(),
                  output_dtype());
 }
 
@@ -146,7 +145,7 @@ void DiscretizationLayer::reset_state() {
     throw StateError(where(), "adapt() is for a layer with num_bins", "bin_boundaries",
                      "give num_bins instead");
   }
-  summary_ = QuantileSummary(options_.epsilon);
+  summary_ = QuantileSummary(arguments_.epsilon);
 }
 
 void DiscretizationLayer::update_state(const at::Tensor& data) { summary_.add(data.cpu()); }
@@ -155,7 +154,7 @@ void DiscretizationLayer::finalize_state() {
   if (summary_.empty()) {
     throw ConfigError(where(), "adapt() takes at least one value", "none", "give it data");
   }
-  set_boundaries(summary_.boundaries(*options_.num_bins));
+  set_boundaries(summary_.boundaries(*arguments_.num_bins));
 }
 
 void DiscretizationLayer::learn(const at::Tensor& column) {

@@ -10,7 +10,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/preprocessing/internal/category_output.hpp>
 #include <tessera/layers/preprocessing/internal/column_layer.hpp>
 #include <tessera/layers/preprocessing/internal/hash_buckets.hpp>
@@ -55,13 +55,13 @@ DTensor constant_of(const at::Tensor& tensor, const Mesh& mesh) {
 
 /// Keeps the vocabulary as an IndexLookup of the numbers' digits, and looks up in a copy of its
 /// table in tensors, so that inputs stay on their devices.
-class IntegerLookupLayer final : public ColumnLayer {
+class IntegerLookupLayer final
+    : public LayerOf<IntegerLookupLayer, IntegerLookupOptions, ColumnLayer> {
  public:
+  static constexpr const char* keras_name = "IntegerLookup";
   explicit IntegerLookupLayer(const IntegerLookupOptions& options);
-  std::string class_name() const override { return "IntegerLookup"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
   bool learns() const override { return !lookup_.from_options(); }
   bool ready() const override { return lookup_.has_vocabulary(); }
   void learn(const at::Tensor& column) override;
@@ -82,11 +82,10 @@ class IntegerLookupLayer final : public ColumnLayer {
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
   at::ScalarType symbolic_dtype(const Shapes&) const override {
-    return options_.output_mode == "int" ? at::kLong : dtype_policy().compute;
+    return arguments_.output_mode == "int" ? at::kLong : dtype_policy().compute;
   }
 
  private:
-  std::string where() const { return "IntegerLookup " + path(); }
   void make_table();
   /// Returns the columns of an output other than "int"; -1 if not known yet.
   int64_t depth() const {
@@ -97,8 +96,7 @@ class IntegerLookupLayer final : public ColumnLayer {
   /// Returns the index of each number as an unknown one.
   DTensor unknown_indices(const DTensor& x) const;
 
-  IntegerLookupOptions options_;  ///< without the vocabulary, which lookup_ holds
-  IndexLookup lookup_;
+  IndexLookup lookup_;  ///< holds the vocabulary, which arguments_ then lacks
   std::optional<int64_t> expected_size_;
   NumberCounts counts_;         ///< during an adapt()
   at::Tensor known_, indices_;  ///< the numbers, ascending, and their indices
@@ -160,15 +158,15 @@ const RegisteredLayer registered_integer_lookup("IntegerLookup", [](JsonObject& 
 });
 
 IntegerLookupLayer::IntegerLookupLayer(const IntegerLookupOptions& options)
-    : ColumnLayer(common_options(options)), options_(options), lookup_(lookup_of(options)) {
-  if (options_.salt.size() == 1) options_.salt.push_back(options_.salt[0]);
-  options_.vocabulary.clear();
-  options_.idf_weights.clear();
+    : LayerOf(options), lookup_(lookup_of(options)) {
+  if (arguments_.salt.size() == 1) arguments_.salt.push_back(arguments_.salt[0]);
+  arguments_.vocabulary.clear();
+  arguments_.idf_weights.clear();
   if (lookup_.has_vocabulary()) make_table();
 }
 
 Json IntegerLookupLayer::config() const {
-  Json json = layer_config(*this, options_);
+  Json json = LayerOf::config();
   json["vocabulary_dtype"] = "int64";
   json["vocabulary_size"] = ready() ? Json(vocabulary_size()) : Json(nullptr);
   if (!lookup_.from_options()) return json;
@@ -183,11 +181,11 @@ Json IntegerLookupLayer::config() const {
 Shape IntegerLookupLayer::output_shape(const Shapes& inputs) const {
   const Shape& x = single_input(inputs);
   const int64_t depth = this->depth();
-  if (options_.output_mode != "int" && depth < 0) {
+  if (arguments_.output_mode != "int" && depth < 0) {
     throw StateError(where(), "the vocabulary is known", "none",
                      "call adapt() or set_vocabulary(), or give `vocabulary`");
   }
-  const std::string& mode = options_.output_mode;
+  const std::string& mode = arguments_.output_mode;
   return encoded_shape(where(), x, mode == "tf_idf" ? "count" : mode, depth);
 }
 
@@ -205,17 +203,18 @@ void IntegerLookupLayer::make_table() {
   const auto [known, order] = tensor_of(tokens).sort();
   known_ = known;
   indices_ = order + first;
-  by_index_ = at::cat({tensor_of(all), tensor_of({options_.oov_token})});
+  by_index_ = at::cat({tensor_of(all), tensor_of({arguments_.oov_token})});
 }
 
 DTensor IntegerLookupLayer::unknown_indices(const DTensor& x) const {
-  const int64_t count = options_.num_oov_indices;
-  const bool masks = options_.mask_token && options_.output_mode == "int";
+  const int64_t count = arguments_.num_oov_indices;
+  const bool masks = arguments_.mask_token && arguments_.output_mode == "int";
   const DTensor first = scalar(masks ? 1 : 0, x.mesh(), at::kLong);
   if (count == 1) return first;
   const DTensor buckets = scalar(static_cast<double>(count), x.mesh(), at::kLong);
-  const DTensor bucket = options_.oov_method == "farmhash" ? hash_buckets(x, count, options_.salt)
-                                                           : ops::remainder(x, buckets);
+  const DTensor bucket = arguments_.oov_method == "farmhash"
+                             ? hash_buckets(x, count, arguments_.salt)
+                             : ops::remainder(x, buckets);
   return ops::add(bucket, first);
 }
 
@@ -226,19 +225,20 @@ DTensor IntegerLookupLayer::indices(const DTensor& x) const {
   DTensor position = ops::minimum(ops::searchsorted(known, x), scalar(last, mesh, at::kLong));
   const DTensor is_known = ops::equal(ops::gather(known, position), x);
   DTensor is_mask;
-  if (options_.mask_token) {
-    is_mask = ops::equal(x, constant_of(at::scalar_tensor(*options_.mask_token, at::kLong), mesh));
+  if (arguments_.mask_token) {
+    is_mask =
+        ops::equal(x, constant_of(at::scalar_tensor(*arguments_.mask_token, at::kLong), mesh));
   }
-  if (options_.num_oov_indices == 0) {
+  if (arguments_.num_oov_indices == 0) {
     // Unknown numbers have no index: they get a position that gather() rejects.
     const DTensor allowed = is_mask.defined() ? ops::logical_or(is_known, is_mask) : is_known;
     position = ops::where(allowed, position, scalar(last + 1, mesh, at::kLong));
   }
   DTensor index = ops::gather(numbers, position);
-  if (options_.num_oov_indices > 0) index = ops::where(is_known, index, unknown_indices(x));
+  if (arguments_.num_oov_indices > 0) index = ops::where(is_known, index, unknown_indices(x));
   if (!is_mask.defined()) return index;
   // In modes other than "int" the mask is ignored.
-  const DTensor masked = scalar(options_.output_mode == "int" ? 0 : -1, mesh, at::kLong);
+  const DTensor masked = scalar(arguments_.output_mode == "int" ? 0 : -1, mesh, at::kLong);
   return ops::where(is_mask, masked, index);
 }
 
@@ -256,9 +256,9 @@ DTensor IntegerLookupLayer::call(const Inputs& inputs, const CallContext&) {
                      "call adapt() or set_vocabulary(), or give `vocabulary`");
   }
   const DTensor x = truncated_to_int64(inputs[0]);
-  if (options_.invert) return numbers(x);
+  if (arguments_.invert) return numbers(x);
   const DTensor index = indices(x);
-  const std::string& mode = options_.output_mode;
+  const std::string& mode = arguments_.output_mode;
   if (mode == "int") return index;
   const at::ScalarType dtype = dtype_policy().compute;
   const int64_t depth = lookup_.depth();
@@ -280,12 +280,12 @@ void IntegerLookupLayer::reset_state() {
 void IntegerLookupLayer::update_state(const at::Tensor& data) { counts_.add(data); }
 
 void IntegerLookupLayer::finalize_state() {
-  std::vector<int64_t> special = {options_.oov_token};
-  if (options_.mask_token) special.push_back(*options_.mask_token);
+  std::vector<int64_t> special = {arguments_.oov_token};
+  if (arguments_.mask_token) special.push_back(*arguments_.mask_token);
   int64_t max_numbers = -1;
-  if (options_.max_tokens) {
-    const bool masks = options_.mask_token && options_.output_mode == "int";
-    max_numbers = *options_.max_tokens - options_.num_oov_indices - (masks ? 1 : 0);
+  if (arguments_.max_tokens) {
+    const bool masks = arguments_.mask_token && arguments_.output_mode == "int";
+    max_numbers = *arguments_.max_tokens - arguments_.num_oov_indices - (masks ? 1 : 0);
   }
   const std::vector<NumberCount> learned = counts_.top_by_count(max_numbers, special);
   if (learned.empty()) {
@@ -296,7 +296,7 @@ void IntegerLookupLayer::finalize_state() {
   std::vector<double> weights;
   for (const NumberCount& known : learned) {
     tokens.push_back(std::to_string(known.number));
-    if (options_.output_mode != "tf_idf") continue;
+    if (arguments_.output_mode != "tf_idf") continue;
     weights.push_back(idf_weight(counts_.documents(), known.documents));
   }
   reset_state();

@@ -14,7 +14,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/preprocessing/internal/column_layer.hpp>
 
 namespace tessera {
@@ -101,19 +101,20 @@ at::Tensor numbers_of(const std::string& text) {
   return tensor;
 }
 
-class NormalizationLayer final : public ColumnLayer {
+class NormalizationLayer final
+    : public LayerOf<NormalizationLayer, NormalizationOptions, ColumnLayer> {
  public:
-  explicit NormalizationLayer(const NormalizationOptions& options)
-      : ColumnLayer(common_options(options)), options_(options) {
+  static constexpr const char* keras_name = "Normalization";
+  explicit NormalizationLayer(const NormalizationOptions& options) : LayerOf(options) {
     check_options();
   }
-  std::string class_name() const override { return "Normalization"; }
-  Json config() const override { return layer_config(*this, {{"axis", options_.axis}}, options_); }
+  Json config() const override {
+    return layer_config(*this, {{"axis", arguments_.axis}}, arguments_);
+  }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
-  bool learns() const override { return !options_.mean.defined(); }
+  bool learns() const override { return !arguments_.mean.defined(); }
   void learn(const at::Tensor& column) override { adapt(column); }
   Json learned() const override {
     return {{"mean", ArrayOption(mean_.value().full()).json()},
@@ -136,7 +137,6 @@ class NormalizationLayer final : public ColumnLayer {
   RunningMoments start_adapting(Shape shape);
   void finish_adapting(const RunningMoments& moments);
 
-  NormalizationOptions options_;
   Shape built_shape_;
   Variable mean_, variance_;
 };
@@ -151,18 +151,17 @@ const RegisteredLayer registered_normalization("Normalization", [](JsonObject& c
 });
 
 void NormalizationLayer::check_options() const {
-  const ArrayOption& mean = options_.mean;
-  const ArrayOption& variance = options_.variance;
-  const std::string where = "Normalization " + options_.name;
+  const ArrayOption& mean = arguments_.mean;
+  const ArrayOption& variance = arguments_.variance;
   if (mean.defined() != variance.defined()) {
-    throw ConfigError(where, "mean and variance are given together",
+    throw ConfigError(where(), "mean and variance are given together",
                       mean.defined() ? "only mean" : "only variance",
                       "give both, or neither and call adapt()");
   }
   if (!mean.defined()) return;
-  if (mean.shape() != variance.shape() || mean.shape().size() > options_.axis.size()) {
-    throw ConfigError(where,
-                      str("mean and variance have one shape of at most ", options_.axis.size(),
+  if (mean.shape() != variance.shape() || mean.shape().size() > arguments_.axis.size()) {
+    throw ConfigError(where(),
+                      str("mean and variance have one shape of at most ", arguments_.axis.size(),
                           " axes, as many as `axis`"),
                       to_string(mean.shape()) + " and " + to_string(variance.shape()),
                       "give one number for each index of `axis`");
@@ -171,28 +170,27 @@ void NormalizationLayer::check_options() const {
 
 std::vector<int64_t> NormalizationLayer::retained_axes(int64_t rank) const {
   std::vector<int64_t> axes;
-  for (const int64_t axis : options_.axis) {
-    axes.push_back(normalize_axis(axis, rank, "Normalization " + path()));
+  for (const int64_t axis : arguments_.axis) {
+    axes.push_back(normalize_axis(axis, rank, where()));
   }
   std::sort(axes.begin(), axes.end());
   if (std::adjacent_find(axes.begin(), axes.end()) == axes.end()) return axes;
-  throw ShapeError("Normalization " + path(), "axis names each axis once", to_string(options_.axis),
+  throw ShapeError(where(), "axis names each axis once", to_string(arguments_.axis),
                    "leave out the second");
 }
 
 Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
-  const std::string where = "Normalization " + path();
   if (built() && built_shape_.size() != input.size()) {
-    throw ShapeError(where, str("the input has ", built_shape_.size(), " axes, as when built"),
+    throw ShapeError(where(), str("the input has ", built_shape_.size(), " axes, as when built"),
                      to_string(input), "pass inputs of that rank");
   }
-  const auto mean_shape = options_.mean.defined() ? options_.mean.shape() : Shape{};
+  const auto mean_shape = arguments_.mean.defined() ? arguments_.mean.shape() : Shape{};
   const auto axes = retained_axes(static_cast<int64_t>(input.size()));
   for (size_t k = 0; k < axes.size(); ++k) {
     const auto axis = static_cast<size_t>(axes[k]);
     if (input[axis] < 0) {
-      throw ShapeError(where, str("axis ", axis, " has a known extent"), to_string(input),
+      throw ShapeError(where(), str("axis ", axis, " has a known extent"), to_string(input),
                        "normalize over it, or give its extent");
     }
     // Statistics from the options align with the last retained axes.
@@ -201,7 +199,7 @@ Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
         k < missing || mean_shape[k - missing] == 1 || mean_shape[k - missing] == input[axis];
     if (!fits || (built() && built_shape_[axis] != input[axis])) {
       throw ShapeError(
-          where,
+          where(),
           str("axis ", axis, " has ", fits ? built_shape_[axis] : mean_shape[k - missing],
               " indices, as ", fits ? "when built" : "mean and variance have"),
           to_string(input), "pass inputs of that size");
@@ -212,7 +210,7 @@ Shape NormalizationLayer::output_shape(const Shapes& inputs) const {
 
 void NormalizationLayer::make_weights(const Shapes& inputs) {
   built_shape_ = inputs[0];
-  if (options_.mean.defined()) return;
+  if (arguments_.mean.defined()) return;
   Shape shape;
   for (const int64_t axis : retained_axes(static_cast<int64_t>(built_shape_.size()))) {
     shape.push_back(built_shape_[static_cast<size_t>(axis)]);
@@ -238,20 +236,19 @@ DTensor NormalizationLayer::statistics(const ArrayOption& fixed, const Variable&
 DTensor NormalizationLayer::call(const Inputs& inputs, const CallContext&) {
   const at::ScalarType dtype = dtype_policy().compute;
   const DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
-  const DTensor mean = statistics(options_.mean, mean_, x);
-  const DTensor deviation = ops::clip(ops::sqrt(statistics(options_.variance, variance_, x)),
+  const DTensor mean = statistics(arguments_.mean, mean_, x);
+  const DTensor deviation = ops::clip(ops::sqrt(statistics(arguments_.variance, variance_, x)),
                                       epsilon, std::numeric_limits<double>::infinity());
-  return options_.invert ? x * deviation + mean : (x - mean) / deviation;
+  return arguments_.invert ? x * deviation + mean : (x - mean) / deviation;
 }
 
 RunningMoments NormalizationLayer::start_adapting(Shape shape) {
-  if (options_.mean.defined()) {
-    throw StateError("Normalization " + path(), "adapt() is for a layer without mean and variance",
+  if (arguments_.mean.defined()) {
+    throw StateError(where(), "adapt() is for a layer without mean and variance",
                      "options that give them", "leave them out");
   }
   if (shape.empty() || numel(shape) == 0) {
-    throw ConfigError("Normalization " + path(), "adapt() takes at least one row", to_string(shape),
-                      "give it data");
+    throw ConfigError(where(), "adapt() takes at least one row", to_string(shape), "give it data");
   }
   const auto axes = retained_axes(static_cast<int64_t>(shape.size()));
   if (axes.empty() || axes[0] != 0) shape[0] = -1;

@@ -5,40 +5,37 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(RescalingOptions& o, const Visit& visit) {
-  visit("offset", o.offset);
-}
-
 namespace {
 
-class RescalingLayer final : public Layer {
+struct RescalingArguments : RescalingOptions {
+  ArrayOption scale;
+};
+
+template <class Visit>
+void fields(RescalingArguments& a, const Visit& visit) {
+  RequiredOption scale{a.scale};
+  visit("scale", scale);
+  visit("offset", a.offset);
+}
+
+class RescalingLayer final : public LayerOf<RescalingLayer, RescalingArguments> {
  public:
-  RescalingLayer(const ArrayOption& scale, const RescalingOptions& options);
-  std::string class_name() const override { return "Rescaling"; }
-  Json config() const override { return layer_config(*this, {{"scale", scale_.json()}}, options_); }
+  static constexpr const char* keras_name = "Rescaling";
+  explicit RescalingLayer(const RescalingArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  ArrayOption scale_;
-  RescalingOptions options_;
 };
 
-const RegisteredLayer registered_rescaling("Rescaling", [](JsonObject& config) {
-  const auto options = layer_options_from<RescalingOptions>(config);
-  return Rescaling(config.take<ArrayOption>("scale"), options);
-});
+const RegisteredLayerOf<RescalingLayer> registered_rescaling;
 
 bool rescaling_fits(const Shape& numbers, const Shape& input) {
   if (numbers.size() > input.size()) return false;
@@ -55,20 +52,19 @@ DTensor constant(const ArrayOption& numbers, const DTensor& like) {
   return pack(numbers.tensor().to(like.dtype()), Layout::replicated(like.mesh(), rank));
 }
 
-RescalingLayer::RescalingLayer(const ArrayOption& scale, const RescalingOptions& options)
-    : Layer(common_options(options)), scale_(scale), options_(options) {
-  if (scale.defined() && options.offset.defined()) return;
-  throw ConfigError("Rescaling " + options.name, "scale and offset are numbers", "none",
+RescalingLayer::RescalingLayer(const RescalingArguments& arguments) : LayerOf(arguments) {
+  if (arguments.scale.defined() && arguments.offset.defined()) return;
+  throw ConfigError(where(), "scale and offset are numbers", "none",
                     "give 1 and 0 to leave x as it is");
 }
 
 Shape RescalingLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
-  for (const ArrayOption* numbers : {&scale_, &options_.offset}) {
+  for (const ArrayOption* numbers : {&arguments_.scale, &arguments_.offset}) {
     if (rescaling_fits(numbers->shape(), input)) continue;
-    throw ShapeError("Rescaling " + path(),
-                     str(numbers == &scale_ ? "scale " : "offset ", to_string(numbers->shape()),
-                         " broadcasts to the input"),
+    throw ShapeError(where(),
+                     str(numbers == &arguments_.scale ? "scale " : "offset ",
+                         to_string(numbers->shape()), " broadcasts to the input"),
                      to_string(input), "give one number, or one for each of the last axis");
   }
   return input;
@@ -77,14 +73,14 @@ Shape RescalingLayer::output_shape(const Shapes& inputs) const {
 DTensor RescalingLayer::call(const Inputs& inputs, const CallContext&) {
   const at::ScalarType dtype = dtype_policy().compute;
   DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
-  x = scale_.shape().empty() ? x * scale_.tensor().item<double>() : x * constant(scale_, x);
-  const ArrayOption& offset = options_.offset;
+  const ArrayOption &scale = arguments_.scale, &offset = arguments_.offset;
+  x = scale.shape().empty() ? x * scale.tensor().item<double>() : x * constant(scale, x);
   return offset.shape().empty() ? x + offset.tensor().item<double>() : x + constant(offset, x);
 }
 
 }  // namespace
 
 Rescaling::Rescaling(const ArrayOption& scale, const RescalingOptions& options)
-    : LayerHandle(std::make_shared<RescalingLayer>(scale, options)) {}
+    : LayerHandle(make_layer<RescalingLayer>(RescalingArguments{options, scale})) {}
 
 }  // namespace tessera

@@ -9,6 +9,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/layers/internal/interpolations.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 #include <tessera/layers/preprocessing/bounding_boxes.hpp>
 #include <tessera/layers/preprocessing/internal/box_format.hpp>
@@ -18,25 +19,31 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(ResizingOptions& o, const Visit& visit) {
-  visit("interpolation", o.interpolation);
-  visit("crop_to_aspect_ratio", o.crop_to_aspect_ratio);
-  visit("pad_to_aspect_ratio", o.pad_to_aspect_ratio);
-  visit("fill_mode", o.fill_mode);
-  visit("fill_value", o.fill_value);
-  visit("antialias", o.antialias);
-  visit("data_format", o.data_format);
-}
-
 namespace {
 
-class ResizingLayer final : public SpatialLayer, public LabeledLayer {
+struct ResizingArguments : ResizingOptions {
+  int64_t height = 0, width = 0;
+};
+
+template <class Visit>
+void fields(ResizingArguments& a, const Visit& visit) {
+  ExtentOption height{a.height}, width{a.width};
+  visit("height", height);
+  visit("width", width);
+  visit("interpolation", a.interpolation);
+  visit("crop_to_aspect_ratio", a.crop_to_aspect_ratio);
+  visit("pad_to_aspect_ratio", a.pad_to_aspect_ratio);
+  visit("fill_mode", a.fill_mode);
+  visit("fill_value", a.fill_value);
+  visit("antialias", a.antialias);
+  visit("data_format", a.data_format);
+}
+
+class ResizingLayer final : public LayerOf<ResizingLayer, ResizingArguments, SpatialLayer>,
+                            public LabeledLayer {
  public:
-  ResizingLayer(ImageSize size, const ResizingOptions& options);
-  Json config() const override {
-    return layer_config(*this, {{"height", size_.height}, {"width", size_.width}}, options_);
-  }
+  static constexpr const char* keras_name = "Resizing";
+  explicit ResizingLayer(const ResizingArguments& arguments);
   LabeledImages call_labeled(const LabeledImages& batch, const CallContext& context) override;
 
  protected:
@@ -52,14 +59,9 @@ class ResizingLayer final : public SpatialLayer, public LabeledLayer {
   at::Tensor moved_corners(const at::Tensor& corners, ImageExtent from) const;
 
   ImageSize size_;
-  ResizingOptions options_;
 };
 
-const RegisteredLayer registered_resizing("Resizing", [](JsonObject& config) {
-  const auto options = layer_options_from<ResizingOptions>(config);
-  const int64_t height = take_extent(config, "height");
-  return Resizing(height, take_extent(config, "width"), options);
-});
+const RegisteredLayerOf<ResizingLayer> registered_resizing;
 
 /// Rounds floating-point numbers to an integer dtype, saturating at its limits.
 DTensor rounded(const DTensor& x, at::ScalarType dtype) {
@@ -78,31 +80,30 @@ DTensor rounded(const DTensor& x, at::ScalarType dtype) {
   }
 }
 
-ResizingLayer::ResizingLayer(ImageSize size, const ResizingOptions& options)
-    : SpatialLayer("Resizing", 2, options.data_format, common_options(options)),
-      size_(size),
-      options_(options) {
-  options_.data_format = data_format();
-  check_positive(size.height, "height");
-  check_positive(size.width, "width");
+ResizingLayer::ResizingLayer(const ResizingArguments& arguments)
+    : LayerOf(arguments, keras_name, 2, arguments.data_format),
+      size_{arguments.height, arguments.width} {
+  arguments_.data_format = data_format();
+  check_positive(size_.height, "height");
+  check_positive(size_.width, "width");
   check_options();
 }
 
 void ResizingLayer::check_options() const {
-  if (!options_.bounding_box_format.empty()) box_format(where(), options_.bounding_box_format);
+  if (!arguments_.bounding_box_format.empty()) box_format(where(), arguments_.bounding_box_format);
   std::vector<std::string> known = {"nearest"};
   for (const auto& [name, how] : interpolations()) known.push_back(name);
-  const std::string& interpolation = options_.interpolation;
+  const std::string& interpolation = arguments_.interpolation;
   if (std::find(known.begin(), known.end(), interpolation) == known.end()) {
-    throw ConfigError("Resizing " + name(), "interpolation is one of " + quoted_list(known),
+    throw ConfigError(where(), "interpolation is one of " + quoted_list(known),
                       in_quotes(interpolation), suggestion(interpolation, known));
   }
-  if (options_.fill_mode != "constant") {
-    throw ConfigError("Resizing " + name(), "fill_mode is \"constant\"",
-                      in_quotes(options_.fill_mode), "leave it out");
+  if (arguments_.fill_mode != "constant") {
+    throw ConfigError(where(), "fill_mode is \"constant\"", in_quotes(arguments_.fill_mode),
+                      "leave it out");
   }
-  if (options_.crop_to_aspect_ratio && options_.pad_to_aspect_ratio) {
-    throw ConfigError("Resizing " + name(),
+  if (arguments_.crop_to_aspect_ratio && arguments_.pad_to_aspect_ratio) {
+    throw ConfigError(where(),
                       "at most one of crop_to_aspect_ratio and pad_to_aspect_ratio is true", "both",
                       "leave one of them out");
   }
@@ -111,29 +112,29 @@ void ResizingLayer::check_options() const {
 DTensor ResizingLayer::transform(const DTensor& x, const CallContext&) {
   // Like TensorFlow, computes float16, bfloat16 and integers in float32.
   const at::ScalarType dtype = x.dtype();
-  const bool exact = options_.interpolation == "nearest" || dtype == at::kDouble;
+  const bool exact = arguments_.interpolation == "nearest" || dtype == at::kDouble;
   DTensor y = exact || dtype == at::kFloat ? x : ops::cast(x, at::kFloat);
-  y = in_size(y, options_.interpolation);
+  y = in_size(y, arguments_.interpolation);
   if (y.dtype() == dtype) return y;
   return at::isFloatingType(dtype) ? ops::cast(y, dtype) : rounded(y, dtype);
 }
 
 DTensor ResizingLayer::in_size(const DTensor& x, const std::string& interpolation) const {
   DTensor y = x;
-  if (options_.crop_to_aspect_ratio) y = cropped_to_aspect(y, size_);
-  if (options_.pad_to_aspect_ratio) y = padded_to_aspect(y, size_, options_.fill_value);
-  return resized(y, size_, interpolation, options_.antialias);
+  if (arguments_.crop_to_aspect_ratio) y = cropped_to_aspect(y, size_);
+  if (arguments_.pad_to_aspect_ratio) y = padded_to_aspect(y, size_, arguments_.fill_value);
+  return resized(y, size_, interpolation, arguments_.antialias);
 }
 
 /// Moves corners (…, 4) of boxes in images of size `from` as Keras does.
 at::Tensor ResizingLayer::moved_corners(const at::Tensor& corners, ImageExtent from) const {
   const auto height = double(size_.height), width = double(size_.width);
   double of_x = width / from.width, of_y = height / from.height, left = 0, top = 0;
-  if (options_.pad_to_aspect_ratio) {
+  if (arguments_.pad_to_aspect_ratio) {
     of_x = of_y = std::min(of_x, of_y);
     left = std::floor((width - from.width * of_x) / 2);
     top = std::floor((height - from.height * of_y) / 2);
-  } else if (options_.crop_to_aspect_ratio) {
+  } else if (arguments_.crop_to_aspect_ratio) {
     of_x = of_y = std::max(of_x, of_y);
     left = -std::floor((from.width * of_x - width) / 2);
     top = -std::floor((from.height * of_y - height) / 2);
@@ -154,7 +155,7 @@ LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const Call
   if (!boxes.defined()) return result;
   const ImageExtent from = image_extent(batch.images, first);
   const ImageExtent to{double(size_.height), double(size_.width)};
-  const std::string& format = required_box_format(where(), options_.bounding_box_format);
+  const std::string& format = required_box_format(where(), arguments_.bounding_box_format);
   // Boxes of all 0 or all -1 are padding; they become 0.
   const at::Tensor none = boxes.eq(-1).all(-1).logical_or(boxes.eq(0).all(-1)).unsqueeze(-1);
   result.bounding_boxes =
@@ -166,6 +167,6 @@ LabeledImages ResizingLayer::call_labeled(const LabeledImages& batch, const Call
 }  // namespace
 
 Resizing::Resizing(int64_t height, int64_t width, const ResizingOptions& options)
-    : LayerHandle(std::make_shared<ResizingLayer>(ImageSize{height, width}, options)) {}
+    : LayerHandle(make_layer<ResizingLayer>(ResizingArguments{options, height, width})) {}
 
 }  // namespace tessera

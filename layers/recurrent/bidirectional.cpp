@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/recurrent_layer.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
 
@@ -19,10 +20,11 @@ void fields(BidirectionalOptions& o, const Visit& visit) {
 
 namespace {
 
-class BidirectionalLayer final : public WrapperLayer {
+class BidirectionalLayer final
+    : public LayerOf<BidirectionalLayer, BidirectionalOptions, WrapperLayer> {
  public:
+  static constexpr const char* keras_name = "Bidirectional";
   BidirectionalLayer(const RecurrentHandle& layer, const BidirectionalOptions& options);
-  std::string class_name() const override { return "Bidirectional"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
   Shapes output_shapes(const Shapes& inputs) const override;
@@ -36,8 +38,6 @@ class BidirectionalLayer final : public WrapperLayer {
  private:
   const RecurrentLayer& direction(size_t i) const;
   DTensor merged(const DTensor& forward, const DTensor& backward) const;
-
-  BidirectionalOptions options_;
 };
 
 /// Makes the recurrent layer that a configuration holds at `path`.
@@ -88,7 +88,7 @@ DTensor flipped(const DTensor& sequence) {
 
 BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
                                        const BidirectionalOptions& options)
-    : WrapperLayer(common_options(options)), options_(options) {
+    : LayerOf(options) {
   add_inner("forward_layer", copied(*layer.layer(), "forward_", false));
   const bool has_backward = options.backward_layer.has_value();
   add_inner("backward_layer", has_backward ? copied(*options.backward_layer->layer(), "", false)
@@ -96,14 +96,12 @@ BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
   const RecurrentOptions& a = direction(0).settings();
   const RecurrentOptions& b = direction(1).settings();
   if (a.go_backwards == b.go_backwards) {
-    throw ConfigError("Bidirectional " + options.name,
-                      "exactly one of the two layers has go_backwards",
+    throw ConfigError(where(), "exactly one of the two layers has go_backwards",
                       str("go_backwards ", a.go_backwards, " in both"), "change it in one");
   }
   if (a.stateful != b.stateful || a.return_sequences != b.return_sequences ||
       a.return_state != b.return_state) {
-    throw ConfigError("Bidirectional " + options.name,
-                      "both layers have equal stateful, return_sequences and return_state",
+    throw ConfigError(where(), "both layers have equal stateful, return_sequences and return_state",
                       "layers that differ", "make them equal");
   }
 }
@@ -117,8 +115,8 @@ void BidirectionalLayer::reset_state() {
 }
 
 Json BidirectionalLayer::config() const {
-  Json json = layer_config(*this, Json::object(), options_);
-  if (options_.merge_mode == MergeMode::none) json["merge_mode"] = nullptr;
+  Json json = LayerOf::config();
+  if (arguments_.merge_mode == MergeMode::none) json["merge_mode"] = nullptr;
   json["layer"] = layer_json(*inner(0));
   json["backward_layer"] = layer_json(*inner(1));
   return json;
@@ -126,19 +124,18 @@ Json BidirectionalLayer::config() const {
 
 Shapes BidirectionalLayer::output_shapes(const Shapes& inputs) const {
   if (inputs.size() % 2 == 0) {
-    throw ShapeError("Bidirectional " + path(),
-                     "inputs are a sequence, then the initial states of both directions",
+    throw ShapeError(where(), "inputs are a sequence, then the initial states of both directions",
                      str(inputs.size(), " inputs"), "pass every state, or none");
   }
   Shapes shapes = inner(0)->output_shapes(half_of(inputs, 0));
   const Shapes back = inner(1)->output_shapes(half_of(inputs, 1));
   shapes.insert(shapes.end(), back.begin() + 1, back.end());
-  if (options_.merge_mode == MergeMode::none) {
+  if (arguments_.merge_mode == MergeMode::none) {
     shapes.insert(shapes.begin() + 1, back[0]);
-  } else if (options_.merge_mode == MergeMode::concat) {
+  } else if (arguments_.merge_mode == MergeMode::concat) {
     shapes[0].back() += back[0].back();
   } else if (shapes[0] != back[0]) {
-    throw ShapeError("Bidirectional " + path(), "both directions have equal units",
+    throw ShapeError(where(), "both directions have equal units",
                      to_string(shapes[0]) + " and " + to_string(back[0]), "use merge_mode concat");
   }
   return shapes;
@@ -149,7 +146,7 @@ void BidirectionalLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor BidirectionalLayer::merged(const DTensor& forward, const DTensor& backward) const {
-  switch (options_.merge_mode) {
+  switch (arguments_.merge_mode) {
     case MergeMode::sum:
       return forward + backward;
     case MergeMode::mul:
@@ -170,7 +167,7 @@ std::vector<DTensor> BidirectionalLayer::call_all(const Inputs& inputs,
   const at::ScalarType compute = dtype_policy().compute;
   const DTensor forward = ops::cast(outputs[0], compute).with_mask({});
   const DTensor backward = ops::cast(back[0], compute);
-  if (options_.merge_mode != MergeMode::none) {
+  if (arguments_.merge_mode != MergeMode::none) {
     outputs[0] = merged(forward, backward);
     return outputs;
   }
@@ -183,7 +180,7 @@ std::vector<DTensor> BidirectionalLayer::masks(const Inputs& inputs, size_t outp
   std::vector<DTensor> list(outputs);
   if (!direction(0).settings().return_sequences) return list;
   list[0] = inputs[0].mask();
-  if (options_.merge_mode == MergeMode::none) list[1] = list[0];
+  if (arguments_.merge_mode == MergeMode::none) list[1] = list[0];
   return list;
 }
 

@@ -9,12 +9,18 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(LSTMOptions& o, const Visit& visit) {
-  recurrent_fields(o, visit);
-}
-
 namespace {
+
+struct LSTMArguments : LSTMOptions {
+  int64_t units = 0;
+};
+
+template <class Visit>
+void fields(LSTMArguments& a, const Visit& visit) {
+  ExtentOption units{a.units};
+  visit("units", units);
+  recurrent_fields(a, visit);
+}
 
 /// Draws by another initializer, with ones in the second quarter.
 class ForgetBias final : public Initializer {
@@ -40,35 +46,29 @@ CellSpec lstm_spec(const LSTMOptions& options) {
   return spec;
 }
 
-class LSTMLayer final : public RecurrentLayer {
+class LSTMLayer final : public LayerOf<LSTMLayer, LSTMArguments, RecurrentLayer> {
  public:
-  LSTMLayer(int64_t units, const LSTMOptions& options)
-      : RecurrentLayer(lstm_spec(options), units, copied_options<RecurrentOptions>(options)),
-        options_(options) {
-    track_activations(options);
+  static constexpr const char* keras_name = "LSTM";
+  explicit LSTMLayer(const LSTMArguments& arguments)
+      : LayerOf(arguments, lstm_spec(arguments), arguments.units,
+                copied_options<RecurrentOptions>(arguments)) {
+    track_activations(arguments);
   }
-  Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
  protected:
   std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                             const RecurrentProduct& recurrent) const override;
-
- private:
-  LSTMOptions options_;
 };
 
-const RegisteredLayer registered_lstm("LSTM", [](JsonObject& config) {
-  const auto options = layer_options_from<LSTMOptions>(config);
-  return LSTM(take_extent(config, "units"), options);
-});
+const RegisteredLayerOf<LSTMLayer> registered_lstm;
 
 std::vector<DTensor> LSTMLayer::step(const DTensor& x, const std::vector<DTensor>& states,
                                      const RecurrentProduct& recurrent) const {
   const DTensor sums = x + recurrent(states[0]);
   const std::vector<DTensor> gates =
       ops::unstack(ops::reshape(sums, {sums.size(0), 4, units()}), 1);
-  const ActivationHandle& gate = options_.recurrent_activation;
-  const ActivationHandle& activation = options_.activation;
+  const ActivationHandle& gate = arguments_.recurrent_activation;
+  const ActivationHandle& activation = arguments_.activation;
   const DTensor carry = gate(gates[1]) * states[1] + gate(gates[0]) * activation(gates[2]);
   return {gate(gates[3]) * activation(carry), carry};
 }
@@ -76,6 +76,6 @@ std::vector<DTensor> LSTMLayer::step(const DTensor& x, const std::vector<DTensor
 }  // namespace
 
 LSTM::LSTM(int64_t units, const LSTMOptions& options)
-    : RecurrentHandle(std::make_shared<LSTMLayer>(units, options)) {}
+    : RecurrentHandle(std::make_shared<LSTMLayer>(LSTMArguments{options, units})) {}
 
 }  // namespace tessera

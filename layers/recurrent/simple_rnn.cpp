@@ -7,41 +7,40 @@ namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(SimpleRNNOptions& o, const Visit& visit) {
-  recurrent_fields(o, visit);
-}
-
 namespace {
 
-class SimpleRNNLayer final : public RecurrentLayer {
+struct SimpleRNNArguments : SimpleRNNOptions {
+  int64_t units = 0;
+};
+
+template <class Visit>
+void fields(SimpleRNNArguments& a, const Visit& visit) {
+  ExtentOption units{a.units};
+  visit("units", units);
+  recurrent_fields(a, visit);
+}
+
+class SimpleRNNLayer final : public LayerOf<SimpleRNNLayer, SimpleRNNArguments, RecurrentLayer> {
  public:
-  SimpleRNNLayer(int64_t units, const SimpleRNNOptions& options)
-      : RecurrentLayer({"SimpleRNN", "simple_rnn_cell", 1, {1}, false, {}}, units,
-                       copied_options<RecurrentOptions>(options)),
-        options_(options) {
-    track_activations(options);
+  static constexpr const char* keras_name = "SimpleRNN";
+  explicit SimpleRNNLayer(const SimpleRNNArguments& arguments)
+      : LayerOf(arguments, CellSpec{keras_name, "simple_rnn_cell", 1, {1}, false, {}},
+                arguments.units, copied_options<RecurrentOptions>(arguments)) {
+    track_activations(arguments);
   }
-  Json config() const override { return layer_config(*this, {{"units", units()}}, options_); }
 
  protected:
   std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                             const RecurrentProduct& recurrent) const override {
-    return {options_.activation(x + recurrent(states[0]))};
+    return {arguments_.activation(x + recurrent(states[0]))};
   }
-
- private:
-  SimpleRNNOptions options_;
 };
 
-const RegisteredLayer registered_simple_rnn("SimpleRNN", [](JsonObject& config) {
-  const auto options = layer_options_from<SimpleRNNOptions>(config);
-  return SimpleRNN(take_extent(config, "units"), options);
-});
+const RegisteredLayerOf<SimpleRNNLayer> registered_simple_rnn;
 
 }  // namespace
 
 SimpleRNN::SimpleRNN(int64_t units, const SimpleRNNOptions& options)
-    : RecurrentHandle(std::make_shared<SimpleRNNLayer>(units, options)) {}
+    : RecurrentHandle(std::make_shared<SimpleRNNLayer>(SimpleRNNArguments{options, units})) {}
 
 }  // namespace tessera

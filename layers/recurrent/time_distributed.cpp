@@ -3,6 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera {
@@ -11,10 +12,11 @@ using namespace detail;
 
 namespace {
 
-class TimeDistributedLayer final : public WrapperLayer {
+class TimeDistributedLayer final
+    : public LayerOf<TimeDistributedLayer, LayerOptions, WrapperLayer> {
  public:
+  static constexpr const char* keras_name = "TimeDistributed";
   TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options);
-  std::string class_name() const override { return "TimeDistributed"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
 
@@ -36,12 +38,12 @@ Shape of_step(Shape shape) {
 }
 
 TimeDistributedLayer::TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options)
-    : WrapperLayer(options) {
+    : LayerOf(options) {
   add_inner("layer", layer);
 }
 
 Json TimeDistributedLayer::config() const {
-  Json json = Layer::config();
+  Json json = LayerOf::config();
   json["layer"] = layer_json(*inner(0));
   return json;
 }
@@ -49,8 +51,8 @@ Json TimeDistributedLayer::config() const {
 Shape TimeDistributedLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
   if (input.size() < 3 || input[1] == 0) {
-    throw ShapeError("TimeDistributed " + path(), "a sequence has axes batch, time and more",
-                     to_string(input), "expand it first");
+    throw ShapeError(where(), "a sequence has axes batch, time and more", to_string(input),
+                     "expand it first");
   }
   Shape shape = inner(0)->output_shape({of_step(input)});
   shape.insert(shape.begin() + 1, input[1]);
@@ -66,8 +68,7 @@ DTensor TimeDistributedLayer::call(const Inputs& inputs, const CallContext& cont
   std::vector<DTensor> masks;
   if (mask.defined() && mask.rank() > 1 && inner(0)->supports_masking()) {
     if (mask.size(1) != inputs[0].size(1)) {
-      throw ShapeError("TimeDistributed " + path(),
-                       str("a mask has the ", inputs[0].size(1), " steps of its input"),
+      throw ShapeError(where(), str("a mask has the ", inputs[0].size(1), " steps of its input"),
                        to_string(mask.shape()), "mask every step");
     }
     masks = ops::unstack(mask, 1);

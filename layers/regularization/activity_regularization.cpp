@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/regularizers.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -16,36 +16,32 @@ void fields(ActivityRegularizationOptions& o, const Visit& visit) {
 
 namespace {
 
-RegularizerHandle activity_penalty(const ActivityRegularizationOptions& options) {
+RegularizerHandle activity_penalty(const std::string& where,
+                                   const ActivityRegularizationOptions& options) {
   try {
     return L1L2({.l1 = options.l1, .l2 = options.l2});
   } catch (const Error&) {
-    rethrow_at("ActivityRegularization " + options.name);
+    rethrow_at(where);
   }
 }
 
-class ActivityRegularizationLayer final : public Layer {
+class ActivityRegularizationLayer final
+    : public LayerOf<ActivityRegularizationLayer, ActivityRegularizationOptions> {
  public:
+  static constexpr const char* keras_name = "ActivityRegularization";
   explicit ActivityRegularizationLayer(const ActivityRegularizationOptions& options)
-      : Layer(common_options(options)), options_(options), penalty_(activity_penalty(options)) {}
-  std::string class_name() const override { return "ActivityRegularization"; }
-  Json config() const override { return layer_config(*this, options_); }
+      : LayerOf(options), penalty_(activity_penalty(where(), options)) {}
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  ActivityRegularizationOptions options_;
   RegularizerHandle penalty_;
 };
 
-const RegisteredLayer registered_activity_regularization(
-    "ActivityRegularization", [](JsonObject& config) {
-      return ActivityRegularization(layer_options_from<ActivityRegularizationOptions>(config));
-    });
+const RegisteredLayerOf<ActivityRegularizationLayer> registered_activity_regularization;
 
 DTensor ActivityRegularizationLayer::call(const Inputs& inputs, const CallContext&) {
   const DTensor& x = inputs[0];
@@ -60,6 +56,6 @@ DTensor ActivityRegularizationLayer::call(const Inputs& inputs, const CallContex
 }  // namespace
 
 ActivityRegularization::ActivityRegularization(const ActivityRegularizationOptions& options)
-    : LayerHandle(std::make_shared<ActivityRegularizationLayer>(options)) {}
+    : LayerHandle(make_layer<ActivityRegularizationLayer>(options)) {}
 
 }  // namespace tessera

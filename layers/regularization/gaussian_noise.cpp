@@ -2,58 +2,45 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/random.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
-#include <tessera/layers/internal/noise.hpp>
+#include <tessera/layers/internal/noise_layer.hpp>
 
 namespace tessera {
 
 using namespace detail;
 
-template <class Visit>
-void fields(GaussianNoiseOptions& o, const Visit& visit) {
-  visit("seed", o.seed);
-}
-
 namespace {
 
-class GaussianNoiseLayer final : public Layer {
- public:
-  GaussianNoiseLayer(double stddev, const GaussianNoiseOptions& options);
-  std::string class_name() const override { return "GaussianNoise"; }
-  Json config() const override { return layer_config(*this, {{"stddev", stddev_}}, options_); }
-  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
-  bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
-
- protected:
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  double stddev_;
-  GaussianNoiseOptions options_;
+struct GaussianNoiseArguments : GaussianNoiseOptions {
+  double stddev = 0;
 };
 
-const RegisteredLayer registered_gaussian_noise("GaussianNoise", [](JsonObject& config) {
-  const auto options = layer_options_from<GaussianNoiseOptions>(config);
-  return GaussianNoise(config.take<double>("stddev"), options);
-});
-
-GaussianNoiseLayer::GaussianNoiseLayer(double stddev, const GaussianNoiseOptions& options)
-    : Layer(common_options(options)), stddev_(stddev), options_(options) {
-  if (stddev >= 0 && stddev <= 1) return;
-  throw ConfigError("GaussianNoise " + options.name, "stddev lies in [0, 1]", str(stddev),
-                    "scale the data to about 1");
+template <class Visit>
+void fields(GaussianNoiseArguments& a, const Visit& visit) {
+  RequiredOption stddev{a.stddev};
+  visit("stddev", stddev);
+  visit("seed", a.seed);
 }
 
-DTensor GaussianNoiseLayer::call(const Inputs& inputs, const CallContext& context) {
-  const DTensor& x = inputs[0];
-  if (!context.training || stddev_ == 0) return x;
-  return ops::gaussian_noise(x, stddev_, draw_seed(context, path(), x.mesh(), options_.seed));
-}
+class GaussianNoiseLayer final
+    : public LayerOf<GaussianNoiseLayer, GaussianNoiseArguments, NoiseLayer> {
+ public:
+  static constexpr const char* keras_name = "GaussianNoise";
+  explicit GaussianNoiseLayer(const GaussianNoiseArguments& a) : LayerOf(a, a.stddev, a.seed) {
+    if (a.stddev >= 0 && a.stddev <= 1) return;
+    throw ConfigError(where(), "stddev lies in [0, 1]", str(a.stddev), "scale the data to about 1");
+  }
+
+ protected:
+  DTensor noisy(const DTensor& x, const DTensor& seed) const override {
+    return ops::gaussian_noise(x, arguments_.stddev, seed);
+  }
+};
+
+const RegisteredLayerOf<GaussianNoiseLayer> registered_gaussian_noise;
 
 }  // namespace
 
 GaussianNoise::GaussianNoise(double stddev, const GaussianNoiseOptions& options)
-    : LayerHandle(std::make_shared<GaussianNoiseLayer>(stddev, options)) {}
+    : LayerHandle(make_layer<GaussianNoiseLayer>(GaussianNoiseArguments{options, stddev})) {}
 
 }  // namespace tessera

@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -18,41 +18,32 @@ void fields(FlattenOptions& o, const Visit& visit) {
 
 namespace {
 
-class FlattenLayer final : public Layer {
+class FlattenLayer final : public LayerOf<FlattenLayer, FlattenOptions> {
  public:
+  static constexpr const char* keras_name = "Flatten";
   explicit FlattenLayer(const FlattenOptions& options);
-  std::string class_name() const override { return "Flatten"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  FlattenOptions options_;
   bool channels_first_;
 };
 
-const RegisteredLayer registered_flatten("Flatten", [](JsonObject& config) {
-  return Flatten(layer_options_from<FlattenOptions>(config));
-});
+const RegisteredLayerOf<FlattenLayer> registered_flatten;
 
 FlattenLayer::FlattenLayer(const FlattenOptions& options)
-    : Layer(common_options(options)),
-      options_(options),
-      channels_first_(options.data_format == "channels_first") {
+    : LayerOf(options), channels_first_(options.data_format == "channels_first") {
   if (channels_first_ || options.data_format == "channels_last") return;
-  throw ConfigError("Flatten " + options.name,
-                    "data_format is \"channels_last\" or \"channels_first\"",
+  throw ConfigError(where(), "data_format is \"channels_last\" or \"channels_first\"",
                     in_quotes(options.data_format), "write one of the two");
 }
 
 Shape FlattenLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
   if (input.empty()) {
-    throw ShapeError("Flatten " + path(), "the input has a batch axis", to_string(input),
-                     "give it one");
+    throw ShapeError(where(), "the input has a batch axis", to_string(input), "give it one");
   }
   const Shape rest(input.begin() + 1, input.end());
   const bool unknown = std::find(rest.begin(), rest.end(), -1) != rest.end();
@@ -72,7 +63,6 @@ DTensor FlattenLayer::call(const Inputs& inputs, const CallContext&) {
 
 }  // namespace
 
-Flatten::Flatten(const FlattenOptions& options)
-    : LayerHandle(std::make_shared<FlattenLayer>(options)) {}
+Flatten::Flatten(const FlattenOptions& options) : LayerHandle(make_layer<FlattenLayer>(options)) {}
 
 }  // namespace tessera

@@ -83,8 +83,9 @@ const RegisteredLayer registered_cropping2d("Cropping2D",
 
 PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const AxisPads& counts,
                                            const SpatialSizeOptions& options)
-    : SpatialLayer(str(border == Border::padding ? "ZeroPadding" : "Cropping", spatial, "D"),
-                   spatial, options.data_format, common_options(options)),
+    : SpatialLayer(common_options(options),
+                   str(border == Border::padding ? "ZeroPadding" : "Cropping", spatial, "D"),
+                   spatial, options.data_format),
       border_(border),
       counts_(counts.two),
       options_(options) {

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -10,40 +10,40 @@ using namespace detail;
 
 namespace {
 
-class RepeatVectorLayer final : public Layer {
+struct RepeatVectorArguments : LayerOptions {
+  int64_t n = 0;
+};
+
+template <class Visit>
+void fields(RepeatVectorArguments& a, const Visit& visit) {
+  ExtentOption n{a.n};
+  visit("n", n);
+}
+
+class RepeatVectorLayer final : public LayerOf<RepeatVectorLayer, RepeatVectorArguments> {
  public:
-  RepeatVectorLayer(int64_t n, const LayerOptions& options);
-  std::string class_name() const override { return "RepeatVector"; }
-  Json config() const override { return layer_config(*this, {{"n", n_}}); }
+  static constexpr const char* keras_name = "RepeatVector";
+  explicit RepeatVectorLayer(const RepeatVectorArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
-
- private:
-  int64_t n_;
 };
 
-const RegisteredLayer registered_repeat_vector("RepeatVector", [](JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return RepeatVector(take_extent(config, "n"), options);
-});
+const RegisteredLayerOf<RepeatVectorLayer> registered_repeat_vector;
 
-RepeatVectorLayer::RepeatVectorLayer(int64_t n, const LayerOptions& options)
-    : Layer(options), n_(n) {
-  if (n >= 1) return;
-  throw ConfigError("RepeatVector " + options.name, "n is at least 1", str(n),
-                    "give the number of copies");
+RepeatVectorLayer::RepeatVectorLayer(const RepeatVectorArguments& arguments) : LayerOf(arguments) {
+  if (arguments.n >= 1) return;
+  throw ConfigError(where(), "n is at least 1", str(arguments.n), "give the number of copies");
 }
 
 Shape RepeatVectorLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
   if (input.size() != 2) {
-    throw ShapeError("RepeatVector " + path(), "the input is (batch, features)", to_string(input),
+    throw ShapeError(where(), "the input is (batch, features)", to_string(input),
                      "flatten it first");
   }
-  return {input[0], n_, input[1]};
+  return {input[0], arguments_.n, input[1]};
 }
 
 DTensor RepeatVectorLayer::call(const Inputs& inputs, const CallContext&) {
@@ -53,6 +53,6 @@ DTensor RepeatVectorLayer::call(const Inputs& inputs, const CallContext&) {
 }  // namespace
 
 RepeatVector::RepeatVector(int64_t n, const LayerOptions& options)
-    : LayerHandle(std::make_shared<RepeatVectorLayer>(n, options)) {}
+    : LayerHandle(make_layer<RepeatVectorLayer>(RepeatVectorArguments{options, n})) {}
 
 }  // namespace tessera

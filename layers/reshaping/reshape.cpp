@@ -4,7 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -12,59 +12,61 @@ using namespace detail;
 
 namespace {
 
-class ReshapeLayer final : public Layer {
+struct ReshapeArguments : LayerOptions {
+  Shape target_shape;
+};
+
+template <class Visit>
+void fields(ReshapeArguments& a, const Visit& visit) {
+  RequiredOption target_shape{a.target_shape};
+  visit("target_shape", target_shape);
+}
+
+class ReshapeLayer final : public LayerOf<ReshapeLayer, ReshapeArguments> {
  public:
-  ReshapeLayer(Shape target_shape, const LayerOptions& options);
-  std::string class_name() const override { return "Reshape"; }
-  Json config() const override { return layer_config(*this, {{"target_shape", target_shape_}}); }
+  static constexpr const char* keras_name = "Reshape";
+  explicit ReshapeLayer(const ReshapeArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  Shape target_shape_;
   int64_t known_ = 1;  ///< product of the extents other than -1
   int64_t open_ = -1;  ///< axis whose extent is -1; -1 if none
 };
 
-const RegisteredLayer registered_reshape("Reshape", [](JsonObject& config) {
-  const LayerOptions options = take_layer_options(config);
-  return Reshape(config.take<Shape>("target_shape"), options);
-});
+const RegisteredLayerOf<ReshapeLayer> registered_reshape;
 
-ReshapeLayer::ReshapeLayer(Shape target_shape, const LayerOptions& options)
-    : Layer(options), target_shape_(std::move(target_shape)) {
+ReshapeLayer::ReshapeLayer(const ReshapeArguments& arguments) : LayerOf(arguments) {
+  const Shape& shape = arguments.target_shape;
   bool valid = true;
-  for (size_t a = 0; a < target_shape_.size(); ++a) {
-    if (target_shape_[a] == -1 && open_ < 0) {
+  for (size_t a = 0; a < shape.size(); ++a) {
+    if (shape[a] == -1 && open_ < 0) {
       open_ = static_cast<int64_t>(a);
     } else {
-      valid = valid && target_shape_[a] > 0 &&
-              !__builtin_mul_overflow(known_, target_shape_[a], &known_);
+      valid = valid && shape[a] > 0 && !__builtin_mul_overflow(known_, shape[a], &known_);
     }
   }
   if (valid) return;
-  throw ConfigError("Reshape " + options.name,
-                    "target_shape holds extents from 1 on, and -1 at most once",
-                    to_string(target_shape_), "give the shape without the batch");
+  throw ConfigError(where(), "target_shape holds extents from 1 on, and -1 at most once",
+                    to_string(shape), "give the shape without the batch");
 }
 
 Shape ReshapeLayer::output_shape(const Shapes& inputs) const {
   const Shape& input = single_input(inputs);
   if (input.empty()) {
-    throw ShapeError("Reshape " + path(), "the input has a batch axis", to_string(input),
-                     "give it one");
+    throw ShapeError(where(), "the input has a batch axis", to_string(input), "give it one");
   }
   Shape shape = {input[0]};
-  shape.insert(shape.end(), target_shape_.begin(), target_shape_.end());
+  const Shape& target = arguments_.target_shape;
+  shape.insert(shape.end(), target.begin(), target.end());
   const Shape rest(input.begin() + 1, input.end());
   if (std::find(rest.begin(), rest.end(), -1) != rest.end()) return shape;
   const int64_t count = numel(rest);
   if (open_ < 0 ? count != known_ : count % known_ != 0) {
-    throw ShapeError("Reshape " + path(),
-                     str("the input's ", count, " elements a row fill ", to_string(target_shape_)),
+    throw ShapeError(where(),
+                     str("the input's ", count, " elements a row fill ", to_string(target)),
                      to_string(input), "give a shape of as many elements, or -1 for one extent");
   }
   if (open_ >= 0) shape[static_cast<size_t>(open_) + 1] = count / known_;
@@ -78,6 +80,6 @@ DTensor ReshapeLayer::call(const Inputs& inputs, const CallContext&) {
 }  // namespace
 
 Reshape::Reshape(const Shape& target_shape, const LayerOptions& options)
-    : LayerHandle(std::make_shared<ReshapeLayer>(target_shape, options)) {}
+    : LayerHandle(make_layer<ReshapeLayer>(ReshapeArguments{options, target_shape})) {}
 
 }  // namespace tessera

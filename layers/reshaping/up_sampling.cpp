@@ -55,8 +55,8 @@ DTensor repeated(const DTensor& x, int64_t axis, int64_t times) {
 
 UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
                                  const UpSamplingOptions& options)
-    : SpatialLayer(str("UpSampling", spatial, "D"), spatial, options.data_format,
-                   common_options(options)),
+    : SpatialLayer(common_options(options), str("UpSampling", spatial, "D"), spatial,
+                   options.data_format),
       size_(each(size, "size")),
       options_(options) {
   options_.data_format = data_format();

@@ -1,5 +1,6 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/layers.hpp>

@@ -2,6 +2,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/attention/group_query_attention.hpp>

@@ -1,3 +1,4 @@
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/layers/attention/multi_head_attention.hpp>
 
 #include <ATen/ATen.h>

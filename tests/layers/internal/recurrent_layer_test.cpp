@@ -1,6 +1,7 @@
 // The loop over time that SimpleRNN, LSTM and GRU share.
 #include <ATen/ATen.h>
 
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/recurrent/recurrent.hpp>

@@ -1,3 +1,4 @@
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/layers/recurrent/recurrent.hpp>
 
 #include <ATen/ATen.h>

@@ -3,7 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
 
@@ -16,32 +16,26 @@ void fields(NewLayerOptions& o, const Visit& visit) {
 
 namespace {
 
-class NewLayerLayer final : public Layer {
+class NewLayerLayer final : public LayerOf<NewLayerLayer, NewLayerOptions> {
  public:
+  static constexpr const char* keras_name = "NewLayer";
   explicit NewLayerLayer(const NewLayerOptions& options);
-  std::string class_name() const override { return "NewLayer"; }
-  Json config() const override { return layer_config(*this, options_); }
   Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  NewLayerOptions options_;
   Variable offset_;
 };
 
-const RegisteredLayer registered_new_layer("NewLayer", [](JsonObject& config) {
-  return NewLayer(layer_options_from<NewLayerOptions>(config));
-});
+const RegisteredLayerOf<NewLayerLayer> registered_new_layer;
 
-NewLayerLayer::NewLayerLayer(const NewLayerOptions& options)
-    : Layer(common_options(options)), options_(options) {
+NewLayerLayer::NewLayerLayer(const NewLayerOptions& options) : LayerOf(options) {
   if (options.factor != 0) return;
-  throw ConfigError("NewLayer " + options.name, "factor is not 0", "0", "use 2");
+  throw ConfigError(where(), "factor is not 0", "0", "use 2");
 }
 
 void NewLayerLayer::make_weights(const Shapes& inputs) {
@@ -49,12 +43,12 @@ void NewLayerLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor NewLayerLayer::call(const Inputs& inputs, const CallContext&) {
-  return ops::scale(inputs[0], options_.factor) + read(offset_);
+  return ops::scale(inputs[0], arguments_.factor) + read(offset_);
 }
 
 }  // namespace
 
 NewLayer::NewLayer(const NewLayerOptions& options)
-    : LayerHandle(std::make_shared<NewLayerLayer>(options)) {}
+    : LayerHandle(make_layer<NewLayerLayer>(options)) {}
 
 }  // namespace tessera
