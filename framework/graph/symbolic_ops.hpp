@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/nn/symbolic.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {
 
@@ -133,24 +134,15 @@ SymbolicTensor log_softmax(const SymbolicTensor& x, int64_t axis = -1);
 SymbolicTensor sparsemax(const SymbolicTensor& x, int64_t axis = -1);
 SymbolicTensor argmax(const SymbolicTensor& x, int64_t axis = -1);
 SymbolicTensor argmin(const SymbolicTensor& x, int64_t axis = -1);
-SymbolicTensor sum(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                   bool keepdims = false);
-SymbolicTensor mean(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                    bool keepdims = false);
-SymbolicTensor max(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                   bool keepdims = false);
-SymbolicTensor min(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                   bool keepdims = false);
-SymbolicTensor prod(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                    bool keepdims = false);
-SymbolicTensor all(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                   bool keepdims = false);
-SymbolicTensor any(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                   bool keepdims = false);
-SymbolicTensor logsumexp(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                         bool keepdims = false);
-SymbolicTensor variance(const SymbolicTensor& x, const std::vector<int64_t>& axes = {},
-                        bool keepdims = false);
+SymbolicTensor sum(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor mean(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor max(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor min(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor prod(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor all(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor any(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor logsumexp(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
+SymbolicTensor variance(const SymbolicTensor& x, const Axes& axes = {}, bool keepdims = false);
 SymbolicTensor cumsum(const SymbolicTensor& x, int64_t axis);
 /// Returns the k largest elements of the last axis and their indices (int32).
 std::pair<SymbolicTensor, SymbolicTensor> top_k(const SymbolicTensor& x, int64_t k);

@@ -13,7 +13,7 @@ namespace {
 
 /// Keras 3's operation for a function of TensorFlow.
 struct KerasOperation {
-  std::string class_name, module;
+  std::string class_name;
   std::vector<std::string> tensors;  ///< TensorFlow's names of the positional arguments
   /// Options: TensorFlow's name and Keras'.
   std::vector<std::pair<std::string, std::string>> options = {};
@@ -41,7 +41,7 @@ void add_elementwise(Functions& all) {
                                                         {"math.less_equal", "LessEqual"},
                                                         {"math.greater", "Greater"},
                                                         {"math.greater_equal", "GreaterEqual"}}) {
-    all[name] = {class_name, numpy, {"x", "y"}};
+    all[name] = {class_name, {"x", "y"}};
   }
   for (const auto& [name, class_name] :
        std::vector<std::pair<std::string, std::string>>{{"abs", "Absolute"},
@@ -59,15 +59,15 @@ void add_elementwise(Functions& all) {
                                                         {"tanh", "Tanh"},
                                                         {"floor", "Floor"},
                                                         {"ceil", "Ceil"},
-                                                        {"round", "Round"}}) {
-    all["math." + name] = {class_name, numpy, {"x"}};
+                                                        {"round", "Round"},
+                                                        {"rsqrt", "Rsqrt"},
+                                                        {"erf", "Erf"}}) {
+    all["math." + name] = {class_name, {"x"}};
   }
-  all["math.rsqrt"] = {"Rsqrt", math, {"x"}};
-  all["math.erf"] = {"Erf", math, {"x"}};
-  all["where"] = {"Where", numpy, {"condition", "x", "y"}};
+  all["where"] = {"Where", {"condition", "x", "y"}};
   all["clip_by_value"] = {
-      "Clip", numpy, {"t"}, {{"clip_value_min", "x_min"}, {"clip_value_max", "x_max"}}};
-  all["cast"] = {"Cast", core, {"x"}, {{"dtype", "dtype"}}};
+      "Clip", {"t"}, {{"clip_value_min", "x_min"}, {"clip_value_max", "x_max"}}};
+  all["cast"] = {"Cast", {"x"}, {{"dtype", "dtype"}}};
 }
 
 void add_activations(Functions& all) {
@@ -80,17 +80,16 @@ void add_activations(Functions& all) {
                                                         {"softsign", "Softsign"},
                                                         {"silu", "Silu"},
                                                         {"swish", "Silu"}}) {
-    all["nn." + name] = all["math." + name] = {class_name, nn, {"features"}};
+    all["nn." + name] = all["math." + name] = {class_name, {"features"}};
   }
-  all["math.sigmoid"] = all["nn.sigmoid"] = {"Sigmoid", nn, {"x"}};
-  all["math.log_sigmoid"] = {"LogSigmoid", nn, {"x"}};
+  all["math.sigmoid"] = all["nn.sigmoid"] = {"Sigmoid", {"x"}};
+  all["math.log_sigmoid"] = {"LogSigmoid", {"x"}};
   all["nn.tanh"] = all["math.tanh"];
-  all["nn.leaky_relu"] = {"LeakyRelu", nn, {"features"}, {{"alpha", "negative_slope"}}};
+  all["nn.leaky_relu"] = {"LeakyRelu", {"features"}, {{"alpha", "negative_slope"}}};
   all["nn.gelu"] = {
-      "Gelu", nn, {"features"}, {{"approximate", "approximate"}}, {{"approximate", false}}};
-  all["nn.softmax"] = all["math.softmax"] = {"Softmax", nn, {"logits"}, {{"axis", "axis"}}};
-  all["nn.log_softmax"] =
-      all["math.log_softmax"] = {"LogSoftmax", nn, {"logits"}, {{"axis", "axis"}}};
+      "Gelu", {"features"}, {{"approximate", "approximate"}}, {{"approximate", false}}};
+  all["nn.softmax"] = all["math.softmax"] = {"Softmax", {"logits"}, {{"axis", "axis"}}};
+  all["nn.log_softmax"] = all["math.log_softmax"] = {"LogSoftmax", {"logits"}, {{"axis", "axis"}}};
 }
 
 void add_others(Functions& all) {
@@ -103,17 +102,17 @@ void add_others(Functions& all) {
                                                         {"std", "Std"},
                                                         {"variance", "Var"}}) {
     all["math.reduce_" + name] = {
-        class_name, numpy, {"input_tensor"}, {{"axis", "axis"}, {"keepdims", "keepdims"}}};
+        class_name, {"input_tensor"}, {{"axis", "axis"}, {"keepdims", "keepdims"}}};
   }
-  all["reshape"] = {"Reshape", numpy, {"tensor"}, {{"shape", "newshape"}}};
-  all["transpose"] = {"Transpose", numpy, {"a"}, {{"perm", "axes"}}};
-  all["expand_dims"] = {"ExpandDims", numpy, {"input"}, {{"axis", "axis"}}};
-  all["squeeze"] = {"Squeeze", numpy, {"input"}, {{"axis", "axis"}}};
-  all["concat"] = {"Concatenate", numpy, {"values"}, {{"axis", "axis"}}};
-  all["stack"] = {"Stack", numpy, {"values"}, {{"axis", "axis"}}};
-  all["tile"] = {"Tile", numpy, {"input"}, {{"multiples", "repeats"}}};
-  all["linalg.matmul"] = {"Matmul", numpy, {"a", "b"}};
-  all["__operators__.getitem"] = {"GetItem", numpy, {"tensor", "slice_spec"}};
+  all["reshape"] = {"Reshape", {"tensor"}, {{"shape", "newshape"}}};
+  all["transpose"] = {"Transpose", {"a"}, {{"perm", "axes"}}};
+  all["expand_dims"] = {"ExpandDims", {"input"}, {{"axis", "axis"}}};
+  all["squeeze"] = {"Squeeze", {"input"}, {{"axis", "axis"}}};
+  all["concat"] = {"Concatenate", {"values"}, {{"axis", "axis"}}};
+  all["stack"] = {"Stack", {"values"}, {{"axis", "axis"}}};
+  all["tile"] = {"Tile", {"input"}, {{"multiples", "repeats"}}};
+  all["linalg.matmul"] = {"Matmul", {"a", "b"}};
+  all["__operators__.getitem"] = {"GetItem", {"tensor", "slice_spec"}};
 }
 
 const Functions& functions() {
@@ -196,7 +195,7 @@ Json to_keras_operation(const Json& layer, const JsonPath& path) {
     if (!call) json_fail(nodes[i], at, "a call with its tensors");
     calls.push_back(keras_operation_call(nodes[i], operation, config, at));
   }
-  return {{"module", operation.module},
+  return {{"module", find_operation(operation.class_name)->module},
           {"class_name", operation.class_name},
           {"config", config},
           {"registered_name", operation.class_name},

@@ -109,7 +109,7 @@ DTensor one_hot(const OperationCall& call) {
     json_fail(call.option<Json>("sparse"), call.path_of("sparse"), "false");
   }
   const auto dtype = call.option<std::optional<std::string>>("dtype").value_or("float32");
-  const DTensor y = ops::one_hot(call.tensor("x"), call.option<int64_t>("num_classes"));
+  DTensor y = ops::one_hot(call.tensor("x"), call.option<int64_t>("num_classes"));
   if (call.option<int64_t>("axis") != -1) {
     json_fail(call.option<Json>("axis"), call.path_of("axis"), "-1");
   }
@@ -121,14 +121,12 @@ DTensor one_hot(const OperationCall& call) {
 
 std::vector<GraphOperation> index_operations() {
   return {
-      numpy_operation("GetItem", {"x", "key"}, Json::object(), get_item),
-      numpy_operation("Take", {"x", "indices"}, {{"axis", nullptr}}, take_indices),
-      numpy_operation("TakeAlongAxis", {"x", "indices"}, {{"axis", nullptr}}, take_along),
-      {"OneHot",
-       nn,
-       {"x"},
-       {{"num_classes", nullptr}, {"axis", -1}, {"dtype", nullptr}, {"sparse", false}},
-       [](const OperationCall& call) { return std::vector{one_hot(call)}; }},
+      make_operation("GetItem", numpy, {"x", "key"}, Json::object(), get_item),
+      make_operation("Take", numpy, {"x", "indices"}, {{"axis", nullptr}}, take_indices),
+      make_operation("TakeAlongAxis", numpy, {"x", "indices"}, {{"axis", nullptr}}, take_along),
+      make_operation(
+          "OneHot", nn, {"x"},
+          {{"num_classes", nullptr}, {"axis", -1}, {"dtype", nullptr}, {"sparse", false}}, one_hot),
   };
 }
 

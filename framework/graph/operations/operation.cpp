@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/nn/array_option.hpp>
+#include <tessera/framework/nn/config/from_config.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -16,17 +17,13 @@ namespace {
 const std::map<std::string, GraphOperation>& operation_table() {
   static const auto table = [] {
     std::map<std::string, GraphOperation> all;
-    for (auto* make : {elementwise_operations, axis_operations, index_operations,
-                       product_operations, shape_operations}) {
+    for (auto* make : {regular_operations, elementwise_operations, axis_operations,
+                       index_operations, product_operations, shape_operations}) {
       for (GraphOperation& one : make()) all.emplace(one.class_name, std::move(one));
     }
     return all;
   }();
   return table;
-}
-
-DTensor in_dtype(const DTensor& x, at::ScalarType dtype) {
-  return x.dtype() == dtype ? x : ops::cast(x, dtype);
 }
 
 /// Returns a constant array in the configuration; undefined for other JSON.
@@ -50,10 +47,13 @@ at::ScalarType promote_with_number(at::ScalarType dtype, const Json& number) {
 
 }  // namespace
 
-GraphOperation numpy_operation(const std::string& name, std::vector<std::string> arguments,
-                               Json options, DTensor (*function)(const OperationCall&)) {
-  return {name, numpy, std::move(arguments), std::move(options),
-          [=](const OperationCall& call) { return std::vector{function(call)}; }};
+GraphOperation make_operation(const std::string& class_name, const std::string& module,
+                              std::vector<std::string> arguments, Json options,
+                              std::function<DTensor(const OperationCall&)> function) {
+  return {class_name, module, std::move(arguments), std::move(options),
+          [function = std::move(function)](const OperationCall& call) {
+            return std::vector{function(call)};
+          }};
 }
 
 void check_slice_count(int64_t count, const JsonPath& path) {
@@ -74,6 +74,19 @@ std::optional<at::ScalarType> dtype_of_name(const std::string& name) {
     if (name == dtype_name(dtype)) return dtype;
   }
   return std::nullopt;
+}
+
+DTensor read_in(ReadIn dtype, const DTensor& x) {
+  if (dtype == ReadIn::floating && !at::isFloatingType(x.dtype())) return ops::cast(x, at::kFloat);
+  if (dtype == ReadIn::numbers && x.dtype() == at::kBool) return ops::cast(x, at::kInt);
+  if (dtype == ReadIn::booleans && x.dtype() != at::kBool) {
+    return ops::not_equal(x, scalar(0, x.mesh(), x.dtype()));
+  }
+  return x;
+}
+
+Json axes_option(const std::vector<int64_t>& axes) {
+  return axes.empty() ? Json() : axes_json(axes);
 }
 
 const GraphOperation* find_operation(const std::string& class_name) {
@@ -100,13 +113,8 @@ DTensor OperationCall::tensor(const Json& json, const JsonPath& path) const {
   json_fail(json, path, "a tensor");
 }
 
-DTensor OperationCall::tensor(const std::string& name) const {
-  return tensor(argument(name), path_of(name));
-}
-
-DTensor OperationCall::floating(const std::string& name) const {
-  const DTensor x = tensor(name);
-  return at::isFloatingType(x.dtype()) ? x : ops::cast(x, at::kFloat);
+DTensor OperationCall::tensor(const std::string& name, ReadIn dtype) const {
+  return read_in(dtype, tensor(argument(name), path_of(name)));
 }
 
 std::vector<DTensor> OperationCall::promoted_values(
@@ -128,7 +136,7 @@ std::vector<DTensor> OperationCall::promoted_values(
       const double number = json.is_boolean() ? double(json.get<bool>()) : json.get<double>();
       list.push_back(scalar(number, tensors_[0].mesh(), *dtype));
     } else {
-      list.push_back(in_dtype(tensor(json, path), *dtype));
+      list.push_back(ops::cast(tensor(json, path), *dtype));
     }
   }
   return list;
@@ -136,6 +144,7 @@ std::vector<DTensor> OperationCall::promoted_values(
 
 std::vector<DTensor> OperationCall::promoted(const std::vector<std::string>& names) const {
   std::vector<std::pair<Json, JsonPath>> values;
+  values.reserve(names.size());
   for (const std::string& name : names) values.emplace_back(argument(name), path_of(name));
   return promoted_values(values);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -23,6 +24,15 @@ std::optional<size_t> tensor_at(const Json& json);
 
 /// Returns the dtype of a name such as "float32"; nothing for an unsupported one.
 std::optional<at::ScalarType> dtype_of_name(const std::string& name);
+
+/// The dtype that an operation reads a tensor in: its own, int32 in place of bool (numbers),
+/// float32 in place of integers and bool (floating), or whether elements are not 0 (booleans).
+enum class ReadIn : uint8_t { own, numbers, floating, booleans };
+/// Returns x in the dtype that it is read in.
+DTensor read_in(ReadIn dtype, const DTensor& x);
+
+/// Returns axes as an option of an operation: null for all.
+Json axes_option(const std::vector<int64_t>& axes);
 
 /// A call of an operation: its options, its arguments by name and the tensors that placeholders
 /// stand for. Accessors throw ConfigError naming the operation and the invalid argument.
@@ -48,9 +58,7 @@ class OperationCall {
   const Json& argument(const std::string& name) const;
   JsonPath path_of(const std::string& name) const { return path_.key(name); }
   /// Returns an argument that is a tensor, or a constant array in the configuration.
-  DTensor tensor(const std::string& name) const;
-  /// Returns a tensor argument in a floating dtype: integers and bool as float32.
-  DTensor floating(const std::string& name) const;
+  DTensor tensor(const std::string& name, ReadIn dtype = ReadIn::own) const;
   /// Returns tensors and numbers in the dtype that Keras promotes them to: numbers take the
   /// tensors' dtype, but a fraction with integer tensors makes float32.
   std::vector<DTensor> promoted(const std::vector<std::string>& names) const;
@@ -80,9 +88,10 @@ struct GraphOperation {
   Json named = Json::object();
 };
 
-/// Makes an operation of keras.ops.numpy with one result.
-GraphOperation numpy_operation(const std::string& name, std::vector<std::string> arguments,
-                               Json options, DTensor (*function)(const OperationCall&));
+/// Makes an operation with one result.
+GraphOperation make_operation(const std::string& class_name, const std::string& module,
+                              std::vector<std::string> arguments, Json options,
+                              std::function<DTensor(const OperationCall&)> function);
 
 /// Throws ConfigError for more slices of an axis than any model has: an untrusted configuration
 /// must not exhaust memory.
@@ -92,6 +101,7 @@ void check_slice_count(int64_t count, const JsonPath& path);
 const GraphOperation* find_operation(const std::string& class_name);
 
 /// Return the tables that find_operation() searches.
+std::vector<GraphOperation> regular_operations();
 std::vector<GraphOperation> elementwise_operations();
 std::vector<GraphOperation> axis_operations();
 std::vector<GraphOperation> index_operations();

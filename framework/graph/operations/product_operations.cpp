@@ -77,12 +77,12 @@ DTensor summed(const OperationCall& call) {
 
 std::vector<GraphOperation> product_operations() {
   return {
-      numpy_operation("Matmul", {"x1", "x2"}, Json::object(),
-                      [](const OperationCall& call) {
-                        const std::vector<DTensor> x = call.promoted({"x1", "x2"});
-                        return ops::matmul(x[0], x[1]);
-                      }),
-      numpy_operation("Einsum", {"x1", "x2"}, {{"subscripts", nullptr}}, summed),
+      make_operation("Matmul", numpy, {"x1", "x2"}, Json::object(),
+                     [](const OperationCall& call) {
+                       const std::vector<DTensor> x = call.promoted({"x1", "x2"});
+                       return ops::matmul(x[0], x[1]);
+                     }),
+      make_operation("Einsum", numpy, {"x1", "x2"}, {{"subscripts", nullptr}}, summed),
   };
 }
 

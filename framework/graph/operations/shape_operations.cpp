@@ -96,6 +96,13 @@ std::vector<DTensor> split_sections(const OperationCall& call) {
   return slices;
 }
 
+std::vector<DTensor> unstacked(const OperationCall& call) {
+  const DTensor x = call.tensor("x");
+  const int64_t axis = normalize_axis(call.option<int64_t>("axis"), x.rank(), "unstack");
+  check_slice_count(x.size(axis), call.path_of("axis"));
+  return ops::unstack(x, axis);
+}
+
 /// Repeats each element of the flattened tensor, or each slice of an axis.
 DTensor repeated(const OperationCall& call) {
   const DTensor x = call.tensor("x");
@@ -119,8 +126,8 @@ DTensor tiled(const OperationCall& call) {
 
 /// Makes Pad, whose value is a named argument of the call.
 GraphOperation numpy_pad() {
-  GraphOperation pad = numpy_operation("Pad", {"x", "constant_values"},
-                                       {{"pad_width", nullptr}, {"mode", "constant"}}, padded);
+  GraphOperation pad = make_operation("Pad", numpy, {"x", "constant_values"},
+                                      {{"pad_width", nullptr}, {"mode", "constant"}}, padded);
   pad.named = {{"constant_values", nullptr}};
   return pad;
 }
@@ -129,67 +136,46 @@ GraphOperation numpy_pad() {
 
 std::vector<GraphOperation> shape_operations() {
   using Call = const OperationCall&;
-  std::vector<GraphOperation> all = {
-      numpy_operation(
-          "Reshape", {"x"}, {{"newshape", nullptr}},
+  return {
+      make_operation(
+          "Reshape", numpy, {"x"}, {{"newshape", nullptr}},
           [](Call call) { return ops::reshape(call.tensor("x"), shape_option(call, "newshape")); }),
-      numpy_operation(
-          "Transpose", {"x"}, {{"axes", nullptr}},
-          [](Call call) { return ops::transpose(call.tensor("x"), call.axes("axes")); }),
-      numpy_operation("Swapaxes", {"x"}, {{"axis1", nullptr}, {"axis2", nullptr}}, swapped),
-      numpy_operation("Moveaxis", {"x"}, {{"source", nullptr}, {"destination", nullptr}}, moved),
-      numpy_operation("ExpandDims", {"x"}, {{"axis", nullptr}},
-                      [](Call call) {
-                        DTensor x = call.tensor("x");
-                        std::vector<int64_t> axes = call.axes("axis");
-                        const auto rank = x.rank() + static_cast<int64_t>(axes.size());
-                        for (int64_t& axis : axes) axis = normalize_axis(axis, rank, "expand_dims");
-                        std::sort(axes.begin(), axes.end());
-                        for (const int64_t axis : axes) x = ops::expand_dims(x, axis);
-                        return x;
-                      }),
-      numpy_operation("Squeeze", {"x"}, {{"axis", nullptr}}, squeezed),
-      numpy_operation("BroadcastTo", {"x"}, {{"shape", nullptr}},
-                      [](Call call) {
-                        return ops::broadcast_to(call.tensor("x"),
-                                                 call.option<std::vector<int64_t>>("shape"));
-                      }),
-      numpy_operation("Concatenate", {"xs"}, {{"axis", 0}},
-                      [](Call call) {
-                        return ops::concat(call.promoted_list("xs"), call.option<int64_t>("axis"));
-                      }),
-      numpy_operation("Stack", {"x"}, {{"axis", 0}},
-                      [](Call call) {
-                        return ops::stack(call.promoted_list("x"), call.option<int64_t>("axis"));
-                      }),
-      numpy_operation("Tile", {"x"}, {{"repeats", nullptr}}, tiled),
-      numpy_operation("Repeat", {"x"}, {{"repeats", nullptr}, {"axis", nullptr}}, repeated),
+      make_operation("Transpose", numpy, {"x"}, {{"axes", nullptr}},
+                     [](Call call) { return ops::transpose(call.tensor("x"), call.axes("axes")); }),
+      make_operation("Swapaxes", numpy, {"x"}, {{"axis1", nullptr}, {"axis2", nullptr}}, swapped),
+      make_operation("Moveaxis", numpy, {"x"}, {{"source", nullptr}, {"destination", nullptr}},
+                     moved),
+      make_operation("ExpandDims", numpy, {"x"}, {{"axis", nullptr}},
+                     [](Call call) {
+                       DTensor x = call.tensor("x");
+                       std::vector<int64_t> axes = call.axes("axis");
+                       const auto rank = x.rank() + static_cast<int64_t>(axes.size());
+                       for (int64_t& axis : axes) axis = normalize_axis(axis, rank, "expand_dims");
+                       std::sort(axes.begin(), axes.end());
+                       for (const int64_t axis : axes) x = ops::expand_dims(x, axis);
+                       return x;
+                     }),
+      make_operation("Squeeze", numpy, {"x"}, {{"axis", nullptr}}, squeezed),
+      make_operation("Concatenate", numpy, {"xs"}, {{"axis", 0}},
+                     [](Call call) {
+                       return ops::concat(call.promoted_list("xs"), call.option<int64_t>("axis"));
+                     }),
+      make_operation("Stack", numpy, {"x"}, {{"axis", 0}},
+                     [](Call call) {
+                       return ops::stack(call.promoted_list("x"), call.option<int64_t>("axis"));
+                     }),
+      make_operation("Tile", numpy, {"x"}, {{"repeats", nullptr}}, tiled),
+      make_operation("Repeat", numpy, {"x"}, {{"repeats", nullptr}, {"axis", nullptr}}, repeated),
       numpy_pad(),
-      numpy_operation("Roll", {"x"}, {{"shift", nullptr}, {"axis", nullptr}},
-                      [](Call call) {
-                        return ops::roll(call.tensor("x"), call.axes("shift"), call.axes("axis"));
-                      }),
-      numpy_operation("Flip", {"x"}, {{"axis", nullptr}},
-                      [](Call call) { return ops::flip(call.tensor("x"), call.axes("axis")); }),
-      numpy_operation(
-          "Tril", {"x"}, {{"k", 0}},
-          [](Call call) { return ops::tril(call.tensor("x"), call.option<int64_t>("k")); }),
-      numpy_operation(
-          "Triu", {"x"}, {{"k", 0}},
-          [](Call call) { return ops::triu(call.tensor("x"), call.option<int64_t>("k")); }),
+      make_operation("Roll", numpy, {"x"}, {{"shift", nullptr}, {"axis", nullptr}},
+                     [](Call call) {
+                       return ops::roll(call.tensor("x"), call.axes("shift"), call.axes("axis"));
+                     }),
+      make_operation("Flip", numpy, {"x"}, {{"axis", nullptr}},
+                     [](Call call) { return ops::flip(call.tensor("x"), call.axes("axis")); }),
       {"Split", numpy, {"x"}, {{"indices_or_sections", nullptr}, {"axis", 0}}, split_sections},
-      {"Unstack",
-       core,
-       {"x"},
-       {{"num", nullptr}, {"axis", 0}},
-       [](Call call) {
-         const DTensor x = call.tensor("x");
-         const int64_t axis = normalize_axis(call.option<int64_t>("axis"), x.rank(), "unstack");
-         check_slice_count(x.size(axis), call.path_of("axis"));
-         return ops::unstack(x, axis);
-       }},
+      {"Unstack", core, {"x"}, {{"num", nullptr}, {"axis", 0}}, unstacked},
   };
-  return all;
 }
 
 }  // namespace tessera::detail
