@@ -55,7 +55,7 @@ PLANTED = [
     ("check_definitions", "layers/b.cpp",
      "namespace tessera {\nint layer_count() {\n  return 1;\n}\n}\n", "declared in framework/nn"),
     ("check_classes", "layers/b.hpp",
-     "struct B {\n" + "".join(f"  int f{i}();\n" for i in range(26)) + "};\n", "B: 26 public"),
+     "struct B {\n" + "".join(f"  int f{i}();\n" for i in range(31)) + "};\n", "B: 31 public"),
     ("check_device_reads", "layers/b.cpp", "f(x.cpu());\n", "layers/b.cpp:1: f(x.cpu());"),
     ("check_device_reads", "framework/ops/read.cpp", "x.item<int>();\ny.data_ptr<int>();\n",
      "2 of these, device_reads.txt has 1"),
