@@ -82,7 +82,9 @@ class TsanStep(Step):
         jobs += [(test, source)
                  for source in sorted((self.night.tree / tests).rglob("*_test.cpp"))]
         jobs = [(command, source) for command, source in jobs if str(source) in compiled]
-        jobs.append((test, self.night.tree / "tests/support/seeded_cases.cpp"))
+        # Compiled without the precompiled header of the tests.
+        jobs.append((self.command_with(f"{target}.dir/support/seeded_cases.cpp.o"),
+                     self.night.tree / "tests/support/seeded_cases.cpp"))
         folder = self.folder / name
         folder.mkdir(parents=True)
         objects, failures = self.compile(jobs, folder)

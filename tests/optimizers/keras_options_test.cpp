@@ -79,7 +79,7 @@ TEST_CASE("ten steps with every option match Keras in every layout") {
     for (const Mesh& mesh : meshes) {
       each_case([&](const Json& golden, bool as_keras) {
         const std::vector<WeightLayouts> weight_layouts =
-            mixed_weight_layouts(mesh, mix(++seed, 7));
+            mixed_weight_layouts(mesh, test::mix(++seed, 7));
         INFO(case_name(golden) << " " << short_name(mesh) << " " << test::to_string(policy) << " "
                                << test::to_string(weight_layouts));
         CHECK(wrong_steps(golden, as_keras, weight_layouts) == "");
@@ -97,7 +97,7 @@ TEST_CASE("ten steps with every option match Keras in two processes") {
       uint64_t seed = 0;
       each_case([&](const Json& golden, bool as_keras) {
         const std::vector<WeightLayouts> weight_layouts =
-            mixed_weight_layouts(mesh, mix(++seed, 11));
+            mixed_weight_layouts(mesh, test::mix(++seed, 11));
         const std::string wrong = wrong_steps(golden, as_keras, weight_layouts);
         expect(wrong.empty(), case_name(golden) + " " + test::to_string(weight_layouts) + wrong);
       });
