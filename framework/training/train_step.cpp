@@ -87,7 +87,7 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
     if (state.finite.loss) check_finite_blocks(in[0]);
   });
-  state.first_step.check(layer_, tape);
+  const bool first = state.first_step.check(layer_, tape);
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
   Optimizer& optimizer = optimizer_of(*this);
@@ -96,7 +96,7 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
   const std::vector<DTensor> gradients = tape.gradient(
       optimizer.scale_loss(loss), values, {.on_ready = optimizer.reduce_when_ready(variables)});
-  state.first_step.check(layer_, variables, gradients);
+  if (first) warn_of_missing_gradients(layer_, variables, gradients);
   // Cleared, so that nobody else holds the weights and they are updated in place.
   values.clear();
   traced(gradients, [&optimizer, variables](std::span<const DTensor> in) {

@@ -80,20 +80,6 @@ void warn_of_probabilities(const Layer& model, const GradientTape& tape) {
   warn_of("sigmoid_cross_entropy", "sigmoid");
 }
 
-void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,
-                               const std::vector<DTensor>& gradients) {
-  std::vector<std::string> missing;
-  for (size_t i = 0; i < variables.size(); ++i) {
-    if (!gradients[i].defined()) missing.push_back(variables[i].path());
-  }
-  // Without any gradient the optimizer throws.
-  if (missing.empty() || missing.size() == variables.size()) return;
-  warn(model, str("gradients do not exist for ", listed(missing), ": the loss does not depend on ",
-                  missing.size() == 1 ? "it" : "them",
-                  ", or only through functions without gradients, such as ATen functions on "
-                  "shards"));
-}
-
 }  // namespace
 
 bool FirstStep::trains(const Layer& model, const std::vector<Variable>& trainable) {
@@ -111,17 +97,11 @@ bool FirstStep::trains(const Layer& model, const std::vector<Variable>& trainabl
   return false;
 }
 
-void FirstStep::check(const Layer& model, const GradientTape& tape) {
-  if (std::exchange(checked_, true)) return;
+bool FirstStep::check(const Layer& model, const GradientTape& tape) {
+  if (std::exchange(checked_, true)) return false;
   check_variables(model, tape);
   warn_of_probabilities(model, tape);
-}
-
-void FirstStep::check(const Layer& model, const std::vector<Variable>& variables,
-                      const std::vector<DTensor>& gradients) {
-  if (!std::exchange(gradients_checked_, true)) {
-    warn_of_missing_gradients(model, variables, gradients);
-  }
+  return true;
 }
 
 void warn_of_metrics_of_logits(const Layer& model, const std::string& of, const Loss& loss,
@@ -148,6 +128,20 @@ void check_optimizer(const Layer& model, Optimizer& optimizer) {
         str(optimizer.name(), ", which has slots of another model's ", variable.path()),
         "compile each model with an optimizer of its own");
   }
+}
+
+void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,
+                               const std::vector<DTensor>& gradients) {
+  std::vector<std::string> missing;
+  for (size_t i = 0; i < variables.size(); ++i) {
+    if (!gradients[i].defined()) missing.push_back(variables[i].path());
+  }
+  // Without any gradient the optimizer throws.
+  if (missing.empty() || missing.size() == variables.size()) return;
+  warn(model, str("gradients do not exist for ", listed(missing), ": the loss does not depend on ",
+                  missing.size() == 1 ? "it" : "them",
+                  ", or only through functions without gradients, such as ATen functions on "
+                  "shards"));
 }
 
 }  // namespace tessera::detail

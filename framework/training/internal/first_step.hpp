@@ -23,18 +23,19 @@ class FirstStep {
   /// Returns whether a step has weights to train. Warns of the first one without; throws StateError
   /// for a model without any weight.
   bool trains(const Layer& model, const std::vector<Variable>& trainable);
-  /// Checks a step that `tape` has recorded, if it is the first: warns of a loss from logits that
-  /// gets probabilities. Throws StateError if it read trainable Variables that are not the model's
-  /// weights: they would be neither trained nor saved.
-  void check(const Layer& model, const GradientTape& tape);
-  /// Warns, once, of variables that the loss does not depend on.
-  void check(const Layer& model, const std::vector<Variable>& variables,
-             const std::vector<DTensor>& gradients);
+  /// Checks a step that `tape` has recorded, if it is the first, and returns whether it is: warns
+  /// of a loss from logits that gets probabilities. Throws StateError if it read trainable
+  /// Variables that are not the model's weights: they would be neither trained nor saved.
+  bool check(const Layer& model, const GradientTape& tape);
 
  private:
   bool told_untrainable_ = false;  ///< whether the last step had no trainable weight
-  bool checked_ = false, gradients_checked_ = false;
+  bool checked_ = false;
 };
+
+/// Warns of variables that the loss does not depend on.
+void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,
+                               const std::vector<DTensor>& gradients);
 
 /// Warns of metrics that take logits for probabilities: those of an output whose `loss` is from
 /// logits. `of` names the output: " of output a", or empty.
