@@ -1,6 +1,5 @@
 #include <tessera/framework/io/load_model.hpp>
 
-#include <filesystem>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,8 +27,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-namespace fs = std::filesystem;
 
 constexpr uint64_t max_config_bytes = uint64_t{1} << 28;
 
@@ -126,8 +123,7 @@ ModelFiles open_legacy(const std::string& path) {
 /// Opens a model by the first bytes of its file and then by its name: Keras up to 2.11 wrote HDF5
 /// under names that end in ".keras" too.
 ModelFiles open_model(const std::string& path) {
-  std::error_code ignored;
-  if (fs::is_directory(path, ignored)) return open_folder(path);
+  if (leads_to_folder(path)) return open_folder(path);
   const FileKind kind = file_kind(path);
   const bool is_hdf5_name = path.ends_with(".h5") || path.ends_with(".hdf5");
   const bool is_hdf5 = kind == FileKind::hdf5 || (kind == FileKind::other && is_hdf5_name);

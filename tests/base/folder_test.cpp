@@ -58,6 +58,9 @@ TEST_CASE("missing folders are created, and removed with all they contain") {
 
   CHECK(is_folder(inner));
   CHECK_FALSE(is_folder(path_in(inner, "link")));
+  CHECK(leads_to_folder(path_in(inner, "link")));
+  CHECK(leads_to_folder(inner));
+  CHECK_FALSE(leads_to_folder(file));
   CHECK(is_regular_file(file));
   CHECK_FALSE(is_regular_file(inner));
   CHECK(real_path(path_in(inner, "link")) == real_path(outside));

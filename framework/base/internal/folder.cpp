@@ -66,6 +66,11 @@ bool is_folder(const std::string& path) { return has_type(path, S_IFDIR); }
 
 bool is_regular_file(const std::string& path) { return has_type(path, S_IFREG); }
 
+bool leads_to_folder(const std::string& path) {
+  struct stat info {};
+  return ::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode);
+}
+
 std::optional<std::string> real_path(const std::string& path) {
   const std::unique_ptr<char, Free> real(::realpath(path.c_str(), nullptr));
   return real ? std::optional<std::string>(real.get()) : std::nullopt;

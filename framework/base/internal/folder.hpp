@@ -24,6 +24,8 @@ std::vector<std::string> names_in(const std::string& folder, std::error_code& er
 /// Whether `path` is a folder or a regular file. A symbolic link is neither.
 bool is_folder(const std::string& path);
 bool is_regular_file(const std::string& path);
+/// Whether `path` is a folder or a symbolic link to one.
+bool leads_to_folder(const std::string& path);
 
 /// Returns an absolute path without symbolic links; nullopt with errno set on failure.
 std::optional<std::string> real_path(const std::string& path);

@@ -60,9 +60,9 @@ std::string checkpoint_name(int64_t step) {
 
 bool is_checkpoint(const std::string& folder) {
   const CheckpointPath checkpoint = split_checkpoint_path(folder);
-  return exists(checkpoint.path() + "/" + checkpoint_index_file) ||
+  return exists(path_in(checkpoint.path(), checkpoint_index_file)) ||
          (!exists(checkpoint.path()) &&
-          exists(checkpoint.previous() + "/" + checkpoint_index_file));
+          exists(path_in(checkpoint.previous(), checkpoint_index_file)));
 }
 
 std::vector<CheckpointEntry> list_checkpoints(const std::string& root) {

@@ -33,10 +33,9 @@ bool is_checkpoint_file(const std::string& name) {
 }  // namespace
 
 CheckpointPath split_checkpoint_path(const std::string& folder) {
-  std::error_code error;
   fs::path path = folder;
   if (!path.has_filename() && path.has_relative_path()) path = path.parent_path();
-  if (fs::is_symlink(path, error) && fs::is_directory(path, error)) {
+  if (!is_folder(path) && leads_to_folder(path)) {
     if (const std::optional<std::string> real = real_path(path)) path = *real;
   }
   const std::string name = path.filename().string();

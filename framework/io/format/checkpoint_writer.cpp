@@ -9,6 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/base/internal/file.hpp>
+#include <tessera/framework/base/internal/folder.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/io/format/checkpoint_index.hpp>
@@ -187,7 +188,7 @@ class Save {
   /// wrote, even after that process said so.
   void check_shards() const {
     for (size_t i = 0; i < plan_.index.shards.size(); ++i) {
-      const std::string path = temporary_->path() + "/" + checkpoint_shard_file(i);
+      const std::string path = path_in(temporary_->path(), checkpoint_shard_file(i));
       const uint64_t bytes = plan_.index.shards[i].bytes;
       struct stat info {};
       const bool there = ::lstat(path.c_str(), &info) == 0;
@@ -204,7 +205,7 @@ class Save {
     check_shards();
     const auto write_text = [&](const char* name, const std::string& text) {
       const Bytes part = std::as_bytes(std::span(text));
-      write_new_file(temporary_->path() + "/" + name, std::span(&part, 1));
+      write_new_file(path_in(temporary_->path(), name), std::span(&part, 1));
     };
     write_text(checkpoint_index_file, index);
     write_text(checkpoint_checksum_file, checkpoint_checksum_text(index));

@@ -76,7 +76,7 @@ class OtherClaims {
     std::vector<Owner> owners;
     for (const auto& [name, owner] : void_) owners.push_back(owner);
     if (!owners.empty()) remove_leftovers(directory_, owners);
-    for (const auto& [name, owner] : void_) ::unlink((directory_ + "/" + name).c_str());
+    for (const auto& [name, owner] : void_) ::unlink(path_in(directory_, name).c_str());
   }
 
   /// Describes the process that holds the directory, as found by the last look.
@@ -84,7 +84,7 @@ class OtherClaims {
     const std::optional<Owner> owner = owner_of(holder_.substr(claim_prefix.size()));
     std::string host;
     try {
-      host = one_line(read_file(directory_ + "/" + holder_, 256));
+      host = one_line(read_file(path_in(directory_, holder_), 256));
     } catch (const FileError&) {
       // It ended the claim, or has not written its host yet.
     }
@@ -100,7 +100,7 @@ class OtherClaims {
 
   Liveness classify(const std::string& name, const Owner& owner) {
     if (void_.contains(name)) return Liveness::none;
-    const auto now = renewed(directory_ + "/" + name);
+    const auto now = renewed(path_in(directory_, name));
     if (!now) return Liveness::none;
     if (has_ended(owner)) {
       void_.emplace(name, owner);
@@ -171,7 +171,7 @@ class OwnClaim final : public DirectoryClaim {
   }
 
  private:
-  std::string path() const { return directory_ + "/" + name_; }
+  std::string path() const { return path_in(directory_, name_); }
 
   /// Returns false if nothing can be written; saving will report the reason.
   bool make() {

@@ -71,8 +71,7 @@ std::vector<std::pair<int64_t, std::string>> versions_in(const std::string& root
   std::vector<std::pair<int64_t, std::string>> versions;
   for (const std::string& name : entries_of(root)) {
     const std::optional<int64_t> number = number_of(name);
-    // A link to a version is one, too.
-    if (number && exists(path_in(root, name) + "/.")) versions.emplace_back(*number, name);
+    if (number && leads_to_folder(path_in(root, name))) versions.emplace_back(*number, name);
   }
   std::sort(versions.begin(), versions.end());
   return versions;

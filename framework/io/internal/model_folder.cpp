@@ -23,7 +23,7 @@ bool is_model_entry(const std::string& name) {
 void check_replaceable(const std::string& path) {
   struct stat info {};
   if (::lstat(path.c_str(), &info) != 0) return;
-  if (::stat(path.c_str(), &info) != 0 || !S_ISDIR(info.st_mode)) {
+  if (!leads_to_folder(path)) {
     throw FileError(path, "a folder or no file", "a file", "pass another path");
   }
   std::error_code error;
