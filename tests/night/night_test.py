@@ -152,7 +152,7 @@ def answer(outcome, text="", content=1, **more):
             "leaked": 0, **more}
 
 
-def test_judges():
+def test_judges(folder):
     judge = mutate_step.judge
     check(judge(answer("ok"), 1, True) == "" and judge(answer("refused"), 1, True) == "",
           "equal content and errors are right")
@@ -183,10 +183,17 @@ def test_judges():
                   programs.Ended(1, "", "a\nb\n"), programs.Ended(0, "", "", hang=True),
                   programs.Ended(1, "", "terminate called after throwing\n")):
         check(not programs.is_told(wrong), f"not told: {wrong.describe()}")
-    steady = [(1000, 9, 3)] * 30
+    steady = [(1000, 9, 3, 0)] * 30
     check(soak_step.judge("server", steady, 3600) == [], "steady memory is right")
-    grown = [(1000 + 200 * i, 9 + i // 10, 3) for i in range(30)]
+    grown = [(1000 + 200 * i, 9 + i // 10, 3, 0) for i in range(30)]
     check(len(soak_step.judge("server", grown, 3600)) == 2, "growing ones are not")
+    trained = [(1000 + 200 * i, 9, 3, 10000 * i) for i in range(30)]
+    check(soak_step.judge("launch", trained, 3600) == [], "a training keeps 32 bytes a step")
+    trained = [(1000 + 600 * i, 9, 3, 10000 * i) for i in range(30)]
+    check(len(soak_step.judge("launch", trained, 3600)) == 1, "but no more")
+    for name in ("step-000120", "step-1000", "step-x", "other"):
+        (folder / "checkpoints" / name).mkdir(parents=True)
+    check(soak_step.steps_of(folder / "checkpoints") == 1000, "the newest checkpoint says the number of steps")
 
 
 def test_commands():
@@ -289,7 +296,7 @@ def main():
         test_options()
         test_spread(folder)
         test_mutator()
-        test_judges()
+        test_judges(folder)
         test_commands()
         test_image(folder)
         test_failing_calls(folder)

@@ -14,8 +14,10 @@ from works import predict, served_port
 SAMPLE_SECONDS = 5
 # Growth from the second third of the time to the last that is no leak: allocators keep pages.
 SPARE_KILOBYTES = 1024
-# More than nothing, since the history of a training has a row for each epoch.
-MAX_KILOBYTES_PER_HOUR = {"server": 10, "launch": 4096}
+MAX_KILOBYTES_PER_HOUR = 10
+# A training keeps the loss of each step for its history, copies these for a checkpoint, and vectors
+# double: 16 to 32 bytes a step.
+BYTES_PER_STEP = 32
 
 
 def processes_below(pid):
@@ -40,17 +42,29 @@ def sample(pid):
             int(status["Threads"]))
 
 
+def steps_of(checkpoints):
+    """Returns the number of steps that a training has made, by its newest checkpoint."""
+    return max((int(folder.name.removeprefix("step-")) for folder in checkpoints.glob("step-*")
+                if folder.name.removeprefix("step-").isdigit()), default=0)
+
+
 def judge(name, samples, seconds):
-    """Returns what grew over the last two thirds of the samples."""
+    """Returns what grew over the last two thirds of the samples: (kilobytes, descriptors, threads,
+    steps so far)."""
     third = len(samples) // 3
     if third < 3:
         return []
     middle, last = samples[third:2 * third], samples[2 * third:]
-    growth = (statistics.median(s[0] for s in last) - statistics.median(s[0] for s in middle))
+
+    def growth_of(at):
+        return statistics.median(s[at] for s in last) - statistics.median(s[at] for s in middle)
+
+    growth = growth_of(0) - growth_of(3) * BYTES_PER_STEP / 1024
     per_hour = growth / (seconds / 3) * 3600
     wrong = []
-    if growth > SPARE_KILOBYTES and per_hour > MAX_KILOBYTES_PER_HOUR[name.split()[0]]:
-        wrong.append(f"{name}: memory grows by {growth:.0f} KB, {per_hour:.0f} KB an hour")
+    if growth > SPARE_KILOBYTES and per_hour > MAX_KILOBYTES_PER_HOUR:
+        wrong.append(f"{name}: memory grows by {growth:.0f} KB, {per_hour:.0f} KB an hour, beside "
+                     f"{BYTES_PER_STEP} bytes for each of {growth_of(3):.0f} steps")
     for what, at in (("descriptors", 1), ("threads", 2)):
         if min(s[at] for s in last) > max(s[at] for s in middle):
             wrong.append(f"{name}: {what} grow from {middle[0][at]} to {last[-1][at]}")
@@ -89,21 +103,22 @@ class SoakStep(Step):
     def watch(self, server, port, training):
         begin = time.monotonic()
         seconds = self.seconds_left()
-        samples = {}
+        samples, done = {}, 0
         while self.seconds_left() > 0 and not self.night.stopped:
             end = time.monotonic() + min(SAMPLE_SECONDS, seconds / 12)
             while time.monotonic() < end:
                 predict(port, json.dumps({"instances": [[1, 2, 3]]}))
                 self.note("answers")
                 time.sleep(0.02)
-            for process, name in ((server, "server"), (training, "launch")):
+            done = steps_of(self.folder / "checkpoints")
+            for process, name, steps in ((server, "server", 0), (training, "launch", done)):
                 if process.poll() is not None:
                     return [f"{name} ended with {process.returncode}"]
                 for pid in [process.pid, *processes_below(process.pid)]:
                     try:
-                        samples.setdefault(f"{name} {pid}", []).append(sample(pid))
+                        samples.setdefault(f"{name} {pid}", []).append((*sample(pid), steps))
                     except OSError:
                         pass  # it ended
         took = time.monotonic() - begin
-        self.tried = f"{len(samples)} processes for {took:.0f} s"
+        self.tried = f"{len(samples)} processes for {took:.0f} s, {done} steps"
         return [line for name, rows in samples.items() for line in judge(name, rows, took)]
