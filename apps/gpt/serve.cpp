@@ -1,12 +1,15 @@
 #include <iostream>
+#include <memory>
 
 #include <ATen/Parallel.h>
+
+#include <tessera/framework/serving/model_server.hpp>
 
 #include "apps/common/serving.hpp"
 #include "apps/common/setup.hpp"
 #include "apps/gpt/generator.hpp"
 #include "apps/gpt/saved_model.hpp"
-#include "apps/gpt/text_server.hpp"
+#include "apps/gpt/text_handler.hpp"
 #include "apps/gpt/train.hpp"
 
 namespace tessera::gpt {
@@ -58,7 +61,7 @@ int serve_main(int argc, const char* const* argv) {
   model.compile({.layouts = layouts});
   load_weights_of(model, saved);
   const Generator generator(model, saved.vocabulary, saved.size.length, layouts);
-  TextServer server(generator, name, sampling, limits, http);
+  ModelServer server(std::make_unique<TextHandler>(generator, sampling, limits), name, http);
   std::cout << "serving " << name << " on " << app::address_of(network, server.port())
             << "/v1/models/" << name << ":predict" << std::endl;
   server.run();

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/json.hpp>
 
-#include "apps/gpt/text_server.hpp"
+#include "apps/gpt/text_handler.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
 #include "tests/support/files.hpp"

@@ -1,4 +1,4 @@
-#include "apps/gpt/text_server.hpp"
+#include "apps/gpt/text_handler.hpp"
 
 #include <algorithm>
 #include <utility>
@@ -8,7 +8,6 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/serving/http/model_route.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::gpt {
@@ -20,6 +19,12 @@ namespace {
 [[noreturn]] void refuse_value(const std::string& key, const std::string& expected,
                                const std::string& received) {
   throw RequestError(400, "request", in_quotes(key) + " is " + expected, received, "correct it");
+}
+
+/// Returns the response to a request for a version or for metadata.
+HttpResponse only_version(const HttpRequest& request) {
+  return error_response(404, "[request] only one version is served, without metadata. Received: " +
+                                 in_quotes(request.target) + ".");
 }
 
 }  // namespace
@@ -65,44 +70,30 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
   return request;
 }
 
-TextServer::TextServer(const Generator& generator, const std::string& name,
-                       const Sampling& defaults, const TextLimits& limits,
-                       const HttpServerOptions& http)
+TextHandler::TextHandler(const Generator& generator, const Sampling& defaults,
+                         const TextLimits& limits)
     : generator_(generator),
-      name_(name),
       defaults_(defaults),
       limits_(limits),
-      server_(http, *this),
       thread_([this](const std::stop_token& stop) { work(stop); }) {}
 
-std::optional<HttpResponse> TextServer::refuse(const std::string& method,
-                                               const std::string& target) {
-  return refuse_route(method, target, name_);
+void TextHandler::predict(HttpRequest&& request, std::optional<int64_t> version,
+                          HttpRespond respond) {
+  if (version) return respond(only_version(request));
+  Job job{.request = parse_text_request(request.body, defaults_, limits_),
+          .client = std::move(request.client),
+          .abandoned = std::move(request.abandoned),
+          .respond = respond};
+  if (const std::optional<HttpResponse> refused = queue(job)) return respond(*refused);
+  changed_.notify_all();
 }
 
-void TextServer::handle(HttpRequest&& request, HttpRespond respond) {
-  const std::optional<ModelRoute> route = parse_model_route(request.target, name_);
-  if (!route || route->version || route->action == ModelAction::metadata) {
-    return respond(
-        error_response(404, "[request] only one version is served, without metadata. Received: " +
-                                in_quotes(request.target) + "."));
-  }
-  if (route->action != ModelAction::predict) return respond({.body = "{\"status\": \"ok\"}\n"});
-  try {
-    Job job{.request = parse_text_request(request.body, defaults_, limits_),
-            .client = std::move(request.client),
-            .abandoned = std::move(request.abandoned),
-            .respond = respond};
-    if (const std::optional<HttpResponse> refused = queue(job)) return respond(*refused);
-    changed_.notify_all();
-  } catch (const RequestError& error) {
-    respond(error_response(error.status(), error.what()));
-  } catch (const ConfigError& error) {
-    respond(error_response(400, error.what()));
-  }
+HttpResponse TextHandler::describe(const ModelRoute& route, const HttpRequest& request) const {
+  if (route.version || route.action == ModelAction::metadata) return only_version(request);
+  return {.body = "{\"status\": \"ok\"}\n"};
 }
 
-std::optional<HttpResponse> TextServer::queue(Job& job) {
+std::optional<HttpResponse> TextHandler::queue(Job& job) {
   const std::lock_guard lock(mutex_);
   drop_abandoned();
   if (std::ssize(waiting_) >= limits_.waiting) {
@@ -123,20 +114,20 @@ std::optional<HttpResponse> TextServer::queue(Job& job) {
   return std::nullopt;
 }
 
-int64_t TextServer::unfinished() const {
+int64_t TextHandler::unfinished() const {
   const std::lock_guard lock(mutex_);
   return unfinished_;
 }
 
 /// Gives the words of a request back to its client. Called under the lock.
-void TextServer::forget(const Job& job) {
+void TextHandler::forget(const Job& job) {
   --unfinished_;
   const auto words = words_of_.find(job.client);
   words->second -= job.request.words();
   if (words->second <= 0) words_of_.erase(words);
 }
 
-void TextServer::drop_abandoned() {
+void TextHandler::drop_abandoned() {
   std::erase_if(waiting_, [this](const Job& job) {
     if (!job.abandoned.stop_requested()) return false;
     job.respond(abandoned_response());
@@ -145,7 +136,7 @@ void TextServer::drop_abandoned() {
   });
 }
 
-bool TextServer::admit(std::list<Job>& in_turn, const std::stop_token& stop) {
+bool TextHandler::admit(std::list<Job>& in_turn, const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
   const int64_t max_share = std::max<int64_t>(1, limits_.active / 2);
   do {
@@ -164,7 +155,7 @@ bool TextServer::admit(std::list<Job>& in_turn, const std::stop_token& stop) {
   return true;
 }
 
-void TextServer::work(const std::stop_token& stop) {
+void TextHandler::work(const std::stop_token& stop) {
   const c10::InferenceMode inference;
   std::list<Job> in_turn;
   while (admit(in_turn, stop)) {
@@ -180,7 +171,7 @@ void TextServer::work(const std::stop_token& stop) {
   }
 }
 
-void TextServer::finish(const Job& job, const HttpResponse& response) {
+void TextHandler::finish(const Job& job, const HttpResponse& response) {
   try {
     job.respond(response);
   } catch (const std::exception&) {
@@ -191,7 +182,7 @@ void TextServer::finish(const Job& job, const HttpResponse& response) {
 }
 
 /// Adds a word to a request's current text. Returns the response once the request is complete.
-std::optional<HttpResponse> TextServer::add_word(Job& job) const {
+std::optional<HttpResponse> TextHandler::add_word(Job& job) const {
   try {
     if (job.abandoned.stop_requested()) return abandoned_response();
     const TextRequest& request = job.request;

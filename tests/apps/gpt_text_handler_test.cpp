@@ -1,12 +1,14 @@
-#include "apps/gpt/text_server.hpp"
+#include "apps/gpt/text_handler.hpp"
 
 #include <chrono>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/serving/model_server.hpp>
 
 #include "tests/apps/gpt_sample.hpp"
 #include "tests/serving/within_a_minute.hpp"
@@ -14,7 +16,7 @@
 #include "tests/support/http_client.hpp"
 #include "tests/support/seed_scope.hpp"
 
-namespace gpt_text_server_test {
+namespace gpt_text_handler_test {
 
 using namespace tessera;
 using namespace tessera::detail;
@@ -31,7 +33,8 @@ const std::string predict = "/v1/models/gpt:predict";
 /// A request that would take days.
 constexpr int64_t endless = 1'000'000'000;
 
-/// A TextServer on its own thread, with a model whose weights follow from a seed.
+/// A TextHandler and its server on their own threads, with a model whose weights follow from a
+/// seed.
 class RunningTexts {
  public:
   explicit RunningTexts(TextLimits limits = {}, const HttpServerOptions& http = {}) {
@@ -44,7 +47,9 @@ class RunningTexts {
     generator_ =
         std::make_unique<Generator>(model, test::gpt_vocabulary(size), size.length, layouts);
     limits.words = endless;
-    server_ = std::make_unique<TextServer>(*generator_, "gpt", Sampling{}, limits, http);
+    auto texts = std::make_unique<TextHandler>(*generator_, Sampling{}, limits);
+    texts_ = texts.get();
+    server_ = std::make_unique<ModelServer>(std::move(texts), "gpt", http);
     thread_ = std::thread([this] { server_->run(); });
   }
   ~RunningTexts() {
@@ -57,12 +62,13 @@ class RunningTexts {
   const Generator& generator() const { return *generator_; }
   int port() const { return server_->port(); }
   bool has_unfinished(int64_t count) const {
-    return within_a_minute([&] { return server_->unfinished() == count; });
+    return within_a_minute([&] { return texts_->unfinished() == count; });
   }
 
  private:
   std::unique_ptr<Generator> generator_;
-  std::unique_ptr<TextServer> server_;
+  std::unique_ptr<ModelServer> server_;
+  const TextHandler* texts_ = nullptr;  ///< the server's
   std::thread thread_;
 };
 
@@ -172,4 +178,4 @@ TEST_CASE("a request that takes longer than the server allows gets 504 and is dr
   CHECK(server.has_unfinished(0));
 }
 
-}  // namespace gpt_text_server_test
+}  // namespace gpt_text_handler_test

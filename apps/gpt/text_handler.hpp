@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/model_handler.hpp>
 
 #include "apps/gpt/generator.hpp"
 
@@ -50,7 +50,7 @@ struct TextRequest {
 TextRequest parse_text_request(const std::string& body, const Sampling& defaults,
                                const TextLimits& limits);
 
-/// Continues texts over HTTP:
+/// Continues texts, behind a ModelServer:
 ///
 ///     POST /v1/models/NAME:predict  {"instances": ["this movie is"], "words": 20}
 ///       ->  {"predictions": ["this movie is …"]}
@@ -59,17 +59,15 @@ TextRequest parse_text_request(const std::string& body, const Sampling& defaults
 /// A text depends on its request only. One thread adds a word to each request in turn, so a short
 /// request does not wait for a long one. A request whose client has hung up is dropped before its
 /// next word.
-class TextServer final : private detail::HttpHandler {
+class TextHandler final : public detail::ModelHandler {
  public:
-  /// Starts listening. The generator must outlive the server. Throws ConfigError, FileError.
-  TextServer(const Generator& generator, const std::string& name, const Sampling& defaults,
-             const TextLimits& limits, const HttpServerOptions& http);
+  /// The generator must outlive the handler.
+  TextHandler(const Generator& generator, const Sampling& defaults, const TextLimits& limits);
 
-  int port() const { return server_.port(); }
-  /// Serves until SIGTERM or SIGINT.
-  void run() { server_.run(); }
-  /// Makes run() drain and return. Thread-safe.
-  void stop() { server_.stop(); }
+  void predict(detail::HttpRequest&& request, std::optional<int64_t> version,
+               detail::HttpRespond respond) override;
+  detail::HttpResponse describe(const detail::ModelRoute& route,
+                                const detail::HttpRequest& request) const override;
   /// Returns the number of requests without a response. Thread-safe.
   int64_t unfinished() const;
 
@@ -83,9 +81,6 @@ class TextServer final : private detail::HttpHandler {
     std::optional<Generator::Continuation> text = std::nullopt;  ///< the next one, once begun
   };
 
-  std::optional<detail::HttpResponse> refuse(const std::string& method,
-                                             const std::string& target) override;
-  void handle(detail::HttpRequest&& request, detail::HttpRespond respond) override;
   void work(const std::stop_token& stop);
   /// Queues a request, or returns the response to one beyond the limits.
   std::optional<detail::HttpResponse> queue(Job& job);
@@ -99,16 +94,14 @@ class TextServer final : private detail::HttpHandler {
   void forget(const Job& job);
 
   const Generator& generator_;
-  std::string name_;
   Sampling defaults_;
   TextLimits limits_;
-  detail::HttpServer server_;
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::list<Job> waiting_;
   int64_t unfinished_ = 0;
   std::map<std::string, int64_t> words_of_;  ///< by client: the words of its unfinished requests
-  std::jthread thread_;  ///< destroyed before server_, whose requests it answers
+  std::jthread thread_;
 };
 
 }  // namespace tessera::gpt
