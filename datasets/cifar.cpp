@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/archive.hpp>
 #include <tessera/datasets/files/dataset_cache.hpp>
@@ -103,7 +102,6 @@ std::map<std::string, std::string> read_cifar_files(const std::string& path,
 datasets::CifarDataset read_cifar(const CifarVariant& variant, const std::string& path,
                                   const std::optional<int64_t>& size,
                                   const std::optional<DownloadSource>& download) {
-  const c10::InferenceMode inference;
   if (size && *size < 1) {
     throw ConfigError(variant.name, "size is at least 1", str(*size),
                       "leave it out for all images");
@@ -172,7 +170,6 @@ const DownloadSource& datasets::cifar100_source() {
 }
 
 Examples datasets::CifarDataset::get(std::span<const int64_t> rows) const {
-  const c10::InferenceMode inference;
   Examples examples = bytes_.get(rows);
   examples.x[0] = examples.x[0].to(at::kFloat).div_(255);
   examples.y[0] = examples.y[0].to(at::kLong);

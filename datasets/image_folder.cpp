@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/folder_index.hpp>
 #include <tessera/datasets/files/resize.hpp>
@@ -99,7 +98,6 @@ at::Tensor label_rows(const std::vector<int64_t>& labels, const std::string& mod
 }  // namespace
 
 at::Tensor load_img(const std::string& path, const LoadImgOptions& options) {
-  const c10::InferenceMode inference;
   const std::string where = "load_img, " + path;
   check_interpolation(options.interpolation, pillow_interpolations(), where);
   const int64_t channels = channels_of(options.color_mode, where);
@@ -122,7 +120,6 @@ at::Tensor load_img(const std::string& path, const LoadImgOptions& options) {
 }
 
 void save_img(const std::string& path, const at::Tensor& picture, const SaveImgOptions& options) {
-  const c10::InferenceMode inference;
   const bool fits = picture.dim() == 3 && picture.numel() > 0 &&
                     (picture.size(2) == 1 || picture.size(2) == 3 || picture.size(2) == 4);
   if (!fits) {
@@ -145,7 +142,6 @@ datasets::ImageFolder::ImageFolder(const std::string& directory, const ImageFold
     : directory_(directory),
       options_(options),
       channels_(channels_of(options.color_mode, directory)) {
-  const c10::InferenceMode inference;
   check_interpolation(options.interpolation, tf_interpolations(), directory);
   check_picture_size(options.image_size, directory);
   if (options.crop_to_aspect_ratio && options.pad_to_aspect_ratio) {
@@ -169,7 +165,6 @@ datasets::ImageFolder::ImageFolder(const std::string& directory, const ImageFold
 }
 
 Examples datasets::ImageFolder::get(std::span<const int64_t> rows) const {
-  const c10::InferenceMode inference;
   const auto [height, width] = options_.image_size;
   const auto count = static_cast<int64_t>(rows.size());
   const at::Tensor pictures = options_.pad_to_aspect_ratio

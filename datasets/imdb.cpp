@@ -7,7 +7,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/dataset_cache.hpp>
 #include <tessera/datasets/files/synthetic_reviews.hpp>
@@ -135,7 +134,6 @@ const DownloadSource& datasets::imdb_source() {
 
 ImdbReviews::ImdbReviews(LabelledTexts texts, bool synthetic, std::string announcement)
     : texts_(std::move(texts)), synthetic_(synthetic), announcement_(std::move(announcement)) {
-  const c10::InferenceMode inference;
   labels_ = at::empty({texts_.size()}, at::kLong);
   std::copy(texts_.labels.begin(), texts_.labels.end(), labels_.data_ptr<int64_t>());
 }

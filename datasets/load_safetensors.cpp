@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/internal/stored_numbers.hpp>
 #include <tessera/framework/base/error.hpp>
@@ -52,7 +51,6 @@ NamedTensors read_one_file(const std::string& path) {
 }  // namespace
 
 NamedTensors datasets::load_safetensors(const std::string& path) {
-  const c10::InferenceMode inference;
   if (!path.ends_with(".json")) return read_one_file(path);
   NamedTensors all;
   for (const auto& [file, names] : read_safetensors_index(path)) {

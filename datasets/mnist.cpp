@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/dataset_cache.hpp>
 #include <tessera/datasets/files/synthetic_digits.hpp>
@@ -187,7 +186,6 @@ at::Tensor first_rows(const IdxArray& array, int64_t rows, const Shape& shape) {
 
 TensorDataset first_images(const LabelledImages& all, int64_t rows, bool flatten,
                            const std::string& name) {
-  const c10::InferenceMode inference;
   const Shape shape = flatten ? Shape{rows, side * side} : Shape{rows, side, side};
   return TensorDataset(first_rows(all.images, rows, shape), first_rows(all.labels, rows, {rows}),
                        name);
@@ -240,7 +238,6 @@ MnistDataset::MnistDataset(TensorDataset bytes, at::ScalarType dtype, bool synth
       announcement_(std::move(announcement)) {}
 
 Examples MnistDataset::get(std::span<const int64_t> rows) const {
-  const c10::InferenceMode inference;
   Examples examples = bytes_.get(rows);
   examples.x[0] = examples.x[0].to(dtype_).div_(255);
   examples.y[0] = examples.y[0].to(at::kLong);

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/npy.hpp>
 #include <tessera/datasets/internal/stored_numbers.hpp>
@@ -36,7 +35,6 @@ std::string array_dtype(at::ScalarType dtype, const std::string& path) {
 }
 
 at::Tensor tensor_of(const NpyArray& array, const std::string& where) {
-  const c10::InferenceMode inference;
   if (array.texts) {
     throw FileError(where, "an array of numbers", "texts",
                     "save it by numpy.savez: load_npz(path) reads it as a column of texts");
@@ -57,7 +55,6 @@ at::Tensor tensor_of(const NpyArray& array, const std::string& where) {
 
 /// Converts a tensor to contiguous host memory of a dtype that NumPy has.
 at::Tensor storable(const at::Tensor& array) {
-  const c10::InferenceMode inference;
   // NumPy has no bfloat16.
   const at::Tensor known = array.scalar_type() == at::kBFloat16 ? array.to(at::kFloat) : array;
   return known.cpu().resolve_conj().resolve_neg().contiguous();

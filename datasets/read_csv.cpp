@@ -5,7 +5,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/csv.hpp>
 #include <tessera/framework/base/error.hpp>
@@ -54,7 +53,6 @@ at::Tensor numbers_of(CsvColumn& column, int64_t rows) {
 }  // namespace
 
 Table datasets::read_csv(const std::string& path, const CsvOptions& options) {
-  const c10::InferenceMode inference;
   CsvReadOptions read_options{
       .dialect = {.delimiter = options.delimiter,
                   .comment = options.comment,

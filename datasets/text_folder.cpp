@@ -6,7 +6,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/datasets/files/folder_index.hpp>
 #include <tessera/framework/base/error.hpp>
@@ -33,7 +32,6 @@ std::string_view utf8_prefix(std::string_view text, uint64_t bytes) {
 
 datasets::TextFolder::TextFolder(const std::string& directory, const TextFolderOptions& options)
     : directory_(directory) {
-  const c10::InferenceMode inference;
   if (options.max_length && *options.max_length < 1) {
     throw ConfigError(directory, "max_length is at least 1", std::to_string(*options.max_length),
                       "leave it out for whole texts");

@@ -146,7 +146,6 @@ class LossScaling : public Optimizer {
   /// Returns the scale on the mesh's GPUs, where each step updates it.
   const DTensor& scale_on_gpus(const Mesh& mesh) const {
     if (scale_on_gpus_.defined() && scale_on_gpus_.mesh() == mesh) return scale_on_gpus_;
-    const c10::InferenceMode inference;
     const ShardingPtr sharding = intern({}, at::kFloat, Layout::replicated(mesh, 0));
     Blocks blocks;
     growth_.clear();

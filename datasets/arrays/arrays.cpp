@@ -4,7 +4,6 @@
 #include <cmath>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -71,7 +70,6 @@ class WindowRows final : public Dataset {
 
   int64_t size() const override { return windows_.count; }
   Examples get(std::span<const int64_t> rows) const override {
-    const c10::InferenceMode inference;
     std::vector<int64_t> steps, begins;
     for (const int64_t row : rows) {
       if (row < 0 || row >= size()) {

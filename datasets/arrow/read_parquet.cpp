@@ -15,7 +15,6 @@
 #include <ATen/Parallel.h>
 #include <arrow/api.h>
 #include <arrow/io/file.h>
-#include <c10/core/InferenceMode.h>
 #include <parquet/api/reader.h>
 #include <parquet/arrow/reader.h>
 #include <parquet/exception.h>
@@ -102,7 +101,6 @@ Table read_columns(const std::string& path, const ParquetOptions& options) {
   std::atomic<size_t> next{0};
   const int64_t threads = std::min<int64_t>(at::get_num_threads(), std::ssize(fields));
   at::parallel_for(0, threads, 1, [&](int64_t, int64_t) {
-    const c10::InferenceMode inference;
     const ParquetReader thread_file = open_parquet(path, metadata);
     for (size_t taken = 0; (taken = next++) < order.size();) {
       const size_t i = order[taken];
@@ -295,7 +293,6 @@ Table read_folder(const std::string& folder, const ParquetOptions& options) {
 }  // namespace
 
 Table datasets::read_parquet(const std::string& path, const ParquetOptions& options) {
-  const c10::InferenceMode inference;
   if (options.rows && *options.rows < 0) {
     throw ConfigError(path, "a number of rows", std::to_string(*options.rows),
                       "leave it out for all rows");

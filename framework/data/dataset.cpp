@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
@@ -45,7 +44,6 @@ RowPart local_part(int64_t rows, const LayoutMap& layouts) {
 Examples Dataset::get_placed(std::span<const int64_t> rows, const LayoutMap& layouts) const {
   const RowPart part = local_part(static_cast<int64_t>(rows.size()), layouts);
   if (part.rows.size() == part.of) return get(rows);
-  const c10::InferenceMode inference;
   const bool none = part.rows.empty();
   const auto first = static_cast<size_t>(part.rows.lo);
   Examples batch = get(rows.subspan(first, none ? 1 : static_cast<size_t>(part.rows.size())));

@@ -4,7 +4,6 @@
 #include <iterator>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -77,7 +76,6 @@ size_t Table::index(const std::string& name) const {
 }
 
 Table Table::take(std::span<const int64_t> rows) const {
-  const c10::InferenceMode inference;
   for (const int64_t row : rows) {
     if (row >= 0 && row < this->rows()) continue;
     throw ShapeError("Table::take", str("a row number lies in [0, ", this->rows(), ")"), str(row),
@@ -99,7 +97,6 @@ Table Table::take(std::span<const int64_t> rows) const {
 }
 
 at::Tensor Table::matrix(const std::vector<std::string>& names) const {
-  const c10::InferenceMode inference;
   std::vector<at::Tensor> tensors;
   for (const std::string& name : names.empty() ? names_ : names) {
     const Column& column = (*this)[name];

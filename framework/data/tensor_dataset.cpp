@@ -6,7 +6,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/data/internal/pinned_batches.hpp>
@@ -115,7 +114,6 @@ TensorDataset::TensorDataset(at::Tensor x, at::Tensor y, std::string name)
                     std::move(name)) {}
 
 Examples TensorDataset::get(std::span<const int64_t> rows) const {
-  const c10::InferenceMode inference;
   const auto count = static_cast<int64_t>(rows.size());
   const auto batch = [&](const at::Tensor& tensor) {
     Shape shape = tensor.sizes().vec();
@@ -150,7 +148,6 @@ TensorDataset TensorDataset::take(int64_t n) const {
     throw ConfigError(name_, str("take() returns 0 to ", size(), " rows"), str(n),
                       "ask for rows that the dataset has");
   }
-  const c10::InferenceMode inference;
   return TensorDataset(
       transformed(all_, [&](const at::Tensor& tensor) { return tensor.narrow(0, 0, n); }), name_);
 }

@@ -55,7 +55,6 @@ struct Checkpoint::State {
     begins.set_value(true);
   }
   void run(const std::function<void()>& write) {
-    const c10::InferenceMode inference;
     try {
       write();
     } catch (...) {
@@ -86,7 +85,6 @@ Checkpoint::Checkpoint(const std::vector<Variable>& variables,
 void Checkpoint::save(const std::string& folder, const CheckpointSaveOptions& options) {
   wait();
   const NoRecording no_recording;
-  const c10::InferenceMode inference;
   const Mesh mesh = this->mesh();
   auto snapshot = std::make_shared<CheckpointSnapshot>(state_->parts, options.about);
   std::function<void()> write = [folder, snapshot = std::move(snapshot),

@@ -200,7 +200,6 @@ void write_text_layer(NewVersion& version, const TextLayer& text) {
 
 int64_t export_model(const ModelHandle& model, const std::string& folder,
                      const ExportOptions& options) {
-  const c10::InferenceMode inference;
   check_options(model.model(), options);
   ExportedModel exported{.model = model,
                          .text = options.text,
@@ -245,7 +244,6 @@ std::vector<at::Tensor> ExportedModel::predict_all(std::span<const std::string_v
   if (texts.empty()) {
     throw ConfigError("predict", "at least one text is required", "none", "pass texts");
   }
-  const c10::InferenceMode inference;
   OutputBatches batches;
   for (size_t from = 0; from < texts.size(); from += export_batch_rows) {
     const size_t left = texts.size() - from;
@@ -266,7 +264,6 @@ std::vector<at::Tensor> ExportedModel::predict_all(const std::vector<at::Tensor>
   }
   const int64_t count = rows[0].dim() > 0 ? rows[0].size(0) : 0;
   for (size_t i = 0; i < rows.size(); ++i) check_row_shape(inputs[i], rows[i], count);
-  const c10::InferenceMode inference;
   OutputBatches batches;
   for (int64_t from = 0; from < count; from += export_batch_rows) {
     std::vector<DTensor> x;

@@ -70,7 +70,6 @@ void check_overwrite(const Mesh& mesh, const std::string& path, bool overwrite) 
 }
 
 void save_safetensors(const Layer& model, const std::string& path) {
-  const c10::InferenceMode inference;
   const std::vector<Variable> weights = model.weights();
   const Mesh mesh = mesh_of(weights);
   std::vector<at::Tensor> full_tensors;

@@ -26,6 +26,12 @@ using namespace detail;
 
 namespace {
 
+/// An update is not an operation of the model: neither tapes nor ATen record it.
+struct UpdateScope {
+  NoRecording no_tape;
+  c10::InferenceMode inference;
+};
+
 /// Returns a variable's blocks, to be written in place.
 const Blocks& writable_blocks(Variable& variable) {
   const Blocks& blocks = variable.value().blocks();
@@ -97,8 +103,7 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) {
   const ProfileSpan span(SpanKind::optimizer, "apply");
   stop_tracing("Optimizer::apply() was called outside of minimize()");
-  const NoRecording no_tape;
-  const c10::InferenceMode inference;
+  const UpdateScope scope;
   check_step(gradients, variables);
   warn_of_unused_exclusions(variables);
   build(variables);
@@ -170,8 +175,7 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
 /// Runs one update with gradients from an UpdateStrategy.
 void Optimizer::apply_ready(const std::vector<DTensor>& gradients,
                             const std::vector<Variable>& variables) {
-  const NoRecording no_tape;
-  const c10::InferenceMode inference;
+  const UpdateScope scope;
   const ProfileSpan span(SpanKind::optimizer, "apply");
   check_step(gradients, variables);
   build(variables);
@@ -227,8 +231,7 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
   return [this, ready](size_t i, const DTensor& gradient) {
     if (!GradientReducer::is_distributed(gradient)) return;
     traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
-      const NoRecording no_tape;
-      const c10::InferenceMode inference;
+      const UpdateScope scope;
       if (!std::exchange(ready->built, true)) build(ready->variables);
       reduce_early(ready->variables[i], in[0]);
     });

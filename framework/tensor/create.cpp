@@ -146,7 +146,6 @@ DTensor pack(const at::Tensor& tensor, const Layout& layout) {
 }
 
 DTensor pack(at::Tensor&& tensor, const Layout& layout) {
-  const c10::InferenceMode inference;
   check_tensor(tensor, layout);
   const at::Tensor taken = taken_over(std::move(tensor));
   if (!taken.defined()) return pack(std::as_const(tensor), layout);
@@ -154,7 +153,6 @@ DTensor pack(at::Tensor&& tensor, const Layout& layout) {
 }
 
 DTensor pack_rows(at::Tensor&& tensor, Interval local_rows, int64_t rows, const Layout& layout) {
-  const c10::InferenceMode inference;
   check_rows(tensor, local_rows, rows, layout);
   Shape shape = shape_of(tensor);
   shape[0] = rows;

@@ -59,7 +59,6 @@ at::Tensor DTensor::full() const {
 
 at::Tensor DTensor::local(int device) const {
   stop_tracing("a value was read on the host");
-  const c10::InferenceMode inference;
   if (layout().is_partial()) {
     throw StateError("DTensor::local", "the value must be complete here, not a partial sum",
                      layout().describe(), "call full() or relayout() on every process first");

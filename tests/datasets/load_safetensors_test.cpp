@@ -1,7 +1,6 @@
 #include <tessera/datasets/load_safetensors.hpp>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/io/format/safetensors.hpp>
 
@@ -72,7 +71,6 @@ TEST_CASE("tensors of every dtype are read by name") {
   // A tensor keeps the file's memory, and may be changed.
   const at::Tensor kept = read.at("F64");
   read.clear();
-  const c10::InferenceMode inference;
   kept.mul_(2);
   CHECK(kept.sum().item<double>() == 8);
 }

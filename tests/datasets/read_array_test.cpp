@@ -28,6 +28,7 @@ TEST_CASE("arrays of every dtype and shape are written and read back") {
   }
   datasets::save_npy(path, at::scalar_tensor(2.5, at::kBFloat16));
   CHECK(datasets::load_npy(path).item<float>() == 2.5f);
+  CHECK(datasets::load_npy(path).add_(1).item<float>() == 3.5f);
   datasets::save_npy(path, at::empty({0, 3}));
   CHECK(datasets::load_npy(path).sizes() == at::IntArrayRef({0, 3}));
 }

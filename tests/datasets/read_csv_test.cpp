@@ -37,6 +37,10 @@ TEST_CASE("a table has the columns of a CSV file, and describe() lists them") {
   CHECK(table["zip"].texts()[1] == "00001");
   const Table selection = datasets::read_csv(path, {.columns = {"zip", "age"}, .rows = 2});
   CHECK(datasets::describe(selection) == "2 rows: age int64, zip int64");
+  // Users may change what they have read.
+  table["age"].numbers().add_(1);
+  CHECK(table.matrix({"age"}).add_(1)[0].item<float>() == 65);
+  CHECK(table.take(std::vector<int64_t>{1})["age"].numbers().add_(1).item<float>() == 69);
   table.add("pixels", at::zeros({3, 2, 4}));
   CHECK_THAT(datasets::describe(table), Contains(", pixels float32 (2, 4)"));
 }

@@ -9,7 +9,6 @@
 #include <utility>
 
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -45,7 +44,6 @@ int64_t PipelineStage::ahead() const {
 std::vector<Shape> PipelineStage::first_input_shapes() const {
   const std::lock_guard lock(mutex_);
   if (input_shapes_) return *input_shapes_;
-  const c10::InferenceMode inference;
   const std::shared_ptr<const PipelineElements> all = open({});
   const int64_t first[] = {0};
   const auto elements = all->size() == 0 ? std::vector<Examples>() : all->get(first);
@@ -104,7 +102,6 @@ void for_each_interval(int64_t size, int64_t threads,
   std::exception_ptr error;
   int64_t error_begin = no_end;
   const auto work = [&] {
-    const c10::InferenceMode inference;
     for (int64_t begin = 0; (begin = next.fetch_add(interval_size)) < size;) {
       try {
         std::vector<int64_t> numbers;

@@ -48,7 +48,6 @@ ActivationPeak predict_peak(const ExportedModel& exported, const Shapes& inputs,
                      exported.text ? text_dtype(*exported.text) : exported.inputs[i].dtype,
                      exported.layouts.data_layout("x", rank, i)});
   }
-  const c10::InferenceMode inference;
   return activation_peak(exported.model.model(), peaks, limit);
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 #include <re2/re2.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -244,7 +243,6 @@ DTensor read_weight(const SafetensorsReader& file, const WeightMatch& match) {
 
 void load_safetensors_weights(const Layer& model, const std::string& path,
                               const LoadWeightsOptions& options) {
-  const c10::InferenceMode inference;
   const Mesh mesh = mesh_of(model.weights());
   std::optional<SafetensorsReader> file;
   collectively(mesh, path, [&] {

@@ -122,7 +122,6 @@ KerasOutput keras_output(const Layer& model, bool with_optimizer) {
 
 uint64_t write_output(const Mesh& mesh, KerasOutput& output, const std::string& path,
                       const std::string& temporary, uint64_t base) {
-  const c10::InferenceMode inference;
   raise_deferred_checks();
   FileDescriptor file;
   const std::string laid_out = broadcast_text(mesh, path, [&]() -> std::string {

@@ -95,7 +95,6 @@ std::string describe_mismatch(const KerasMatch& match) {
 
 void restore_values(const Mesh& mesh, const std::string& path,
                     const std::vector<KerasMatch>& matches) {
-  const c10::InferenceMode inference;
   std::vector<DTensor> values(matches.size());
   std::vector<double> numbers(matches.size());
   collectively(mesh, path, [&] {

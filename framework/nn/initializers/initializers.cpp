@@ -125,7 +125,6 @@ class OrthogonalInitializer : public Initializer {
       throw ShapeError("Orthogonal", "a weight has at least two axes", to_string(shape),
                        "use another initializer");
     }
-    const c10::InferenceMode inference;
     const int64_t columns = shape.back();
     const int64_t rows = columns == 0 ? 0 : numel(shape) / columns;
     const Shape flat{std::max(rows, columns), std::min(rows, columns)};
@@ -154,7 +153,6 @@ class DiagonalInitializer : public Initializer {
       throw ShapeError("Identity", "a weight has two axes", to_string(shape),
                        "use another initializer");
     }
-    const c10::InferenceMode inference;
     return pack(at::eye(shape[0], shape[1], dtype).mul_(gain_), default_layout(2));
   }
 

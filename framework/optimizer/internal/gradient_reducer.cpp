@@ -123,7 +123,6 @@ std::string GradientReducer::take_non_finite(bool all) {
 /// Starts copying the maximum norm of each block, NaN if it contains NaN, to the host; read later.
 void GradientReducer::check_on_gpus(const std::vector<std::string>& paths,
                                     const std::vector<at::Tensor>& blocks) {
-  const c10::InferenceMode inference;
   for (const std::vector<size_t>& indices : group_by_device_and_dtype(blocks)) {
     const std::vector<at::Tensor> list = select(blocks, indices);
     const c10::DeviceGuard guard(list[0].device());

@@ -125,7 +125,6 @@ at::Tensor ParameterService::empty_tensor(int group, int part, int kind) const {
 /// Reads a client's stream; throws unless it is complete.
 ParameterService::Received ParameterService::receive(grpc::ServerContext& context,
                                                      grpc::ServerReader<rpc::Pieces>& reader) {
-  const c10::InferenceMode inference;
   Watchdog::Call call(watch_, options_.patience, [&] { context.TryCancel(); });
   Received received;
   PieceReader pieces([&](int part, int kind) {

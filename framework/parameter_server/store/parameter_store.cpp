@@ -39,7 +39,6 @@ void ParameterStore::add_group(int group, const std::vector<Variable>& variables
   auto made = std::make_unique<Group>();
   made->optimizer = optimizer;
   {
-    const c10::InferenceMode inference;
     const std::lock_guard lock(state_mutex_);
     const DefaultMeshScope scope(create_mesh({{"batch", 1}}));
     for (const Part& part : parts) made->add(variables[part.variable], part);

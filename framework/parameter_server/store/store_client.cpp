@@ -91,7 +91,6 @@ void StoreClient::define(int group, const VariableGroup& definition) {
 }
 
 void StoreClient::assign(int group, const VariableGroup& definition, bool slots) {
-  const c10::InferenceMode inference;
   std::vector<Source> sources;
   for (size_t v = 0; v < definition.variables.size(); ++v) {
     const std::vector<Variable> tensors =
@@ -207,7 +206,6 @@ StoreState StoreClient::State::pull(int server, const rpc::PullRequest& request,
 bool StoreClient::push(int group, const VariableGroup& definition, const PushId& id,
                        const std::vector<at::Tensor>& gradients,
                        const std::vector<at::Tensor>& added) {
-  const c10::InferenceMode inference;
   const PushPlan plan = plan_push(definition, gradients, added);
   rpc::Head head = state_->head(group);
   head.mutable_push()->set_closure(id.closure);

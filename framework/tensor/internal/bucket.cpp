@@ -122,7 +122,6 @@ void Bucket::fill(Flat& flat) const {
 }
 
 void Bucket::start() {
-  const c10::InferenceMode inference;
   find_members();
   announce_collective();
   if (flats_.empty()) return;
@@ -171,7 +170,6 @@ void Bucket::wait() {
 }
 
 void Bucket::finish() {
-  const c10::InferenceMode inference;
   wait();
   for (size_t v = 0; v < values_.size(); ++v) values_[v].replace(resolved(split_[v]));
   values_.clear();
@@ -191,7 +189,6 @@ std::vector<std::pair<size_t, at::Tensor>> Bucket::addends() const {
 }
 
 std::optional<size_t> Bucket::find_non_finite() const {
-  const c10::InferenceMode inference;
   const bool suspect = std::any_of(flats_.begin(), flats_.end(), [](const auto& entry) {
     return !std::isfinite(entry.second.check.template item<double>());
   });

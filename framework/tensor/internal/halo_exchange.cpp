@@ -232,7 +232,6 @@ std::vector<int64_t> block_members(const Sharding& sharding, int64_t axis) {
 
 Blocks gather_intervals(const Sharding& sharding, const Blocks& blocks, const AxisShards& shards,
                         const std::vector<Interval>& requested, double fill) {
-  const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, shards.have, requested);
   announce_collective(sharding, axis);
@@ -265,7 +264,6 @@ Blocks gather_intervals(const DTensor& value, int64_t axis, const std::vector<In
 
 Blocks scatter_add_intervals(const Sharding& sharding, const Blocks& pieces,
                              const AxisShards& shards, const std::vector<Interval>& requested) {
-  const c10::InferenceMode inference;
   const int64_t axis = shards.axis;
   log_exchange(sharding, axis, requested, shards.have);
   announce_collective(sharding, axis);

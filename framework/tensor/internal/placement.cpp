@@ -3,7 +3,6 @@
 #include <set>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
@@ -71,7 +70,6 @@ at::Tensor upload(const at::Tensor& tensor, c10::Device device, bool immutable) 
 DTensor host_input(at::Tensor value, const Mesh& mesh) {
   const Layout layout = Layout::replicated(mesh, value.dim());
   if (!on_gpus(mesh)) return pack(std::move(value), layout);
-  const c10::InferenceMode inference;
   const ShardingPtr sharding = intern(value.sizes().vec(), value.scalar_type(), layout);
   return DTensor(sharding, Blocks(sharding->blocks.size(), value));
 }

@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 
@@ -64,7 +63,6 @@ class WithSampleWeight final : public Dataset {
 
  private:
   Examples weighted_rows(Examples batch, std::span<const int64_t> rows) const {
-    const c10::InferenceMode inference;
     check_no_weights(batch, "sample_weight");
     rows = held_rows(batch, rows);
     const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()));
@@ -112,7 +110,6 @@ at::Tensor classes(at::Tensor y, bool are_ids, std::span<const int64_t> rows) {
 /// Returns the batch with weights; `rows`: the numbers of its rows in the data, if known.
 Examples weighted(Examples batch, const LabelWeight& class_weight,
                   std::span<const int64_t> rows = {}) {
-  const c10::InferenceMode inference;
   check_no_weights(batch, "class_weight");
   if (batch.y.size() != 1) {
     throw ConfigError("class_weight", "the model has a single output",

@@ -138,7 +138,6 @@ void FeatureTable::check_concat() const {
 }
 
 Table FeatureTable::features(const Table& table) const {
-  const c10::InferenceMode inference;
   check_ready();
   std::vector<at::Tensor> values;
   for (const ColumnFeature& column : columns_) values.push_back(column.value(table));

@@ -1,7 +1,6 @@
 #include <tessera/layers/text/internal/text_dataset.hpp>
 
 #include <ATen/ATen.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 
@@ -17,7 +16,6 @@ void TextDataset::check(std::span<const int64_t> rows) const {
 
 std::vector<at::Tensor> TextDataset::labels_of(std::span<const int64_t> rows) const {
   if (!labels_.defined()) return {};
-  const c10::InferenceMode inference;
   const at::Tensor numbers = at::tensor(at::ArrayRef<int64_t>(rows.data(), rows.size()), at::kLong);
   return {labels_.index_select(0, numbers)};
 }

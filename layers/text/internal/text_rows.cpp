@@ -5,7 +5,6 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
-#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -71,7 +70,6 @@ at::Tensor TextRows::dense_block(std::span<const int64_t> rows, Interval interva
 }
 
 at::Tensor TextRows::dense(std::span<const int64_t> rows) const {
-  const c10::InferenceMode inference;
   return dense_block(rows, {0, width});
 }
 
@@ -82,7 +80,6 @@ at::Tensor TextRows::dense() const {
 }
 
 DTensor TextRows::placed(std::span<const int64_t> rows, const Layout& layout) const {
-  const c10::InferenceMode inference;
   const ShardingPtr sharding = intern({static_cast<int64_t>(rows.size()), width},
                                       sequences ? at::kLong : at::kFloat, layout);
   Blocks blocks;
