@@ -14,6 +14,7 @@
 #include <tessera/layers/internal/attention_heads.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/noise.hpp>
+#include <tessera/layers/internal/replayed_layer.hpp>
 
 namespace tessera {
 
@@ -43,7 +44,7 @@ void fields(AdditiveAttentionOptions& o, const Visit& visit) {
 namespace {
 
 /// Implements Attention and AdditiveAttention, whose options are Attention's without score_mode.
-class AttentionLayer final : public Layer {
+class AttentionLayer final : public ReplayedLayer {
  public:
   AttentionLayer(bool additive, const AttentionOptions& options);
   std::string class_name() const override { return additive_ ? "AdditiveAttention" : "Attention"; }
@@ -51,7 +52,6 @@ class AttentionLayer final : public Layer {
   Shape output_shape(const Shapes& inputs) const override { return output_shapes(inputs)[0]; }
   Shapes output_shapes(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
@@ -77,7 +77,7 @@ const RegisteredLayer registered_additive_attention("AdditiveAttention", [](Json
 });
 
 AttentionLayer::AttentionLayer(bool additive, const AttentionOptions& options)
-    : Layer(common_options(options)), additive_(additive), options_(options) {
+    : ReplayedLayer(common_options(options)), additive_(additive), options_(options) {
   check_rate(str(additive ? "AdditiveAttention " : "Attention ", options.name, ", dropout"),
              options.dropout);
 }

@@ -50,7 +50,7 @@ namespace tessera::detail {
 
 SpatialLayer::SpatialLayer(const LayerOptions& options, const std::string& class_name,
                            int64_t spatial, const std::string& data_format)
-    : Layer(options),
+    : ReplayedLayer(options),
       class_name_(class_name),
       spatial_(spatial),
       channels_first_(data_format == "channels_first") {

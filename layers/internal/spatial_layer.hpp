@@ -7,6 +7,7 @@
 #include <tessera/framework/ops/internal/window_axis.hpp>
 #include <tessera/layers/axis_values.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/replayed_layer.hpp>
 
 // Found by argument-dependent lookup, so they are in the namespace of AxisValues.
 namespace tessera {
@@ -22,14 +23,13 @@ namespace tessera::detail {
 
 /// A layer on (batch, spatial…, channels), or, with data_format "channels_first", on (batch,
 /// channels, spatial…), which it transposes to channels last and back.
-class SpatialLayer : public Layer {
+class SpatialLayer : public ReplayedLayer {
  public:
   /// Throws ConfigError for an unknown data_format.
   SpatialLayer(const LayerOptions& options, const std::string& class_name, int64_t spatial,
                const std::string& data_format);
   std::string class_name() const override { return class_name_; }
   Shape output_shape(const Shapes& inputs) const final;
-  bool can_be_replayed() const override { return true; }
 
  protected:
   /// Returns the output's shape for an input's, both with channels last; extents may be -1. Throws

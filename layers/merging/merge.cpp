@@ -11,6 +11,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/one_dtype.hpp>
+#include <tessera/layers/internal/replayed_layer.hpp>
 
 namespace tessera {
 
@@ -18,17 +19,19 @@ using namespace detail;
 
 namespace {
 
-class MergeLayer final : public Layer {
+class MergeLayer final : public ReplayedLayer {
  public:
   /// Merges inputs of equal rank and dtype.
   using Function = DTensor (*)(const Inputs& inputs, at::ScalarType compute);
   /// `inputs`: number of inputs; 0: any number, at least 1.
   MergeLayer(std::string class_name, Function function, size_t inputs, const LayerOptions& options)
-      : Layer(options), class_name_(std::move(class_name)), function_(function), inputs_(inputs) {}
+      : ReplayedLayer(options),
+        class_name_(std::move(class_name)),
+        function_(function),
+        inputs_(inputs) {}
   std::string class_name() const override { return class_name_; }
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
-  bool can_be_replayed() const override { return true; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext& context) override;

@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
+#include <tessera/layers/internal/replayed_layer.hpp>
 #include <tessera/layers/preprocessing/internal/category_output.hpp>
 #include <tessera/layers/preprocessing/internal/hash_buckets.hpp>
 #include <tessera/layers/preprocessing/internal/integer_dtype.hpp>
@@ -22,13 +23,12 @@ void fields(HashedCrossingOptions& o, const Visit& visit) {
 
 namespace {
 
-class HashedCrossingLayer final : public Layer {
+class HashedCrossingLayer final : public ReplayedLayer {
  public:
   HashedCrossingLayer(int64_t num_bins, const HashedCrossingOptions& options);
   std::string class_name() const override { return "HashedCrossing"; }
   Json config() const override;
   Shape output_shape(const Shapes& inputs) const override;
-  bool can_be_replayed() const override { return true; }
 
   at::Tensor bins(const std::vector<Table::Column>& columns) const;
 
@@ -53,7 +53,7 @@ const RegisteredLayer registered_hashed_crossing("HashedCrossing", [](JsonObject
 });
 
 HashedCrossingLayer::HashedCrossingLayer(int64_t num_bins, const HashedCrossingOptions& options)
-    : Layer(integer_layer_options(options)), num_bins_(num_bins), options_(options) {
+    : ReplayedLayer(integer_layer_options(options)), num_bins_(num_bins), options_(options) {
   check_output_mode(where(), options.output_mode, {"int", "one_hot"}, options.sparse);
   if (num_bins >= 1) return;
   throw ConfigError(where(), "num_bins is at least 1", str(num_bins), "give the number of bins");
