@@ -167,7 +167,7 @@ void print_profile(const Profile& profile, const CommLog& log) {
 
 /// Counts how many of its rows were read.
 struct CountedRows final : Dataset {
-  CountedRows(at::Tensor rows, int64_t& read) : rows(std::move(rows)), read(&read) {}
+  CountedRows(at::Tensor all, int64_t& count) : rows(std::move(all)), read(&count) {}
   int64_t size() const override { return rows.size(0); }
   Examples get(std::span<const int64_t> numbers) const override {
     *read += std::ssize(numbers);

@@ -1,3 +1,4 @@
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/tessera.hpp>
 
 #include "tests/training/recorded.hpp"
