@@ -266,9 +266,10 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
     const ShardingPtr target = update_sharding(state);
     const CommLabel label(variables[i].path());
     reducer_->log(gradients[i]);
-    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), target);
+    const DTensor gradient = ops::cast(gradients[i], variables[i].dtype());
     step.states.push_back(&state);
-    step.gradients.push_back(moved);
+    step.gradients.push_back(gradient.sharding() == target ? gradient
+                                                           : relayout_to(gradient, target));
   }
   return step;
 }
@@ -278,7 +279,7 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
 bool Optimizer::accumulate(Step& step) {
   const double factor = 1 / options_.loss_scale_factor.value_or(1);
   if (!options_.gradient_accumulation_steps) {
-    step.gradients = scaled(step.gradients, factor);
+    if (factor != 1) step.gradients = scaled(step.gradients, factor);
     return true;
   }
   std::vector<at::Tensor> sums;

@@ -59,7 +59,7 @@ CallContext Trainer::training_context() const {
 
 DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred) {
   TrainingState& state = training("compute_loss");
-  state.metrics.choose(output_names(), batch, y_pred);
+  if (!state.metrics.fits(batch, y_pred)) state.metrics.choose(output_names(), batch, y_pred);
   DTensor total;
   const auto add = [&](const DTensor& loss) {
     total = total.defined() ? total + ops::cast(loss, total.dtype()) : loss;
@@ -83,10 +83,12 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   const std::vector<Variable> variables = layer_.trainable_weights();
   TrainingState& state = training("minimize");
   if (!state.first_step.trains(layer_, variables)) return;
-  // The state is read on every replay, since what is checked may change.
-  traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
-    if (state.finite.loss) check_finite_blocks(in[0]);
-  });
+  if (loss.mesh().is_local()) {
+    // The state is read on every replay, since what is checked may change.
+    traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
+      if (state.finite.loss) check_finite_blocks(in[0]);
+    });
+  }
   const bool first = state.first_step.check(layer_, tape);
   std::vector<DTensor> values;
   for (const Variable& variable : variables) values.push_back(variable.value());
@@ -106,7 +108,7 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
 
 void Trainer::update_metrics(const Batch& batch, const std::vector<DTensor>& y_pred) {
   TrainingState& state = training("update_metrics");
-  state.metrics.choose(output_names(), batch, y_pred);
+  if (!state.metrics.fits(batch, y_pred)) state.metrics.choose(output_names(), batch, y_pred);
   for (size_t i = 0; i < state.metrics.outputs().size(); ++i) {
     for (const auto& metric : state.metrics.outputs()[i].metrics) {
       tell_tracer(*metric, "metric");

@@ -144,35 +144,6 @@ TEST_CASE("the exchange is a call that all ranks compare") {
   }));
 }
 
-TEST_CASE("one process's exception is an error on the others, with its text") {
-  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
-    const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
-    const auto local = [&](StepStatus&) {
-      if (rank == 1) throw FileError("part-2", "readable", "nothing", "");
-    };
-    if (rank == 1) {
-      const std::string text = error_of<FileError>([&] { all_reduce_status(mesh, local); });
-      expect(text.find("[part-2]") != std::string::npos, text);
-    } else {
-      const StepStatus status = all_reduce_status(mesh, local);
-      expect(status.error_text() == "an error on rank 1: [part-2] readable. Received: nothing.",
-             status.error_text());
-    }
-  }));
-}
-
-TEST_CASE("a process reports its own error if the others cannot be reached") {
-  CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
-    if (rank == 0) return;
-    const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
-    const std::string text = error_of<FileError>([&] {
-      all_reduce_status(mesh,
-                        [](StepStatus&) { throw FileError("part-2", "readable", "nothing", ""); });
-    });
-    expect(text.find("[part-2]") != std::string::npos, text);
-  }));
-}
-
 TEST_CASE("a process whose memory ran out does not wait for the others") {
   // They may be in a collective that it has left.
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
@@ -180,21 +151,13 @@ TEST_CASE("a process whose memory ran out does not wait for the others") {
     const Mesh mesh = rank_mesh({{"a", 2}}, communicator);
     CommLog log;
     const CommLogScope logging(log);
-    using Work = std::function<void()>;
     const std::runtime_error of_aten("DefaultCPUAllocator: can't allocate memory");
-    const Work without_memory = [] { throw std::bad_alloc(); };
-    const Work without_tensor = [&] { throw of_aten; };
-    const auto in_status = [&](const Work& work) {
-      all_reduce_status(mesh, [&](StepStatus&) { work(); });
-    };
-    const auto agreed = [&](const Work& work) { collectively(mesh, "folder", work); };
-    for (const std::function<void(const Work&)>& call :
-         std::vector<std::function<void(const Work&)>>{in_status, agreed}) {
-      const std::string text = error_of<std::bad_alloc>([&] { call(without_memory); });
-      expect(text == std::bad_alloc().what(), text);
-      const std::string aten = error_of<std::runtime_error>([&] { call(without_tensor); });
-      expect(aten == of_aten.what(), aten);
-    }
+    const std::string text = error_of<std::bad_alloc>(
+        [&] { collectively(mesh, "folder", [] { throw std::bad_alloc(); }); });
+    expect(text == std::bad_alloc().what(), text);
+    const std::string aten =
+        error_of<std::runtime_error>([&] { collectively(mesh, "folder", [&] { throw of_aten; }); });
+    expect(aten == of_aten.what(), aten);
     expect(log.entries().empty(), "it was in a collective");
   }));
 }

@@ -1,12 +1,10 @@
 #include <tessera/framework/comm/internal/status.hpp>
 
-#include <exception>
 #include <map>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
@@ -108,36 +106,6 @@ void StepStatus::exchange(const Mesh& mesh) {
   if (status_ <= StatusLevel::stop) return;
   reasons_ = communicator.gather("status", reason_);
   reason_ = reasons_[static_cast<size_t>(rank_)];
-}
-
-StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStatus&)>& local) {
-  StepStatus status;
-  std::exception_ptr error;
-  try {
-    local(status);
-  } catch (const std::exception& thrown) {
-    if (is_out_of_memory(thrown)) {
-      // It may have left a collective that the others are in, which would wait for this process.
-      communicator_of(mesh).report_failure(thrown.what());
-      throw;
-    }
-    error = std::current_exception();
-    status.raise(StatusLevel::error, thrown.what());
-  } catch (...) {
-    error = std::current_exception();
-    status.raise(StatusLevel::error, "an exception that is not a std::exception");
-  }
-  // If the exchange fails, the others can still read the original error.
-  if (error) communicator_of(mesh).report_failure(status.reason());
-  try {
-    status.exchange(mesh);
-  } catch (...) {
-    // Prefer the local error: it may be why the others are gone.
-    if (error) std::rethrow_exception(error);
-    throw;
-  }
-  if (error) std::rethrow_exception(error);
-  return status;
 }
 
 }  // namespace tessera::detail

@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstdint>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -55,11 +54,6 @@ class StepStatus {
   int64_t min_rows_ = 0, max_rows_ = 0;
   int64_t min_signature_ = 0, max_signature_ = 0;
 };
-
-/// Runs `local`, which may throw or raise a status on a single process, and returns the exchanged
-/// status. An exception is an error status for the others, and is rethrown after the exchange.
-/// Collective.
-StepStatus all_reduce_status(const Mesh& mesh, const std::function<void(StepStatus&)>& local);
 
 /// Groups the ranks by text: "8 on ranks 0 and 2; 7 on rank 1".
 std::string group_by_text(const std::vector<std::string>& texts);

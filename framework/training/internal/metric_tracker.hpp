@@ -81,7 +81,12 @@ class MetricTracker {
 
   /// Throws ConfigError for a name in compile() that is not an output's.
   static void check_names(const CompileOptions& options, const std::vector<std::string>& outputs);
-  /// Makes losses and metrics for the first batch; checks later ones. Throws ConfigError.
+  /// Whether losses and metrics are chosen, and the batch has labels for each output.
+  bool fits(const Batch& batch, const std::vector<DTensor>& y_pred) const {
+    return !outputs_.empty() && batch.y.size() == y_pred.size();
+  }
+  /// Makes losses and metrics for the first batch. Throws ConfigError, for a later batch without
+  /// labels for each output, too.
   void choose(std::vector<std::string> names, const Batch& batch,
               const std::vector<DTensor>& y_pred);
   /// Empty before the first batch.

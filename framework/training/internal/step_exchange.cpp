@@ -4,6 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/hash.hpp>
+#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 
@@ -59,19 +60,38 @@ Interrupted interrupted(int signal, const std::string& caller, Phase phase, cons
                          : "start it again");
 }
 
-void StepExchange::begin_step(uint64_t signature) {
-  communicator_of(mesh_).begin_step(steps_begun_++, signature);
-}
-
 void StepExchange::do_on_all_ranks(const std::function<void()>& local) {
   exchange([&](StepStatus&) { local(); });
 }
 
 StepStatus StepExchange::exchange(const std::function<void(StepStatus&)>& local) {
-  const StepStatus status = all_reduce_status(mesh_, [&](StepStatus& own) {
-    local(own);
-    if (stop_) own.raise(StatusLevel::stop, "");
-  });
+  StepStatus status;
+  std::exception_ptr error;
+  try {
+    local(status);
+    if (stop_) status.raise(StatusLevel::stop, "");
+  } catch (const std::exception& thrown) {
+    if (is_out_of_memory(thrown)) {
+      // It may have left a collective that the others are in, which would wait for this process.
+      communicator_of(mesh_).report_failure(thrown.what());
+      throw;
+    }
+    error = std::current_exception();
+    status.raise(StatusLevel::error, thrown.what());
+  } catch (...) {
+    error = std::current_exception();
+    status.raise(StatusLevel::error, "an exception that is not a std::exception");
+  }
+  // If the exchange fails, the others can still read the original error.
+  if (error) communicator_of(mesh_).report_failure(status.reason());
+  try {
+    status.exchange(mesh_);
+  } catch (...) {
+    // Prefer the local error: it may be why the others are gone.
+    if (error) std::rethrow_exception(error);
+    throw;
+  }
+  if (error) std::rethrow_exception(error);
   if (status.status() == StatusLevel::error) {
     throw CommError("step", "every process goes on", status.error_text(), "");
   }

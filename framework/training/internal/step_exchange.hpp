@@ -25,8 +25,8 @@ class StepExchange {
   bool stops() const { return stop_; }
   void set_stop(bool stop) { stop_ = stop; }
 
-  /// Begins a step of training, tests or predictions on a batch of this signature.
-  void begin_step(uint64_t signature);
+  /// Counts a step of training, tests or predictions; returns its number.
+  int64_t begin_step() { return steps_begun_++; }
   /// Runs work that may fail, or ask to stop, on one process alone, such as reading and writing
   /// files; then every process stops or throws in the same step. Collective.
   void do_on_all_ranks(const std::function<void()>& local);
