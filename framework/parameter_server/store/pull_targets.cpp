@@ -55,13 +55,12 @@ std::span<std::byte> PullTargets::begin(const Part& part, int kind) {
   }
   Target& target = targets[static_cast<size_t>(kind)];
   const std::lock_guard lock(mutex_);
-  if (!target.tensor.defined()) {
-    open(target);
-  }
+  if (!target.tensor.defined()) open(target);
   return bytes_of(target.tensor, part);
 }
 
 void PullTargets::finish() {
+  const c10::InferenceMode inference;
   for (std::vector<Target>& targets : targets_) {
     for (Target& target : targets) {
       if (target.tensor.defined()) close(target);
