@@ -24,6 +24,7 @@ using namespace detail;
 namespace {
 
 DTensor with_own_memory(const DTensor& value) {
+  const c10::InferenceMode inference;
   Blocks copies;
   const std::vector<BlockInfo>& infos = value.sharding()->blocks;
   for (size_t b = 0; b < infos.size(); ++b) {

@@ -82,6 +82,7 @@ DTensor shard_tensor(const at::Tensor& tensor, int64_t first, const Shape& shape
 /// Returns a tensor with the memory of `tensor`, or undefined if it cannot be taken over.
 at::Tensor taken_over(at::Tensor&& tensor) {
   if (!may_take_over(tensor)) return {};
+  const c10::InferenceMode inference;
   // Views of a tensor made outside InferenceMode would keep it alive.
   const at::Tensor taken =
       at::empty({0}, tensor.options())

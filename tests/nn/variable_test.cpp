@@ -180,6 +180,10 @@ TEST_CASE("a variable is drawn straight into its shards, with the same values in
       CHECK_FALSE(w.has_value());
       CHECK(w.value().layout() == layout);
       CHECK(wrong_shards(w.value(), numbers) == "");
+      // Views and updates of other tensors cost a second dispatch.
+      for (const at::Tensor& block : w.value().blocks()) CHECK(block.is_inference());
+      w.assign(filled({6, 4}, 1, at::kFloat, layout));
+      for (const at::Tensor& block : w.value().blocks()) CHECK(block.is_inference());
     }
   }
 }

@@ -54,6 +54,21 @@ TEST_CASE("pack takes over an rvalue, unless someone else holds its memory") {
   CHECK(of_repeated.blocks()[0].stride(0) == 1);
 }
 
+TEST_CASE("blocks are inference tensors, whatever they are made of") {
+  const Layout layout({"a"}, mesh);
+  std::vector<DTensor> values{pack(at::zeros({4}), layout), filled({4}, 2, at::kFloat, layout),
+                              stateless_normal({4}, {1, 2}),
+                              pack_rows(at::zeros({4}), {0, 4}, 4, layout)};
+  const at::Tensor mine = at::zeros({4});
+  values.push_back(pack(mine, layout));
+  values.push_back(values[0] + values[1]);
+  values.push_back(ops::reshape(values[0], {2, 2}));
+  values.push_back(ops::slice(values[0], 0, 1, 2));
+  for (const DTensor& value : values) {
+    for (const at::Tensor& block : value.blocks()) CHECK(block.is_inference());
+  }
+}
+
 TEST_CASE("under per_device every device has separate memory") {
   const BlockPolicyScope scope(BlockPolicy::per_device);
   const DTensor x = pack(at::zeros({4}), Layout::replicated(mesh, 1));

@@ -278,6 +278,7 @@ Blocks complete(const Sharding& sharding, Blocks blocks) {
 }  // namespace
 
 std::vector<DTensor> OpPlan::run(std::span<const DTensor> in) {
+  const c10::InferenceMode inference;
   std::vector<DTensor> values(in.begin(), in.end());
   for (size_t i = 0; i < values.size(); ++i) {
     if (!(values[i].layout() == propagation_.inputs[i])) {
@@ -358,7 +359,6 @@ bool OpPlan::fill_if_empty(const Point& point, std::vector<Blocks>& out) const {
 
 /// Calls forward_all() even if there is nothing to compute here: others' data may pass through.
 void OpPlan::run_all(const std::vector<Blocks>& in, std::vector<Blocks>& out) const {
-  const c10::InferenceMode inference;
   std::vector<Tensors> tensors(points_.size());
   BlockGrid grid{specs_, propagation_.inputs, groups_};
   grid.devices = devices_;

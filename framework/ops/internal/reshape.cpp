@@ -145,6 +145,7 @@ std::vector<ReshapeGroup> reshape_groups(const Shape& in, const Shape& out) {
 }
 
 DTensor reshape_value(const DTensor& x, const Shape& shape) {
+  const c10::InferenceMode inference;
   if (numel(x.shape()) == 0) {
     // Nothing to move; the sharding of an empty tensor need not be kept.
     reshape_groups({0}, {numel(shape)});
