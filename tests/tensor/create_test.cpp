@@ -1,5 +1,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 #include <ATen/ATen.h>
