@@ -197,6 +197,10 @@ def test_judges(folder):
 
 
 def test_commands():
+    header = {"command": "c++ -x c++-header -o CMakeFiles/t.dir/pch.gch -c pch.cxx"}
+    source = {"command": "c++ -o CMakeFiles/t.dir/a.o -c a.cpp"}
+    found = sanitizer_steps.compile_command([header, source], "-o CMakeFiles/t.dir/")
+    check(found == source["command"], f"a precompiled header is not a source: {found}")
     command = "/usr/bin/c++ -O2 -Winvalid-pch -Werror -o a.o -c /x/unity_0.cxx"
     words = sanitizer_steps.template(command, "/y/queue.cpp", "q.o")
     check(words[:6] == ["/usr/bin/c++", "-O2", "-o", "q.o", "-c", "/y/queue.cpp"] and

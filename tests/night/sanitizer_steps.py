@@ -22,6 +22,13 @@ SUMMARY = re.compile(r"^SUMMARY: ThreadSanitizer: (.*)$", re.MULTILINE)
 COMPILE_SECONDS, RUN_SECONDS = 1200, 1800
 
 
+def compile_command(entries, text):
+    """Returns the command of the first source that contains a text, not of a precompiled header;
+    None if there is none."""
+    return next((entry["command"] for entry in entries
+                 if text in entry["command"] and "c++-header" not in entry["command"]), None)
+
+
 def template(command, source, output):
     """Returns a compile command for another source and output, with the sanitizer."""
     words = shlex.split(command)
@@ -56,10 +63,10 @@ class TsanStep(Step):
         self.tried = ", ".join(ROOMS)
 
     def command_with(self, text):
-        for entry in self.commands:
-            if text in entry["command"]:
-                return entry["command"]
-        raise Skip(f"no source of {text} is compiled in {self.night.build}")
+        found = compile_command(self.commands, text)
+        if not found:
+            raise Skip(f"no source of {text} is compiled in {self.night.build}")
+        return found
 
     def compiled(self):
         """Returns the sources that the build compiles, alone or in unity sources."""
