@@ -207,7 +207,7 @@ def test_commands():
           "-fsanitize=thread" in words, f"a source is compiled with the sanitizer: {words}")
     words = sanitizer_steps.link_command(": && c++ -O2 a.o b.o -o bin/t lib/libx.so && :", ["q.o"],
                                          "t")
-    check(words == ["c++", "-fsanitize=thread", "q.o", "-O2", "-o", "t", "lib/libx.so"],
+    check(words == ["c++", "-fsanitize=thread", "-Wl,--copy-dt-needed-entries", "q.o", "-O2", "-o", "t", "lib/libx.so"],
           f"objects come before the library: {words}")
 
 

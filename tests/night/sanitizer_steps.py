@@ -43,7 +43,8 @@ def link_command(command, objects, output):
     words = [word for word in shlex.split(command) if word not in (":", "&&")]
     words[words.index("-o") + 1] = str(output)
     rest = [word for word in words[1:] if not word.endswith(".o")]
-    return [words[0], "-fsanitize=thread", *map(str, objects), *rest]
+    # The library's sources also need what only the library is linked with, such as CUDA's part of ATen.
+    return [words[0], "-fsanitize=thread", "-Wl,--copy-dt-needed-entries", *map(str, objects), *rest]
 
 
 @register
