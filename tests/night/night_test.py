@@ -193,7 +193,8 @@ def test_judges(folder):
     check(len(soak_step.judge("launch", trained, 3600)) == 1, "but no more")
     for name in ("step-000120", "step-1000", "step-x", "other"):
         (folder / "checkpoints" / name).mkdir(parents=True)
-    check(soak_step.steps_of(folder / "checkpoints") == 1000, "the newest checkpoint says the number of steps")
+    check(soak_step.steps_of(folder / "checkpoints") == 1000,
+          "the newest checkpoint says the number of steps")
 
 
 def test_commands():
@@ -207,7 +208,8 @@ def test_commands():
           "-fsanitize=thread" in words, f"a source is compiled with the sanitizer: {words}")
     words = sanitizer_steps.link_command(": && c++ -O2 a.o b.o -o bin/t lib/libx.so && :", ["q.o"],
                                          "t")
-    check(words == ["c++", "-fsanitize=thread", "-Wl,--copy-dt-needed-entries", "q.o", "-O2", "-o", "t", "lib/libx.so"],
+    check(words == ["c++", "-fsanitize=thread", "-Wl,--copy-dt-needed-entries", "q.o", "-O2",
+                    "-o", "t", "lib/libx.so"],
           f"objects come before the library: {words}")
 
 

@@ -13,7 +13,9 @@ from step import Skip, Step, register
 ROOMS = {
     "comm": (("framework/comm",), "tests/comm", "comm_test"),
     "serving": (("framework/serving",), "tests/serving", "serving_test"),
-    "pipeline": (("datasets/pipeline",), "tests/datasets/pipeline", "datasets_test"),
+    # With the threads that both pipelines and batch loaders have.
+    "pipeline": (("datasets/pipeline", "framework/data"), "tests/datasets/pipeline",
+                 "datasets_test"),
 }
 FLAGS = ["-fsanitize=thread", "-O1", "-g1", "-Wno-error", "-w"]
 INCLUDE = re.compile(r'^#include "(.+)"$', re.MULTILINE)
@@ -43,8 +45,9 @@ def link_command(command, objects, output):
     words = [word for word in shlex.split(command) if word not in (":", "&&")]
     words[words.index("-o") + 1] = str(output)
     rest = [word for word in words[1:] if not word.endswith(".o")]
-    # The library's sources also need what only the library is linked with, such as CUDA's part of ATen.
-    return [words[0], "-fsanitize=thread", "-Wl,--copy-dt-needed-entries", *map(str, objects), *rest]
+    # The library's sources also need what only the library is linked with: CUDA's part of ATen.
+    return [words[0], "-fsanitize=thread", "-Wl,--copy-dt-needed-entries", *map(str, objects),
+            *rest]
 
 
 @register
