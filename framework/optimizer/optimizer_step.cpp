@@ -266,10 +266,9 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
     const ShardingPtr target = update_sharding(state);
     const CommLabel label(variables[i].path());
     reducer_->log(gradients[i]);
-    const DTensor gradient = ops::cast(gradients[i], variables[i].dtype());
+    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), target);
     step.states.push_back(&state);
-    step.gradients.push_back(gradient.sharding() == target ? gradient
-                                                           : relayout_to(gradient, target));
+    step.gradients.push_back(moved);
   }
   return step;
 }
@@ -279,7 +278,7 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
 bool Optimizer::accumulate(Step& step) {
   const double factor = 1 / options_.loss_scale_factor.value_or(1);
   if (!options_.gradient_accumulation_steps) {
-    if (factor != 1) step.gradients = scaled(step.gradients, factor);
+    step.gradients = scaled(step.gradients, factor);
     return true;
   }
   std::vector<at::Tensor> sums;

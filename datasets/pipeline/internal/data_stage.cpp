@@ -3,8 +3,6 @@
 #include <numeric>
 #include <utility>
 
-#include <c10/core/InferenceMode.h>
-
 #include <tessera/datasets/pipeline/internal/pipeline_rows.hpp>
 #include <tessera/datasets/pipeline/internal/pipeline_stages.hpp>
 #include <tessera/framework/base/error.hpp>

@@ -6,7 +6,6 @@
 
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
-#include <tessera/framework/serving/http/predict_reply.hpp>
 
 namespace tessera::detail {
 
@@ -90,9 +89,8 @@ void ExportHandler::predict(HttpRequest&& request, std::optional<int64_t> versio
 HttpResponse ExportHandler::describe(const ModelRoute& route, const HttpRequest& request) const {
   const std::shared_ptr<const ServedModel> served = worker_.served();
   if (route.version && *route.version != served->version) {
-    return {.status = 404,
-            .body = error_reply(str("[request] version ", served->version,
-                                    " is served. Received: ", in_quotes(request.target), "."))};
+    return error_response(404, str("[request] version ", served->version,
+                                   " is served. Received: ", in_quotes(request.target), "."));
   }
   Json json = {{"status", "ok"}};
   if (route.action == ModelAction::status) json = status_json(*served);

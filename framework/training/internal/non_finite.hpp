@@ -28,8 +28,9 @@ class NonFiniteLoss : public std::exception {
   std::string devices_;
 };
 
-/// Throws NonFiniteLoss unless all blocks of the loss are finite. Checks only losses on CPUs of
-/// this process alone; others are checked when they are read.
+/// Throws NonFiniteLoss unless all blocks of a loss on a mesh of this process alone are finite.
+/// Checks only losses on CPUs; others, and those of several processes, are checked when they are
+/// read.
 void check_finite_blocks(const DTensor& loss);
 
 /// Returns the source of infinities or NaN: a weight (from an earlier step), a row of the batch, or

@@ -26,7 +26,7 @@ class StepExchange {
   void set_stop(bool stop) { stop_ = stop; }
 
   /// Counts a step of training, tests or predictions; returns its number.
-  int64_t begin_step() { return steps_begun_++; }
+  int64_t count_step() { return steps_begun_++; }
   /// Runs work that may fail, or ask to stop, on one process alone, such as reading and writing
   /// files; then every process stops or throws in the same step. Collective.
   void do_on_all_ranks(const std::function<void()>& local);

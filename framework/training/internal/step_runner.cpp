@@ -65,7 +65,7 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
 
 Batch StepRunner::prepare(Examples&& examples, uint64_t signature) {
   adapt_wait_policy();
-  communicator_of(state_.layouts.mesh()).begin_step(state_.exchange.begin_step(), signature);
+  communicator_of(state_.layouts.mesh()).begin_step(state_.exchange.count_step(), signature);
   trainer_.layer().clear_losses();
   return pack_batch(std::move(examples), state_.layouts);
 }
