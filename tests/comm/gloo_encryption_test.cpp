@@ -148,22 +148,31 @@ TEST_CASE("an encrypted message that was changed on the way is refused, and its 
       return attacks_now.exchange(false) ? change(bytes) : bytes;
     };
     std::vector<std::string> errors(2);
+    std::vector<std::shared_ptr<Engine>> engines(2);
     std::mutex mutex;
     std::list<WireProxy> proxies;
-    run_transports(through(later, true, proxies, mutex), 2,
-                   [&](int rank, std::unique_ptr<Transport> transport) {
-                     const auto engine = make_p2p_engine(std::move(transport));
-                     try {
-                       for (int i = 0; i < 20; ++i) {
-                         meet(*engine);
-                         if (rank == 0 && i == 0) attacks_now = true;
-                       }
-                     } catch (const CommError& error) {
-                       errors[static_cast<size_t>(rank)] = error.what();
-                     }
-                   });
+    run_engines(through(later, true, proxies, mutex), 2,
+                [&](int rank, const std::shared_ptr<Engine>& engine) {
+                  {
+                    const std::lock_guard lock(mutex);
+                    engines[static_cast<size_t>(rank)] = engine;
+                  }
+                  try {
+                    for (int i = 0; i < 20; ++i) {
+                      meet(*engine);
+                      if (rank == 0 && i == 0) attacks_now = true;
+                    }
+                  } catch (const CommError& error) {
+                    errors[static_cast<size_t>(rank)] = error.what();
+                    // The coordination would end the other ranks.
+                    const std::lock_guard lock(mutex);
+                    engines[static_cast<size_t>(1 - rank)]->abort("rank failed");
+                  }
+                });
+    engines.clear();
     proxies.clear();
-    // The receiver of the changed bytes names the sender; the other loses its connection.
+    // The receiver of the changed bytes names the sender; the other loses its connection, or is
+    // aborted.
     const std::string first =
         "[gloo] messages arrive as they were sent. Received: one of rank 1 was changed";
     const std::string second =

@@ -1,6 +1,7 @@
 #include <tessera/framework/comm/cpu/gloo_transport.hpp>
 
 #include <exception>
+#include <map>
 #include <mutex>
 #include <set>
 
@@ -24,13 +25,13 @@ constexpr std::chrono::hours gloo_timeout{24 * 365};
 using Buffer = gloo::transport::UnboundBuffer;
 using BufferPtr = std::unique_ptr<Buffer>;
 
-/// The transfers in progress, which an abort wakes.
+/// The transfers in progress and their peers, which an abort wakes.
 class Pending {
  public:
-  void add(Buffer* buffer) {
+  void add(Buffer* buffer, int peer) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    check();
-    buffers_.insert(buffer);
+    check(peer);
+    buffers_.emplace(buffer, peer);
   }
   void remove(Buffer* buffer) {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -41,36 +42,41 @@ class Pending {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (!reason_.empty()) return false;
     reason_ = reason;
-    for (Buffer* buffer : buffers_) {
-      buffer->abortWaitRecv();
-      buffer->abortWaitSend();
-    }
+    for (const auto& [buffer, peer] : buffers_) wake(*buffer);
     return true;
   }
-  /// Records that a message of this peer was not received as it was sent.
-  void note_changed(int peer) {
+  /// Ends the transfers with a peer one of whose messages was not received as it was sent. Gloo
+  /// does not tell all of them that their connection is closed: a message that it could not write
+  /// in full would wait forever.
+  void note_changed(int changed) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    changed_.insert(peer);
+    changed_.insert(changed);
+    for (const auto& [buffer, peer] : buffers_) {
+      if (peer == changed) wake(*buffer);
+    }
   }
   [[noreturn]] void fail(int peer, const std::string& what) {
     const std::lock_guard<std::mutex> lock(mutex_);
-    check();
-    if (changed_.contains(peer)) {
-      throw CommError(
-          "gloo", "messages arrive as they were sent",
-          str("one of rank ", peer, " was changed on the way, or repeated, left out or added"),
-          "find who can change packets between these hosts");
-    }
+    check(peer);
     throw CommError("gloo", str("the connection to rank ", peer, " stays open"), what, "");
   }
 
  private:
-  void check() const {
+  static void wake(Buffer& buffer) {
+    buffer.abortWaitRecv();
+    buffer.abortWaitSend();
+  }
+  void check(int peer) const {
     if (!reason_.empty()) throw CommError("gloo", "the transport was aborted", reason_, "");
+    if (!changed_.contains(peer)) return;
+    throw CommError(
+        "gloo", "messages arrive as they were sent",
+        str("one of rank ", peer, " was changed on the way, or repeated, left out or added"),
+        "find who can change packets between these hosts");
   }
 
   std::mutex mutex_;
-  std::set<Buffer*> buffers_;
+  std::map<Buffer*, int> buffers_;
   std::set<int> changed_;
   std::string reason_;
 };
@@ -105,7 +111,7 @@ class GlooTransfer : public Transfer {
  public:
   GlooTransfer(Pending& pending, BufferPtr buffer, int peer, bool sends)
       : pending_(pending), buffer_(std::move(buffer)), peer_(peer), sends_(sends) {
-    pending_.add(buffer_.get());
+    pending_.add(buffer_.get(), peer);
   }
   ~GlooTransfer() override { end(); }
 
