@@ -61,8 +61,10 @@ LayerHandle SequentialModel::pop() {
                      "a compiled model", "load or make it without compile()");
   }
   LayerHandle last = untrack_last();
-  // The graph now ends at that layer's input.
-  if (end_.defined() && end_.node()->layer == last.layer()) end_ = end_.node()->inputs[0];
+  // The graph now ends at that layer's input. It is copied, since end_ owns the node that holds it.
+  if (end_.defined() && end_.node()->layer == last.layer()) {
+    end_ = SymbolicTensor(end_.node()->inputs[0]);
+  }
   return last;
 }
 
