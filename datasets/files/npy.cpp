@@ -264,7 +264,7 @@ NpyArray read_npy(const std::string& path, uint64_t max_bytes) {
 NpyArray parse_npy(std::string_view bytes, const std::string& name) {
   const auto take = [rest = bytes](std::span<std::byte> out) mutable {
     const size_t count = std::min(out.size(), rest.size());
-    std::memcpy(out.data(), rest.data(), count);
+    if (count > 0) std::memcpy(out.data(), rest.data(), count);
     rest.remove_prefix(count);
     return count;
   };

@@ -150,7 +150,8 @@ SidecarEvaluator::SidecarEvaluator(const ModelHandle& model, SidecarEvaluatorOpt
   require(!options_.checkpoint_dir.empty(), "checkpoint_dir", "the folder that is watched", "none");
   require(static_cast<bool>(options_.data), "data", "the data that is evaluated on", "none");
   require(options_.batch_size > 0, "batch_size", "at least one row", str(options_.batch_size));
-  require(options_.steps.value_or(1) > 0, "steps", "at least one batch", str(*options_.steps));
+  require(options_.steps.value_or(1) > 0, "steps", "at least one batch",
+          str(options_.steps.value_or(1)));
   require(options_.max_evaluations.value_or(1) > 0, "max_evaluations", "at least one",
           str(options_.max_evaluations.value_or(0)));
   require(options_.poll.count() > 0, "poll", "some time between looks at the folder",
