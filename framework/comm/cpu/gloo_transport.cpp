@@ -67,12 +67,14 @@ class Pending {
     buffer.abortWaitSend();
   }
   void check(int peer) const {
+    // This reason comes first: the other rank, which lost its connection, may have aborted already.
+    if (changed_.contains(peer)) {
+      throw CommError(
+          "gloo", "messages arrive as they were sent",
+          str("one of rank ", peer, " was changed on the way, or repeated, left out or added"),
+          "find who can change packets between these hosts");
+    }
     if (!reason_.empty()) throw CommError("gloo", "the transport was aborted", reason_, "");
-    if (!changed_.contains(peer)) return;
-    throw CommError(
-        "gloo", "messages arrive as they were sent",
-        str("one of rank ", peer, " was changed on the way, or repeated, left out or added"),
-        "find who can change packets between these hosts");
   }
 
   std::mutex mutex_;
