@@ -4,6 +4,8 @@
 #include <ATen/ATen.h>
 
 #include <atomic>
+#include <chrono>
+#include <condition_variable>
 #include <list>
 #include <mutex>
 #include <string>
@@ -22,6 +24,7 @@ namespace gloo_encryption_test {
 using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
+using namespace std::chrono_literals;
 
 namespace {
 
@@ -150,6 +153,7 @@ TEST_CASE("an encrypted message that was changed on the way is refused, and its 
     std::vector<std::string> errors(2);
     std::vector<std::shared_ptr<Engine>> engines(2);
     std::mutex mutex;
+    std::condition_variable failed;
     std::list<WireProxy> proxies;
     run_engines(through(later, true, proxies, mutex), 2,
                 [&](int rank, const std::shared_ptr<Engine>& engine) {
@@ -163,10 +167,17 @@ TEST_CASE("an encrypted message that was changed on the way is refused, and its 
                       if (rank == 0 && i == 0) attacks_now = true;
                     }
                   } catch (const CommError& error) {
+                    std::unique_lock lock(mutex);
+                    const auto other = static_cast<size_t>(1 - rank);
                     errors[static_cast<size_t>(rank)] = error.what();
-                    // The coordination would end the other ranks.
-                    const std::lock_guard lock(mutex);
-                    engines[static_cast<size_t>(1 - rank)]->abort("rank failed");
+                    failed.notify_all();
+                    // As the coordination does: ends the other rank, but gives it time to say why.
+                    const bool knows_why =
+                        errors[static_cast<size_t>(rank)].find("was changed") != std::string::npos;
+                    if (!knows_why) {
+                      failed.wait_for(lock, 10s, [&] { return !errors[other].empty(); });
+                    }
+                    engines[other]->abort("rank failed");
                   }
                 });
     engines.clear();
