@@ -1,6 +1,5 @@
 #include <tessera/framework/graph/symbolic_ops.hpp>
 
-#include <charconv>
 #include <optional>
 
 #include <tessera/framework/base/error.hpp>
@@ -9,6 +8,7 @@
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/graph/operations/operation.hpp>
 #include <tessera/framework/nn/config/from_config.hpp>
+#include <tessera/framework/ops/internal/indexing.hpp>
 
 namespace tessera {
 
@@ -23,12 +23,6 @@ SymbolicTensor operation(const std::string& class_name, const std::vector<Symbol
   return operation_outputs(class_name, args, options)[0];
 }
 
-[[noreturn]] void fail_at_item(const std::string& text) {
-  throw ConfigError("SymbolicTensor::operator[]",
-                    "each item must be an index, a slice \"1:3\", \"...\" or \"None\"",
-                    in_quotes(text), "write it as in Python");
-}
-
 Json slice_json(std::optional<int64_t> start, std::optional<int64_t> stop,
                 std::optional<int64_t> step = std::nullopt) {
   const auto number = [](std::optional<int64_t> part) { return part ? Json(*part) : Json(); };
@@ -36,24 +30,20 @@ Json slice_json(std::optional<int64_t> start, std::optional<int64_t> stop,
           {"config", {{"start", number(start)}, {"stop", number(stop)}, {"step", number(step)}}}};
 }
 
-/// Parses an index: "0" as a number, "1:3" and "::2" as slices, "..." and "None".
-Json item_json(const std::string& text) {
-  if (text == "...") return {{"class_name", "__ellipsis__"}, {"config", Json::object()}};
-  if (text == "None") return nullptr;
-  std::vector<std::optional<int64_t>> parts;
-  for (size_t begin = 0; begin <= text.size();) {
-    const size_t end = std::min(text.find(':', begin), text.size());
-    int64_t number = 0;
-    const char* const last = text.data() + end;
-    const auto [rest, error] = std::from_chars(text.data() + begin, last, number);
-    const bool empty = begin == end;
-    if (!empty && (rest != last || error != std::errc())) fail_at_item(text);
-    parts.push_back(empty ? std::nullopt : std::optional(number));
-    begin = end + 1;
+/// Returns an item of an index as Keras writes it.
+Json item_json(const AxisItem& item) {
+  const IndexItem read = index_item(item, "SymbolicTensor::operator[]");
+  switch (read.kind) {
+    case IndexItem::Kind::index:
+      return read.index;
+    case IndexItem::Kind::ellipsis:
+      return {{"class_name", "__ellipsis__"}, {"config", Json::object()}};
+    case IndexItem::Kind::new_axis:
+      return nullptr;
+    case IndexItem::Kind::slice:
+      break;
   }
-  if (parts.size() == 1 && parts[0]) return *parts[0];
-  if (parts.size() < 2 || parts.size() > 3) fail_at_item(text);
-  return slice_json(parts[0], parts[1], parts.size() == 3 ? parts[2] : std::nullopt);
+  return slice_json(read.start, read.stop, read.step);
 }
 
 SymbolicTensor item(const SymbolicTensor& x, const Json& key) {
@@ -66,7 +56,7 @@ SymbolicTensor item(const SymbolicTensor& x, const Json& key) {
 
 SymbolicTensor SymbolicTensor::operator[](std::initializer_list<AxisItem> items) const {
   Json key = Json::array();
-  for (const AxisItem& one : items) key.push_back(item_json(one.text));
+  for (const AxisItem& one : items) key.push_back(item_json(one));
   return item(*this, key.size() == 1 ? Json(key[0]) : key);
 }
 

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <concepts>
 #include <cstdint>
 #include <initializer_list>
 #include <memory>
@@ -10,6 +9,7 @@
 #include <c10/core/ScalarType.h>
 
 #include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/tensor/axis_item.hpp>
 
 namespace tessera {
 
@@ -18,16 +18,6 @@ namespace detail {
 struct Node;
 
 }  // namespace detail
-
-/// The index of one axis: an integer, or a slice as a text like Python's, "1:3".
-struct AxisItem {
-  AxisItem(const char* slice) : text(slice) {}         // NOLINT: reads as data
-  AxisItem(const std::string& slice) : text(slice) {}  // NOLINT
-  template <std::integral T>
-  AxisItem(T index) : text(std::to_string(index)) {}  // NOLINT
-
-  std::string text;
-};
 
 /// A placeholder with shape and dtype but no data (keras.KerasTensor). Layers called on it return
 /// further ones; Functional makes a model of the calls between its inputs and outputs.

@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/pool.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/reduce.hpp>

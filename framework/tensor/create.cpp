@@ -153,6 +153,13 @@ DTensor pack(at::Tensor&& tensor, const Layout& layout) {
   return trace_constant(shard_tensor(taken, 0, shape_of(taken), layout, false));
 }
 
+DTensor pack(const at::Tensor& tensor) { return pack(tensor, default_layout(tensor.dim())); }
+
+DTensor pack(at::Tensor&& tensor) {
+  const Layout layout = default_layout(tensor.dim());
+  return pack(std::move(tensor), layout);
+}
+
 DTensor pack_rows(at::Tensor&& tensor, Interval local_rows, int64_t rows, const Layout& layout) {
   check_rows(tensor, local_rows, rows, layout);
   Shape shape = shape_of(tensor);

@@ -15,6 +15,9 @@ namespace tessera {
 /// shards are views. Throws LayoutError when the layout's rank is not the tensor's.
 DTensor pack(const at::Tensor& tensor, const Layout& layout);
 DTensor pack(at::Tensor&& tensor, const Layout& layout);
+/// Replicates a tensor on default_mesh(); copies or takes over in the same way.
+DTensor pack(const at::Tensor& tensor);
+DTensor pack(at::Tensor&& tensor);
 
 /// Shards a tensor of `rows` rows along axis 0 of which this process has only the rows
 /// `local_rows`; these must cover its shards. Takes over memory like pack. Throws LayoutError like

@@ -1,6 +1,7 @@
 #include <tessera/framework/tensor/dtensor.hpp>
 
 #include <atomic>
+#include <ostream>
 
 #include <ATen/ATen.h>
 
@@ -21,6 +22,19 @@ void check_present(const DTensor& value, const char* where) {
   throw StateError(where, "this process must hold a block of the value",
                    "no device of mesh " + value.mesh().describe(),
                    "read it in a process that has devices of the mesh");
+}
+
+/// Returns the elements as text; of a large tensor, those at the ends of its axes.
+std::string elements_text(at::Tensor values) {
+  constexpr int64_t ends = 3;
+  const bool all = values.numel() <= 1000;
+  for (int64_t a = 0; a < values.dim(); ++a) {
+    const int64_t extent = values.size(a);
+    if (all || extent <= 2 * ends) continue;
+    values = at::cat({values.narrow(a, 0, ends), values.narrow(a, extent - ends, ends)}, a);
+  }
+  const std::string shown = all ? "" : str("\nthe first and last ", ends, " of longer axes:");
+  return str(shown, "\n", values.cpu());
 }
 
 }  // namespace
@@ -102,8 +116,12 @@ std::string DTensor::to_string() const {
                          ", dtype=", dtype_name(dtype()), ", layout=", layout().describe());
   const bool complete = layout().is_fully_replicated() && !blocks().empty();
   if (complete) stop_tracing("a value was printed");
-  if (complete && numel() <= 1000) text += str("\n", blocks()[0].cpu());
+  if (complete) text += elements_text(blocks()[0]);
   return text + ")";
+}
+
+std::ostream& operator<<(std::ostream& out, const DTensor& value) {
+  return out << value.to_string();
 }
 
 void DTensor::replace(const DTensor& equal) const {

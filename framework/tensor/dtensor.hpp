@@ -1,6 +1,9 @@
 #pragma once
 
+#include <concepts>
 #include <cstdint>
+#include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <vector>
@@ -9,6 +12,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <tessera/framework/base/internal/handle_state.hpp>
+#include <tessera/framework/tensor/axis_item.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera {
@@ -62,8 +66,21 @@ class DTensor {
   T item() const {
     return complete_element().item<T>();
   }
-  /// Returns shape, dtype and layout, and the elements if the value is replicated and has at most
-  /// 1000.
+  /// Indexes and slices as in Python: "..." stands for all axes not named, "None" inserts an axis.
+  ///
+  ///     x[0], x["1:3"], x[{":", "0:10"}], x[{"...", -1}]
+  ///
+  /// Shards of a sliced axis fetch what they lack. Throws ConfigError for other texts and for an
+  /// index that is out of range.
+  DTensor operator[](std::initializer_list<AxisItem> items) const;
+  DTensor operator[](const char* slice) const { return (*this)[{AxisItem(slice)}]; }
+  template <std::integral T>
+  DTensor operator[](T index) const {
+    return (*this)[{AxisItem(index)}];
+  }
+
+  /// Returns shape, dtype and layout, and the elements if the value is replicated: of a large one,
+  /// those at the ends of its axes. Never communicates.
   std::string to_string() const;
 
   /// Returns the mask of valid timesteps (Keras' _keras_mask): bool, shaped like the leading axes
@@ -114,5 +131,8 @@ class DTensor {
 
   std::shared_ptr<State> state_;
 };
+
+/// Prints to_string().
+std::ostream& operator<<(std::ostream& out, const DTensor& value);
 
 }  // namespace tessera

@@ -260,7 +260,9 @@ TEST_CASE("unsupported dtypes are refused before ATen is called") {
   for (const auto& function : {ops::neg, ops::abs, ops::square}) {
     CHECK_THROWS_AS(function(truth), ConfigError);
   }
-  for (const auto& function : {ops::add, ops::sub, ops::mul, ops::maximum, ops::remainder}) {
+  using Binary = DTensor (*)(const DTensor&, const DTensor&);
+  for (const Binary function :
+       std::initializer_list<Binary>{ops::add, ops::sub, ops::mul, ops::maximum, ops::remainder}) {
     CHECK_THROWS_AS(function(truth, truth), ConfigError);
   }
   CHECK_THROWS_AS(ops::div(integers, integers), ConfigError);

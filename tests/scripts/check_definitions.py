@@ -39,7 +39,9 @@ def is_definition(lines, number):
 
 # Classes whose members a folder declares but leaves to a folder above it to define.
 LEFT_TO = {("Model", "framework/io"),  # how models are written to files
-           ("SymbolicTensor", "framework/graph")}  # its slices are operations of a graph
+           ("SymbolicTensor", "framework/graph"),  # its slices are operations of a graph
+           ("DTensor", "framework/ops"),  # its slices are operations
+           ("GradientTape", "framework/nn")}  # gradients of Variables
 
 # Not declared: templates find them by argument-dependent lookup.
 BY_ARGUMENT = {"fields"}

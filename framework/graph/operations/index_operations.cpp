@@ -1,84 +1,43 @@
-#include <algorithm>
-
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/graph/operations/operation.hpp>
+#include <tessera/framework/ops/internal/indexing.hpp>
 #include <tessera/framework/ops/ops.hpp>
 
 namespace tessera::detail {
 namespace {
 
-/// A slice of an axis, as Python resolves it: from `begin` in steps, `end` excluded.
-struct Range {
-  int64_t begin, end, step;
-};
-
-Range range_of(const Json& slice, const JsonPath& path, int64_t extent) {
-  JsonObject config(slice.at("config"), path.key("config"));
-  const int64_t step = config.take_or<int64_t>("step", 1);
-  const auto start = config.take_optional<int64_t>("start");
-  const auto stop = config.take_optional<int64_t>("stop");
-  config.finish();
-  if (step == 0) json_fail(slice["config"], path, "a step that is not 0");
-  const int64_t first = step > 0 ? 0 : -1, last = step > 0 ? extent : extent - 1;
-  const auto clipped = [&](int64_t at) {
-    return std::clamp(at < 0 ? at + extent : at, first, last);
-  };
-  return {start ? clipped(*start) : (step > 0 ? first : last),
-          stop ? clipped(*stop) : (step > 0 ? last : first), step};
-}
-
 bool is_kind(const Json& json, const char* kind) {
   return json.is_object() && json.contains("class_name") && json["class_name"] == kind;
 }
 
-DTensor sliced(const OperationCall& call, const DTensor& x, int64_t axis, const Range& range) {
-  const auto [begin, end, step] = range;
-  if (step == 1) {
-    const int64_t size = std::max<int64_t>(end - begin, 0);
-    return begin == 0 && size == x.size(axis) ? x : ops::slice(x, axis, begin, size);
+IndexItem item_of(const Json& json, const JsonPath& path) {
+  using Kind = IndexItem::Kind;
+  if (json.is_null()) return {.kind = Kind::new_axis};
+  if (is_kind(json, "__ellipsis__")) return {.kind = Kind::ellipsis};
+  if (json.is_number_integer()) return {.kind = Kind::index, .index = json_as<int64_t>(json, path)};
+  if (!is_kind(json, "__slice__")) {
+    json_fail(json, path, "an index, a slice, an ellipsis or null");
   }
-  check_slice_count((end - begin) / step, call.path_of("key"));
-  std::vector<int64_t> positions;
-  for (int64_t at = begin; step > 0 ? at < end : at > end; at += step) positions.push_back(at);
-  return ops::gather(x, call.constant(at::tensor(positions, at::kLong)), axis);
+  JsonObject config(json.at("config"), path.key("config"));
+  const IndexItem item{.kind = Kind::slice,
+                       .start = config.take_optional<int64_t>("start"),
+                       .stop = config.take_optional<int64_t>("stop"),
+                       .step = config.take_optional<int64_t>("step")};
+  config.finish();
+  return item;
 }
 
 /// Computes x[key]; the key has indices, slices, an ellipsis and nulls, which are new axes.
 DTensor get_item(const OperationCall& call) {
-  DTensor x = call.tensor("x");
   const JsonPath path = call.path_of("key");
   Json key = call.argument("key");
   if (!key.is_array()) key = Json::array({key});
-  int64_t indexed_axes = 0;
-  for (const Json& one : key) indexed_axes += one.is_number() || is_kind(one, "__slice__");
-  if (indexed_axes > x.rank())
-    json_fail(key, path, str("at most ", x.rank(), " indices and slices"));
-  int64_t axis = 0;
-  for (size_t i = 0; i < key.size(); ++i) {
-    const JsonPath at = path.index(i);
-    if (key[i].is_null()) {
-      x = ops::expand_dims(x, axis++);
-    } else if (is_kind(key[i], "__ellipsis__")) {
-      axis = x.rank();
-      for (size_t j = i + 1; j < key.size(); ++j) axis -= !key[j].is_null();
-    } else if (is_kind(key[i], "__slice__")) {
-      x = sliced(call, x, axis, range_of(key[i], at, x.size(axis)));
-      ++axis;
-    } else if (key[i].is_number_integer()) {
-      const auto index = json_as<int64_t>(key[i], at);
-      const int64_t extent = x.size(axis);
-      if (index < -extent || index >= extent) {
-        json_fail(key[i], at, str("an index of an axis of extent ", extent));
-      }
-      x = ops::squeeze(ops::slice(x, axis, index < 0 ? index + extent : index, 1), {axis});
-    } else {
-      json_fail(key[i], at, "an index, a slice, an ellipsis or null");
-    }
-  }
-  return x;
+  std::vector<IndexItem> items;
+  for (size_t i = 0; i < key.size(); ++i) items.push_back(item_of(key[i], path.index(i)));
+  return indexed(call.tensor("x"), items, path.text());
 }
 
 /// Gathers slices of an axis by index; negative indices in the configuration count from the end.
