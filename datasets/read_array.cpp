@@ -6,6 +6,7 @@
 #include <cstring>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -133,17 +134,29 @@ at::Tensor datasets::load_npz(const std::string& path, const std::string& name) 
   throw ConfigError(path, "the name of an array in it", in_quotes(name), suggestion(name, names));
 }
 
-void datasets::save_npz(const std::string& path, const Table& table) {
+datasets::NpzArrays::NpzArrays(const Table& table) {
+  for (const std::string& name : table.names()) {
+    if (table[name].is_text()) {
+      throw ConfigError("save_npz", "columns of numbers", "texts in " + in_quotes(name),
+                        "pop() the column first, or look its texts up");
+    }
+    arrays_.emplace_back(name, table[name].numbers());
+  }
+}
+
+void datasets::save_npz(const std::string& path, const NpzArrays& given) {
   std::vector<at::Tensor> arrays;
+  std::set<std::string> names;
   std::vector<ZipMember> members;
   std::vector<std::string> heads;
   uint64_t offset = 0;
-  for (const std::string& name : table.names()) {
-    if (table[name].is_text()) {
-      throw ConfigError("save_npz, " + path, "columns of numbers", "texts in " + in_quotes(name),
-                        "pop() the column first, or look its texts up");
+  for (const auto& [name, array] : given.all()) {
+    if (name.empty() || !array.defined() || !names.insert(name).second) {
+      throw ConfigError("save_npz, " + path, "arrays have names of their own",
+                        array.defined() ? in_quotes(name) : "no array for " + in_quotes(name),
+                        "rename one, or leave it out");
     }
-    arrays.push_back(storable(table[name].numbers()));
+    arrays.push_back(storable(array));
     const std::string dtype = array_dtype(arrays.back().scalar_type(), path);
     const std::string head = npy_header(dtype, arrays.back().sizes().vec(), path);
     ZipMember member{.name = name + ".npy"};

@@ -1,6 +1,9 @@
 #pragma once
 
+#include <initializer_list>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <ATen/core/Tensor.h>
 
@@ -30,8 +33,23 @@ Table load_npz(const std::string& path);
 /// suggests the nearest name if there is no array `name`.
 at::Tensor load_npz(const std::string& path, const std::string& name);
 
-/// Writes the columns of a table as numpy.savez() does, atomically. Throws ConfigError for a text
-/// column, FileError if the file cannot be written.
-void save_npz(const std::string& path, const Table& table);
+/// Arrays of a file by name, of any shapes: {{"x", x}, {"y", y}}, or the columns of a table.
+class NpzArrays {
+ public:
+  NpzArrays(std::initializer_list<std::pair<std::string, at::Tensor>> arrays)
+      : arrays_(arrays) {}  // NOLINT: reads as data
+  NpzArrays(std::vector<std::pair<std::string, at::Tensor>> arrays)
+      : arrays_(std::move(arrays)) {}  // NOLINT
+  /// Throws ConfigError for a column of texts.
+  NpzArrays(const Table& table);  // NOLINT
+  const std::vector<std::pair<std::string, at::Tensor>>& all() const { return arrays_; }
+
+ private:
+  std::vector<std::pair<std::string, at::Tensor>> arrays_;
+};
+
+/// Writes arrays as numpy.savez() does, atomically. Throws ConfigError for two arrays of one name,
+/// FileError if the file cannot be written.
+void save_npz(const std::string& path, const NpzArrays& arrays);
 
 }  // namespace tessera::datasets

@@ -55,6 +55,10 @@ Mesh create_distributed_mesh(const MeshDims& dims, const DistributedOptions& opt
 /// Whether this process is the first one of the mesh, which prints and writes for all.
 bool is_first_process(const Mesh& mesh);
 
+/// Returns once every process of the mesh has called it (tf.experimental.dtensor.barrier). `name`
+/// appears in the errors of the others if one does not. Collective. Throws CommError.
+void barrier(const Mesh& mesh, const std::string& name = "barrier");
+
 /// Returns the number of processes that create_distributed_mesh() would span.
 int process_count(const DistributedOptions& options = {});
 

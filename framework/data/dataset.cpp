@@ -1,6 +1,8 @@
 #include <tessera/framework/data/dataset.hpp>
 
 #include <algorithm>
+#include <numeric>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -69,6 +71,31 @@ const std::shared_ptr<const Dataset>& DatasetHandle::rows(const std::string& whe
   if (rows_) return rows_;
   throw ConfigError(where, "the rows can be read in any order",
                     stream_ ? "a stream of batches" : "no data", "pass tensors or a Dataset");
+}
+
+Examples all_rows(const DatasetHandle& data) {
+  if (!data.stream()) {
+    const Dataset& rows = *data.rows("all_rows");
+    std::vector<int64_t> indices(static_cast<size_t>(rows.size()));
+    std::iota(indices.begin(), indices.end(), 0);
+    return rows.get(indices);
+  }
+  if (data.stream()->endless()) {
+    throw ConfigError("all_rows", "data that end", "a stream without end", "take() a part of it");
+  }
+  std::vector<Examples> batches;
+  const BatchFunction next = data.stream()->start(0);
+  while (std::optional<Examples> batch = next()) batches.push_back(std::move(*batch));
+  Examples all;
+  using Member = std::vector<at::Tensor> Examples::*;
+  for (const Member member : {&Examples::x, &Examples::y, &Examples::sample_weight}) {
+    for (size_t t = 0; !batches.empty() && t < (batches[0].*member).size(); ++t) {
+      std::vector<at::Tensor> parts;
+      for (const Examples& batch : batches) parts.push_back((batch.*member)[t]);
+      (all.*member).push_back(at::cat(parts));
+    }
+  }
+  return all;
 }
 
 }  // namespace tessera

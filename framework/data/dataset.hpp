@@ -138,4 +138,8 @@ class DatasetHandle {
   std::shared_ptr<const StreamDataset> stream_;
 };
 
+/// Returns all rows of a data set, in order, as tensors; of a stream, those of its first pass.
+/// Throws ConfigError for a stream without end.
+Examples all_rows(const DatasetHandle& data);
+
 }  // namespace tessera

@@ -177,6 +177,31 @@ void LayoutMap::set(LayoutRule rule) {
   expressions_.push_back(std::move(expression));
 }
 
+size_t LayoutMap::index_of(const std::string& match, const char* caller) const {
+  std::vector<std::string> known;
+  for (size_t i = 0; i < rules_.size(); ++i) {
+    if (rules_[i].match == match) return i;
+    known.push_back(rules_[i].match);
+  }
+  throw LayoutError(caller, "the layout map has a rule for the path", in_quotes(match),
+                    suggestion(match, known));
+}
+
+bool LayoutMap::contains(const std::string& match) const {
+  return std::any_of(rules_.begin(), rules_.end(),
+                     [&](const LayoutRule& rule) { return rule.match == match; });
+}
+
+const LayoutRule& LayoutMap::at(const std::string& match) const {
+  return rules_[index_of(match, "LayoutMap::at")];
+}
+
+void LayoutMap::erase(const std::string& match) {
+  const auto index = static_cast<std::ptrdiff_t>(index_of(match, "LayoutMap::erase"));
+  rules_.erase(rules_.begin() + index);
+  expressions_.erase(expressions_.begin() + index);
+}
+
 void LayoutMap::set_data(const std::string& name, LayoutSpec layout) {
   require_mesh(*this);
   check_spec(layout, mesh_, "data." + name, "layout");

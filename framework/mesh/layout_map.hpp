@@ -22,6 +22,9 @@ enum class OnMultiple : uint8_t { error, first };
 struct LayoutMapOptions {
   /// `error` throws, as Keras 3 does; `first` takes the first rule in order, as tf.keras does.
   OnMultiple on_multiple = OnMultiple::error;
+  /// A map with rules warns of a weight of at least as many bytes that every device of the mesh
+  /// keeps in full; 0: never.
+  int64_t warn_of_replicated_bytes = int64_t{256} << 20;
 };
 
 /// Places the weights whose path equals `match`, or is matched in full by it as an RE2 expression.
@@ -103,6 +106,17 @@ class LayoutMap {
 
   Slot operator[](const std::string& match) { return Slot(*this, match); }
 
+  // The rules as a dictionary (keras.distribution.LayoutMap), in the order of rules().
+  size_t size() const { return rules_.size(); }
+  auto begin() const { return rules_.begin(); }
+  auto end() const { return rules_.end(); }
+  /// Whether there is a rule for `match` itself; find() is for the paths that a rule matches.
+  bool contains(const std::string& match) const;
+  /// Returns the rule for `match` itself. Throws LayoutError naming the nearest one.
+  const LayoutRule& at(const std::string& match) const;
+  /// Removes the rule for `match`. Throws LayoutError naming the nearest one.
+  void erase(const std::string& match);
+
   /// Appends a rule. Throws LayoutError if a rule for the same `match` exists, the expression is
   /// invalid, a mesh dimension is unknown or used twice, the ranks of `layout`, `use` and `slots`
   /// differ, or `slots` is not `layout` sharded over further dimensions.
@@ -148,6 +162,7 @@ class LayoutMap {
   int match(const std::string& path, const char* what) const;
   bool matches(size_t rule, const std::string& path) const;
   void set(LayoutRule rule);
+  size_t index_of(const std::string& match, const char* caller) const;
   void check_rank(const LayoutRule& rule, const std::string& path, int64_t rank, const char* what,
                   const std::string& shape = "") const;
   Placement apply_rule(int rule, const std::string& path, const Shape& shape) const;

@@ -49,6 +49,8 @@ std::string to_string(const DTypePolicy& policy) {
 
 DTypePolicy default_dtype_policy() { return global_policy(); }
 
+void set_dtype_policy(const std::string& name) { set_dtype_policy(dtype_policy(name)); }
+
 void set_dtype_policy(const DTypePolicy& policy) {
   global_policy() = policy;
   dtype_policy_map() = nullptr;

@@ -26,6 +26,8 @@ class DTypePolicyMap;
 /// (keras.config.set_dtype_policy).
 DTypePolicy default_dtype_policy();
 void set_dtype_policy(const DTypePolicy& policy);
+/// Sets the policy of this name, "mixed_bfloat16". Throws ConfigError as dtype_policy() does.
+void set_dtype_policy(const std::string& name);
 
 namespace detail {
 

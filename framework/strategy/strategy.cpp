@@ -101,6 +101,12 @@ int64_t Strategy::num_replicas_in_sync() const {
   return batch < 0 ? 1 : on.dim_size(batch);
 }
 
+std::string Strategy::describe() const {
+  std::vector<std::string> devices;
+  for (const Device& device : mesh().local_devices()) devices.push_back(to_string(device));
+  return str("Using ", name_, " with devices (", join(devices, ", "), ")");
+}
+
 std::unique_ptr<StrategyScope> Strategy::scope() const {
   return std::make_unique<StrategyScope>(*this);
 }

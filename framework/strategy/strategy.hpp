@@ -66,6 +66,9 @@ class Strategy {
   /// device; batches sharded over "batch".
   LayoutMap layouts() const;
   int64_t num_replicas_in_sync() const;
+  /// Returns name, mesh and the devices of this process, as tf.distribute prints them: "Using
+  /// MirroredStrategy with devices (CPU:0, CPU:1)".
+  std::string describe() const;
 
   /// Makes this the current strategy while the returned scope exists. The strategy must outlive it.
   [[nodiscard]] virtual std::unique_ptr<detail::StrategyScope> scope() const;

@@ -108,4 +108,12 @@ TEST_CASE("a row out of range is refused") {
   }
 }
 
+TEST_CASE("all rows of a data set are tensors in its order") {
+  const Examples all = all_rows(DatasetHandle(two_inputs()));
+  CHECK(difference(all.x[1], numbers({5, 3, 1}).to(at::kFloat)) == "");
+  CHECK(difference(all.y[0], numbers({5})) == "");
+  CHECK(difference(all.sample_weight[0], numbers({5}).to(at::kDouble)) == "");
+  CHECK_THROWS_WITH(all_rows(DatasetHandle()), Contains("[all_rows]"));
+}
+
 }  // namespace tensor_dataset_test

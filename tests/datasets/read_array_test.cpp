@@ -97,7 +97,19 @@ TEST_CASE("an archive of arrays becomes a table, and the reverse") {
   CHECK(datasets::load_npz(path)["x"].numbers().sizes() == at::IntArrayRef({0, 2}));
   table.add("t", {"a", "b", "c"});
   CHECK_THAT(test::error_line([&] { datasets::save_npz(path, table); }),
-             Contains("a.npz] columns of numbers. Received: texts in \"t\"."));
+             Contains("[save_npz] columns of numbers. Received: texts in \"t\"."));
+}
+
+TEST_CASE("arrays of different rows are saved under their names") {
+  const test::TempFolder folder;
+  const std::string path = folder / "b.npz";
+  datasets::save_npz(path, {{"x", at::ones({2, 3})}, {"rate", at::tensor(0.5)}});
+  CHECK(difference(datasets::load_npz(path, "x"), at::ones({2, 3})) == "");
+  CHECK(difference(datasets::load_npz(path, "rate"), at::tensor(0.5)) == "");
+  CHECK_THROWS_WITH(datasets::save_npz(path, {{"x", at::ones({2})}, {"x", at::ones({2})}}),
+                    Contains("arrays have names of their own. Received: \"x\""));
+  CHECK_THROWS_WITH(datasets::save_npz(path, {{"x", at::Tensor()}}), Contains("no array for \"x\""));
+  CHECK(difference(datasets::load_npz(path, "x"), at::ones({2, 3})) == "");
 }
 
 TEST_CASE("archives of numpy.savez and numpy.savez_compressed are read") {

@@ -229,4 +229,24 @@ TEST_CASE("an unknown mesh dimension is reported with the nearest name") {
   CHECK(layouts.rules().empty());
 }
 
+TEST_CASE("the rules of a map are read as those of a dictionary") {
+  LayoutMap layouts(grid());
+  CHECK(layouts.size() == 0);
+  layouts["a/kernel"] = {unsharded, "model"};
+  layouts["a/bias"] = {"model"};
+  CHECK(layouts.size() == 2);
+  std::string names;
+  for (const LayoutRule& rule : layouts) names += rule.match + " ";
+  CHECK(names == "a/kernel a/bias ");
+  CHECK(layouts.contains("a/bias"));
+  CHECK_FALSE(layouts.contains("a/.*"));
+  CHECK(layouts.at("a/kernel").layout == columns);
+  CHECK_THROWS_WITH(layouts.at("a/kernal"), Contains("\"a/kernal\"") && Contains("a/kernel"));
+  layouts.erase("a/kernel");
+  CHECK(layouts.size() == 1);
+  CHECK(layout_for(layouts, "a/kernel", {8, 8}) == replicated);
+  CHECK(layouts.find("a/bias", {8}).layout.spec() == LayoutSpec{"model"});
+  CHECK_THROWS_WITH(layouts.erase("a/kernel"), Contains("[LayoutMap::erase]"));
+}
+
 }  // namespace layout_map_test

@@ -63,7 +63,10 @@ TEST_CASE("layers take the policy of their path when a model names them") {
   CHECK(unnamed->weights()[0].dtype() == at::kDouble);
   CHECK(model.predict(at::ones({5, 3})).scalar_type() == at::kFloat);
   // Layers that are created later take the default of that time.
-  set_dtype_policy(dtype_policy("float32"));
+  set_dtype_policy("mixed_bfloat16");
+  CHECK(default_dtype_policy() == dtype_policy("mixed_bfloat16"));
+  CHECK_THROWS_AS(set_dtype_policy("mixed_float8"), ConfigError);
+  set_dtype_policy("float32");
   CHECK(policy(Dense(1, {.name = "logits"})) == "float32");
   CHECK(policy(inner) == "float16");
 }
