@@ -13,9 +13,35 @@ constexpr size_t max_name_bytes = 256;
 /// Maximum number of typing mistakes in the name of a layer class.
 constexpr size_t max_mistakes = 2;
 
+/// The factories of all classes, those of users by package and name: "my>Scale".
 LayerFactories& layer_table() {
   static LayerFactories factories;
   return factories;
+}
+
+/// The names of users' classes in layer_table(), by class name; of one in several packages, the
+/// first.
+std::map<std::string, std::string>& own_classes() {
+  static std::map<std::string, std::string> names;
+  return names;
+}
+
+void add_factory(const std::string& name, std::function<LayerHandle(JsonObject&)> factory) {
+  if (layer_table().emplace(name, std::move(factory)).second) return;
+  throw ConfigError("register_layer", "class names are unique", in_quotes(name) + " twice",
+                    "give the class another name");
+}
+
+/// Returns the name in layer_table() of a serialized class: that which Keras registered it under,
+/// or else its class name's.
+std::string name_in_table(const std::string& class_name, const Json& serialized) {
+  const auto registered = serialized.find("registered_name");
+  if (registered != serialized.end() && registered->is_string()) {
+    const auto& name = registered->get_ref<const std::string&>();
+    if (name.ends_with(">" + class_name) && layer_table().contains(name)) return name;
+  }
+  const auto own = own_classes().find(class_name);
+  return own == own_classes().end() ? class_name : own->second;
 }
 
 /// Throws ConfigError for a name that is unsafe in paths, files or terminals.
@@ -76,12 +102,64 @@ bool is_written_by_program(const Json& serialized) {
 
 }  // namespace
 
-void register_layer(const std::string& class_name,
-                    std::function<LayerHandle(JsonObject&)> factory) {
-  if (layer_table().emplace(class_name, std::move(factory)).second) return;
-  throw ConfigError("register_layer", "class names are unique", in_quotes(class_name) + " twice",
-                    "give the class another name");
+void register_layer(const std::string& class_name, std::function<LayerHandle(JsonObject&)> factory,
+                    const RegisterLayerOptions& options) {
+  const bool plain = class_name.find('>') == std::string::npos &&
+                     options.package.find('>') == std::string::npos && !class_name.empty();
+  if (!plain) {
+    throw ConfigError("register_layer", "class and package are names without \">\"",
+                      in_quotes(str(options.package, '>', class_name)),
+                      "pass register_layer(\"Scale\", ..., {.package = \"my\"})");
+  }
+  if (layer_table().contains(class_name) && !own_classes().contains(class_name)) {
+    throw ConfigError("register_layer", "class names differ from those of the library",
+                      in_quotes(class_name), "give the class another name");
+  }
+  const std::string name =
+      options.package.empty() ? class_name : str(options.package, '>', class_name);
+  add_factory(name, std::move(factory));
+  own_classes().emplace(class_name, name);
 }
+
+void detail::register_library_layer(const std::string& class_name,
+                                    std::function<LayerHandle(JsonObject&)> factory) {
+  add_factory(class_name, std::move(factory));
+}
+
+namespace {
+
+/// Whether Keras or this library defines the class.
+bool is_library_class(const Layer& layer) {
+  const std::string name = layer.class_name();
+  if (name == "InputLayer" || (layer.is_model() && (name == "Sequential" || name == "Model"))) {
+    return true;
+  }
+  return layer_table().contains(name) && !own_classes().contains(name);
+}
+
+/// Returns the name under which Python registers a class of one's own.
+std::string registered_name(const Layer& layer) {
+  if (const PythonNames names = layer.python_names(); !names.registered_name.empty()) {
+    return names.registered_name;
+  }
+  const auto own = own_classes().find(layer.class_name());
+  return own == own_classes().end() ? layer.class_name() : own->second;
+}
+
+/// Keeps where a file says that Python defines a class of one's own.
+void keep_python_names(Layer& layer, const Json& serialized) {
+  if (is_library_class(layer)) return;
+  const auto text = [&](const char* key) {
+    const auto value = serialized.find(key);
+    return value != serialized.end() && value->is_string() ? value->get<std::string>() : "";
+  };
+  std::string module = text("module");
+  // Earlier versions wrote Keras' module for all classes.
+  if (module.starts_with("keras")) module.clear();
+  layer.set_python_names({std::move(module), text("registered_name")});
+}
+
+}  // namespace
 
 Json detail::layer_json(const Layer& layer) {
   // Layers that Keras defines outside keras.layers.
@@ -95,6 +173,13 @@ Json detail::layer_json(const Layer& layer) {
             {"registered_name", layer.class_name()}};
   }
   const bool functional = is_functional(layer);
+  if (!functional && !is_library_class(layer)) {
+    const std::string module = layer.python_names().module;
+    return {{"module", module.empty() ? Json() : Json(module)},
+            {"class_name", layer.class_name()},
+            {"config", layer.config()},
+            {"registered_name", registered_name(layer)}};
+  }
   return {{"module", functional         ? "keras.src.models.functional"
                      : layer.is_model() ? "keras"
                                         : "keras.layers"},
@@ -157,8 +242,11 @@ LayerHandle layer_from_config(const Json& serialized, const JsonPath& path) {
       (serialized["class_name"] == "Sequential" || serialized["class_name"] == "Functional");
   if (model && model_factory()) return model_factory()(serialized, path.from_python(), 1);
   auto [name, config] = read_serialized(serialized, path);
-  if (!layer_table().contains(name)) fail_unknown(name, serialized, path);
-  return made_from("layer class", layer_table(), name, std::move(config), path);
+  const std::string known = name_in_table(name, serialized);
+  if (!layer_table().contains(known)) fail_unknown(name, serialized, path);
+  LayerHandle layer = made_from("layer class", layer_table(), known, std::move(config), path);
+  keep_python_names(*layer.layer(), serialized);
+  return layer;
 }
 
 LayerOptions take_layer_options(JsonObject& config) {

@@ -15,17 +15,31 @@ using LayerFactories = ConfigFactories<LayerHandle>;
 
 }  // namespace detail
 
-/// Registers a layer class for layer_from_config() (keras.saving.register_keras_serializable):
+/// Arguments of register_layer().
+struct RegisterLayerOptions {
+  /// The package under which Python registers the class: `"my"` for
+  /// `@register_keras_serializable(package="my")`; `"Custom"` is the decorator's default. Without
+  /// one, Keras finds the class by `custom_objects={"Scale": Scale}`.
+  std::string package = "";
+};
+
+/// Registers a layer class of one's own for files (keras.saving.register_keras_serializable):
 ///
 ///     register_layer("Scale", [](JsonObject& config) {
 ///       const LayerOptions options = take_layer_options(config);
 ///       return make_layer<ScaleLayer>(config.take<double>("factor"), options);
-///     });
+///     }, {.package = "my"});
 ///
-/// Not thread-safe: register before other threads create layers. Throws ConfigError for a name that
-/// is taken.
-void register_layer(const std::string& class_name, std::function<LayerHandle(JsonObject&)> factory);
+/// Files name the class as Keras does, "my>Scale", and keep the module in which a file that was
+/// read says that Python defines it. Not thread-safe: register before other threads create layers.
+/// Throws ConfigError for a name that is taken in its package, or is that of a layer of Keras'.
+void register_layer(const std::string& class_name, std::function<LayerHandle(JsonObject&)> factory,
+                    const RegisterLayerOptions& options = {});
 namespace detail {
+
+/// Registers a layer class of the library. Throws ConfigError for a name that is taken.
+void register_library_layer(const std::string& class_name,
+                            std::function<LayerHandle(JsonObject&)> factory);
 
 /// Returns the registered class names, sorted.
 std::vector<std::string> layer_class_names();

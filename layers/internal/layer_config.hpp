@@ -89,7 +89,7 @@ To copied_options(From from) {
 struct RegisteredLayer {
   RegisteredLayer(const std::string& class_name,
                   std::function<LayerHandle(JsonObject&)> from_config) {
-    register_layer(class_name, std::move(from_config));
+    register_library_layer(class_name, std::move(from_config));
   }
 };
 

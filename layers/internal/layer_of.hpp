@@ -99,7 +99,7 @@ template <class Self>
 struct RegisteredLayerOf {
   explicit RegisteredLayerOf(std::initializer_list<const char*> null_keys = {}) {
     const std::vector<const char*> keys = null_keys;
-    register_layer(Self::keras_name, [keys](JsonObject& config) {
+    register_library_layer(Self::keras_name, [keys](JsonObject& config) {
       const auto arguments = layer_options_from<typename Self::Arguments>(config);
       for (const char* key : keys) take_nulls(config, {key});
       return make_layer<Self>(arguments);

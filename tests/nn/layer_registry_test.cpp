@@ -59,6 +59,52 @@ TEST_CASE("a user-defined layer is restored from its configuration") {
   CHECK_THROWS_WITH(register_layer("Dense", make), Contains("\"Dense\""));
 }
 
+TEST_CASE("a user-defined layer is named in files as Python registers it") {
+  class Own final : public Layer {
+   public:
+    Own(std::string name, const LayerOptions& options) : Layer(options), name_(std::move(name)) {}
+    std::string class_name() const override { return name_; }
+
+   private:
+    std::string name_;
+  };
+  const auto factory = [](const char* name) {
+    return [name](JsonObject& config) { return make_layer<Own>(name, take_layer_options(config)); };
+  };
+  register_layer("Packaged", factory("Packaged"), {.package = "my"});
+  register_layer("Packaged", factory("Packaged"), {.package = "other"});
+  register_layer("Plain", factory("Plain"));
+  CHECK_THROWS_WITH(register_layer("Packaged", factory("Packaged"), {.package = "my"}),
+                    Contains("\"my>Packaged\" twice"));
+  CHECK_THROWS_WITH(register_layer("my>Packaged", factory("Packaged")),
+                    Contains("{.package = \"my\"}"));
+  CHECK_THROWS_WITH(register_layer("Dense", factory("Dense"), {.package = "my"}),
+                    Contains("those of the library"));
+  const auto names = [](const Json& json) {
+    const Json written = layer_json(*read(json).layer());
+    CHECK(written["class_name"] == json["class_name"]);
+    return std::pair(written["module"], written["registered_name"]);
+  };
+  const Json config = {{"name", "mine"}};
+  CHECK(names({{"class_name", "Plain"}, {"config", config}}) ==
+        std::pair<Json, Json>{nullptr, "Plain"});
+  CHECK(names({{"class_name", "Packaged"}, {"config", config}}) ==
+        std::pair<Json, Json>{nullptr, "my>Packaged"});
+  CHECK(names({{"module", "lib.layers"},
+               {"class_name", "Packaged"},
+               {"config", config},
+               {"registered_name", "other>Packaged"}}) ==
+        std::pair<Json, Json>{"lib.layers", "other>Packaged"});
+  // As earlier versions wrote it.
+  CHECK(names({{"module", "keras.layers"},
+               {"class_name", "Plain"},
+               {"config", config},
+               {"registered_name", nullptr}}) == std::pair<Json, Json>{nullptr, "Plain"});
+  // A class that nobody registered is none of Keras'.
+  CHECK(layer_json(*make_layer<Own>("Unknown", LayerOptions()).layer())["registered_name"] ==
+        "Unknown");
+}
+
 TEST_CASE("every built-in layer is known by its class name") {
   const std::vector<std::string> names = layer_class_names();
   CHECK(std::is_sorted(names.begin(), names.end()));
