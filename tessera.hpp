@@ -30,6 +30,7 @@
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
+#include <tessera/framework/nn/seed_generator.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>

@@ -33,7 +33,7 @@ TrainingSteps::TrainingSteps(const ModelHandle& model, const LayoutMap& layouts,
 double TrainingSteps::step() {
   Examples examples = batches_.next();
   return 1e3 * seconds_of([&] {
-           read_loss(model_->train_step(pack_batch(std::move(examples), layouts_)));
+           read_loss(model_->train_step(pack_batch(std::move(examples), layouts_)).loss());
          });
 }
 

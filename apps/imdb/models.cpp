@@ -23,7 +23,7 @@ std::vector<LayerHandle> sentiment_layers() {
 
 SentimentModel::SentimentModel() : SequentialModel(sentiment_layers(), {.name = "sentiment"}) {}
 
-DTensor SentimentModel::train_step(const Batch& batch) {
+StepValues SentimentModel::train_step(const Batch& batch) {
   GradientTape tape;
   const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
   const DTensor loss = compute_loss(batch, y_pred);

@@ -16,7 +16,7 @@ using namespace detail;
 class SentimentModel final : public SequentialModel {
  public:
   SentimentModel();
-  DTensor train_step(const Batch& batch) override;
+  StepValues train_step(const Batch& batch) override;
 };
 
 /// Returns a SentimentModel; its input is (batch, tokens).

@@ -10,6 +10,8 @@
 
 namespace tessera {
 
+class Variable;
+
 namespace detail {
 class TapeRecord;
 }  // namespace detail
@@ -59,6 +61,11 @@ class GradientTape final {
   std::vector<DTensor> gradient(const DTensor& target, const std::vector<DTensor>& sources,
                                 const GradientOptions& options = {});
   DTensor gradient(const DTensor& target, const DTensor& source,
+                   const GradientOptions& options = {});
+  /// Returns the gradients with respect to Variables, such as a model's trainable_weights().
+  std::vector<DTensor> gradient(const DTensor& target, const std::vector<Variable>& sources,
+                                const GradientOptions& options = {});
+  DTensor gradient(const DTensor& target, const Variable& source,
                    const GradientOptions& options = {});
 
   // For the runtime, before gradient().

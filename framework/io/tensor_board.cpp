@@ -73,7 +73,7 @@ class Writer final : public Callback, public OccasionalWeightReader {
 
   void on_epoch_begin(int64_t) override {
     epoch_begin_ = now();
-    epoch_iterations_ = optimizer_of(model()).iterations();
+    epoch_iterations_ = model().optimizer() ? model().optimizer()->iterations() : 0;
   }
 
   void on_train_batch_begin(int64_t) override {
@@ -130,7 +130,6 @@ class Writer final : public Callback, public OccasionalWeightReader {
   }
 
   void write_values(int64_t epoch, const Logs& logs) {
-    const Optimizer& optimizer = optimizer_of(model());
     for (const auto& [name, value] : logs) {
       if (name.starts_with("val_")) {
         validation_.get().scalar("epoch_" + name.substr(4), value, epoch);
@@ -138,9 +137,12 @@ class Writer final : public Callback, public OccasionalWeightReader {
         train_.get().scalar("epoch_" + name, value, epoch);
       }
     }
-    train_.get().scalar("epoch_learning_rate", optimizer.learning_rate(), epoch);
+    // A train_step() may have optimizers of its own.
+    const OptimizerHandle& optimizer = model().optimizer();
+    if (!optimizer) return;
+    train_.get().scalar("epoch_learning_rate", optimizer->learning_rate(), epoch);
     if (!options_.write_steps_per_second) return;
-    const auto steps = static_cast<double>(optimizer.iterations() - epoch_iterations_);
+    const auto steps = static_cast<double>(optimizer->iterations() - epoch_iterations_);
     train_.get().scalar("epoch_steps_per_second", steps / (now() - epoch_begin_), epoch);
   }
 

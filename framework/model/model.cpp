@@ -2,6 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/nn/internal/missing_call.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
@@ -11,6 +12,14 @@ using namespace detail;
 Model::Model(const LayerOptions& options)
     : Layer(options), Trainer(static_cast<Layer&>(*this), *this) {}
 Model::~Model() = default;
+
+void Model::build_sublayers(const Shapes& inputs) {
+  try {
+    Layer::build_sublayers(inputs);
+  } catch (const MissingCall&) {
+    if (!build_by_step()) throw;
+  }
+}
 
 std::vector<std::shared_ptr<Layer>> Model::layers() const {
   std::vector<std::shared_ptr<Layer>> list = sublayers();

@@ -64,6 +64,9 @@ class Model : public Layer, public Trainer {
   void summary(const SummaryOptions& options = {});
 
  protected:
+  /// Builds the layers by an abstract call, or, in fit of a model without call(), by an abstract
+  /// train_step().
+  void build_sublayers(const Shapes& inputs) override;
   void place_compiled() override {
     if (!in_model()) place_if_compiled();
   }

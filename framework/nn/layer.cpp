@@ -15,7 +15,9 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/nn/dtype_policy_map.hpp>
+#include <tessera/framework/nn/internal/missing_call.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
+#include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -124,10 +126,11 @@ void Layer::build(const Shapes& inputs) {
   place_compiled();
 }
 
+std::vector<MetricHandle> Layer::trackers() const { return {}; }
+
 DTensor Layer::call(const Inputs&, const CallContext&) {
-  throw ConfigError(class_name() + " " + path(), "a layer defines call()",
-                    "neither call() nor "
-                    "call_all()",
+  throw MissingCall(class_name() + " " + path(), "a layer defines call()",
+                    "neither call() nor call_all()",
                     "override DTensor call(const Inputs&, const CallContext&)");
 }
 
@@ -279,6 +282,12 @@ SymbolicTensor SymbolicTensor::with_mask(const SymbolicTensor& mask) const {
   SymbolicTensor same = *this;
   same.mask_ = std::make_shared<SymbolicTensor>(mask);
   return same;
+}
+
+DTensor LayerHandle::operator()(const at::Tensor& input, const CallContext& context) const {
+  const std::vector<Variable> weights = layer_->weights();
+  const Mesh mesh = weights.empty() ? default_mesh() : weights[0].layout().mesh();
+  return (*layer_)(pack(input, Layout::replicated(mesh, input.dim())), context);
 }
 
 SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs) const {

@@ -15,6 +15,7 @@ namespace tessera {
 
 class KeyValueCache;
 class LayerHandle;
+class MetricHandle;
 
 namespace detail {
 
@@ -57,6 +58,13 @@ struct LayerOptions {
   std::string name = "";   ///< the layer's name, the last part of path() (default: assigned)
   std::string dtype = "";  ///< dtype policy (default: the global policy)
   bool trainable = true;   ///< whether the weights are trained
+};
+
+/// The module in which Python defines a class, and the name under which it is registered there,
+/// "package>Class".
+struct PythonNames {
+  std::string module = "";
+  std::string registered_name = "";
 };
 
 /// A layer's asset files: contents by file name.
@@ -141,6 +149,11 @@ class Layer {
   /// consists of operations, add_loss() and assignments only.
   virtual bool can_be_replayed() const { return false; }
 
+  /// Returns the metrics that this layer or model updates itself, in the order of logs; the same
+  /// ones on every call (keras.layers.Layer.metrics). fit and evaluate reset and log them like
+  /// those of compile(): a layer's as "path/name", a trained model's own by name.
+  virtual std::vector<MetricHandle> trackers() const;
+
   /// Adds a 0-d penalty to the training loss of this step; for use in call()
   /// (keras.layers.Layer.add_loss).
   void add_loss(const DTensor& loss);
@@ -154,6 +167,12 @@ class Layer {
   /// called exactly once, in a graph that still exists.
   virtual std::vector<SymbolicTensor> symbolic_inputs() const;
   virtual std::vector<SymbolicTensor> symbolic_outputs() const;
+
+  /// How Python names a class of one's own, as the file said from which the layer was read.
+  PythonNames python_names() const { return python_names_ ? *python_names_ : PythonNames(); }
+  void set_python_names(PythonNames names) {
+    python_names_ = std::make_shared<PythonNames>(std::move(names));
+  }
 
   /// The layer's number in order of construction in this process; unnamed layers are numbered in
   /// this order.
@@ -295,6 +314,7 @@ class Layer {
   std::vector<DTensor> losses_;
   /// Null if no rule places a value.
   std::shared_ptr<const detail::PlacedValues> values_;
+  std::shared_ptr<const PythonNames> python_names_;  ///< null: unknown
   int64_t serial_;
   std::shared_ptr<const detail::Node> symbolic_call() const;
 
@@ -316,6 +336,10 @@ class LayerHandle {
                      const CallContext& context = detail::call_context()) const {
     return (*layer_)(inputs, context);
   }
+  /// Calls the layer on a tensor that is replicated on the mesh of its weights, or on
+  /// default_mesh() if it has none yet.
+  DTensor operator()(const at::Tensor& input,
+                     const CallContext& context = detail::call_context()) const;
   std::vector<DTensor> outputs(const Inputs& inputs,
                                const CallContext& context = detail::call_context()) const {
     return layer_->outputs(inputs, context);

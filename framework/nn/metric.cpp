@@ -8,6 +8,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
@@ -26,6 +27,7 @@ DTensor sum_of(const DTensor& a, const DTensor& b) {
 }  // namespace
 
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
+  if (is_abstract()) return;
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
   traced(in, [this, known](std::span<const DTensor> batch) {
     const NoRecording no_tape;

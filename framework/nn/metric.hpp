@@ -46,6 +46,12 @@ class Metric {
   std::vector<double> result_values() const;
   /// Clears the totals.
   void reset() { restore({}); }
+  /// update() and reset() by Keras' names.
+  void update_state(const DTensor& y_true, const DTensor& y_pred,
+                    const DTensor& sample_weight = {}) {
+    update(y_true, y_pred, sample_weight);
+  }
+  void reset_state() { reset(); }
   /// Sets the totals to those of totals(). Throws ConfigError if they cannot be this metric's.
   void restore(std::vector<double> totals);
   /// Throws ConfigError, by check_count(), unless the metric can have `count` totals (above 0). By
@@ -79,6 +85,13 @@ class MetricHandle : public Handle<Metric> {
   MetricHandle(const char* name) : text_(name) {}  // NOLINT: reads as data
   /// The unresolved name; empty if the handle holds a metric.
   const std::string& text() const { return text_; }
+  /// Adds one batch and returns the metric of all batches so far, as a Keras metric that is called.
+  /// Collective.
+  double operator()(const DTensor& y_true, const DTensor& y_pred,
+                    const DTensor& sample_weight = {}) const {
+    (*this)->update(y_true, y_pred, sample_weight);
+    return (*this)->result();
+  }
 
  private:
   std::string text_;

@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/internal/weight_placement.hpp>
@@ -177,6 +178,19 @@ const Blocks& Variable::writable() {
     set_value(with_own_memory(state().value));
   }
   return state().value.blocks();
+}
+
+std::vector<DTensor> GradientTape::gradient(const DTensor& target,
+                                            const std::vector<Variable>& sources,
+                                            const GradientOptions& options) {
+  std::vector<DTensor> values;
+  for (const Variable& source : sources) values.push_back(source.value());
+  return gradient(target, values, options);
+}
+
+DTensor GradientTape::gradient(const DTensor& target, const Variable& source,
+                               const GradientOptions& options) {
+  return gradient(target, source.value(), options);
 }
 
 }  // namespace tessera

@@ -5,6 +5,7 @@
 #include <memory>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/base/json.hpp>
@@ -75,7 +76,7 @@ struct WeightDecayExclusions {
 /// gradient_accumulation_steps, clip; decay and update the weights; update moving averages; apply
 /// constraints. Steps that only accumulate change neither weights nor averages, and schedules count
 /// updates; in Keras, averages, constraints and schedules take part in every step.
-class Optimizer {
+class Optimizer : public std::enable_shared_from_this<Optimizer> {
  public:
   virtual ~Optimizer() = default;
   /// Keras' class name, "Adam".
@@ -123,6 +124,15 @@ class Optimizer {
   /// if no gradient is defined, ConfigError for another number of gradients, ShapeError unless each
   /// defined one has its variable's shape.
   void apply(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  /// apply() by Keras' name, and of pairs (keras.Optimizer.apply_gradients):
+  ///
+  ///     const std::vector<Variable> weights = model->trainable_weights();
+  ///     optimizer->apply_gradients(tape.gradient(loss, weights), weights);
+  void apply_gradients(const std::vector<DTensor>& gradients,
+                       const std::vector<Variable>& variables) {
+    apply(gradients, variables);
+  }
+  void apply_gradients(const std::vector<std::pair<DTensor, Variable>>& gradients_and_variables);
   /// Returns a callback for GradientOptions::on_ready when computing the gradients of scale_loss()
   /// with respect to these variables. On meshes of several processes it overlaps the reductions
   /// with the backward pass, and apply() waits for them; without it, apply() starts them.
@@ -231,6 +241,7 @@ class Optimizer {
   bool knows(const Variable& variable) const { return states_.count(variable.id()) > 0; }
   void check_step(const std::vector<DTensor>& gradients,
                   const std::vector<Variable>& variables) const;
+  void apply_traced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void reduce_early(const Variable& variable, const DTensor& gradient);

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <memory>
 #include <span>
 #include <utility>
@@ -101,8 +102,21 @@ struct Optimizer::Step {
 
 void Optimizer::apply(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) {
+  if (!tracer()) return apply_traced(gradients, variables);
+  // A captured step, which runs this again, keeps the optimizer.
+  const std::shared_ptr<Optimizer> self = weak_from_this().lock();
+  if (!self) stop_tracing("a step was made by an optimizer that no OptimizerHandle holds");
+  traced(gradients, [this, self, variables](std::span<const DTensor> in) {
+    apply_traced({in.begin(), in.end()}, variables);
+  });
+}
+
+void Optimizer::apply_traced(const std::vector<DTensor>& gradients,
+                             const std::vector<Variable>& variables) {
+  // The weights of a model that an abstract step builds get slots once they are placed.
+  const auto known = [this](const Variable& variable) { return knows(variable); };
+  if (is_abstract() && !std::all_of(variables.begin(), variables.end(), known)) return;
   const ProfileSpan span(SpanKind::optimizer, "apply");
-  stop_tracing("Optimizer::apply() was called outside of minimize()");
   const UpdateScope scope;
   check_step(gradients, variables);
   warn_of_unused_exclusions(variables);
@@ -111,6 +125,17 @@ void Optimizer::apply(const std::vector<DTensor>& gradients,
   std::vector<Variable> updated;
   for (const State* state : step.states) updated.push_back(state->variable);
   apply_reduced(*this, step.gradients, updated);
+}
+
+void Optimizer::apply_gradients(
+    const std::vector<std::pair<DTensor, Variable>>& gradients_and_variables) {
+  std::vector<DTensor> gradients;
+  std::vector<Variable> variables;
+  for (const auto& [gradient, variable] : gradients_and_variables) {
+    gradients.push_back(gradient);
+    variables.push_back(variable);
+  }
+  apply(gradients, variables);
 }
 
 void Optimizer::apply_reduced(Optimizer& inner, const std::vector<DTensor>& gradients,

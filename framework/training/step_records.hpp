@@ -14,6 +14,7 @@ struct StepRecords {
   int64_t replayed = 0;      ///< replayed steps
   int64_t instructions = 0;  ///< length of the last replayed step
   StepMemory memory;         ///< memory of the last replayed step
+  int64_t checked = 0;       ///< compared with the code (TESSERA_RECORD_STEPS=check)
   std::string why;  ///< why the last step was neither captured nor replayed; empty if it was
 };
 

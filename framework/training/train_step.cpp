@@ -8,6 +8,7 @@
 #include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
@@ -52,9 +53,14 @@ void tell_tracer(const T& used, const char* what) {
 
 }  // namespace
 
+std::shared_ptr<RandomStream> detail::random_stream(const TrainingState& state) {
+  return std::make_shared<RandomStream>(global_seed(), state.steps());
+}
+
 CallContext Trainer::training_context() const {
-  return {.training = true,
-          .random = std::make_shared<RandomStream>(global_seed(), optimizer_of(*this).steps())};
+  const TrainingState& state = training("training_context");
+  const std::shared_ptr<RandomStream>& stream = state.step_random;
+  return {.training = true, .random = stream ? stream : random_stream(state)};
 }
 
 DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred) {
@@ -80,8 +86,10 @@ DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_
 }
 
 void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
-  const std::vector<Variable> variables = layer_.trainable_weights();
   TrainingState& state = training("minimize");
+  // The step builds a model without call().
+  if (is_abstract() && !state.placed) return;
+  const std::vector<Variable> variables = layer_.trainable_weights();
   if (!state.first_step.trains(layer_, variables)) return;
   if (loss.mesh().is_local()) {
     // The state is read on every replay, since what is checked may change.
@@ -121,7 +129,7 @@ void Trainer::update_metrics(const Batch& batch, const std::vector<DTensor>& y_p
   }
 }
 
-DTensor Trainer::train_step(const Batch& batch) {
+StepValues Trainer::train_step(const Batch& batch) {
   TrainingState& state = training("train_step");
   const auto step = [&] {
     GradientTape tape;
@@ -131,10 +139,11 @@ DTensor Trainer::train_step(const Batch& batch) {
     update_metrics(batch, y_pred);
     return std::vector{loss};
   };
-  return state.captures.of(Phase::train).run(layer_, batch, state.options, false, step)[0];
+  return state.captures.of(Phase::train)
+      .run(layer_, batch, state.options, state.steps(), false, step)[0];
 }
 
-DTensor Trainer::test_step(const Batch& batch) {
+StepValues Trainer::test_step(const Batch& batch) {
   TrainingState& state = training("test_step");
   const auto step = [&] {
     const std::vector<DTensor> y_pred = layer_.outputs(batch.x);
@@ -142,16 +151,17 @@ DTensor Trainer::test_step(const Batch& batch) {
     update_metrics(batch, y_pred);
     return std::vector{loss};
   };
-  return state.captures.of(Phase::test).run(layer_, batch, state.options, false, step)[0];
+  return state.captures.of(Phase::test)
+      .run(layer_, batch, state.options, state.steps(), false, step)[0];
 }
 
 std::vector<DTensor> Trainer::predict_step(const Batch& batch) {
   // The model of an export is not compiled.
   if (!compiled()) return layer_.outputs(batch.x);
   TrainingState& state = training("predict_step");
-  return state.captures.of(Phase::predict).run(layer_, batch, state.options, false, [&] {
-    return layer_.outputs(batch.x);
-  });
+  return state.captures.of(Phase::predict)
+      .run(layer_, batch, state.options, state.steps(), false,
+           [&] { return layer_.outputs(batch.x); });
 }
 
 }  // namespace tessera

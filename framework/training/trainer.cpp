@@ -7,6 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
@@ -124,7 +125,7 @@ void Trainer::compile(const CompileOptions& user_options) {
   // A subclassed model knows its number of outputs only when it is called.
   if (output_names().size() > 1) MetricTracker::check_names(options, output_names());
   training_ = state;
-  if (layer_.built()) ensure_placed({});
+  if (layer_.built()) ensure_placed(Shapes());
 }
 
 /// Builds the model for these inputs if necessary, then relayouts weights and slots.
@@ -136,6 +137,7 @@ void Trainer::ensure_placed(const Shapes& inputs) {
     if (state.placed) return;
   }
   state.layouts.check_all_used(place_layers(layer_, state.layouts));
+  warn_of_replicated_weights(layer_, state.layouts);
   if (state.optimizer()) {
     check_optimizer(layer_, *state.optimizer());
     state.optimizer()->build(layer_.trainable_weights());
@@ -143,8 +145,31 @@ void Trainer::ensure_placed(const Shapes& inputs) {
   state.placed = true;
 }
 
+void Trainer::ensure_placed(const DatasetHandle& data) {
+  const ScopedValue<const DatasetHandle*> building(training("compile").building_data, &data);
+  ensure_placed(batch_shapes(data));
+}
+
+bool Trainer::build_by_step() {
+  if (!compiled() || !training_->building_data) return false;
+  const DatasetHandle& data = *training_->building_data;
+  const std::vector<int64_t> first = {0};
+  const Examples sample =
+      data.stream() ? data.stream()->start(0)().value_or(Examples()) : data->get(first);
+  constexpr int64_t rows = 2;
+  {
+    // A step that calls the model itself does not build it.
+    const ScopedValue<const DatasetHandle*> once(training_->building_data, nullptr);
+    const AbstractScope plans_only(training_->layouts.mesh());
+    const StepScope step(*training_);
+    train_step(abstract_batch(sample, training_->layouts, rows));
+  }
+  layer_.clear_losses();
+  return true;
+}
+
 void Trainer::place_if_compiled() {
-  if (compiled() && layer_.built() && !is_abstract()) ensure_placed({});
+  if (compiled() && layer_.built() && !is_abstract()) ensure_placed(Shapes());
 }
 
 History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
@@ -160,7 +185,7 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
       add_fit(facts, data, options);
       check_same_on_all_ranks(mesh, "fit", facts);
     }
-    if (!state->placed) ensure_placed(batch_shapes(data.train));
+    if (!state->placed) ensure_placed(data.train);
     if (const auto history = state->executor->work_for_leader(*this, data, options)) {
       return state->progress.history = *history;
     }
@@ -217,7 +242,7 @@ auto Trainer::pass_over(const std::string& caller, const DatasetHandle& dataset,
       add_batches(facts, data, options.batch_size, options.steps);
       check_same_on_all_ranks(mesh, caller, facts);
     }
-    if (!state->placed) ensure_placed(batch_shapes(data));
+    if (!state->placed) ensure_placed(data);
     BatchLoader loader(data, batches);
     StepRunner steps(*this, *state);
     return pass(steps, *state, loader, callbacks, options.steps);
@@ -269,7 +294,7 @@ at::Tensor Trainer::predict(const DatasetHandle& data, const PredictOptions& opt
 Logs Trainer::train_on_batch(const Examples& batch) {
   TrainingState& state = training("train_on_batch");
   Examples examples = copied(batch, "train_on_batch");
-  if (!state.placed) ensure_placed(batch_shapes(batch));
+  if (!state.placed) ensure_placed(DatasetHandle(batch));
   const uint64_t signature = batch_signature(examples);
   state.reset_values();
   StepRunner(*this, state).train(std::move(examples), signature);
@@ -280,7 +305,7 @@ Logs Trainer::train_on_batch(const Examples& batch) {
 Logs Trainer::test_on_batch(const Examples& batch) {
   TrainingState& state = training("test_on_batch");
   Examples examples = copied(batch, "test_on_batch");
-  if (!state.placed) ensure_placed(batch_shapes(batch));
+  if (!state.placed) ensure_placed(DatasetHandle(batch));
   const uint64_t signature = batch_signature(examples);
   state.reset_values();
   StepRunner(*this, state).test(std::move(examples), signature);
@@ -292,7 +317,7 @@ std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
   if (!compiled()) compile(CompileOptions());
   TrainingState& state = training("predict_on_batch");
   Examples examples = copied(batch, "predict_on_batch");
-  if (!state.placed) ensure_placed(batch_shapes(batch));
+  if (!state.placed) ensure_placed(DatasetHandle(batch));
   const uint64_t signature = batch_signature(examples);
   return StepRunner(*this, state).predict(std::move(examples), signature);
 }
@@ -302,11 +327,11 @@ StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
   check_positive("plan", "batch_size", options.batch_size);
   check_data("plan", data);
   const auto rows = data.rows("plan");
-  ensure_placed(batch_shapes(data));
+  ensure_placed(data);
   // Metrics are stored on the real mesh, not on the abstract one.
   state.metrics.reset();
   StepPlan plan = plan_step(layer_, state.optimizer(), state.layouts, *rows, options,
-                            [this](const Batch& batch) { return train_step(batch); });
+                            [this](const Batch& batch) { return train_step(batch).loss(); });
   state.metrics.reset();
   return plan;
 }
@@ -377,10 +402,10 @@ std::vector<std::pair<std::string, std::shared_ptr<Metric>>> Trainer::metrics() 
 }
 
 std::vector<std::string> Trainer::metrics_names() const {
-  std::vector<std::string> names = {"loss"};
-  for (const auto& [name, metric] : training("metrics_names").metrics.metrics()) {
-    names.push_back(name);
-  }
+  const MetricTracker& tracker = training("metrics_names").metrics;
+  std::vector<std::string> names;
+  if (tracker.logs_loss()) names.push_back("loss");
+  for (const auto& [name, metric] : tracker.metrics()) names.push_back(name);
   std::sort(names.begin(), names.end());
   return names;
 }

@@ -17,6 +17,7 @@
 #include <tessera/framework/training/phase.hpp>
 #include <tessera/framework/training/step_plan.hpp>
 #include <tessera/framework/training/step_records.hpp>
+#include <tessera/framework/training/step_values.hpp>
 
 namespace tessera {
 
@@ -97,21 +98,24 @@ class Trainer {
   /// before compile(), or if a user-defined train_step() reads values.
   StepPlan plan(const DatasetHandle& data, const PlanOptions& options = {});
 
-  /// Runs one optimizer step on a batch; returns the loss, often as a partial sum. In a step of
-  /// fit(), values made without a layout (`ones({n, 1})`) are on the model's mesh. Override it for
-  /// a custom step:
+  /// Runs one optimizer step on a batch; returns the loss, often as a partial sum, or several named
+  /// values for the logs. In a step of fit(), values made without a layout (`ones({n, 1})`) are on
+  /// the model's mesh. Override it for a custom step:
   ///
-  ///     DTensor train_step(const Batch& batch) override {
+  ///     StepValues train_step(const Batch& batch) override {
   ///       GradientTape tape;
   ///       const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
   ///       const DTensor loss = compute_loss(batch, y_pred) + penalty(y_pred[0]);
   ///       minimize(loss, tape);
   ///       update_metrics(batch, y_pred);
-  ///       return loss;
+  ///       return loss;  // or {{"loss", loss}, {"penalty", penalty}}
   ///     }
-  virtual DTensor train_step(const Batch& batch);
-  /// Returns the loss on a batch and updates the metrics.
-  virtual DTensor test_step(const Batch& batch);
+  ///
+  /// A step with optimizers of its own calls apply_gradients() instead of minimize(); the model is
+  /// then compiled without one. fit builds a model without call() by this step.
+  virtual StepValues train_step(const Batch& batch);
+  /// Returns the loss on a batch, or named values, and updates the metrics.
+  virtual StepValues test_step(const Batch& batch);
   /// Returns the outputs for a batch.
   virtual std::vector<DTensor> predict_step(const Batch& batch);
 
@@ -181,6 +185,9 @@ class Trainer {
   /// Places the weights of a built model as compile() said, unless they are; does nothing before
   /// compile(). Collective if weights have values.
   void place_if_compiled();
+  /// Builds the layers of a model without call() by an abstract train_step() on the data of the fit
+  /// that is about to begin. Returns false outside of fit and train_on_batch().
+  bool build_by_step();
 
  private:
   [[noreturn]] static void fail_uncompiled(const char* caller);
@@ -188,6 +195,7 @@ class Trainer {
     if (!training_) fail_uncompiled(caller);
     return *training_;
   }
+  void ensure_placed(const DatasetHandle& data);
   void ensure_placed(const Shapes& inputs);
   template <class Options, class Pass>
   auto pass_over(const std::string& caller, const DatasetHandle& data, const Options& options,

@@ -5,7 +5,7 @@
 #include <map>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/internal/layer_metrics.hpp>
+#include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/matmul.hpp>
@@ -48,8 +48,7 @@ const std::map<std::string, SecondExpert> second_experts = {{"all", SecondExpert
                                                             {"sampling", SecondExpert::sampling},
                                                             {"random", SecondExpert::random}};
 
-class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, MixtureOfExpertsOptions>,
-                                    public HasMetrics {
+class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, MixtureOfExpertsOptions> {
  public:
   static constexpr const char* keras_name = "MixtureOfExperts";
   explicit MixtureOfExpertsLayer(const MixtureOfExpertsOptions& options);
@@ -58,7 +57,9 @@ class MixtureOfExpertsLayer final : public LayerOf<MixtureOfExpertsLayer, Mixtur
   std::map<std::string, int64_t> value_names() const override {
     return {{"router", 3}, {"dispatched", 4}, {"combined", 4}};
   }
-  std::vector<std::shared_ptr<Metric>> metrics() const override { return {load_, dropped_}; }
+  std::vector<MetricHandle> trackers() const override {
+    return {MetricHandle(load_), MetricHandle(dropped_)};
+  }
 
  protected:
   void make_weights(const Shapes& inputs) override;

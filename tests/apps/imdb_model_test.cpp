@@ -61,7 +61,7 @@ struct Step {
     DTensor value;
     {
       const CommLogScope scope(train);
-      value = model.model().train_step(batch);
+      value = model.model().train_step(batch).loss();
     }
     const CommLogScope scope(loss);
     value.full();

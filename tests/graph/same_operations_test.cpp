@@ -299,7 +299,7 @@ List<DTensor> replayed(const Functional& model, const List<DTensor>& before,
                        const std::function<List<DTensor>(const List<DTensor>&)>& function) {
   StepCapture capture(make_arena());
   const auto run = [&](const List<DTensor>& x) {
-    return capture.run(model.model(), {x, {}, {}, x[0].size(0)}, {}, false,
+    return capture.run(model.model(), {x, {}, {}, x[0].size(0)}, {}, 0, false,
                        [&] { return function(x); });
   };
   run(before);

@@ -2,7 +2,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/metrics/metrics.hpp>
 #include <tessera/optimizers/optimizers.hpp>
@@ -112,6 +114,52 @@ TEST_CASE("a custom training step gives the same in one process, two and four") 
       CHECK_NOTHROW(run_ranks(ranks, run));
     }
   }
+}
+
+TEST_CASE("a loop of one's own reads as in Keras") {
+  const at::Tensor x = at::sin(at::arange(24, at::kDouble)).reshape({6, 4});
+  const at::Tensor y = at::arange(6) % 3;
+  const auto kernel_after = [&](bool pairs) {
+    const Mesh mesh = create_mesh({{"batch", 2}});
+    Variable kernel(VariableSpec{"kernel", {4, 3}, at::kDouble, GlorotUniform({.seed = 1})});
+    kernel.place({kernel.shape(), Layout({unsharded, unsharded}, mesh)});
+    const LossHandle loss = SparseCategoricalCrossentropy({.from_logits = true});
+    const MetricHandle accuracy = SparseCategoricalAccuracy();
+    const OptimizerHandle optimizer = SGD(0.5);
+    const DTensor inputs = pack(x, Layout({"batch", unsharded}, mesh));
+    const DTensor labels = pack(y, Layout({"batch"}, mesh));
+    GradientTape tape;
+    const DTensor logits = ops::matmul(inputs, kernel.read());
+    const DTensor value = loss(labels, logits);
+    const std::vector<Variable> weights{kernel};
+    const std::vector<DTensor> gradients = tape.gradient(value, weights);
+    if (pairs) {
+      optimizer->apply_gradients({{gradients[0], kernel}});
+    } else {
+      optimizer->apply_gradients(gradients, weights);
+    }
+    const double once = accuracy(labels, logits);
+    CHECK(accuracy(labels, logits) == once);
+    accuracy->reset_state();
+    CHECK(accuracy->result() == 0);
+    accuracy->update_state(labels, logits);
+    CHECK(accuracy->result() == once);
+    return kernel.value().full().clone();
+  };
+  Variable kernel(VariableSpec{"kernel", {4, 3}, at::kDouble, GlorotUniform({.seed = 1})});
+  const at::Tensor start = kernel.value().full().clone();
+  const at::Tensor error = at::softmax(at::matmul(x, start), 1) - at::one_hot(y, 3).to(at::kDouble);
+  const at::Tensor expected = start - 0.5 * at::matmul(x.t(), error) / 6;
+  CHECK(difference(kernel_after(false), expected, 1e-12, 1e-12) == "");
+  CHECK(difference(kernel_after(true), expected, 1e-12, 1e-12) == "");
+}
+
+TEST_CASE("the gradient with respect to a Variable is that of its value") {
+  const Variable w("w", pack(at::tensor({1.0, 2.0})));
+  GradientTape tape({.persistent = true});
+  const DTensor y = ops::sum(w.read() * w.read());
+  CHECK(difference(tape.gradient(y, w).full(), at::tensor({2.0, 4.0})) == "");
+  CHECK(difference(tape.gradient(y, w.value()).full(), at::tensor({2.0, 4.0})) == "");
 }
 
 }  // namespace training_step_test

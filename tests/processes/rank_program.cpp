@@ -73,7 +73,7 @@ struct FaultyModel : Model {
     for (const LayerHandle& layer : layers) x = layer(x, context);
     return x;
   }
-  DTensor train_step(const Batch& original) override {
+  StepValues train_step(const Batch& original) override {
     const int64_t step = optimizer()->steps();
     Batch batch = original;
     if (fault.kind == "nan" && fault.step == step) batch.x[0] = spoiled(batch.x[0]);
@@ -90,7 +90,7 @@ struct FaultyModel : Model {
     update_metrics(batch, y_pred);
     return loss;
   }
-  DTensor test_step(const Batch& batch) override {
+  StepValues test_step(const Batch& batch) override {
     fault.at("evaluate", optimizer()->steps());
     return Model::test_step(batch);
   }

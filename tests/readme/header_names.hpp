@@ -48,7 +48,7 @@ struct ScaleLayer : Layer {
 
 extern MirroredStrategy mirrored;
 extern DistributedDataset batches;
-DTensor train_step(const Batch& batch);
+StepValues train_step(const Batch& batch);
 ClosureValue step(WorkerContext& worker);
 
 }  // namespace tessera

@@ -31,7 +31,7 @@ struct Step {
     DTensor value;
     {
       const CommLogScope scope(train);
-      value = model.model().train_step(batch);
+      value = model.model().train_step(batch).loss();
     }
     const CommLogScope scope(loss);
     value.full();

@@ -62,7 +62,7 @@ class OwnStep : public Model {
   OwnStep() : dense_(track(Dense(1, {.kernel_initializer = "ones", .name = "dense"}))) {}
   std::string class_name() const override { return "OwnStep"; }
 
-  DTensor train_step(const Batch& batch) override {
+  StepValues train_step(const Batch& batch) override {
     GradientTape tape;
     const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
     const DTensor loss = ops::scale(compute_loss(batch, y_pred), 2);

@@ -44,7 +44,7 @@ class Made final : public Model {
   Made() : Model(LayerOptions()) {}
   std::string class_name() const override { return "Made"; }
 
-  DTensor train_step(const Batch& batch) override {
+  StepValues train_step(const Batch& batch) override {
     GradientTape tape;
     Inputs x = batch.x;
     x[0] = x[0] + ones({batch.rows, 1});
@@ -53,7 +53,7 @@ class Made final : public Model {
     minimize(loss, tape);
     return loss;
   }
-  DTensor test_step(const Batch& batch) override {
+  StepValues test_step(const Batch& batch) override {
     return compute_loss(batch, outputs({batch.x[0] * filled({batch.rows, 1}, 2)}));
   }
   std::vector<DTensor> predict_step(const Batch& batch) override {

@@ -10,7 +10,6 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/autodiff/tape.hpp>
-#include <tessera/framework/nn/internal/layer_metrics.hpp>
 #include <tessera/framework/nn/internal/layer_states.hpp>
 
 #include "tests/support/catch.hpp"
@@ -165,13 +164,13 @@ class Fading final : public Layer {
 };
 
 /// Reports the mean of its inputs' absolute values.
-class Watching final : public Layer, public HasMetrics {
+class Watching final : public Layer {
  public:
   Watching() : Layer({.name = "watched", .dtype = dtype}) {}
   std::string class_name() const override { return "Watching"; }
   Shape output_shape(const Shapes& inputs) const override { return inputs[0]; }
   bool can_be_replayed() const override { return true; }
-  std::vector<std::shared_ptr<Metric>> metrics() const override { return {mean_.get()}; }
+  std::vector<MetricHandle> trackers() const override { return {mean_}; }
 
  protected:
   DTensor call(const Inputs& inputs, const CallContext&) override {

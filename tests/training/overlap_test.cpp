@@ -56,7 +56,7 @@ class Assigning final : public Model {
   std::string class_name() const override { return "Assigning"; }
   bool fails = false;
 
-  DTensor train_step(const Batch& batch) override {
+  StepValues train_step(const Batch& batch) override {
     GradientTape tape;
     const std::vector<DTensor> y_pred = outputs(batch.x, training_context());
     const DTensor loss = compute_loss(batch, y_pred);
@@ -108,7 +108,7 @@ TEST_CASE("two processes log what a plan says, with and without buckets", "[over
         CommLog log;
         {
           const CommLogScope logged(log);
-          model.model().train_step(batch).full();
+          model.model().train_step(batch).loss().full();
         }
         test::expect(test::comm_lines(plan.collectives) == test::comm_lines(log.entries()),
                      "another log");

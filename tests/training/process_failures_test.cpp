@@ -154,7 +154,7 @@ TEST_CASE("an exception in a step on one process is recorded for the others") {
    public:
     explicit Broken(int rank) : inner_(track(test::small_model())), rank_(rank) {}
     std::string class_name() const override { return "Broken"; }
-    DTensor train_step(const Batch& batch) override {
+    StepValues train_step(const Batch& batch) override {
       if (rank_ == 1) throw StateError("step", "works", "broken", "");
       return Model::train_step(batch);
     }

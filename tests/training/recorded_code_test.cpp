@@ -175,8 +175,8 @@ namespace {
 class Counting : public SequentialModel {
  public:
   using SequentialModel::SequentialModel;
-  DTensor train_step(const Batch& batch) override {
-    const DTensor loss = SequentialModel::train_step(batch);
+  StepValues train_step(const Batch& batch) override {
+    const DTensor loss = SequentialModel::train_step(batch).loss();
     steps.assign_add(filled({}, 1, at::kDouble));
     return loss;
   }
@@ -203,7 +203,8 @@ TEST_CASE("a custom step and the stock one inside it are recorded separately") {
     for (int i = 0; i < 5; ++i) model->train_on_batch(batch);
     for (int i = 0; i < 5; ++i) {
       read_loss(
-          model->train_step(pack_batch(rows_of(small_data(100), {0, 1, 2, 3}), options.layouts)));
+          model->train_step(pack_batch(rows_of(small_data(100), {0, 1, 2, 3}), options.layouts))
+              .loss());
     }
     CHECK((model->step_records().replayed > 3) != eagerly);
     CHECK(model->optimizer()->steps() == 10);

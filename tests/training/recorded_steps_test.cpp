@@ -125,7 +125,7 @@ TEST_CASE("signatures of a batch include undefined weights and tensors passed tw
     batch.x = {pack(x.to(dtype), layouts.data_layout("x", 2))};
     batch.y = {twice ? batch.x[0] : pack(other, layouts.data_layout("y", 2))};
     batch.rows = 6;
-    return read_loss(model->train_step(batch));
+    return read_loss(model->train_step(batch).loss());
   };
   for (int i = 0; i < 4; ++i) step(true);
   CHECK(model.step_records().replayed == 2);

@@ -140,7 +140,7 @@ class Reading final : public Model {
  public:
   Reading() : inner_(track(test::small_model())) {}
   std::string class_name() const override { return "Reading"; }
-  DTensor train_step(const Batch& batch) override {
+  StepValues train_step(const Batch& batch) override {
     if (batch.x[0].full().isnan().any().item<bool>()) throw std::runtime_error("bad rows");
     return Model::train_step(batch);
   }

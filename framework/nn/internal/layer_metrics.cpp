@@ -10,10 +10,9 @@ NamedMetrics layer_metrics(const Layer& layer) {
   std::set<const Layer*> seen;
   const std::function<void(const Layer&)> visit = [&](const Layer& one) {
     if (!seen.insert(&one).second) return;
-    if (const auto* const has = dynamic_cast<const HasMetrics*>(&one)) {
-      for (const auto& metric : has->metrics()) {
-        all.emplace_back(one.path() + "/" + metric->name(), metric);
-      }
+    for (const MetricHandle& metric : one.trackers()) {
+      const std::string prefix = &one == &layer && one.is_model() ? "" : one.path() + "/";
+      all.emplace_back(prefix + metric->name(), metric.get());
     }
     for (const auto& inner : one.sublayers()) visit(*inner);
   };

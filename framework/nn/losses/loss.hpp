@@ -68,6 +68,11 @@ class LossHandle : public Handle<const Loss> {
   using Handle::Handle;
   /// Creates the loss with this name, with defaults. Throws ConfigError naming the nearest one.
   LossHandle(const char* name);  // NOLINT: reads as data
+  /// Loss::operator(): `loss(y, model(x))`.
+  DTensor operator()(const DTensor& y_true, const DTensor& y_pred,
+                     const DTensor& sample_weight = {}) const {
+    return (**this)(y_true, y_pred, sample_weight);
+  }
 };
 
 /// The options of losses without further ones.

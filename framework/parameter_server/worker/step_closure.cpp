@@ -72,13 +72,17 @@ ClosureValue to_closure(const StepTotals& totals) {
     numbers.push_back(metric.value);
     numbers.insert(numbers.end(), metric.totals.begin(), metric.totals.end());
   }
-  return {.json = {{"rows", totals.rows}, {"metrics", names}, {"totals", counts}},
+  return {.json = {{"rows", totals.rows},
+                   {"logs_loss", totals.logs_loss},
+                   {"metrics", names},
+                   {"totals", counts}},
           .tensors = {at::tensor(numbers, at::kDouble)}};
 }
 
 StepTotals totals_of(const ClosureValue& value) {
   JsonObject object(value.json, JsonPath("a step's totals"));
-  StepTotals totals{.rows = object.take<int64_t>("rows")};
+  StepTotals totals{.rows = object.take<int64_t>("rows"),
+                    .logs_loss = object.take<bool>("logs_loss")};
   const auto names = object.take<std::vector<std::string>>("metrics");
   const auto counts = object.take<std::vector<int64_t>>("totals");
   object.finish();
@@ -119,13 +123,20 @@ ClosureValue StepMaker::make(Phase phase, const ClosureValue& argument) {
   model_.reset_metrics();
   model_.clear_losses();
   if (phase == Phase::train) optimizer_of(model_).set_steps(number.optimizer_steps);
-  const DTensor loss = phase == Phase::train ? model_.train_step(batch) : model_.test_step(batch);
-  StepTotals totals{.loss = read_loss(loss) * static_cast<double>(batch.rows), .rows = batch.rows};
+  const StepValues values =
+      phase == Phase::train ? model_.train_step(batch) : model_.test_step(batch);
+  StepTotals totals{.loss = read_loss(values.loss()) * static_cast<double>(batch.rows),
+                    .rows = batch.rows,
+                    .logs_loss = values.has_loss()};
   const Json all = model_.metric_totals();
   for (const auto& [name, metric] : all.at("metrics").items()) {
     totals.metrics.push_back({.name = name,
                               .totals = metric.at("totals").get<std::vector<double>>(),
                               .value = metric.at("value").get<double>()});
+  }
+  for (const auto& [name, value] : values.all()) {
+    if (name != "loss")
+      totals.metrics.push_back({.name = name, .totals = {}, .value = read_loss(value)});
   }
   return to_closure(totals);
 }

@@ -1,7 +1,9 @@
 #include <tessera/framework/training/capture/captured_step.hpp>
 
+#include <algorithm>
 #include <utility>
 
+#include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/ScopeExit.h>
 
@@ -22,7 +24,49 @@ void each_tensor(const Batch& batch, const Visit& visit) {
   for (const DTensor& weight : batch.sample_weight) visit(weight);
 }
 
+bool same_numbers(const DTensor& a, const DTensor& b) {
+  if (a.sharding() != b.sharding()) return false;
+  return std::equal(a.blocks().begin(), a.blocks().end(), b.blocks().begin(), b.blocks().end(),
+                    [](const at::Tensor& x, const at::Tensor& y) {
+                      return x.defined() == y.defined() && (!x.defined() || at::equal(x, y));
+                    });
+}
+
 }  // namespace
+
+std::string CapturedStep::difference(const CapturedStep& other, int64_t step) const {
+  const auto name = [](const Instruction& one) {
+    std::string text(one.info ? one.info->name : one.host ? "a number of the step" : "an action");
+    return one.label.empty() ? text : text + " in " + one.label;
+  };
+  const size_t count = std::min(instructions_.size(), other.instructions_.size());
+  for (size_t i = 0; i < count; ++i) {
+    const Instruction &recorded = instructions_[i], &now = other.instructions_[i];
+    const std::string names = name(recorded) == name(now)
+                                  ? name(now)
+                                  : str(name(now), " instead of the recorded ", name(recorded));
+    const std::string what =
+        name(recorded) == name(now) ? difference(recorded, now, step) : "another operation";
+    if (!what.empty()) return str("operation ", i + 1, ", ", names, ": ", what);
+    for (const Operand& in : now.in) {
+      const bool constant = in.kind == Operand::Kind::value && other.constant_[size_t(in.number)];
+      if (constant && !same_numbers(values_[size_t(in.number)], other.values_[size_t(in.number)])) {
+        return str("operation ", i + 1, ", ", names, ": a constant with other numbers");
+      }
+    }
+  }
+  if (instructions_.size() == other.instructions_.size()) return "";
+  return str(other.instructions_.size(), " operations instead of the recorded ",
+             instructions_.size());
+}
+
+std::string CapturedStep::difference(const Instruction& mine, const Instruction& other,
+                                     int64_t step) const {
+  if (mine.in != other.in || mine.out != other.out) return "other operands";
+  if (mine.op && !mine.info->equal(mine.op.get(), other.op.get())) return "other options";
+  if (mine.host && !at::equal(mine.host(step), other.host(step))) return "another number";
+  return "";
+}
 
 bool CapturedStep::fits() const {
   for (const CapturedVariable& captured : variables_) {

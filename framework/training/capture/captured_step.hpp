@@ -28,6 +28,9 @@ class CapturedStep {
   /// Replays the step and returns its results: the loss, or the outputs of a prediction. Random
   /// draws follow `step`, the optimizer's. Collective. Throws what operations and actions throw.
   std::vector<DTensor> run(const Batch& batch, int64_t step);
+  /// Compares with a step captured from the same code and batch signature now: returns the first
+  /// operation, operand or number that differs at this step of the optimizer; empty if none does.
+  std::string difference(const CapturedStep& other, int64_t step) const;
   /// Whether all Variables have the layouts, and the same ones are trainable, as in the capture.
   bool fits() const;
   /// Whether the last run() had performed an action when it ended or threw.
@@ -41,6 +44,7 @@ class CapturedStep {
   struct Operand {
     enum class Kind : uint8_t { value, variable, none } kind = Kind::none;
     int32_t number = 0;
+    bool operator==(const Operand&) const = default;
   };
   struct Instruction {
     const OpInfo* info = nullptr;
@@ -63,6 +67,7 @@ class CapturedStep {
   };
   using Values = c10::SmallVector<DTensor, 4>;
 
+  std::string difference(const Instruction& mine, const Instruction& other, int64_t step) const;
   void run(const Instruction& instruction, int64_t step);
   void run_op(const Instruction& instruction, const Values& in);
   void find_last_uses();

@@ -1,7 +1,9 @@
 #include <tessera/framework/training/capture/step_capture.hpp>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
 #include <utility>
 
 #include <c10/util/ScopeExit.h>
@@ -18,12 +20,19 @@ namespace {
 
 /// More signatures than a run has. Without a limit, shapes that never repeat would fill memory.
 constexpr size_t max_signatures = 16;
+constexpr int64_t default_check_every = 10;
 
 void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>, bool>>& all) {
   for (const auto& inner : layer.sublayers()) {
     all.emplace_back(inner, inner->trainable());
     add_layers(*inner, all);
   }
+}
+
+std::vector<Variable> variables_of(Layer& model) {
+  std::vector<Variable> variables;
+  for (const auto& [name, variable] : weights_and_states(model)) variables.push_back(variable);
+  return variables;
 }
 
 std::vector<Variable> states_of(const std::vector<HasStates*>& layers) {
@@ -36,14 +45,28 @@ std::vector<Variable> states_of(const std::vector<HasStates*>& layers) {
   return states;
 }
 
-/// Reads $TESSERA_RECORD_STEPS: "never", "always" (user-defined code, too) or, by default, as
-/// compile() says.
-std::string in_environment() {
+RecordMode read_mode() {
   const char* const text = std::getenv("TESSERA_RECORD_STEPS");
-  return text ? text : "";
+  const std::string_view mode = text ? text : "";
+  if (mode.empty()) return {};
+  if (mode == "never") return {.never = true};
+  if (mode == "always") return {.always = true};
+  if (mode == "check") return {.check_every = default_check_every};
+  if (mode.starts_with("check:")) {
+    int64_t every = 0;
+    const auto [end, error] = std::from_chars(mode.data() + 6, mode.data() + mode.size(), every);
+    if (error == std::errc() && end == mode.data() + mode.size() && every > 0) {
+      return {.check_every = every};
+    }
+  }
+  throw ConfigError("TESSERA_RECORD_STEPS", "the mode must be never, always, check or check:N",
+                    "\"" + std::string(mode) + "\"", "unset it for the default");
 }
 
 }  // namespace
+
+StepCapture::StepCapture(std::shared_ptr<Arena> buffer)
+    : buffer_(std::move(buffer)), mode_(read_mode()) {}
 
 StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool custom_step) {
   Signature signature;
@@ -100,7 +123,7 @@ auto StepCapture::run_eager(const std::function<Results()>& eager, const std::st
   return eager();
 }
 
-auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options,
+auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& options, int64_t step,
                       bool custom_step, const std::function<Results()>& eager) -> Results {
   adapt_wait_policy();
   // A replay that throws does not reset the reducer itself.
@@ -108,9 +131,8 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
     if (options.optimizer) options.optimizer->reducer().reset();
   });
   if (busy_) return eager();
-  static const std::string mode = in_environment();
   const bool off = options.run_eagerly || options.record_steps == false;
-  if (off || mode == "never") {
+  if (off || mode_.never) {
     return run_eager(eager, "run_eagerly, record_steps or TESSERA_RECORD_STEPS disables it");
   }
   if (recording() || tracer() || is_abstract()) {
@@ -127,21 +149,37 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
     return run_eager(eager, "it was the first step of its signature");
   }
   if (!entry->why.empty()) return run_eager(eager, entry->why);
-  const int64_t step = options.optimizer ? options.optimizer->steps() : 0;
-  if (!entry->captured) {
-    const bool any_code = options.record_steps == true || mode == "always";
-    return capture(model, batch, step, *entry, any_code, eager);
+  const bool any_code = options.record_steps == true || mode_.always;
+  if (!entry->captured) return capture(model, batch, step, *entry, any_code, eager);
+  if (entry->captured->fits()) {
+    const bool checks = mode_.check_every > 0 && ++entry->replays % mode_.check_every == 0;
+    return checks ? check(model, batch, step, *entry, any_code, eager)
+                  : replay(batch, step, *entry, eager);
   }
-  if (entry->captured->fits()) return replay(batch, step, *entry, eager);
   forget();
   return run_eager(eager, "trainable weights or layouts have changed");
 }
 
+auto StepCapture::check(Layer& model, const Batch& batch, int64_t step, const Entry& entry,
+                        bool any_code, const std::function<Results()>& eager) -> Results {
+  StepCapturer capturer(batch, variables_of(model), step, any_code, buffer_);
+  Results results;
+  {
+    const TracerScope listening(&capturer);
+    results = run_eager(eager, "it was compared with the code");
+  }
+  ++records_.checked;
+  const std::unique_ptr<CapturedStep> now = capturer.finish(results);
+  const std::string difference = now ? entry.captured->difference(*now, step) : capturer.why();
+  if (difference.empty()) return results;
+  throw StateError("TESSERA_RECORD_STEPS=check", "a recorded step does what the code does",
+                   difference,
+                   "keep what changes in a Variable, or compile with record_steps = false");
+}
+
 auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
                           bool any_code, const std::function<Results()>& eager) -> Results {
-  std::vector<Variable> variables;
-  for (const auto& [name, variable] : weights_and_states(model)) variables.push_back(variable);
-  StepCapturer capturer(batch, variables, step, any_code, buffer_);
+  StepCapturer capturer(batch, variables_of(model), step, any_code, buffer_);
   Results results;
   {
     const TracerScope listening(&capturer);

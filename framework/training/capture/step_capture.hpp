@@ -18,6 +18,14 @@
 
 namespace tessera::detail {
 
+/// The mode in $TESSERA_RECORD_STEPS: "never", "always" (user-defined code, too), "check" or
+/// "check:N" (every N-th recorded step is compared with the code); by default, as compile() says.
+struct RecordMode {
+  bool never = false;
+  bool always = false;
+  int64_t check_every = 0;  ///< 0: never
+};
+
 /// The captured steps of a model, of one kind: training, test or prediction. The first step of a
 /// batch signature is eager, the second is captured, later ones are replayed. Signatures differ in
 /// shapes, dtypes and layouts; a change of what is trainable, the seed, the block policy or the
@@ -26,12 +34,13 @@ class StepCapture {
  public:
   using Results = std::vector<DTensor>;
   /// `buffer` is the steps' memory; kinds that do not run at once share it.
-  explicit StepCapture(std::shared_ptr<Arena> buffer) : buffer_(std::move(buffer)) {}
-  /// Runs one step: eagerly, capturing, or replaying. `custom_step`: `eager` is the train_step() of
-  /// any class, not the stock one. A step runs eagerly inside a captured or replayed one, and while
-  /// a tape, a tracer or an AbstractScope is active.
-  Results run(Layer& model, const Batch& batch, const CompileOptions& options, bool custom_step,
-              const std::function<Results()>& eager);
+  /// Throws ConfigError for an unknown $TESSERA_RECORD_STEPS.
+  explicit StepCapture(std::shared_ptr<Arena> buffer);
+  /// Runs step number `step`: eagerly, capturing, or replaying. `custom_step`: `eager` is the
+  /// train_step() of any class, not the stock one. A step runs eagerly inside a captured or
+  /// replayed one, and while a tape, a tracer or an AbstractScope is active.
+  Results run(Layer& model, const Batch& batch, const CompileOptions& options, int64_t step,
+              bool custom_step, const std::function<Results()>& eager);
   /// Drops all captured steps, after a change that they cannot detect.
   void forget();
   const StepRecords& records() const { return records_; }
@@ -51,6 +60,7 @@ class StepCapture {
     Signature signature;
     std::unique_ptr<CapturedStep> captured = {};
     std::string why = {};  ///< why it cannot be captured; empty if it can
+    int64_t replays = 0;
   };
 
   static Signature signature_of(const Batch& batch, bool custom_step);
@@ -60,6 +70,9 @@ class StepCapture {
   Results run_eager(const std::function<Results()>& eager, const std::string& why);
   Results capture(Layer& model, const Batch& batch, int64_t step, Entry& entry, bool any_code,
                   const std::function<Results()>& eager);
+  /// Runs the code, and throws StateError if it is not what was captured.
+  Results check(Layer& model, const Batch& batch, int64_t step, const Entry& entry, bool any_code,
+                const std::function<Results()>& eager);
   Results replay(const Batch& batch, int64_t step, Entry& entry,
                  const std::function<Results()>& eager);
 
@@ -72,6 +85,7 @@ class StepCapture {
   std::vector<HasStates*> layers_with_states_;
   std::vector<Variable> states_;
   bool busy_ = false;
+  RecordMode mode_;
   StepRecords records_;
 };
 

@@ -130,6 +130,22 @@ void check_optimizer(const Layer& model, Optimizer& optimizer) {
   }
 }
 
+void warn_of_replicated_weights(const Layer& model, const LayoutMap& layouts) {
+  const int64_t bound = layouts.options().warn_of_replicated_bytes;
+  if (bound <= 0 || layouts.rules().empty() || layouts.mesh().size() == 1) return;
+  std::vector<std::string> names;
+  for (const Variable& weight : model.weights()) {
+    const int64_t bytes =
+        numel(weight.shape()) * static_cast<int64_t>(c10::elementSize(weight.dtype()));
+    if (bytes >= bound && weight.layout().is_fully_replicated()) {
+      names.push_back(str(weight.path(), " (", bytes >> 20, " MiB)"));
+    }
+  }
+  if (names.empty()) return;
+  warn(model, str("each device keeps a full copy of ", listed(names),
+                  ": add a rule to the layout map, or set its option warn_of_replicated_bytes"));
+}
+
 void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,
                                const std::vector<DTensor>& gradients) {
   std::vector<std::string> missing;

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/mesh/layout_map.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/nn/losses/loss.hpp>
 #include <tessera/framework/nn/metric.hpp>
@@ -32,6 +33,10 @@ class FirstStep {
   bool told_untrainable_ = false;  ///< whether the last step had no trainable weight
   bool checked_ = false;
 };
+
+/// Warns of weights of LayoutMapOptions::warn_of_replicated_bytes or more that every device keeps in
+/// full, although the map has rules: probably none of them matches.
+void warn_of_replicated_weights(const Layer& model, const LayoutMap& layouts);
 
 /// Warns of variables that the loss does not depend on.
 void warn_of_missing_gradients(const Layer& model, const std::vector<Variable>& variables,

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -85,6 +86,13 @@ void add_all(std::vector<double>& sum, const std::vector<double>& values) {
 }
 
 }  // namespace
+
+void check_one_number(const DTensor& value, const std::string& name) {
+  if (value.defined() && value.numel() == 1) return;
+  throw ShapeError(name, str("a step's ", name == "loss" ? "loss" : "value", " is one number"),
+                   value.defined() ? to_string(value.shape()) : "an empty DTensor",
+                   "reduce it: sum_over_batch_size or sum");
+}
 
 void LossMean::add_loss(const DTensor& loss, int64_t rows) {
   const NoRecording no_recording;
@@ -168,6 +176,9 @@ void MetricTracker::name_metrics(const std::vector<std::string>& names) {
 
 NamedMetrics MetricTracker::metrics() const {
   NamedMetrics all = metrics_;
+  for (const StepMean& step : step_means_) {
+    if (step.mean->has_loss()) all.emplace_back(step.name, step.mean);
+  }
   for (auto& of_layer : layer_metrics(model_)) all.push_back(std::move(of_layer));
   return all;
 }
@@ -175,8 +186,43 @@ NamedMetrics MetricTracker::metrics() const {
 void MetricTracker::reset() {
   loss_ = RowMean();
   restored_ = nullptr;
+  restored_means_ = nullptr;
   for (const auto& [name, metric] : metrics()) metric->reset();
   if (sums_) sums_->clear();
+  sums_log_loss_ = true;
+}
+
+bool MetricTracker::logs_loss() const {
+  if (sums_) return sums_log_loss_;
+  return std::none_of(step_means_.begin(), step_means_.end(), [](const StepMean& step) {
+    return step.stands_for_loss && step.mean->has_loss();
+  });
+}
+
+DTensor MetricTracker::take(const StepValues& values, int64_t rows) {
+  bool first = true;
+  for (const auto& [name, value] : values.all()) {
+    check_one_number(value, name);
+    if (name == "loss") continue;
+    mean_of(name, first && !values.has_loss()).add_loss(value, rows);
+    first = false;
+  }
+  return values.loss();
+}
+
+LossMean& MetricTracker::mean_of(const std::string& name, bool stands_for_loss) {
+  for (const StepMean& step : step_means_) {
+    if (step.name == name && step.stands_for_loss == stands_for_loss) return *step.mean;
+  }
+  for (const auto& [known, metric] : metrics()) {
+    if (known != name) continue;
+    throw ConfigError("fit", "the values of a step and the metrics have different names",
+                      "both have " + in_quotes(name), "rename the value that the step returns");
+  }
+  const auto mean = std::make_shared<LossMean>(name);
+  step_means_.push_back({name, stands_for_loss, mean});
+  if (!restored_means_.is_null()) restore({{name, mean}}, restored_means_);
+  return *mean;
 }
 
 void MetricTracker::set_restored(const Json& totals) {
@@ -197,6 +243,8 @@ void MetricTracker::begin_epoch(int64_t first_step) {
   }
   // The next batch updates metrics of layers before it chooses the others.
   restore(layer_metrics(model_), saved);
+  restored_means_ = saved;
+  for (const StepMean& step : step_means_) restore({{step.name, step.mean}}, saved);
   if (!outputs_.empty()) restore_metrics();
 }
 
@@ -242,7 +290,8 @@ Json MetricTracker::totals() const {
 }
 
 Logs MetricTracker::logs_of(const Json& totals) const {
-  Logs logs = {{"loss", loss_.value()}};
+  Logs logs;
+  if (logs_loss()) logs.emplace_back("loss", loss_.value());
   for (const auto& [name, metric] : totals.at("metrics").items()) {
     logs.emplace_back(name, metric.at("value").get<double>());
   }
@@ -253,6 +302,7 @@ Logs MetricTracker::logs_of(const Json& totals) const {
 
 void MetricTracker::add(const StepTotals& step) {
   if (step.rows > 0) loss_.add(step.loss / static_cast<double>(step.rows), step.rows);
+  if (step.rows > 0) sums_log_loss_ = step.logs_loss;
   for (const StepTotals::MetricTotals& metric : step.metrics) {
     StepTotals::MetricTotals& sum = sum_of(*sums_, metric.name);
     add_all(sum.totals, metric.totals);

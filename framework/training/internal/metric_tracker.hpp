@@ -14,6 +14,7 @@
 #include <tessera/framework/nn/metric.hpp>
 #include <tessera/framework/training/logs.hpp>
 #include <tessera/framework/training/options.hpp>
+#include <tessera/framework/training/step_values.hpp>
 
 namespace tessera::detail {
 
@@ -22,6 +23,7 @@ struct StepTotals {
   /// Sum of the loss over rows; number of rows, 0 if the data ended before this step.
   double loss = 0;
   int64_t rows = 0;
+  bool logs_loss = true;  ///< whether the step names its loss "loss"
   struct MetricTotals {
     std::string name;            ///< name in the logs
     std::vector<double> totals;  ///< result of Metric::totals()
@@ -48,6 +50,9 @@ class RowMean {
   int64_t rows_ = 0;
 };
 
+/// Throws ShapeError unless a step's loss, or its value of another name, is one number.
+void check_one_number(const DTensor& value, const std::string& name = "loss");
+
 /// A mean of losses over rows, kept on the devices until metrics are read.
 class LossMean final : public Metric {
  public:
@@ -59,6 +64,8 @@ class LossMean final : public Metric {
   /// Does nothing: this metric is updated by add_loss().
   void update(const DTensor&, const DTensor&, const DTensor&) override {}
   void add_loss(const DTensor& loss, int64_t rows);
+  /// Whether add_loss() was called since reset().
+  bool has_loss() const { return known_totals() > 0; }
   double result(const std::vector<double>& totals) const override;
 };
 
@@ -92,12 +99,21 @@ class MetricTracker {
   /// Empty before the first batch.
   const std::vector<CompiledOutput>& outputs() const { return outputs_; }
   /// Returns the metrics by their names in logs: after the first batch the outputs' losses and the
-  /// compiled metrics, then those of layers.
+  /// compiled metrics, then the named values of steps, then the metrics of layers.
   NamedMetrics metrics() const;
+  /// Whether logs have a "loss": not if the steps' named values do not.
+  bool logs_loss() const;
 
   /// Returns the mean loss since reset().
   const RowMean& loss() const { return loss_; }
-  void add_loss(double value, int64_t rows) { loss_.add(value, rows); }
+  void add_loss(double value, int64_t rows) {
+    loss_.add(value, rows);
+    // The step has chosen its metrics.
+    restored_ = nullptr;
+  }
+  /// Adds the named values of a step to their means, and returns its loss, which add_loss() takes
+  /// once it is read. Throws ConfigError for a name that is a metric's.
+  DTensor take(const StepValues& values, int64_t rows);
   void reset();
   /// Returns running totals and values, for Trainer::metric_totals(). Collective.
   Json totals() const;
@@ -127,15 +143,27 @@ class MetricTracker {
   void restore_sums();
   Json summed() const;
 
+  /// The mean of a named value of steps.
+  struct StepMean {
+    std::string name;
+    bool stands_for_loss = false;  ///< whether its steps have no value "loss"
+    std::shared_ptr<LossMean> mean;
+  };
+  LossMean& mean_of(const std::string& name, bool stands_for_loss);
+
   CompileOptions options_;
   const Layer& model_;
   std::vector<CompiledOutput> outputs_;
-  NamedMetrics metrics_;  ///< without those of layers
+  NamedMetrics metrics_;  ///< those of outputs_
+  std::vector<StepMean> step_means_;
   RowMean loss_;
   /// Totals of a resumed epoch, until its metrics are known.
   Json restored_ = nullptr;
+  /// The metrics of these totals, for step_means_ that are not known yet.
+  Json restored_means_ = nullptr;
   /// Totals added by steps of other processes; `value` is a sum over rows.
   std::optional<std::vector<StepTotals::MetricTotals>> sums_;
+  bool sums_log_loss_ = true;
 };
 
 }  // namespace tessera::detail

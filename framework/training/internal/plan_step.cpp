@@ -86,10 +86,9 @@ class Rows {
   std::set<const Layer*> seen_;
 };
 
-/// Returns an abstract batch, sharded by the layouts.
-Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows) {
-  const std::vector<int64_t> first = {0};
-  const Examples sample = data.get(first);
+}  // namespace
+
+Batch abstract_batch(const Examples& sample, const LayoutMap& layouts, int64_t rows) {
   const auto shard = [&](const at::Tensor& tensor, const char* name, size_t index) {
     Shape shape = tensor.sizes().vec();
     shape[0] = rows;
@@ -105,6 +104,8 @@ Batch planned_batch(const Dataset& data, const LayoutMap& layouts, int64_t rows)
   }
   return batch;
 }
+
+namespace {
 
 void add_batch(Rows& rows, const Batch& batch) {
   StepPlan::Row& row = rows.add("batch", "data");
@@ -175,7 +176,8 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   {
     const AbstractScope plans_only(plan.mesh, &planned);
     const CommLogScope logged(log);
-    const Batch batch = planned_batch(data, layouts, options.batch_size);
+    const std::vector<int64_t> first = {0};
+    const Batch batch = abstract_batch(data.get(first), layouts, options.batch_size);
     add_batch(rows, batch);
     ops::relayout(train_step(batch), Layout());
     std::erase_if(planned.saved, [&](const PlannedTensor& saved) {

@@ -11,6 +11,8 @@
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
@@ -41,11 +43,10 @@ std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : str(loss)
 
 }  // namespace
 
-void check_one_number(const DTensor& loss) {
-  if (loss.numel() == 1) return;
-  throw ShapeError("loss", "a step's loss is one number", to_string(loss.shape()),
-                   "reduce it: sum_over_batch_size or sum");
-}
+StepScope::StepScope(TrainingState& state)
+    : context_{.random = random_stream(state)},
+      random_(state.step_random, context_.random),
+      in_step_(thread_state().call_context, &context_) {}
 
 double read_loss(const DTensor& loss) { return resolved_loss(loss).full().item<double>(); }
 
@@ -71,11 +72,14 @@ Batch StepRunner::prepare(Examples&& examples, uint64_t signature) {
 }
 
 DTensor StepRunner::train_step(const Batch& batch) {
-  const auto run = [&] { return std::vector{trainer_.train_step(batch)}; };
+  const auto run = [&] {
+    const StepScope step(state_);
+    return std::vector{state_.metrics.take(trainer_.train_step(batch), batch.rows)};
+  };
   try {
     if (state_.options.record_steps != true) return run()[0];
     return state_.captures.of(Phase::train)
-        .run(trainer_.layer(), batch, state_.options, true, run)[0];
+        .run(trainer_.layer(), batch, state_.options, state_.steps(), true, run)[0];
   } catch (const NonFiniteLoss& error) {
     const FitPosition& at = state_.progress.position;
     const std::string devices = error.devices();
@@ -94,6 +98,7 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
   const Batch batch = prepare(std::move(examples), signature);
   // With record_steps, the train_step() of any class is captured, not only the stock one.
   const DTensor loss = train_step(batch);
+  ++state_.own_steps;
   // Taken before the loss is resolved: partial sums show which rank has a bad one.
   const Blocks blocks = loss.blocks();
   const FitPosition at = state_.progress.position;
@@ -110,7 +115,7 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
 void StepRunner::test(Examples&& examples, uint64_t signature) {
   const DefaultMeshScope mesh(state_.layouts.mesh());
   const Batch batch = prepare(std::move(examples), signature);
-  state_.losses.push(resolved_loss(trainer_.test_step(batch)),
+  state_.losses.push(resolved_loss(state_.metrics.take(trainer_.test_step(batch), batch.rows)),
                      [&metrics = state_.metrics, rows = batch.rows](double value) {
                        metrics.add_loss(value, rows);
                      });

@@ -2,12 +2,25 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <vector>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
 
 namespace tessera::detail {
+
+/// The context of a training step while alive: draws outside of layers follow the step, too.
+class StepScope {
+ public:
+  explicit StepScope(TrainingState& state);
+
+ private:
+  const CallContext context_;
+  const ScopedValue<std::shared_ptr<RandomStream>> random_;
+  const ScopedValue<const CallContext*> in_step_;
+};
 
 /// Runs single steps of a model on the examples of a batch, and adds their losses to its metrics.
 /// The default mesh of a step is the model's, so that user-defined steps may create values.
@@ -33,6 +46,9 @@ class StepRunner {
   TrainingState& state_;
 };
 
+/// Returns the random numbers of the next training step.
+std::shared_ptr<RandomStream> random_stream(const TrainingState& state);
+
 /// Throws StateError for a loss of step `at` that is not finite; `blocks` are its partial sums on
 /// this process.
 void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Blocks& blocks = {});
@@ -41,7 +57,5 @@ void check_finite(double loss, const FitPosition& at, const Mesh& mesh, const Bl
 double read_loss(const DTensor& loss);
 /// Resolves a loss. Collective. Throws ShapeError unless it is one number.
 DTensor resolved_loss(const DTensor& loss);
-/// Throws ShapeError unless a step's loss is one number.
-void check_one_number(const DTensor& loss);
 
 }  // namespace tessera::detail

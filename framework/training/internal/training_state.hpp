@@ -17,6 +17,8 @@
 
 namespace tessera::detail {
 
+class RandomStream;
+
 /// Progress of a fit.
 struct FitProgress {
   FitPosition position;
@@ -42,6 +44,11 @@ struct TrainingState {
   FiniteChecks finite;
   FitProgress progress;
   std::shared_ptr<StepExecutor> executor = step_executor();
+  /// Random numbers of the current training step; null outside of it.
+  std::shared_ptr<RandomStream> step_random;
+  /// The data of a fit that places the weights before its first step; null otherwise.
+  const DatasetHandle* building_data = nullptr;
+  int64_t own_steps = 0;  ///< training steps since compile()
 
   /// Drops the values of earlier steps.
   void reset_values() {
@@ -49,6 +56,9 @@ struct TrainingState {
     metrics.reset();
   }
   const OptimizerHandle& optimizer() const { return options.optimizer; }
+  /// The number of the next training step, which random draws follow: the optimizer's, or, of a
+  /// model whose train_step() has its own optimizers, counted since compile().
+  int64_t steps() const { return optimizer() ? optimizer()->steps() : own_steps; }
 };
 
 }  // namespace tessera::detail
