@@ -218,9 +218,7 @@ int64_t detail::default_devices(const DistributedOptions& options) {
 
 bool is_first_process(const Mesh& mesh) { return is_first_rank(mesh); }
 
-void barrier(const Mesh& mesh, const std::string& name) {
-  communicator_of(mesh).gather(name, "");
-}
+void barrier(const Mesh& mesh, const std::string& name) { communicator_of(mesh).gather(name, ""); }
 
 int process_count(const DistributedOptions& options) { return find_cluster(options.cluster).size; }
 

@@ -108,7 +108,8 @@ TEST_CASE("arrays of different rows are saved under their names") {
   CHECK(difference(datasets::load_npz(path, "rate"), at::tensor(0.5)) == "");
   CHECK_THROWS_WITH(datasets::save_npz(path, {{"x", at::ones({2})}, {"x", at::ones({2})}}),
                     Contains("arrays have names of their own. Received: \"x\""));
-  CHECK_THROWS_WITH(datasets::save_npz(path, {{"x", at::Tensor()}}), Contains("no array for \"x\""));
+  CHECK_THROWS_WITH(datasets::save_npz(path, {{"x", at::Tensor()}}),
+                    Contains("no array for \"x\""));
   CHECK(difference(datasets::load_npz(path, "x"), at::ones({2, 3})) == "");
 }
 

@@ -34,8 +34,8 @@ class FirstStep {
   bool checked_ = false;
 };
 
-/// Warns of weights of LayoutMapOptions::warn_of_replicated_bytes or more that every device keeps in
-/// full, although the map has rules: probably none of them matches.
+/// Warns of weights of LayoutMapOptions::warn_of_replicated_bytes or more that every device keeps
+/// in full, although the map has rules: probably none of them matches.
 void warn_of_replicated_weights(const Layer& model, const LayoutMap& layouts);
 
 /// Warns of variables that the loss does not depend on.
