@@ -10,8 +10,8 @@ namespace tessera {
 /// A source of seeds for random operations in a layer's call() or a model's train_step()
 /// (keras.random.SeedGenerator):
 ///
-///     SeedGenerator seeds_;  // a member
-///     const DTensor noise = ops::random_normal({rows, 8}, seeds_.next());
+///     SeedGenerator seeds;  // a member
+///     const DTensor noise = ops::random_normal({32, 8}, seeds.next());
 ///
 /// A seed of a training step is a function of the generator's seed, the number of its draws in the
 /// step, and the step: the same on every mesh, in a resumed fit, and fresh in each replay of a

@@ -12,7 +12,7 @@ namespace tessera {
 /// The result of a training or test step: its loss, or several named numbers, which appear in logs,
 /// history and monitors under their names (the dict of keras.Model.train_step):
 ///
-///     return {{"d_loss", d_loss}, {"g_loss", g_loss}};
+///     const StepValues values = {{"d_loss", d_loss}, {"g_loss", g_loss}};
 ///
 /// A value is one number and may be a partial sum. Logs show its mean over the rows of an epoch;
 /// Keras shows the last batch's value.

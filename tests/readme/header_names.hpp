@@ -20,7 +20,8 @@ using namespace strategy;
 
 extern ModelHandle model;
 extern LayerHandle hidden;
-extern DTensor x, prompt, next;
+extern DTensor x, prompt, next, loss, d_loss, g_loss;
+extern GradientTape tape;
 extern FitOptions options;
 extern OptimizerHandle optimizer;
 extern Mesh mesh;
