@@ -67,7 +67,7 @@ class Strategy {
   LayoutMap layouts() const;
   int64_t num_replicas_in_sync() const;
   /// Returns name, mesh and the devices of this process, as tf.distribute prints them: "Using
-  /// MirroredStrategy with devices (CPU:0, CPU:1)".
+  /// MirroredStrategy with devices (cpu:0, cpu:1)".
   std::string describe() const;
 
   /// Makes this the current strategy while the returned scope exists. The strategy must outlive it.

@@ -46,7 +46,7 @@ TEST_CASE("outside of scopes the default strategy is a pass-through") {
   const Strategy& strategy = get_strategy();
   CHECK(strategy.name() == "DefaultStrategy");
   CHECK(strategy.num_replicas_in_sync() == 1);
-  CHECK(strategy.describe() == "Using DefaultStrategy with devices (CPU:0)");
+  CHECK(strategy.describe() == "Using DefaultStrategy with devices (cpu:0)");
   CHECK(strategy.run([](int a, int b) { return a + b; }, 1, 2) == 3);
   CHECK(strategy.reduce("SUM", 1.) == 1);
   const auto scope = strategy.scope();
