@@ -47,7 +47,7 @@ DTensor positions_of(const Range& range, const Mesh& mesh) {
   const int64_t length = step > 0 ? end - begin : begin - end, stride = std::abs(step);
   const int64_t count = length > 0 ? (length - 1) / stride + 1 : 0;
   const Layout layout = Layout::replicated(mesh, 1);
-  // Of a plan, whose extents may be larger than memory, only shapes matter.
+  // A plan needs shapes only, and its extents may be larger than memory.
   if (is_abstract()) return filled({count}, 0, at::kLong, layout);
   return pack(at::arange(count, at::kLong).mul_(step).add_(begin), layout);
 }

@@ -53,10 +53,6 @@ void tell_tracer(const T& used, const char* what) {
 
 }  // namespace
 
-std::shared_ptr<RandomStream> detail::random_stream(const TrainingState& state) {
-  return std::make_shared<RandomStream>(global_seed(), state.steps());
-}
-
 CallContext Trainer::training_context() const {
   const TrainingState& state = training("training_context");
   const std::shared_ptr<RandomStream>& stream = state.step_random;

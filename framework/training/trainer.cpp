@@ -1,7 +1,6 @@
 #include <tessera/framework/training/trainer.hpp>
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
 
 #include <ATen/ATen.h>
@@ -34,9 +33,7 @@ namespace {
 Examples copied(const Examples& batch, const std::string& caller) {
   const DatasetHandle data(batch);
   check_data(caller, data);
-  std::vector<int64_t> rows(static_cast<size_t>(data->size()));
-  std::iota(rows.begin(), rows.end(), 0);
-  return data->get(rows);
+  return all_rows(data);
 }
 
 /// Returns the array of each name, in the order of `names`.

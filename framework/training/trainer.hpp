@@ -186,7 +186,7 @@ class Trainer {
   /// compile(). Collective if weights have values.
   void place_if_compiled();
   /// Builds the layers of a model without call() by an abstract train_step() on the data of the fit
-  /// that is about to begin. Returns false outside of fit and train_on_batch().
+  /// or evaluation that is about to begin. Returns false at other times.
   bool build_by_step();
 
  private:

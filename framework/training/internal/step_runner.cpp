@@ -43,6 +43,10 @@ std::string loss_text(double loss) { return std::isnan(loss) ? "nan" : str(loss)
 
 }  // namespace
 
+std::shared_ptr<RandomStream> random_stream(const TrainingState& state) {
+  return std::make_shared<RandomStream>(global_seed(), state.steps());
+}
+
 StepScope::StepScope(TrainingState& state)
     : context_{.random = random_stream(state)},
       random_(state.step_random, context_.random),
