@@ -4,13 +4,10 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
-#include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/layers/internal/noise.hpp>
 
 namespace tessera::detail {
@@ -22,18 +19,13 @@ DTensor gates_first(const DTensor& kernel, int64_t gates) {
   return ops::transpose(ops::reshape(kernel, {kernel.size(0), gates, units}), {1, 0, 2});
 }
 
-DTensor make_zero_state(const DTensor& x, int64_t units, at::ScalarType dtype) {
-  return filled({x.size(0), units}, 0, dtype,
-                Layout::from_axes(x.mesh(), {x.layout().axis(0), {}}));
-}
-
 }  // namespace
 
 int64_t CellSpec::gates() const { return std::accumulate(products.begin(), products.end(), 0L); }
 
 RecurrentProduct::RecurrentProduct(const CellSpec& spec, const DTensor& kernel, const DTensor& bias,
                                    const DTensor& dropped) {
-  const int64_t units = kernel.size(0);
+  const int64_t units = kernel.size(1) / spec.gates();
   const DTensor by_gate = dropped.defined() ? gates_first(kernel, spec.gates()) : DTensor();
   int64_t first = 0;
   for (const int64_t gates : spec.products) {
@@ -59,28 +51,28 @@ DTensor RecurrentProduct::operator()(const DTensor& state, size_t i) const {
   return biases_.empty() ? product : product + biases_[i];
 }
 
-RecurrentLayer::RecurrentLayer(const LayerOptions& common, CellSpec spec, int64_t units,
-                               RecurrentOptions settings)
-    : Layer(common), spec_(std::move(spec)), units_(units), settings_(std::move(settings)) {
-  const std::string where = spec_.layer + " " + settings_.name;
+void check_units(const std::string& where, int64_t units) {
   // 4 gates · units · units still fits int64.
   constexpr int64_t max_size = int64_t{1} << 29;
-  if (units < 1 || units > max_size) {
-    throw ConfigError(where, str("units is from 1 to ", max_size), str(units),
-                      "give the number of outputs");
-  }
+  if (units >= 1 && units <= max_size) return;
+  throw ConfigError(where, str("units is from 1 to ", max_size), str(units),
+                    "give the number of outputs");
+}
+
+RecurrentLayer::RecurrentLayer(const LayerOptions& common, CellSpec spec, int64_t units,
+                               RecurrentOptions settings)
+    : SequenceLayer(common, sequence_options(settings)),
+      spec_(std::move(spec)),
+      units_(units),
+      settings_(std::move(settings)) {
+  const std::string where = spec_.layer + " " + settings_.name;
+  check_units(where, units);
   check_rate(where + ", dropout", settings_.dropout);
   check_rate(where + ", recurrent_dropout", settings_.recurrent_dropout);
 }
 
-Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
+void RecurrentLayer::check_sequence(const Shape& x) const {
   const std::string where = class_name() + " " + path();
-  if (inputs.size() != 1 && inputs.size() != 1 + spec_.states) {
-    throw ShapeError(
-        where, str("inputs are a sequence, then optionally ", spec_.states, " initial states"),
-        str(inputs.size(), " inputs"), "pass every state, or none");
-  }
-  const Shape& x = inputs[0];
   if (x.size() != 3 || x[2] < 0 || x[1] == 0) {
     throw ShapeError(where, "a sequence has axes batch, time and features, the last one known",
                      to_string(x), "expand or reshape it first");
@@ -90,18 +82,10 @@ Shapes RecurrentLayer::output_shapes(const Shapes& inputs) const {
                      str("the last axis has ", kernel_.shape()[0], " features, as when built"),
                      to_string(x), "pass inputs of that size");
   }
-  const Shape state = {x[0], units_};
-  for (size_t i = 1; i < inputs.size(); ++i) {
-    const Shape& actual = inputs[i];
-    const bool fits = actual.size() == 2 && actual[1] == state[1] &&
-                      (actual[0] == state[0] || actual[0] == -1 || state[0] == -1);
-    if (!fits)
-      throw ShapeError(where, "an initial state has shape " + to_string(state), to_string(actual),
-                       "pass one number for each unit of each row");
-  }
-  Shapes shapes = {settings_.return_sequences ? Shape{x[0], x[1], units_} : state};
-  if (settings_.return_state) shapes.insert(shapes.end(), spec_.states, state);
-  return shapes;
+}
+
+Shapes RecurrentLayer::state_shapes(const Shape& x) const {
+  return Shapes(spec_.states, {x.empty() ? -1 : x[0], units_});
 }
 
 void RecurrentLayer::make_weights(const Shapes& inputs) {
@@ -156,135 +140,16 @@ RecurrentProduct RecurrentLayer::recurrence(const DTensor& x, const CallContext&
                           biased ? ops::unstack(read(bias_))[1] : DTensor(), factors);
 }
 
-std::vector<LayerState> RecurrentLayer::states() const {
-  std::vector<LayerState> list;
-  for (size_t s = 0; settings_.stateful && s < spec_.states; ++s) {
-    list.push_back({str("rnn_state_", s),
-                    {-1, units_},
-                    dtype_policy().variable,
-                    states_.empty() ? Variable() : states_[s]});
-  }
-  return list;
-}
-
-void RecurrentLayer::set_states(const std::vector<DTensor>& values) {
-  if (values.empty()) return reset_state();
-  if (states_.empty() || states_[0].shape() != values[0].shape()) return make_states(values);
-  keep_states(values);
-}
-
-void RecurrentLayer::reset_state() {
-  for (Variable& state : states_) {
-    state.assign(filled(state.shape(), 0, state.dtype(), state.layout()));
-  }
-  if (!states_.empty()) reset_version_ = states_[0].value().tag()->version;
-}
-
-void RecurrentLayer::make_states(const std::vector<DTensor>& values) {
-  states_.clear();
-  reset_version_.reset();
-  for (const DTensor& value : values) {
-    states_.emplace_back(str(path(), "/rnn_state_", states_.size()), value, false);
-  }
-}
-
-void RecurrentLayer::prepare_states(const DTensor& zero) {
-  const bool is_reset = states_.empty() || states_[0].value().tag()->version == reset_version_;
-  if (states_.empty() || (is_reset && states_[0].shape() != zero.shape())) {
-    const DTensor start = filled(zero.shape(), 0, dtype_policy().variable, zero.layout());
-    return make_states(std::vector<DTensor>(spec_.states, start));
-  }
-  if (states_[0].shape() != zero.shape()) {
-    throw ShapeError(
-        class_name() + " " + path(),
-        str("a stateful layer's batches have ", states_[0].shape()[0], " rows, as before"),
-        str(zero.size(0)), "pass batches of one size, or call reset_state()");
-  }
-  // Placing would end a capture, and is not needed for correct values.
-  for (Variable& state : states_) {
-    const Layout& used = state.placement().use ? *state.placement().use : state.layout();
-    if (!tracer() && !(used == zero.layout())) state.place({state.shape(), zero.layout()});
-  }
-}
-
-std::vector<DTensor> RecurrentLayer::first_states(const Inputs& inputs) {
-  const DTensor zero = make_zero_state(inputs[0], units_, inputs[0].dtype());
-  const bool keeps = settings_.stateful && !is_abstract();
-  if (keeps) prepare_states(zero);
-  if (inputs.size() > 1) return {inputs.begin() + 1, inputs.end()};
-  std::vector<DTensor> states(spec_.states, zero);
-  // Without the tape, because keep_states() assigns them before the backward pass.
-  const NoRecording no_tape;
-  for (size_t s = 0; keeps && s < states.size(); ++s) {
-    states[s] = ops::stop_gradient(read(states_[s]));
-  }
-  return states;
-}
-
-void RecurrentLayer::keep_states(const std::vector<DTensor>& states) {
-  if (!settings_.stateful || is_abstract()) return;
-  for (size_t s = 0; s < states_.size(); ++s) states_[s].assign(states[s]);
-}
-
-/// State of the loop over time.
-struct RecurrentLayer::LoopState {
-  std::vector<DTensor> states;
-  DTensor output;                ///< output of the latest step
-  std::vector<DTensor> outputs;  ///< outputs of all steps, with return_sequences
-};
-
-void RecurrentLayer::run(const Inputs& inputs, const CallContext& context, LoopState& loop) const {
-  const DTensor& x = inputs[0];
-  const std::vector<DTensor> projected = ops::unstack(project(x, context), 1);
-  const RecurrentProduct recurrent = recurrence(x, context);
-  std::vector<DTensor> step_masks;
-  if (const DTensor mask = x.mask(); mask.defined()) {
-    if (const Shape steps = {x.size(0), x.size(1)}; mask.shape() != steps) {
-      throw ShapeError(class_name() + " " + path(),
-                       "a mask has axes batch and time, " + to_string(steps),
-                       to_string(mask.shape()), "mask steps, not features");
-    }
-    step_masks = ops::unstack(ops::expand_dims(mask, -1), 1);
-  }
-  const DTensor zero_state = make_zero_state(x, units_, x.dtype());
-  // The last output is that of the last step that counts, whatever zero_output_for_mask says.
-  const bool zeros = settings_.zero_output_for_mask && settings_.return_sequences;
-  loop.output = zero_state;
-  for (size_t i = 0; i < projected.size(); ++i) {
-    const size_t t = settings_.go_backwards ? projected.size() - 1 - i : i;
-    std::vector<DTensor> next = step(projected[t], loop.states, recurrent);
-    if (step_masks.empty()) {
-      loop.output = next[0];
-    } else {
-      const DTensor& previous = zeros ? zero_state : loop.output;
-      loop.output = ops::where(step_masks[t], next[0], previous);
-      for (size_t s = 0; s < next.size(); ++s) {
-        next[s] = ops::where(step_masks[t], next[s], loop.states[s]);
-      }
-    }
-    loop.states = std::move(next);
-    if (settings_.return_sequences) loop.outputs.push_back(loop.output);
-  }
-}
-
-std::vector<DTensor> RecurrentLayer::call_all(const Inputs& inputs, const CallContext& context) {
-  LoopState loop;
-  loop.states = first_states(inputs);
-  run(inputs, context, loop);
-  keep_states(loop.states);
-  std::vector<DTensor> results = {settings_.return_sequences ? ops::stack(loop.outputs, 1)
-                                                             : loop.output};
-  if (settings_.return_state) {
-    results.insert(results.end(), loop.states.begin(), loop.states.end());
-  }
-  for (const DTensor& y : results) penalize(settings_.activity_regularizer, y);
-  return results;
-}
-
-std::vector<DTensor> RecurrentLayer::masks(const Inputs& inputs, size_t outputs) {
-  std::vector<DTensor> list(outputs);
-  if (settings_.return_sequences) list[0] = inputs[0].mask();
-  return list;
+SequenceLayer::Steps RecurrentLayer::steps(const DTensor& x, const CallContext& context) {
+  Steps steps;
+  steps.inputs = ops::unstack(project(x, context), 1);
+  steps.step = [this, recurrent = recurrence(x, context)](const DTensor& projected,
+                                                          const std::vector<DTensor>& states) {
+    std::vector<DTensor> next = step(projected, states, recurrent);
+    next.insert(next.begin(), next[0]);
+    return next;
+  };
+  return steps;
 }
 
 }  // namespace tessera::detail

@@ -4,9 +4,9 @@
 #include <string>
 #include <vector>
 
-#include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
+#include <tessera/layers/internal/sequence_layer.hpp>
 
 namespace tessera::detail {
 
@@ -51,29 +51,15 @@ class RecurrentProduct {
   std::vector<DTensor> kernels_, biases_, dropped_;
 };
 
-/// The loop over time of SimpleRNN, LSTM and GRU (keras.layers.RNN). Inputs: x (batch, time,
-/// features), then optionally the initial states, each (batch, units) (default: zeros). Outputs:
-/// the last output (batch, units), or with return_sequences all of them (batch, time, units), in
-/// the order in which the steps are read; then with return_state the final states. A masked step
-/// keeps the states and repeats the previous output. Weights: kernel (features, gates · units),
-/// recurrent_kernel (units, gates · units), bias.
-/// A stateful layer starts from the final states of the previous call, as constants: gradients end
-/// where a batch begins.
+/// Throws ConfigError unless a cell may have this number of units.
+void check_units(const std::string& where, int64_t units);
+
+/// SimpleRNN, LSTM and GRU. Inputs: x (batch, time, features), then optionally the initial states,
+/// each (batch, units). Weights: kernel (features, gates · units), recurrent_kernel (units,
+/// gates · units), bias.
 /// The inputs of all steps are projected in one product. Communication: none if the batch is
 /// sharded; sharded steps are gathered.
-class RecurrentLayer : public Layer, public HasStates {
- public:
-  Shape output_shape(const Shapes& inputs) const final { return output_shapes(inputs)[0]; }
-  /// Throws ShapeError for inputs that do not fit.
-  Shapes output_shapes(const Shapes& inputs) const final;
-  bool supports_masking() const final { return true; }
-  const RecurrentOptions& settings() const { return settings_; }
-  /// Sets the states of a stateful layer to zeros (keras.layers.RNN.reset_state). The next batch
-  /// may have another number of rows.
-  void reset_state();
-  std::vector<LayerState> states() const final;
-  void set_states(const std::vector<DTensor>& values) final;
-
+class RecurrentLayer : public SequenceLayer {
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
   RecurrentLayer(const LayerOptions& common, CellSpec spec, int64_t units,
@@ -94,30 +80,21 @@ class RecurrentLayer : public Layer, public HasStates {
                                     const RecurrentProduct& recurrent) const = 0;
 
   void make_weights(const Shapes& inputs) final;
-  std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) final;
-  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) final;
+  void check_sequence(const Shape& x) const final;
+  Shapes state_shapes(const Shape& x) const final;
+  Steps steps(const DTensor& x, const CallContext& context) final;
 
  private:
-  struct LoopState;
   DTensor dropped(const Shape& shape, double rate, const CallContext& context,
                   const Mesh& mesh) const;
   /// Returns the inputs of all steps times the kernel, (batch, time, gates · units).
   DTensor project(const DTensor& x, const CallContext& context) const;
   RecurrentProduct recurrence(const DTensor& x, const CallContext& context) const;
-  std::vector<DTensor> first_states(const Inputs& inputs);
-  void make_states(const std::vector<DTensor>& values);
-  /// Makes states of zeros unless there are some, and places them like `zero`.
-  void prepare_states(const DTensor& zero);
-  void keep_states(const std::vector<DTensor>& states);
-  void run(const Inputs& inputs, const CallContext& context, LoopState& loop) const;
 
   CellSpec spec_;
   int64_t units_;
   RecurrentOptions settings_;
   Variable kernel_, recurrent_kernel_, bias_;
-  std::vector<Variable> states_;  ///< states of a stateful layer, between calls
-  /// Version of the first state after the latest reset_state().
-  std::optional<uint64_t> reset_version_;
 };
 
 /// Visits the options of a recurrent layer; those that its struct lacks are skipped.

@@ -6,7 +6,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
-#include <tessera/layers/internal/recurrent_layer.hpp>
+#include <tessera/layers/internal/sequence_layer.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera {
@@ -36,16 +36,16 @@ class BidirectionalLayer final
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
-  const RecurrentLayer& direction(size_t i) const;
+  const SequenceLayer& direction(size_t i) const;
   DTensor merged(const DTensor& forward, const DTensor& backward) const;
 };
 
 /// Makes the recurrent layer that a configuration holds at `path`.
 RecurrentHandle recurrent_from(const Json& json, const JsonPath& path) {
   const LayerHandle layer = layer_from_config(json, path);
-  if (dynamic_cast<RecurrentLayer*>(layer.layer().get())) return RecurrentHandle(layer.layer());
+  if (dynamic_cast<SequenceLayer*>(layer.layer().get())) return RecurrentHandle(layer.layer());
   throw ConfigError(path.text(), "a recurrent layer", layer->class_name(),
-                    "wrap SimpleRNN, LSTM or GRU");
+                    "wrap SimpleRNN, LSTM, GRU, ConvLSTM or RNN");
 }
 
 const RegisteredLayer registered_bidirectional("Bidirectional", [](JsonObject& config) {
@@ -93,8 +93,8 @@ BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
   const bool has_backward = options.backward_layer.has_value();
   add_inner("backward_layer", has_backward ? copied(*options.backward_layer->layer(), "", false)
                                            : copied(*layer.layer(), "backward_", true));
-  const RecurrentOptions& a = direction(0).settings();
-  const RecurrentOptions& b = direction(1).settings();
+  const SequenceOptions& a = direction(0).sequence();
+  const SequenceOptions& b = direction(1).sequence();
   if (a.go_backwards == b.go_backwards) {
     throw ConfigError(where(), "exactly one of the two layers has go_backwards",
                       str("go_backwards ", a.go_backwards, " in both"), "change it in one");
@@ -106,12 +106,12 @@ BidirectionalLayer::BidirectionalLayer(const RecurrentHandle& layer,
   }
 }
 
-const RecurrentLayer& BidirectionalLayer::direction(size_t i) const {
-  return static_cast<const RecurrentLayer&>(*inner(i));
+const SequenceLayer& BidirectionalLayer::direction(size_t i) const {
+  return static_cast<const SequenceLayer&>(*inner(i));
 }
 
 void BidirectionalLayer::reset_state() {
-  for (const auto& layer : sublayers()) static_cast<RecurrentLayer&>(*layer).reset_state();
+  for (const auto& layer : sublayers()) static_cast<SequenceLayer&>(*layer).reset_state();
 }
 
 Json BidirectionalLayer::config() const {
@@ -162,7 +162,7 @@ std::vector<DTensor> BidirectionalLayer::call_all(const Inputs& inputs,
                                                   const CallContext& context) {
   std::vector<DTensor> outputs = inner(0)->outputs(half_of(inputs, 0), context);
   std::vector<DTensor> back = inner(1)->outputs(half_of(inputs, 1), context);
-  if (direction(0).settings().return_sequences) back[0] = flipped(back[0]);
+  if (direction(0).sequence().return_sequences) back[0] = flipped(back[0]);
   outputs.insert(outputs.end(), back.begin() + 1, back.end());
   const at::ScalarType compute = dtype_policy().compute;
   const DTensor forward = ops::cast(outputs[0], compute).with_mask({});
@@ -178,7 +178,7 @@ std::vector<DTensor> BidirectionalLayer::call_all(const Inputs& inputs,
 
 std::vector<DTensor> BidirectionalLayer::masks(const Inputs& inputs, size_t outputs) {
   std::vector<DTensor> list(outputs);
-  if (!direction(0).settings().return_sequences) return list;
+  if (!direction(0).sequence().return_sequences) return list;
   list[0] = inputs[0].mask();
   if (arguments_.merge_mode == MergeMode::none) list[1] = list[0];
   return list;

@@ -4,7 +4,7 @@
 
 namespace tessera {
 
-/// A handle to a SimpleRNN, LSTM or GRU.
+/// A handle to a layer that loops over time: SimpleRNN, LSTM, GRU, ConvLSTM1D to 3D or RNN.
 class RecurrentHandle : public LayerHandle {
  public:
   using LayerHandle::LayerHandle;
