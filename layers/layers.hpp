@@ -18,7 +18,9 @@
 #include <tessera/layers/core/einsum_dense.hpp>
 #include <tessera/layers/core/embedding.hpp>
 #include <tessera/layers/core/identity.hpp>
+#include <tessera/layers/core/lambda.hpp>
 #include <tessera/layers/core/masking.hpp>
+#include <tessera/layers/core/reversible_embedding.hpp>
 #include <tessera/layers/experts/mixture_of_experts.hpp>
 #include <tessera/layers/merging/merge.hpp>
 #include <tessera/layers/normalization/batch_normalization.hpp>
@@ -37,8 +39,11 @@
 #include <tessera/layers/preprocessing/rescaling.hpp>
 #include <tessera/layers/preprocessing/resizing.hpp>
 #include <tessera/layers/recurrent/bidirectional.hpp>
+#include <tessera/layers/recurrent/cells.hpp>
+#include <tessera/layers/recurrent/conv_lstm.hpp>
 #include <tessera/layers/recurrent/recurrent.hpp>
 #include <tessera/layers/recurrent/recurrent_handle.hpp>
+#include <tessera/layers/recurrent/rnn.hpp>
 #include <tessera/layers/recurrent/time_distributed.hpp>
 #include <tessera/layers/regularization/activity_regularization.hpp>
 #include <tessera/layers/regularization/dropout.hpp>

@@ -89,9 +89,13 @@ bool is_written_by_program(const Json& serialized) {
   const std::vector<std::string>& keras_only = keras_only_layers();
   const bool is_keras = std::find(keras_only.begin(), keras_only.end(), name) != keras_only.end();
   std::string fix = "register your own class with register_layer()";
-  if (is_keras && (name == "RNN" || name == "StackedRNNCells" || name.ends_with("Cell"))) {
-    fix = "use LSTM, GRU or SimpleRNN, one layer for each cell";
-  } else if (!is_keras && !is_written_by_program(serialized)) {
+  if (name == "Lambda") {
+    throw ConfigError(path.text(), "the layer class must be registered",
+                      "\"Lambda\", whose function is Python code",
+                      "write the function as a layer class, and register it as \"Lambda\" with "
+                      "register_layer()");
+  }
+  if (!is_keras && !is_written_by_program(serialized)) {
     const std::string near = nearest(name, layer_class_names(), max_mistakes);
     if (!near.empty()) fix = str("write ", in_quotes(near), ", or ", fix);
   }
@@ -204,27 +208,17 @@ const std::vector<std::string>& detail::keras_only_layers() {
                                                  "AveragePooling3D",
                                                  "ContrastLimitedAdaptiveHistogramEqualization",
                                                  "Conv3DTranspose",
-                                                 "ConvLSTM1D",
-                                                 "ConvLSTM2D",
-                                                 "ConvLSTM3D",
                                                  "Cropping3D",
-                                                 "GRUCell",
                                                  "GlobalAveragePooling3D",
                                                  "GlobalMaxPooling3D",
-                                                 "LSTMCell",
-                                                 "Lambda",
                                                  "MaxNumBoundingBoxes",
                                                  "MaxPooling3D",
                                                  "MelSpectrogram",
-                                                 "RNN",
                                                  "RandomElasticTransform",
                                                  "RandomGaussianBlur",
                                                  "RandomInvert",
-                                                 "ReversibleEmbedding",
                                                  "STFTSpectrogram",
-                                                 "SimpleRNNCell",
                                                  "SpectralNormalization",
-                                                 "StackedRNNCells",
                                                  "UpSampling3D",
                                                  "ZeroPadding3D"};
   return names;

@@ -33,7 +33,9 @@ RNNCell& cell_of(const LayerHandle& layer, const std::string& where) {
 
 Shapes cell_inputs(const RNNCell& cell, const Shape& inputs) {
   Shapes shapes = {inputs};
-  for (const int64_t size : cell.state_sizes()) shapes.push_back({inputs[0], size});
+  for (const int64_t size : cell.state_sizes()) {
+    shapes.push_back({inputs.empty() ? -1 : inputs[0], size});
+  }
   return shapes;
 }
 

@@ -64,7 +64,6 @@ class RecurrentLayer : public SequenceLayer {
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
   RecurrentLayer(const LayerOptions& common, CellSpec spec, int64_t units,
                  RecurrentOptions settings);
-  int64_t units() const { return units_; }
   /// Tracks activations that are layers as sublayers.
   template <class Options>
   void track_activations(const Options& o) {

@@ -43,7 +43,8 @@ Shapes SequenceLayer::output_shapes(const Shapes& inputs) const {
   const std::string where = class_name() + " " + path();
   const size_t count = state_shapes({}).size();
   if (inputs.size() != 1 && inputs.size() != 1 + count) {
-    throw ShapeError(where, str("inputs are a sequence, then optionally ", count, " initial states"),
+    throw ShapeError(where,
+                     str("inputs are a sequence, then optionally ", count, " initial states"),
                      str(inputs.size(), " inputs"), "pass every state, or none");
   }
   const Shape& x = inputs[0];
@@ -152,8 +153,8 @@ std::vector<DTensor> SequenceLayer::step_masks(const DTensor& x) const {
   if (!mask.defined()) return {};
   if (const Shape steps = {x.size(0), x.size(1)}; mask.shape() != steps) {
     throw ShapeError(class_name() + " " + path(),
-                     "a mask has axes batch and time, " + to_string(steps),
-                     to_string(mask.shape()), "mask steps, not features");
+                     "a mask has axes batch and time, " + to_string(steps), to_string(mask.shape()),
+                     "mask steps, not features");
   }
   const size_t rank = state_shapes(x.shape())[0].size();
   for (size_t a = 1; a < rank; ++a) mask = ops::expand_dims(mask, -1);

@@ -49,8 +49,8 @@ class SequenceLayer : public Layer, public HasStates {
 
  protected:
   /// Returns a step's output, then the next states, from its input and the current states.
-  using StepFunction = std::function<std::vector<DTensor>(const DTensor& x,
-                                                          const std::vector<DTensor>& states)>;
+  using StepFunction =
+      std::function<std::vector<DTensor>(const DTensor& x, const std::vector<DTensor>& states)>;
   /// The steps of a call, in the order of the sequence.
   struct Steps {
     std::vector<DTensor> inputs;

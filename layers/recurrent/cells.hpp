@@ -15,18 +15,18 @@ struct SimpleRNNCellOptions {
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< initializer of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< initializer of `recurrent_kernel`
   InitializerHandle bias_initializer = "zeros";             ///< initializer of `bias`
-  RegularizerHandle kernel_regularizer = {};     ///< penalty on `kernel`
-  RegularizerHandle recurrent_regularizer = {};  ///< penalty on `recurrent_kernel`
-  RegularizerHandle bias_regularizer = {};       ///< penalty on `bias`
-  ConstraintHandle kernel_constraint = {};       ///< constraint on `kernel`
-  ConstraintHandle recurrent_constraint = {};    ///< constraint on `recurrent_kernel`
-  ConstraintHandle bias_constraint = {};         ///< constraint on `bias`
+  RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`
+  RegularizerHandle recurrent_regularizer = {};             ///< penalty on `recurrent_kernel`
+  RegularizerHandle bias_regularizer = {};                  ///< penalty on `bias`
+  ConstraintHandle kernel_constraint = {};                  ///< constraint on `kernel`
+  ConstraintHandle recurrent_constraint = {};               ///< constraint on `recurrent_kernel`
+  ConstraintHandle bias_constraint = {};                    ///< constraint on `bias`
   double dropout = 0;            ///< dropout rate of the inputs; the same mask at all steps
   double recurrent_dropout = 0;  ///< dropout rate of the states in recurrent products
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
-  std::string name = "";   ///< first component of the weights' paths
-  std::string dtype = "";  ///< dtype policy (default: the global policy)
-  bool trainable = true;   ///< whether training changes the weights
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
+  bool trainable = true;                       ///< whether training changes the weights
 };
 
 /// The step of a SimpleRNN (keras.layers.SimpleRNNCell), for RNN and StackedRNNCells.
@@ -52,19 +52,19 @@ struct GRUCellOptions {
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< initializer of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< initializer of `recurrent_kernel`
   InitializerHandle bias_initializer = "zeros";             ///< initializer of `bias`
-  RegularizerHandle kernel_regularizer = {};     ///< penalty on `kernel`
-  RegularizerHandle recurrent_regularizer = {};  ///< penalty on `recurrent_kernel`
-  RegularizerHandle bias_regularizer = {};       ///< penalty on `bias`
-  ConstraintHandle kernel_constraint = {};       ///< constraint on `kernel`
-  ConstraintHandle recurrent_constraint = {};    ///< constraint on `recurrent_kernel`
-  ConstraintHandle bias_constraint = {};         ///< constraint on `bias`
+  RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`
+  RegularizerHandle recurrent_regularizer = {};             ///< penalty on `recurrent_kernel`
+  RegularizerHandle bias_regularizer = {};                  ///< penalty on `bias`
+  ConstraintHandle kernel_constraint = {};                  ///< constraint on `kernel`
+  ConstraintHandle recurrent_constraint = {};               ///< constraint on `recurrent_kernel`
+  ConstraintHandle bias_constraint = {};                    ///< constraint on `bias`
   double dropout = 0;            ///< dropout rate of the inputs; the same mask at all steps
   double recurrent_dropout = 0;  ///< dropout rate of the states in recurrent products
   bool reset_after = true;       ///< whether to reset after the product with recurrent_kernel
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
-  std::string name = "";   ///< first component of the weights' paths
-  std::string dtype = "";  ///< dtype policy (default: the global policy)
-  bool trainable = true;   ///< whether training changes the weights
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
+  bool trainable = true;                       ///< whether training changes the weights
 };
 
 /// The step of a GRU (keras.layers.GRUCell), for RNN and StackedRNNCells.
@@ -83,25 +83,25 @@ class GRUCell : public LayerHandle {
 
 /// Options of LSTMCell.
 struct LSTMCellOptions {
-  ActivationHandle activation = "tanh";                     ///< activation of candidate and carry
-  ActivationHandle recurrent_activation = "sigmoid";        ///< activation of the gates
-  bool use_bias = true;                                     ///< whether to add `bias`
+  ActivationHandle activation = "tanh";               ///< activation of candidate and carry
+  ActivationHandle recurrent_activation = "sigmoid";  ///< activation of the gates
+  bool use_bias = true;                               ///< whether to add `bias`
   bool unit_forget_bias = true;  ///< whether the forget gate's bias starts at 1
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< initializer of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< initializer of `recurrent_kernel`
   InitializerHandle bias_initializer = "zeros";             ///< initializer of `bias`
-  RegularizerHandle kernel_regularizer = {};     ///< penalty on `kernel`
-  RegularizerHandle recurrent_regularizer = {};  ///< penalty on `recurrent_kernel`
-  RegularizerHandle bias_regularizer = {};       ///< penalty on `bias`
-  ConstraintHandle kernel_constraint = {};       ///< constraint on `kernel`
-  ConstraintHandle recurrent_constraint = {};    ///< constraint on `recurrent_kernel`
-  ConstraintHandle bias_constraint = {};         ///< constraint on `bias`
+  RegularizerHandle kernel_regularizer = {};                ///< penalty on `kernel`
+  RegularizerHandle recurrent_regularizer = {};             ///< penalty on `recurrent_kernel`
+  RegularizerHandle bias_regularizer = {};                  ///< penalty on `bias`
+  ConstraintHandle kernel_constraint = {};                  ///< constraint on `kernel`
+  ConstraintHandle recurrent_constraint = {};               ///< constraint on `recurrent_kernel`
+  ConstraintHandle bias_constraint = {};                    ///< constraint on `bias`
   double dropout = 0;            ///< dropout rate of the inputs; the same mask at all steps
   double recurrent_dropout = 0;  ///< dropout rate of the states in recurrent products
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
-  std::string name = "";   ///< first component of the weights' paths
-  std::string dtype = "";  ///< dtype policy (default: the global policy)
-  bool trainable = true;   ///< whether training changes the weights
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
+  bool trainable = true;                       ///< whether training changes the weights
 };
 
 /// The step of an LSTM (keras.layers.LSTMCell), for RNN and StackedRNNCells.

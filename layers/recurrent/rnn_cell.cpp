@@ -32,7 +32,8 @@ Shapes RNNCell::output_shapes(const Shapes& inputs) const {
   const std::vector<int64_t> sizes = state_sizes();
   if (inputs.size() != 1 + sizes.size()) {
     throw ShapeError(where, str("inputs are those of a step, then ", sizes.size(), " states"),
-                     str(inputs.size(), " inputs"), "pass every state, or call an RNN of this cell");
+                     str(inputs.size(), " inputs"),
+                     "pass every state, or call an RNN of this cell");
   }
   check_inputs(inputs[0]);
   const int64_t batch = inputs[0].empty() ? -1 : inputs[0][0];

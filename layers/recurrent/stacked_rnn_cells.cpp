@@ -89,8 +89,7 @@ void StackedRNNCellsLayer::make_weights(const Shapes& inputs) {
   }
 }
 
-RNNCell::StepFunction StackedRNNCellsLayer::begin(const Shape& inputs,
-                                                  const CallContext& context) {
+RNNCell::StepFunction StackedRNNCellsLayer::begin(const Shape& inputs, const CallContext& context) {
   std::vector<std::pair<size_t, StepFunction>> steps;
   Shape below = inputs;
   for (RNNCell* cell : cells_) {

@@ -44,6 +44,7 @@ class TreeWalk {
     const std::string kind = layer.class_name();
     const bool has_list = kind == "Sequential" || kind == "Functional" || kind == "Pipeline";
     if (has_list) visit_list(layer.sublayers(), path + "/layers");
+    if (kind == "StackedRNNCells") visit_list(layer.sublayers(), path + "/cells");
     visit_attributes(layer, path);
   }
 
