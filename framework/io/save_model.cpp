@@ -25,6 +25,7 @@
 #include <tessera/framework/model/config.hpp>
 #include <tessera/framework/model/model.hpp>
 #include <tessera/framework/nn/activations/activations.hpp>
+#include <tessera/framework/nn/internal/unsaved_layer.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -47,6 +48,7 @@ std::string metadata_text() {
 }
 
 std::string config_text(const Model& model, const std::string& path) {
+  check_saved(model);
   Json config = serialize_layer(model);
   Json shape;
   const Shapes inputs = model.input_shapes();

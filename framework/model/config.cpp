@@ -9,6 +9,7 @@
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/functional_config.hpp>
 #include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/nn/internal/unsaved_layer.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera {
@@ -143,12 +144,14 @@ ModelHandle model_from_json(const std::string& text, const std::string& where) {
 }
 
 std::string detail::model_to_json(const Model& model, int indent) {
+  check_saved(model);
   return to_json_text(serialize_layer(model), indent);
 }
 
 std::string Model::to_json(int indent) const { return model_to_json(*this, indent); }
 
 ModelHandle clone_model(const ModelHandle& model) {
+  check_saved(model.model());
   return model_from_config(serialize_layer(model.model()), "clone_model");
 }
 

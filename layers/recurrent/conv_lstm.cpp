@@ -58,8 +58,7 @@ class ConvLSTMLayer final : public SequenceLayer {
       : SequenceLayer(common_options(arguments), sequence_options(arguments)),
         class_name_(str("ConvLSTM", spatial, "D")),
         spatial_(spatial),
-        cell_(std::make_shared<ConvLSTMCell>(class_name_, spatial,
-                                             arguments)) {
+        cell_(std::make_shared<ConvLSTMCell>(class_name_, spatial, arguments)) {
     track("cell", LayerHandle(cell_));
   }
   std::string class_name() const override { return class_name_; }

@@ -12,12 +12,12 @@ namespace tessera {
 
 /// Options of ConvLSTM1D, ConvLSTM2D and ConvLSTM3D.
 struct ConvLSTMOptions {
-  AxisValues strides = 1;                             ///< strides of the inputs' convolution
-  std::string padding = "valid";                      ///< "valid" or "same", of the inputs
-  std::string data_format = "";                       ///< "channels_last" (default) or "channels_first"
-  AxisValues dilation_rate = 1;                       ///< dilation of `kernel`
-  ActivationHandle activation = "tanh";               ///< activation of candidate and carry
-  ActivationHandle recurrent_activation = "sigmoid";  ///< activation of the gates
+  AxisValues strides = 1;                ///< strides of the inputs' convolution
+  std::string padding = "valid";         ///< "valid" or "same", of the inputs
+  std::string data_format = "";          ///< "channels_last" (default) or "channels_first"
+  AxisValues dilation_rate = 1;          ///< dilation of `kernel`
+  ActivationHandle activation = "tanh";  ///< activation of candidate and carry
+  ActivationHandle recurrent_activation = "sigmoid";        ///< activation of the gates
   bool use_bias = true;                                     ///< whether to add `bias`
   InitializerHandle kernel_initializer = "glorot_uniform";  ///< initializer of `kernel`
   InitializerHandle recurrent_initializer = "orthogonal";   ///< initializer of `recurrent_kernel`

@@ -81,9 +81,8 @@ bool takes_query(const std::string& class_name) {
 }
 
 bool is_recurrent(const std::string& class_name) {
-  static const std::set<std::string> known = {"Bidirectional", "ConvLSTM1D", "ConvLSTM2D",
-                                              "ConvLSTM3D",    "GRU",        "LSTM",
-                                              "RNN",           "SimpleRNN"};
+  static const std::set<std::string> known = {
+      "Bidirectional", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D", "GRU", "LSTM", "RNN", "SimpleRNN"};
   return known.contains(class_name);
 }
 

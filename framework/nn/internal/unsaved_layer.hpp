@@ -1,0 +1,17 @@
+#pragma once
+
+#include <tessera/framework/nn/layer.hpp>
+
+namespace tessera::detail {
+
+/// Mixin for layers that no configuration describes, such as those of a C++ function.
+class UnsavedLayer {
+ public:
+  virtual ~UnsavedLayer() = default;
+};
+
+/// Throws ConfigError if `layer` or a layer inside it is an UnsavedLayer: a model that has one can
+/// be neither saved nor cloned.
+void check_saved(const Layer& layer);
+
+}  // namespace tessera::detail
