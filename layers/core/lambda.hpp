@@ -10,7 +10,8 @@ namespace tessera {
 
 /// Options of Lambda.
 struct LambdaOptions {
-  std::optional<Shape> output_shape = std::nullopt;  ///< without the batch (default: found by a call)
+  std::optional<Shape> output_shape =
+      std::nullopt;  ///< without the batch (default: found by a call)
   /// Whether a training step may replay the function's operations without calling it again, see
   /// Layer::can_be_replayed(): it does nothing but call operations.
   bool can_be_replayed = false;

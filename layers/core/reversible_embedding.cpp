@@ -85,9 +85,9 @@ Shape ReversibleEmbeddingLayer::output_shape(const Shapes& inputs) const {
 
 void ReversibleEmbeddingLayer::make_weights(const Shapes&) {
   const ReversibleEmbeddingArguments& a = arguments_;
-  embeddings_ = add_weight(
-      "embeddings", {a.input_dim, a.output_dim}, a.embeddings_initializer,
-      {.regularizer = a.embeddings_regularizer, .constraint = a.embeddings_constraint});
+  embeddings_ =
+      add_weight("embeddings", {a.input_dim, a.output_dim}, a.embeddings_initializer,
+                 {.regularizer = a.embeddings_regularizer, .constraint = a.embeddings_constraint});
   if (a.tie_weights) return;
   reverse_embeddings_ =
       add_weight("reverse_embeddings", {a.output_dim, a.input_dim}, a.embeddings_initializer);
@@ -107,8 +107,7 @@ std::vector<DTensor> ReversibleEmbeddingLayer::masks(const Inputs& inputs, size_
 DTensor ReversibleEmbeddingLayer::scores(const DTensor& vectors) const {
   const DTensor x = ops::cast(vectors, reverse_dtype_);
   const bool tied = arguments_.tie_weights;
-  const DTensor kernel =
-      ops::cast(read(tied ? embeddings_ : reverse_embeddings_), reverse_dtype_);
+  const DTensor kernel = ops::cast(read(tied ? embeddings_ : reverse_embeddings_), reverse_dtype_);
   const DTensor products = ops::matmul(x, kernel, /*transpose_a=*/false, /*transpose_b=*/tied);
   if (!arguments_.logit_soft_cap) return products;
   const double cap = *arguments_.logit_soft_cap;

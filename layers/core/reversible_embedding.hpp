@@ -14,7 +14,8 @@ struct ReversibleEmbeddingOptions {
   RegularizerHandle embeddings_regularizer = {};         ///< penalty on `embeddings`
   ConstraintHandle embeddings_constraint = {};           ///< constraint on `embeddings`
   bool mask_zero = false;  ///< whether id 0 is padding, which the output's mask excludes
-  std::optional<std::string> reverse_dtype = std::nullopt;  ///< of reverse() (default: compute dtype)
+  std::optional<std::string> reverse_dtype =
+      std::nullopt;  ///< dtype of reverse() (default: compute dtype)
   std::optional<double> logit_soft_cap = std::nullopt;  ///< bound of reverse()'s results
   LayoutSpec embeddings_layout = {};  ///< layout of `embeddings`; overrides the layout map
   std::string name = "";              ///< first component of the weights' paths
@@ -41,9 +42,9 @@ class ReversibleEmbedding : public LayerHandle {
   ReversibleEmbedding(int64_t input_dim, int64_t output_dim,
                       const ReversibleEmbeddingOptions& options = {});
   /// Returns the products of vectors with the rows, or with `reverse_embeddings`, and with
-  /// logit_soft_cap c, c · tanh(products / c) (Keras' call with reverse=True). For call() of a layer
-  /// or model of your own: a Functional model has no such call. Throws ShapeError unless the last
-  /// axis has output_dim elements.
+  /// logit_soft_cap c, c · tanh(products / c) (Keras' call with reverse=True). For call() of a
+  /// layer or model of your own: a Functional model has no such call. Throws ShapeError unless the
+  /// last axis has output_dim elements.
   DTensor reverse(const DTensor& vectors) const;
 };
 

@@ -163,6 +163,13 @@ void check_options(const Json& actual, const Json& expected) {
       REQUIRE(here.is_object());
       CHECK(here.at("class_name") == value.at("class_name"));
       check_options(here.at("config"), value.at("config"));
+    } else if (value.is_array() && !value.empty() && value[0].is_object()) {
+      // The cells of StackedRNNCells.
+      REQUIRE(here.size() == value.size());
+      for (size_t i = 0; i < value.size(); ++i) {
+        CHECK(here[i].at("class_name") == value[i].at("class_name"));
+        check_options(here[i].at("config"), value[i].at("config"));
+      }
     } else {
       CHECK(here == value);
     }

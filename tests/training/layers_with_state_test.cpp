@@ -222,6 +222,13 @@ std::vector<Case> cases() {
     all.push_back(recurrent_case<LSTM, LSTMOptions>("LSTM", lstm, 2, both));
     all.push_back(recurrent_case<GRU, GRUOptions>("GRU", gru, 1, both));
   }
+  const auto loop = [](bool both_ways) -> std::vector<LayerHandle> {
+    const RNN layer(GRUCell(units, {.dtype = dtype}), {.stateful = true, .dtype = dtype});
+    if (!both_ways) return {layer};
+    return {Bidirectional(layer, {.dtype = dtype})};
+  };
+  all.push_back({"RNN", [=] { return loop(false); }, stateful(gru, 1, false)});
+  all.push_back({"both ways RNN", [=] { return loop(true); }, stateful(gru, 1, true)});
   const auto add = [&](const std::string& name, const Forward& forward, const auto& layer) {
     all.push_back({name, [=] { return std::vector<LayerHandle>{flat(), layer()}; }, forward});
   };

@@ -1,0 +1,119 @@
+#include <tessera/layers/core/reversible_embedding.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/tensor/create.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/error_line.hpp"
+#include "tests/support/keras_core.hpp"
+#include "tests/support/keras_layers.hpp"
+#include "tests/support/layer_check.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+namespace reversible_embedding_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using Catch::Matchers::Contains;
+
+namespace {
+
+/// Returns the layer of a golden, built on a mesh with Keras' weights in these layouts.
+ReversibleEmbedding layer_of(const Json& golden, const std::vector<Layout>& layouts) {
+  const Json& config = golden.at("layer").at("config");
+  ReversibleEmbeddingOptions options;
+  options.tie_weights = config.at("tie_weights");
+  if (!config.at("embeddings_regularizer").is_null()) options.embeddings_regularizer = "l2";
+  if (config.at("reverse_dtype").is_string()) options.reverse_dtype = config.at("reverse_dtype");
+  if (config.at("logit_soft_cap").is_number()) options.logit_soft_cap = config.at("logit_soft_cap");
+  options.dtype = config.at("dtype").at("config").at("name");
+  const ReversibleEmbedding layer(config.at("input_dim"), config.at("output_dim"), options);
+  layer->build({{-1}});
+  std::vector<Variable> weights = layer->weights();
+  REQUIRE(weights.size() == golden.at("weights").size());
+  for (size_t w = 0; w < weights.size(); ++w) {
+    weights[w].place({weights[w].shape(), layouts[w]});
+    weights[w].assign(
+        pack(test::golden_tensor(golden.at("weights")[w], weights[w].dtype()), layouts[w]));
+  }
+  return layer;
+}
+
+/// Compares reverse() and its gradients with Keras'.
+void check_reverse(const Json& golden, const ReversibleEmbedding& layer, const DTensor& vectors) {
+  GradientTape tape;
+  tape.watch(vectors);
+  std::vector<DTensor> sources = {vectors};
+  for (const Variable& weight : layer->weights()) sources.push_back(weight.value());
+  const DTensor y = layer.reverse(vectors);
+  CHECK(test::unlike(y.full(), golden.at("output")) == "");
+  const at::Tensor factors = test::upstream(at::empty(y.shape(), y.dtype()));
+  DTensor loss = ops::sum(y * pack(factors, Layout::replicated(y.mesh(), y.rank())));
+  for (const DTensor& penalty : layer->losses()) loss = loss + penalty;
+  const std::vector<DTensor> gradients = tape.gradient(loss, sources);
+  REQUIRE(gradients.size() == golden.at("gradients").size());
+  // A tied table in float64 gets gradients that were computed in float32.
+  const bool rounded = y.dtype() != vectors.dtype();
+  for (size_t g = 0; g < gradients.size(); ++g) {
+    CAPTURE(g);
+    if (!gradients[g].defined()) {
+      CHECK(test::golden_tensor(golden.at("gradients")[g], at::kDouble).abs().max().item<double>() ==
+            0);
+      continue;
+    }
+    const at::Tensor value = gradients[g].full();
+    CHECK(test::unlike(rounded ? value.to(at::kFloat) : value, golden.at("gradients")[g]) == "");
+  }
+}
+
+}  // namespace
+
+TEST_CASE("ReversibleEmbedding matches Keras on any mesh") {
+  test::check_layers(test::golden_part("keras_cells.json", "ReversibleEmbedding"));
+}
+
+TEST_CASE("reverse() of ReversibleEmbedding matches Keras on any mesh") {
+  for (const Json& golden : test::golden_part("keras_cells.json", "reverse")) {
+    CAPTURE(golden.at("layer").dump());
+    const at::Tensor full = test::input_tensor(golden.at("inputs")[0]);
+    for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1}, {2}, {2, 2}}) {
+      const Mesh mesh = test::virtual_mesh(sizes);
+      const DefaultMeshScope scope(mesh);
+      std::vector<std::vector<Layout>> lists = {test::all_layouts(mesh, full.dim())};
+      for (size_t w = 0; w < golden.at("weights").size(); ++w) {
+        lists.push_back(test::all_layouts(mesh, 2));
+      }
+      for (const std::vector<Layout>& layouts : test::choices(lists, 12, mesh.hash())) {
+        CAPTURE(test::short_name(mesh), test::short_name(layouts));
+        check_reverse(golden, layer_of(golden, {layouts.begin() + 1, layouts.end()}),
+                      pack(full, layouts[0]));
+      }
+    }
+  }
+}
+
+TEST_CASE("ReversibleEmbedding under every layout") {
+  test::run_golden_layer_test({.make = [] { return ReversibleEmbedding(6, 3); },
+                               .input = {{4, 5}, at::kLong, 0, 5},
+                               .output = {4, 5, 3},
+                               .weights = {{"embeddings", {6, 3}}}});
+}
+
+TEST_CASE("ReversibleEmbedding refuses invalid arguments by name") {
+  CHECK_THAT(test::error_line([] { ReversibleEmbedding(0, 4, {.name = "e"}); }),
+             Contains("[ReversibleEmbedding e]") && Contains("Received: 0 and 4"));
+  CHECK_THAT(test::error_line([] { ReversibleEmbedding(3, 4, {.logit_soft_cap = 0.0}); }),
+             Contains("logit_soft_cap"));
+  CHECK_THAT(test::error_line([] { ReversibleEmbedding(3, 4, {.reverse_dtype = "float3"}); }),
+             Contains("float32"));
+  const ReversibleEmbedding layer(3, 4, {.name = "e"});
+  CHECK_THAT(test::error_line([&] { layer.reverse(ones({2, 3})); }),
+             Contains("[ReversibleEmbedding e]") && Contains("output_dim 4") && Contains("(2, 3)"));
+}
+
+}  // namespace reversible_embedding_test
