@@ -21,6 +21,7 @@
 #include <tessera/layers/core/lambda.hpp>
 #include <tessera/layers/core/masking.hpp>
 #include <tessera/layers/core/reversible_embedding.hpp>
+#include <tessera/layers/core/wrapper.hpp>
 #include <tessera/layers/experts/mixture_of_experts.hpp>
 #include <tessera/layers/merging/merge.hpp>
 #include <tessera/layers/normalization/batch_normalization.hpp>

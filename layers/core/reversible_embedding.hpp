@@ -33,8 +33,8 @@ struct ReversibleEmbeddingOptions {
 /// rows, which shards the last axis of the result; sharded on its columns it leaves a partial sum.
 ///
 ///     const ReversibleEmbedding words(20000, 64, {.name = "words"});
-///     const DTensor hidden = words(ids);
-///     const DTensor logits = words.reverse(hidden);
+///     const DTensor vectors = words(x);
+///     const DTensor logits = words.reverse(vectors);
 class ReversibleEmbedding : public LayerHandle {
  public:
   /// A table of `input_dim` rows of `output_dim` elements. Throws ConfigError for a dimension < 1,

@@ -39,6 +39,15 @@ Shapes cell_inputs(const RNNCell& cell, const Shape& inputs) {
   return shapes;
 }
 
+std::vector<size_t> cell_states(const RNNCell& cell) {
+  std::vector<size_t> counts;
+  if (cell.class_name() != "StackedRNNCells") return counts;
+  for (const auto& inner : cell.sublayers()) {
+    counts.push_back(static_cast<const RNNCell&>(*inner).state_sizes().size());
+  }
+  return counts;
+}
+
 RNNCell::StepFunction cell_steps(RNNCell& cell, const Shape& inputs, const CallContext& context) {
   return [step = cell.begin(inputs, context), dtype = cell.dtype_policy().compute](
              const DTensor& x, const std::vector<DTensor>& states) {

@@ -1,7 +1,7 @@
 #pragma once
 
-#include <memory>
 #include <string>
+#include <vector>
 
 #include <tessera/layers/recurrent/rnn.hpp>
 
@@ -14,6 +14,9 @@ RNNCell& cell_of(const LayerHandle& layer, const std::string& where);
 
 /// Returns the shapes with which a cell is built and called: a step's inputs, then the states.
 Shapes cell_inputs(const RNNCell& cell, const Shape& inputs);
+
+/// Returns the number of states of each cell of StackedRNNCells; empty for another cell.
+std::vector<size_t> cell_states(const RNNCell& cell);
 
 /// Returns cell.begin(), between casts of its inputs to the cell's compute dtype.
 RNNCell::StepFunction cell_steps(RNNCell& cell, const Shape& inputs, const CallContext& context);

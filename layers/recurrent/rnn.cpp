@@ -1,6 +1,7 @@
 #include <tessera/layers/recurrent/rnn.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/nested_states.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/cell_steps.hpp>
@@ -23,7 +24,7 @@ void fields(RNNOptions& o, const Visit& visit) {
 
 namespace {
 
-class RNNLayer final : public LayerOf<RNNLayer, RNNOptions, SequenceLayer> {
+class RNNLayer final : public LayerOf<RNNLayer, RNNOptions, SequenceLayer>, public HasNestedStates {
  public:
   static constexpr const char* keras_name = "RNN";
   RNNLayer(const LayerHandle& cell, const RNNOptions& options)
@@ -32,6 +33,7 @@ class RNNLayer final : public LayerOf<RNNLayer, RNNOptions, SequenceLayer> {
   }
   Json config() const override;
   bool can_be_replayed() const override { return cell_.can_be_replayed(); }
+  std::vector<size_t> states_by_cell() const override { return cell_states(cell_); }
 
  protected:
   void make_weights(const Shapes& inputs) override;

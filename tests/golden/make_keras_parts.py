@@ -89,6 +89,27 @@ def models():
     return [case("chain", chain), case("residual", residual), case("images", images)]
 
 
-golden = {"activations": activations(), "batches": batches(), "models": models()}
+def cells():
+    states = K.Sequential([K.Input(batch_shape=(4, 3, 2)),
+                           L.RNN([L.LSTMCell(3), L.GRUCell(2), L.LSTMCell(2)], stateful=True,
+                                 return_sequences=True),
+                           L.Bidirectional(L.RNN(L.GRUCell(2), stateful=True))])
+    x = K.Input((3, 2))
+    both = {"return_sequences": True, "return_state": True}
+    y, *states_of_y = L.RNN([L.LSTMCell(3), L.GRUCell(2)], **both)(x)
+    more = L.RNN([L.LSTMCell(3), L.GRUCell(2)])(y, initial_state=states_of_y)
+    stacked = K.Model(x, more)
+    x = K.Input((3, 6, 2))
+    y, h, c = L.ConvLSTM1D(2, 3, padding="same", **both)(x)
+    y = L.ConvLSTM1D(2, 2, padding="same")(y, initial_state=[h, c])
+    sequences = K.Model(x, L.Dense(2)(L.Flatten()(y)))
+    images = K.Sequential([K.Input((3, 5, 4, 1)), L.ConvLSTM2D(2, 3, return_sequences=True),
+                           L.Bidirectional(L.ConvLSTM2D(2, 2)), L.Flatten()])
+    return [case("states", states, 2), case("stacked", stacked), case("sequences", sequences),
+            case("images", images)]
+
+
+golden = {"activations": activations(), "batches": batches(), "models": models(),
+          "cells": cells()}
 with open("keras_parts.json", "w") as file:
     file.write(json.dumps(golden) + "\n")

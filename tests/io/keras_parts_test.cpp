@@ -136,6 +136,21 @@ TEST_CASE("fixed batch sizes and states between calls work as in Keras") {
       Contains("[Input x] batch_size must be at least 1, or -1 for any. Received: 0"));
 }
 
+TEST_CASE("cells and ConvLSTM compute and are saved as in Keras, their states nested by cell") {
+  check_part("cells");
+  const Json& golden = named("cells", "stacked");
+  const auto states = [](const Json& model) {
+    const Json& call = model.at("config").at("layers")[2].at("inbound_nodes")[0];
+    Json names = Json::array();
+    for (const Json& state : call.at("kwargs").at("initial_state")) {
+      names.push_back(state.is_array() ? static_cast<int64_t>(state.size()) : 0);
+    }
+    return names;
+  };
+  CHECK(states(golden.at("model")) == Json({2, 0}));
+  CHECK(states(parse_json(model_of(golden).to_json(), "model")) == Json({2, 0}));
+}
+
 TEST_CASE("models in TimeDistributed compute and are saved as in Keras") {
   check_part("models");
   const Sequential inner({Dense(3), Dense(2)});

@@ -188,6 +188,7 @@ const std::map<std::string, Names>& others() {
         "ZeroPadding1D",
         "ZeroPadding2D"}},
       {"it applies other layers", {"Bidirectional", "Pipeline", "RandAugment", "TimeDistributed"}},
+      {"it is registered by another test", {"Doubled", "MixingCell"}},
       {"it is the step of RNN, SimpleRNN, GRU or LSTM",
        {"GRUCell", "LSTMCell", "SimpleRNNCell", "StackedRNNCells"}},
       {"it applies RandomContrast", {"RandomColorJitter"}},

@@ -44,7 +44,8 @@ Json attention_model() {
 
 Json sequence_model() {
   return serialize_layer(
-      Sequential({Input({5, 3}), Bidirectional(LSTM(2, {.return_sequences = true})), Conv1D(2, 2),
+      Sequential({Input({5, 3}), Bidirectional(LSTM(2, {.return_sequences = true})),
+                  RNN({LSTMCell(2), GRUCell(2)}, {.return_sequences = true}), Conv1D(2, 2),
                   Conv1DTranspose(3, 2, {.strides = 2}), LayerNormalization(),
                   GlobalAveragePooling1D(), RepeatVector(2), Permute({2, 1}), Flatten(),
                   Dense(2, {.activation = "relu", .kernel_regularizer = L2(0.1)})})

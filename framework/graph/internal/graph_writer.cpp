@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <utility>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/graph/internal/call_arguments.hpp>
 #include <tessera/framework/graph/operations/operation_layer.hpp>
+#include <tessera/framework/nn/internal/nested_states.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 
 namespace tessera::detail {
@@ -16,6 +18,22 @@ Json shape_json(const Shape& shape) {
   Json json = Json::array();
   for (int64_t extent : shape) json.push_back(extent < 0 ? Json() : Json(extent));
   return json;
+}
+
+/// Returns the initial states as Keras nests them: those of stacked cells by cell, where the only
+/// state of a cell is no list.
+Json nested_states(const Layer& layer, const Json& states) {
+  const auto* const nested = dynamic_cast<const HasNestedStates*>(&layer);
+  const std::vector<size_t> counts = nested ? nested->states_by_cell() : std::vector<size_t>();
+  if (counts.empty()) return states;
+  Json list = Json::array();
+  auto state = states.begin();
+  for (const size_t count : counts) {
+    const auto end = state + static_cast<int64_t>(count);
+    list.push_back(count == 1 ? *state : Json(std::vector<Json>(state, end)));
+    state = end;
+  }
+  return list;
 }
 
 }  // namespace
@@ -82,7 +100,9 @@ Json GraphWriter::call(const Node& node, const MaskFlow& flow) const {
     return {{"args", args}, {"kwargs", kwargs}};
   }
   const bool states = inputs.size() > 1 && is_recurrent(layer);
-  if (states) kwargs["initial_state"] = Json(inputs.begin() + 1, inputs.end());
+  if (states) {
+    kwargs["initial_state"] = nested_states(*node.layer, Json(inputs.begin() + 1, inputs.end()));
+  }
   const bool weights = inputs.size() > 1 && layer == "CategoryEncoding";
   if (weights) kwargs["count_weights"] = inputs[1];
   const Json all = keyed(*node.layer, inputs);

@@ -57,7 +57,9 @@ TEST_CASE("Lambda checks the output's shape if it was given one") {
   CHECK(layer->output_shape({{-1, 3, 4}}) == Shape{-1, 3});
   CHECK(layer(ones({2, 3, 4})).shape() == Shape{2, 3});
   const LayerHandle wrong = Lambda(squared_sum, {.output_shape = Shape{4}, .name = "l"});
-  CHECK_THAT(error_line([&] { wrong(ones({2, 3, 4})); }),
+  CHECK_THAT(error_line([&] {
+               wrong(ones({2, 3, 4}));
+             }),
              Contains("[Lambda l]") && Contains("(2, 4)") && Contains("(2, 3)"));
 }
 

@@ -62,8 +62,9 @@ void check_reverse(const Json& golden, const ReversibleEmbedding& layer, const D
   for (size_t g = 0; g < gradients.size(); ++g) {
     CAPTURE(g);
     if (!gradients[g].defined()) {
-      CHECK(test::golden_tensor(golden.at("gradients")[g], at::kDouble).abs().max().item<double>() ==
-            0);
+      CHECK(
+          test::golden_tensor(golden.at("gradients")[g], at::kDouble).abs().max().item<double>() ==
+          0);
       continue;
     }
     const at::Tensor value = gradients[g].full();
@@ -112,7 +113,9 @@ TEST_CASE("ReversibleEmbedding refuses invalid arguments by name") {
   CHECK_THAT(test::error_line([] { ReversibleEmbedding(3, 4, {.reverse_dtype = "float3"}); }),
              Contains("float32"));
   const ReversibleEmbedding layer(3, 4, {.name = "e"});
-  CHECK_THAT(test::error_line([&] { layer.reverse(ones({2, 3})); }),
+  CHECK_THAT(test::error_line([&] {
+               layer.reverse(ones({2, 3}));
+             }),
              Contains("[ReversibleEmbedding e]") && Contains("output_dim 4") && Contains("(2, 3)"));
 }
 

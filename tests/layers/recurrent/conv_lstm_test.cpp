@@ -52,14 +52,13 @@ TEST_CASE("ConvLSTM1D under every layout") {
 }
 
 TEST_CASE("ConvLSTM2D under every layout") {
-  test::run_golden_layer_test(
-      {.make = [] { return ConvLSTM2D(2, 2, {.return_sequences = true}); },
-       .input = {{2, 2, 5, 4, 3}},
-       .output = {2, 2, 4, 3, 2},
-       .weights = {{"conv_lstm_cell/kernel", {2, 2, 3, 8}},
-                   {"conv_lstm_cell/recurrent_kernel", {2, 2, 2, 8}},
-                   {"conv_lstm_cell/bias", {8}}},
-       .more_inputs = {{{2, 4, 3, 2}}, {{2, 4, 3, 2}}}});
+  test::run_golden_layer_test({.make = [] { return ConvLSTM2D(2, 2, {.return_sequences = true}); },
+                               .input = {{2, 2, 5, 4, 3}},
+                               .output = {2, 2, 4, 3, 2},
+                               .weights = {{"conv_lstm_cell/kernel", {2, 2, 3, 8}},
+                                           {"conv_lstm_cell/recurrent_kernel", {2, 2, 2, 8}},
+                                           {"conv_lstm_cell/bias", {8}}},
+                               .more_inputs = {{{2, 4, 3, 2}}, {{2, 4, 3, 2}}}});
 }
 
 TEST_CASE("a ConvLSTM2D with channels first is one with channels last of transposed images") {

@@ -165,11 +165,12 @@ TEST_CASE("RNN of stacked cells with dropout under every layout") {
   test::run_golden_layer_test(
       {.make =
            [] {
-             return RNN(StackedRNNCells({GRUCell(2, {.dropout = 0.1, .recurrent_dropout = 0.3,
-                                                     .name = "first"}),
-                                         SimpleRNNCell(3, {.dropout = 0.2, .name = "second"})},
-                                        {.name = "stack"}),
-                        {.return_sequences = true});
+             return RNN(
+                 StackedRNNCells(
+                     {GRUCell(2, {.dropout = 0.1, .recurrent_dropout = 0.3, .name = "first"}),
+                      SimpleRNNCell(3, {.dropout = 0.2, .name = "second"})},
+                     {.name = "stack"}),
+                 {.return_sequences = true});
            },
        .input = {{3, 4, 5}},
        .output = {3, 4, 3},
@@ -214,8 +215,8 @@ TEST_CASE("the weights of cells have paths by the cells' names") {
   CHECK(layer->output_shapes({{-1, 3, 4}}) == Shapes{{-1, 2}});
   const RNN own(make_layer<DenseCell>(), {.return_state = true, .name = "own"});
   own->build({{-1, 3, 4}});
-  CHECK(paths_of(own) == std::vector<std::string>{"own/dense_cell/dense/kernel",
-                                                  "own/dense_cell/dense/bias"});
+  CHECK(paths_of(own) ==
+        std::vector<std::string>{"own/dense_cell/dense/kernel", "own/dense_cell/dense/bias"});
   CHECK(own->output_shapes({{-1, 3, 4}}) == Shapes{{-1, 3}, {-1, 3}});
 }
 
@@ -285,7 +286,9 @@ TEST_CASE("a configuration holds the cells as Keras writes them") {
 TEST_CASE("RNN and its cells refuse invalid arguments in one line") {
   CHECK_THAT(error_line([] { RNN(Dense(2), {.name = "r"}); }),
              Contains("[RNN r]") && Contains("an RNNCell") && Contains("Received: Dense"));
-  CHECK_THAT(error_line([] { StackedRNNCells({LSTMCell(2), Dense(2)}); }),
+  CHECK_THAT(error_line([] {
+               StackedRNNCells({LSTMCell(2), Dense(2)});
+             }),
              Contains("[StackedRNNCells") && Contains("Dense"));
   CHECK_THAT(error_line([] { StackedRNNCells(std::vector<LayerHandle>{}); }),
              Contains("at least one cell"));
@@ -313,7 +316,9 @@ TEST_CASE("RNN refuses inputs that do not fit its cell") {
   CHECK_THAT(call(layer, {{4, 5, 3}}), Contains("2 features") && Contains("(4, 3)"));
   CHECK_THAT(call(RNN(make_layer<StatelessCell>()), {{4, 5, 2}}),
              Contains("step() returns the output and 1 states"));
-  CHECK_THAT(error_line([] { LayerHandle(LSTMCell(2))(batch(drawn({4, 5}))); }),
+  CHECK_THAT(error_line([] {
+               LayerHandle(LSTMCell(2))(batch(drawn({4, 5})));
+             }),
              Contains("[LSTMCell") && Contains("1 inputs"));
 }
 
