@@ -45,6 +45,21 @@ Sequential model_of_changed_images() {
        Dense(5, {.kernel_initializer = GlorotUniform({.seed = 23}), .dtype = dtype})});
 }
 
+/// Dropout in cells and in a ConvLSTM1D, whose masks all steps of a sequence share.
+Sequential model_of_cells() {
+  const std::string dtype = "float64";
+  const GRUCell first(4, {.dropout = 0.2, .recurrent_dropout = 0.1, .dtype = dtype});
+  const SimpleRNNCell second(4, {.dropout = 0.1, .dtype = dtype});
+  const StackedRNNCells cells({first, second}, {.dtype = dtype});
+  return Sequential(
+      {Dense(12, {.kernel_initializer = GlorotUniform({.seed = 21}), .dtype = dtype}),
+       Reshape({3, 4}, {.dtype = dtype}), RNN(cells, {.return_sequences = true, .dtype = dtype}),
+       Reshape({3, 4, 1}, {.dtype = dtype}),
+       ConvLSTM1D(2, 2, {.dropout = 0.1, .recurrent_dropout = 0.2, .dtype = dtype}),
+       Flatten({.dtype = dtype}),
+       Dense(5, {.kernel_initializer = GlorotUniform({.seed = 23}), .dtype = dtype})});
+}
+
 /// Noise by operations that a user-defined layer calls, one of them user-defined too.
 class OwnNoise final : public Layer {
  public:
@@ -71,6 +86,10 @@ class OwnNoise final : public Layer {
 }  // namespace
 
 TEST_CASE("noise of every kind is replayed as in eager steps") { check_replayed(noisy_model); }
+
+TEST_CASE("dropout of cells and ConvLSTM1D is replayed as in eager steps") {
+  check_replayed(model_of_cells);
+}
 
 TEST_CASE("images are augmented in replayed steps as in eager ones, on any mesh") {
   check_replayed(model_of_changed_images);
