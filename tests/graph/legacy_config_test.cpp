@@ -107,6 +107,31 @@ TEST_CASE("hard_sigmoid of Keras 2 is found in wrappers, cells and activations o
   CHECK_THAT(text, Contains("tessera>hard_sigmoid_2"));
 }
 
+TEST_CASE("cells and ConvLSTM of Keras 2 are read") {
+  const Json lstm = layer_of("LSTMCell", {{"name", "l"},
+                                          {"units", 2},
+                                          {"recurrent_activation", "hard_sigmoid"},
+                                          {"implementation", 2}});
+  const Json gru = layer_of("GRUCell", {{"name", "g"}, {"units", 2}, {"implementation", 1}});
+  const Json stack =
+      layer_of("StackedRNNCells", {{"name", "s"}, {"cells", Json::array({lstm, gru})}});
+  const Json loop = layer_of("RNN", {{"name", "r"}, {"cell", stack}, {"time_major", false}});
+  const ModelHandle read = model_from_config(chain("2.4.0", {loop}, {nullptr, 5, 3}), "m");
+  const Json config = read.layers()[0]->config();
+  const Json& cells = config.at("cell").at("config").at("cells");
+  REQUIRE(cells.size() == 2);
+  CHECK(cells[1].at("config").at("reset_after") == false);
+  CHECK_THAT(cells[0].dump(), Contains("tessera>hard_sigmoid_2"));
+  CHECK(read->output_shape({{-1, 5, 3}}) == Shape{-1, 2});
+  const Json images = layer_of("ConvLSTM2D", {{"name", "c"},
+                                              {"filters", 2},
+                                              {"kernel_size", {3, 3}},
+                                              {"recurrent_activation", "hard_sigmoid"},
+                                              {"time_major", false}});
+  const Json of_images = chain("2.4.0", {images}, {nullptr, 3, 5, 6, 1});
+  CHECK_THAT(model_from_config(of_images, "m").to_json(), Contains("tessera>hard_sigmoid_2"));
+}
+
 TEST_CASE("Python's numbers stand for bools and integers in configurations of layers") {
   const auto same = [](const Json& layer, const Json& plain) {
     const auto config = [](const Json& json) {

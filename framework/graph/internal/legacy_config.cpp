@@ -37,6 +37,10 @@ const std::vector<std::pair<const char*, std::vector<DroppedKey>>>& dropped_keys
       {"RNN", {{"implementation"}, {"time_major", {false}}}},
       {"LSTM", {{"implementation"}, {"time_major", {false}}}},
       {"GRU", {{"implementation"}, {"time_major", {false}}}},
+      {"Cell", {{"implementation"}}},
+      {"ConvLSTM1D", {{"time_major", {false}}}},
+      {"ConvLSTM2D", {{"time_major", {false}}}},
+      {"ConvLSTM3D", {{"time_major", {false}}}},
       {"Embedding", {{"input_length"}}},
       {"BatchNormalization",
        {{"fused"}, {"virtual_batch_size", {nullptr}}, {"adjustment", {nullptr}}}},
@@ -86,6 +90,8 @@ class Translation {
   void sequential(Json& json, const JsonPath& path, int depth);
   void functional(Json& config, const JsonPath& path, int depth);
   void layer(Json& config, const std::string& class_name, const JsonPath& path, int depth);
+  /// Converts the layers in a layer's arguments.
+  void layers_inside(Json& config, const std::string& class_name, const JsonPath& path, int depth);
   static void refuse_operation(const Json& json, const JsonPath& path);
 
   Writer writer_;
@@ -279,6 +285,19 @@ void Translation::functional(Json& config, const JsonPath& path, int depth) {
   }
 }
 
+void Translation::layers_inside(Json& config, const std::string& class_name, const JsonPath& path,
+                                int depth) {
+  for (const char* inner :
+       {"layer", "backward_layer", "activation", "recurrent_activation", "cell"}) {
+    if (config.contains(inner)) object(config[inner], path.key(inner), depth + 1);
+  }
+  if (class_name == "StackedRNNCells" && config.contains("cells") && config["cells"].is_array()) {
+    Json& cells = config["cells"];
+    const JsonPath inner = path.key("cells");
+    for (size_t i = 0; i < cells.size(); ++i) object(cells[i], inner.index(i), depth + 1);
+  }
+}
+
 void Translation::layer(Json& config, const std::string& class_name, const JsonPath& path,
                         int depth) {
   for (const auto& [kind, keys] : dropped_keys()) {
@@ -300,9 +319,7 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
     translate_argument(key, value);
     if (writer_ != Writer::keras_3) name_earlier_sigmoid(key, value);
   }
-  for (const char* inner : {"layer", "backward_layer", "activation", "recurrent_activation"}) {
-    if (config.contains(inner)) object(config[inner], path.key(inner), depth + 1);
-  }
+  layers_inside(config, class_name, path, depth);
   if (class_name == "BatchNormalization" && config.contains("axis")) {
     const Json axis = config["axis"];
     if (axis.is_array() && axis.size() == 1) config["axis"] = axis[0];
@@ -311,7 +328,8 @@ void Translation::layer(Json& config, const std::string& class_name, const JsonP
     config["negative_slope"] = Json(config["alpha"]);
     config.erase("alpha");
   }
-  if (class_name == "GRU" && writer_ != Writer::keras_3 && !config.contains("reset_after")) {
+  const bool is_gru = class_name == "GRU" || class_name == "GRUCell";
+  if (is_gru && writer_ != Writer::keras_3 && !config.contains("reset_after")) {
     config["reset_after"] = false;
   }
 }
