@@ -43,9 +43,14 @@ Sequential made(const LayoutMap& layouts, bool stateful = true) {
   };
   LSTMOptions last = options(LSTMOptions{});
   last.return_sequences = false;
-  const Sequential model({Bidirectional(GRU(2, options(GRUOptions{})), {.dtype = "float64"}),
-                          SimpleRNN(3, options(SimpleRNNOptions{})), LSTM(2, last),
-                          Dense(1, {.dtype = "float64"})});
+  const StackedRNNCells cells(
+      {LSTMCell(2, {.dtype = "float64"}), SimpleRNNCell(3, {.dtype = "float64"})},
+      {.dtype = "float64"});
+  const Sequential model(
+      {Bidirectional(GRU(2, options(GRUOptions{})), {.dtype = "float64"}),
+       SimpleRNN(3, options(SimpleRNNOptions{})), RNN(cells, options(RNNOptions{})),
+       Reshape({3, 3, 1}, {.dtype = "float64"}), ConvLSTM1D(1, 2, options(ConvLSTMOptions{})),
+       Reshape({3, 2}, {.dtype = "float64"}), LSTM(2, last), Dense(1, {.dtype = "float64"})});
   model.compile({.optimizer = SGD(0.1), .loss = "mse", .layouts = layouts});
   return model;
 }
@@ -90,7 +95,7 @@ TEST_CASE("a checkpoint restores the states of stateful layers on any mesh") {
     Checkpoint saving(model);
     saving.save(folder / "one");
     const std::vector<at::Tensor> states = states_of(model);
-    REQUIRE(states.size() == 5);
+    REQUIRE(states.size() == 10);
     const std::vector<double> losses = train(model, 1).steps;
     const at::Tensor predictions = predicted(model);
 
