@@ -19,6 +19,32 @@ LayerFactories& layer_table() {
   return factories;
 }
 
+/// Returns the class names by Keras' other names of them.
+const std::map<std::string, std::string>& other_names() {
+  static const std::map<std::string, std::string> names = {
+      {"AvgPool1D", "AveragePooling1D"},
+      {"AvgPool2D", "AveragePooling2D"},
+      {"AvgPool3D", "AveragePooling3D"},
+      {"Convolution1D", "Conv1D"},
+      {"Convolution1DTranspose", "Conv1DTranspose"},
+      {"Convolution2D", "Conv2D"},
+      {"Convolution2DTranspose", "Conv2DTranspose"},
+      {"Convolution3D", "Conv3D"},
+      {"Convolution3DTranspose", "Conv3DTranspose"},
+      {"GlobalAvgPool1D", "GlobalAveragePooling1D"},
+      {"GlobalAvgPool2D", "GlobalAveragePooling2D"},
+      {"GlobalAvgPool3D", "GlobalAveragePooling3D"},
+      {"GlobalMaxPool1D", "GlobalMaxPooling1D"},
+      {"GlobalMaxPool2D", "GlobalMaxPooling2D"},
+      {"GlobalMaxPool3D", "GlobalMaxPooling3D"},
+      {"MaxPool1D", "MaxPooling1D"},
+      {"MaxPool2D", "MaxPooling2D"},
+      {"MaxPool3D", "MaxPooling3D"},
+      {"SeparableConvolution1D", "SeparableConv1D"},
+      {"SeparableConvolution2D", "SeparableConv2D"}};
+  return names;
+}
+
 /// The names of users' classes in layer_table(), by class name; of one in several packages, the
 /// first.
 std::map<std::string, std::string>& own_classes() {
@@ -41,7 +67,9 @@ std::string name_in_table(const std::string& class_name, const Json& serialized)
     if (name.ends_with(">" + class_name) && layer_table().contains(name)) return name;
   }
   const auto own = own_classes().find(class_name);
-  return own == own_classes().end() ? class_name : own->second;
+  if (own != own_classes().end()) return own->second;
+  const auto other = other_names().find(class_name);
+  return other == other_names().end() ? class_name : other->second;
 }
 
 /// Throws ConfigError for a name that is unsafe in paths, files or terminals.
@@ -198,29 +226,14 @@ ModelFactory& detail::model_factory() {
 }
 
 const std::vector<std::string>& detail::keras_only_layers() {
-  static const std::vector<std::string> names = {"AdaptiveAveragePooling1D",
-                                                 "AdaptiveAveragePooling2D",
-                                                 "AdaptiveAveragePooling3D",
-                                                 "AdaptiveMaxPooling1D",
-                                                 "AdaptiveMaxPooling2D",
-                                                 "AdaptiveMaxPooling3D",
-                                                 "AugMix",
-                                                 "AveragePooling3D",
+  static const std::vector<std::string> names = {"AugMix",
                                                  "ContrastLimitedAdaptiveHistogramEqualization",
-                                                 "Conv3DTranspose",
-                                                 "Cropping3D",
-                                                 "GlobalAveragePooling3D",
-                                                 "GlobalMaxPooling3D",
                                                  "MaxNumBoundingBoxes",
-                                                 "MaxPooling3D",
                                                  "MelSpectrogram",
                                                  "RandomElasticTransform",
                                                  "RandomGaussianBlur",
                                                  "RandomInvert",
-                                                 "STFTSpectrogram",
-                                                 "SpectralNormalization",
-                                                 "UpSampling3D",
-                                                 "ZeroPadding3D"};
+                                                 "STFTSpectrogram"};
   return names;
 }
 

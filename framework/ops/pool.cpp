@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,181 +10,20 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/gpu_table.hpp>
+#include <tessera/framework/ops/internal/pooling.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
+#include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
 
 using namespace detail;
 
 namespace {
-
-/// Shared part of the pooling operations: the terms of their rules, and the conversion of blocks to
-/// and from ATen's layout, which has two spatial axes: a single one becomes (1, s).
-struct Pooling {
-  Windows windows;
-
-  int64_t spatial() const { return windows.rank; }
-  std::string term() const { return spatial() == 1 ? "n ~h c" : "n ~h ~w c"; }
-  /// Returns the spatial extents of a shape.
-  std::vector<int64_t> extents(const Shape& x) const;
-  /// Returns a shape with other spatial extents.
-  Shape with_extents(Shape shape, const std::vector<int64_t>& extents) const;
-  /// Returns the output's shape. Throws ShapeError naming the operation.
-  Shape pooled(std::string_view op, const Spec& x) const;
-
-  /// Converts a block (n, spatial…, c) to ATen's (n, c, h, w), and back to a contiguous one.
-  at::Tensor to_image(const at::Tensor& x) const;
-  at::Tensor from_image(const at::Tensor& y) const;
-  std::vector<int64_t> sizes() const;
-  std::vector<int64_t> strides() const;
-
-  /// Returns the spatial intervals of the block of an input, and of the output.
-  std::vector<Interval> in_ranges(const LocalArgs& in, size_t input) const;
-  std::vector<Interval> out_ranges(const LocalArgs& in) const;
-  /// Returns the intervals that the outputs `out` read, padding included, extended to the end of
-  /// `block` where the elements left are too few for another window.
-  std::vector<Interval> read_intervals(const std::vector<Interval>& out,
-                                       const std::vector<Interval>& block) const;
-  /// Returns the first input's block cut or padded with `value` to `intervals`.
-  at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& intervals,
-                    double value) const;
-  /// Cuts or zero-pads an image over `intervals` to the output's block.
-  at::Tensor crop_to_output(const at::Tensor& x, const LocalArgs& in,
-                            const std::vector<Interval>& intervals) const;
-  /// Allocates an image over `intervals`, with the batch and channels of `image`.
-  at::Tensor empty_image(const at::Tensor& image, const std::vector<Interval>& intervals) const;
-  /// Returns zeros of the output block's shape.
-  at::Tensor zeros(const LocalArgs& in) const;
-};
-
-using Counts = std::vector<std::pair<int64_t, int64_t>>;
-
-/// Cuts or pads the spatial axes of ATen's image.
-at::Tensor fit_image(const at::Tensor& image, Counts counts, double value) {
-  if (counts.size() == 1) counts.insert(counts.begin(), {0, 0});
-  return crop_or_pad(image, 2, counts, value);
-}
-
-std::vector<int64_t> Pooling::extents(const Shape& x) const {
-  return {x.begin() + 1, x.begin() + 1 + spatial()};
-}
-
-Shape Pooling::with_extents(Shape shape, const std::vector<int64_t>& extents) const {
-  std::copy(extents.begin(), extents.end(), shape.begin() + 1);
-  return shape;
-}
-
-Shape Pooling::pooled(std::string_view op, const Spec& x) const {
-  if (spatial() > 2) {
-    throw ShapeError(std::string(op), "x must have 1 or 2 spatial axes", str(spatial()), "");
-  }
-  check_windows(op, windows, x, 1);
-  for (int64_t i = 0; i < spatial(); ++i) {
-    if (windows[i].dilation == 1) continue;
-    throw ShapeError(std::string(op), "dilation must be 1", str(windows[i].dilation),
-                     "leave dilation at its default");
-  }
-  Shape y = x.shape;
-  for (int64_t i = 0; i < spatial(); ++i) y[size_t(i) + 1] = windows[i].outputs(y[size_t(i) + 1]);
-  return y;
-}
-
-at::Tensor Pooling::to_image(const at::Tensor& x) const {
-  const at::Tensor y = channels_first(x, spatial());
-  return spatial() == 1 ? y.unsqueeze(2) : y;
-}
-
-at::Tensor Pooling::from_image(const at::Tensor& y) const {
-  return channels_last(spatial() == 1 ? y.squeeze(2) : y);
-}
-
-std::vector<int64_t> Pooling::sizes() const {
-  std::vector<int64_t> list(size_t(2 - spatial()), 1);
-  for (int64_t i = 0; i < spatial(); ++i) list.push_back(windows[i].size);
-  return list;
-}
-
-std::vector<int64_t> Pooling::strides() const {
-  std::vector<int64_t> list(size_t(2 - spatial()), 1);
-  for (int64_t i = 0; i < spatial(); ++i) list.push_back(windows[i].stride);
-  return list;
-}
-
-std::vector<Interval> Pooling::in_ranges(const LocalArgs& in, size_t input) const {
-  const std::vector<Interval>& all = in.ranges(input);
-  return {all.begin() + 1, all.begin() + 1 + spatial()};
-}
-
-std::vector<Interval> Pooling::out_ranges(const LocalArgs& in) const {
-  std::vector<Interval> list;
-  for (int64_t i = 0; i < spatial(); ++i) list.push_back(in.out_range(i + 1));
-  return list;
-}
-
-std::vector<Interval> Pooling::read_intervals(const std::vector<Interval>& out,
-                                              const std::vector<Interval>& block) const {
-  std::vector<Interval> list;
-  for (int64_t i = 0; i < spatial(); ++i) {
-    Interval interval = windows[i].reads(out[size_t(i)]);
-    const int64_t end = block[size_t(i)].hi;
-    // No further window fits there, and cutting the end off would copy the image.
-    const bool more = !interval.empty() && end > interval.hi;
-    if (more && end - interval.hi < windows[i].stride) interval.hi = end;
-    list.push_back(interval);
-  }
-  return list;
-}
-
-at::Tensor Pooling::padded(const LocalArgs& in, const std::vector<Interval>& intervals,
-                           double value) const {
-  Counts counts;
-  for (int64_t i = 0; i < spatial(); ++i) {
-    counts.push_back(padding_counts(in.range(0, i + 1), intervals[size_t(i)]));
-  }
-  return fit_image(to_image(in[0]), std::move(counts), value);
-}
-
-at::Tensor Pooling::crop_to_output(const at::Tensor& x, const LocalArgs& in,
-                                   const std::vector<Interval>& intervals) const {
-  Counts counts;
-  for (int64_t i = 0; i < spatial(); ++i) {
-    const Interval target = in.out_range(i + 1), produced = intervals[size_t(i)];
-    counts.emplace_back(produced.lo - target.lo, target.hi - produced.hi);
-  }
-  return from_image(fit_image(x, std::move(counts), 0)).to(in[0].scalar_type());
-}
-
-at::Tensor Pooling::empty_image(const at::Tensor& image,
-                                const std::vector<Interval>& intervals) const {
-  std::vector<int64_t> sizes = {image.size(0), image.size(1)};
-  if (spatial() == 1) sizes.push_back(1);
-  for (const Interval& interval : intervals) sizes.push_back(interval.size());
-  return at::empty(sizes, image.options(), at::MemoryFormat::ChannelsLast);
-}
-
-at::Tensor Pooling::zeros(const LocalArgs& in) const {
-  Shape shape;
-  for (int64_t a = 0; a < in[0].dim(); ++a) shape.push_back(in.out_range(a).size());
-  return at::zeros(shape, in[0].options());
-}
-
-/// Converts row-major positions in an image of width `width` to an image of `extents` and width
-/// `to_width`: `from` is added to their coordinates, which are clamped to `extents`.
-at::Tensor reindexed(const at::Tensor& positions, const std::vector<int64_t>& from, int64_t width,
-                     const std::vector<int64_t>& extents, int64_t to_width) {
-  const bool same = width == to_width || extents.size() == 1;
-  if (same && std::all_of(from.begin(), from.end(), [](int64_t n) { return n == 0; })) {
-    return positions;
-  }
-  if (extents.size() == 1) return (positions + from[0]).clamp(0, extents[0] - 1);
-  const at::Tensor row = positions.div(width, "floor"), column = positions - row * width;
-  return (row + from[0]).clamp(0, extents[0] - 1) * to_width +
-         (column + from[1]).clamp(0, extents[1] - 1);
-}
 
 /// Returns the image in a memory format that ATen's max pooling supports. For channels-last float64
 /// images, ATen's GPU kernel places the values after an int32 array in shared memory, at an address
@@ -210,12 +50,16 @@ struct MaxPoolOp : Pooling {
     const std::vector<Interval> intervals = read_intervals(out_ranges(in), in_ranges(in, 0));
     const at::Tensor x =
         for_max_pool(padded(in, intervals, -std::numeric_limits<double>::infinity()));
-    const auto [values, positions] = at::max_pool2d_with_indices(x, sizes(), strides());
-    std::vector<int64_t> from;
-    for (const Interval& interval : intervals) from.push_back(interval.lo);
-    const std::vector<int64_t> extents = this->extents(in.spec(0).shape);
+    const auto [values, positions] = is_volume()
+                                         ? at::max_pool3d_with_indices(x, sizes(), strides())
+                                         : at::max_pool2d_with_indices(x, sizes(), strides());
+    std::vector<int64_t> from, image;
+    for (const Interval& interval : intervals) {
+      from.push_back(interval.lo);
+      image.push_back(interval.size());
+    }
     return {from_image(values),
-            from_image(reindexed(positions, from, x.size(-1), extents, extents.back()))};
+            from_image(reindexed(positions, from, image, extents(in.spec(0).shape)))};
   }
   static constexpr Saves saves = outputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
@@ -224,8 +68,11 @@ struct MaxPoolOp : Pooling {
       return Sample<MaxPoolOp>{{{.shape = x, .distinct = true}}, {{axes}}};
     };
     return {of({2, 5, 6, 2}, {{2, 2}, {2, 2}}),
-            of({1, 7, 5, 1}, {{3, 2, 1, 1, 1}, {3, 1, 1, 0, 1}}), of({2, 9, 2}, {{2, 4}}),
-            of({1, 6, 1}, {{5, 1, 1, 2, 2}}), of({0, 4, 4, 1}, {{2}, {2}})};
+            of({1, 7, 5, 1}, {{3, 2, 1, 1, 1}, {3, 1, 1, 0, 1}}),
+            of({2, 9, 2}, {{2, 4}}),
+            of({1, 6, 1}, {{5, 1, 1, 2, 2}}),
+            of({0, 4, 4, 1}, {{2}, {2}}),
+            of({1, 5, 4, 3, 2}, {{3, 2, 1, 1, 1}, {2, 2}, {2, 1, 1, 0, 1}})};
   }
 };
 
@@ -242,24 +89,30 @@ struct MaxPoolGradOp : Pooling {
   Tensors forward(const LocalArgs& in) const {
     if (in[0].numel() == 0) return {zeros(in)};
     const std::vector<Interval> intervals = read_intervals(in_ranges(in, 0), out_ranges(in));
-    std::vector<int64_t> from, image_extents;
+    std::vector<int64_t> from, image;
     for (const Interval& interval : intervals) {
       from.push_back(-interval.lo);
-      image_extents.push_back(interval.size());
+      image.push_back(interval.size());
     }
     const at::Tensor dy = to_image(wide_on_cpu(in[0]));
-    const at::Tensor positions =
-        reindexed(to_image(in[1]), from, extents.back(), image_extents, image_extents.back());
-    const at::Tensor dx = at::max_pool2d_with_indices_backward(
-        dy, empty_image(dy, intervals), sizes(), strides(), {0, 0}, {1, 1}, false, positions);
+    const at::Tensor positions = reindexed(to_image(in[1]), from, extents, image);
+    const auto backward =
+        is_volume() ? at::max_pool3d_with_indices_backward : at::max_pool2d_with_indices_backward;
+    const std::vector<int64_t> padding(sizes().size(), 0), dilation(sizes().size(), 1);
+    const at::Tensor dx = backward(dy, empty_image(dy, intervals), sizes(), strides(), padding,
+                                   dilation, false, positions);
     return {crop_to_output(dx, in, intervals)};
   }
   /// A single window, in which any position may be that of the maximum.
   static Samples<MaxPoolGradOp> samples() {
     const SampleInput dy = {{2, 1, 1, 2}};
     const SampleInput positions = {.shape = dy.shape, .dtype = at::kLong, .lo = 0, .hi = 6};
-    const std::vector<WindowAxis> axes = {{3, 2}, {2}};
-    return {{{dy, positions}, {{axes}, {3, 2}}}};
+    const std::vector<WindowAxis> axes = {{3, 2}, {2}}, volume = {{2}, {3}, {2}};
+    const SampleInput volume_dy = {{2, 1, 1, 1, 1}};
+    const SampleInput volume_positions = {
+        .shape = volume_dy.shape, .dtype = at::kLong, .lo = 0, .hi = 12};
+    return {{{dy, positions}, {{axes}, {3, 2}}},
+            {{volume_dy, volume_positions}, {{volume}, {2, 3, 2}}}};
   }
 };
 
@@ -316,8 +169,10 @@ struct AvgPoolOp : Averaging {
   Tensors forward(const LocalArgs& in) const {
     const std::vector<Interval> out = out_ranges(in);
     const at::Tensor x = padded(in, read_intervals(out, in_ranges(in, 0)), 0);
-    const at::Tensor y = at::avg_pool2d(x, sizes(), strides());
-    return {from_image(corrected(y, out, extents(in.spec(0).shape)))};
+    // ATen's CPU kernel of volumes has no float16 and bfloat16.
+    const at::Tensor y = is_volume() ? at::avg_pool3d(wide_on_cpu(x), sizes(), strides())
+                                     : at::avg_pool2d(x, sizes(), strides());
+    return {from_image(corrected(y, out, extents(in.spec(0).shape))).to(in[0].scalar_type())};
   }
   static constexpr Saves saves = nothing_saved;
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const;
@@ -326,8 +181,11 @@ struct AvgPoolOp : Averaging {
       return Sample<AvgPoolOp>{{{x}}, {{{axes}}}};
     };
     return {of({2, 5, 6, 2}, {{2, 2}, {2, 2}}),
-            of({1, 7, 5, 1}, {{3, 2, 1, 1, 1}, {3, 1, 1, 0, 1}}), of({2, 9, 2}, {{2, 4}}),
-            of({1, 6, 1}, {{5, 1, 1, 2, 2}}), of({0, 4, 4, 1}, {{2}, {2}})};
+            of({1, 7, 5, 1}, {{3, 2, 1, 1, 1}, {3, 1, 1, 0, 1}}),
+            of({2, 9, 2}, {{2, 4}}),
+            of({1, 6, 1}, {{5, 1, 1, 2, 2}}),
+            of({0, 4, 4, 1}, {{2}, {2}}),
+            of({1, 5, 4, 3, 2}, {{3, 2, 1, 1, 1}, {2, 2}, {2, 1, 1, 0, 1}})};
   }
 };
 
@@ -345,10 +203,11 @@ struct AvgPoolGradOp : Averaging {
     if (in[0].numel() == 0) return {zeros(in)};
     const std::vector<Interval> out = in_ranges(in, 0),
                                 intervals = read_intervals(out, out_ranges(in));
-    const at::Tensor dy = corrected(to_image(wide_on_cpu(in[0])), out, extents)
-                              .contiguous(at::MemoryFormat::ChannelsLast);
-    const at::Tensor dx = at::avg_pool2d_backward(dy, empty_image(dy, intervals), sizes(),
-                                                  strides(), {0, 0}, false, true, {});
+    const at::Tensor dy =
+        corrected(to_image(wide_on_cpu(in[0])), out, extents).contiguous(memory_format());
+    const auto backward = is_volume() ? at::avg_pool3d_backward : at::avg_pool2d_backward;
+    const at::Tensor dx = backward(dy, empty_image(dy, intervals), sizes(), strides(),
+                                   std::vector<int64_t>(sizes().size(), 0), false, true, {});
     return {crop_to_output(dx, in, intervals)};
   }
   static constexpr Saves saves = nothing_saved;
@@ -360,7 +219,8 @@ struct AvgPoolGradOp : Averaging {
                        const std::vector<int64_t>& x) {
       return Sample<AvgPoolGradOp>{{{dy}}, {{{axes}}, x}};
     };
-    return {of({2, 2, 3, 2}, {{2, 2}, {2, 2}}, {5, 6}), of({2, 2, 2}, {{2, 4}}, {9})};
+    return {of({2, 2, 3, 2}, {{2, 2}, {2, 2}}, {5, 6}), of({2, 2, 2}, {{2, 4}}, {9}),
+            of({1, 3, 2, 3, 1}, {{3, 2, 1, 1, 1}, {2, 2}, {2, 1, 1, 0, 1}}, {5, 4, 3})};
   }
 };
 
@@ -372,6 +232,51 @@ TESSERA_REGISTER_OP(MaxPoolOp);
 TESSERA_REGISTER_OP(MaxPoolGradOp);
 TESSERA_REGISTER_OP(AvgPoolOp);
 TESSERA_REGISTER_OP(AvgPoolGradOp);
+
+using PoolFunction = DTensor (*)(const DTensor&, const std::vector<WindowAxis>&);
+
+/// Pools one axis of (n, spatial…, c) in `size` windows that cover it evenly.
+DTensor adaptive_axis(const DTensor& x, int64_t axis, int64_t size, PoolFunction pool) {
+  const int64_t extent = x.size(axis);
+  if (extent == size) return x;
+  // Windows repeat: the next `period` of them are the same, `stride` elements further.
+  const int64_t count = std::gcd(extent, size), period = size / count, stride = extent / count;
+  std::vector<WindowAxis> axes(size_t(x.rank() - 2));
+  std::vector<DTensor> parts;
+  for (int64_t i = 0; i < period; ++i) {
+    const int64_t begin = i * stride / period, end = ((i + 1) * stride + period - 1) / period;
+    axes[size_t(axis) - 1] = {.size = end - begin, .stride = stride};
+    const DTensor read = ops::slice(x, axis, begin, (count - 1) * stride + end - begin);
+    parts.push_back(pool(read, axes));
+  }
+  if (period == 1) return parts[0];
+  Shape shape = x.shape();
+  shape[size_t(axis)] = size;
+  return ops::reshape(ops::stack(parts, axis + 1), shape);
+}
+
+/// Throws ShapeError naming the operation unless x has elements to pool to these sizes.
+void check_adaptive(std::string_view op, const DTensor& x, const std::vector<int64_t>& sizes) {
+  const auto spatial = static_cast<int64_t>(sizes.size());
+  if (spatial < 1 || spatial > 3 || x.rank() != spatial + 2) {
+    throw ShapeError(std::string(op),
+                     str("x has a batch axis, ", spatial, " spatial ones (1 to 3) and channels"),
+                     to_string(x.shape()), "give one size per spatial axis");
+  }
+  for (int64_t i = 0; i < spatial; ++i) {
+    if (sizes[size_t(i)] >= 1 && x.size(i + 1) >= 1) continue;
+    throw ShapeError(std::string(op), "extents are at least 1",
+                     str("from ", x.size(i + 1), " to ", sizes[size_t(i)]), "choose another size");
+  }
+}
+
+/// Pools the last axis first, so that of equal maxima the first in row-major order is found.
+DTensor adaptive_pool(DTensor x, const std::vector<int64_t>& sizes, PoolFunction pool) {
+  for (size_t i = sizes.size(); i-- > 0;) {
+    x = adaptive_axis(x, static_cast<int64_t>(i) + 1, sizes[i], pool);
+  }
+  return x;
+}
 
 }  // namespace
 
@@ -391,6 +296,17 @@ DTensor max_pool(const DTensor& x, const std::vector<WindowAxis>& axes) {
 
 DTensor avg_pool(const DTensor& x, const std::vector<WindowAxis>& axes) {
   return run_op(AvgPoolOp{{{axes}}}, {x});
+}
+
+DTensor adaptive_max_pool(const DTensor& x, const std::vector<int64_t>& sizes) {
+  check_adaptive("adaptive_max_pool", x, sizes);
+  return adaptive_pool(x, sizes, max_pool);
+}
+
+DTensor adaptive_avg_pool(const DTensor& x, const std::vector<int64_t>& sizes) {
+  check_adaptive("adaptive_avg_pool", x, sizes);
+  // Means of means in float16 and bfloat16 would be rounded after each axis.
+  return cast(adaptive_pool(widened(x), sizes, avg_pool), x.dtype());
 }
 
 }  // namespace ops

@@ -77,6 +77,11 @@ class Conv3D : public LayerHandle {
   Conv3D(int64_t filters, const AxisValues& kernel_size, const ConvOptions& options = {});
 };
 
+/// Keras' other names.
+using Convolution1D = Conv1D;
+using Convolution2D = Conv2D;
+using Convolution3D = Conv3D;
+
 /// Options of DepthwiseConv1D and DepthwiseConv2D.
 struct DepthwiseConvOptions {
   AxisValues strides = 1;            ///< stride of each spatial axis, or one for all
@@ -189,7 +194,11 @@ class SeparableConv2D : public LayerHandle {
                   const SeparableConvOptions& options = {});
 };
 
-/// Options of Conv1DTranspose and Conv2DTranspose.
+/// Keras' other names.
+using SeparableConvolution1D = SeparableConv1D;
+using SeparableConvolution2D = SeparableConv2D;
+
+/// Options of Conv1DTranspose, Conv2DTranspose and Conv3DTranspose.
 struct ConvTransposeOptions {
   AxisValues strides = 1;         ///< upsampling factor per spatial axis, or one for all
   std::string padding = "valid";  ///< "valid" or "same"
@@ -244,5 +253,25 @@ class Conv2DTranspose : public LayerHandle {
   Conv2DTranspose(int64_t filters, const AxisValues& kernel_size,
                   const ConvTransposeOptions& options = {});
 };
+
+/// A transposed convolution over volumes: the adjoint of Conv3D, then bias and activation
+/// (keras.layers.Conv3DTranspose).
+///
+/// Shape: (batch, depth, height, width, channels) -> (batch, depth', height', width', filters), as
+/// data_format orders the axes; extents as for Conv2DTranspose.
+/// Weights: kernel (window…, filters, channels), bias (filters).
+/// Communication: see Conv2DTranspose, here with three axes that may be sharded.
+class Conv3DTranspose : public LayerHandle {
+ public:
+  /// `filters` output channels; windows of `kernel_size`, one integer per axis or one for all.
+  /// Throws ConfigError for incompatible arguments or an unknown name.
+  Conv3DTranspose(int64_t filters, const AxisValues& kernel_size,
+                  const ConvTransposeOptions& options = {});
+};
+
+/// Keras' other names.
+using Convolution1DTranspose = Conv1DTranspose;
+using Convolution2DTranspose = Conv2DTranspose;
+using Convolution3DTranspose = Conv3DTranspose;
 
 }  // namespace tessera

@@ -53,6 +53,7 @@ LayerHandle conv_transpose_from(JsonObject& config) {
 
 const RegisteredLayer registered_conv1d_transpose("Conv1DTranspose", conv_transpose_from<1>);
 const RegisteredLayer registered_conv2d_transpose("Conv2DTranspose", conv_transpose_from<2>);
+const RegisteredLayer registered_conv3d_transpose("Conv3DTranspose", conv_transpose_from<3>);
 
 ConvTransposeLayer::ConvTransposeLayer(int64_t spatial, const ConvTransposeArguments& arguments)
     : ConvBase(str("Conv", spatial, "DTranspose"), spatial, arguments) {
@@ -136,5 +137,8 @@ Conv1DTranspose::Conv1DTranspose(int64_t filters, const AxisValues& kernel_size,
 Conv2DTranspose::Conv2DTranspose(int64_t filters, const AxisValues& kernel_size,
                                  const ConvTransposeOptions& options)
     : LayerHandle(conv_transpose_of(2, filters, kernel_size, options)) {}
+Conv3DTranspose::Conv3DTranspose(int64_t filters, const AxisValues& kernel_size,
+                                 const ConvTransposeOptions& options)
+    : LayerHandle(conv_transpose_of(3, filters, kernel_size, options)) {}
 
 }  // namespace tessera

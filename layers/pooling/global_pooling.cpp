@@ -46,10 +46,14 @@ const RegisteredLayer registered_global_max_pooling1d("GlobalMaxPooling1D",
                                                       global_pooling_from<GlobalPool::max, 1>);
 const RegisteredLayer registered_global_max_pooling2d("GlobalMaxPooling2D",
                                                       global_pooling_from<GlobalPool::max, 2>);
+const RegisteredLayer registered_global_max_pooling3d("GlobalMaxPooling3D",
+                                                      global_pooling_from<GlobalPool::max, 3>);
 const RegisteredLayer registered_global_average_pooling1d(
     "GlobalAveragePooling1D", global_pooling_from<GlobalPool::average, 1>);
 const RegisteredLayer registered_global_average_pooling2d(
     "GlobalAveragePooling2D", global_pooling_from<GlobalPool::average, 2>);
+const RegisteredLayer registered_global_average_pooling3d(
+    "GlobalAveragePooling3D", global_pooling_from<GlobalPool::average, 3>);
 
 GlobalPoolingLayer::GlobalPoolingLayer(GlobalPool pool, int64_t spatial,
                                        const GlobalPoolingOptions& options)
@@ -87,9 +91,13 @@ GlobalMaxPooling1D::GlobalMaxPooling1D(const GlobalPoolingOptions& options)
     : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::max, 1, options)) {}
 GlobalMaxPooling2D::GlobalMaxPooling2D(const GlobalPoolingOptions& options)
     : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::max, 2, options)) {}
+GlobalMaxPooling3D::GlobalMaxPooling3D(const GlobalPoolingOptions& options)
+    : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::max, 3, options)) {}
 GlobalAveragePooling1D::GlobalAveragePooling1D(const GlobalPoolingOptions& options)
     : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::average, 1, options)) {}
 GlobalAveragePooling2D::GlobalAveragePooling2D(const GlobalPoolingOptions& options)
     : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::average, 2, options)) {}
+GlobalAveragePooling3D::GlobalAveragePooling3D(const GlobalPoolingOptions& options)
+    : LayerHandle(std::make_shared<GlobalPoolingLayer>(GlobalPool::average, 3, options)) {}
 
 }  // namespace tessera

@@ -6,8 +6,8 @@
 
 namespace tessera {
 
-/// Options of GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalAveragePooling1D and
-/// GlobalAveragePooling2D.
+/// Options of GlobalMaxPooling1D, GlobalMaxPooling2D, GlobalMaxPooling3D, GlobalAveragePooling1D,
+/// GlobalAveragePooling2D and GlobalAveragePooling3D.
 struct GlobalPoolingOptions {
   std::string data_format = "";  ///< "channels_last" (default) or "channels_first"
   bool keepdims = false;         ///< whether to keep the spatial axes, with extent 1
@@ -38,6 +38,16 @@ class GlobalMaxPooling2D : public LayerHandle {
   explicit GlobalMaxPooling2D(const GlobalPoolingOptions& options = {});
 };
 
+/// The maximum of each channel over a volume (keras.layers.GlobalMaxPooling3D).
+///
+/// Shape: (batch, depth, height, width, channels) -> (batch, channels).
+/// Communication: see GlobalMaxPooling2D, here with three axes that may be sharded.
+class GlobalMaxPooling3D : public LayerHandle {
+ public:
+  /// Throws ConfigError for an unknown data_format.
+  explicit GlobalMaxPooling3D(const GlobalPoolingOptions& options = {});
+};
+
 /// The mean of each channel over all steps that are not masked
 /// (keras.layers.GlobalAveragePooling1D).
 ///
@@ -60,5 +70,23 @@ class GlobalAveragePooling2D : public LayerHandle {
   /// Throws ConfigError for an unknown data_format.
   explicit GlobalAveragePooling2D(const GlobalPoolingOptions& options = {});
 };
+
+/// The mean of each channel over a volume (keras.layers.GlobalAveragePooling3D).
+///
+/// Shape: (batch, depth, height, width, channels) -> (batch, channels).
+/// Communication: see GlobalAveragePooling2D, here with three axes that may be sharded.
+class GlobalAveragePooling3D : public LayerHandle {
+ public:
+  /// Throws ConfigError for an unknown data_format.
+  explicit GlobalAveragePooling3D(const GlobalPoolingOptions& options = {});
+};
+
+/// Keras' other names.
+using GlobalMaxPool1D = GlobalMaxPooling1D;
+using GlobalMaxPool2D = GlobalMaxPooling2D;
+using GlobalMaxPool3D = GlobalMaxPooling3D;
+using GlobalAvgPool1D = GlobalAveragePooling1D;
+using GlobalAvgPool2D = GlobalAveragePooling2D;
+using GlobalAvgPool3D = GlobalAveragePooling3D;
 
 }  // namespace tessera

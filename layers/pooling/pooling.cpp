@@ -48,10 +48,13 @@ LayerHandle pooling_from(JsonObject& config) {
 
 const RegisteredLayer registered_max_pooling1d("MaxPooling1D", pooling_from<Pool::max, 1>);
 const RegisteredLayer registered_max_pooling2d("MaxPooling2D", pooling_from<Pool::max, 2>);
+const RegisteredLayer registered_max_pooling3d("MaxPooling3D", pooling_from<Pool::max, 3>);
 const RegisteredLayer registered_average_pooling1d("AveragePooling1D",
                                                    pooling_from<Pool::average, 1>);
 const RegisteredLayer registered_average_pooling2d("AveragePooling2D",
                                                    pooling_from<Pool::average, 2>);
+const RegisteredLayer registered_average_pooling3d("AveragePooling3D",
+                                                   pooling_from<Pool::average, 3>);
 
 PoolingLayer::PoolingLayer(Pool pool, int64_t spatial, const AxisValues& pool_size,
                            const PoolingOptions& options)
@@ -87,9 +90,13 @@ MaxPooling1D::MaxPooling1D(const AxisValues& pool_size, const PoolingOptions& op
     : LayerHandle(std::make_shared<PoolingLayer>(Pool::max, 1, pool_size, options)) {}
 MaxPooling2D::MaxPooling2D(const AxisValues& pool_size, const PoolingOptions& options)
     : LayerHandle(std::make_shared<PoolingLayer>(Pool::max, 2, pool_size, options)) {}
+MaxPooling3D::MaxPooling3D(const AxisValues& pool_size, const PoolingOptions& options)
+    : LayerHandle(std::make_shared<PoolingLayer>(Pool::max, 3, pool_size, options)) {}
 AveragePooling1D::AveragePooling1D(const AxisValues& pool_size, const PoolingOptions& options)
     : LayerHandle(std::make_shared<PoolingLayer>(Pool::average, 1, pool_size, options)) {}
 AveragePooling2D::AveragePooling2D(const AxisValues& pool_size, const PoolingOptions& options)
     : LayerHandle(std::make_shared<PoolingLayer>(Pool::average, 2, pool_size, options)) {}
+AveragePooling3D::AveragePooling3D(const AxisValues& pool_size, const PoolingOptions& options)
+    : LayerHandle(std::make_shared<PoolingLayer>(Pool::average, 3, pool_size, options)) {}
 
 }  // namespace tessera

@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-/// Options of MaxPooling1D, MaxPooling2D, AveragePooling1D and AveragePooling2D.
+/// Options of MaxPooling1D, MaxPooling2D, MaxPooling3D, AveragePooling1D, AveragePooling2D and
+/// AveragePooling3D.
 struct PoolingOptions {
   std::optional<AxisValues> strides = std::nullopt;  ///< stride (default: pool_size)
   std::string padding = "valid";                     ///< "valid" or "same"
@@ -46,6 +47,21 @@ class MaxPooling2D : public LayerHandle {
   explicit MaxPooling2D(const AxisValues& pool_size = 2, const PoolingOptions& options = {});
 };
 
+/// The maximum of each channel in each window of a volume, ignoring padding
+/// (keras.layers.MaxPooling3D).
+///
+/// Shape: (batch, depth, height, width, channels) -> (batch, depth', height', width', channels), as
+/// data_format orders the axes; extents as for MaxPooling2D.
+/// Communication: see MaxPooling2D, here with three axes that may be sharded.
+///
+///     MaxPooling3D({1, 2, 2})   // halves height and width
+class MaxPooling3D : public LayerHandle {
+ public:
+  /// Windows of `pool_size`, one integer per axis or one for all. Throws ConfigError for sizes
+  /// below 1 or an unknown padding.
+  explicit MaxPooling3D(const AxisValues& pool_size = 2, const PoolingOptions& options = {});
+};
+
 /// The mean of each channel in each window of steps, ignoring padding
 /// (keras.layers.AveragePooling1D).
 ///
@@ -69,5 +85,26 @@ class AveragePooling2D : public LayerHandle {
   /// unknown padding.
   explicit AveragePooling2D(const AxisValues& pool_size, const PoolingOptions& options = {});
 };
+
+/// The mean of each channel in each window of a volume, ignoring padding
+/// (keras.layers.AveragePooling3D).
+///
+/// Shape: (batch, depth, height, width, channels) -> (batch, depth', height', width', channels), as
+/// data_format orders the axes; extents as for MaxPooling2D.
+/// Communication: see MaxPooling3D.
+class AveragePooling3D : public LayerHandle {
+ public:
+  /// Windows of `pool_size`, one integer per axis or one for all. Throws ConfigError for sizes
+  /// below 1 or an unknown padding.
+  explicit AveragePooling3D(const AxisValues& pool_size, const PoolingOptions& options = {});
+};
+
+/// Keras' other names.
+using MaxPool1D = MaxPooling1D;
+using MaxPool2D = MaxPooling2D;
+using MaxPool3D = MaxPooling3D;
+using AvgPool1D = AveragePooling1D;
+using AvgPool2D = AveragePooling2D;
+using AvgPool3D = AveragePooling3D;
 
 }  // namespace tessera

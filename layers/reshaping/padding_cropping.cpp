@@ -76,10 +76,14 @@ const RegisteredLayer registered_zero_padding1d("ZeroPadding1D",
                                                 padding_cropping_from<Border::padding, 1>);
 const RegisteredLayer registered_zero_padding2d("ZeroPadding2D",
                                                 padding_cropping_from<Border::padding, 2>);
+const RegisteredLayer registered_zero_padding3d("ZeroPadding3D",
+                                                padding_cropping_from<Border::padding, 3>);
 const RegisteredLayer registered_cropping1d("Cropping1D",
                                             padding_cropping_from<Border::cropping, 1>);
 const RegisteredLayer registered_cropping2d("Cropping2D",
                                             padding_cropping_from<Border::cropping, 2>);
+const RegisteredLayer registered_cropping3d("Cropping3D",
+                                            padding_cropping_from<Border::cropping, 3>);
 
 PaddingCroppingLayer::PaddingCroppingLayer(Border border, int64_t spatial, const AxisPads& counts,
                                            const SpatialSizeOptions& options)
@@ -148,6 +152,11 @@ ZeroPadding2D::ZeroPadding2D(const AxisPads& padding, const SpatialSizeOptions& 
 ZeroPadding2D::ZeroPadding2D(std::initializer_list<AxisPads::Pair> padding,
                              const SpatialSizeOptions& options)
     : ZeroPadding2D(AxisPads(std::vector(padding)), options) {}
+ZeroPadding3D::ZeroPadding3D(const AxisPads& padding, const SpatialSizeOptions& options)
+    : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::padding, 3, padding, options)) {}
+ZeroPadding3D::ZeroPadding3D(std::initializer_list<AxisPads::Pair> padding,
+                             const SpatialSizeOptions& options)
+    : ZeroPadding3D(AxisPads(std::vector(padding)), options) {}
 Cropping1D::Cropping1D(const AxisPads& cropping, const SpatialSizeOptions& options)
     : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::cropping, 1, cropping, options)) {}
 Cropping2D::Cropping2D(const AxisPads& cropping, const SpatialSizeOptions& options)
@@ -155,5 +164,10 @@ Cropping2D::Cropping2D(const AxisPads& cropping, const SpatialSizeOptions& optio
 Cropping2D::Cropping2D(std::initializer_list<AxisPads::Pair> cropping,
                        const SpatialSizeOptions& options)
     : Cropping2D(AxisPads(std::vector(cropping)), options) {}
+Cropping3D::Cropping3D(const AxisPads& cropping, const SpatialSizeOptions& options)
+    : LayerHandle(std::make_shared<PaddingCroppingLayer>(Border::cropping, 3, cropping, options)) {}
+Cropping3D::Cropping3D(std::initializer_list<AxisPads::Pair> cropping,
+                       const SpatialSizeOptions& options)
+    : Cropping3D(AxisPads(std::vector(cropping)), options) {}
 
 }  // namespace tessera

@@ -42,6 +42,7 @@ LayerHandle up_sampling_from(JsonObject& config) {
 
 const RegisteredLayer registered_up_sampling1d("UpSampling1D", up_sampling_from<1>);
 const RegisteredLayer registered_up_sampling2d("UpSampling2D", up_sampling_from<2>);
+const RegisteredLayer registered_up_sampling3d("UpSampling3D", up_sampling_from<3>);
 
 DTensor repeated(const DTensor& x, int64_t axis, int64_t times) {
   if (times == 1) return x;
@@ -73,8 +74,8 @@ UpSamplingLayer::UpSamplingLayer(int64_t spatial, const AxisValues& size,
 Json UpSamplingLayer::config() const {
   Json json =
       layer_config(*this, {{"data_format", data_format()}, {"size", axes_json(size_)}}, options_);
-  // Keras' UpSampling1D has no interpolation.
-  if (spatial() == 1) json.erase("interpolation");
+  // Only Keras' UpSampling2D has an interpolation.
+  if (spatial() != 2) json.erase("interpolation");
   return json;
 }
 
@@ -104,5 +105,7 @@ UpSampling1D::UpSampling1D(const AxisValues& size, const UpSamplingOptions& opti
     : LayerHandle(std::make_shared<UpSamplingLayer>(1, size, options)) {}
 UpSampling2D::UpSampling2D(const AxisValues& size, const UpSamplingOptions& options)
     : LayerHandle(std::make_shared<UpSamplingLayer>(2, size, options)) {}
+UpSampling3D::UpSampling3D(const AxisValues& size, const UpSamplingOptions& options)
+    : LayerHandle(std::make_shared<UpSamplingLayer>(3, size, options)) {}
 
 }  // namespace tessera

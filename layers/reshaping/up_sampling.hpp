@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-/// Options of UpSampling1D and UpSampling2D.
+/// Options of UpSampling1D, UpSampling2D and UpSampling3D.
 struct UpSamplingOptions {
   std::string data_format = "";           ///< "channels_last" (default) or "channels_first"
   std::string interpolation = "nearest";  ///< 2D also: bilinear, bicubic, lanczos3, lanczos5
@@ -42,6 +42,18 @@ class UpSampling2D : public LayerHandle {
   /// Factors `size`, {2, 3} or 2 for both axes. Throws ConfigError for a size below 1 or an unknown
   /// interpolation.
   explicit UpSampling2D(const AxisValues& size = 2, const UpSamplingOptions& options = {});
+};
+
+/// Enlarges a volume by integer factors, repeating its elements (keras.layers.UpSampling3D).
+///
+/// Shape: (batch, depth, height, width, channels) -> (batch, depth · size, height · size,
+/// width · size, channels), as data_format orders the axes.
+/// Communication: see UpSampling1D, here with three axes that may be sharded.
+class UpSampling3D : public LayerHandle {
+ public:
+  /// Factors `size`, one integer per axis or one for all. Throws ConfigError for a size below 1 or
+  /// another interpolation than "nearest".
+  explicit UpSampling3D(const AxisValues& size = 2, const UpSamplingOptions& options = {});
 };
 
 }  // namespace tessera

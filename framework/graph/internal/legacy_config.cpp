@@ -52,6 +52,7 @@ const std::vector<std::pair<const char*, std::vector<DroppedKey>>>& dropped_keys
        {{"groups", {1}}, {"kernel_initializer"}, {"kernel_regularizer"}, {"kernel_constraint"}}},
       {"Conv1DTranspose", {{"groups", {1}}}},
       {"Conv2DTranspose", {{"groups", {1}}}},
+      {"Conv3DTranspose", {{"groups", {1}}}},
       {"Attention", {{"causal", {false}}}},
       {"MultiHeadAttention",
        {{"query_shape"},
