@@ -26,6 +26,7 @@
 #include <tessera/layers/merging/merge.hpp>
 #include <tessera/layers/normalization/batch_normalization.hpp>
 #include <tessera/layers/normalization/normalization.hpp>
+#include <tessera/layers/normalization/spectral_normalization.hpp>
 #include <tessera/layers/pooling/adaptive_pooling.hpp>
 #include <tessera/layers/pooling/global_pooling.hpp>
 #include <tessera/layers/pooling/pooling.hpp>

@@ -143,6 +143,17 @@ void Variable::assign(const DTensor& value) {
          [variable = *this](std::span<const DTensor> in) mutable { variable.take(in[0]); });
 }
 
+void Variable::assign_in_call(const DTensor& value) {
+  const NoRecording no_tape;
+  const Placement& placement = state().placement;
+  const bool on_other_mesh = placement.use && !(placement.use->mesh() == placement.layout.mesh());
+  // assign() would relayout too, but not while planning.
+  const Layout layout = abstract_layout(on_other_mesh ? *placement.use : placement.layout);
+  const uint64_t before = state().tag->version;
+  assign(ops::relayout(value, layout));
+  state().tag->expected += state().tag->version - before;
+}
+
 void Variable::take(const DTensor& value) {
   const NoRecording no_tape;
   DTensor source = ops::cast(value, dtype());

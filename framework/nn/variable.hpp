@@ -65,6 +65,9 @@ class Variable {
   /// Assigns new values, converted to this variable's layout and dtype. Writes in place if nothing
   /// else holds the memory, else into new memory. Throws ShapeError.
   void assign(const DTensor& value);
+  /// assign() for a layer's call(). Unlike assign(), it may happen between a forward pass and its
+  /// gradient(), which is that of the values that the pass has read.
+  void assign_in_call(const DTensor& value);
   void assign_add(const DTensor& value);
   void assign_sub(const DTensor& value);
 

@@ -12,7 +12,6 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
 
@@ -125,8 +124,6 @@ class BatchNormalizationLayer final
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  /// Sets a statistic, wherever it is stored.
-  void assign_statistic(Variable& statistic, const DTensor& value) const;
   /// Advances a moving statistic by one step and returns its new value.
   DTensor advance(Variable& moving, const DTensor& moment, double momentum) const;
   void advance_moments(const DTensor& mean, const DTensor& variance);
@@ -204,19 +201,11 @@ void BatchNormalizationLayer::place_weights(const LayoutMap& layouts) {
   for (Variable* weight : {&moving_stddev_, &renorm_mean_, &renorm_stddev_}) deduce(*weight, {});
 }
 
-void BatchNormalizationLayer::assign_statistic(Variable& statistic, const DTensor& value) const {
-  const Placement& placement = statistic.placement();
-  const bool on_other_mesh = placement.use && !(placement.use->mesh() == placement.layout.mesh());
-  // assign() would relayout too, but not while planning.
-  const Layout layout = abstract_layout(on_other_mesh ? *placement.use : placement.layout);
-  statistic.assign(ops::relayout(value, layout));
-}
-
 DTensor BatchNormalizationLayer::advance(Variable& moving, const DTensor& moment,
                                          double momentum) const {
   const DTensor scaled_moment = ops::reshape(moment, moving.shape()) * (1 - momentum);
   const DTensor updated = moving.read(moment.dtype()) * momentum + scaled_moment;
-  assign_statistic(moving, updated);
+  moving.assign_in_call(updated);
   return updated;
 }
 
@@ -243,7 +232,7 @@ std::pair<DTensor, DTensor> BatchNormalizationLayer::renormalize(const DTensor& 
   advance(renorm_stddev_, stddev, arguments_.renorm_momentum);
   advance(moving_mean_, mean, arguments_.momentum);
   const DTensor moved = advance(moving_stddev_, stddev, arguments_.momentum);
-  assign_statistic(moving_variance_, ops::relu(ops::square(moved) - arguments_.epsilon));
+  moving_variance_.assign_in_call(ops::relu(ops::square(moved) - arguments_.epsilon));
   return {r, d};
 }
 

@@ -134,10 +134,66 @@ def size_cases():
     ]
 
 
+def volume_cases():
+    def double(*shape):
+        return normal(*shape, dtype=np.float64)
+
+    return [
+        case(L.Conv3DTranspose(2, 2), normal(1, 2, 3, 2, 3)),
+        case(L.Conv3DTranspose(2, 3, strides=2, padding="same", activation="relu"),
+             normal(1, 2, 3, 2, 2)),
+        case(L.Conv3DTranspose(1, (2, 3, 1), strides=(1, 2, 3), use_bias=False),
+             normal(2, 2, 3, 1, 2)),
+        case(L.Conv3DTranspose(2, (3, 1, 2), strides=(2, 1, 2), padding="same",
+                               output_padding=(1, 0, 1), dtype="float64"), double(1, 3, 2, 2, 1)),
+        case(L.MaxPooling3D(), distinct(2, 5, 4, 3, 2)),
+        case(L.MaxPooling3D(3, strides=2, padding="same"), distinct(1, 4, 5, 3, 2)),
+        case(L.MaxPooling3D((1, 2, 3), strides=(2, 1, 2)), distinct(1, 5, 3, 4, 2)),
+        case(L.AveragePooling3D(2), normal(2, 5, 4, 2, 2)),
+        case(L.AveragePooling3D((3, 2, 2), strides=(2, 1, 2), padding="same"),
+             normal(1, 4, 3, 5, 2)),
+        case(L.AveragePooling3D((2, 1, 3), strides=1, dtype="float64"), double(1, 4, 2, 3, 1)),
+        case(L.GlobalMaxPooling3D(), distinct(2, 3, 2, 4, 2)),
+        case(L.GlobalMaxPooling3D(keepdims=True), distinct(1, 3, 2, 2, 3)),
+        case(L.GlobalAveragePooling3D(), normal(2, 3, 4, 2, 2)),
+        case(L.GlobalAveragePooling3D(keepdims=True, dtype="float64"), double(1, 2, 3, 2, 2)),
+        case(L.UpSampling3D(), normal(2, 2, 3, 1, 2)),
+        case(L.UpSampling3D((1, 3, 2)), normal(1, 3, 2, 2, 2)),
+        case(L.ZeroPadding3D(), normal(1, 2, 3, 2, 2)),
+        case(L.ZeroPadding3D((2, 0, 1)), normal(1, 3, 2, 2, 2)),
+        case(L.ZeroPadding3D(((0, 2), (1, 0), (3, 1))), normal(1, 2, 3, 4, 1)),
+        case(L.Cropping3D(), normal(1, 5, 4, 3, 2)),
+        case(L.Cropping3D((1, 0, 2)), normal(2, 4, 2, 5, 1)),
+        case(L.Cropping3D(((1, 2), (0, 1), (2, 0))), normal(1, 6, 4, 3, 2)),
+    ]
+
+
+def adaptive_cases():
+    """Sizes that divide the extent, have a common divisor with it, have none, and exceed it."""
+    return [
+        case(L.AdaptiveAveragePooling1D(3), normal(2, 6, 2)),
+        case(L.AdaptiveAveragePooling1D(4), normal(2, 6, 2)),
+        case(L.AdaptiveAveragePooling1D(5), normal(1, 7, 3)),
+        case(L.AdaptiveAveragePooling2D((3, 2)), normal(2, 5, 4, 2)),
+        case(L.AdaptiveAveragePooling2D(1), normal(1, 4, 3, 2)),
+        case(L.AdaptiveAveragePooling2D((4, 5), dtype="float64"),
+             normal(1, 6, 3, 2, dtype=np.float64)),
+        case(L.AdaptiveAveragePooling3D((2, 3, 1)), normal(1, 5, 4, 3, 2)),
+        case(L.AdaptiveMaxPooling1D(4), distinct(2, 6, 2)),
+        case(L.AdaptiveMaxPooling1D(3), distinct(2, 8, 2)),
+        case(L.AdaptiveMaxPooling2D((3, 2)), distinct(1, 5, 6, 2)),
+        case(L.AdaptiveMaxPooling2D(3, dtype="float64"), distinct(2, 4, 7, 1, dtype=np.float64)),
+        case(L.AdaptiveMaxPooling3D((2, 3, 2)), distinct(1, 4, 5, 2, 2)),
+        case(L.AdaptiveMaxPooling3D(2), distinct(1, 3, 4, 5, 1)),
+    ]
+
+
 write("keras_convolution.json", {
     "conv": conv_cases(),
     "depthwise": depthwise_cases(),
     "transpose": transpose_cases(),
     "pooling": pooling_cases(),
     "size": size_cases(),
+    "volume": volume_cases(),
+    "adaptive": adaptive_cases(),
 })

@@ -13,7 +13,7 @@ import keras
 import numpy as np
 
 import keras_golden
-from keras_golden import write
+from keras_golden import compact, write
 
 L, R, C, I = keras.layers, keras.regularizers, keras.constraints, keras.initializers
 rng = np.random.default_rng(52)
@@ -100,5 +100,35 @@ def other_layers():
     ]
 
 
+def spectral_layers():
+    wrap = L.SpectralNormalization
+    return [
+        layer_case(wrap(L.Dense(3)), normal(2, 5)),
+        layer_case(wrap(L.Conv2D(2, 2, strides=2, kernel_regularizer="l2"), power_iterations=3),
+                   normal(1, 4, 3, 2)),
+        layer_case(wrap(L.Conv1D(2, 2, padding="same", activation="relu"), dtype="float64"),
+                   normal(2, 3, 4)),
+    ]
+
+
+def trained_spectral_layers():
+    """Adds the weights after a call in training, which assigns the kernel and vector_u."""
+    wrap = L.SpectralNormalization
+    cases = []
+    for layer, x in [
+            (wrap(L.Dense(3, dtype="float64"), dtype="float64"), double(2, 5)),
+            (wrap(L.Dense(4, use_bias=False, dtype="float64"), power_iterations=4,
+                  dtype="float64"), double(3, 2)),
+            (wrap(L.Conv2D(3, 2, dtype="float64"), power_iterations=2, dtype="float64"),
+             double(1, 4, 3, 2)),
+            (wrap(L.DepthwiseConv1D(2, depth_multiplier=2, dtype="float64"), dtype="float64"),
+             double(2, 4, 3))]:
+        golden = layer_case(layer, x, call=lambda layer, x: layer(x, training=True))
+        cases.append({**golden, "after": [compact(w.numpy()) for w in layer.weights]})
+    return cases
+
+
 write("keras_small_layers.json", {
-    "layers": activation_layers() + softmax_layers() + other_layers()})
+    "layers": activation_layers() + softmax_layers() + other_layers(),
+    "SpectralNormalization": spectral_layers(),
+    "SpectralNormalization in training": trained_spectral_layers()})

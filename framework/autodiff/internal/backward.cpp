@@ -136,7 +136,7 @@ void TapeWalk::check_versions(const OpInfo& info, const Versions& versions) {
   const std::string where = "GradientTape, " + std::string(info.name);
   for (const auto& [tag, version] : versions) {
     // The tape holds the value that was read. A layer may assign a state that it has read.
-    if (tag->version == version || !tag->trainable) continue;
+    if (tag->unexpected() == version || !tag->trainable) continue;
     throw StateError(where,
                      "a trainable Variable keeps its value from the forward pass to gradient()",
                      (tag->path.empty() ? "it" : tag->path) + " was assigned in between",

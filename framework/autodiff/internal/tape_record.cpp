@@ -50,7 +50,7 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
     Recipe& recipe = recipes_[out[0].id()];
     recipe = {&info, op, {in.begin(), in.end()}, {}, label()};
     for (const DTensor& value : in) {
-      if (value.tag()) recipe.versions.emplace_back(value.tag(), value.tag()->version);
+      if (value.tag()) recipe.versions.emplace_back(value.tag(), value.tag()->unexpected());
     }
   }
   uint32_t tracked = 0;
@@ -73,7 +73,7 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
       continue;
     }
     entry.in[i] = in[i];
-    if (in[i].tag()) entry.versions.emplace_back(in[i].tag(), in[i].tag()->version);
+    if (in[i].tag()) entry.versions.emplace_back(in[i].tag(), in[i].tag()->unexpected());
   }
   for (size_t o = 0; o < out.size(); ++o) {
     entry.out_ids.push_back(out[o].id());

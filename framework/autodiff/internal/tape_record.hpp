@@ -17,7 +17,7 @@ namespace tessera::detail {
 /// The operations of a thread that a GradientTape has recorded.
 class TapeRecord final : public OpListener {
  public:
-  /// Variables, each with its version (number of assignments).
+  /// Variables, each with the number of its unexpected assignments.
   using Versions = std::vector<std::pair<std::shared_ptr<const VariableTag>, uint64_t>>;
   struct Entry {
     const OpInfo* info;

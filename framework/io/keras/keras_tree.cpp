@@ -99,6 +99,10 @@ class TreeWalk {
   /// were created trainable, whatever was frozen since.
   static std::vector<Variable> own_variables(const Layer& layer) {
     std::vector<Variable> list = layer.own_weights();
+    // Keras stores the wrapped layer's kernel with the wrapper, too.
+    if (layer.class_name() == "SpectralNormalization" && !list.empty()) {
+      list.insert(list.begin(), layer.weights()[0]);
+    }
     std::stable_partition(list.begin(), list.end(),
                           [](const Variable& weight) { return weight.spec().trainable; });
     return list;
