@@ -51,9 +51,9 @@ TEST_CASE("no replacement is suggested for a layer of Keras that is not supporte
                Contains("Received: \"" + name + "\", a Keras layer that is not implemented. "));
     CHECK_THAT(line, EndsWith("To fix: " + own));
   }
-  CHECK(refusal(layer_json_of("MaxPooling3D")) ==
+  CHECK(refusal(layer_json_of("MaxNumBoundingBoxes")) ==
         "[m: config.layers[0]] the layer class must be registered. Received: "
-        "\"MaxPooling3D\", a Keras layer that is not implemented. To fix: " +
+        "\"MaxNumBoundingBoxes\", a Keras layer that is not implemented. To fix: " +
             own);
 }
 

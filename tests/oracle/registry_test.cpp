@@ -19,13 +19,29 @@ namespace {
 using Names = std::set<std::string>;
 
 /// Functions of namespace ops that are composed of several operations or of one with another name.
-const Names compositions = {"argmax",      "argmin",     "attention_and_logsumexp",
-                            "categorical", "embedding",  "expand_dims",
-                            "flatten",     "logsumexp",  "max_pool_with_positions",
-                            "mean",        "moments",    "relayout_like",
-                            "roll",        "seed_input", "softmax_cross_entropy",
-                            "split",       "squeeze",    "stack",
-                            "tile",        "unstack",    "variance"};
+const Names compositions = {"adaptive_avg_pool",
+                            "adaptive_max_pool",
+                            "argmax",
+                            "argmin",
+                            "attention_and_logsumexp",
+                            "categorical",
+                            "embedding",
+                            "expand_dims",
+                            "flatten",
+                            "logsumexp",
+                            "max_pool_with_positions",
+                            "mean",
+                            "moments",
+                            "relayout_like",
+                            "roll",
+                            "seed_input",
+                            "softmax_cross_entropy",
+                            "split",
+                            "squeeze",
+                            "stack",
+                            "tile",
+                            "unstack",
+                            "variance"};
 
 /// Registered operations that no function has the name of.
 const Names internal = {"affine_transform_grad",
