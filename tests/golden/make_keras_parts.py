@@ -109,7 +109,25 @@ def cells():
             case("images", images)]
 
 
+def volumes():
+    video = K.Sequential([
+        K.Input((4, 6, 4, 1)), L.ZeroPadding3D((0, 1, 1)), L.Conv3D(3, (1, 3, 3), activation="relu"),
+        L.MaxPooling3D((1, 2, 2)), L.Conv3D(2, 2, padding="same"), L.AveragePooling3D((2, 1, 1)),
+        L.UpSampling3D((1, 1, 2)), L.Conv3DTranspose(3, 3, strides=(2, 1, 1), padding="same"),
+        L.Cropping3D(((1, 0), (0, 0), (1, 1))), L.AdaptiveMaxPooling3D((2, 2, 1)),
+        L.AdaptiveAveragePooling3D((1, 2, 1)), L.GlobalAveragePooling3D(), L.Dense(2)])
+    return [case("video", video)]
+
+
+def wrappers():
+    x = K.Input((5, 4, 2))
+    y = L.SpectralNormalization(L.Conv2D(3, 2, activation="relu"), power_iterations=2)(x)
+    y = L.SpectralNormalization(L.Conv2D(3, 2, use_bias=False))(y)
+    y = L.SpectralNormalization(L.Dense(2))(L.Flatten()(y))
+    return [case("spectral", K.Model(x, L.Dense(1)(y)))]
+
+
 golden = {"activations": activations(), "batches": batches(), "models": models(),
-          "cells": cells()}
+          "cells": cells(), "volumes": volumes(), "wrappers": wrappers()}
 with open("keras_parts.json", "w") as file:
     file.write(json.dumps(golden) + "\n")

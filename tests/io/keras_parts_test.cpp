@@ -151,6 +151,12 @@ TEST_CASE("cells and ConvLSTM compute and are saved as in Keras, their states ne
   CHECK(states(parse_json(model_of(golden).to_json(), "model")) == Json({2, 0}));
 }
 
+TEST_CASE("layers for volumes compute and are saved as in Keras") { check_part("volumes"); }
+
+TEST_CASE("SpectralNormalization computes and is saved as in Keras, with a second kernel") {
+  check_part("wrappers");
+}
+
 TEST_CASE("models in TimeDistributed compute and are saved as in Keras") {
   check_part("models");
   const Sequential inner({Dense(3), Dense(2)});

@@ -115,6 +115,20 @@ TEST_CASE("every built-in layer is known by its class name") {
   }
 }
 
+TEST_CASE("layers are also read by Keras' other names") {
+  const auto class_of = [](const char* name, const Json& config = Json::object()) {
+    return read({{"class_name", name}, {"config", config}})->class_name();
+  };
+  CHECK(class_of("MaxPool1D") == "MaxPooling1D");
+  CHECK(class_of("AvgPool3D", {{"pool_size", 2}}) == "AveragePooling3D");
+  CHECK(class_of("GlobalMaxPool2D") == "GlobalMaxPooling2D");
+  CHECK(class_of("GlobalAvgPool3D") == "GlobalAveragePooling3D");
+  const Json convolution = {{"filters", 2}, {"kernel_size", 3}};
+  CHECK(class_of("Convolution2D", convolution) == "Conv2D");
+  CHECK(class_of("Convolution3DTranspose", convolution) == "Conv3DTranspose");
+  CHECK(class_of("SeparableConvolution1D", convolution) == "SeparableConv1D");
+}
+
 TEST_CASE("keys that Keras writes beside class and configuration are skipped") {
   const Json json = {{"module", "keras.layers"},
                      {"class_name", "Flatten"},

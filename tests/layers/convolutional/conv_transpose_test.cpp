@@ -16,6 +16,8 @@ TEST_CASE("transposed convolutions enlarge extents by strides and windows") {
   CHECK(extent({.strides = 2, .padding = "same"}) == 10);
   CHECK(extent({.strides = 2}) == 12);
   CHECK(extent({.strides = 2, .output_padding = 1}) == 13);
+  CHECK(LayerHandle(Conv3DTranspose(3, {1, 2, 4}, {.strides = {1, 2, 2}}))
+            ->output_shape({{2, 5, 5, 5, 1}}) == Shape{2, 5, 10, 12, 3});
 }
 
 TEST_CASE("transposed convolutions refuse an output_padding that is not below the stride") {

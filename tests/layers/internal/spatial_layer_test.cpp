@@ -37,6 +37,8 @@ TEST_CASE("a size is not constructible from arbitrary names") {
   STATIC_REQUIRE_FALSE(TakesAnyName<UpSampling2D>);
   STATIC_REQUIRE_FALSE(TakesAnyName<ZeroPadding2D>);
   STATIC_REQUIRE_FALSE(TakesAnyName<Cropping1D>);
+  STATIC_REQUIRE_FALSE(TakesAnyName<Cropping3D>);
+  STATIC_REQUIRE_FALSE(TakesAnyName<AdaptiveMaxPooling2D>);
   STATIC_REQUIRE_FALSE(TakesAnyNameSecond<Conv2D>);
   STATIC_REQUIRE_FALSE(TakesAnyNameSecond<Conv2DTranspose>);
   CHECK((AxisValues{3, 2}.values == std::vector<int64_t>{3, 2}));

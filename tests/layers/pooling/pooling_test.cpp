@@ -2,7 +2,10 @@
 
 #include <ATen/ATen.h>
 
+#include <type_traits>
+
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/pooling/global_pooling.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -17,6 +20,16 @@ TEST_CASE("a pooling's strides default to its window") {
   CHECK(LayerHandle(MaxPooling1D(3))->output_shape({{2, 9, 1}}) == Shape{2, 3, 1});
   CHECK(LayerHandle(AveragePooling1D(3, {.strides = 2}))->output_shape({{2, 9, 1}}) ==
         Shape{2, 4, 1});
+  CHECK(LayerHandle(MaxPooling3D({1, 2, 3}))->output_shape({{2, 4, 5, 6, 1}}) ==
+        Shape{2, 4, 2, 2, 1});
+  CHECK(AveragePooling3D(2)->config().at("strides") == Json({2, 2, 2}));
+}
+
+TEST_CASE("Keras' other names of poolings are the same classes") {
+  STATIC_REQUIRE(std::is_same_v<MaxPool3D, MaxPooling3D>);
+  STATIC_REQUIRE(std::is_same_v<AvgPool2D, AveragePooling2D>);
+  STATIC_REQUIRE(std::is_same_v<GlobalMaxPool1D, GlobalMaxPooling1D>);
+  STATIC_REQUIRE(std::is_same_v<GlobalAvgPool3D, GlobalAveragePooling3D>);
 }
 
 TEST_CASE("poolings refuse windows that are invalid or do not fit") {

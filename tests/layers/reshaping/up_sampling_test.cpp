@@ -14,9 +14,12 @@ TEST_CASE("up-samplings refuse an unknown interpolation, those of sequences all 
              Contains("\"bicubic\""));
   CHECK_THAT(error_line([] { UpSampling1D(2, {.interpolation = "bilinear"}); }),
              Contains("interpolation"));
+  CHECK_THAT(error_line([] { UpSampling3D(2, {.interpolation = "bilinear"}); }),
+             Contains("interpolation"));
 }
 
-TEST_CASE("up-samplings of sequences write no interpolation") {
+TEST_CASE("only up-samplings of images write an interpolation") {
+  CHECK_FALSE(UpSampling3D()->config().contains("interpolation"));
   CHECK_FALSE(UpSampling1D()->config().contains("interpolation"));
   CHECK(UpSampling2D()->config().at("interpolation") == "nearest");
 }
