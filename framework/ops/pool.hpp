@@ -24,7 +24,7 @@ DTensor max_pool(const DTensor& x, const std::vector<WindowAxis>& axes);
 DTensor avg_pool(const DTensor& x, const std::vector<WindowAxis>& axes);
 
 /// Max pooling to given extents: x (n, spatial…, c) with 1 to 3 spatial axes -> (n, sizes…, c)
-/// (keras.ops.adaptive_max_pool). Of an axis of extent m, output i reads [floor(i · m / size),
+/// (keras.ops.adaptive_max_pool). Along an axis of extent m, output i reads [floor(i · m / size),
 /// ceil((i + 1) · m / size)). Layouts and communication are those of max_pool; an axis whose size
 /// does not divide m is pooled size / gcd(size, m) times. Throws ShapeError for another rank, an
 /// empty axis, or sizes below 1.

@@ -31,9 +31,7 @@ class SpectralNormalizationLayer final
   static constexpr const char* keras_name = "SpectralNormalization";
   SpectralNormalizationLayer(const LayerHandle& layer, const SpectralNormalizationOptions& options);
   Json config() const override;
-  Shape output_shape(const Shapes& inputs) const override {
-    return inner(0)->output_shape(inputs);
-  }
+  Shape output_shape(const Shapes& inputs) const override { return inner(0)->output_shape(inputs); }
   std::vector<Variable> weights() const override;
   /// A step reads the kernel, assigns it and reads it again.
   bool can_be_replayed() const override { return false; }

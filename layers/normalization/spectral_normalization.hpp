@@ -18,11 +18,10 @@ struct SpectralNormalizationOptions {
 /// Divides the kernel of a layer by its spectral norm before each training step, which bounds how
 /// much the layer magnifies a change of its input (keras.layers.SpectralNormalization).
 ///
-/// In a call with training, the power iteration refines the vector u of the kernel W, as a matrix
-/// with one column per output (its last axis): v = u Wᵀ / |u Wᵀ|, u = v W / |v W|. The kernel
-/// becomes W / (v W uᵀ); a kernel of zeros stays. Gradients are those of the new kernel.
-/// Shape: that of the layer. Outputs have the layer's compute dtype, also for integer inputs, for
-/// which Keras truncates the outputs of an Embedding.
+/// A call with training begins with power iterations on the kernel W, as a matrix with one column
+/// per output (its last axis): v = u Wᵀ / |u Wᵀ|, u = v W / |v W|. Then the kernel becomes
+/// W / (v W uᵀ); a kernel of zeros stays. Gradients are those of the new kernel.
+/// Shape and mask: those of the layer.
 /// Weights: the layer's, at "path/layer/weight"; vector_u (1, outputs), which training updates
 /// without gradients.
 /// Communication: the layer's; in training, a sharded kernel costs all-reduces of the two vectors

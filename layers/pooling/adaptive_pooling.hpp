@@ -33,8 +33,8 @@ class AdaptiveAveragePooling1D : public LayerHandle {
 ///
 /// Shape: (batch, height, width, channels) -> (batch, height', width', channels), as
 /// data_format orders the axes.
-/// Of a height m, row i of the output is that of the rows from floor(i · m / height') to
-/// ceil((i + 1) · m / height') exclusive; so is the width.
+/// Row i of the output is that of the rows in [floor(i · height / height'),
+/// ceil((i + 1) · height / height')); so is a column.
 /// Communication: none for a sharded batch or sharded channels; a sharded height or width fetches
 /// from its neighbours what the windows read.
 ///

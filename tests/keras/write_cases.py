@@ -92,7 +92,12 @@ class Graph:
                     lambda: layers.CenterCrop(self.some(2, 6), self.some(2, 6)),
                     layers.GlobalAveragePooling2D, layers.Flatten,
                     lambda: layers.PReLU(shared_axes=[1, 2])]
-        return [lambda: layers.Conv3D(2, 2, padding="same"), layers.Flatten]
+        return [lambda: layers.Conv3D(2, 2, padding="same"),
+                lambda: layers.Conv3DTranspose(2, kernel, stride, padding),
+                lambda: layers.MaxPooling3D(2, padding="same"),
+                lambda: layers.AveragePooling3D(2, padding="same"),
+                lambda: layers.UpSampling3D((1, 2, 1)), lambda: layers.ZeroPadding3D((1, 0, 1)),
+                layers.GlobalAveragePooling3D, layers.GlobalMaxPooling3D, layers.Flatten]
 
     def grow(self):
         x = self.tensors[self.random.integers(len(self.tensors))]

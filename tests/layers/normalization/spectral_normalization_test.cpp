@@ -136,7 +136,8 @@ TEST_CASE(
   CHECK_THAT(error_line([] { SpectralNormalization(Dense(3), {.power_iterations = 0}); }),
              Contains("power_iterations is at least 1. Received: 0"));
   CHECK_THAT(error_line([] {
-               LayerHandle(SpectralNormalization(ReLU()))(ones({2, 3}));
+               const LayerHandle relu = SpectralNormalization(ReLU(ReLUOptions{}));
+               relu(ones({2, 3}));
              }),
              Contains("\"kernel\" or \"embeddings\". Received: ReLU"));
 }
