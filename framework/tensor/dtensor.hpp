@@ -26,9 +26,9 @@ using Blocks = c10::SmallVector<at::Tensor, 4>;
 struct VariableTag {
   uint64_t id = 0;
   uint64_t version = 0;
-  uint64_t expected = 0;  ///< the number of those by a layer's call, which tapes expect
   bool trainable = true;
   std::string path = "";  ///< path of the Variable, for error messages
+  uint64_t expected = 0;  ///< the number of assignments by a layer's call, which tapes expect
 
   uint64_t unexpected() const { return version - expected; }
 };
