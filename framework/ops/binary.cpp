@@ -20,6 +20,7 @@ using at::Tensor;
 using D = DTensor;
 
 constexpr Saves both = inputs(0, 1);
+constexpr Saves both_and_y = {both.in, outputs(0).out};
 
 /// Returns dy where the mask is true, else 0.
 D masked(const D& dy, const D& mask) { return dy * ops::cast(mask, dy.dtype()); }
@@ -43,7 +44,7 @@ Tensor divisor(const Tensor& b) {
 }
 
 // name, forward, saved for the gradients, gradient of a, of b, sample range, linear, returns bool,
-// sample dtype, floating dtypes only
+// sample dtype, floating dtypes only, integers only
 constexpr BinaryRow binary_rows[] = {
     {"add", [](const Tensor& a, const Tensor& b) { return at::add(a, b); }, nothing_saved,
      [](const D&, const D&, const D&, const D& dy) { return dy; },
@@ -74,6 +75,22 @@ constexpr BinaryRow binary_rows[] = {
        return dy * ops::pow(a, b) * ops::log(a);
      },
      0.4, 2, false, false, at::kDouble, true},
+    {"arctan2", [](const Tensor& a, const Tensor& b) { return at::atan2(a, b); }, both,
+     [](const D& a, const D& b, const D&, const D& dy) {
+       return dy * b / (ops::square(a) + ops::square(b));
+     },
+     [](const D& a, const D& b, const D&, const D& dy) {
+       return -(dy * a / (ops::square(a) + ops::square(b)));
+     },
+     0.4, 2, false, false, at::kDouble, true},
+    {"hypot", [](const Tensor& a, const Tensor& b) { return at::hypot(a, b); }, both_and_y,
+     [](const D& a, const D&, const D& y, const D& dy) { return dy * a / y; },
+     [](const D&, const D& b, const D& y, const D& dy) { return dy * b / y; }, 0.4, 2, false, false,
+     at::kDouble, true},
+    {"logaddexp", [](const Tensor& a, const Tensor& b) { return at::logaddexp(a, b); }, both_and_y,
+     [](const D& a, const D&, const D& y, const D& dy) { return dy * ops::exp(a - y); },
+     [](const D&, const D& b, const D& y, const D& dy) { return dy * ops::exp(b - y); }, -2, 2,
+     false, false, at::kDouble, true},
     {"relu_grad",
      [](const Tensor& dy, const Tensor& y) { return at::threshold_backward(dy, y, 0); }, inputs(1),
      [](const D&, const D& y, const D&, const D& g) { return relu_grad(g, y); }, nullptr},
@@ -86,7 +103,11 @@ constexpr BinaryRow binary_rows[] = {
     {"floor_div", [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
     {"remainder", [](const Tensor& a, const Tensor& b) { return at::remainder(a, divisor(b)); },
-     nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
+     both, [](const D&, const D&, const D&, const D& dy) { return dy; },
+     [](const D& a, const D& b, const D&, const D& dy) { return -(dy * ops::floor(a / b)); }, 1, 9},
+    {"fmod", [](const Tensor& a, const Tensor& b) { return at::fmod(a, divisor(b)); }, both,
+     [](const D&, const D&, const D&, const D& dy) { return dy; },
+     [](const D& a, const D& b, const D&, const D& dy) { return -(dy * ops::trunc(a / b)); }, 1, 9},
     {"equal", [](const Tensor& a, const Tensor& b) { return at::eq(a, b); }, nothing_saved, nullptr,
      nullptr, 0, 3, false, true, at::kLong},
     {"not_equal", [](const Tensor& a, const Tensor& b) { return at::ne(a, b); }, nothing_saved,
@@ -103,6 +124,18 @@ constexpr BinaryRow binary_rows[] = {
      nothing_saved, nullptr, nullptr, 0, 2, false, true, at::kBool},
     {"logical_or", [](const Tensor& a, const Tensor& b) { return at::logical_or(a, b); },
      nothing_saved, nullptr, nullptr, 0, 2, false, true, at::kBool},
+    {"logical_xor", [](const Tensor& a, const Tensor& b) { return at::logical_xor(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 2, false, true, at::kBool},
+    {"bitwise_and", [](const Tensor& a, const Tensor& b) { return at::bitwise_and(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
+    {"bitwise_or", [](const Tensor& a, const Tensor& b) { return at::bitwise_or(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
+    {"bitwise_xor", [](const Tensor& a, const Tensor& b) { return at::bitwise_xor(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
+    {"bitwise_left_shift", [](const Tensor& a, const Tensor& b) { return at::bitwise_left_shift(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
+    {"bitwise_right_shift", [](const Tensor& a, const Tensor& b) { return at::bitwise_right_shift(a, b); },
+     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
 };
 constexpr size_t binary_count = std::size(binary_rows);
 
@@ -121,6 +154,7 @@ struct BinaryOp {
     check_same_dtype(name, in);
     if (!row.to_bool) check_not_bool(name, in[0]);
     if (row.floating) check_floating(name, in[0]);
+    if (row.integer) check_integer(name, in[0]);
     return {{broadcast_shape(name, in), row.to_bool ? at::kBool : in[0].dtype}};
   }
   Rule rule(const Specs& in) const {
@@ -177,6 +211,15 @@ DTensor minimum(const D& a, const D& b) { return run_binary<binary_row("minimum"
 DTensor pow(const D& a, const D& b) { return run_binary<binary_row("pow")>(a, b); }
 DTensor floor_div(const D& a, const D& b) { return run_binary<binary_row("floor_div")>(a, b); }
 DTensor remainder(const D& a, const D& b) { return run_binary<binary_row("remainder")>(a, b); }
+DTensor fmod(const D& a, const D& b) { return run_binary<binary_row("fmod")>(a, b); }
+DTensor arctan2(const D& a, const D& b) { return run_binary<binary_row("arctan2")>(a, b); }
+DTensor hypot(const D& a, const D& b) { return run_binary<binary_row("hypot")>(a, b); }
+DTensor logaddexp(const D& a, const D& b) { return run_binary<binary_row("logaddexp")>(a, b); }
+DTensor bitwise_and(const D& a, const D& b) { return run_binary<binary_row("bitwise_and")>(a, b); }
+DTensor bitwise_or(const D& a, const D& b) { return run_binary<binary_row("bitwise_or")>(a, b); }
+DTensor bitwise_xor(const D& a, const D& b) { return run_binary<binary_row("bitwise_xor")>(a, b); }
+DTensor bitwise_left_shift(const D& a, const D& b) { return run_binary<binary_row("bitwise_left_shift")>(a, b); }
+DTensor bitwise_right_shift(const D& a, const D& b) { return run_binary<binary_row("bitwise_right_shift")>(a, b); }
 DTensor equal(const D& a, const D& b) { return run_binary<binary_row("equal")>(a, b); }
 DTensor not_equal(const D& a, const D& b) { return run_binary<binary_row("not_equal")>(a, b); }
 DTensor less(const D& a, const D& b) { return run_binary<binary_row("less")>(a, b); }
@@ -190,6 +233,9 @@ DTensor logical_and(const D& a, const D& b) {
 }
 DTensor logical_or(const D& a, const D& b) {
   return run_op(BinaryOp<binary_row("logical_or")>{}, {a, b});
+}
+DTensor logical_xor(const D& a, const D& b) {
+  return run_op(BinaryOp<binary_row("logical_xor")>{}, {a, b});
 }
 
 }  // namespace ops

@@ -1,5 +1,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 
+#include <limits>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -186,6 +188,14 @@ struct ClipGradOp {
   }
 };
 
+/// Returns the largest finite number of a floating dtype.
+double largest(at::ScalarType dtype) {
+  if (dtype == at::kDouble) return std::numeric_limits<double>::max();
+  if (dtype == at::kHalf) return std::numeric_limits<at::Half>::max();
+  if (dtype == at::kBFloat16) return std::numeric_limits<at::BFloat16>::max();
+  return std::numeric_limits<float>::max();
+}
+
 TESSERA_REGISTER_OP(ScaleOp);
 TESSERA_REGISTER_OP(AddScalarOp);
 TESSERA_REGISTER_OP(PowScalarOp);
@@ -215,6 +225,18 @@ DTensor where(const DTensor& condition, const DTensor& a, const DTensor& b) {
 }
 
 DTensor clip(const DTensor& x, double lo, double hi) { return run_op(ClipOp{lo, hi}, {x}); }
+
+DTensor nan_to_num(const DTensor& x, double nan, std::optional<double> posinf,
+                   std::optional<double> neginf) {
+  if (!at::isFloatingType(x.dtype())) return x;
+  const auto number = [&x](double value) {
+    return filled({}, value, x.dtype(), Layout::replicated(x.mesh(), 0));
+  };
+  const double top = largest(x.dtype()), infinity = std::numeric_limits<double>::infinity();
+  const DTensor finite = where(isnan(x), number(nan), x);
+  const DTensor below = where(equal(x, number(infinity)), number(posinf.value_or(top)), finite);
+  return where(equal(x, number(-infinity)), number(neginf.value_or(-top)), below);
+}
 
 }  // namespace ops
 

@@ -1,42 +1,65 @@
 #pragma once
 
+#include <optional>
+
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::ops {
 
 /// Elementwise functions of one tensor. They keep shape and layout, and the dtype except that
-/// is_finite and logical_not return bool. No communication, except that all but `neg` resolve a
-/// partial sum first. x must be floating-point, but neg, abs, sign and square take integers too,
-/// is_finite any dtype, and logical_not bool.
+/// isnan, isinf, is_finite and logical_not return bool. No communication, except that all but `neg`
+/// resolve a partial sum first. x must be floating-point, but neg, abs, sign and square take
+/// integers too, isnan, isinf and is_finite any dtype, logical_not bool, and bitwise_not integers
+/// only. Those without a name of keras.ops are in keras_names.hpp under it.
 DTensor neg(const DTensor& x);
 DTensor abs(const DTensor& x);
 DTensor sign(const DTensor& x);
 DTensor exp(const DTensor& x);
+DTensor exp2(const DTensor& x);
 DTensor expm1(const DTensor& x);
 DTensor log(const DTensor& x);
 DTensor log1p(const DTensor& x);
+DTensor log2(const DTensor& x);
+DTensor log10(const DTensor& x);
 DTensor sqrt(const DTensor& x);
 DTensor rsqrt(const DTensor& x);
 DTensor square(const DTensor& x);
 DTensor reciprocal(const DTensor& x);
 DTensor sin(const DTensor& x);
 DTensor cos(const DTensor& x);
+DTensor tan(const DTensor& x);
+DTensor arcsin(const DTensor& x);
+DTensor arccos(const DTensor& x);
+DTensor arctan(const DTensor& x);
+DTensor sinh(const DTensor& x);
+DTensor cosh(const DTensor& x);
 DTensor tanh(const DTensor& x);
+DTensor arcsinh(const DTensor& x);
+DTensor arccosh(const DTensor& x);
+DTensor arctanh(const DTensor& x);
 DTensor erf(const DTensor& x);
+DTensor erfc(const DTensor& x);
+DTensor erfinv(const DTensor& x);
 DTensor sigmoid(const DTensor& x);
 DTensor relu(const DTensor& x);
 DTensor softplus(const DTensor& x);
 DTensor floor(const DTensor& x);
 DTensor ceil(const DTensor& x);
 DTensor round(const DTensor& x);
+DTensor trunc(const DTensor& x);
+DTensor isnan(const DTensor& x);
+DTensor isinf(const DTensor& x);
 DTensor is_finite(const DTensor& x);
 DTensor logical_not(const DTensor& x);
+DTensor bitwise_not(const DTensor& x);
 
 /// Elementwise functions of two tensors of one dtype, with NumPy broadcasting. `add` and `sub` pass
 /// through partial sums over the same dimensions in both operands; other partial operands are
-/// resolved first. Comparisons return bool. floor_div and remainder round towards minus infinity.
-/// Throws ShapeError if the shapes do not broadcast, ConfigError if the dtypes differ or are not
-/// supported (arithmetic of bools, div and pow of integers) and for an integer division by 0.
+/// resolved first. Comparisons return bool. floor_div and remainder round towards minus infinity,
+/// fmod towards 0. arctan2 is the angle of the point (b, a), hypot sqrt(a² + b²) and logaddexp
+/// log(exp(a) + exp(b)), without overflow. Throws ShapeError if the shapes do not broadcast,
+/// ConfigError if the dtypes differ or are not supported (arithmetic of bools; div, pow, arctan2,
+/// hypot and logaddexp of integers; bitwise functions of others) and for an integer division by 0.
 DTensor add(const DTensor& a, const DTensor& b);
 DTensor sub(const DTensor& a, const DTensor& b);
 DTensor mul(const DTensor& a, const DTensor& b);
@@ -46,6 +69,15 @@ DTensor minimum(const DTensor& a, const DTensor& b);
 DTensor pow(const DTensor& a, const DTensor& b);
 DTensor floor_div(const DTensor& a, const DTensor& b);
 DTensor remainder(const DTensor& a, const DTensor& b);
+DTensor fmod(const DTensor& a, const DTensor& b);
+DTensor arctan2(const DTensor& a, const DTensor& b);
+DTensor hypot(const DTensor& a, const DTensor& b);
+DTensor logaddexp(const DTensor& a, const DTensor& b);
+DTensor bitwise_and(const DTensor& a, const DTensor& b);
+DTensor bitwise_or(const DTensor& a, const DTensor& b);
+DTensor bitwise_xor(const DTensor& a, const DTensor& b);
+DTensor bitwise_left_shift(const DTensor& a, const DTensor& b);
+DTensor bitwise_right_shift(const DTensor& a, const DTensor& b);
 DTensor equal(const DTensor& a, const DTensor& b);
 DTensor not_equal(const DTensor& a, const DTensor& b);
 DTensor less(const DTensor& a, const DTensor& b);
@@ -54,6 +86,7 @@ DTensor greater(const DTensor& a, const DTensor& b);
 DTensor greater_equal(const DTensor& a, const DTensor& b);
 DTensor logical_and(const DTensor& a, const DTensor& b);
 DTensor logical_or(const DTensor& a, const DTensor& b);
+DTensor logical_xor(const DTensor& a, const DTensor& b);
 
 /// x · factor and x + value for a constant; `scale` passes a partial sum through.
 DTensor scale(const DTensor& x, double factor);
@@ -71,6 +104,10 @@ DTensor cast(const DTensor& x, at::ScalarType dtype);
 DTensor where(const DTensor& condition, const DTensor& a, const DTensor& b);
 /// min(max(x, lo), hi); the gradient is 0 outside [lo, hi].
 DTensor clip(const DTensor& x, double lo, double hi);
+/// Replaces NaN and infinities, by default those by the largest and smallest finite numbers of the
+/// dtype; their gradient is 0 (keras.ops.nan_to_num). Returns integers and bools as they are.
+DTensor nan_to_num(const DTensor& x, double nan = 0, std::optional<double> posinf = std::nullopt,
+                   std::optional<double> neginf = std::nullopt);
 
 }  // namespace tessera::ops
 

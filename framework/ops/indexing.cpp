@@ -46,10 +46,7 @@ DTensor positions_of(const Range& range, const Mesh& mesh) {
   const auto [begin, end, step] = range;
   const int64_t length = step > 0 ? end - begin : begin - end, stride = std::abs(step);
   const int64_t count = length > 0 ? (length - 1) / stride + 1 : 0;
-  const Layout layout = Layout::replicated(mesh, 1);
-  // A plan needs shapes only, and its extents may be larger than memory.
-  if (is_abstract()) return filled({count}, 0, at::kLong, layout);
-  return pack(at::arange(count, at::kLong).mul_(step).add_(begin), layout);
+  return index_range(begin, count, step, mesh);
 }
 
 DTensor sliced(const DTensor& x, int64_t axis, const Range& range) {
@@ -62,6 +59,13 @@ DTensor sliced(const DTensor& x, int64_t axis, const Range& range) {
 }
 
 }  // namespace
+
+DTensor detail::index_range(int64_t begin, int64_t count, int64_t step, const Mesh& mesh) {
+  const Layout layout = Layout::replicated(mesh, 1);
+  // Of a plan, whose extents may be larger than memory, only shapes matter.
+  if (is_abstract()) return filled({count}, 0, at::kLong, layout);
+  return pack(at::arange(count, at::kLong).mul_(step).add_(begin), layout);
+}
 
 IndexItem detail::index_item(const AxisItem& item, const std::string& where) {
   const std::string& text = item.text;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include <tessera/framework/tensor/dtensor.hpp>
 
@@ -24,5 +25,22 @@ DTensor dense(const DTensor& x, const DTensor& kernel, const DTensor& bias, bool
 /// an operand. Letters of the output keep their sharding; a sharded summed letter leaves a partial
 /// sum. Throws ConfigError for two tensors of different dtypes or bool.
 DTensor einsum(const std::string& equation, const std::vector<DTensor>& operands);
+
+/// Products by NumPy's rules, as one einsum, whose layouts, communication and dtypes these have.
+/// A product with a 0-d tensor is elementwise. All throw ShapeError for axes that do not fit.
+///
+/// dot sums over the last axis of a and the last but one of b (its only one if b has one axis)
+/// (keras.ops.dot); inner over the last axis of both (keras.ops.inner); vdot over all elements,
+/// whatever the shapes (keras.ops.vdot); outer multiplies each element of a with each of b:
+/// (numel of a, numel of b) (keras.ops.outer).
+DTensor dot(const DTensor& a, const DTensor& b);
+DTensor inner(const DTensor& a, const DTensor& b);
+DTensor vdot(const DTensor& a, const DTensor& b);
+DTensor outer(const DTensor& a, const DTensor& b);
+/// Sums over the last `axes` axes of a and the first of b, or over pairs of axes: the other axes of
+/// a, then those of b remain (keras.ops.tensordot).
+DTensor tensordot(const DTensor& a, const DTensor& b, int64_t axes = 2);
+DTensor tensordot(const DTensor& a, const DTensor& b, const std::vector<int64_t>& axes_a,
+                  const std::vector<int64_t>& axes_b);
 
 }  // namespace tessera::ops

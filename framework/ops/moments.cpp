@@ -41,4 +41,8 @@ DTensor variance(const DTensor& x, const Axes& axes, bool keepdims) {
   return moments(x, axes, keepdims).second;
 }
 
+DTensor std(const DTensor& x, const Axes& axes, bool keepdims) {
+  return cast(sqrt(variance(widened(x), axes, keepdims)), x.dtype());
+}
+
 }  // namespace tessera::ops

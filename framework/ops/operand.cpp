@@ -46,6 +46,15 @@ DTensor minimum(const Operand& a, const Operand& b) { return call(minimum, a, b)
 DTensor pow(const Operand& a, const Operand& b) { return call(pow, a, b); }
 DTensor floor_div(const Operand& a, const Operand& b) { return call(floor_div, a, b); }
 DTensor remainder(const Operand& a, const Operand& b) { return call(remainder, a, b); }
+DTensor fmod(const Operand& a, const Operand& b) { return call(fmod, a, b); }
+DTensor arctan2(const Operand& a, const Operand& b) { return call(arctan2, a, b); }
+DTensor hypot(const Operand& a, const Operand& b) { return call(hypot, a, b); }
+DTensor logaddexp(const Operand& a, const Operand& b) { return call(logaddexp, a, b); }
+DTensor bitwise_and(const Operand& a, const Operand& b) { return call(bitwise_and, a, b); }
+DTensor bitwise_or(const Operand& a, const Operand& b) { return call(bitwise_or, a, b); }
+DTensor bitwise_xor(const Operand& a, const Operand& b) { return call(bitwise_xor, a, b); }
+DTensor bitwise_left_shift(const Operand& a, const Operand& b) { return call(bitwise_left_shift, a, b); }
+DTensor bitwise_right_shift(const Operand& a, const Operand& b) { return call(bitwise_right_shift, a, b); }
 DTensor equal(const Operand& a, const Operand& b) { return call(equal, a, b); }
 DTensor not_equal(const Operand& a, const Operand& b) { return call(not_equal, a, b); }
 DTensor less(const Operand& a, const Operand& b) { return call(less, a, b); }

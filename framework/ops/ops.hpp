@@ -3,14 +3,17 @@
 #include <tessera/framework/ops/activation.hpp>
 #include <tessera/framework/ops/affine_transform.hpp>
 #include <tessera/framework/ops/attention/attention.hpp>
+#include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/conv.hpp>
 #include <tessera/framework/ops/cross_entropy.hpp>
 #include <tessera/framework/ops/ctc.hpp>
 #include <tessera/framework/ops/custom_op.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/keras_names.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/matmul.hpp>
+#include <tessera/framework/ops/norm.hpp>
 #include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/pool.hpp>
 #include <tessera/framework/ops/random.hpp>

@@ -43,12 +43,26 @@ std::pair<DTensor, DTensor> top_k(const DTensor& x, int64_t k);
 /// through.
 DTensor cumsum(const DTensor& x, int64_t axis, bool exclusive = false, bool reverse = false);
 
+/// Returns the cumulative products along an axis, in x's shape and dtype (int32 for bool), for
+/// float16 and bfloat16 in float32 (keras.ops.cumprod). A sharded `axis` is all-gathered; the others
+/// keep their sharding. The gradient is correct where elements are 0.
+DTensor cumprod(const DTensor& x, int64_t axis);
+
+/// Returns the elements along an axis in ascending order (sort), or their indices in x, int64
+/// (argsort) (keras.ops.sort, keras.ops.argsort). Equal elements keep their order; NaN is last. A
+/// sharded `axis` is all-gathered; the others keep their sharding. Only sort has a gradient, which
+/// is sharded like x.
+DTensor sort(const DTensor& x, int64_t axis = -1);
+DTensor argsort(const DTensor& x, int64_t axis = -1);
+
 /// log(sum(exp(x))), computed stably, for float16 and bfloat16 in float32. A sharded axis costs an
 /// all-reduce of the max and one of the sum.
 DTensor logsumexp(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 /// Mean and biased variance, the latter as the mean of squared deviations, not as E[x²] − E[x]².
 std::pair<DTensor, DTensor> moments(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 DTensor variance(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+/// The square root of the variance (keras.ops.std).
+DTensor std(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 
 /// Returns the number of elements that are reduced into one.
 int64_t reduced_count(const Shape& shape, const Axes& axes);

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/tensor/dtensor.hpp>
@@ -65,6 +67,38 @@ DTensor roll(const DTensor& x, const std::vector<int64_t>& shifts,
 /// partial sums pass through; no communication. Throws ShapeError for fewer than two axes.
 DTensor tril(const DTensor& x, int64_t k = 0);
 DTensor triu(const DTensor& x, int64_t k = 0);
+
+/// Exchanges two axes (keras.ops.swapaxes), or moves axes to other positions, in which the others
+/// keep their order (keras.ops.moveaxis). Layouts are those of transpose. moveaxis throws ShapeError
+/// unless source and destination name as many different axes.
+DTensor swapaxes(const DTensor& x, int64_t axis1, int64_t axis2);
+DTensor moveaxis(const DTensor& x, const std::vector<int64_t>& source,
+                 const std::vector<int64_t>& destination);
+/// Merges all axes into one (keras.ops.ravel).
+DTensor ravel(const DTensor& x);
+/// Rotates by k right angles in the plane of two axes, from the first towards the second
+/// (keras.ops.rot90). Layouts and communication are those of transpose and flip. Throws ShapeError
+/// for axes that are equal.
+DTensor rot90(const DTensor& x, int64_t k = 1, std::pair<int64_t, int64_t> axes = {0, 1});
+/// Reverses the elements of axis 1 (fliplr) or 0 (flipud) (keras.ops.fliplr, keras.ops.flipud).
+DTensor fliplr(const DTensor& x);
+DTensor flipud(const DTensor& x);
+/// Repeats each element along an axis, or of ravel(x) (keras.ops.repeat): all equally often, with
+/// the layouts of reshape, or each by its own count, with those of gather. Throws ShapeError for a
+/// negative count, or as many counts as the axis has not.
+DTensor repeat(const DTensor& x, int64_t repeats, std::optional<int64_t> axis = std::nullopt);
+DTensor repeat(const DTensor& x, const std::vector<int64_t>& repeats,
+               std::optional<int64_t> axis = std::nullopt);
+
+/// Returns the matrix that has a vector on its diagonal k and is 0 elsewhere, or diagonal k of a
+/// matrix (keras.ops.diag). A vector's sharding becomes that of the columns. Throws ShapeError for
+/// other ranks.
+DTensor diag(const DTensor& x, int64_t k = 0);
+/// Returns the diagonal of two axes, `offset` positions right of the main one, as a new last axis
+/// (keras.ops.diagonal), or its sum (keras.ops.trace). If axis2 is sharded it leaves a partial sum;
+/// the others keep their sharding. Throws ShapeError unless the axes differ.
+DTensor diagonal(const DTensor& x, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1);
+DTensor trace(const DTensor& x, int64_t offset = 0, int64_t axis1 = 0, int64_t axis2 = 1);
 
 }  // namespace tessera::ops
 

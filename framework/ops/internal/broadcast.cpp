@@ -81,6 +81,12 @@ void check_floating(std::string_view op, const Spec& in) {
                     "cast it to float32 first");
 }
 
+void check_integer(std::string_view op, const Spec& in) {
+  if (at::isIntegralType(in.dtype, /*includeBool=*/false)) return;
+  throw ConfigError(std::string(op), "the operand has an integer dtype", dtype_name(in.dtype),
+                    in.dtype == at::kBool ? "use the logical functions" : "cast it first");
+}
+
 void check_not_bool(std::string_view op, const Spec& in) {
   if (in.dtype != at::kBool) return;
   throw ConfigError(std::string(op), "the operand must be numeric", "bool",

@@ -26,6 +26,9 @@ void check_same_dtype(std::string_view op, const Specs& in, size_t first = 0);
 /// Throws ConfigError unless the input has a floating dtype.
 void check_floating(std::string_view op, const Spec& in);
 
+/// Throws ConfigError unless the input has an integer dtype, which bool is not.
+void check_integer(std::string_view op, const Spec& in);
+
 /// Throws ConfigError for a bool input.
 void check_not_bool(std::string_view op, const Spec& in);
 

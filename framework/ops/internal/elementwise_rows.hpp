@@ -14,7 +14,7 @@ struct UnaryRow {
   DTensor (*gradient)(const DTensor& x, const DTensor& y, const DTensor& dy);
   double lo = -2, hi = 2;  ///< range of the samples
   bool linear = false;
-  enum class Types : uint8_t { floating, any, boolean } types = Types::floating;
+  enum class Types : uint8_t { floating, any, boolean, integer } types = Types::floating;
   bool to_bool = false;
 };
 
@@ -30,6 +30,7 @@ struct BinaryRow {
   bool to_bool = false;
   at::ScalarType sample = at::kDouble;
   bool floating = false;
+  bool integer = false;
 };
 
 /// Returns the position of the row of this name; an unknown name does not compile.

@@ -19,6 +19,9 @@ struct IndexItem {
   std::optional<int64_t> start = std::nullopt, stop = std::nullopt, step = std::nullopt;
 };
 
+/// Returns begin, begin + step, …: int64 (count,), replicated on a mesh.
+DTensor index_range(int64_t begin, int64_t count, int64_t step, const Mesh& mesh);
+
 /// Parses "0", "1:3", "::2", "..." or "None". Throws ConfigError, beginning with `where`, for other
 /// texts.
 IndexItem index_item(const AxisItem& item, const std::string& where);
