@@ -132,10 +132,12 @@ constexpr BinaryRow binary_rows[] = {
      nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
     {"bitwise_xor", [](const Tensor& a, const Tensor& b) { return at::bitwise_xor(a, b); },
      nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
-    {"bitwise_left_shift", [](const Tensor& a, const Tensor& b) { return at::bitwise_left_shift(a, b); },
-     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
-    {"bitwise_right_shift", [](const Tensor& a, const Tensor& b) { return at::bitwise_right_shift(a, b); },
-     nothing_saved, nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
+    {"bitwise_left_shift",
+     [](const Tensor& a, const Tensor& b) { return at::bitwise_left_shift(a, b); }, nothing_saved,
+     nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
+    {"bitwise_right_shift",
+     [](const Tensor& a, const Tensor& b) { return at::bitwise_right_shift(a, b); }, nothing_saved,
+     nullptr, nullptr, 0, 9, false, false, at::kLong, false, true},
 };
 constexpr size_t binary_count = std::size(binary_rows);
 
@@ -218,8 +220,12 @@ DTensor logaddexp(const D& a, const D& b) { return run_binary<binary_row("logadd
 DTensor bitwise_and(const D& a, const D& b) { return run_binary<binary_row("bitwise_and")>(a, b); }
 DTensor bitwise_or(const D& a, const D& b) { return run_binary<binary_row("bitwise_or")>(a, b); }
 DTensor bitwise_xor(const D& a, const D& b) { return run_binary<binary_row("bitwise_xor")>(a, b); }
-DTensor bitwise_left_shift(const D& a, const D& b) { return run_binary<binary_row("bitwise_left_shift")>(a, b); }
-DTensor bitwise_right_shift(const D& a, const D& b) { return run_binary<binary_row("bitwise_right_shift")>(a, b); }
+DTensor bitwise_left_shift(const D& a, const D& b) {
+  return run_binary<binary_row("bitwise_left_shift")>(a, b);
+}
+DTensor bitwise_right_shift(const D& a, const D& b) {
+  return run_binary<binary_row("bitwise_right_shift")>(a, b);
+}
 DTensor equal(const D& a, const D& b) { return run_binary<binary_row("equal")>(a, b); }
 DTensor not_equal(const D& a, const D& b) { return run_binary<binary_row("not_equal")>(a, b); }
 DTensor less(const D& a, const D& b) { return run_binary<binary_row("less")>(a, b); }

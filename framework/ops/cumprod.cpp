@@ -54,8 +54,7 @@ struct LinearScanOp {
     for (int64_t step = 1; step < n; step *= 2) {
       const int64_t rest = n - step;
       const at::Tensor sums = s.clone(), products = a.clone();
-      sums.narrow(axis, step, rest)
-          .add_(a.narrow(axis, step, rest).mul(s.narrow(axis, 0, rest)));
+      sums.narrow(axis, step, rest).add_(a.narrow(axis, step, rest).mul(s.narrow(axis, 0, rest)));
       products.narrow(axis, step, rest).mul_(a.narrow(axis, 0, rest));
       s = sums;
       a = products;

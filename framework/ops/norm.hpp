@@ -32,7 +32,8 @@ DTensor norm(const DTensor& x, const NormOrder& order = {}, const Axes& axes = {
              bool keepdims = false);
 
 /// Divides x by its norm of an order along an axis, which counts as at least epsilon
-/// (keras.ops.normalize). Throws ConfigError unless the order is at least 1 and x is floating-point.
+/// (keras.ops.normalize). Throws ConfigError unless the order is at least 1 and x is
+/// floating-point.
 DTensor normalize(const DTensor& x, int64_t axis = -1, int64_t order = 2, double epsilon = 1e-7);
 
 }  // namespace tessera::ops

@@ -53,8 +53,12 @@ DTensor logaddexp(const Operand& a, const Operand& b) { return call(logaddexp, a
 DTensor bitwise_and(const Operand& a, const Operand& b) { return call(bitwise_and, a, b); }
 DTensor bitwise_or(const Operand& a, const Operand& b) { return call(bitwise_or, a, b); }
 DTensor bitwise_xor(const Operand& a, const Operand& b) { return call(bitwise_xor, a, b); }
-DTensor bitwise_left_shift(const Operand& a, const Operand& b) { return call(bitwise_left_shift, a, b); }
-DTensor bitwise_right_shift(const Operand& a, const Operand& b) { return call(bitwise_right_shift, a, b); }
+DTensor bitwise_left_shift(const Operand& a, const Operand& b) {
+  return call(bitwise_left_shift, a, b);
+}
+DTensor bitwise_right_shift(const Operand& a, const Operand& b) {
+  return call(bitwise_right_shift, a, b);
+}
 DTensor equal(const Operand& a, const Operand& b) { return call(equal, a, b); }
 DTensor not_equal(const Operand& a, const Operand& b) { return call(not_equal, a, b); }
 DTensor less(const Operand& a, const Operand& b) { return call(less, a, b); }

@@ -44,8 +44,8 @@ std::pair<DTensor, DTensor> top_k(const DTensor& x, int64_t k);
 DTensor cumsum(const DTensor& x, int64_t axis, bool exclusive = false, bool reverse = false);
 
 /// Returns the cumulative products along an axis, in x's shape and dtype (int32 for bool), for
-/// float16 and bfloat16 in float32 (keras.ops.cumprod). A sharded `axis` is all-gathered; the others
-/// keep their sharding. The gradient is correct where elements are 0.
+/// float16 and bfloat16 in float32 (keras.ops.cumprod). A sharded `axis` is all-gathered; the
+/// others keep their sharding. The gradient is correct where elements are 0.
 DTensor cumprod(const DTensor& x, int64_t axis);
 
 /// Returns the elements along an axis in ascending order (sort), or their indices in x, int64

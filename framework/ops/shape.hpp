@@ -69,8 +69,8 @@ DTensor tril(const DTensor& x, int64_t k = 0);
 DTensor triu(const DTensor& x, int64_t k = 0);
 
 /// Exchanges two axes (keras.ops.swapaxes), or moves axes to other positions, in which the others
-/// keep their order (keras.ops.moveaxis). Layouts are those of transpose. moveaxis throws ShapeError
-/// unless source and destination name as many different axes.
+/// keep their order (keras.ops.moveaxis). Layouts are those of transpose. moveaxis throws
+/// ShapeError unless source and destination name as many different axes.
 DTensor swapaxes(const DTensor& x, int64_t axis1, int64_t axis2);
 DTensor moveaxis(const DTensor& x, const std::vector<int64_t>& source,
                  const std::vector<int64_t>& destination);

@@ -35,7 +35,10 @@ struct SortOp {
     const auto of = [](const Shape& shape, int64_t axis) {
       return Sample<SortOp>{{{.shape = shape, .distinct = true}}, {axis}};
     };
-    return {of({3, 5}, 1), of({5, 3}, 0), of({2, 4, 3}, 1), of({7}, 0),
+    return {of({3, 5}, 1),
+            of({5, 3}, 0),
+            of({2, 4, 3}, 1),
+            of({7}, 0),
             {{{{3, 7}, at::kLong, 0, 3}}, {1}}};
   }
 };
