@@ -25,6 +25,9 @@ constexpr Saves both_and_y = {both.in, outputs(0).out};
 /// Returns dy where the mask is true, else 0.
 D masked(const D& dy, const D& mask) { return dy * ops::cast(mask, dy.dtype()); }
 
+/// Returns the integer multiple / b, rounded, as it is not exact in float16 and bfloat16.
+D quotient(const D& multiple, const D& b) { return ops::round(multiple / b); }
+
 [[noreturn]] void fail_division(int64_t) {
   throw ConfigError("integer division", "divisors are not 0", "0", "correct the divisor");
 }
@@ -103,11 +106,13 @@ constexpr BinaryRow binary_rows[] = {
     {"floor_div", [](const Tensor& a, const Tensor& b) { return at::floor_divide(a, divisor(b)); },
      nothing_saved, nullptr, nullptr, 1, 9, false, false, at::kLong},
     {"remainder", [](const Tensor& a, const Tensor& b) { return at::remainder(a, divisor(b)); },
-     both, [](const D&, const D&, const D&, const D& dy) { return dy; },
-     [](const D& a, const D& b, const D&, const D& dy) { return -(dy * ops::floor(a / b)); }, 1, 9},
-    {"fmod", [](const Tensor& a, const Tensor& b) { return at::fmod(a, divisor(b)); }, both,
+     both_and_y, [](const D&, const D&, const D&, const D& dy) { return dy; },
+     [](const D& a, const D& b, const D& y, const D& dy) { return -(dy * quotient(a - y, b)); }, 1,
+     9},
+    {"fmod", [](const Tensor& a, const Tensor& b) { return at::fmod(a, divisor(b)); }, both_and_y,
      [](const D&, const D&, const D&, const D& dy) { return dy; },
-     [](const D& a, const D& b, const D&, const D& dy) { return -(dy * ops::trunc(a / b)); }, 1, 9},
+     [](const D& a, const D& b, const D& y, const D& dy) { return -(dy * quotient(a - y, b)); }, 1,
+     9},
     {"equal", [](const Tensor& a, const Tensor& b) { return at::eq(a, b); }, nothing_saved, nullptr,
      nullptr, 0, 3, false, true, at::kLong},
     {"not_equal", [](const Tensor& a, const Tensor& b) { return at::ne(a, b); }, nothing_saved,

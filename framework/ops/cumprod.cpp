@@ -6,6 +6,7 @@
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 
@@ -14,8 +15,9 @@ using namespace detail;
 namespace {
 
 /// Returns x with its elements one position further along an axis, towards the end (`steps` 1) or
-/// the beginning (-1); the free position becomes `value`. The axis must not be empty.
+/// the beginning (-1); the free position becomes `value`.
 DTensor shifted(const DTensor& x, int64_t axis, int64_t steps, double value) {
+  if (x.size(axis) < 2) return filled(x.shape(), value, x.dtype(), fetch_layout(x));
   const DTensor others = ops::slice(x, axis, steps > 0 ? 0 : 1, x.size(axis) - 1);
   return ops::pad(others, axis, steps > 0 ? 1 : 0, steps > 0 ? 0 : 1, value);
 }
@@ -95,10 +97,8 @@ struct CumprodOp {
   /// The product of the elements before i, times dy(i) + x(i + 1) dy(i + 1) + x(i + 1) x(i + 2)
   /// dy(i + 2) + …; divides by nothing, and is correct where elements are 0.
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
-    const DTensor& x = saved.in(0);
-    if (x.size(axis) < 2) return {dy[0]};
-    const DTensor after =
-        run_op(LinearScanOp{axis, /*reverse=*/true}, {shifted(x, axis, -1, 0), dy[0]});
+    const DTensor next = shifted(saved.in(0), axis, -1, 0);
+    const DTensor after = run_op(LinearScanOp{axis, /*reverse=*/true}, {next, dy[0]});
     return {shifted(saved.out(), axis, 1, 1) * after};
   }
   static Samples<CumprodOp> samples() {
