@@ -87,6 +87,9 @@ std::vector<Case> reductions() {
       {{"cumsum"},
        {uniform({3, extent}, 0.5, 1.5)},
        [](const Inputs& x) { return ops::cumsum(x[0], 1); }},
+      {{"cumprod", "linear_scan"},
+       {uniform({3, extent}, 0.999, 1.001)},
+       [](const Inputs& x) { return ops::cumprod(x[0], 1); }},
       {{"segment_sum"},
        {uniform({extent}, 0, 2), indices({extent}, 4)},
        [](const Inputs& x) { return ops::segment_sum(x[0], x[1], 4); }},
@@ -192,7 +195,7 @@ const std::map<std::string, Names>& others() {
   static const std::map<std::string, Names> names = {
       {"it compares, selects or moves elements, and adds none",
        {"all", "any", "arg_extreme", "concat", "first_index", "flip", "gather", "max_pool", "pad",
-        "slice", "take_along_axis", "top_k"}},
+        "slice", "sort", "take_along_axis", "top_k"}},
       {"it adds the few query heads that share a key", {"shared_heads_sum"}},
       {"ring_attention_test.cpp compares it with attention in float16 and bfloat16",
        {"ring_attention", "ring_attention_grad"}}};

@@ -29,15 +29,19 @@ using Values = std::vector<DTensor>;
 using Axes = std::vector<int64_t>;
 using Calls = std::map<std::string, std::function<DTensor(const Values&, const Json&)>>;
 
-#define ONE(name) \
-  { #name, [](const Values& x, const Json&) { return ops::name(x[0]); } }
-#define TWO(name) \
-  { #name, [](const Values& x, const Json&) { return ops::name(x[0], x[1]); } }
-#define REDUCTION(name)                                                       \
+#define ONE(name)                                                       \
+  {                                                                     \
+#name, [](const Values& x, const Json&) { return ops::name(x[0]); } \
+  }
+#define TWO(name)                                                             \
   {                                                                           \
-    #name, [](const Values& x, const Json& a) {                               \
-      return ops::name(x[0], axes(a, "axis"), option(a, "keepdims", false)); \
-    }                                                                         \
+#name, [](const Values& x, const Json&) { return ops::name(x[0], x[1]); } \
+  }
+#define REDUCTION(name)                                                                         \
+  {                                                                                             \
+#name, [](const Values& x,                                                                  \
+              const Json&                                                                       \
+                  a) { return ops::name(x[0], axes(a, "axis"), option(a, "keepdims", false)); } \
   }
 
 /// Returns an attribute that is an axis, a list of axes or absent.
@@ -67,35 +71,75 @@ std::optional<at::ScalarType> dtype(const Json& attributes) {
 }
 
 Calls elementwise() {
-  return {
-      ONE(exp2),        ONE(expm1),      ONE(square),  ONE(sin),      ONE(cos),     ONE(tan),
-      ONE(tanh),        ONE(arctan),     ONE(sinh),    ONE(cosh),     ONE(arcsinh), ONE(erf),
-      ONE(erfc),        ONE(floor),      ONE(ceil),    ONE(trunc),    ONE(absolute), ONE(negative),
-      ONE(log),         ONE(log2),       ONE(log10),   ONE(log1p),    ONE(sqrt),    ONE(rsqrt),
-      ONE(reciprocal),  ONE(arcsin),     ONE(arccos),  ONE(arctanh),  ONE(erfinv),  ONE(arccosh),
-      ONE(round),       ONE(sign),       ONE(logical_not), ONE(bitwise_not), ONE(bitwise_invert),
-      {"isnan", [](const Values& x, const Json&) { return ops::isnan(x[0] / x[1]); }},
-      {"isinf", [](const Values& x, const Json&) { return ops::isinf(x[0] / x[1]); }},
-      {"isfinite", [](const Values& x, const Json&) { return ops::isfinite(x[0] / x[1]); }},
-      {"nan_to_num", [](const Values& x, const Json& a) {
-         return ops::nan_to_num(x[0] / x[1], option(a, "nan", 0.0), number(a, "posinf"),
-                                number(a, "neginf"));
-       }}};
+  return {ONE(exp2),
+          ONE(expm1),
+          ONE(square),
+          ONE(sin),
+          ONE(cos),
+          ONE(tan),
+          ONE(tanh),
+          ONE(arctan),
+          ONE(sinh),
+          ONE(cosh),
+          ONE(arcsinh),
+          ONE(erf),
+          ONE(erfc),
+          ONE(floor),
+          ONE(ceil),
+          ONE(trunc),
+          ONE(absolute),
+          ONE(negative),
+          ONE(log),
+          ONE(log2),
+          ONE(log10),
+          ONE(log1p),
+          ONE(sqrt),
+          ONE(rsqrt),
+          ONE(reciprocal),
+          ONE(arcsin),
+          ONE(arccos),
+          ONE(arctanh),
+          ONE(erfinv),
+          ONE(arccosh),
+          ONE(round),
+          ONE(sign),
+          ONE(logical_not),
+          ONE(bitwise_not),
+          ONE(bitwise_invert),
+          {"isnan", [](const Values& x, const Json&) { return ops::isnan(x[0] / x[1]); }},
+          {"isinf", [](const Values& x, const Json&) { return ops::isinf(x[0] / x[1]); }},
+          {"isfinite", [](const Values& x, const Json&) { return ops::isfinite(x[0] / x[1]); }},
+          {"nan_to_num", [](const Values& x, const Json& a) {
+             return ops::nan_to_num(x[0] / x[1], option(a, "nan", 0.0), number(a, "posinf"),
+                                    number(a, "neginf"));
+           }}};
 }
 
 Calls pairs() {
-  return {TWO(subtract),          TWO(multiply),
-          TWO(divide),            TWO(true_divide),
-          TWO(arctan2),           TWO(hypot),
-          TWO(logaddexp),         TWO(power),
-          TWO(mod),               TWO(fmod),
-          TWO(floor_divide),      TWO(logical_and),
-          TWO(logical_or),        TWO(logical_xor),
-          TWO(bitwise_and),       TWO(bitwise_or),
-          TWO(bitwise_xor),       TWO(bitwise_left_shift),
-          TWO(left_shift),        TWO(bitwise_right_shift),
-          TWO(right_shift),       TWO(dot),
-          TWO(inner),             TWO(vdot),
+  return {TWO(subtract),
+          TWO(multiply),
+          TWO(divide),
+          TWO(true_divide),
+          TWO(arctan2),
+          TWO(hypot),
+          TWO(logaddexp),
+          TWO(power),
+          TWO(mod),
+          TWO(fmod),
+          TWO(floor_divide),
+          TWO(logical_and),
+          TWO(logical_or),
+          TWO(logical_xor),
+          TWO(bitwise_and),
+          TWO(bitwise_or),
+          TWO(bitwise_xor),
+          TWO(bitwise_left_shift),
+          TWO(left_shift),
+          TWO(bitwise_right_shift),
+          TWO(right_shift),
+          TWO(dot),
+          TWO(inner),
+          TWO(vdot),
           TWO(outer),
           {"tensordot", [](const Values& x, const Json& a) {
              if (!a.contains("axes")) return ops::tensordot(x[0], x[1]);
@@ -114,24 +158,24 @@ ops::NormOrder norm_order(const Json& attributes) {
 }
 
 Calls along_axes() {
-  return {
-      REDUCTION(std),
-      REDUCTION(var),
-      REDUCTION(amax),
-      REDUCTION(amin),
-      {"sort", [](const Values& x, const Json& a) { return ops::sort(x[0], integer(a, "axis", -1)); }},
-      {"argsort",
-       [](const Values& x, const Json& a) { return ops::argsort(x[0], integer(a, "axis", -1)); }},
-      {"cumprod",
-       [](const Values& x, const Json& a) { return ops::cumprod(x[0], integer(a, "axis", 0)); }},
-      {"norm",
-       [](const Values& x, const Json& a) {
-         return ops::norm(x[0], norm_order(a), axes(a, "axis"), option(a, "keepdims", false));
-       }},
-      {"normalize", [](const Values& x, const Json& a) {
-         return ops::normalize(x[0], integer(a, "axis", -1), integer(a, "order", 2),
-                               option(a, "epsilon", 1e-7));
-       }}};
+  return {REDUCTION(std),
+          REDUCTION(var),
+          REDUCTION(amax),
+          REDUCTION(amin),
+          {"sort",
+           [](const Values& x, const Json& a) { return ops::sort(x[0], integer(a, "axis", -1)); }},
+          {"argsort", [](const Values& x,
+                         const Json& a) { return ops::argsort(x[0], integer(a, "axis", -1)); }},
+          {"cumprod", [](const Values& x,
+                         const Json& a) { return ops::cumprod(x[0], integer(a, "axis", 0)); }},
+          {"norm",
+           [](const Values& x, const Json& a) {
+             return ops::norm(x[0], norm_order(a), axes(a, "axis"), option(a, "keepdims", false));
+           }},
+          {"normalize", [](const Values& x, const Json& a) {
+             return ops::normalize(x[0], integer(a, "axis", -1), integer(a, "order", 2),
+                                   option(a, "epsilon", 1e-7));
+           }}};
 }
 
 DTensor repeat(const Values& x, const Json& a) {
@@ -160,8 +204,8 @@ Calls moves() {
          return ops::rot90(x[0], integer(a, "k", 1), {plane[0], plane[1]});
        }},
       {"tile", [](const Values& x, const Json& a) { return ops::tile(x[0], axes(a, "repeats")); }},
-      {"expand_dims",
-       [](const Values& x, const Json& a) { return ops::expand_dims(x[0], integer(a, "axis", 0)); }},
+      {"expand_dims", [](const Values& x,
+                         const Json& a) { return ops::expand_dims(x[0], integer(a, "axis", 0)); }},
       {"squeeze",
        [](const Values& x, const Json& a) { return ops::squeeze(x[0], axes(a, "axis")); }},
       {"concatenate",
@@ -186,16 +230,15 @@ DTensor arange(const Values&, const Json& a) {
 
 Calls constants() {
   return {
-      {"zeros_like", [](const Values& x, const Json& a) { return ops::zeros_like(x[0], dtype(a)); }},
+      {"zeros_like",
+       [](const Values& x, const Json& a) { return ops::zeros_like(x[0], dtype(a)); }},
       {"ones_like", [](const Values& x, const Json& a) { return ops::ones_like(x[0], dtype(a)); }},
       {"full_like",
        [](const Values& x, const Json& a) {
          return ops::full_like(x[0], *number(a, "fill_value"), dtype(a));
        }},
-      {"full",
-       [](const Values&, const Json& a) {
-         return ops::full(axes(a, "shape"), *number(a, "fill_value"));
-       }},
+      {"full", [](const Values&,
+                  const Json& a) { return ops::full(axes(a, "shape"), *number(a, "fill_value")); }},
       {"zeros", [](const Values&, const Json& a) { return ops::zeros(axes(a, "shape")); }},
       {"ones", [](const Values&, const Json& a) { return ops::ones(axes(a, "shape")); }},
       {"arange", arange},
@@ -271,9 +314,7 @@ void check_on(const Mesh& mesh, const Json& golden) {
   if (tensors.empty()) {
     const auto rank = static_cast<int64_t>(golden.at("output").at("shape").size());
     for (const Layout& layout : all_layouts(mesh, rank)) {
-      const auto make = [&] {
-        return calls().at(golden.at("name"))({}, golden.at("attributes"));
-      };
+      const auto make = [&] { return calls().at(golden.at("name"))({}, golden.at("attributes")); };
       const DTensor y = call_with_layout(make, layout);
       CHECK(y.layout() == layout);
       CHECK(unlike_keras(y.full(), golden.at("output")) == "");
