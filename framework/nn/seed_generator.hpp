@@ -18,8 +18,8 @@ namespace tessera {
 /// captured step. Elsewhere it is a function of the draws so far, and ends a capture.
 class SeedGenerator {
  public:
-  /// `seed`: default: set_random_seed()'s. Generators with one seed draw on in one sequence within a
-  /// step.
+  /// `seed`: default: set_random_seed()'s. Generators with one seed draw on in one sequence within
+  /// a step.
   explicit SeedGenerator(std::optional<int64_t> seed = std::nullopt) : seed_(seed) {}
   /// Returns the next seed on the default mesh: int64 (2,), replicated.
   DTensor next();

@@ -29,7 +29,9 @@ class StepValues {
   bool has_loss() const { return loss_ >= 0; }
   /// Returns the value "loss"; without one, the first value, which then stands for it in checks
   /// that the loss is finite and in History::steps.
-  const DTensor& loss() const { return values_[static_cast<size_t>(has_loss() ? loss_ : 0)].second; }
+  const DTensor& loss() const {
+    return values_[static_cast<size_t>(has_loss() ? loss_ : 0)].second;
+  }
 
  private:
   std::vector<std::pair<std::string, DTensor>> values_;

@@ -43,9 +43,10 @@ TEST_CASE("norms of vectors match ATen in every layout, with their gradients") {
   const Tensor x = numbers({4, 3});
   for (double order : std::vector<double>{0, 1, 2, 3, INFINITY, -INFINITY}) {
     INFO("order " << order);
-    CHECK(wrong_values({x}, norm(order, {1}), at::linalg_vector_norm(x, order, at::IntArrayRef{1})) == "");
-    CHECK(wrong_values({x}, norm(order, {0}, true), at::linalg_vector_norm(x, order, at::IntArrayRef{0}, true)) ==
-          "");
+    CHECK(wrong_values({x}, norm(order, {1}),
+                       at::linalg_vector_norm(x, order, at::IntArrayRef{1})) == "");
+    CHECK(wrong_values({x}, norm(order, {0}, true),
+                       at::linalg_vector_norm(x, order, at::IntArrayRef{0}, true)) == "");
     if (order != 0) CHECK(wrong_gradients({x}, norm(order, {1})) == "");
   }
   CHECK(wrong_values({x}, norm({}, {}), x.square().sum().sqrt()) == "");
@@ -59,8 +60,8 @@ TEST_CASE("norms of matrices match ATen in every layout, with their gradients") 
   CHECK(wrong_values({x}, norm(1, {0, 2}), sums.sum(1).amax(1)) == "");
   CHECK(wrong_values({x}, norm(-1, {0, 2}), sums.sum(1).amin(1)) == "");
   CHECK(wrong_values({x}, norm(INFINITY, {0, -1}), sums.sum(2).amax(1)) == "");
-  CHECK(wrong_values({x}, norm(-INFINITY, {0, 2}, true),
-                     sums.sum(2).amin(1).reshape({1, 2, 1})) == "");
+  CHECK(wrong_values({x}, norm(-INFINITY, {0, 2}, true), sums.sum(2).amin(1).reshape({1, 2, 1})) ==
+        "");
   for (const NormOrder& order : {NormOrder("fro"), NormOrder(1), NormOrder(INFINITY)}) {
     CHECK(wrong_gradients({x}, norm(order, {0, 2})) == "");
   }
@@ -78,7 +79,9 @@ TEST_CASE("normalize divides by the norm, which counts as at least epsilon") {
   for (int64_t order : {1, 2, 3}) {
     const auto unit = [order](const Inputs& in) { return ops::normalize(in[0], 0, order); };
     INFO("order " << order);
-    CHECK(wrong_values({x}, unit, x.div(at::linalg_vector_norm(x, double(order), at::IntArrayRef{0}, true))) == "");
+    CHECK(wrong_values({x}, unit,
+                       x.div(at::linalg_vector_norm(x, double(order), at::IntArrayRef{0}, true))) ==
+          "");
     CHECK(wrong_gradients({x}, unit) == "");
     const auto small = [order](const Inputs& in) { return ops::normalize(in[0], 1, order, 1e3); };
     CHECK(wrong_values({x}, small, x.div(1e3)) == "");

@@ -56,9 +56,7 @@ TEST_CASE("tensordot sums over pairs of axes, in every layout") {
   const Tensor a = numbers({2, 3, 4}, 1), b = numbers({3, 4, 2}, 2), c = numbers({4, 2}, 3);
   const auto last = [](const Inputs& in) { return ops::tensordot(in[0], in[1]); };
   const auto none = [](const Inputs& in) { return ops::tensordot(in[0], in[1], 0); };
-  const auto named = [](const Inputs& in) {
-    return ops::tensordot(in[0], in[1], {-1, 0}, {0, 1});
-  };
+  const auto named = [](const Inputs& in) { return ops::tensordot(in[0], in[1], {-1, 0}, {0, 1}); };
   CHECK(wrong_values({a, b}, last, at::tensordot(a, b, {1, 2}, {0, 1})) == "");
   CHECK(wrong_values({c, c[0]}, none, at::tensordot(c, c[0], {}, {})) == "");
   CHECK(wrong_values({a, c}, named, at::tensordot(a, c, {2, 0}, {0, 1})) == "");
@@ -69,8 +67,8 @@ TEST_CASE("products refuse axes that do not fit") {
   const Mesh mesh = virtual_mesh({1});
   const DTensor a = pack(at::ones({2, 3}), Layout::replicated(mesh, 2));
   const DTensor b = pack(at::ones({4}), Layout::replicated(mesh, 1));
-  CHECK_THROWS_WITH(ops::dot(a, b), Catch::Contains("[dot]") &&
-                                        Catch::Contains("Received: (2, 3) and (4,)"));
+  CHECK_THROWS_WITH(ops::dot(a, b),
+                    Catch::Contains("[dot]") && Catch::Contains("Received: (2, 3) and (4,)"));
   CHECK_THROWS_AS(ops::inner(a, b), ShapeError);
   CHECK_THROWS_AS(ops::vdot(a, b), ShapeError);
   CHECK_THROWS_AS(ops::tensordot(a, b), ShapeError);

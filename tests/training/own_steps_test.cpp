@@ -32,8 +32,7 @@ class Gan final : public Model {
 
   StepValues train_step(const Batch& batch) override {
     const CallContext context = training_context();
-    const DTensor noise =
-        ops::random_normal({batch.rows, 3}, seeds_.next(), 0.0, 1.0, at::kDouble);
+    const DTensor noise = ops::random_normal({batch.rows, 3}, seeds_.next(), 0.0, 1.0, at::kDouble);
     DTensor d_loss, g_loss;
     {
       GradientTape tape;
@@ -141,8 +140,8 @@ TEST_CASE("a model without call() and with two optimizers trains by its step, on
     CHECK(values[0] != values[2]);
   }
   CHECK(eager.history.steps.size() == 18);
-  for (const MeshDims& dims : {MeshDims{{"batch", 1}}, MeshDims{{"batch", 2}},
-                               MeshDims{{"batch", 2}, {"model", 2}}}) {
+  for (const MeshDims& dims :
+       {MeshDims{{"batch", 1}}, MeshDims{{"batch", 2}}, MeshDims{{"batch", 2}, {"model", 2}}}) {
     CAPTURE(dims.size(), dims[0].second);
     const Trained recorded = trained_gan({.record_steps = true, .layouts = layouts(dims)});
     CHECK(recorded.records.why == "");
@@ -155,8 +154,7 @@ TEST_CASE("named values are means over the rows of an epoch, and trackers begin 
   Means model;
   model.compile({});
   const at::Tensor x = at::arange(10, at::kDouble).reshape({5, 2});
-  const History history =
-      model.fit(DatasetHandle(x), {.batch_size = 2, .epochs = 2, .verbose = 0});
+  const History history = model.fit(DatasetHandle(x), {.batch_size = 2, .epochs = 2, .verbose = 0});
   for (size_t epoch : {0, 1}) {
     CHECK(history.at("mean")[epoch] == Approx(4.5));
     CHECK(history.at("loss")[epoch] == Approx(28.5));
@@ -194,8 +192,7 @@ TEST_CASE("values that a step cannot return are refused by name") {
   const at::Tensor x = at::ones({4, 2}, at::kDouble);
   Means taken("tracked");
   taken.compile({});
-  CHECK_THROWS_WITH(taken.train_on_batch(Examples{.x = {x}}),
-                    Contains("both have \"tracked\""));
+  CHECK_THROWS_WITH(taken.train_on_batch(Examples{.x = {x}}), Contains("both have \"tracked\""));
   CHECK_THROWS_WITH(StepValues({{"a", ones({})}, {"a", ones({})}}), Contains("two called \"a\""));
   CHECK_THROWS_WITH(StepValues(std::vector<std::pair<std::string, DTensor>>()),
                     Contains("no values"));
