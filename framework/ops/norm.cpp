@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <numeric>
 #include <string_view>
 
 #include <tessera/framework/base/error.hpp>
@@ -49,7 +50,10 @@ DTensor matrix_norm(const DTensor& x, double order, const Axes& axes, bool keepd
 DTensor norm_of(const DTensor& x, const NormOrder& order, Axes axes, bool keepdims) {
   const bool plain = !order.number && !order.frobenius;
   if (plain && axes.empty()) return root_of_squares(x, {}, keepdims);
-  for (int64_t a = 0; axes.empty() && a < x.rank(); ++a) axes.push_back(a);
+  if (axes.empty()) {
+    axes.resize(static_cast<size_t>(x.rank()));
+    std::iota(axes.begin(), axes.end(), 0);
+  }
   for (int64_t& axis : axes) axis = normalize_axis(axis, x.rank(), "norm");
   if (axes.empty() || axes.size() > 2 || (axes.size() == 2 && axes[0] == axes[1])) {
     throw ShapeError("norm", "an order applies to one axis or to two different ones",

@@ -106,8 +106,8 @@ def spectral_layers():
         layer_case(wrap(L.Dense(3)), normal(2, 5)),
         layer_case(wrap(L.Conv2D(2, 2, strides=2, kernel_regularizer="l2"), power_iterations=3),
                    normal(1, 4, 3, 2)),
-        layer_case(wrap(L.Conv1D(2, 2, padding="same", activation="relu"), dtype="float64"),
-                   normal(2, 3, 4)),
+        layer_case(wrap(L.Conv1D(2, 2, padding="same", activation="relu", dtype="float64"),
+                        dtype="float64"), double(2, 3, 4)),
     ]
 
 
