@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/draws.hpp>
 #include <tessera/framework/ops/internal/gpu_draw.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -27,18 +28,8 @@ using namespace kernels;
 /// Checks and infers the output of an operation on x and a seed.
 Specs infer_draw(std::string_view name, const Specs& in) {
   check_floating(name, in[0]);
-  if (in[1].shape != Shape{2} || in[1].dtype != at::kLong) {
-    throw ConfigError(std::string(name), "the seed is a pair of int64",
-                      str(dtype_name(in[1].dtype), " ", to_string(in[1].shape)),
-                      "make it with seed_input");
-  }
+  check_seed(name, in[1]);
   return {in[0]};
-}
-
-Rule draw_rule(const Specs& in) {
-  Rule rule = broadcast_rule({in[0]});
-  rule.in.push_back({Rule::none});
-  return rule;
 }
 
 using Draw = void (*)(Seed, const Shape&, std::span<const Interval>, float, float, float*);
@@ -46,12 +37,6 @@ using Draw = void (*)(Seed, const Shape&, std::span<const Interval>, float, floa
 Draw draw_of(DrawKind kind) {
   if (kind == uniform_draw) return stateless_uniform;
   return kind == normal_draw ? Draw(stateless_normal) : Draw(stateless_truncated_normal);
-}
-
-Seed seed_of(const at::Tensor& pair) {
-  const at::Tensor here = pair.cpu();
-  const int64_t* words = here.const_data_ptr<int64_t>();
-  return {words[0], words[1]};
 }
 
 /// Returns the slice of the draw that belongs to a block of x.
@@ -85,7 +70,7 @@ struct DropoutOp {
   auto attributes() const { return std::tie(rate); }
 
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
-  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Rule rule(const Specs& in) const { return draw_rule({in[0]}); }
   Tensors forward(const LocalArgs& in) const {
     const auto least = static_cast<float>(rate);
     const double scale = 1 / (1 - rate);
@@ -122,7 +107,7 @@ struct GaussianOp {
   auto attributes() const { return std::tie(stddev); }
 
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
-  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Rule rule(const Specs& in) const { return draw_rule({in[0]}); }
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor noise = drawn(in, normal_draw, Times ? 1 : 0, stddev).to(in[0].scalar_type());
     return {Times ? in[0].mul(noise) : in[0].add(noise)};
@@ -150,7 +135,7 @@ struct RandomOp {
   auto attributes() const { return std::tie(a, b); }
 
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
-  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Rule rule(const Specs& in) const { return draw_rule({in[0]}); }
   Tensors forward(const LocalArgs& in) const {
     return {drawn(in, kind, a, b).to(in[0].scalar_type())};
   }
@@ -166,7 +151,7 @@ struct GumbelNoiseOp {
   auto attributes() const { return std::tuple<>(); }
 
   Specs infer(const Specs& in) const { return infer_draw(name, in); }
-  Rule rule(const Specs& in) const { return draw_rule(in); }
+  Rule rule(const Specs& in) const { return draw_rule({in[0]}); }
   Tensors forward(const LocalArgs& in) const {
     // u > 0 keeps the noise finite, so that -inf plus noise stays below all other sums.
     const at::Tensor u = drawn(in, uniform_draw, 0, 1);
@@ -187,13 +172,6 @@ using RandomNormalOp = RandomOp<normal_draw>;
 using RandomTruncatedNormalOp = RandomOp<truncated_normal_draw>;
 using GaussianNoiseOp = GaussianOp<false>;
 using GaussianDropoutOp = GaussianOp<true>;
-/// Returns a tensor with the shape, dtype and layout of the numbers to draw.
-DTensor draw_template(const Shape& shape, at::ScalarType dtype, const DTensor& seed) {
-  const auto rank = static_cast<int64_t>(shape.size());
-  const Layout layout = default_layout(rank);
-  const bool fits = layout.mesh() == seed.mesh();
-  return filled(shape, 0, dtype, fits ? layout : Layout::replicated(seed.mesh(), rank));
-}
 
 TESSERA_REGISTER_OP(DropoutOp);
 TESSERA_REGISTER_OP(RandomUniformOp);
@@ -204,6 +182,32 @@ TESSERA_REGISTER_OP(GaussianDropoutOp);
 TESSERA_REGISTER_OP(GumbelNoiseOp);
 
 }  // namespace
+
+void detail::check_seed(std::string_view op, const Spec& in) {
+  if (in.shape == Shape{2} && in.dtype == at::kLong) return;
+  throw ConfigError(std::string(op), "the seed is a pair of int64",
+                    str(dtype_name(in.dtype), " ", to_string(in.shape)), "make it with seed_input");
+}
+
+Seed detail::seed_of(const at::Tensor& pair) {
+  const at::Tensor here = pair.cpu();
+  const int64_t* words = here.const_data_ptr<int64_t>();
+  return {words[0], words[1]};
+}
+
+Rule detail::draw_rule(const Specs& shaped) {
+  Rule rule = broadcast_rule(shaped);
+  rule.in.push_back({Rule::none});
+  return rule;
+}
+
+DTensor detail::draw_template(const Shape& shape, at::ScalarType dtype, const DTensor& seed,
+                              double value) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  const Layout layout = default_layout(rank);
+  const bool fits = layout.mesh() == seed.mesh();
+  return filled(shape, value, dtype, fits ? layout : Layout::replicated(seed.mesh(), rank));
+}
 
 namespace ops {
 

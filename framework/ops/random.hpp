@@ -3,6 +3,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <tessera/framework/base/random.hpp>
+#include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::ops {
@@ -40,6 +41,35 @@ DTensor random_normal(const Shape& shape, const DTensor& seed, double mean = 0, 
                       at::ScalarType dtype = at::kFloat);
 DTensor random_truncated_normal(const Shape& shape, const DTensor& seed, double mean = 0,
                                 double stddev = 1, at::ScalarType dtype = at::kFloat);
+
+/// Random integers in [minval, maxval) (keras.random.randint): the numbers of
+/// tf.random.stateless_uniform, which draws int32 by itself and other dtypes as int64. Layout, seed
+/// and communication are those of random_uniform. Throws ConfigError for an empty range, one beyond
+/// the dtype, and a dtype that is not an integer.
+DTensor random_randint(const Shape& shape, int64_t minval, int64_t maxval, const DTensor& seed,
+                       at::ScalarType dtype = at::kInt);
+
+/// Random tensors of a gamma distribution with scale 1 (keras.random.gamma), a beta distribution
+/// (keras.random.beta) and a binomial distribution (keras.random.binomial). Parameters are numbers,
+/// or tensors that broadcast to `shape`; tensors decide the layout, otherwise it is that of
+/// random_uniform. Each element's draw depends on the seed, its global index and its own
+/// parameters, so it is the same on every mesh. It is TensorFlow's (tf.random.stateless_gamma and
+/// stateless_binomial for parameters of that shape), except binomial where
+/// count · min(p, 1 - p) < 10. Computed in float64 on the host; float16 and bfloat16 are rounded
+/// once. alpha and beta that are not positive give NaN; probabilities count as 0 below 0 and as 1
+/// above 1. No gradient. Throws ConfigError unless dtype is floating-point, ShapeError for
+/// parameters that do not broadcast.
+DTensor random_gamma(const Shape& shape, const Operand& alpha, const DTensor& seed,
+                     at::ScalarType dtype = at::kFloat);
+DTensor random_beta(const Shape& shape, const Operand& alpha, const Operand& beta,
+                    const DTensor& seed, at::ScalarType dtype = at::kFloat);
+DTensor random_binomial(const Shape& shape, const Operand& counts, const Operand& probabilities,
+                        const DTensor& seed, at::ScalarType dtype = at::kFloat);
+
+/// Permutes the slices of x along an axis (keras.random.shuffle on TensorFlow): the order is that
+/// of stateless_uniform(seed), one number a slice, the same on every mesh. Layout, communication
+/// and gradient are those of gather(). Throws ShapeError for an axis out of range.
+DTensor random_shuffle(const DTensor& x, const DTensor& seed, int64_t axis = 0);
 
 /// Draws one class from each row of logits: (…, n) of a floating dtype -> (…) int64, class i with
 /// probability softmax(logits)[i] (keras.random.categorical draws several per row). The class is

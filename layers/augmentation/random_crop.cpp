@@ -7,7 +7,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/geometric_augmentation_layer.hpp>
-#include <tessera/layers/preprocessing/internal/image_size.hpp>
+#include <tessera/framework/ops/internal/image_size.hpp>
 
 namespace tessera {
 

@@ -9,7 +9,7 @@
 #include <tessera/layers/internal/spatial_layer.hpp>
 #include <tessera/layers/preprocessing/bounding_boxes.hpp>
 #include <tessera/layers/preprocessing/internal/box_format.hpp>
-#include <tessera/layers/preprocessing/internal/image_size.hpp>
+#include <tessera/framework/ops/internal/image_size.hpp>
 
 namespace tessera {
 

@@ -6,14 +6,14 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/layers/internal/interpolations.hpp>
+#include <tessera/framework/ops/image.hpp>
+#include <tessera/framework/ops/internal/interpolations.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 #include <tessera/layers/preprocessing/bounding_boxes.hpp>
 #include <tessera/layers/preprocessing/internal/box_format.hpp>
-#include <tessera/layers/preprocessing/internal/image_size.hpp>
+#include <tessera/framework/ops/internal/image_size.hpp>
 
 namespace tessera {
 
@@ -63,23 +63,6 @@ class ResizingLayer final : public LayerOf<ResizingLayer, ResizingArguments, Spa
 
 const RegisteredLayerOf<ResizingLayer> registered_resizing;
 
-/// Rounds floating-point numbers to an integer dtype, saturating at its limits.
-DTensor rounded(const DTensor& x, at::ScalarType dtype) {
-  const auto within = [&](double lo, double hi) {
-    return ops::cast(ops::clip(ops::round(x), lo, hi), dtype);
-  };
-  switch (dtype) {
-    case at::kByte:
-      return within(0, 255);
-    case at::kChar:
-      return within(-128, 127);
-    case at::kShort:
-      return within(-32768, 32767);
-    default:
-      return ops::cast(ops::round(x), dtype);
-  }
-}
-
 ResizingLayer::ResizingLayer(const ResizingArguments& arguments)
     : LayerOf(arguments, keras_name, 2, arguments.data_format),
       size_{arguments.height, arguments.width} {
@@ -110,20 +93,16 @@ void ResizingLayer::check_options() const {
 }
 
 DTensor ResizingLayer::transform(const DTensor& x, const CallContext&) {
-  // Like TensorFlow, computes float16, bfloat16 and integers in float32.
-  const at::ScalarType dtype = x.dtype();
-  const bool exact = arguments_.interpolation == "nearest" || dtype == at::kDouble;
-  DTensor y = exact || dtype == at::kFloat ? x : ops::cast(x, at::kFloat);
-  y = in_size(y, arguments_.interpolation);
-  if (y.dtype() == dtype) return y;
-  return at::isFloatingType(dtype) ? ops::cast(y, dtype) : rounded(y, dtype);
+  return in_size(x, arguments_.interpolation);
 }
 
 DTensor ResizingLayer::in_size(const DTensor& x, const std::string& interpolation) const {
-  DTensor y = x;
-  if (arguments_.crop_to_aspect_ratio) y = cropped_to_aspect(y, size_);
-  if (arguments_.pad_to_aspect_ratio) y = padded_to_aspect(y, size_, arguments_.fill_value);
-  return resized(y, size_, interpolation, arguments_.antialias);
+  return ops::image::resize(x, {size_.height, size_.width},
+                            {.interpolation = interpolation,
+                             .antialias = arguments_.antialias,
+                             .crop_to_aspect_ratio = arguments_.crop_to_aspect_ratio,
+                             .pad_to_aspect_ratio = arguments_.pad_to_aspect_ratio,
+                             .fill_value = arguments_.fill_value});
 }
 
 /// Moves corners (…, 4) of boxes in images of size `from` as Keras does.

@@ -5,7 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/resample.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/layers/internal/interpolations.hpp>
+#include <tessera/framework/ops/internal/interpolations.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {

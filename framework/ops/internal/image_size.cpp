@@ -1,4 +1,4 @@
-#include <tessera/layers/preprocessing/internal/image_size.hpp>
+#include <tessera/framework/ops/internal/image_size.hpp>
 
 #include <algorithm>
 
@@ -7,7 +7,7 @@
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/interpolations.hpp>
+#include <tessera/framework/ops/internal/interpolations.hpp>
 
 namespace tessera::detail {
 namespace {
