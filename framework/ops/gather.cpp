@@ -7,6 +7,9 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/operand.hpp>
+#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
 
@@ -206,6 +209,16 @@ DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis) {
   return run_op(GatherOp{a}, {x, to_int64_indices(indices)});
 }
 
+DTensor take(const DTensor& x, const DTensor& indices, std::optional<int64_t> axis) {
+  const int64_t a = axis ? normalize_axis(*axis, x.rank(), "take") : 0;
+  const DTensor taken = axis ? x : reshape(x, {-1});
+  const DTensor from_ends = to_int64_indices(indices);
+  check_index_dtype("take", "indices", {from_ends.shape(), from_ends.dtype()});
+  const DTensor counted =
+      where(less(from_ends, 0), add_scalar(from_ends, double(taken.size(a))), from_ends);
+  return gather(taken, counted, a);
+}
+
 DTensor embedding(const DTensor& table, const DTensor& ids) {
   if (table.rank() != 2) {
     throw ShapeError("embedding", "the table has shape (v, d)", to_string(table.shape()),
@@ -222,8 +235,21 @@ DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype, do
   return run_op(OneHotOp{classes, dtype, on, off}, {to_int64_indices(labels)});
 }
 
+DTensor multi_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype) {
+  if (labels.rank() != 1 && labels.rank() != 2) {
+    throw ShapeError("multi_hot", "labels have one or two axes", to_string(labels.shape()),
+                     "pass a row of labels for each result");
+  }
+  return max(one_hot(labels, classes, dtype), {labels.rank() - 1});
+}
+
 DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right) {
   return run_op(SearchSortedOp{right}, {sorted_sequence, values});
+}
+
+DTensor digitize(const DTensor& x, const DTensor& bins) {
+  const auto [edges, values] = in_floating_dtype(bins, x);
+  return searchsorted(edges, values, /*right=*/true);
 }
 
 }  // namespace ops

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <optional>
+
 #include <tessera/framework/tensor/dtensor.hpp>
 
 namespace tessera::ops {
@@ -10,6 +12,10 @@ namespace tessera::ops {
 /// gradient of x is dense, sharded like x, and a partial sum over the dimensions that shard the
 /// indices. Throws ConfigError for an index outside [0, n).
 DTensor gather(const DTensor& x, const DTensor& indices, int64_t axis = 0);
+
+/// Returns gather() with indices that count from the end if they are negative, by default of the
+/// elements in row-major order (keras.ops.take). Throws ConfigError for an index outside [-n, n).
+DTensor take(const DTensor& x, const DTensor& indices, std::optional<int64_t> axis = {});
 
 /// Takes elements of x along an axis by index, with a row of indices for each row of x:
 /// x (a…, n, b…), indices (a…, m, b…) of an integer dtype -> (a…, m, b…); other axes of extent 1
@@ -31,11 +37,21 @@ DTensor embedding(const DTensor& table, const DTensor& ids);
 DTensor one_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype = at::kFloat,
                 double on = 1, double off = 0);
 
+/// Returns 1 for each class among the labels of a row and 0 elsewhere: labels (k,) -> (classes,) or
+/// (b, k) -> (b, classes) (keras.ops.multi_hot). Labels outside [0, classes) are ignored. Sharded
+/// labels of a row leave a partial max. Throws ShapeError for another rank or rows without labels.
+DTensor multi_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype = at::kFloat);
+
 /// Returns each value's insertion index in a sorted sequence (n,): the first index whose element is
 /// not below the value (above it if `right`), or n; int64, of the values' shape
-/// (keras.ops.searchsorted; with `right` keras.ops.digitize). Both inputs have the same dtype. NaN
-/// sorts last. A sharded sequence is all-gathered; the values keep their sharding. Throws
+/// (keras.ops.searchsorted). Both inputs have the same dtype. NaN sorts last. A sharded sequence is all-gathered; the values keep their sharding. Throws
 /// ShapeError unless the sequence has one axis.
 DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right = false);
+
+/// Returns the number of each value's interval between ascending edges `bins` (n,), 0 below the
+/// first and n from the last on: int64 (keras.ops.digitize). An interval includes its lower edge.
+/// Integers are compared with floating edges in the edges' dtype. Layouts and errors are those of
+/// searchsorted().
+DTensor digitize(const DTensor& x, const DTensor& bins);
 
 }  // namespace tessera::ops

@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/keras_names.hpp>
+#include <tessera/framework/ops/image.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/norm.hpp>
@@ -19,6 +20,7 @@
 #include <tessera/framework/ops/random.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/resample.hpp>
+#include <tessera/framework/ops/scatter.hpp>
 #include <tessera/framework/ops/segment.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/ops/softmax.hpp>

@@ -23,7 +23,7 @@ using namespace detail;
 namespace {
 
 /// Returns a block's parameters as float64 on the host.
-at::Tensor parameters_of(const at::Tensor& block) {
+at::Tensor host_parameters(const at::Tensor& block) {
   return block.to(at::TensorOptions().device(at::kCPU).dtype(at::kDouble)).contiguous();
 }
 
@@ -66,7 +66,7 @@ struct RandomGammaOp {
   Rule rule(const Specs& in) const { return draw_rule({in[0]}); }
   Tensors forward(const LocalArgs& in) const {
     const auto [a, b] = seed_of(in[1]);
-    const at::Tensor alphas = parameters_of(in[0]);
+    const at::Tensor alphas = host_parameters(in[0]);
     const double* const alpha = alphas.const_data_ptr<double>();
     return {drawn_elements(in, {a + shift, b + shift}, [alpha](ElementDraws& draws, int64_t i) {
       return gamma_draw(draws, alpha[i]);
@@ -95,7 +95,7 @@ struct RandomBinomialOp {
   }
   Rule rule(const Specs& in) const { return draw_rule({in[0], in[1]}); }
   Tensors forward(const LocalArgs& in) const {
-    const at::Tensor counts = parameters_of(in[0]), probabilities = parameters_of(in[1]);
+    const at::Tensor counts = host_parameters(in[0]), probabilities = host_parameters(in[1]);
     const double* const count = counts.const_data_ptr<double>();
     const double* const probability = probabilities.const_data_ptr<double>();
     return {drawn_elements(in, seed_of(in[2]), [&](ElementDraws& draws, int64_t i) {

@@ -37,6 +37,8 @@ DTensor broadcast_to(const DTensor& x, const Shape& shape);
 
 /// Returns elements [begin, begin + size) of one axis; shards of that axis fetch what they lack.
 DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size);
+/// Returns the part of a shape that begins at index `start` of each axis (keras.ops.slice).
+DTensor slice(const DTensor& x, const std::vector<int64_t>& start, const Shape& shape);
 /// Adds `before` and `after` elements of `value` at the ends of an axis; neither may be negative.
 DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, double value = 0);
 /// Joins tensors along an axis; partial sums, maxima or minima over the same dimensions in all of

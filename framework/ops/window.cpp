@@ -186,6 +186,16 @@ DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size) {
   return begin == 0 && size == n ? x : run_op(SliceOp{a, begin, size}, {x});
 }
 
+DTensor slice(const DTensor& x, const std::vector<int64_t>& start, const Shape& shape) {
+  if (int64_t(start.size()) != x.rank() || int64_t(shape.size()) != x.rank()) {
+    throw ShapeError("slice", str("start and shape have ", x.rank(), " numbers"),
+                     to_string(start) + " and " + to_string(shape), "pass one for each axis");
+  }
+  DTensor y = x;
+  for (int64_t a = 0; a < x.rank(); ++a) y = slice(y, a, start[size_t(a)], shape[size_t(a)]);
+  return y;
+}
+
 DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, double value) {
   const int64_t a = normalize_axis(axis, x.rank(), "pad");
   if (before < 0 || after < 0) {
