@@ -44,8 +44,9 @@ DTensor multi_hot(const DTensor& labels, int64_t classes, at::ScalarType dtype =
 
 /// Returns each value's insertion index in a sorted sequence (n,): the first index whose element is
 /// not below the value (above it if `right`), or n; int64, of the values' shape
-/// (keras.ops.searchsorted). Both inputs have the same dtype. NaN sorts last. A sharded sequence is all-gathered; the values keep their sharding. Throws
-/// ShapeError unless the sequence has one axis.
+/// (keras.ops.searchsorted). Both inputs have the same dtype. NaN sorts last. A sharded sequence is
+/// all-gathered; the values keep their sharding. Throws ShapeError unless the sequence has one
+/// axis.
 DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool right = false);
 
 /// Returns the number of each value's interval between ascending edges `bins` (n,), 0 below the

@@ -95,8 +95,7 @@ PatchAxis patch_axis(int64_t extent, int64_t size, int64_t stride, int64_t dilat
   const int64_t covered = (size - 1) * dilation + 1;
   if (same) {
     axis.count = (extent + stride - 1) / stride;
-    const int64_t missing =
-        std::max<int64_t>((axis.count - 1) * stride + covered - extent, 0);
+    const int64_t missing = std::max<int64_t>((axis.count - 1) * stride + covered - extent, 0);
     axis.before = missing / 2;
     axis.after = missing - axis.before;
   } else if (extent >= covered) {
@@ -131,9 +130,8 @@ std::vector<int64_t> for_each_axis(const std::vector<int64_t>& values,
   if (all.size() == 1) all.assign(axes, all[0]);
   const bool positive = std::all_of(all.begin(), all.end(), [](int64_t v) { return v >= 1; });
   if (all.size() == axes && positive) return all;
-  throw ConfigError("image::extract_patches",
-                    str(name, " has one number of at least 1, or ", axes), to_string(all),
-                    "pass one for each axis");
+  throw ConfigError("image::extract_patches", str(name, " has one number of at least 1, or ", axes),
+                    to_string(all), "pass one for each axis");
 }
 
 using Extent = std::optional<int64_t>;

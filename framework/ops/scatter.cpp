@@ -172,8 +172,9 @@ DTensor slice_update(const DTensor& x, const std::vector<int64_t>& start, const 
     fits = start[size_t(a)] >= 0 && start[size_t(a)] + updates.size(a) <= x.size(a);
   }
   if (!fits) {
-    throw ShapeError("slice_update", "the updates must be inside x, of shape " + to_string(x.shape()),
-                     to_string(updates.shape()) + " from " + to_string(start), "move or shrink them");
+    throw ShapeError(
+        "slice_update", "the updates must be inside x, of shape " + to_string(x.shape()),
+        to_string(updates.shape()) + " from " + to_string(start), "move or shrink them");
   }
   check_same_dtype("slice_update", {{x.shape(), x.dtype()}, {updates.shape(), updates.dtype()}});
   return numel(updates.shape()) == 0 ? x : with_slice(x, start, updates, 0);

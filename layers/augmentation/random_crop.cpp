@@ -5,9 +5,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/image_size.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/geometric_augmentation_layer.hpp>
-#include <tessera/framework/ops/internal/image_size.hpp>
 
 namespace tessera {
 

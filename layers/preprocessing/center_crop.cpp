@@ -3,13 +3,13 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/image_size.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/labeled_layer.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 #include <tessera/layers/preprocessing/bounding_boxes.hpp>
 #include <tessera/layers/preprocessing/internal/box_format.hpp>
-#include <tessera/framework/ops/internal/image_size.hpp>
 
 namespace tessera {
 

@@ -3,9 +3,9 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/internal/interpolations.hpp>
 #include <tessera/framework/ops/resample.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/ops/internal/interpolations.hpp>
 #include <tessera/layers/internal/spatial_layer.hpp>
 
 namespace tessera {

@@ -30,6 +30,18 @@ def classes_of(module):
     return set(classes.values())
 
 
+def functions_of(module):
+    """Returns the names of a module's functions."""
+    return sorted(name for name, value in vars(module).items()
+                  if callable(value) and not inspect.isclass(value) and not name.startswith("_"))
+
+
+def utilities():
+    """Returns the names of functions and classes of keras.utils, without its modules."""
+    return sorted(name for name, value in vars(keras.utils).items()
+                  if callable(value) and not name.startswith("_"))
+
+
 def all_names(module, found, known):
     """Adds the public names of a module and of the modules in it, without operations."""
     known.add(module)
@@ -50,6 +62,10 @@ def main():
     functions = {name for name, value in vars(keras.activations).items()
                  if inspect.isfunction(value)}
     found["activations"] = sorted(functions - {"deserialize", "get", "serialize"})
+    found["ops"] = functions_of(keras.ops)
+    found["ops.image"] = functions_of(keras.ops.image)
+    found["random"] = functions_of(keras.random)
+    found["utils"] = utilities()
     found["all"] = sorted(all_names(keras, set(), set()))
     with open(sys.argv[1], "w", encoding="utf-8") as out:
         json.dump(found, out, indent=1)

@@ -147,8 +147,7 @@ const std::map<std::string, Call>& calls() {
        [](const Json& a, const Tensors& in) {
          return ops::bincount(in[0], a.at("minlength"), in.size() > 1 ? in[1] : DTensor());
        }},
-      {"histogram",
-       [](const Json& a, const Tensors& in) { return counted(a, in[0]).first; }},
+      {"histogram", [](const Json& a, const Tensors& in) { return counted(a, in[0]).first; }},
       {"image.resize", resized},
       {"image.extract_patches", patches},
       {"image.rgb_to_grayscale",

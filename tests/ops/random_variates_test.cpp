@@ -87,8 +87,8 @@ TEST_CASE("beta numbers have the beta distribution") {
 TEST_CASE("binomial numbers have the binomial distribution") {
   const Mesh mesh = one_device();
   // Few successes, many, few failures, and many of each.
-  for (const auto& [count, p] : {std::pair(10, 0.3), {200, 0.01}, {1000, 0.02}, {40, 0.9},
-                                 {30, 0.5}, {7, 0.8}}) {
+  for (const auto& [count, p] :
+       {std::pair(10, 0.3), {200, 0.01}, {1000, 0.02}, {40, 0.9}, {30, 0.5}, {7, 0.8}}) {
     INFO(count << " " << p);
     const Tensor x = ops::random_binomial({many}, count, p, seed_on(mesh)).full();
     CHECK(x.scalar_type() == at::kFloat);

@@ -30,6 +30,29 @@ TEST_CASE("segment_sum accumulates the data of each id, in every layout") {
   CHECK(wrong_gradients({data, ids}, five_sums) == "");
 }
 
+TEST_CASE("segments of rows have sums and extremes, in every layout") {
+  const at::Tensor data = at::randn({7, 3}, at::kDouble);
+  const at::Tensor ids = at::tensor({4, 0, 4, 1, 4, 0, 3}, at::kLong);
+  const auto largest = [](const std::vector<DTensor>& in) {
+    return ops::segment_max(in[0], in[1], 5);
+  };
+  const auto smallest = [](const std::vector<DTensor>& in) {
+    return ops::segment_min(in[0], in[1], 5);
+  };
+  CHECK(wrong_values({data, ids}, five_sums,
+                     at::zeros({5, 3}, at::kDouble).index_add(0, ids, data)) == "");
+  const at::Tensor highest = at::full({5, 3}, -INFINITY, at::kDouble);
+  for (int64_t row = 0; row < 7; ++row) {
+    const at::Tensor segment = highest[ids[row].item<int64_t>()];
+    segment.copy_(at::maximum(segment, data[row]));
+  }
+  CHECK(wrong_values({data, ids}, largest, highest) == "");
+  CHECK(wrong_values({data.neg(), ids}, smallest, highest.neg()) == "");
+  for (const Function& function : {Function(five_sums), Function(largest), Function(smallest)}) {
+    CHECK(wrong_gradients({data, ids}, function) == "");
+  }
+}
+
 TEST_CASE("segment_sum of shards stays a partial sum and costs nothing") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   const Layout layout = Layout::batch_sharded(mesh, "batch", 1);

@@ -29,9 +29,9 @@ double binomial_by_waiting(ElementDraws& draws, double count, double probability
 
 /// Returns log(k!) less Stirling's approximation (k + 1/2) log(k + 1) - (k + 1) + log(2 pi) / 2.
 double stirling_tail(double k) {
-  static constexpr double first[] = {0.0810614667953272,   0.0413406959554092,  0.0276779256849983,
-                                     0.02079067210376509,  0.0166446911898211,  0.0138761288230707,
-                                     0.0118967099458917,   0.0104112652619720,  0.00925546218271273,
+  static constexpr double first[] = {0.0810614667953272,  0.0413406959554092, 0.0276779256849983,
+                                     0.02079067210376509, 0.0166446911898211, 0.0138761288230707,
+                                     0.0118967099458917,  0.0104112652619720, 0.00925546218271273,
                                      0.00833056343336287};
   if (k <= 9) return first[static_cast<size_t>(k)];
   const double square = (k + 1) * (k + 1);
@@ -52,11 +52,11 @@ double binomial_by_rejection(ElementDraws& draws, double count, double p) {
     if (side >= 0.07 && v <= squeeze) return k;
     if (!(k >= 0 && k <= count)) continue;
     const double height = std::log(v * alpha / (a / (side * side) + b));
-    const double bound =
-        (mode + 0.5) * std::log((mode + 1) / (odds * (count - mode + 1))) +
-        (count + 1) * std::log((count - mode + 1) / (count - k + 1)) +
-        (k + 0.5) * std::log(odds * (count - k + 1) / (k + 1)) + stirling_tail(mode) +
-        stirling_tail(count - mode) - stirling_tail(k) - stirling_tail(count - k);
+    const double bound = (mode + 0.5) * std::log((mode + 1) / (odds * (count - mode + 1))) +
+                         (count + 1) * std::log((count - mode + 1) / (count - k + 1)) +
+                         (k + 0.5) * std::log(odds * (count - k + 1) / (k + 1)) +
+                         stirling_tail(mode) + stirling_tail(count - mode) - stirling_tail(k) -
+                         stirling_tail(count - k);
     if (height <= bound) return k;
   }
 }

@@ -5,9 +5,9 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/internal/interpolations.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/ops/internal/interpolations.hpp>
 
 namespace tessera::detail {
 namespace {
