@@ -9,6 +9,8 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/elementwise_rows.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
+#include <tessera/framework/ops/operand.hpp>
 
 namespace tessera {
 
@@ -25,9 +27,8 @@ struct ActivationRow {
   std::string_view name, grad_name;
   Tensor (*forward)(const Tensor& x, const Constants& n);
   Tensor (*backward)(const Tensor& dy, const Tensor& x, const Constants& n);
-  Constants sample = {};
-  /// Second derivative; null if not implemented.
-  DTensor (*second)(const DTensor& x) = nullptr;
+  Constants sample;
+  DTensor (*second)(const DTensor& x, const Constants& n);  ///< second derivative
 };
 
 constexpr double selu_alpha = 1.6732632423543772848170429916717;
@@ -42,12 +43,63 @@ Tensor hard_sigmoid_of(const Tensor& x) {
   return float64_on_gpu(x) ? x.add(3).clamp_(0, 6).div_(6) : at::hardsigmoid(x);
 }
 
-/// Second derivative of piecewise linear functions: 0.
-DTensor piecewise_linear_second(const DTensor& x) { return x * 0.0; }
+/// 1 where lo < x < hi, else 0.
+DTensor between(const DTensor& x, double lo, double hi) {
+  return ops::cast(ops::logical_and(x > lo, x < hi), x.dtype());
+}
 
-DTensor silu_second(const DTensor& x) {
+/// exp(x / width) where x < 0, else 0; no exponential overflows.
+DTensor negative_exp(const DTensor& x, double width) {
+  return ops::exp(ops::minimum(x, 0.0) / width) * ops::cast(x < 0.0, x.dtype());
+}
+
+/// Second derivative of piecewise linear functions: 0.
+DTensor piecewise_linear_second(const DTensor& x, const Constants&) { return x * 0.0; }
+
+DTensor elu_second(const DTensor& x, const Constants& n) {
+  return negative_exp(x, n[1]) * (n[0] / (n[1] * n[1]));
+}
+
+DTensor gelu_second(const DTensor& x, const Constants& n) {
+  const DTensor squares = ops::square(x);
+  if (n[0] == 0) {
+    constexpr double density = 0.39894228040143267794;  // 1/sqrt(2 pi)
+    return ops::exp(squares * -0.5) * (-squares + 2.0) * density;
+  }
+  constexpr double slope = 0.79788456080286535588, cubic = 0.044715;  // sqrt(2/pi)
+  const DTensor t = ops::tanh(x * (squares * cubic + 1.0) * slope);
+  const DTensor inner = (squares * (3 * cubic) + 1.0) * slope;
+  const DTensor curved = squares * (3 * cubic * slope) - x * t * ops::square(inner);
+  return (-ops::square(t) + 1.0) * (inner + curved);
+}
+
+DTensor log_sigmoid_second(const DTensor& x, const Constants&) {
+  const DTensor s = ops::sigmoid(x);
+  return s * (s - 1.0);
+}
+
+DTensor mish_second(const DTensor& x, const Constants&) {
+  const DTensor s = ops::sigmoid(x), t = ops::tanh(ops::softplus(x));
+  const DTensor slope = s * (-ops::square(t) + 1.0);
+  return slope * (x * (-s - s * t * 2.0 + 1.0) + 2.0);
+}
+
+DTensor silu_second(const DTensor& x, const Constants&) {
   const DTensor s = ops::sigmoid(x);
   return s * (-s + 1.0) * (x * (s * -2.0 + 1.0) + 2.0);
+}
+
+DTensor softsign_second(const DTensor& x, const Constants&) {
+  return ops::sign(x) * ops::pow(ops::abs(x) + 1.0, -3) * -2.0;
+}
+
+DTensor squareplus_second(const DTensor& x, const Constants& n) {
+  return ops::pow(ops::square(x) + n[0], -1.5) * (0.5 * n[0]);
+}
+
+DTensor tanh_shrink_second(const DTensor& x, const Constants&) {
+  const DTensor t = ops::tanh(x);
+  return t * (-ops::square(t) + 1.0) * 2.0;
 }
 
 // name, gradient's name, forward, backward, sample options, second derivative
@@ -58,12 +110,15 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::elu_backward(dy, n[0], 1, 1 / n[1], false, x);
      },
-     {1.5, 0.7}},
+     {1.5, 0.7},
+     elu_second},
     {"gelu", "gelu_grad",
      [](const Tensor& x, const Constants& n) { return at::gelu(x, gelu_kind(n)); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::gelu_backward(dy, x, gelu_kind(n));
-     }},
+     },
+     {},
+     gelu_second},
     {"hard_shrink",
      "hard_shrink_grad",
      [](const Tensor& x, const Constants& n) { return at::hardshrink(x, n[0]); },
@@ -90,7 +145,9 @@ constexpr ActivationRow activation_rows[] = {
        // 0 below -3, 1 above 3, x/3 + 1/2 between.
        const Tensor inner = x.div(3).add_(0.5);
        return at::where(x.le(-3), 0, at::where(x.lt(3), inner, 1)).mul_(dy);
-     }},
+     },
+     {},
+     [](const DTensor& x, const Constants&) { return between(x, -3, 3) / 3.0; }},
     {"leaky_relu",
      "leaky_relu_grad",
      [](const Tensor& x, const Constants& n) { return at::leaky_relu(x, n[0]); },
@@ -103,9 +160,13 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& x, const Constants&) { return at::log_sigmoid(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.neg().sigmoid_().mul_(dy);
-     }},
+     },
+     {},
+     log_sigmoid_second},
     {"mish", "mish_grad", [](const Tensor& x, const Constants&) { return at::mish(x); },
-     [](const Tensor& dy, const Tensor& x, const Constants&) { return at::mish_backward(dy, x); }},
+     [](const Tensor& dy, const Tensor& x, const Constants&) { return at::mish_backward(dy, x); },
+     {},
+     mish_second},
     {"relu6",
      "relu6_grad",
      [](const Tensor& x, const Constants&) { return at::hardtanh(x, 0, 6); },
@@ -119,6 +180,10 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        const Tensor slope = x.exp().mul_(selu_scale * selu_alpha).masked_fill_(x.ge(0), selu_scale);
        return slope.mul_(dy);
+     },
+     {},
+     [](const DTensor& x, const Constants&) {
+       return negative_exp(x, 1) * (selu_scale * selu_alpha);
      }},
     {"silu",
      "silu_grad",
@@ -138,14 +203,18 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& x, const Constants&) { return x / x.abs().add_(1); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return dy / x.abs().add_(1).square_();
-     }},
+     },
+     {},
+     softsign_second},
     {"sparse_plus", "sparse_plus_grad",
      [](const Tensor& x, const Constants&) {
        return at::maximum(x.add(1).clamp_(0, 2).square_().mul_(0.25), x);
      },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.add(1).mul_(0.5).clamp_(0, 1).mul_(dy);
-     }},
+     },
+     {},
+     [](const DTensor& x, const Constants&) { return between(x, -1, 1) * 0.5; }},
     {"sparse_sigmoid",
      "sparse_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return x.add(1).mul_(0.5).clamp_(0, 1); },
@@ -162,12 +231,15 @@ constexpr ActivationRow activation_rows[] = {
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return x.square().add_(n[0]).rsqrt_().mul_(x).add_(1).mul_(0.5).mul_(dy);
      },
-     {4}},
+     {4},
+     squareplus_second},
     {"tanh_shrink", "tanh_shrink_grad",
      [](const Tensor& x, const Constants&) { return x - x.tanh(); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.tanh().square_().mul_(dy);
-     }},
+     },
+     {},
+     tanh_shrink_second},
     {"threshold",
      "threshold_grad",
      [](const Tensor& x, const Constants& n) { return at::threshold(x, n[0], n[1]); },
@@ -190,11 +262,13 @@ struct ActivationGradOp {
   Rule rule(const Specs& in) const { return broadcast_rule(in); }
   Tensors forward(const LocalArgs& in) const { return {row.backward(in[0], in[1], numbers)}; }
   static constexpr Saves saves = inputs(0, 1);
-  Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const
-      requires(activation_rows[Row].second != nullptr) {
+  Grads gradient(const Saved& saved, const Cotangents& dy, Needs needs) const {
     Grads grads(2);
     if (needs[0]) grads[0] = run_op(*this, {dy[0], saved.in(1)});
-    if (needs[1]) grads[1] = dy[0] * saved.in(0) * row.second(saved.in(1));
+    if (needs[1]) {
+      const DTensor slope = row.second(widened(saved.in(1)), numbers);
+      grads[1] = ops::cast(widened(dy[0]) * widened(saved.in(0)) * slope, saved.in(1).dtype());
+    }
     return grads;
   }
   static Samples<ActivationGradOp> samples() {

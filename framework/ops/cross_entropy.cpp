@@ -6,6 +6,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
+#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
@@ -51,6 +52,11 @@ Specs infer_loss(const Specs& in) {
   return {{in[1].shape, in[0].dtype}};
 }
 
+/// Returns the elements of x (…, c) at the labels (…).
+DTensor at_labels(const DTensor& x, const DTensor& labels) {
+  return ops::squeeze(ops::take_along_axis(x, ops::expand_dims(labels, -1), -1), {-1});
+}
+
 /// (softmax(logits) - one_hot(labels)) dy.
 struct SparseCrossEntropyGradOp {
   static constexpr std::string_view name = "sparse_softmax_cross_entropy_grad";
@@ -67,6 +73,20 @@ struct SparseCrossEntropyGradOp {
     const at::Tensor label = clamped_indices(in[1], in[0].size(-1)).unsqueeze(-1);
     dx.scatter_add_(-1, label, at::full({}, -1, dx.options()).expand(label.sizes()));
     return {dx.mul_(in[2].unsqueeze(-1))};
+  }
+  static constexpr Saves saves = inputs(0, 1, 2);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
+    const DTensor &logits = saved.in(0), &dy = saved.in(2);
+    const DTensor g = widened(cotangents[0]), p = ops::softmax(widened(logits), -1);
+    Grads grads(3);
+    if (needs[0]) {
+      const DTensor weighted = p * g * ops::expand_dims(widened(dy), -1);
+      grads[0] = ops::cast(weighted - p * ops::sum(weighted, {-1}, true), logits.dtype());
+    }
+    if (needs[2]) {
+      grads[2] = ops::cast(ops::sum(p * g, {-1}) - at_labels(g, saved.in(1)), dy.dtype());
+    }
+    return grads;
   }
   static Samples<SparseCrossEntropyGradOp> samples() {
     return {{{{{3, 5}}, {{3}, at::kLong, 0, 5}, {{3}}}},
@@ -128,6 +148,22 @@ struct ClassTermsGradOp {
     const at::Tensor picked = in[4].unsqueeze(-1);
     return {dx.scatter_add_(-1, labels.index,
                             at::where(labels.inside, picked, at::zeros_like(picked)))};
+  }
+  static constexpr Saves saves = inputs(0, 1, 2, 3);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
+    const DTensor g = widened(cotangents[0]);
+    const DTensor shifted = widened(saved.in(0)) - ops::expand_dims(widened(saved.in(2)), -1);
+    const DTensor weighted = g * ops::exp(shifted);
+    const DTensor dx = weighted * ops::expand_dims(widened(saved.in(3)), -1);
+    Grads grads(5);
+    if (needs[0]) grads[0] = dx;
+    if (needs[2]) grads[2] = -ops::sum(dx, {-1});
+    if (needs[3]) grads[3] = ops::sum(weighted, {-1});
+    if (needs[4]) grads[4] = at_labels(g, saved.in(1));
+    for (DTensor& grad : grads) {
+      if (grad.defined()) grad = ops::cast(grad, saved.in(0).dtype());
+    }
+    return grads;
   }
   static Samples<ClassTermsGradOp> samples() {
     return {{{{{3, 5}}, {{3}, at::kLong, 0, 5}, {{3}}, {{3}}, {{3}}}},

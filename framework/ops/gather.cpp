@@ -72,6 +72,10 @@ struct GatherGradOp {
     front[0] = shard.size();
     return {sums.view(front).movedim(0, axis).to(dtype).contiguous()};
   }
+  static constexpr Saves saves = inputs(1);
+  Grads gradient(const Saved& saved, const Cotangents& dx, Needs) const {
+    return {ops::gather(dx[0], saved.in(1), axis), DTensor(), DTensor()};
+  }
   static Samples<GatherGradOp> samples() {
     return {{{{{3, 2}}, {{3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {0}},
             {{{{3, 2, 2, 2}}, {{2, 2}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}, {1}}};

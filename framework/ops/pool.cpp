@@ -12,6 +12,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/gpu_table.hpp>
 #include <tessera/framework/ops/internal/pooling.hpp>
@@ -102,6 +103,17 @@ struct MaxPoolGradOp : Pooling {
     const at::Tensor dx = backward(dy, empty_image(dy, intervals), sizes(), strides(), padding,
                                    dilation, false, positions);
     return {crop_to_output(dx, in, intervals)};
+  }
+  static constexpr Saves saves = inputs(1);
+  /// Takes the elements at the positions, which count the elements of all spatial axes.
+  Grads gradient(const Saved& saved, const Cotangents& dx, Needs) const {
+    const Shape &x = dx[0].shape(), &y = saved.shape(0);
+    const auto rows = [](const DTensor& image, const Shape& shape) {
+      const int64_t elements = numel(Shape(shape.begin() + 1, shape.end() - 1));
+      return ops::reshape(image, {shape.front(), elements, shape.back()});
+    };
+    const DTensor taken = ops::take_along_axis(rows(dx[0], x), rows(saved.in(1), y), 1);
+    return {ops::reshape(taken, y), DTensor()};
   }
   /// A single window, in which any position may be that of the maximum.
   static Samples<MaxPoolGradOp> samples() {

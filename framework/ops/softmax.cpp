@@ -28,6 +28,24 @@ struct SoftmaxGradOp {
     return {Log ? at::_log_softmax_backward_data(in[0], in[1], axis, dtype)
                 : at::_softmax_backward_data(in[0], in[1], axis, dtype)};
   }
+  static constexpr Saves saves = inputs(0, 1);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
+    const DTensor g = widened(cotangents[0]), dy = widened(saved.in(0)), y = widened(saved.in(1));
+    const auto row_sum = [&](const DTensor& x) { return ops::sum(x, {axis}, true); };
+    Grads grads(2);
+    if constexpr (Log) {
+      const DTensor terms = g * ops::exp(y);
+      if (needs[0]) grads[0] = g - row_sum(terms);
+      if (needs[1]) grads[1] = -(terms * row_sum(dy));
+    } else {
+      if (needs[0]) grads[0] = run_op(*this, {g, y});
+      if (needs[1]) grads[1] = g * (dy - row_sum(dy * y)) - dy * row_sum(g * y);
+    }
+    for (DTensor& grad : grads) {
+      if (grad.defined()) grad = ops::cast(grad, saved.in(0).dtype());
+    }
+    return grads;
+  }
   static Samples<SoftmaxGradOp> samples() {
     return {{{{{3, 5}}, {{3, 5}, at::kDouble, 0, 0.5}}, {1}},
             {{{{2, 3, 2}}, {{2, 3, 2}, at::kDouble, 0, 0.5}}, {1}}};

@@ -2,6 +2,7 @@
 #include <ATen/OpMathType.h>
 
 #include <tessera/framework/ops/activation.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 
@@ -35,22 +36,33 @@ struct SparsemaxSupport {
   at::Tensor slope;      ///< derivative of t with respect to the sorted x
 };
 
-/// dx from dy and x.
+/// dx from dy and x. If `transposed`, dy from dx and x: this function's own gradient.
 struct SparsemaxGradOp {
   static constexpr std::string_view name = "sparsemax_grad";
   int64_t axis = -1;
-  auto attributes() const { return std::tie(axis); }
+  bool transposed = false;
+  auto attributes() const { return std::tie(axis, transposed); }
   Specs infer(const Specs& in) const { return {in[0]}; }
   Rule rule(const Specs& in) const { return unsharded_axis_rule(in, axis); }
   Tensors forward(const LocalArgs& in) const {
     const at::Tensor x = axis_last(in[1], axis);
     const SparsemaxSupport support(x);
-    const at::Tensor active = axis_last(in[0], axis).mul(x.ge(support.threshold));
     const at::Tensor slope = at::empty_like(x).scatter_(-1, support.order, support.slope);
-    const at::Tensor dx = active.sub(slope.mul_(active.sum(-1, true)));
+    const at::Tensor dy = axis_last(in[0], axis), is_active = x.ge(support.threshold);
+    const at::Tensor active = dy.mul(is_active);
+    const at::Tensor dx = transposed ? dy.sub(slope.mul(dy).sum(-1, true)).mul_(is_active)
+                                     : active.sub(slope.mul(active.sum(-1, true)));
     return {dx.movedim(-1, axis).to(in[0].scalar_type()).contiguous()};
   }
-  static Samples<SparsemaxGradOp> samples() { return {{{{{3, 5}}, {{3, 5}}}, {1}}}; }
+  static constexpr Saves saves = inputs(1);
+  Grads gradient(const Saved& saved, const Cotangents& dx, Needs needs) const {
+    // The function is piecewise linear, so its gradient does not depend on x.
+    return {run_op(SparsemaxGradOp{axis, !transposed}, {dx[0], saved.in(1)}),
+            needs[1] ? saved.in(1) * 0.0 : DTensor()};
+  }
+  static Samples<SparsemaxGradOp> samples() {
+    return {{{{{3, 5}}, {{3, 5}}}, {1}}, {{{{4, 3}}, {{4, 3}}}, {0, true}}};
+  }
 };
 
 struct SparsemaxOp {
