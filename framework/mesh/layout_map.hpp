@@ -22,8 +22,8 @@ enum class OnMultiple : uint8_t { error, first };
 struct LayoutMapOptions {
   /// `error` throws, as Keras 3 does; `first` takes the first rule in order, as tf.keras does.
   OnMultiple on_multiple = OnMultiple::error;
-  /// A map with rules warns of a weight of at least as many bytes that every device of the mesh
-  /// keeps in full; 0: never.
+  /// A map with rules warns of a weight of at least as many bytes that no rule matches and every
+  /// device of the mesh keeps in full; 0: never.
   int64_t warn_of_replicated_bytes = int64_t{256} << 20;
 };
 

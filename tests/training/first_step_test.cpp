@@ -130,6 +130,39 @@ TEST_CASE("a warning is printed for probabilities where the loss takes logits", 
   CHECK_THAT(heard.text(), Contains("come from sigmoid"));
 }
 
+TEST_CASE("a large weight that no rule matches and every device keeps is named", "[first_step]") {
+  // Kernels of (4, 8) and (8, 3) have 128 and 96 bytes.
+  const auto heard_of = [](int64_t devices, int64_t bound, const std::string& match,
+                           const LayoutSpec& spec) {
+    LayoutMap layouts(create_mesh({{"batch", 1}, {"model", devices}}, virtual_cpus(devices)),
+                      {.warn_of_replicated_bytes = bound});
+    if (!match.empty()) layouts[match] = spec;
+    const Sequential model({Input({4}), Dense(8, {.name = "hidden"}), Dense(3, {.name = "out"})});
+    CompileOptions how{.optimizer = "adam", .loss = crossentropy};
+    how.layouts = layouts;
+    return warnings_of(model, how, 2);
+  };
+  const LayoutSpec columns = {unsharded, "model"}, rows = {"model", unsharded},
+                   full = {unsharded, unsharded};
+  const std::string end =
+      ": add a rule to the layout map, or set its option warn_of_replicated_bytes\n";
+  for (const int64_t devices : {2, 4}) {
+    CAPTURE(devices);
+    CHECK(heard_of(devices, 100, "out/kernel", rows) ==
+          "Warning: each device keeps a full copy of hidden/kernel (128 B)" + end);
+    CHECK(heard_of(devices, 128, "out/kernel", rows) ==
+          "Warning: each device keeps a full copy of hidden/kernel (128 B)" + end);
+    // The bias of a sharded kernel follows it.
+    CHECK(heard_of(devices, 16, "hidden/kernel", columns) ==
+          "Warning: each device keeps a full copy of out/kernel (96 B)" + end);
+    CHECK(heard_of(devices, 64, ".*/kernel", full).empty());
+    CHECK(heard_of(devices, 129, "out/kernel", rows).empty());
+    CHECK(heard_of(devices, 0, "out/kernel", rows).empty());
+    CHECK(heard_of(devices, 1, "", {}).empty());
+  }
+  CHECK(heard_of(1, 1, "out/kernel", rows).empty());
+}
+
 TEST_CASE("a fit that trains nothing warns once", "[first_step]") {
   const std::string line =
       "Warning: the model does not have any trainable weights: training changes none of them. Call "

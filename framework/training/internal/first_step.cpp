@@ -137,9 +137,10 @@ void warn_of_replicated_weights(const Layer& model, const LayoutMap& layouts) {
   for (const Variable& weight : model.weights()) {
     const int64_t bytes =
         numel(weight.shape()) * static_cast<int64_t>(c10::elementSize(weight.dtype()));
-    if (bytes >= bound && weight.layout().is_fully_replicated()) {
-      names.push_back(str(weight.path(), " (", bytes >> 20, " MiB)"));
-    }
+    if (bytes < bound || !weight.layout().is_fully_replicated()) continue;
+    if (layouts.find(weight.path(), weight.shape()).rule >= 0) continue;
+    const bool small = bytes < int64_t{1} << 20;
+    names.push_back(str(weight.path(), " (", small ? bytes : bytes >> 20, small ? " B)" : " MiB)"));
   }
   if (names.empty()) return;
   warn(model, str("each device keeps a full copy of ", listed(names),
