@@ -28,6 +28,7 @@ constexpr int64_t many_devices = 8;
 struct OpsFlags {
   std::vector<std::string> ops;
   bool scale = true;
+  bool check = false;
   std::string json;
 };
 
@@ -36,6 +37,11 @@ struct Times {
   double aten = -1;
   double one = 0;
   double many = 0;
+
+  bool has_bar() const { return aten >= 0; }
+  /// Returns the time that a call on one device may take.
+  double at_most() const { return 1.3 * aten + 2; }
+  bool met() const { return one <= at_most(); }
 };
 
 std::vector<std::string> names() {
@@ -86,7 +92,11 @@ Times time_case(const OpCase& c) {
 
 Json row_json(const OpCase& c, const Times& times) {
   Json json{{"op", c.info->name}, {"inputs", shapes_text(c)}, {"scaled", c.scaled}};
-  if (times.aten >= 0) json["aten_us"] = times.aten;
+  if (times.has_bar()) {
+    json["aten_us"] = times.aten;
+    json["at_most_us"] = times.at_most();
+    json["met"] = times.met();
+  }
   json["one_device_us"] = times.one;
   json["eight_devices_us"] = times.many;
   return json;
@@ -95,16 +105,29 @@ Json row_json(const OpCase& c, const Times& times) {
 std::vector<std::string> row_cells(const OpCase& c, const Times& times) {
   return {std::string(c.info->name),
           shapes_text(c),
-          times.aten >= 0 ? app::fixed(times.aten, 1) : "",
+          times.has_bar() ? app::fixed(times.aten, 1) : "",
           app::fixed(times.one, 1),
+          times.has_bar() ? app::fixed(times.one / times.aten, 2) : "",
           app::fixed(times.many, 1),
-          app::fixed(times.many / times.one, 2)};
+          app::fixed(times.many / times.one, 2),
+          !times.has_bar() ? "" : times.met() ? "met" : "missed"};
 }
 
-void run(const OpsFlags& flags) {
+/// Prints how many of the operations' cases meet the bar, and which miss it.
+void print_verdict(size_t with_bar, const std::vector<std::string>& missed) {
+  std::cout << "\nOne device takes at most 1.3 times ATen's time plus 2 us: met by "
+            << with_bar - missed.size() << " of " << with_bar << ".\n";
+  for (const std::string& text : missed) std::cout << "  missed: " << text << "\n";
+}
+
+/// Times the operations; returns whether all of them meet the bar.
+bool run(const OpsFlags& flags) {
   Json rows = Json::array();
-  app::Table table({"operation", "inputs", "ATen us", "1 device us", "8 devices us", "8 to 1"}, 2);
-  std::vector<std::string> small;
+  app::Table table({"operation", "inputs", "ATen us", "1 device us", "1 to ATen", "8 devices us",
+                    "8 to 1", "bar"},
+                   2);
+  std::vector<std::string> small, missed;
+  size_t with_bar = 0;
   for (const OpInfo* info : op_registry()) {
     const std::string name(info->name);
     const auto selected = std::find(flags.ops.begin(), flags.ops.end(), name);
@@ -114,6 +137,8 @@ void run(const OpsFlags& flags) {
       const Times times = time_case(c);
       rows.push_back(row_json(c, times));
       table.add(row_cells(c, times));
+      with_bar += times.has_bar();
+      if (times.has_bar() && !times.met()) missed.push_back(name + " " + shapes_text(c));
       if (flags.scale && !c.scaled) small.push_back(name + " " + shapes_text(c));
     }
   }
@@ -124,9 +149,12 @@ void run(const OpsFlags& flags) {
     std::cout << "\nNot scaled, as attributes or empty inputs fix the extents:\n";
     for (const std::string& text : small) std::cout << "  " << text << "\n";
   }
-  if (flags.json.empty()) return;
-  write_file_atomically(flags.json,
-                        to_json_text({{"threads", worker_count()}, {"ops", rows}}) + "\n");
+  print_verdict(with_bar, missed);
+  if (!flags.json.empty()) {
+    write_file_atomically(flags.json,
+                          to_json_text({{"threads", worker_count()}, {"ops", rows}}) + "\n");
+  }
+  return missed.empty();
 }
 
 }  // namespace
@@ -141,10 +169,14 @@ int bench_ops(int argc, const char* const* argv) {
                "grow the samples to about 100,000 elements; without, they show the overhead of a "
                "call",
                app::toggle(flags.scale)});
+  options.add({"check", "Operations",
+               "exit with status 1 if an operation on one device takes more than 1.3 times ATen's "
+               "time plus 2 us",
+               app::toggle(flags.check)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
-  run(flags);
-  return 0;
+  const bool met = run(flags);
+  return flags.check && !met ? 1 : 0;
 }
 
 }  // namespace tessera::bench

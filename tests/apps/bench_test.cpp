@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <map>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
 
 #include "tests/support/catch.hpp"
@@ -70,10 +71,21 @@ TEST_CASE("bench ops times an operation's samples, original or scaled", "[bench]
     for (const char* key : {"aten_us", "one_device_us", "eight_devices_us"}) {
       CHECK(rows[0][key].get<double>() > 0);
     }
+    size_t with_bar = 0, met = 0;
+    for (const Json& row : rows) {
+      if (!row.contains("aten_us")) continue;
+      const double at_most = row["at_most_us"].get<double>();
+      CHECK(at_most == Approx(1.3 * row["aten_us"].get<double>() + 2));
+      CHECK(row["met"] == (row["one_device_us"].get<double>() <= at_most));
+      ++with_bar;
+      met += row["met"].get<bool>();
+    }
+    CHECK_THAT(run.out, Catch::Contains(str("plus 2 us: met by ", met, " of ", with_bar, ".\n")));
     // reshape has a shape as its attribute.
     CHECK(rows.back()["op"] == "reshape");
     CHECK(rows.back()["scaled"] == false);
     CHECK_FALSE(rows.back().contains("aten_us"));
+    CHECK_FALSE(rows.back().contains("met"));
     CHECK((run.out.find("Not scaled") != std::string::npos) == scale);
   }
 }
