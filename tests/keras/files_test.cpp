@@ -1,5 +1,5 @@
 // Compares models written by Keras with Keras' outputs. write_cases.py writes them, and
-// check_cases.py reads what is written here.
+// check_cases.py reads what is written here. The layer class my>Scale is also that of peer.py.
 #include <cstdlib>
 #include <filesystem>
 #include <set>
@@ -20,6 +20,50 @@ using namespace tessera::detail;
 namespace {
 
 namespace fs = std::filesystem;
+
+/// A layer class of a user's own.
+class ScaleLayer final : public Layer {
+ public:
+  ScaleLayer(double factor, const LayerOptions& options) : Layer(options), factor_(factor) {}
+  std::string class_name() const override { return "Scale"; }
+  Json config() const override {
+    Json json = Layer::config();
+    json["factor"] = factor_;
+    return json;
+  }
+  Shape output_shape(const Shapes& inputs) const override { return single_input(inputs); }
+
+ private:
+  void make_weights(const Shapes& inputs) override {
+    gain_ = add_weight("gain", {single_input(inputs).back()}, "uniform");
+  }
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return inputs[0] * read(gain_) * factor_;
+  }
+
+  double factor_;
+  Variable gain_;
+};
+
+void register_scale() {
+  static const bool registered = [] {
+    const auto make = [](JsonObject& config) {
+      const LayerOptions options = take_layer_options(config);
+      return make_layer<ScaleLayer>(config.take<double>("factor"), options);
+    };
+    register_layer("Scale", make, {.package = "my"});
+    return true;
+  }();
+  CHECK(registered);
+}
+
+/// Returns the folder of the models; empty, and the test skipped, if there is none.
+fs::path cases_folder() {
+  const char* const folder = std::getenv("TESSERA_KERAS_CASES");
+  if (folder && fs::exists(folder)) return folder;
+  test::skip("Keras wrote no models: TESSERA_KERAS_CASES names no folder");
+  return "";
+}
 
 /// Reads NAME.x0.npy, NAME.x1.npy and so on.
 std::vector<at::Tensor> read_arrays(const fs::path& stem, char letter) {
@@ -63,10 +107,9 @@ double distance(const ModelHandle& model, const std::vector<at::Tensor>& x,
 }  // namespace
 
 TEST_CASE("models written by Keras give Keras' outputs on every mesh") {
-  const char* const folder = std::getenv("TESSERA_KERAS_CASES");
-  if (!folder || !fs::exists(folder)) {
-    return test::skip("Keras wrote no models: TESSERA_KERAS_CASES names no folder");
-  }
+  const fs::path folder = cases_folder();
+  if (folder.empty()) return;
+  register_scale();
   std::set<fs::path> files;
   for (const auto& entry : fs::directory_iterator(folder)) {
     const fs::path& path = entry.path();
@@ -94,6 +137,22 @@ TEST_CASE("models written by Keras give Keras' outputs on every mesh") {
       FAIL_CHECK(error.what());
     }
   }
+}
+
+TEST_CASE("a model with a layer class of one's own is written for Keras") {
+  const fs::path folder = cases_folder();
+  if (folder.empty()) return;
+  register_scale();
+  const Sequential model({Input({4}), Dense(3, {.name = "dense"}),
+                          make_layer<ScaleLayer>(1.5, LayerOptions{.name = "scale"})});
+  const fs::path stem = folder / "own" / "scale";
+  fs::create_directories(stem.parent_path());
+  const at::Tensor x = at::rand({5, 4}) - 0.5;
+  model.save(stem.string() + ".keras");
+  datasets::save_npy(stem.string() + ".x.npy", x);
+  datasets::save_npy(stem.string() + ".y.npy", model.predict(x));
+  const ModelHandle again = load_model(stem.string() + ".keras");
+  CHECK(at::equal(again.predict(x), model.predict(x)));
 }
 
 }  // namespace files_test

@@ -1,4 +1,7 @@
-"""Imports the Keras of build/deps/python, which `./run test` installs, and lists its files."""
+"""Imports the Keras of build/deps/python, which `./run test` installs, and lists its files.
+
+It also has a layer class of a user's own, which files_test.cpp has too.
+"""
 import io
 import os
 import sys
@@ -17,6 +20,27 @@ def import_keras(backend, entry):
     # Random graphs drop masks in many places, and Keras warns each time.
     warnings.filterwarnings("ignore")
     return keras
+
+
+def register_scale(keras):
+    """Returns a layer class, registered as my>Scale: a factor, and a weight for each feature."""
+
+    @keras.saving.register_keras_serializable(package="my")
+    class Scale(keras.layers.Layer):
+        def __init__(self, factor, **options):
+            super().__init__(**options)
+            self.factor = factor
+
+        def build(self, input_shape):
+            self.gain = self.add_weight(name="gain", shape=(input_shape[-1],), initializer="ones")
+
+        def call(self, inputs):
+            return inputs * self.gain * self.factor
+
+        def get_config(self):
+            return {**super().get_config(), "factor": self.factor}
+
+    return Scale
 
 
 def listing(path):

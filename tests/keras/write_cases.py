@@ -1,18 +1,21 @@
 """Writes Keras models and their outputs: FOLDER/NAME.keras with NAME.x0.npy, NAME.y0.npy, ...
 
-There are random graphs of every layer with weights, from seeds, and one of the image augmentation
-layers. files_test.cpp reads them and writes each model again for check_cases.py.
+There are random graphs of every layer with weights, from seeds, one of the image augmentation
+layers, one with a layer class of one's own, and one in bfloat16. files_test.cpp reads them and writes
+each model again for check_cases.py.
 
 Usage: write_cases.py FOLDER [--graphs 300]
 """
 import argparse
 import pathlib
 
-from peer import import_keras
+from peer import import_keras, register_scale
 
 keras = import_keras("numpy", "keras_write")
 import numpy as np
 from keras import layers
+
+Scale = register_scale(keras)
 
 
 class Graph:
@@ -185,6 +188,26 @@ def changing_images(random):
     return model, [random.standard_normal((3, 6, 5, 3)).astype("float32")]
 
 
+def own_layers(random):
+    """Returns a graph with a layer class of one's own, twice, and rows."""
+    x = keras.Input((4,))
+    y = Scale(-0.5, name="last")(layers.Dense(3)(Scale(1.5)(x)))
+    model = keras.Model(x, y)
+    for weight in model.weights:
+        weight.assign(random.standard_normal(weight.shape))
+    return model, [random.standard_normal((3, 4)).astype("float32")]
+
+
+def in_bfloat16(random):
+    """Returns a model of bfloat16 weights, and rows; integers make its outputs exact."""
+    x = keras.Input((3,))
+    y = layers.Dense(2, dtype="bfloat16")(layers.Dense(4, dtype="bfloat16")(x))
+    model = keras.Model(x, y)
+    for weight in model.weights:
+        weight.assign(random.integers(-2, 3, weight.shape))
+    return model, [random.integers(-2, 3, (3, 3)).astype("float32")]
+
+
 def write(folder, name, model, arrays):
     outputs = keras.tree.flatten(model(arrays if len(arrays) > 1 else arrays[0], training=False))
     for left in folder.glob(f"{name}.*"):
@@ -194,7 +217,10 @@ def write(folder, name, model, arrays):
     for i, array in enumerate(arrays):
         np.save(folder / f"{name}.x{i}.npy", array)
     for i, array in enumerate(outputs):
-        np.save(folder / f"{name}.y{i}.npy", np.asarray(array))
+        array = np.asarray(array)
+        if array.dtype.name == "bfloat16":
+            array = array.astype("float32")
+        np.save(folder / f"{name}.y{i}.npy", array)
 
 
 def main():
@@ -209,8 +235,9 @@ def main():
         model = graph.model()
         graph.fill(model)
         write(arguments.folder, f"graph_{seed:03}", model, list(graph.arrays(model)))
-    keras.backend.clear_session()
-    write(arguments.folder, "changing_images", *changing_images(np.random.default_rng(0)))
+    for make in (changing_images, own_layers, in_bfloat16):
+        keras.backend.clear_session()
+        write(arguments.folder, make.__name__, *make(np.random.default_rng(0)))
 
 
 if __name__ == "__main__":
