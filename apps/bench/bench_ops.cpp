@@ -110,7 +110,9 @@ std::vector<std::string> row_cells(const OpCase& c, const Times& times) {
           times.has_bar() ? app::fixed(times.one / times.aten, 2) : "",
           app::fixed(times.many, 1),
           app::fixed(times.many / times.one, 2),
-          !times.has_bar() ? "" : times.met() ? "met" : "missed"};
+          !times.has_bar() ? ""
+          : times.met()    ? "met"
+                           : "missed"};
 }
 
 /// Prints how many of the operations' cases meet the bar, and which miss it.

@@ -112,7 +112,8 @@ constexpr ActivationRow activation_rows[] = {
      },
      {1.5, 0.7},
      elu_second},
-    {"gelu", "gelu_grad",
+    {"gelu",
+     "gelu_grad",
      [](const Tensor& x, const Constants& n) { return at::gelu(x, gelu_kind(n)); },
      [](const Tensor& dy, const Tensor& x, const Constants& n) {
        return at::gelu_backward(dy, x, gelu_kind(n));
@@ -136,7 +137,8 @@ constexpr ActivationRow activation_rows[] = {
      },
      {},
      piecewise_linear_second},
-    {"hard_silu", "hard_silu_grad",
+    {"hard_silu",
+     "hard_silu_grad",
      [](const Tensor& x, const Constants&) {
        return float64_on_gpu(x) ? hard_sigmoid_of(x).mul_(x) : at::hardswish(x);
      },
@@ -156,14 +158,17 @@ constexpr ActivationRow activation_rows[] = {
      },
      {0.2},
      piecewise_linear_second},
-    {"log_sigmoid", "log_sigmoid_grad",
+    {"log_sigmoid",
+     "log_sigmoid_grad",
      [](const Tensor& x, const Constants&) { return at::log_sigmoid(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.neg().sigmoid_().mul_(dy);
      },
      {},
      log_sigmoid_second},
-    {"mish", "mish_grad", [](const Tensor& x, const Constants&) { return at::mish(x); },
+    {"mish",
+     "mish_grad",
+     [](const Tensor& x, const Constants&) { return at::mish(x); },
      [](const Tensor& dy, const Tensor& x, const Constants&) { return at::mish_backward(dy, x); },
      {},
      mish_second},
@@ -175,7 +180,9 @@ constexpr ActivationRow activation_rows[] = {
      },
      {},
      piecewise_linear_second},
-    {"selu", "selu_grad", [](const Tensor& x, const Constants&) { return at::selu(x); },
+    {"selu",
+     "selu_grad",
+     [](const Tensor& x, const Constants&) { return at::selu(x); },
      // At 0, ATen's gradient takes the slope of negative x; Keras takes that of positive x.
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        const Tensor slope = x.exp().mul_(selu_scale * selu_alpha).masked_fill_(x.ge(0), selu_scale);
@@ -199,14 +206,16 @@ constexpr ActivationRow activation_rows[] = {
      },
      {0.5},
      piecewise_linear_second},
-    {"softsign", "softsign_grad",
+    {"softsign",
+     "softsign_grad",
      [](const Tensor& x, const Constants&) { return x / x.abs().add_(1); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return dy / x.abs().add_(1).square_();
      },
      {},
      softsign_second},
-    {"sparse_plus", "sparse_plus_grad",
+    {"sparse_plus",
+     "sparse_plus_grad",
      [](const Tensor& x, const Constants&) {
        return at::maximum(x.add(1).clamp_(0, 2).square_().mul_(0.25), x);
      },
@@ -233,7 +242,8 @@ constexpr ActivationRow activation_rows[] = {
      },
      {4},
      squareplus_second},
-    {"tanh_shrink", "tanh_shrink_grad",
+    {"tanh_shrink",
+     "tanh_shrink_grad",
      [](const Tensor& x, const Constants&) { return x - x.tanh(); },
      [](const Tensor& dy, const Tensor& x, const Constants&) {
        return x.tanh().square_().mul_(dy);

@@ -89,9 +89,9 @@ TEST_CASE("a run in bfloat16 resumes bit for bit") {
   const test::TempFolder folder;
   const BackupAndRestoreOptions options{.save_freq = 10};
   const ModelHandle first = test::dropout_model(optimizer, test::some_layouts());
-  CHECK_THROWS_AS(test::train(first, {test::Interruption(13),
-                                      BackupAndRestore(folder / "backup", options)}),
-                  StateError);
+  CHECK_THROWS_AS(
+      test::train(first, {test::Interruption(13), BackupAndRestore(folder / "backup", options)}),
+      StateError);
   const ModelHandle second = test::dropout_model(optimizer, test::some_layouts());
   const test::Run resumed = test::train(second, {BackupAndRestore(folder / "backup", options)});
   CHECK(resumed.steps == 11);

@@ -69,7 +69,8 @@ class SecondDerivative {
  public:
   SecondDerivative(const OracleCase& c, const Mesh& mesh) : case_(c), mesh_(mesh) {
     for (size_t i : sources_of(c)) {
-      directions_.push_back(random_values({c.inputs[i].shape}, tessera::test::mix(text_seed(c.name), 300 + i)));
+      directions_.push_back(
+          random_values({c.inputs[i].shape}, tessera::test::mix(text_seed(c.name), 300 + i)));
     }
   }
 
@@ -103,9 +104,7 @@ class SecondDerivative {
   }
 
  private:
-  DTensor value(const at::Tensor& full) const {
-    return value_on(mesh_, full);
-  }
+  DTensor value(const at::Tensor& full) const { return value_on(mesh_, full); }
   static DTensor value_on(const Mesh& mesh, const at::Tensor& full) {
     return make_value(full, sharded_layout(mesh, full.dim()), 0);
   }
@@ -123,7 +122,8 @@ class SecondDerivative {
     DTensor total;
     for (size_t o = 0; o < out.size(); ++o) {
       if (out[o].dtype() != at::kDouble) continue;
-      const at::Tensor factors = random_values({out[o].shape()}, tessera::test::mix(text_seed(case_.name), o));
+      const at::Tensor factors =
+          random_values({out[o].shape()}, tessera::test::mix(text_seed(case_.name), o));
       const DTensor part = ops::sum(ops::square(out[o]) * value_on(out[o].mesh(), factors));
       total = total.defined() ? total + part : part;
     }

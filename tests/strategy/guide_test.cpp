@@ -49,8 +49,7 @@ void check_fit_of_guide(const Strategy& strategy) {
   const at::Tensor ones = at::ones({100, 1});
   const TensorDataset dataset({.x = {ones}, .y = {ones}});
   Means first, second;
-  model.fit(dataset,
-            {.batch_size = 10, .epochs = 2, .verbose = 0, .callbacks = {noting(first)}});
+  model.fit(dataset, {.batch_size = 10, .epochs = 2, .verbose = 0, .callbacks = {noting(first)}});
   REQUIRE(first.size() == 2);
   CHECK(shown(first[0], 1, false) == printed(0.6492));
   CHECK(shown(first[0], 10, true) == printed(0.5412));
