@@ -4,6 +4,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/product_pairs.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -114,6 +115,16 @@ TESSERA_REGISTER_OP(LinearScanOp);
 TESSERA_REGISTER_OP(CumprodOp);
 
 }  // namespace
+
+DTensor detail::products_without_pairs(const DTensor& x, const DTensor& g, int64_t axis) {
+  const DTensor from_end = run_op(CumprodOp{axis}, {ops::flip(x, {axis})});
+  // The products of the elements before and after j, and what these are without one element i.
+  const DTensor before = shifted(run_op(CumprodOp{axis}, {x}), axis, 1, 1);
+  const DTensor after = shifted(ops::flip(from_end, {axis}), axis, -1, 1);
+  const DTensor sums_before = run_op(LinearScanOp{axis, /*reverse=*/false}, {x, g * before});
+  const DTensor sums_after = run_op(LinearScanOp{axis, /*reverse=*/true}, {x, g * after});
+  return shifted(sums_before, axis, 1, 0) * after + before * shifted(sums_after, axis, -1, 0);
+}
 
 namespace ops {
 

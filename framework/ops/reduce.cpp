@@ -10,6 +10,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/product_pairs.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -219,11 +220,7 @@ struct ProdGradOp {
   }
   Tensors forward(const LocalArgs& in) const {
     const int64_t rank = in[0].dim(), last = rank - int64_t(axes.size());
-    std::vector<int64_t> order;
-    for (int64_t a = 0; a < rank; ++a) {
-      if (!contains(axes, a)) order.push_back(a);
-    }
-    order.insert(order.end(), axes.begin(), axes.end());
+    const std::vector<int64_t> order = reduced_last(rank);
     const at::Tensor moved = in[0].permute(order);
     const at::Tensor x = moved.flatten(last).to(at::toOpMathType(in[0].scalar_type()));
     const int64_t n = x.size(last);
@@ -231,10 +228,49 @@ struct ProdGradOp {
     const at::Tensor left = at::cat({one, x.narrow(last, 0, n - 1)}, last).cumprod(last);
     const at::Tensor after = at::cat({x.narrow(last, 1, n - 1), one}, last);
     const at::Tensor right = after.flip({last}).cumprod(last).flip({last});
+    const at::Tensor others = at::mul(left, right).reshape(moved.sizes()).permute(inverse(order));
+    return {others.mul(in[1]).to(in[0].scalar_type())};
+  }
+  /// Returns the axes with the reduced ones last.
+  std::vector<int64_t> reduced_last(int64_t rank) const {
+    std::vector<int64_t> order;
+    for (int64_t a = 0; a < rank; ++a) {
+      if (!contains(axes, a)) order.push_back(a);
+    }
+    order.insert(order.end(), axes.begin(), axes.end());
+    return order;
+  }
+  static std::vector<int64_t> inverse(const std::vector<int64_t>& order) {
     std::vector<int64_t> back(order.size());
     for (size_t i = 0; i < order.size(); ++i) back[size_t(order[i])] = int64_t(i);
-    const at::Tensor others = at::mul(left, right).reshape(moved.sizes()).permute(back);
-    return {others.mul(in[1]).to(in[0].scalar_type())};
+    return back;
+  }
+  static constexpr Saves saves = inputs(0, 1);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
+    const DTensor &x = saved.in(0), &dy = saved.in(1), &g = cotangents[0];
+    Grads grads(2);
+    if (needs[0]) {
+      grads[0] = ops::cast(pairs(widened(x), widened(g)) * widened(dy), x.dtype());
+    }
+    if (needs[1]) {
+      const DTensor ones = filled(dy.shape(), 1, dy.dtype(), fetch_layout(dy));
+      grads[1] = ops::sum(g * run_op(*this, {x, ones}), axes, /*keepdims=*/true);
+    }
+    return grads;
+  }
+  /// Returns products_without_pairs() over all reduced axes together.
+  DTensor pairs(const DTensor& x, const DTensor& g) const {
+    const std::vector<int64_t> order = reduced_last(x.rank());
+    Shape moved, merged;
+    for (int64_t a : order) moved.push_back(x.size(a));
+    merged.assign(moved.begin(), moved.end() - int64_t(axes.size()));
+    const auto last = static_cast<int64_t>(merged.size());
+    merged.push_back(numel(Shape(moved.begin() + last, moved.end())));
+    const auto rows = [&](const DTensor& t) {
+      return ops::reshape(ops::transpose(t, order), merged);
+    };
+    const DTensor sums = products_without_pairs(rows(x), rows(g), last);
+    return ops::transpose(ops::reshape(sums, moved), inverse(order));
   }
   static Samples<ProdGradOp> samples() {
     return {{{{{4, 3}}, {{1, 3}}}, {{0}}}, {{{{2, 3, 2}}, {{1, 3, 1}}}, {{0, 2}}}};

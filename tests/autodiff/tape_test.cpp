@@ -1,5 +1,6 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/ctc.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>
@@ -83,6 +84,15 @@ TEST_CASE("a product of matrices has second derivatives") {
   CHECK(same(second_derivative(sharded(x), f), at::full({3, 3}, 6.0, at::kDouble)) == "");
 }
 
+TEST_CASE("a product of elements has second derivatives, also where one or two are 0") {
+  const auto f = [](const DTensor& v) { return ops::prod(v, {1}); };
+  // By x(j): the sum over all i but j of the products of the other two.
+  const at::Tensor x = at::tensor({2., 3., 5., 0., 3., 5., 0., 0., 5.}, at::kDouble).view({3, 3});
+  const at::Tensor expected =
+      at::tensor({8., 7., 5., 8., 5., 3., 5., 5., 0.}, at::kDouble).view({3, 3});
+  CHECK(same(second_derivative(sharded(x), f), expected) == "");
+}
+
 TEST_CASE("three tapes give the third derivative") {
   const at::Tensor x = numbers({4}, 3);
   const DTensor d = sharded(x);
@@ -93,9 +103,11 @@ TEST_CASE("three tapes give the third derivative") {
 }
 
 TEST_CASE("an operation without a second derivative is an error that names it") {
-  const DTensor x = sharded(numbers({3, 4}, 4, 0.5, 1));
-  CHECK_THROWS_WITH(second_derivative(x, [](const DTensor& v) { return ops::prod(v, {1}); }),
-                    Contains("prod_grad") && Contains("has a derivative"));
+  const DTensor x = sharded(numbers({2, 4, 3}, 4));
+  const DTensor labels = sharded(at::tensor({1, 2, 2, 1}, at::kLong).view({2, 2}));
+  const auto loss = [&](const DTensor& v) { return ops::ctc_loss(v, labels); };
+  CHECK_THROWS_WITH(second_derivative(x, loss),
+                    Contains("ctc_loss_grad") && Contains("has a derivative"));
 }
 
 TEST_CASE("gradient() can be called once, unless the tape is persistent") {

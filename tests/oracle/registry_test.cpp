@@ -145,7 +145,6 @@ const Names without_derivative = {"all",
                                   "first_index",
                                   "flat_indices",
                                   "one_hot",
-                                  "prod_grad",
                                   "ring_attention_grad",
                                   "searchsorted",
                                   "shared_heads_sum"};

@@ -27,10 +27,9 @@ namespace {
 using Names = std::set<std::string>;
 using Tensors = std::vector<at::Tensor>;
 
-/// Operations whose gradient is a fused kernel without a gradient: attention on ATen's kernels, the
-/// forward and backward passes of CTC, and products of an axis, whose second derivative needs all
-/// pairs.
-const Names only_first = {"attention", "ctc_loss", "prod", "ring_attention"};
+/// Operations whose gradient is a fused kernel that has no gradient: attention, and the forward and
+/// backward passes of CTC.
+const Names only_first = {"attention", "ctc_loss", "ring_attention"};
 
 /// The gradients of other operations, whose second derivatives are third ones of these; the oracle
 /// checks their first ones.
