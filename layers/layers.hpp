@@ -4,10 +4,12 @@
 #include <tessera/layers/attention/attention.hpp>
 #include <tessera/layers/attention/group_query_attention.hpp>
 #include <tessera/layers/attention/multi_head_attention.hpp>
+#include <tessera/layers/augmentation/aug_mix.hpp>
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
 #include <tessera/layers/augmentation/color.hpp>
 #include <tessera/layers/augmentation/geometry.hpp>
 #include <tessera/layers/augmentation/labeled_images.hpp>
+#include <tessera/layers/augmentation/max_num_bounding_boxes.hpp>
 #include <tessera/layers/augmentation/mix_up.hpp>
 #include <tessera/layers/augmentation/pipeline.hpp>
 #include <tessera/layers/augmentation/rand_augment.hpp>

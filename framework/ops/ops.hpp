@@ -10,8 +10,8 @@
 #include <tessera/framework/ops/custom_op.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
-#include <tessera/framework/ops/keras_names.hpp>
 #include <tessera/framework/ops/image.hpp>
+#include <tessera/framework/ops/keras_names.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/norm.hpp>

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
+#include <tessera/layers/axis_values.hpp>
 
 namespace tessera {
 
@@ -27,6 +28,31 @@ class AutoContrast : public AugmentationHandle {
  public:
   /// Throws ConfigError unless value_range holds two numbers.
   explicit AutoContrast(const AutoContrastOptions& options = {});
+};
+
+/// The options of ContrastLimitedAdaptiveHistogramEqualization.
+struct ContrastLimitedAdaptiveHistogramEqualizationOptions {
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  double clip_limit = 4;          ///< most counts of a bin, in mean counts (0 or below: no limit)
+  AxisValues tile_grid_size = 8;  ///< tiles along height and width, or one number for both
+  std::string data_format = "channels_last";  ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";       ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                      ///< first component of the weights' paths
+  std::string dtype = "";                     ///< dtype policy (default: the global policy)
+  bool trainable = true;                      ///< whether training changes the weights
+};
+
+/// Equalizes the histograms of each channel's tiles, of which each pixel interpolates the nearest
+/// four, in training and outside it (keras.layers.ContrastLimitedAdaptiveHistogramEqualization).
+/// Counts of a bin above the limit are spread over all bins. No gradient passes.
+///
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: the histograms if height or width is sharded; none for batch or channels.
+class ContrastLimitedAdaptiveHistogramEqualization : public AugmentationHandle {
+ public:
+  /// Throws ConfigError for an empty grid, and unless value_range holds two numbers.
+  explicit ContrastLimitedAdaptiveHistogramEqualization(
+      const ContrastLimitedAdaptiveHistogramEqualizationOptions& options = {});
 };
 
 /// The options of Equalization.
@@ -161,6 +187,35 @@ class RandomContrast : public AugmentationHandle {
   explicit RandomContrast(const Factor& factor, const RandomContrastOptions& options = {});
 };
 
+/// The options of RandomGaussianBlur.
+struct RandomGaussianBlurOptions {
+  AxisValues kernel_size = 3;  ///< odd width and height of the kernel, or one number for both
+  Factor sigma = 1.0;          ///< standard deviations in pixels, in [0, 1]
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
+  bool trainable = true;                       ///< whether training changes the weights
+};
+
+/// Blurs images at random in training (keras.layers.RandomGaussianBlur), with a standard deviation
+/// for each axis drawn for the batch, and clips to the value range. Draws depend on the global row,
+/// so results are the same on every mesh. Identity outside training.
+///
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: the halos if height or width is sharded.
+///
+///     RandomGaussianBlur(0.5, {.kernel_size = 5})
+class RandomGaussianBlur : public AugmentationHandle {
+ public:
+  /// An image is blurred with a probability drawn from `factor`; one number f stands for {0, f}.
+  /// Throws ConfigError for a factor or sigma outside [0, 1] and an even kernel_size.
+  explicit RandomGaussianBlur(const Factor& factor = 1.0,
+                              const RandomGaussianBlurOptions& options = {});
+};
+
 /// The options of RandomGrayscale.
 struct RandomGrayscaleOptions {
   std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
@@ -209,6 +264,30 @@ class RandomHue : public AugmentationHandle {
   /// The angle is f / 2 of a full circle in a random direction, f drawn from `factor`; one number f
   /// stands for {0, f}. Throws ConfigError for factors outside [0, 1].
   explicit RandomHue(const Factor& factor, const RandomHueOptions& options = {});
+};
+
+/// The options of RandomInvert.
+struct RandomInvertOptions {
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
+  bool trainable = true;                       ///< whether training changes the weights
+};
+
+/// Inverts images at random in training: the minimum becomes the maximum of the value range and the
+/// reverse (keras.layers.RandomInvert). Draws depend on the global row, so results are the same on
+/// every mesh. Identity outside training.
+///
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: none.
+class RandomInvert : public AugmentationHandle {
+ public:
+  /// An image is inverted with a probability drawn from `factor`; one number f stands for {0, f}.
+  /// Throws ConfigError for factors outside [0, 1].
+  explicit RandomInvert(const Factor& factor = 1.0, const RandomInvertOptions& options = {});
 };
 
 /// The options of RandomPosterization.

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/layers/augmentation/augmentation_handle.hpp>
 
@@ -30,6 +31,41 @@ class RandomCrop : public AugmentationHandle {
  public:
   /// Throws ConfigError for a height or width below 1.
   explicit RandomCrop(int64_t height, int64_t width, const RandomCropOptions& options = {});
+};
+
+/// The options of RandomElasticTransform.
+struct RandomElasticTransformOptions {
+  Factor scale = 1.0;                          ///< strength of the distortion, in [0, 1]
+  std::string interpolation = "bilinear";      ///< or "nearest"
+  std::string fill_mode = "reflect";           ///< or "constant", "mirror", "nearest", "wrap"
+  double fill_value = 0;                       ///< value beyond the edges if "constant"
+  std::vector<double> value_range = {0, 255};  ///< minimum and maximum of the image values
+  std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
+  std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"
+  std::string bounding_box_format = "";        ///< format of the bounding boxes, such as "xyxy"
+  std::string name = "";                       ///< first component of the weights' paths
+  std::string dtype = "";                      ///< dtype policy (default: the global policy)
+  bool trainable = true;                       ///< whether training changes the weights
+};
+
+/// Distorts images at random in training (keras.layers.RandomElasticTransform): each pixel moves by
+/// normal noise that a Gaussian blur has made smooth. With a strength s, drawn for the batch, the
+/// blur's standard deviation is s / 20 of the smaller of height and width, by which the noise is
+/// multiplied, and by s / 10 of the larger. Draws depend on the global row, so results are the same
+/// on every mesh. Identity outside training.
+///
+/// Shape: (batch, height, width, channels) -> the same; data_format orders the axes.
+/// Communication: an all-reduce of the images' pixels if height or width is sharded; none for
+/// batch or channels.
+///
+///     RandomElasticTransform(0.5, {.scale = {0.2, 0.8}})
+class RandomElasticTransform : public AugmentationHandle {
+ public:
+  /// An image is distorted with a probability drawn from `factor`; one number f stands for {0, f}.
+  /// Throws ConfigError for a factor or scale outside [0, 1] and for unknown modes. Bounding boxes
+  /// are refused, as in Keras; masks move with the images.
+  explicit RandomElasticTransform(const Factor& factor = 1.0,
+                                  const RandomElasticTransformOptions& options = {});
 };
 
 /// The options of RandomFlip.

@@ -73,6 +73,12 @@ ImageDraws ImageDraws::from(int64_t i) const {
   return rest;
 }
 
+ImageDraws ImageDraws::of_first() const {
+  ImageDraws first = *this;
+  first.rows_ = first_;
+  return first;
+}
+
 DTensor constant_like(const DTensor& x, double value) {
   return filled({}, value, x.dtype(), Layout::replicated(x.mesh(), 0));
 }

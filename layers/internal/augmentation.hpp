@@ -38,6 +38,8 @@ class ImageDraws {
   DTensor signs(int64_t i) const;
   /// Returns the numbers without the first i of each image, for a nested layer.
   ImageDraws from(int64_t i) const;
+  /// Returns the numbers of the first image, as those of a batch of one.
+  ImageDraws of_first() const;
 
  private:
   DTensor rows_, first_;
@@ -154,7 +156,10 @@ class AugmentationOf : public LayerOf<Self, LayerArguments, Base> {
     if constexpr (requires { arguments.value_range; }) {
       this->arguments_.value_range = checked_value_range(this->where(), arguments.value_range);
     }
-    if constexpr (requires { arguments.fill_mode; }) {
+    if constexpr (requires {
+                    arguments.fill_mode;
+                    this->set_moving(ops::AffineTransformOptions());
+                  }) {
       this->set_moving(affine_options(this->where(), arguments.fill_mode, arguments.interpolation,
                                       arguments.fill_value));
     }

@@ -10,6 +10,7 @@ os.environ["KERAS_BACKEND"] = "numpy"
 
 import keras
 import numpy as np
+from keras.src.layers.preprocessing.image_preprocessing import aug_mix as aug_mix_module
 
 from keras_golden import compact, serialized, tensor, write
 
@@ -17,6 +18,8 @@ L = keras.layers
 rng = np.random.default_rng(22)
 ROWS = 3
 TRIES = 8
+# AugMix' choice and the draws of RandomShear, which has the most.
+DRAWS_OF_STEP = 4
 
 
 class Draws:
@@ -27,6 +30,7 @@ class Draws:
 
     def __init__(self, rows=ROWS, again=()):
         self.rows, self.columns, self.again = rows, [], list(again)
+        self.end_of_step = 0
 
     def take(self, count):
         made = self.again.pop(0) if self.again else rng.random((self.rows, count), np.float32)
@@ -38,7 +42,10 @@ class Draws:
 
     def uniform(self, shape=(), minval=0.0, maxval=1.0, dtype=None, seed=None):
         shape = tuple(shape)
-        numbers = self.take(int(np.prod(shape[1:]))).reshape(shape) if shape else self.shared(1)[0]
+        if shape and shape[0] == self.rows:
+            numbers = self.take(int(np.prod(shape[1:]))).reshape(shape)
+        else:
+            numbers = self.shared(int(np.prod(shape))).reshape(shape)
         return np.asarray(minval + (maxval - minval) * numbers, np.float32)
 
     def randint(self, shape, minval, maxval, dtype="int32", seed=None):
@@ -68,24 +75,60 @@ class Draws:
 
     def beta(self, shape, alpha, beta, dtype=None, seed=None):
         difference = self.log_gamma(float(alpha)) - self.log_gamma(float(beta))
-        return (1 / (1 + np.exp(-difference))).astype(np.float32)
+        made = (1 / (1 + np.exp(-difference))).astype(np.float32)
+        return made if tuple(shape) else made[0]
+
+    def gamma(self, shape, alpha, dtype=None, seed=None):
+        # AugMix' weights of chains, which are the same for all images.
+        made = [self.log_gamma(float(alpha))[0] for _ in range(shape[0])]
+        return np.exp(made).astype(np.float32)
 
     def shuffle(self, x, axis=0, seed=None):
         return x[np.argsort(np.argsort(self.take(1)[:, 0]))]
+
+    def choice(self, layers):
+        """Returns AugMix' next layer. Each step has DRAWS_OF_STEP columns."""
+        self.end_step()
+        self.end_of_step = self.width() + DRAWS_OF_STEP
+        return layers[int(self.shared(1)[0] * len(layers))]
+
+    def end_step(self):
+        missing = self.end_of_step - self.width()
+        if missing > 0:
+            self.take(missing)
+
+    def width(self):
+        return sum(column.shape[1] for column in self.columns)
+
+    def default_rng(self, seed=None):
+        """Returns this as the generator of keras.ops.image.elastic_transform."""
+        return _Normal(self)
+
+
+class _Normal:
+    def __init__(self, draws):
+        self.draws = draws
+
+    def normal(self, loc=0.0, scale=1.0, size=()):
+        return loc + scale * self.draws.normal(size)
 
 
 def with_columns(layer, call, again=()):
     """Returns the call's result while `layer` draws from a table, and the table's columns."""
     draws, random = Draws(again=again), layer.backend.random
-    names = ("uniform", "randint", "normal", "beta", "shuffle")
-    kept = {name: getattr(random, name) for name in names}
+    replaced = [(random, name, getattr(draws, name))
+                for name in ("uniform", "randint", "normal", "beta", "gamma", "shuffle")]
+    replaced += [(np.random, "default_rng", draws.default_rng),
+                 (aug_mix_module, "py_random", draws)]
+    kept = [(owner, name, getattr(owner, name)) for owner, name, _ in replaced]
     try:
-        for name in names:
-            setattr(random, name, getattr(draws, name))
+        for owner, name, value in replaced:
+            setattr(owner, name, value)
         outputs = call()
     finally:
-        for name, function in kept.items():
-            setattr(random, name, function)
+        for owner, name, value in kept:
+            setattr(owner, name, value)
+    draws.end_step()
     return outputs, draws.columns
 
 
@@ -213,7 +256,56 @@ def transforms():
     return cases
 
 
+def inverting():
+    return [
+        case(L.RandomInvert(), image()),
+        case(L.RandomInvert((0.4, 0.8), value_range=(0.0, 1.0), seed=5), image(most=1)),
+        # 1 - x, of which values from -1 to 0 leave the range.
+        case(L.RandomInvert((0.9, 1.0), value_range=(-1.0, 1.0)), image(most=1) * 2 - 1)]
+
+
+def smoothing():
+    return [
+        case(L.RandomGaussianBlur((0.5, 1.0)), image()),
+        case(L.RandomGaussianBlur((0.9, 1.0), kernel_size=(3, 5), sigma=(0.5, 1.0), seed=6),
+             image(7, 6)),
+        case(L.RandomGaussianBlur(0.9, kernel_size=7, sigma=(0.8, 0.9), value_range=(0.1, 0.6)),
+             image(6, 5, 2, most=1))]
+
+
+def equalizing():
+    clahe = L.ContrastLimitedAdaptiveHistogramEqualization
+    return [
+        case(clahe(tile_grid_size=(2, 3)), image(8, 9)),
+        case(clahe(), image(11, 9, 2, most=120)),
+        case(clahe((0.0, 1.0), clip_limit=40.0, tile_grid_size=(3, 2)), image(7, 9, 1, most=1)),
+        case(clahe(clip_limit=0.0, tile_grid_size=(1, 4)), np.concatenate(
+            [image(5, 6, 1), np.full((ROWS, 5, 6, 1), 0.5, np.float32)], -1))]
+
+
+def chains():
+    return [
+        case(L.AugMix(), image()),
+        case(L.AugMix((0.0, 1.0), num_chains=2, chain_depth=4, factor=(0.2, 0.7), alpha=0.5,
+                      interpolation="nearest", seed=7), image(6, 5, most=1)),
+        case(L.AugMix(num_chains=1, chain_depth=2, factor=0.6, all_ops=False), image(channels=2))]
+
+
+def distorting():
+    elastic = L.RandomElasticTransform
+    return [
+        case(elastic((0.9, 1.0), scale=(0.8, 1.0)), image(14, 12, 2)),
+        case(elastic(0.9, scale=(0.9, 1.0), fill_mode="constant", fill_value=7.0), image(8, 9)),
+        case(elastic((0.9, 1.0), 1.0, "nearest", "nearest", seed=8), image(7, 14, 1)),
+        case(elastic((0.9, 1.0), (0.9, 1.0), fill_mode="wrap", value_range=(0.2, 0.7)),
+             image(8, 8, 1, most=1)),
+        case(elastic((0.9, 1.0), (0.9, 1.0), fill_mode="mirror"), image(6, 9, 1)),
+        case(elastic(0.0), image())]
+
+
 if __name__ == "__main__":
+    # New parts are appended, as all cases draw from one generator.
     write("keras_augmentation.json", {
         "moving": moving(), "colors": colors(), "mixing": mixing(), "configs": unchanged(),
-        "transforms": transforms()})
+        "transforms": transforms(), "inverting": inverting(), "smoothing": smoothing(),
+        "equalizing": equalizing(), "chains": chains(), "distorting": distorting()})

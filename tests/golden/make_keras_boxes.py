@@ -175,6 +175,12 @@ def resized():
         case(L.Resizing(12, 6, pad_to_aspect_ratio=True, bounding_box_format="rel_xyxy"), 6, 6)]
 
 
+def counted():
+    """Returns cases of MaxNumBoundingBoxes, for images of four boxes."""
+    return [case(L.MaxNumBoundingBoxes(number, bounding_box_format="xyxy"))
+            for number in (2, 4, 7)]
+
+
 def small_crop():
     """Returns only boxes of CenterCrop if the image is too small: its masks are interpolated."""
     layer = L.CenterCrop(9, 7, bounding_box_format="xyxy")
@@ -231,4 +237,4 @@ def utilities():
 if __name__ == "__main__":
     write("keras_boxes.json", {"following": following(), "resized": resized(),
                                "small_crop": small_crop(), "conversions": conversions(),
-                               "utilities": utilities()})
+                               "utilities": utilities(), "counted": counted()})

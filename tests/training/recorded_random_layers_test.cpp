@@ -41,6 +41,14 @@ Sequential model_of_changed_images() {
                           .contrast_factor = 0.2,
                           .dtype = dtype}),
        RandomSharpness({0.2, 0.6}, {.value_range = value_range, .dtype = dtype}),
+       RandomInvert(0.5, {.value_range = value_range, .dtype = dtype}),
+       RandomGaussianBlur(0.5, {.value_range = value_range, .dtype = dtype}),
+       RandomElasticTransform(0.5, {.value_range = value_range, .dtype = dtype}),
+       AugMix({.value_range = value_range,
+               .num_chains = 1,
+               .chain_depth = 1,
+               .all_ops = false,
+               .dtype = dtype}),
        MixUp(0.4, {.dtype = dtype}), CutMix(0.5, {.dtype = dtype}), Flatten({.dtype = dtype}),
        Dense(5, {.kernel_initializer = GlorotUniform({.seed = 23}), .dtype = dtype})});
 }

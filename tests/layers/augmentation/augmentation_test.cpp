@@ -2,7 +2,6 @@
 
 #include <cmath>
 #include <functional>
-#include <limits>
 #include <map>
 #include <set>
 #include <thread>
@@ -33,7 +32,12 @@ using Make = std::function<AugmentationHandle()>;
 /// Every augmentation layer; the random ones change most images.
 const std::map<std::string, Make>& all_layers() {
   static const std::map<std::string, Make> made = {
+      {"AugMix", [] { return AugMix({.num_chains = 2, .chain_depth = 2, .name = "a"}); }},
       {"AutoContrast", [] { return AutoContrast({.name = "a"}); }},
+      {"ContrastLimitedAdaptiveHistogramEqualization",
+       [] {
+         return ContrastLimitedAdaptiveHistogramEqualization({.tile_grid_size = 2, .name = "a"});
+       }},
       {"CutMix", [] { return CutMix(1.0, {.name = "a"}); }},
       {"Equalization", [] { return Equalization({.name = "a"}); }},
       {"MixUp", [] { return MixUp(1, {.name = "a"}); }},
@@ -51,13 +55,26 @@ const std::map<std::string, Make>& all_layers() {
        }},
       {"RandomContrast", [] { return RandomContrast(0.4, {.name = "a"}); }},
       {"RandomCrop", [] { return RandomCrop(3, 2, {.name = "a"}); }},
+      {"RandomElasticTransform",
+       [] {
+         return RandomElasticTransform({0.9, 1}, {.scale = {0.8, 1}, .name = "a"});
+       }},
       {"RandomErasing",
        [] {
          return RandomErasing({0.9, 1}, {.name = "a"});
        }},
       {"RandomFlip", [] { return RandomFlip("horizontal_and_vertical", {.name = "a"}); }},
+      {"RandomGaussianBlur",
+       [] {
+         return RandomGaussianBlur({0.9, 1},
+                                   {.kernel_size = {3, 5}, .sigma = {0.5, 1}, .name = "a"});
+       }},
       {"RandomGrayscale", [] { return RandomGrayscale(0.6, {.name = "a"}); }},
       {"RandomHue", [] { return RandomHue(0.4, {.name = "a"}); }},
+      {"RandomInvert",
+       [] {
+         return RandomInvert({0.8, 1}, {.name = "a"});
+       }},
       {"RandomPerspective",
        [] {
          return RandomPerspective({0.8, 1}, 0.5, {.name = "a"});
@@ -103,11 +120,17 @@ at::Tensor grid(int64_t height, int64_t width) {
 }  // namespace
 
 TEST_CASE("augmentation layers under every layout") {
-  // In half precision values round to other levels or leave the range.
-  const std::set<std::string> in_steps = {"AutoContrast", "Equalization", "RandomColorDegeneration",
-                                          "RandomColorJitter", "RandomPosterization"};
+  // In half precision values round to other levels or leave the range. The gradient of a hue jumps
+  // at each sixth of the circle and where another channel is the largest: rounded images, which in
+  // bfloat16 have steps of 1 from 128 on, are on the other side of some jumps, however exactly the
+  // layer computes.
+  const std::set<std::string> in_steps = {
+      "AutoContrast",       "ContrastLimitedAdaptiveHistogramEqualization",
+      "Equalization",       "RandomColorDegeneration",
+      "RandomColorJitter",  "RandomHue",
+      "RandomPosterization"};
   for (const auto& [name, make] : all_layers()) {
-    if (name == "RandAugment" || name == "Pipeline") continue;
+    if (name == "AugMix" || name == "RandAugment" || name == "Pipeline") continue;
     CAPTURE(name);
     const Shape made = name == "RandomCrop" ? Shape{3, 3, 2, 3} : Shape{3, 5, 4, 3};
     const auto wide = [&make = make] { return in_float64(make()); };
@@ -118,10 +141,13 @@ TEST_CASE("augmentation layers under every layout") {
   }
 }
 
-TEST_CASE("RandAugment under every layout", "[nightly]") {
-  run_golden_layer_test({.make = [] { return RandAugment({.name = "a", .dtype = "float64"}); },
-                         .input = {{3, 5, 4, 3}, at::kDouble, 1, 250},
-                         .output = {3, 5, 4, 3}});
+TEST_CASE("RandAugment and AugMix under every layout", "[nightly]") {
+  for (const char* name : {"RandAugment", "AugMix"}) {
+    CAPTURE(name);
+    run_golden_layer_test({.make = [name] { return in_float64(all_layers().at(name)()); },
+                           .input = {{3, 5, 4, 3}, at::kDouble, 1, 250},
+                           .output = {3, 5, 4, 3}});
+  }
 }
 
 TEST_CASE("images are augmented bit for bit equally on every mesh, and in training only") {
@@ -134,14 +160,16 @@ TEST_CASE("images are augmented bit for bit equally on every mesh, and in traini
       const at::Tensor more = layer(rows_over(x, mesh), training_step(3)).full();
       CHECK(more.equal(one));
     }
-    const bool draws = name != "AutoContrast" && name != "Equalization";
+    const bool whenever =
+        name == "AutoContrast" || name == "ContrastLimitedAdaptiveHistogramEqualization";
+    const bool draws = !whenever && name != "Equalization";
     const DTensor halves = rows_over(x, virtual_mesh({2}));
     bool differs = false;
     for (int64_t step = 4; step < 8; ++step) {
       differs = differs || !layer(halves, training_step(step)).full().equal(one);
     }
     CHECK(differs == draws);
-    if (name == "AutoContrast" || name == "RandomCrop") continue;
+    if (whenever || name == "RandomCrop") continue;
     CHECK_FALSE(one.equal(x));
     CHECK(layer(rows_over(x, virtual_mesh({2}))).full().equal(x));
   }
@@ -151,7 +179,7 @@ TEST_CASE("a row's draws do not depend on the number of rows") {
   const at::Tensor x = images(6);
   for (const auto& [name, make] : all_layers()) {
     const bool batch = name == "MixUp" || name == "CutMix" || name == "Pipeline" ||
-                       name == "Equalization" || name == "RandAugment";
+                       name == "Equalization" || name == "RandAugment" || name == "AugMix";
     if (batch) continue;
     CAPTURE(name);
     const AugmentationHandle layer = make();
@@ -300,74 +328,6 @@ TEST_CASE("RandomErasing erases the given fractions of images and pixels") {
   const at::Tensor noise = RandomErasing({1, 1}, {.scale = {1, 1}, .value_range = {-90, 10}})(x, 3);
   // Normal numbers times 10; those below one standard deviation are not clipped.
   check_moments(noise.masked_select(noise.lt(10)), -2.876, 7.935);
-}
-
-TEST_CASE("labels of other shapes, and layers that take none, are refused by name") {
-  const at::Tensor x = images(3);
-  CHECK_THROWS_WITH(MixUp(0.2, {.name = "m"})({x, at::ones({3})}, 1), Contains("MixUp m"));
-  CHECK_THROWS_WITH(RandomFlip("vertical", {.name = "f"})({x, at::ones({3, 2})}, 1),
-                    Contains("RandomFlip f") && Contains("(3, 5, 4, 3) and (3, 2)"));
-  CHECK_THROWS_WITH(RandomHue(0.1, {.name = "h"})(x.narrow(3, 0, 2), 1),
-                    Contains("RandomHue h") && Contains("three channels"));
-}
-
-TEST_CASE("both numbers of a factor are in its range, in any order") {
-  const struct {
-    const char* option;
-    double minimum, maximum;
-    std::function<void(const Factor&)> make;
-  } factors[] = {{"factor", -1, 1, [](const Factor& f) { RandomBrightness{f}; }},
-                 {"factor", -1, 1, [](const Factor& f) { RandomColorDegeneration{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomContrast{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomHue{f}; }},
-                 {"factor", 1, 8, [](const Factor& f) { RandomPosterization{f}; }},
-                 {"factor", -1, 1, [](const Factor& f) { RandomSaturation{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomSharpness{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { CutMix{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomErasing{f}; }},
-                 {"scale", 0, 1, [](const Factor& f) { RandomErasing(1.0, {.scale = f}); }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomPerspective{f}; }},
-                 {"factor", -1, 1, [](const Factor& f) { RandomRotation{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandAugment({.factor = f}); }},
-                 {"addition_factor", 0, 1, [](const Factor& f) { Solarization{f}; }},
-                 {"threshold_factor", 0, 1, [](const Factor& f) { Solarization(0.0, f); }},
-                 {"x_factor", -1, 1, [](const Factor& f) { RandomShear{f}; }},
-                 {"y_factor", -1, 1, [](const Factor& f) { RandomShear(0.0, f); }},
-                 {"height_factor", -1, 1, [](const Factor& f) { RandomTranslation(f, 0.1); }},
-                 {"width_factor", -1, 1, [](const Factor& f) { RandomTranslation(0.1, f); }},
-                 {"height_factor", -0.5, 1, [](const Factor& f) { RandomZoom{f}; }}};
-  const double nan = std::numeric_limits<double>::quiet_NaN();
-  for (const auto& each : factors) {
-    const double lo = each.minimum, hi = each.maximum, middle = (lo + hi) / 2;
-    CAPTURE(each.option, lo, hi);
-    CHECK_NOTHROW(each.make(Factor(lo, hi)));
-    CHECK_NOTHROW(each.make(Factor(hi, lo)));
-    for (const Factor& wrong :
-         {Factor(lo - 5, middle), Factor(middle, lo - 5), Factor(middle, hi + 0.25),
-          Factor(hi + 0.25, middle), Factor(nan, middle), Factor(lo - 5), Factor(hi + 0.25),
-          Factor(nan)}) {
-      CHECK_THROWS_WITH(each.make(wrong), Contains(std::string(each.option) + " is "));
-    }
-  }
-}
-
-TEST_CASE("invalid options are refused by name") {
-  CHECK_THROWS_WITH(RandomFlip("sideways", {.name = "f"}), Contains("[RandomFlip f] mode"));
-  CHECK_THROWS_WITH(RandomRotation(1.5, {.name = "r"}), Contains("[RandomRotation r] factor"));
-  CHECK_THROWS_WITH(RandomRotation(0.1, {.fill_mode = "mirror"}), Contains("fill_mode"));
-  CHECK_THROWS_WITH(RandomRotation(0.1, {.interpolation = "bicubic"}), Contains("interpolation"));
-  CHECK_THROWS_WITH(RandomZoom(-1, {.name = "z"}), Contains("[RandomZoom z] height_factor"));
-  CHECK_THROWS_WITH(RandomZoom(0.1, {.width_factor = 2}), Contains("width_factor"));
-  CHECK_THROWS_WITH(RandomTranslation({-3, 0.5}, 0.1), Contains("height_factor"));
-  CHECK_THROWS_WITH(RandomContrast(-0.1), Contains("factor is one number or two in [0, 1]"));
-  CHECK_THROWS_WITH(RandomBrightness(0.1, {.value_range = {1}}), Contains("value_range"));
-  CHECK_THROWS_WITH(RandomCrop(0, 3), Contains("height and width"));
-  CHECK_THROWS_WITH(RandomErasing(1.0, {.fill_value = {1, 2}}), Contains("fill_value"));
-  CHECK_THROWS_WITH(MixUp(0), Contains("alpha"));
-  CHECK_THROWS_WITH(RandomGrayscale(2), Contains("factor lies in [0, 1]"));
-  CHECK_THROWS_WITH(RandomPerspective(1.0, 2), Contains("scale"));
-  CHECK_THROWS_WITH(Equalization({.bins = 1}), Contains("bins"));
-  CHECK_THROWS_WITH(RandomFlip("vertical", {.data_format = "first"}), Contains("data_format"));
 }
 
 }  // namespace augmentation_test

@@ -53,6 +53,19 @@ TEST_CASE("boxes and masks follow layers as in Keras for its draws") {
   }
 }
 
+TEST_CASE("images get as many boxes as in Keras") {
+  for (const Json& golden : golden_part("keras_boxes.json", "counted")) {
+    CAPTURE(golden.at("layer").dump());
+    check_config(golden);
+    const LayerHandle layer = layer_from_config(golden.at("layer"), JsonPath("golden"));
+    const LabeledImages batch = batch_of(golden);
+    const LabeledImages made = call_labeled(*layer.layer(), batch, {});
+    check_boxes(made.bounding_boxes, golden);
+    CHECK(made.images.equal(batch.images));
+    CHECK(made.segmentation_masks.equal(batch.segmentation_masks));
+  }
+}
+
 TEST_CASE("boxes and masks follow layers that change the size as in Keras") {
   for (const std::string part : {"resized", "small_crop"}) {
     for (const Json& golden : golden_part("keras_boxes.json", part)) {

@@ -254,11 +254,55 @@ TEST_CASE("MixUp joins the boxes of both images and mixes the rest") {
 TEST_CASE("color augmentation leaves boxes and masks unchanged, without a box format") {
   const LabeledImages data = detection(3);
   for (const AugmentationHandle& layer : std::vector<AugmentationHandle>{
-           RandomHue(0.2), RandomContrast(0.3), RandomGrayscale(0.5), RandomErasing(1.0)}) {
+           RandomHue(0.2), RandomContrast(0.3), RandomGrayscale(0.5), RandomErasing(1.0),
+           RandomInvert(), RandomGaussianBlur(), ContrastLimitedAdaptiveHistogramEqualization()}) {
     const LabeledImages made = layer(data, 2);
     CHECK(made.bounding_boxes.boxes.equal(data.bounding_boxes.boxes));
     CHECK(made.segmentation_masks.equal(data.segmentation_masks));
   }
+}
+
+TEST_CASE("RandomElasticTransform moves masks as it moves images, and refuses boxes") {
+  const at::Tensor masks = at::randint(5, {6, 24, 18, 1}, at::kByte);
+  const LabeledImages data{.images = masks.to(at::kFloat).expand({6, 24, 18, 3}),
+                           .segmentation_masks = masks};
+  const AugmentationHandle layer = RandomElasticTransform(
+      {0.5, 0.9}, {.scale = {0.8, 1}, .interpolation = "nearest", .name = "e"});
+  const LabeledImages made = layer(data, 2);
+  CHECK(made.segmentation_masks.scalar_type() == at::kByte);
+  CHECK_FALSE(made.segmentation_masks.equal(masks));
+  CHECK(made.images.narrow(3, 0, 1).equal(made.segmentation_masks.to(at::kFloat)));
+  CHECK_THAT(error_line([&] { layer(detection(2), 2); }),
+             Contains("[RandomElasticTransform e] bounding boxes are not supported"));
+}
+
+TEST_CASE("AugMix mixes masks as it mixes images, by geometric steps") {
+  const LabeledImages data{.images = at::rand({2, 9, 8, 3}),
+                           .segmentation_masks = at::rand({2, 9, 8, 1})};
+  // Without color changes in a chain, the mask of a channel is that channel.
+  const AugmentationHandle layer = AugMix({.chain_depth = 0, .name = "a"});
+  const LabeledImages made = layer(data, 3);
+  CHECK(at::allclose(made.segmentation_masks, data.segmentation_masks));
+  CHECK(at::allclose(made.images, data.images));
+  const LabeledImages moved = AugMix({.chain_depth = 8, .name = "a"})(data, 3);
+  CHECK_FALSE(at::allclose(moved.segmentation_masks, data.segmentation_masks));
+}
+
+TEST_CASE("MaxNumBoundingBoxes drops boxes or adds padding, and keeps the rest") {
+  const LabeledImages data = detection(3);
+  const LabeledImages less = MaxNumBoundingBoxes(1)(data, 2);
+  CHECK(less.bounding_boxes.boxes.equal(data.bounding_boxes.boxes.narrow(1, 0, 1)));
+  CHECK(less.bounding_boxes.labels.equal(data.bounding_boxes.labels.narrow(1, 0, 1)));
+  CHECK(less.images.equal(data.images));
+  CHECK(less.segmentation_masks.equal(data.segmentation_masks));
+  const AugmentationHandle layer = MaxNumBoundingBoxes(5, {.fill_value = -7, .name = "m"});
+  const LayerHandle read = layer_from_config(layer_json(*layer.layer()), JsonPath("again"));
+  CHECK(read->config().at("fill_value") == -7);
+  const LabeledImages more = layer(data, 2);
+  CHECK(more.bounding_boxes.boxes.sizes().vec() == Shape{3, 5, 4});
+  CHECK(more.bounding_boxes.boxes.narrow(1, 0, 2).equal(data.bounding_boxes.boxes));
+  CHECK(more.bounding_boxes.boxes.narrow(1, 2, 3).eq(-7).all().item<bool>());
+  CHECK(more.bounding_boxes.labels.narrow(1, 2, 3).eq(-7).all().item<bool>());
 }
 
 TEST_CASE("a box format is read, written and checked") {
