@@ -50,9 +50,7 @@ class AugMixLayer final : public AugmentationOf<AugMixLayer, AugMixOptions> {
  private:
   void check_counts() const;
   void add_augmentations();
-  int64_t draws_before_chains() const {
-    return arguments_.num_chains * gamma_draws + beta_draws;
-  }
+  int64_t draws_before_chains() const { return arguments_.num_chains * gamma_draws + beta_draws; }
   /// Returns the draws of a step: its choice, and as many as any augmentation needs.
   int64_t draws_of_step(const Shape& images) const;
   /// Returns images or masks x, mixed with their chains; apply(augmentation, x, draws) augments
@@ -154,22 +152,20 @@ DTensor AugMixLayer::mixed(const DTensor& x, const ImageDraws& draws, const Appl
 }
 
 DTensor AugMixLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  const DTensor made = mixed(
-      images, draws,
-      [](const AugmentationLayer& augmentation, const DTensor& x, const ImageDraws& of_step) {
-        return augmentation.transform(x, of_step);
-      });
+  const DTensor made =
+      mixed(images, draws,
+            [](const AugmentationLayer& augmentation, const DTensor& x, const ImageDraws& of_step) {
+              return augmentation.transform(x, of_step);
+            });
   return ops::clip(made, arguments_.value_range[0], arguments_.value_range[1]);
 }
 
 DTensor AugMixLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
   const at::ScalarType dtype = dtype_policy().compute;
   const DTensor numbers = masks.dtype() == dtype ? masks : ops::cast(masks, dtype);
-  return mixed(
-      numbers, draws,
-      [](const AugmentationLayer& augmentation, const DTensor& x, const ImageDraws& of_step) {
-        return augmentation.transform_masks(x, of_step);
-      });
+  return mixed(numbers, draws,
+               [](const AugmentationLayer& augmentation, const DTensor& x,
+                  const ImageDraws& of_step) { return augmentation.transform_masks(x, of_step); });
 }
 
 }  // namespace

@@ -14,8 +14,8 @@ struct AugMixOptions {
   int64_t num_chains = 3;                      ///< number of chains, whose images are mixed
   int64_t chain_depth = 3;                     ///< maximum number of augmentations in a chain
   Factor factor = 0.3;                         ///< their strength, in [0, 1]
-  double alpha = 1;          ///< parameter of the weights' Dirichlet and beta distributions
-  bool all_ops = true;       ///< whether brightness, colors, contrast and sharpness change, too
+  double alpha = 1;     ///< parameter of the weights' Dirichlet and beta distributions
+  bool all_ops = true;  ///< whether brightness, colors, contrast and sharpness change, too
   std::string interpolation = "bilinear";      ///< or "nearest"
   std::optional<int64_t> seed = std::nullopt;  ///< folded into the model's random stream
   std::string data_format = "channels_last";   ///< "channels_last" (default) or "channels_first"

@@ -44,9 +44,7 @@ struct TileAxis {
     const at::Tensor phase = at::arange(padded(), at::kLong).remainder(2 * extent);
     return at::minimum(phase, 2 * extent - 1 - phase);
   }
-  at::Tensor tiles() const {
-    return at::arange(padded(), at::kLong).div(size, "floor");
-  }
+  at::Tensor tiles() const { return at::arange(padded(), at::kLong).div(size, "floor"); }
   /// Returns the position of each pixel of the image, in tiles from the centre of the first.
   at::Tensor positions() const {
     return at::arange(extent, at::kDouble).sub(double(size) / 2).div(double(size));
@@ -91,8 +89,8 @@ ClaheLayer::ClaheLayer(const ClaheOptions& options) : AugmentationOf(options) {
   std::vector<int64_t>& grid = arguments_.tile_grid_size.values;
   if (grid.size() == 1) grid.push_back(grid[0]);
   if (grid.size() == 2 && grid[0] > 0 && grid[1] > 0) return;
-  throw ConfigError(where(), "tile_grid_size is one number or two of at least 1",
-                    Json(grid).dump(), "give the numbers of tiles along height and width");
+  throw ConfigError(where(), "tile_grid_size is one number or two of at least 1", Json(grid).dump(),
+                    "give the numbers of tiles along height and width");
 }
 
 /// Returns the new level of each level in each tile, (batch, channels, tiles · levels), of pixels
@@ -133,8 +131,8 @@ DTensor ClaheLayer::outside_training(const DTensor& images) const {
   const TileAxis rows(height, arguments_.tile_grid_size.values[0]);
   const TileAxis columns(width, arguments_.tile_grid_size.values[1]);
   const DTensor whole = ops::cast(ops::clip(x, 0, 255), at::kLong);
-  const DTensor pixels = ops::reshape(ops::transpose(whole, {0, 3, 1, 2}),
-                                      {batch, channels, height * width});
+  const DTensor pixels =
+      ops::reshape(ops::transpose(whole, {0, 3, 1, 2}), {batch, channels, height * width});
   const DTensor table = ops::stop_gradient(ops::cast(tables(pixels, rows, columns), x.dtype()));
   DTensor sum;
   for (const int64_t below : {0, 1}) {
@@ -149,9 +147,9 @@ DTensor ClaheLayer::outside_training(const DTensor& images) const {
       sum = sum.defined() ? sum + part : part;
     }
   }
-  const DTensor made = in_range(
-      ops::transpose(ops::reshape(sum, {batch, channels, height, width}), {0, 2, 3, 1}), bytes,
-      arguments_.value_range);
+  const DTensor made =
+      in_range(ops::transpose(ops::reshape(sum, {batch, channels, height, width}), {0, 2, 3, 1}),
+               bytes, arguments_.value_range);
   return made.dtype() == images.dtype() ? made : ops::cast(made, images.dtype());
 }
 

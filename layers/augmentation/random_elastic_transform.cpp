@@ -180,8 +180,7 @@ DTensor RandomElasticTransformLayer::moved(const DTensor& x, const PixelPoints& 
 /// Returns the moved images where the draws say so.
 DTensor RandomElasticTransformLayer::chosen(const ImageDraws& draws, const DTensor& moved,
                                             const DTensor& x) const {
-  const DTensor distorted =
-      as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
+  const DTensor distorted = as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
   return ops::where(distorted, moved, x);
 }
 
@@ -198,9 +197,8 @@ DTensor RandomElasticTransformLayer::transform(const DTensor& images,
 DTensor RandomElasticTransformLayer::transform_masks(const DTensor& masks,
                                                      const ImageDraws& draws) const {
   if (!distorts()) return masks;
-  return transformed_masks(masks, [&](const DTensor& x) {
-    return chosen(draws, moved(x, points(x, draws), true), x);
-  });
+  return transformed_masks(
+      masks, [&](const DTensor& x) { return chosen(draws, moved(x, points(x, draws), true), x); });
 }
 
 BoundingBoxes RandomElasticTransformLayer::transform_boxes(const BoundingBoxes&, const Shape&,

@@ -54,8 +54,8 @@ RandomGaussianBlurLayer::RandomGaussianBlurLayer(const RandomGaussianBlurArgumen
   arguments_.sigma = factor_range(where(), "sigma", arguments.sigma, 0, 1);
   std::vector<int64_t>& sizes = arguments_.kernel_size.values;
   if (sizes.size() == 1) sizes.push_back(sizes[0]);
-  const bool odd = sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0 && sizes[0] % 2 == 1 &&
-                   sizes[1] % 2 == 1;
+  const bool odd =
+      sizes.size() == 2 && sizes[0] > 0 && sizes[1] > 0 && sizes[0] % 2 == 1 && sizes[1] % 2 == 1;
   if (odd) return;
   throw ConfigError(where(), "kernel_size is one odd number or two", Json(sizes).dump(),
                     "give a width and a height such as 3 or {3, 5}");
@@ -88,8 +88,7 @@ DTensor blurred_along(const DTensor& x, int64_t axis, const DTensor& kernel) {
 DTensor RandomGaussianBlurLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const DTensor x = widened(images);
   const DTensor blurred = blurred_along(blurred_along(x, 1, kernel(draws, 1)), 2, kernel(draws, 0));
-  const DTensor selected =
-      as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
+  const DTensor selected = as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
   const std::vector<double>& range = arguments_.value_range;
   const DTensor made = ops::clip(ops::where(selected, blurred, x), range[0], range[1]);
   return made.dtype() == images.dtype() ? made : ops::cast(made, images.dtype());

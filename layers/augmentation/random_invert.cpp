@@ -35,8 +35,7 @@ const RegisteredLayerOf<RandomInvertLayer> registered_random_invert;
 
 DTensor RandomInvertLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const std::vector<double>& range = arguments_.value_range;
-  const DTensor inverted =
-      as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
+  const DTensor inverted = as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
   return ops::where(inverted, -images + (range[0] + range[1]), images);
 }
 

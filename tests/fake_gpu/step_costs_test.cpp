@@ -82,8 +82,10 @@ ModelHandle augmenting_model(bool score) {
   return Sequential({RandomFlip(), RandomRotation(0.1), RandomZoom(0.1), RandomCrop(7, 6),
                      RandomTranslation(0.1, 0.1), RandomErasing(0.5), RandomPerspective(0.5),
                      RandomColorJitter({.brightness_factor = 0.1, .hue_factor = 0.1}), MixUp(),
-                     CutMix(), RandAugment({.num_ops = 1}), RandomGrayscale(), Flatten(),
-                     head(score)});
+                     CutMix(), RandAugment({.num_ops = 1}), RandomGrayscale(), RandomInvert(),
+                     RandomGaussianBlur(), RandomElasticTransform(),
+                     AugMix({.num_chains = 1, .chain_depth = 1}),
+                     ContrastLimitedAdaptiveHistogramEqualization(), Flatten(), head(score)});
 }
 
 ModelHandle reader_of_sequences(bool) { return Sequential({Dense(6)}); }

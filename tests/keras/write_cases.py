@@ -166,7 +166,8 @@ def changing_images(random):
     """Returns image augmentation layers (active in training, except AutoContrast) and images.
 
     Keras finds a cycle in a graph with Equalization, and writes empty groups for the layers inside
-    RandAugment and RandomColorJitter.
+    AugMix, RandAugment and RandomColorJitter. ContrastLimitedAdaptiveHistogramEqualization has steps,
+    to whose other side a value may round.
     """
     x = keras.Input((6, 5, 3))
     y = layers.Pipeline([layers.RandomFlip("horizontal"), layers.BatchNormalization(),
@@ -180,7 +181,10 @@ def changing_images(random):
                   layers.RandomGrayscale(0.3), layers.RandomShear((0.1, 0.2), (0.0, 0.1)),
                   layers.RandomPerspective(0.4, 0.5), layers.RandomColorDegeneration(0.3),
                   layers.RandomSharpness(0.3), layers.RandomPosterization((2, 5)),
-                  layers.Solarization(0.2, (0.1, 0.4)), layers.AutoContrast((-4, 4))):
+                  layers.Solarization(0.2, (0.1, 0.4)), layers.RandomInvert(0.3),
+                  layers.RandomGaussianBlur(0.4, (3, 5), (0.2, 0.8)),
+                  layers.RandomElasticTransform(0.4, (0.1, 0.6)), layers.MaxNumBoundingBoxes(5),
+                  layers.AutoContrast((-4, 4))):
         y = layer(y)
     model = keras.Model(x, layers.Dense(2)(y))
     for weight in model.trainable_weights:

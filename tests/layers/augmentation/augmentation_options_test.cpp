@@ -11,7 +11,6 @@
 namespace augmentation_options_test {
 
 using namespace tessera;
-using namespace tessera::test;
 using Catch::Matchers::Contains;
 
 TEST_CASE("labels of other shapes, and layers that take none, are refused by name") {
@@ -28,32 +27,33 @@ TEST_CASE("both numbers of a factor are in its range, in any order") {
     const char* option;
     double minimum, maximum;
     std::function<void(const Factor&)> make;
-  } factors[] = {{"factor", -1, 1, [](const Factor& f) { RandomBrightness{f}; }},
-                 {"factor", -1, 1, [](const Factor& f) { RandomColorDegeneration{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomContrast{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomHue{f}; }},
-                 {"factor", 1, 8, [](const Factor& f) { RandomPosterization{f}; }},
-                 {"factor", -1, 1, [](const Factor& f) { RandomSaturation{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomSharpness{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { CutMix{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomErasing{f}; }},
-                 {"scale", 0, 1, [](const Factor& f) { RandomErasing(1.0, {.scale = f}); }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomPerspective{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomInvert{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomGaussianBlur{f}; }},
-                 {"sigma", 0, 1, [](const Factor& f) { RandomGaussianBlur(1.0, {.sigma = f}); }},
-                 {"factor", 0, 1, [](const Factor& f) { RandomElasticTransform{f}; }},
-                 {"scale", 0, 1, [](const Factor& f) { RandomElasticTransform(1.0, {.scale = f}); }},
-                 {"factor", 0, 1, [](const Factor& f) { AugMix({.factor = f}); }},
-                 {"factor", -1, 1, [](const Factor& f) { RandomRotation{f}; }},
-                 {"factor", 0, 1, [](const Factor& f) { RandAugment({.factor = f}); }},
-                 {"addition_factor", 0, 1, [](const Factor& f) { Solarization{f}; }},
-                 {"threshold_factor", 0, 1, [](const Factor& f) { Solarization(0.0, f); }},
-                 {"x_factor", -1, 1, [](const Factor& f) { RandomShear{f}; }},
-                 {"y_factor", -1, 1, [](const Factor& f) { RandomShear(0.0, f); }},
-                 {"height_factor", -1, 1, [](const Factor& f) { RandomTranslation(f, 0.1); }},
-                 {"width_factor", -1, 1, [](const Factor& f) { RandomTranslation(0.1, f); }},
-                 {"height_factor", -0.5, 1, [](const Factor& f) { RandomZoom{f}; }}};
+  } factors[] = {
+      {"factor", -1, 1, [](const Factor& f) { RandomBrightness{f}; }},
+      {"factor", -1, 1, [](const Factor& f) { RandomColorDegeneration{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandomContrast{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandomHue{f}; }},
+      {"factor", 1, 8, [](const Factor& f) { RandomPosterization{f}; }},
+      {"factor", -1, 1, [](const Factor& f) { RandomSaturation{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandomSharpness{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { CutMix{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandomErasing{f}; }},
+      {"scale", 0, 1, [](const Factor& f) { RandomErasing(1.0, {.scale = f}); }},
+      {"factor", 0, 1, [](const Factor& f) { RandomPerspective{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandomInvert{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandomGaussianBlur{f}; }},
+      {"sigma", 0, 1, [](const Factor& f) { RandomGaussianBlur(1.0, {.sigma = f}); }},
+      {"factor", 0, 1, [](const Factor& f) { RandomElasticTransform{f}; }},
+      {"scale", 0, 1, [](const Factor& f) { RandomElasticTransform(1.0, {.scale = f}); }},
+      {"factor", 0, 1, [](const Factor& f) { AugMix({.factor = f}); }},
+      {"factor", -1, 1, [](const Factor& f) { RandomRotation{f}; }},
+      {"factor", 0, 1, [](const Factor& f) { RandAugment({.factor = f}); }},
+      {"addition_factor", 0, 1, [](const Factor& f) { Solarization{f}; }},
+      {"threshold_factor", 0, 1, [](const Factor& f) { Solarization(0.0, f); }},
+      {"x_factor", -1, 1, [](const Factor& f) { RandomShear{f}; }},
+      {"y_factor", -1, 1, [](const Factor& f) { RandomShear(0.0, f); }},
+      {"height_factor", -1, 1, [](const Factor& f) { RandomTranslation(f, 0.1); }},
+      {"width_factor", -1, 1, [](const Factor& f) { RandomTranslation(0.1, f); }},
+      {"height_factor", -0.5, 1, [](const Factor& f) { RandomZoom{f}; }}};
   const double nan = std::numeric_limits<double>::quiet_NaN();
   for (const auto& each : factors) {
     const double lo = each.minimum, hi = each.maximum, middle = (lo + hi) / 2;
