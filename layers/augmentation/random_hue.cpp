@@ -1,6 +1,7 @@
 #include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/layers/internal/augmentation.hpp>
 #include <tessera/layers/internal/colors.hpp>
 
@@ -40,12 +41,15 @@ Shape RandomHueLayer::transformed_shape(const Shape& images) const {
 
 DTensor RandomHueLayer::transform(const DTensor& images, const ImageDraws& draws) const {
   const std::vector<double>& range = arguments_.value_range;
-  Hsv hsv = hsv_of(in_range(images, range, {0, 1}));
+  // A hue that float16 or bfloat16 rounds is another color by several levels.
+  const DTensor x = widened(images);
+  Hsv hsv = hsv_of(in_range(x, range, {0, 1}));
   const DTensor shift = draws.signs(0) * draws.each(1, arguments_.factor) * 0.5;
-  DTensor h = hsv.hue + for_images(shift, images);
+  DTensor h = hsv.hue + for_images(shift, x);
   h = ops::where(ops::greater(h, constant_like(h, 1)), h - 1, h);
   hsv.hue = ops::where(ops::less(h, constant_like(h, 0)), h + 1, h);
-  return in_range(ops::clip(rgb_of(hsv), 0, 1), {0, 1}, range);
+  const DTensor rotated = in_range(ops::clip(rgb_of(hsv), 0, 1), {0, 1}, range);
+  return rotated.dtype() == images.dtype() ? rotated : ops::cast(rotated, images.dtype());
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include <tessera/layers/augmentation/color.hpp>
 
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/layers/internal/augmentation.hpp>
 #include <tessera/layers/internal/colors.hpp>
 
@@ -39,12 +40,14 @@ Shape RandomSaturationLayer::transformed_shape(const Shape& images) const {
 }
 
 DTensor RandomSaturationLayer::transform(const DTensor& images, const ImageDraws& draws) const {
-  const DTensor f = draws.each(0, arguments_.factor);
-  const DTensor times = for_images(f / (-f + (1 + 1e-7)), images);
-  Hsv hsv = hsv_of(images);
+  // As in RandomHue, colors would change by several levels in float16 and bfloat16.
+  const DTensor x = widened(images), f = draws.each(0, arguments_.factor);
+  const DTensor times = for_images(f / (-f + (1 + 1e-7)), x);
+  Hsv hsv = hsv_of(x);
   const std::vector<double>& range = arguments_.value_range;
   hsv.saturation = ops::clip(hsv.saturation * times, range[0], range[1]);
-  return rgb_of(hsv);
+  const DTensor saturated = rgb_of(hsv);
+  return saturated.dtype() == images.dtype() ? saturated : ops::cast(saturated, images.dtype());
 }
 
 }  // namespace

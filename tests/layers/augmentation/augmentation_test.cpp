@@ -96,12 +96,13 @@ const std::map<std::string, Make>& all_layers() {
   return made;
 }
 
-/// The layer in float64, whatever the global dtype policy.
-LayerHandle in_float64(const LayerHandle& layer) {
+/// The layer with a dtype policy, whatever the global one.
+LayerHandle with_dtype(const LayerHandle& layer, const std::string& policy) {
   Json json = layer_json(*layer.layer());
-  json["config"]["dtype"] = "float64";
+  json["config"]["dtype"] = policy;
   return layer_from_config(json, JsonPath("layer"));
 }
+LayerHandle in_float64(const LayerHandle& layer) { return with_dtype(layer, "float64"); }
 
 at::Tensor images(int64_t rows, int64_t height = 5, int64_t width = 4) {
   return at::rand({rows, height, width, 3}) * 255;
@@ -233,6 +234,21 @@ TEST_CASE("uint8 images are augmented in the compute dtype") {
   const at::Tensor x = images(3).to(at::kByte);
   const AugmentationHandle layer = RandomBrightness(0.3, {.name = "a"});
   CHECK(layer(x, 4).equal(layer(x.to(at::kFloat), 4)));
+}
+
+TEST_CASE("hues, kernels and tables of half precision images are float32, and rounded once") {
+  for (const auto& [policy, dtype] :
+       {std::pair("mixed_bfloat16", at::kBFloat16), {"mixed_float16", at::kHalf}}) {
+    const DTensor x = rows_over(images(5).to(dtype).to(at::kFloat), virtual_mesh({1}));
+    for (const char* name :
+         {"ContrastLimitedAdaptiveHistogramEqualization", "RandomElasticTransform",
+          "RandomGaussianBlur", "RandomHue", "RandomSaturation"}) {
+      CAPTURE(policy, name);
+      const LayerHandle layer = all_layers().at(name)();
+      const at::Tensor wide = with_dtype(layer, "float32")(x, training_step(3)).full();
+      CHECK(with_dtype(layer, policy)(x, training_step(3)).full().equal(wide.to(dtype)));
+    }
+  }
 }
 
 TEST_CASE("RandomFlip mirrors half of the images") {
