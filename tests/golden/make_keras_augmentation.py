@@ -10,6 +10,8 @@ os.environ["KERAS_BACKEND"] = "numpy"
 
 import keras
 import numpy as np
+# Keras imports it on first use, which draws random numbers.
+import scipy.signal
 from keras.src.layers.preprocessing.image_preprocessing import aug_mix as aug_mix_module
 
 from keras_golden import compact, serialized, tensor, write
