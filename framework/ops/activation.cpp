@@ -5,12 +5,14 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/elementwise_rows.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/operand.hpp>
+#include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
 
@@ -322,11 +324,24 @@ constexpr size_t activation_row(std::string_view name) { return find_row(activat
 
 namespace ops {
 
+DTensor celu(const DTensor& x, double alpha) {
+  if (alpha == 0) throw ConfigError("celu", "alpha is not 0", "0", "use relu");
+  return elu(x, alpha, alpha);
+}
 DTensor elu(const DTensor& x, double alpha, double width) {
   return run_op(ActivationOp<activation_row("elu")>{{alpha, width}}, {x});
 }
 DTensor gelu(const DTensor& x, bool approximate) {
   return run_op(ActivationOp<activation_row("gelu")>{{approximate ? 1.0 : 0.0}}, {x});
+}
+DTensor glu(const DTensor& x, int64_t axis) {
+  const int64_t a = normalize_axis(axis, x.rank(), "glu");
+  if (x.size(a) % 2 != 0) {
+    throw ShapeError("glu", str("axis ", axis, " has an even extent"), to_string(x.shape()),
+                     "give the layer before it twice the units");
+  }
+  const int64_t half = x.size(a) / 2;
+  return slice(x, a, 0, half) * sigmoid(slice(x, a, half, half));
 }
 DTensor hard_shrink(const DTensor& x, double threshold) {
   return run_op(ActivationOp<activation_row("hard_shrink")>{{threshold}}, {x});
@@ -337,6 +352,8 @@ DTensor hard_sigmoid(const DTensor& x) {
 DTensor hard_silu(const DTensor& x) {
   return run_op(ActivationOp<activation_row("hard_silu")>{}, {x});
 }
+DTensor hard_swish(const DTensor& x) { return hard_silu(x); }
+DTensor hard_tanh(const DTensor& x) { return clip(x, -1, 1); }
 DTensor leaky_relu(const DTensor& x, double negative_slope) {
   return run_op(ActivationOp<activation_row("leaky_relu")>{{negative_slope}}, {x});
 }
@@ -347,6 +364,7 @@ DTensor mish(const DTensor& x) { return run_op(ActivationOp<activation_row("mish
 DTensor relu6(const DTensor& x) { return run_op(ActivationOp<activation_row("relu6")>{}, {x}); }
 DTensor selu(const DTensor& x) { return run_op(ActivationOp<activation_row("selu")>{}, {x}); }
 DTensor silu(const DTensor& x) { return run_op(ActivationOp<activation_row("silu")>{}, {x}); }
+DTensor swish(const DTensor& x) { return silu(x); }
 DTensor soft_shrink(const DTensor& x, double threshold) {
   return run_op(ActivationOp<activation_row("soft_shrink")>{{threshold}}, {x});
 }

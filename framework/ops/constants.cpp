@@ -23,6 +23,18 @@ DTensor constant(const Shape& shape, at::ScalarType dtype, Make make) {
   return pack(make().to(dtype), layout);
 }
 
+void check_num(const std::string& where, int64_t num) {
+  if (num < 0) throw ConfigError(where, "num must be at least 0", str(num), "");
+}
+
+at::Tensor evenly_spaced(double start, double stop, int64_t num, bool endpoint) {
+  const int64_t steps = std::max<int64_t>(endpoint ? num - 1 : num, 1);
+  at::Tensor numbers = at::arange(num, at::kDouble).mul_((stop - start) / double(steps));
+  numbers.add_(start);
+  if (endpoint && num > 1) numbers.select(0, num - 1).fill_(stop);
+  return numbers;
+}
+
 Shape matrix_shape(const std::string& where, int64_t n, std::optional<int64_t> m) {
   const Shape shape = {n, m.value_or(n)};
   if (shape[0] >= 0 && shape[1] >= 0) return shape;
@@ -59,11 +71,25 @@ DTensor arange(double start, double stop, double step, std::optional<at::ScalarT
 }
 
 DTensor linspace(double start, double stop, int64_t num, bool endpoint, at::ScalarType dtype) {
-  if (num < 0) throw ConfigError("linspace", "num must be at least 0", str(num), "");
-  const int64_t steps = std::max<int64_t>(endpoint ? num - 1 : num, 1);
+  check_num("linspace", num);
+  return constant({num}, dtype, [&] { return evenly_spaced(start, stop, num, endpoint); });
+}
+
+DTensor logspace(double start, double stop, int64_t num, bool endpoint, double base,
+                 at::ScalarType dtype) {
+  check_num("logspace", num);
+  return constant({num}, dtype,
+                  [&] { return at::pow(base, evenly_spaced(start, stop, num, endpoint)); });
+}
+
+DTensor geomspace(double start, double stop, int64_t num, bool endpoint, at::ScalarType dtype) {
+  check_num("geomspace", num);
+  if (!(start * stop > 0)) {
+    throw ConfigError("geomspace", "start and stop have one sign", str(start, " and ", stop),
+                      "use linspace");
+  }
   return constant({num}, dtype, [&] {
-    at::Tensor numbers = at::arange(num, at::kDouble).mul_((stop - start) / double(steps));
-    numbers.add_(start);
+    at::Tensor numbers = at::pow(stop / start, evenly_spaced(0, 1, num, endpoint)).mul_(start);
     if (endpoint && num > 1) numbers.select(0, num - 1).fill_(stop);
     return numbers;
   });

@@ -31,6 +31,14 @@ DTensor arange(double start, double stop, double step = 1,
 /// `endpoint` (keras.ops.linspace). Throws ConfigError for a negative num.
 DTensor linspace(double start, double stop, int64_t num = 50, bool endpoint = true,
                  at::ScalarType dtype = at::kFloat);
+/// Return `num` numbers from base^start to base^stop, or from start to stop, each the same multiple
+/// of the one before; the end is left out unless `endpoint` (keras.ops.logspace,
+/// keras.ops.geomspace). Throw ConfigError for a negative num; geomspace also unless start and stop
+/// have one sign.
+DTensor logspace(double start, double stop, int64_t num = 50, bool endpoint = true,
+                 double base = 10, at::ScalarType dtype = at::kFloat);
+DTensor geomspace(double start, double stop, int64_t num = 50, bool endpoint = true,
+                  at::ScalarType dtype = at::kFloat);
 /// Return a matrix (n, m), m = n by default, of ones on diagonal k (eye, identity), or on and below
 /// it (tri), and zeros elsewhere (keras.ops.eye, keras.ops.identity, keras.ops.tri). Throw
 /// ShapeError for negative extents.

@@ -12,6 +12,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/window_axis.hpp>
+#include <tessera/framework/ops/shape.hpp>
 namespace tessera {
 
 using namespace detail;
@@ -360,6 +361,20 @@ namespace ops {
 DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes) {
   const auto [in, weights] = in_floating_dtype(x, kernel);
   return run_op(ConvOp{convolution_for("conv", std::move(axes), kernel.shape())}, {in, weights});
+}
+
+DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
+                       const std::vector<WindowAxis>& axes) {
+  // Treats every channel as a group.
+  const auto spatial = static_cast<int64_t>(axes.size());
+  const DTensor y = conv(expand_dims(x, x.rank()), expand_dims(kernel, spatial), axes);
+  return flatten(y, spatial + 1);
+}
+
+DTensor separable_conv(const DTensor& x, const DTensor& depthwise_kernel,
+                       const DTensor& pointwise_kernel, const std::vector<WindowAxis>& axes) {
+  const DTensor y = depthwise_conv(x, depthwise_kernel, axes);
+  return conv(y, pointwise_kernel, std::vector<WindowAxis>(axes.size()));
 }
 
 DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<WindowAxis> axes,

@@ -16,6 +16,16 @@ namespace tessera::ops {
 /// differentiable. Throws ShapeError for shapes that do not fit.
 DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes);
 
+/// Convolves each channel on its own: x (n, spatial…, c), kernel (window…, c, m) -> (n, spatial'…,
+/// c · m) (keras.ops.depthwise_conv). Channels may be sharded without communication; the rest is as
+/// in conv.
+DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
+                       const std::vector<WindowAxis>& axes);
+/// Returns depthwise_conv(), whose channels a second kernel, (1…, c · m, o), mixes: (n, spatial'…,
+/// o) (keras.ops.separable_conv).
+DTensor separable_conv(const DTensor& x, const DTensor& depthwise_kernel,
+                       const DTensor& pointwise_kernel, const std::vector<WindowAxis>& axes);
+
 /// Transposed convolution, the adjoint of conv in x (keras.ops.conv_transpose): y, shaped like
 /// conv's result -> x (n, spatial…, c) with spatial extents `extents`. Each shard fetches the rows
 /// of y whose windows overlap it; a sharded o leaves a partial sum.

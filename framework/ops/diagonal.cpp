@@ -21,6 +21,8 @@ DTensor diag(const DTensor& x, int64_t k) {
   return triu(tril(broadcast_to(row, {extent, extent}), k), k);
 }
 
+DTensor diagflat(const DTensor& x, int64_t k) { return diag(ravel(x), k); }
+
 DTensor diagonal(const DTensor& x, int64_t offset, int64_t axis1, int64_t axis2) {
   const int64_t a = normalize_axis(axis1, x.rank(), "diagonal");
   const int64_t b = normalize_axis(axis2, x.rank(), "diagonal");

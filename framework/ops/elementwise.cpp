@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 
 #include <limits>
+#include <numbers>
 
 #include <ATen/ATen.h>
 
@@ -188,6 +189,16 @@ struct ClipGradOp {
   }
 };
 
+DTensor in_floating_point(const DTensor& x) {
+  return at::isFloatingType(x.dtype()) ? x : ops::cast(x, at::kFloat);
+}
+
+/// Returns whether elements are equal to an infinity.
+DTensor equals_infinity(const DTensor& x, double infinity) {
+  if (!at::isFloatingType(x.dtype())) return ops::isinf(x);
+  return ops::equal(x, filled({}, infinity, x.dtype(), Layout::replicated(x.mesh(), 0)));
+}
+
 /// Returns the largest finite number of a floating dtype.
 double largest(at::ScalarType dtype) {
   if (dtype == at::kDouble) return std::numeric_limits<double>::max();
@@ -237,6 +248,18 @@ DTensor nan_to_num(const DTensor& x, double nan, std::optional<double> posinf,
   const DTensor below = where(equal(x, number(infinity)), number(posinf.value_or(top)), finite);
   return where(equal(x, number(-infinity)), number(neginf.value_or(-top)), below);
 }
+
+DTensor isposinf(const DTensor& x) {
+  return equals_infinity(x, std::numeric_limits<double>::infinity());
+}
+
+DTensor isneginf(const DTensor& x) {
+  return equals_infinity(x, -std::numeric_limits<double>::infinity());
+}
+
+DTensor deg2rad(const DTensor& x) { return scale(in_floating_point(x), std::numbers::pi / 180); }
+DTensor rad2deg(const DTensor& x) { return scale(in_floating_point(x), 180 / std::numbers::pi); }
+DTensor fabs(const DTensor& x) { return abs(in_floating_point(x)); }
 
 }  // namespace ops
 

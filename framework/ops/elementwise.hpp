@@ -7,10 +7,11 @@
 namespace tessera::ops {
 
 /// Elementwise functions of one tensor. They keep shape and layout, and the dtype except that
-/// isnan, isinf, is_finite and logical_not return bool. No communication, except that all but `neg`
-/// resolve a partial sum first. x must be floating-point, but neg, abs, sign and square take
-/// integers too, isnan, isinf and is_finite any dtype, logical_not bool, and bitwise_not integers
-/// only. Those without a name of keras.ops are in keras_names.hpp under it.
+/// isnan, isinf, is_finite, isposinf, isneginf and logical_not return bool. No communication,
+/// except that all but `neg` resolve a partial sum first. x must be floating-point, but neg, abs,
+/// sign and square take integers too, those about NaN and infinities any dtype, logical_not bool,
+/// and bitwise_not integers only. Those without a name of keras.ops are in keras_names.hpp under
+/// it.
 DTensor neg(const DTensor& x);
 DTensor abs(const DTensor& x);
 DTensor sign(const DTensor& x);
@@ -50,6 +51,8 @@ DTensor trunc(const DTensor& x);
 DTensor isnan(const DTensor& x);
 DTensor isinf(const DTensor& x);
 DTensor is_finite(const DTensor& x);
+DTensor isposinf(const DTensor& x);
+DTensor isneginf(const DTensor& x);
 DTensor logical_not(const DTensor& x);
 DTensor bitwise_not(const DTensor& x);
 
@@ -87,6 +90,12 @@ DTensor greater_equal(const DTensor& a, const DTensor& b);
 DTensor logical_and(const DTensor& a, const DTensor& b);
 DTensor logical_or(const DTensor& a, const DTensor& b);
 DTensor logical_xor(const DTensor& a, const DTensor& b);
+
+/// Convert degrees to radians and back, and return |x| (keras.ops.deg2rad, keras.ops.rad2deg,
+/// keras.ops.fabs). Integers and bools become float32.
+DTensor deg2rad(const DTensor& x);
+DTensor rad2deg(const DTensor& x);
+DTensor fabs(const DTensor& x);
 
 /// x · factor and x + value for a constant; `scale` passes a partial sum through.
 DTensor scale(const DTensor& x, double factor);

@@ -4,6 +4,7 @@
 #include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
@@ -254,6 +255,18 @@ DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool
 DTensor digitize(const DTensor& x, const DTensor& bins) {
   const auto [edges, values] = in_floating_dtype(bins, x);
   return searchsorted(edges, values, /*right=*/true);
+}
+
+DTensor isin(const DTensor& x, const DTensor& values, bool invert) {
+  if (values.numel() == 0) return full_like(x, invert ? 1 : 0, at::kBool);
+  const auto numbers = [](const DTensor& some) {
+    return stop_gradient(some.dtype() == at::kBool ? cast(some, at::kInt) : some);
+  };
+  const auto [elements, among] = in_floating_dtype(numbers(x), numbers(ravel(values)));
+  const DTensor sorted = sort(among, 0);
+  const DTensor first = minimum(searchsorted(sorted, elements), sorted.size(0) - 1);
+  const DTensor found = equal(gather(sorted, first), elements);
+  return invert ? logical_not(found) : found;
 }
 
 }  // namespace ops

@@ -55,4 +55,9 @@ DTensor searchsorted(const DTensor& sorted_sequence, const DTensor& values, bool
 /// searchsorted().
 DTensor digitize(const DTensor& x, const DTensor& bins);
 
+/// Returns whether each element of x is among the elements of `values`, or is not if `invert`: bool
+/// (keras.ops.isin). Both have one dtype, but integers are compared with floats as floats. NaN is
+/// among no values. The values are sorted and all-gathered; x keeps its sharding. No gradient.
+DTensor isin(const DTensor& x, const DTensor& values, bool invert = false);
+
 }  // namespace tessera::ops

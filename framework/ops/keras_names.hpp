@@ -1,8 +1,12 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include <tessera/framework/ops/attention/attention.hpp>
+#include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/operand.hpp>
+#include <tessera/framework/ops/pool.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -38,6 +42,32 @@ inline DTensor var(const DTensor& x, const Axes& axes = {}, bool keepdims = fals
 /// concat, under another name.
 inline DTensor concatenate(const std::vector<DTensor>& tensors, int64_t axis = 0) {
   return concat(tensors, axis);
+}
+/// avg_pool, under another name.
+inline DTensor average_pool(const DTensor& x, const std::vector<WindowAxis>& axes) {
+  return avg_pool(x, axes);
+}
+/// adaptive_avg_pool, under another name.
+inline DTensor adaptive_average_pool(const DTensor& x, const std::vector<int64_t>& sizes) {
+  return adaptive_avg_pool(x, sizes);
+}
+/// layer_norm, under another name and with Keras' default epsilon of this function.
+inline DTensor layer_normalization(const DTensor& x, const DTensor& gamma = {},
+                                   const DTensor& beta = {}, const Axes& axes = {-1},
+                                   double epsilon = 1e-7) {
+  return layer_norm(x, gamma, beta, axes, epsilon);
+}
+/// attention, with a bias that is added to the scores and a bool mask, either of which may be
+/// undefined.
+inline DTensor dot_product_attention(const DTensor& query, const DTensor& key, const DTensor& value,
+                                     const DTensor& bias = {}, const DTensor& mask = {},
+                                     std::optional<double> scale = std::nullopt,
+                                     bool is_causal = false) {
+  SdpaOptions options;
+  options.scale = scale;
+  options.causal = is_causal;
+  if (mask.defined()) options.masks = {mask};
+  return attention(query, key, value, bias, options);
 }
 
 }  // namespace tessera::ops

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -42,5 +43,18 @@ DTensor outer(const DTensor& a, const DTensor& b);
 DTensor tensordot(const DTensor& a, const DTensor& b, int64_t axes = 2);
 DTensor tensordot(const DTensor& a, const DTensor& b, const std::vector<int64_t>& axes_a,
                   const std::vector<int64_t>& axes_b);
+
+/// Returns the cross products of vectors of three elements along an axis; other axes broadcast
+/// (keras.ops.cross). Shards of the axis fetch the elements that they lack. Throws ShapeError for
+/// other extents.
+DTensor cross(const DTensor& a, const DTensor& b, int64_t axis = -1);
+/// Returns the Kronecker product: each element of a times all of b, of the extents' products
+/// (keras.ops.kron). Sharding of a's axes stays on the result's. The tensor of lower rank gets
+/// leading axes.
+DTensor kron(const DTensor& a, const DTensor& b);
+/// Returns the powers of a vector's elements, one a row: (k,) -> (k, n), n = k by default, with
+/// exponents n - 1, …, 0, or 0, …, n - 1 if `increasing` (keras.ops.vander). Keeps the vector's
+/// sharding. Throws ShapeError unless x is a vector and n at least 1.
+DTensor vander(const DTensor& x, std::optional<int64_t> n = std::nullopt, bool increasing = false);
 
 }  // namespace tessera::ops

@@ -2,6 +2,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
+#include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -43,6 +44,32 @@ DTensor variance(const DTensor& x, const Axes& axes, bool keepdims) {
 
 DTensor std(const DTensor& x, const Axes& axes, bool keepdims) {
   return cast(sqrt(variance(widened(x), axes, keepdims)), x.dtype());
+}
+
+DTensor average(const DTensor& x, const Axes& axes, const DTensor& weights) {
+  if (!weights.defined()) return mean(x, axes);
+  DTensor factors = widened(weights);
+  if (weights.shape() != x.shape()) {
+    const int64_t a = axes.size() == 1 ? normalize_axis(axes[0], x.rank(), "average") : -1;
+    if (a < 0 || weights.rank() != 1 || weights.size(0) != x.size(a)) {
+      throw ShapeError("average",
+                       "weights have the shape of x, or one number for each element of "
+                       "the one axis",
+                       to_string(weights.shape()) + " for " + to_string(x.shape()), "reshape them");
+    }
+    Shape shape(x.shape().size(), 1);
+    shape[size_t(a)] = weights.size(0);
+    factors = broadcast_to(reshape(factors, shape), x.shape());
+  }
+  return cast(sum(widened(x) * factors, axes) / sum(factors, axes), x.dtype());
+}
+
+DTensor count_nonzero(const DTensor& x, const Axes& axes, bool keepdims) {
+  return sum(cast(not_equal(x, 0), at::kInt), axes, keepdims);
+}
+
+DTensor ptp(const DTensor& x, const Axes& axes, bool keepdims) {
+  return max(x, axes, keepdims) - min(x, axes, keepdims);
 }
 
 }  // namespace tessera::ops

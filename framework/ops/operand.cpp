@@ -1,8 +1,11 @@
 #include <tessera/framework/ops/operand.hpp>
 
+#include <numbers>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
+#include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::ops {
@@ -26,6 +29,11 @@ std::pair<DTensor, DTensor> as_tensors(const Operand& a, const Operand& b) {
   const at::ScalarType dtype = dtype_beside(number, x.dtype());
   const DTensor tensor = cast(x, dtype), other = scalar(number.number, x.mesh(), dtype);
   return a.tensor.defined() ? std::pair(tensor, other) : std::pair(other, tensor);
+}
+
+/// Returns a tensor in which differences are neither integers nor rounded to 16 bits.
+DTensor comparable(const DTensor& x) {
+  return at::isFloatingType(x.dtype()) ? detail::widened(x) : cast(x, at::kDouble);
 }
 
 using Function = DTensor (*)(const DTensor&, const DTensor&);
@@ -69,6 +77,48 @@ DTensor greater_equal(const Operand& a, const Operand& b) { return call(greater_
 DTensor where(const DTensor& condition, const Operand& a, const Operand& b) {
   const auto [x, y] = as_tensors(a, b);
   return where(condition, x, y);
+}
+
+DTensor divide_no_nan(const Operand& a, const Operand& b) {
+  const auto [x, y] = as_tensors(a, b);
+  const DTensor is_zero = equal(y, 0);
+  // A quotient by 0 would have a gradient of NaN even where it is not selected.
+  return where(is_zero, 0, div(x, where(is_zero, 1, y)));
+}
+
+DTensor fmax(const Operand& a, const Operand& b) {
+  const auto [x, y] = as_tensors(a, b);
+  return where(isnan(x), y, where(isnan(y), x, maximum(x, y)));
+}
+
+DTensor fmin(const Operand& a, const Operand& b) {
+  const auto [x, y] = as_tensors(a, b);
+  return where(isnan(x), y, where(isnan(y), x, minimum(x, y)));
+}
+
+DTensor heaviside(const Operand& a, const Operand& b) {
+  const auto [x, y] = as_tensors(a, b);
+  const DTensor step = cast(greater(x, 0), x.dtype());
+  return where(equal(x, 0), y, where(isnan(x), x, step));
+}
+
+DTensor logaddexp2(const Operand& a, const Operand& b) {
+  const auto [x, y] = as_tensors(a, b);
+  constexpr double ln2 = std::numbers::ln2;
+  return scale(logaddexp(scale(x, ln2), scale(y, ln2)), 1 / ln2);
+}
+
+DTensor isclose(const Operand& a, const Operand& b, double rtol, double atol, bool equal_nan) {
+  const auto [first, second] = as_tensors(a, b);
+  const DTensor x = comparable(first), y = comparable(second);
+  const DTensor tolerance = add_scalar(scale(abs(y), rtol), atol);
+  const DTensor near = logical_and(less_equal(abs(x - y), tolerance), is_finite(y));
+  const DTensor close = logical_or(near, equal(x, y));
+  return equal_nan ? logical_or(close, logical_and(isnan(x), isnan(y))) : close;
+}
+
+DTensor allclose(const Operand& a, const Operand& b, double rtol, double atol, bool equal_nan) {
+  return all(isclose(a, b, rtol, atol, equal_nan));
 }
 
 }  // namespace tessera::ops

@@ -54,6 +54,25 @@ DTensor greater(const Operand& a, const Operand& b);
 DTensor greater_equal(const Operand& a, const Operand& b);
 DTensor where(const DTensor& condition, const Operand& a, const Operand& b);
 
+/// Further elementwise functions of a tensor and a tensor or number, with NumPy broadcasting and
+/// the layouts and errors of those above.
+///
+/// divide_no_nan is a / b, 0 where b is 0 (keras.ops.divide_no_nan). fmax and fmin are the maximum
+/// and minimum, of which a NaN is none unless both are NaN (keras.ops.fmax, keras.ops.fmin).
+/// heaviside is 0 for a < 0, b for a = 0 and 1 for a > 0 (keras.ops.heaviside). logaddexp2 is
+/// log2(2^a + 2^b) without overflow (keras.ops.logaddexp2).
+DTensor divide_no_nan(const Operand& a, const Operand& b);
+DTensor fmax(const Operand& a, const Operand& b);
+DTensor fmin(const Operand& a, const Operand& b);
+DTensor heaviside(const Operand& a, const Operand& b);
+DTensor logaddexp2(const Operand& a, const Operand& b);
+/// Returns whether |a - b| <= atol + rtol |b|, or both are the same infinity, or, with `equal_nan`,
+/// NaN: each element (keras.ops.isclose), or all of them, 0-d (keras.ops.allclose). No gradient.
+DTensor isclose(const Operand& a, const Operand& b, double rtol = 1e-5, double atol = 1e-8,
+                bool equal_nan = false);
+DTensor allclose(const Operand& a, const Operand& b, double rtol = 1e-5, double atol = 1e-8,
+                 bool equal_nan = false);
+
 }  // namespace ops
 
 /// Arithmetic and comparisons of tensors, with numbers on either side: `1 - x`, `2.0 / x`,

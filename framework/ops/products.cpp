@@ -1,6 +1,7 @@
 #include <algorithm>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/constants.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -80,6 +81,45 @@ DTensor tensordot(const DTensor& a, const DTensor& b, const AxisList& axes_a,
                   const AxisList& axes_b) {
   if (axes_a.empty() && axes_b.empty() && has_scalar(a, b)) return mul(a, b);
   return contracted("tensordot", a, axes_a, b, axes_b);
+}
+
+DTensor cross(const DTensor& a, const DTensor& b, int64_t axis) {
+  const int64_t x = normalize_axis(axis, a.rank(), "cross");
+  const int64_t y = normalize_axis(axis, b.rank(), "cross");
+  if (a.size(x) != 3 || b.size(y) != 3) {
+    throw ShapeError("cross", "the axis has three elements",
+                     to_string(a.shape()) + " and " + to_string(b.shape()), "name another axis");
+  }
+  return roll(a, {-1}, {x}) * roll(b, {1}, {y}) - roll(a, {1}, {x}) * roll(b, {-1}, {y});
+}
+
+DTensor kron(const DTensor& a, const DTensor& b) {
+  const int64_t rank = std::max(a.rank(), b.rank());
+  const auto extent = [rank](const DTensor& x, int64_t axis) {
+    const int64_t own = axis - (rank - x.rank());
+    return own < 0 ? int64_t(1) : x.size(own);
+  };
+  Shape left, right, shape;
+  for (int64_t axis = 0; axis < rank; ++axis) {
+    const int64_t m = extent(a, axis), n = extent(b, axis);
+    left.insert(left.end(), {m, 1});
+    right.insert(right.end(), {1, n});
+    shape.push_back(m * n);
+  }
+  return reshape(mul(reshape(a, left), reshape(b, right)), shape);
+}
+
+DTensor vander(const DTensor& x, std::optional<int64_t> n, bool increasing) {
+  if (x.rank() != 1 || n.value_or(1) < 1) {
+    throw ShapeError("vander", "x is a vector and n at least 1",
+                     str(to_string(x.shape()), ", n = ", n.value_or(1)), "pass a vector");
+  }
+  // Products, as the gradient of pow() at 0 with exponent 0 is NaN.
+  std::vector<DTensor> powers = {ones_like(x)};
+  const int64_t count = n.value_or(x.size(0));
+  while (int64_t(powers.size()) < count) powers.push_back(powers.back() * x);
+  if (!increasing) std::reverse(powers.begin(), powers.end());
+  return stack(powers, 1);
 }
 
 }  // namespace tessera::ops

@@ -64,6 +64,41 @@ DTensor variance(const DTensor& x, const Axes& axes = {}, bool keepdims = false)
 /// The square root of the variance (keras.ops.std).
 DTensor std(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
 
+/// Reductions and scans that leave out NaN (keras.ops.nansum and so on). Shapes, dtypes, layouts
+/// and errors are those of the functions without "nan". Where all elements are NaN, nansum is 0,
+/// nanprod 1, and the others NaN; their gradient is 0 wherever x is NaN.
+DTensor nansum(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nanmean(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nanmax(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nanmin(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nanprod(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nanvar(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nanstd(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+DTensor nancumsum(const DTensor& x, int64_t axis);
+DTensor nancumprod(const DTensor& x, int64_t axis);
+
+/// Returns the mean of x weighted by `weights`, which have x's shape or, for one axis, one number
+/// for each of its elements (keras.ops.average). Layouts are those of sum. Throws ShapeError for
+/// other weights.
+DTensor average(const DTensor& x, const Axes& axes = {}, const DTensor& weights = {});
+/// Returns how many elements are not 0, int32 (keras.ops.count_nonzero). Layouts are those of sum.
+DTensor count_nonzero(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+/// Returns max(x) - min(x) (keras.ops.ptp).
+DTensor ptp(const DTensor& x, const Axes& axes = {}, bool keepdims = false);
+/// Returns whether fewer than k predictions of a row are larger than that of its target: targets
+/// (…) of an integer dtype, predictions (…, c) -> (…), bool (keras.ops.in_top_k). Layouts and
+/// errors are those of top_k and take_along_axis.
+DTensor in_top_k(const DTensor& targets, const DTensor& predictions, int64_t k);
+
+/// Returns the differences of consecutive elements along an axis, n times over; of bools, whether
+/// they differ (keras.ops.diff). Shards of the axis fetch the element that they lack. Throws
+/// ConfigError for a negative n.
+DTensor diff(const DTensor& x, int64_t n = 1, int64_t axis = -1);
+/// Integrates y along an axis by the trapezoidal rule, at points at distances dx, or at x, which
+/// has y's shape or is a vector (keras.ops.trapezoid). Layouts are those of diff and sum.
+DTensor trapezoid(const DTensor& y, double dx = 1, int64_t axis = -1);
+DTensor trapezoid(const DTensor& y, const DTensor& x, int64_t axis = -1);
+
 /// Returns the number of elements that are reduced into one.
 int64_t reduced_count(const Shape& shape, const Axes& axes);
 

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -51,6 +52,35 @@ std::vector<DTensor> split(const DTensor& x, int64_t sections, int64_t axis = 0)
 /// partial sums, maxima and minima pass through.
 DTensor stack(const std::vector<DTensor>& tensors, int64_t axis = 0);
 std::vector<DTensor> unstack(const DTensor& x, int64_t axis = 0);
+/// Join tensors along axis 1, or 0 of vectors (hstack), along axis 0, vectors being rows (vstack),
+/// or along axis 2, vectors (n,) being (1, n, 1) (dstack) (keras.ops.hstack, keras.ops.vstack,
+/// keras.ops.dstack). Layouts are those of concat.
+DTensor hstack(const std::vector<DTensor>& tensors);
+DTensor vstack(const std::vector<DTensor>& tensors);
+DTensor dstack(const std::vector<DTensor>& tensors);
+/// Joins two tensors along an axis, or all their elements as a vector (keras.ops.append).
+DTensor append(const DTensor& a, const DTensor& b, std::optional<int64_t> axis = std::nullopt);
+/// Splits an axis into `sections` parts, of which the first are longer by one if they cannot be
+/// equal, or before each of the elements `indices`, which are those of a Python slice
+/// (keras.ops.array_split). Layouts are those of slice. Throws ShapeError for less than one
+/// section.
+std::vector<DTensor> array_split(const DTensor& x, int64_t sections, int64_t axis = 0);
+std::vector<DTensor> array_split(const DTensor& x, const std::vector<int64_t>& indices,
+                                 int64_t axis = 0);
+/// Split axis 1, or 0 of a vector (hsplit), axis 0 (vsplit) or axis 2 (dsplit) into equal parts, or
+/// before each of the elements `indices` (keras.ops.hsplit, keras.ops.vsplit, keras.ops.dsplit).
+std::vector<DTensor> hsplit(const DTensor& x, int64_t sections);
+std::vector<DTensor> hsplit(const DTensor& x, const std::vector<int64_t>& indices);
+std::vector<DTensor> vsplit(const DTensor& x, int64_t sections);
+std::vector<DTensor> vsplit(const DTensor& x, const std::vector<int64_t>& indices);
+std::vector<DTensor> dsplit(const DTensor& x, int64_t sections);
+std::vector<DTensor> dsplit(const DTensor& x, const std::vector<int64_t>& indices);
+/// Returns the coordinates of a grid: for each vector a tensor of the grid's shape in which it is
+/// repeated along the other vectors' axes (keras.ops.meshgrid). Vector i varies along axis i, but
+/// with indexing "xy" the first two axes are exchanged. Throws ConfigError for another indexing
+/// than "xy" and "ij".
+std::vector<DTensor> meshgrid(const std::vector<DTensor>& vectors,
+                              const std::string& indexing = "xy");
 /// Repeats the tensor along each axis (tf.tile).
 DTensor tile(const DTensor& x, const std::vector<int64_t>& repeats);
 
@@ -96,6 +126,8 @@ DTensor repeat(const DTensor& x, const std::vector<int64_t>& repeats,
 /// matrix (keras.ops.diag). A vector's sharding becomes that of the columns. Throws ShapeError for
 /// other ranks.
 DTensor diag(const DTensor& x, int64_t k = 0);
+/// Returns diag() of all elements in row-major order (keras.ops.diagflat).
+DTensor diagflat(const DTensor& x, int64_t k = 0);
 /// Returns the diagonal of two axes, `offset` positions right of the main one, as a new last axis
 /// (keras.ops.diagonal), or its sum (keras.ops.trace). If axis2 is sharded it leaves a partial sum;
 /// the others keep their sharding. Throws ShapeError unless the axes differ.

@@ -1,10 +1,13 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/take_gradient.hpp>
 #include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
 
@@ -63,6 +66,12 @@ std::pair<DTensor, DTensor> top_k(const DTensor& x, int64_t k) {
   std::vector<DTensor> both =
       dispatch(op_info<TopKOp>(), &op, attribute_hash(op), std::span(&x, 1));
   return {both[0], both[1]};
+}
+
+DTensor in_top_k(const DTensor& targets, const DTensor& predictions, int64_t k) {
+  const DTensor kth = slice(top_k(predictions, k).first, -1, k - 1, 1);
+  const DTensor own = take_along_axis(predictions, expand_dims(targets, -1), -1);
+  return squeeze(greater_equal(own, kth), {-1});
 }
 
 }  // namespace ops

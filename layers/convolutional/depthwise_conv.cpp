@@ -1,5 +1,6 @@
 #include <tessera/layers/convolutional/conv.hpp>
 
+#include <tessera/framework/ops/conv.hpp>
 #include <tessera/layers/internal/conv_base.hpp>
 
 namespace tessera {
@@ -63,7 +64,7 @@ void DepthwiseConvLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor DepthwiseConvLayer::transform(const DTensor& x, const CallContext&) {
-  return with_bias(depthwise_conv(x, read(kernel_), windows(x.shape())));
+  return with_bias(ops::depthwise_conv(x, read(kernel_), windows(x.shape())));
 }
 
 LayerHandle depthwise_conv_of(int64_t spatial, const AxisValues& kernel_size,

@@ -82,9 +82,7 @@ void SeparableConvLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor SeparableConvLayer::transform(const DTensor& x, const CallContext&) {
-  const DTensor depthwise = depthwise_conv(x, read(depthwise_), windows(x.shape()));
-  return with_bias(
-      ops::conv(depthwise, read(pointwise_), std::vector<WindowAxis>(size_t(spatial()))));
+  return with_bias(ops::separable_conv(x, read(depthwise_), read(pointwise_), windows(x.shape())));
 }
 
 LayerHandle separable_conv_of(int64_t spatial, int64_t filters, const AxisValues& kernel_size,

@@ -10,11 +10,6 @@
 
 namespace tessera::detail {
 
-/// Convolves each channel on its own: x (n, spatial…, c), kernel (window…, c, m) ->
-/// (n, spatial'…, c · m). Channels may be sharded without communication.
-DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,
-                       const std::vector<WindowAxis>& axes);
-
 /// Visits the options and arguments that all convolutions have. Kernel options are left to the
 /// layers, whose names for them differ.
 template <class Arguments, class Visit>

@@ -26,7 +26,9 @@ HEADERS = {
 }
 DECLARATION = re.compile(r"^\s*(?:class|struct) (\w+)(?: final)?\b", re.MULTILINE)
 ACTIVATION = re.compile(r"^(?:using ops::|DTensor )(\w+)", re.MULTILINE)
-USING = re.compile(r"^using ops::(\w+);", re.MULTILINE)
+USING = re.compile(r"^using (?:ops|tessera)::(\w+);", re.MULTILINE)
+# Headers of functions that are declared in a namespace above, by module.
+USING_HEADERS = {"ops": "framework/ops/constants.hpp", "ops.image": "framework/ops/image.hpp"}
 OTHER_NAMES = {"IdentityInitializer": "Identity", "ProgressBar": "ProgbarLogger"}
 
 
@@ -42,11 +44,9 @@ def public_names():
 def functions_here(module, public):
     """Returns the names here of a module of functions."""
     ops = public["tessera::ops"]
-    if module == "ops":
-        return ops
-    if module == "ops.image":
-        text = (root() / "framework/ops/image.hpp").read_text(encoding="utf-8")
-        return public["tessera::ops::image"] | set(USING.findall(text))
+    if module in USING_HEADERS:
+        text = (root() / USING_HEADERS[module]).read_text(encoding="utf-8")
+        return public["tessera::" + module.replace(".", "::")] | set(USING.findall(text))
     if module == "random":
         return ops | {name.removeprefix("random_") for name in ops}
     return public["tessera"] | public["tessera::datasets"]
