@@ -47,7 +47,8 @@ DTensor trapezoid(const DTensor& y, const DTensor& x, int64_t axis) {
   const int64_t a = normalize_axis(axis, y.rank(), "trapezoid");
   const bool is_vector = x.rank() == 1 && x.size(0) == y.size(a);
   if (!is_vector && x.shape() != y.shape()) {
-    throw ShapeError("trapezoid", "x has the shape of y, or one number for each element of the axis",
+    throw ShapeError("trapezoid",
+                     "x has the shape of y, or one number for each element of the axis",
                      to_string(x.shape()) + " for y of " + to_string(y.shape()), "reshape it");
   }
   DTensor widths = diff(widened(x), 1, is_vector ? 0 : a);

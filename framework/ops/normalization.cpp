@@ -16,9 +16,10 @@ DTensor batch_normalization(const DTensor& x, const DTensor& mean, const DTensor
   shape[size_t(a)] = x.size(a);
   const auto along = [&](const DTensor& values) {
     if (values.rank() == 1 && values.size(0) == x.size(a)) return reshape(widened(values), shape);
-    throw ShapeError("batch_normalization", str("moments, scale and offset have shape (", x.size(a),
-                                                ",), the extent of the axis"),
-                     to_string(values.shape()), "reshape them or name another axis");
+    throw ShapeError(
+        "batch_normalization",
+        str("moments, scale and offset have shape (", x.size(a), ",), the extent of the axis"),
+        to_string(values.shape()), "reshape them or name another axis");
   };
   DTensor factor = rsqrt(along(variance) + epsilon);
   if (scale.defined()) factor = factor * along(scale);

@@ -52,8 +52,8 @@ DTensor categorical_crossentropy(const DTensor& target, const DTensor& output, b
 
 DTensor sparse_categorical_crossentropy(const DTensor& target, const DTensor& output,
                                         bool from_logits) {
-  const bool has_column = target.rank() > 0 && target.rank() == output.rank() &&
-                          target.size(-1) == 1;
+  const bool has_column =
+      target.rank() > 0 && target.rank() == output.rank() && target.size(-1) == 1;
   const DTensor labels = has_column ? squeeze(target, {-1}) : target;
   if (from_logits) return sparse_softmax_cross_entropy(output, labels);
   // The softmax of logarithms of probabilities is these probabilities.

@@ -8,12 +8,11 @@ import os
 
 os.environ["KERAS_BACKEND"] = "jax"
 
-import jax
-import jax.numpy as jnp
 import keras
 import numpy as np
 
-from keras_golden import compact, tensor, upstream, write
+from keras_golden import write
+from keras_ops_golden import jax_case
 
 rng = np.random.default_rng(53)
 # Of x / z, where z is 0: they are about NaN and infinities, which JSON lacks.
@@ -205,20 +204,7 @@ def case(name, attributes, inputs):
             tensors = [list(tensors)]
         return function(*tensors, **options)
 
-    tensors = [jnp.asarray(x) for x in inputs]
-    y = call(*tensors)
-    golden = {"name": name, "attributes": attributes, "inputs": [tensor(x) for x in inputs],
-              "output": tensor(y)}
-    floating = [i for i, x in enumerate(inputs) if x.dtype == np.float32]
-    if floating and y.dtype == np.float32 and not is_constant(name, attributes):
-        def loss(*some):
-            return jnp.sum(call(*tuple(
-                some[floating.index(i)] if i in floating else x for i, x in enumerate(tensors)))
-                * upstream(y.shape).astype(np.float32))
-        gradients = jax.grad(loss, argnums=tuple(range(len(floating))))(
-            *(tensors[i] for i in floating))
-        golden["gradients"] = [compact(g) for g in gradients]
-    return golden
+    return jax_case(name, attributes, inputs, call, not is_constant(name, attributes))
 
 
 def main():

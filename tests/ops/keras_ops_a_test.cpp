@@ -21,13 +21,11 @@ namespace keras_ops_a_test {
 using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
+using namespace tessera::test::keras_ops;
 
 namespace {
 
-using at::Tensor;
-using Values = std::vector<DTensor>;
 using Axes = std::vector<int64_t>;
-using Calls = std::map<std::string, std::function<DTensor(const Values&, const Json&)>>;
 
 #define ONE(name)                                                       \
   {                                                                     \
@@ -37,33 +35,13 @@ using Calls = std::map<std::string, std::function<DTensor(const Values&, const J
   {                                                                           \
 #name, [](const Values& x, const Json&) { return ops::name(x[0], x[1]); } \
   }
-#define REDUCTION(name)                                                                         \
-  {                                                                                             \
-#name, [](const Values& x,                                                                  \
-              const Json&                                                                       \
-                  a) { return ops::name(x[0], axes(a, "axis"), option(a, "keepdims", false)); } \
+#define REDUCTION(name)                                                                          \
+  {                                                                                              \
+#name,                                                                                       \
+        [](const Values& x,                                                                      \
+           const Json&                                                                           \
+               a) { return ops::name(x[0], integers(a, "axis"), option(a, "keepdims", false)); } \
   }
-
-/// Returns an attribute that is an axis, a list of axes or absent.
-Axes axes(const Json& attributes, const std::string& key) {
-  if (!attributes.contains(key)) return {};
-  const Json& value = attributes.at(key);
-  return value.is_array() ? value.get<Axes>() : Axes{value.get<int64_t>()};
-}
-
-int64_t integer(const Json& attributes, const std::string& key, int64_t otherwise) {
-  return option(attributes, key, otherwise);
-}
-
-std::optional<double> number(const Json& attributes, const std::string& key) {
-  if (!attributes.contains(key)) return std::nullopt;
-  return attributes.at(key).get<double>();
-}
-
-std::optional<int64_t> index(const Json& attributes, const std::string& key) {
-  if (!attributes.contains(key)) return std::nullopt;
-  return attributes.at(key).get<int64_t>();
-}
 
 std::optional<at::ScalarType> dtype(const Json& attributes) {
   if (!attributes.contains("dtype")) return std::nullopt;
@@ -158,30 +136,31 @@ ops::NormOrder norm_order(const Json& attributes) {
 }
 
 Calls along_axes() {
-  return {REDUCTION(std),
-          REDUCTION(var),
-          REDUCTION(amax),
-          REDUCTION(amin),
-          {"sort",
-           [](const Values& x, const Json& a) { return ops::sort(x[0], integer(a, "axis", -1)); }},
-          {"argsort", [](const Values& x,
-                         const Json& a) { return ops::argsort(x[0], integer(a, "axis", -1)); }},
-          {"cumprod", [](const Values& x,
-                         const Json& a) { return ops::cumprod(x[0], integer(a, "axis", 0)); }},
-          {"norm",
-           [](const Values& x, const Json& a) {
-             return ops::norm(x[0], norm_order(a), axes(a, "axis"), option(a, "keepdims", false));
-           }},
-          {"normalize", [](const Values& x, const Json& a) {
-             return ops::normalize(x[0], integer(a, "axis", -1), integer(a, "order", 2),
-                                   option(a, "epsilon", 1e-7));
-           }}};
+  return {
+      REDUCTION(std),
+      REDUCTION(var),
+      REDUCTION(amax),
+      REDUCTION(amin),
+      {"sort",
+       [](const Values& x, const Json& a) { return ops::sort(x[0], integer(a, "axis", -1)); }},
+      {"argsort",
+       [](const Values& x, const Json& a) { return ops::argsort(x[0], integer(a, "axis", -1)); }},
+      {"cumprod",
+       [](const Values& x, const Json& a) { return ops::cumprod(x[0], integer(a, "axis", 0)); }},
+      {"norm",
+       [](const Values& x, const Json& a) {
+         return ops::norm(x[0], norm_order(a), integers(a, "axis"), option(a, "keepdims", false));
+       }},
+      {"normalize", [](const Values& x, const Json& a) {
+         return ops::normalize(x[0], integer(a, "axis", -1), integer(a, "order", 2),
+                               option(a, "epsilon", 1e-7));
+       }}};
 }
 
 DTensor repeat(const Values& x, const Json& a) {
   const Json& repeats = a.at("repeats");
-  if (repeats.is_array()) return ops::repeat(x[0], repeats.get<Axes>(), index(a, "axis"));
-  return ops::repeat(x[0], repeats.get<int64_t>(), index(a, "axis"));
+  if (repeats.is_array()) return ops::repeat(x[0], repeats.get<Axes>(), maybe_integer(a, "axis"));
+  return ops::repeat(x[0], repeats.get<int64_t>(), maybe_integer(a, "axis"));
 }
 
 Calls moves() {
@@ -196,18 +175,19 @@ Calls moves() {
        }},
       {"moveaxis",
        [](const Values& x, const Json& a) {
-         return ops::moveaxis(x[0], axes(a, "source"), axes(a, "destination"));
+         return ops::moveaxis(x[0], integers(a, "source"), integers(a, "destination"));
        }},
       {"rot90",
        [](const Values& x, const Json& a) {
-         const Axes plane = a.contains("axes") ? axes(a, "axes") : Axes{0, 1};
+         const Axes plane = a.contains("axes") ? integers(a, "axes") : Axes{0, 1};
          return ops::rot90(x[0], integer(a, "k", 1), {plane[0], plane[1]});
        }},
-      {"tile", [](const Values& x, const Json& a) { return ops::tile(x[0], axes(a, "repeats")); }},
+      {"tile",
+       [](const Values& x, const Json& a) { return ops::tile(x[0], integers(a, "repeats")); }},
       {"expand_dims", [](const Values& x,
                          const Json& a) { return ops::expand_dims(x[0], integer(a, "axis", 0)); }},
       {"squeeze",
-       [](const Values& x, const Json& a) { return ops::squeeze(x[0], axes(a, "axis")); }},
+       [](const Values& x, const Json& a) { return ops::squeeze(x[0], integers(a, "axis")); }},
       {"concatenate",
        [](const Values& x, const Json& a) { return ops::concatenate(x, integer(a, "axis", 0)); }},
       {"diag", [](const Values& x, const Json& a) { return ops::diag(x[0], integer(a, "k", 0)); }},
@@ -237,10 +217,12 @@ Calls constants() {
        [](const Values& x, const Json& a) {
          return ops::full_like(x[0], *number(a, "fill_value"), dtype(a));
        }},
-      {"full", [](const Values&,
-                  const Json& a) { return ops::full(axes(a, "shape"), *number(a, "fill_value")); }},
-      {"zeros", [](const Values&, const Json& a) { return ops::zeros(axes(a, "shape")); }},
-      {"ones", [](const Values&, const Json& a) { return ops::ones(axes(a, "shape")); }},
+      {"full",
+       [](const Values&, const Json& a) {
+         return ops::full(integers(a, "shape"), *number(a, "fill_value"));
+       }},
+      {"zeros", [](const Values&, const Json& a) { return ops::zeros(integers(a, "shape")); }},
+      {"ones", [](const Values&, const Json& a) { return ops::ones(integers(a, "shape")); }},
       {"arange", arange},
       {"linspace",
        [](const Values&, const Json& a) {
@@ -249,12 +231,12 @@ Calls constants() {
        }},
       {"eye",
        [](const Values&, const Json& a) {
-         return ops::eye(integer(a, "N", 0), index(a, "M"), integer(a, "k", 0),
+         return ops::eye(integer(a, "N", 0), maybe_integer(a, "M"), integer(a, "k", 0),
                          dtype(a).value_or(at::kFloat));
        }},
       {"tri",
        [](const Values&, const Json& a) {
-         return ops::tri(integer(a, "N", 0), index(a, "M"), integer(a, "k", 0),
+         return ops::tri(integer(a, "N", 0), maybe_integer(a, "M"), integer(a, "k", 0),
                          dtype(a).value_or(at::kFloat));
        }},
       {"identity", [](const Values&, const Json& a) { return ops::identity(integer(a, "n", 0)); }}};
@@ -275,77 +257,13 @@ const Calls& calls() {
   return all;
 }
 
-/// Empty if the tensor is the golden's; indices are int64 instead of int32.
-std::string unlike_keras(const Tensor& actual, const Json& golden) {
-  const Tensor expected = input_tensor(golden);
-  if (at::isFloatingType(expected.scalar_type()) && actual.dtype() == expected.dtype()) {
-    return unlike(actual, golden);
-  }
-  const bool is_index = actual.scalar_type() == at::kLong;
-  return difference(is_index ? actual.to(expected.scalar_type()) : actual, expected);
-}
-
-void check(const Json& golden, const Values& inputs) {
-  GradientTape tape;
-  Values sources;
-  for (const DTensor& x : inputs) {
-    if (!at::isFloatingType(x.dtype())) continue;
-    tape.watch(x);
-    sources.push_back(x);
-  }
-  const DTensor y = calls().at(golden.at("name"))(inputs, golden.at("attributes"));
-  CHECK(unlike_keras(y.full(), golden.at("output")) == "");
-  if (!golden.contains("gradients")) return;
-  const Tensor factors = upstream(at::empty(y.shape(), y.dtype()));
-  const DTensor loss = ops::sum(y * pack(factors, Layout::replicated(y.mesh(), y.rank())));
-  const Values gradients = tape.gradient(loss, sources);
-  REQUIRE(gradients.size() == golden.at("gradients").size());
-  for (size_t i = 0; i < gradients.size(); ++i) {
-    REQUIRE(gradients[i].defined());
-    CHECK(gradients[i].layout() == sources[i].layout());
-    CHECK(unlike(gradients[i].full(), golden.at("gradients")[i]) == "");
-  }
-}
-
-/// Checks a function of tensors in layouts of its inputs, others in layouts of the result.
-void check_on(const Mesh& mesh, const Json& golden) {
-  const DefaultMeshScope scope(mesh);
-  const std::vector<Tensor> tensors = input_tensors(golden.at("inputs"));
-  if (tensors.empty()) {
-    const auto rank = static_cast<int64_t>(golden.at("output").at("shape").size());
-    for (const Layout& layout : all_layouts(mesh, rank)) {
-      const auto make = [&] { return calls().at(golden.at("name"))({}, golden.at("attributes")); };
-      const DTensor y = call_with_layout(make, layout);
-      CHECK(y.layout() == layout);
-      CHECK(unlike_keras(y.full(), golden.at("output")) == "");
-    }
-    return;
-  }
-  std::vector<std::vector<Layout>> lists;
-  for (const Tensor& x : tensors) lists.push_back(layouts_of(mesh, x.dim(), {}));
-  for (const std::vector<Layout>& layouts : choices(lists, 6, text_seed(golden.dump()))) {
-    INFO(short_name(mesh) << ": " << short_name(layouts));
-    Values inputs;
-    for (size_t i = 0; i < tensors.size(); ++i) inputs.push_back(pack(tensors[i], layouts[i]));
-    check(golden, inputs);
-  }
-}
-
 }  // namespace
 
 TEST_CASE("functions of keras.ops and their gradients match Keras in several layouts") {
-  std::set<std::string> seen;
-  for (const char* group : {"elementwise", "pairs", "along_axes", "norms", "moves", "diagonals",
-                            "products", "constants"}) {
-    for (const Json& golden : golden_part("keras_ops_a.json", group)) {
-      INFO(golden.at("name") << golden.at("attributes").dump());
-      seen.insert(golden.at("name").get<std::string>());
-      for (const std::vector<int64_t>& sizes : {std::vector<int64_t>{1}, {2}, {2, 2}}) {
-        check_on(virtual_mesh(sizes), golden);
-      }
-    }
-  }
-  CHECK(seen.size() == calls().size());
+  check_functions("keras_ops_a.json",
+                  {"elementwise", "pairs", "along_axes", "norms", "moves", "diagonals", "products",
+                   "constants"},
+                  calls());
 }
 
 }  // namespace keras_ops_a_test

@@ -12,6 +12,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/keras_core.hpp"
 #include "tests/support/keras_layers.hpp"
+#include "tests/support/keras_ops.hpp"
 #include "tests/support/layouts.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
@@ -21,29 +22,13 @@ namespace keras_ops_b_test {
 using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
+using namespace tessera::test::keras_ops;
 
 namespace {
 
 using Tensors = std::vector<DTensor>;
 /// Calls a function with the arguments and tensors of a golden case.
 using Call = std::function<DTensor(const Json& arguments, const Tensors& in)>;
-
-std::vector<int64_t> integers(const Json& arguments, const char* key) {
-  if (!arguments.contains(key)) return {};
-  const Json& value = arguments.at(key);
-  if (value.is_number()) return {value.get<int64_t>()};
-  return value.get<std::vector<int64_t>>();
-}
-
-std::optional<int64_t> maybe(const Json& arguments, const char* key) {
-  if (!arguments.contains(key) || arguments.at(key).is_null()) return std::nullopt;
-  return arguments.at(key).get<int64_t>();
-}
-
-std::string text(const Json& arguments, const char* key, const std::string& otherwise = "") {
-  if (!arguments.contains(key) || arguments.at(key).is_null()) return otherwise;
-  return arguments.at(key).get<std::string>();
-}
 
 DTensor resized(const Json& arguments, const Tensors& in) {
   const std::vector<int64_t> size = integers(arguments, "size");
@@ -67,22 +52,24 @@ DTensor patches(const Json& arguments, const Tensors& in) {
 }
 
 DTensor padded(const Json& arguments, const Tensors& in) {
-  return ops::image::pad_images(in[0], {.top_padding = maybe(arguments, "top_padding"),
-                                        .left_padding = maybe(arguments, "left_padding"),
-                                        .bottom_padding = maybe(arguments, "bottom_padding"),
-                                        .right_padding = maybe(arguments, "right_padding"),
-                                        .target_height = maybe(arguments, "target_height"),
-                                        .target_width = maybe(arguments, "target_width")});
+  return ops::image::pad_images(in[0],
+                                {.top_padding = maybe_integer(arguments, "top_padding"),
+                                 .left_padding = maybe_integer(arguments, "left_padding"),
+                                 .bottom_padding = maybe_integer(arguments, "bottom_padding"),
+                                 .right_padding = maybe_integer(arguments, "right_padding"),
+                                 .target_height = maybe_integer(arguments, "target_height"),
+                                 .target_width = maybe_integer(arguments, "target_width")});
 }
 
 DTensor cropped(const Json& arguments, const Tensors& in) {
-  return ops::image::crop_images(in[0], {.top_cropping = maybe(arguments, "top_cropping"),
-                                         .left_cropping = maybe(arguments, "left_cropping"),
-                                         .bottom_cropping = maybe(arguments, "bottom_cropping"),
-                                         .right_cropping = maybe(arguments, "right_cropping"),
-                                         .target_height = maybe(arguments, "target_height"),
-                                         .target_width = maybe(arguments, "target_width"),
-                                         .data_format = text(arguments, "data_format")});
+  return ops::image::crop_images(in[0],
+                                 {.top_cropping = maybe_integer(arguments, "top_cropping"),
+                                  .left_cropping = maybe_integer(arguments, "left_cropping"),
+                                  .bottom_cropping = maybe_integer(arguments, "bottom_cropping"),
+                                  .right_cropping = maybe_integer(arguments, "right_cropping"),
+                                  .target_height = maybe_integer(arguments, "target_height"),
+                                  .target_width = maybe_integer(arguments, "target_width"),
+                                  .data_format = text(arguments, "data_format")});
 }
 
 std::pair<DTensor, DTensor> counted(const Json& arguments, const DTensor& x) {
@@ -131,8 +118,8 @@ const std::map<std::string, Call>& calls() {
        [](const Json& a, const Tensors& in) {
          return ops::slice(in[0], integers(a, "start_indices"), integers(a, "shape"));
        }},
-      {"take",
-       [](const Json& a, const Tensors& in) { return ops::take(in[0], in[1], maybe(a, "axis")); }},
+      {"take", [](const Json& a,
+                  const Tensors& in) { return ops::take(in[0], in[1], maybe_integer(a, "axis")); }},
       {"multi_hot",
        [](const Json& a, const Tensors& in) { return ops::multi_hot(in[0], a.at("num_classes")); }},
       {"searchsorted",
