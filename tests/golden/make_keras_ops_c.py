@@ -78,7 +78,6 @@ def elementwise():
     yield "fabs", {}, [floats((3, 5))]
     for name in OF_QUOTIENTS:
         yield name, {}, [np.array([0, 1, -1, 2], np.float32), np.array([0, 0, 0, 1], np.float32)]
-        yield name, {}, [integers((3,)), np.array([1, 2, 3], np.int32)]
     for name in ("fmax", "fmin"):
         yield name, {}, [floats((3, 5)), floats((5,)), holes((3, 5))]
     divisors = floats((3, 5), 0.5, 2)

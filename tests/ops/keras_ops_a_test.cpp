@@ -1,20 +1,11 @@
 // Functions of keras.ops, from golden/make_keras_ops_a.py.
-#include <functional>
-#include <map>
-#include <set>
+#include <cmath>
 
-#include <ATen/ATen.h>
-
-#include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/ops/ops.hpp>
-#include <tessera/framework/tensor/create.hpp>
 
 #include "tests/support/catch.hpp"
-#include "tests/support/difference.hpp"
 #include "tests/support/keras_core.hpp"
-#include "tests/support/keras_layers.hpp"
-#include "tests/support/layouts.hpp"
-#include "tests/support/virtual_meshes.hpp"
+#include "tests/support/keras_ops.hpp"
 
 namespace keras_ops_a_test {
 

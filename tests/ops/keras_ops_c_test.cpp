@@ -29,20 +29,18 @@ namespace {
   {                                                                           \
 #name, [](const Values& x, const Json&) { return ops::name(x[0], x[1]); } \
   }
-#define NAN_REDUCTION(name)                                                      \
-  {                                                                              \
-#name, [](const Values& x, const Json& a) {                                  \
-      return ops::name(holed(x), integers(a, "axis"), option(a, "keepdims", false)); \
-    }                                                                            \
+#define NAN_REDUCTION(name)                                                                          \
+  {                                                                                                  \
+#name,                                                                                           \
+        [](const Values& x,                                                                          \
+           const Json&                                                                               \
+               a) { return ops::name(holed(x), integers(a, "axis"), option(a, "keepdims", false)); } \
   }
 
 /// Returns the first input, NaN where the last one, a mask, is true.
 DTensor holed(const Values& x) {
   return ops::where(x.back(), std::numeric_limits<double>::quiet_NaN(), x[0]);
 }
-
-/// Returns x / z of floating-point inputs, which may be infinite.
-DTensor quotient(const Values& x) { return at::isFloatingType(x[0].dtype()) ? x[0] / x[1] : x[0]; }
 
 /// Returns an input by its keyword in Keras; undefined if it is not given.
 DTensor given(const Values& x, const Json& a, const std::string& keyword) {
@@ -68,10 +66,10 @@ Calls reductions() {
           NAN_REDUCTION(nanprod),
           NAN_REDUCTION(nanstd),
           NAN_REDUCTION(nanvar),
-          {"nancumsum", [](const Values& x,
-                           const Json& a) { return ops::nancumsum(holed(x), a.at("axis")); }},
-          {"nancumprod", [](const Values& x,
-                            const Json& a) { return ops::nancumprod(holed(x), a.at("axis")); }},
+          {"nancumsum",
+           [](const Values& x, const Json& a) { return ops::nancumsum(holed(x), a.at("axis")); }},
+          {"nancumprod",
+           [](const Values& x, const Json& a) { return ops::nancumprod(holed(x), a.at("axis")); }},
           {"count_nonzero",
            [](const Values& x, const Json& a) {
              return ops::count_nonzero(x[0], integers(a, "axis"));
@@ -100,35 +98,34 @@ Calls reductions() {
 }
 
 Calls elementwise() {
-  return {
-      ONE(deg2rad),
-      ONE(rad2deg),
-      ONE(fabs),
-      ONE(hard_tanh),
-      ONE(hard_swish),
-      ONE(swish),
-      TWO(divide_no_nan),
-      TWO(heaviside),
-      TWO(logaddexp2),
-      {"isposinf", [](const Values& x, const Json&) { return ops::isposinf(quotient(x)); }},
-      {"isneginf", [](const Values& x, const Json&) { return ops::isneginf(quotient(x)); }},
-      {"fmax", [](const Values& x, const Json&) { return ops::fmax(holed(x), x[1]); }},
-      {"fmin", [](const Values& x, const Json&) { return ops::fmin(x[1], holed(x)); }},
-      {"isclose",
-       [](const Values& x, const Json& a) {
-         return ops::isclose(x[0], x[1], option(a, "rtol", 1e-5), option(a, "atol", 1e-8));
-       }},
-      {"allclose",
-       [](const Values& x, const Json& a) {
-         return ops::allclose(x[0], x[1], option(a, "rtol", 1e-5), option(a, "atol", 1e-8));
-       }},
-      {"celu",
-       [](const Values& x, const Json& a) { return ops::celu(x[0], option(a, "alpha", 1.0)); }},
-      {"glu",
-       [](const Values& x, const Json& a) { return ops::glu(x[0], integer(a, "axis", -1)); }},
-      {"isin", [](const Values& x, const Json& a) {
-         return ops::isin(x[0], x[1], option(a, "invert", false));
-       }}};
+  return {ONE(deg2rad),
+          ONE(rad2deg),
+          ONE(fabs),
+          ONE(hard_tanh),
+          ONE(hard_swish),
+          ONE(swish),
+          TWO(divide_no_nan),
+          TWO(heaviside),
+          TWO(logaddexp2),
+          {"isposinf", [](const Values& x, const Json&) { return ops::isposinf(x[0] / x[1]); }},
+          {"isneginf", [](const Values& x, const Json&) { return ops::isneginf(x[0] / x[1]); }},
+          {"fmax", [](const Values& x, const Json&) { return ops::fmax(holed(x), x[1]); }},
+          {"fmin", [](const Values& x, const Json&) { return ops::fmin(x[1], holed(x)); }},
+          {"isclose",
+           [](const Values& x, const Json& a) {
+             return ops::isclose(x[0], x[1], option(a, "rtol", 1e-5), option(a, "atol", 1e-8));
+           }},
+          {"allclose",
+           [](const Values& x, const Json& a) {
+             return ops::allclose(x[0], x[1], option(a, "rtol", 1e-5), option(a, "atol", 1e-8));
+           }},
+          {"celu",
+           [](const Values& x, const Json& a) { return ops::celu(x[0], option(a, "alpha", 1.0)); }},
+          {"glu",
+           [](const Values& x, const Json& a) { return ops::glu(x[0], integer(a, "axis", -1)); }},
+          {"isin", [](const Values& x, const Json& a) {
+             return ops::isin(x[0], x[1], option(a, "invert", false));
+           }}};
 }
 
 using Split = Values (*)(const DTensor&, int64_t);
@@ -142,39 +139,35 @@ DTensor split_by(const Values& x, const Json& a, Split split, SplitAt split_at) 
 }
 
 Calls moves() {
-  return {{"hstack", [](const Values& x, const Json&) { return ops::hstack(x); }},
-          {"vstack", [](const Values& x, const Json&) { return ops::vstack(x); }},
-          {"dstack", [](const Values& x, const Json&) { return ops::dstack(x); }},
-          {"append",
-           [](const Values& x, const Json& a) {
-             return ops::append(x[0], x[1], maybe_integer(a, "axis"));
-           }},
-          {"array_split",
-           [](const Values& x, const Json& a) {
-             return elements_of(ops::array_split(x[0], integer(a, "indices_or_sections", 1),
-                                                 integer(a, "axis", 0)));
-           }},
-          {"hsplit", [](const Values& x,
-                        const Json& a) { return split_by(x, a, ops::hsplit, ops::hsplit); }},
-          {"vsplit", [](const Values& x,
-                        const Json& a) { return split_by(x, a, ops::vsplit, ops::vsplit); }},
-          {"dsplit", [](const Values& x,
-                        const Json& a) { return split_by(x, a, ops::dsplit, ops::dsplit); }},
-          {"meshgrid",
-           [](const Values& x, const Json& a) {
-             return elements_of(ops::meshgrid(x, text(a, "indexing")));
-           }},
-          {"diagflat", [](const Values& x, const Json& a) {
-             return ops::diagflat(x[0], integer(a, "k", 0));
-           }}};
+  return {
+      {"hstack", [](const Values& x, const Json&) { return ops::hstack(x); }},
+      {"vstack", [](const Values& x, const Json&) { return ops::vstack(x); }},
+      {"dstack", [](const Values& x, const Json&) { return ops::dstack(x); }},
+      {"append", [](const Values& x,
+                    const Json& a) { return ops::append(x[0], x[1], maybe_integer(a, "axis")); }},
+      {"array_split",
+       [](const Values& x, const Json& a) {
+         return elements_of(
+             ops::array_split(x[0], integer(a, "indices_or_sections", 1), integer(a, "axis", 0)));
+       }},
+      {"hsplit",
+       [](const Values& x, const Json& a) { return split_by(x, a, ops::hsplit, ops::hsplit); }},
+      {"vsplit",
+       [](const Values& x, const Json& a) { return split_by(x, a, ops::vsplit, ops::vsplit); }},
+      {"dsplit",
+       [](const Values& x, const Json& a) { return split_by(x, a, ops::dsplit, ops::dsplit); }},
+      {"meshgrid",
+       [](const Values& x, const Json& a) {
+         return elements_of(ops::meshgrid(x, text(a, "indexing")));
+       }},
+      {"diagflat",
+       [](const Values& x, const Json& a) { return ops::diagflat(x[0], integer(a, "k", 0)); }}};
 }
 
 Calls products() {
   return {TWO(kron),
-          {"cross",
-           [](const Values& x, const Json& a) {
-             return ops::cross(x[0], x[1], integer(a, "axis", -1));
-           }},
+          {"cross", [](const Values& x,
+                       const Json& a) { return ops::cross(x[0], x[1], integer(a, "axis", -1)); }},
           {"vander",
            [](const Values& x, const Json& a) {
              return ops::vander(x[0], maybe_integer(a, "N"), option(a, "increasing", false));
@@ -195,8 +188,7 @@ std::vector<ops::WindowAxis> windows_of(const DTensor& x, const Json& a, const S
     if (text(a, "padding") == "same") {
       const int64_t extent = x.size(int64_t(i) + 1);
       const int64_t last = (extent + axis.stride - 1) / axis.stride - 1;
-      const int64_t padding =
-          std::max<int64_t>(last * axis.stride + axis.reach() - extent, 0);
+      const int64_t padding = std::max<int64_t>(last * axis.stride + axis.reach() - extent, 0);
       axis.before = padding / 2;
       axis.after = padding - axis.before;
     }
@@ -305,8 +297,8 @@ TEST_CASE("reductions without NaN of nothing but NaN are those of nothing") {
   const auto value = [](const DTensor& y) { return y.full().item<double>(); };
   CHECK(value(ops::nansum(x)) == 0);
   CHECK(value(ops::nanprod(x)) == 1);
-  for (const DTensor& y : {ops::nanmean(x), ops::nanmax(x), ops::nanmin(x), ops::nanvar(x),
-                           ops::nanstd(x)}) {
+  for (const DTensor& y :
+       {ops::nanmean(x), ops::nanmax(x), ops::nanmin(x), ops::nanvar(x), ops::nanstd(x)}) {
     CHECK(value(y) != value(y));
   }
 }

@@ -24,8 +24,8 @@ std::optional<int64_t> maybe_integer(const Json& attributes, const std::string& 
 std::optional<double> number(const Json& attributes, const std::string& key);
 std::string text(const Json& attributes, const std::string& key, const std::string& otherwise = "");
 
-/// Checks the values and gradients of all cases in groups of golden/FILE, in several layouts of one,
-/// two and four devices: of the inputs or, without inputs, of the result. Indices may be int64
+/// Checks the values and gradients of all cases in groups of golden/FILE, in several layouts of
+/// one, two and four devices: of the inputs or, without inputs, of the result. Indices may be int64
 /// instead of int32. Checks that each function has a case.
 void check_functions(const std::string& file, const std::vector<std::string>& groups,
                      const Calls& calls);
