@@ -52,8 +52,9 @@ Specs infer_loss(const Specs& in) {
   return {{in[1].shape, in[0].dtype}};
 }
 
-/// Returns the elements of x (…, c) at the labels (…).
+/// Returns the elements of x (…, c) at the labels (…); zeros if there are no classes.
 DTensor at_labels(const DTensor& x, const DTensor& labels) {
+  if (x.shape().back() == 0) return ops::sum(x, {-1});
   return ops::squeeze(ops::take_along_axis(x, ops::expand_dims(labels, -1), -1), {-1});
 }
 
