@@ -22,7 +22,8 @@ at::Tensor hashes(const Shape& shape, int64_t seed) {
 }
 
 /// Returns whether each index of an axis is in the interval of each row: (rows, size).
-at::Tensor inside(const at::Tensor& first, const at::Tensor& extent, int64_t size, int64_t axis) {
+at::Tensor in_intervals(const at::Tensor& first, const at::Tensor& extent, int64_t size,
+                        int64_t axis) {
   const at::Tensor index = at::arange(size, at::kLong), begin = first.narrow(1, axis, 1);
   return index.ge(begin).logical_and(index.lt(begin + extent.narrow(1, axis, 1)));
 }
@@ -64,7 +65,8 @@ at::Tensor hashed_digits(const at::Tensor& classes, int64_t seed) {
 at::Tensor hashed_rectangles(int64_t rows, int64_t size, int64_t seed) {
   const at::Tensor first = hashed_integers({rows, 2}, seed, size / 2);
   const at::Tensor extent = hashed_integers({rows, 2}, seed + 1, size / 4) + size / 4;
-  const at::Tensor tall = inside(first, extent, size, 0), wide = inside(first, extent, size, 1);
+  const at::Tensor tall = in_intervals(first, extent, size, 0),
+                   wide = in_intervals(first, extent, size, 1);
   return tall.unsqueeze(2).logical_and(wide.unsqueeze(1)).unsqueeze(3).to(at::kFloat);
 }
 

@@ -47,9 +47,7 @@ Examples make_sums(int64_t rows) {
 }
 
 History train(const app::Example& example) {
-  const Sequential model({Input({question_length, kinds}),
-                          LSTM(64),
-                          RepeatVector(answer_length),
+  const Sequential model({Input({question_length, kinds}), LSTM(64), RepeatVector(answer_length),
                           LSTM(64, {.return_sequences = true}),
                           TimeDistributed(Dense(kinds, {.activation = "softmax"}))});
   app::set_hashed_weights(model);

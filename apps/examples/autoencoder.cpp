@@ -33,9 +33,8 @@ History train(const app::Example& example) {
 
   const Functional autoencoder = make_autoencoder();
   app::set_hashed_weights(autoencoder);
-  autoencoder.compile({.optimizer = "adam",
-                       .loss = "binary_crossentropy",
-                       .layouts = example.layouts});
+  autoencoder.compile(
+      {.optimizer = "adam", .loss = "binary_crossentropy", .layouts = example.layouts});
   return autoencoder.fit(noisy, clean, example.fit);
 }
 

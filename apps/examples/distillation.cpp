@@ -43,14 +43,11 @@ struct Distiller : Model {
 };
 
 Sequential make_classifier(int64_t filters, const std::string& name) {
-  return Sequential({Input({28, 28, 1}),
-                     Conv2D(filters, 3, {.strides = 2, .padding = "same"}),
-                     LeakyReLU({.negative_slope = 0.2}),
-                     MaxPooling2D(2, {.strides = 1, .padding = "same"}),
-                     Conv2D(2 * filters, 3, {.strides = 2, .padding = "same"}),
-                     Flatten(),
-                     Dense(10)},
-                    {.name = name});
+  return Sequential(
+      {Input({28, 28, 1}), Conv2D(filters, 3, {.strides = 2, .padding = "same"}),
+       LeakyReLU({.negative_slope = 0.2}), MaxPooling2D(2, {.strides = 1, .padding = "same"}),
+       Conv2D(2 * filters, 3, {.strides = 2, .padding = "same"}), Flatten(), Dense(10)},
+      {.name = name});
 }
 
 History train(const app::Example& example) {
@@ -83,6 +80,7 @@ History train(const app::Example& example) {
 int main(int argc, char** argv) {
   return tessera::app::run_example(
       argc, argv,
-      {.name = "distillation", .description = "Trains a teacher, then a student that learns from it."},
+      {.name = "distillation",
+       .description = "Trains a teacher, then a student that learns from it."},
       train);
 }

@@ -44,13 +44,12 @@ struct Antirectifier : Layer {
 
 /// In Python: @keras.saving.register_keras_serializable(package="examples")
 void register_antirectifier() {
-  register_layer(
-      "Antirectifier",
-      [](JsonObject& config) {
-        const auto initializer = config.take<std::string>("initializer");
-        return make_layer<Antirectifier>(initializer, take_layer_options(config));
-      },
-      {.package = "examples"});
+  register_layer("Antirectifier",
+                 [](JsonObject& config) {
+                   const auto initializer = config.take<std::string>("initializer");
+                   return make_layer<Antirectifier>(initializer, take_layer_options(config));
+                 },
+                 {.package = "examples"});
 }
 
 History train(const app::Example& example) {
@@ -80,6 +79,7 @@ History train(const app::Example& example) {
 int main(int argc, char** argv) {
   return tessera::app::run_example(
       argc, argv,
-      {.name = "own_layer", .description = "Trains, saves and loads a model with a layer of its own."},
+      {.name = "own_layer",
+       .description = "Trains, saves and loads a model with a layer of its own."},
       train);
 }

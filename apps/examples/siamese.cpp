@@ -19,8 +19,8 @@ using namespace tessera;
 /// The contrastive loss (Hadsell, Chopra and LeCun, 2006) of distances, for labels 0 (same class)
 /// and 1 (different classes).
 struct ContrastiveLoss : Loss {
-  explicit ContrastiveLoss(double least) : Loss(Reduction::sum_over_batch_size, "contrastive"),
-                                           margin(least) {}
+  explicit ContrastiveLoss(double least)
+      : Loss(Reduction::sum_over_batch_size, "contrastive"), margin(least) {}
   std::string class_name() const override { return "ContrastiveLoss"; }
   Json config() const override { return Json::object({{"margin", margin}}); }
   /// call() has operations only, so steps may be recorded.
@@ -35,12 +35,8 @@ struct ContrastiveLoss : Loss {
 };
 
 Functional make_siamese() {
-  Sequential tower({Input({28, 28, 1}),
-                    Conv2D(4, 5, {.activation = "tanh"}),
-                    AveragePooling2D(2),
-                    Conv2D(16, 5, {.activation = "tanh"}),
-                    AveragePooling2D(2),
-                    Flatten(),
+  Sequential tower({Input({28, 28, 1}), Conv2D(4, 5, {.activation = "tanh"}), AveragePooling2D(2),
+                    Conv2D(16, 5, {.activation = "tanh"}), AveragePooling2D(2), Flatten(),
                     Dense(10, {.activation = "tanh"})},
                    {.name = "tower"});
   Input left({28, 28, 1}, {.name = "left"});
