@@ -59,7 +59,7 @@ at::Tensor hashed_digits(const at::Tensor& classes, int64_t seed) {
   const at::Tensor squares = hashed_numbers({10, 7, 7}, 10).gt(0.5).to(at::kFloat);
   const at::Tensor patterns = squares.repeat_interleave(4, 1).repeat_interleave(4, 2).unsqueeze(-1);
   const at::Tensor noise = hashed_numbers({classes.size(0), 28, 28, 1}, seed);
-  return patterns.index_select(0, classes).mul(0.5).add(noise.mul(0.5));
+  return patterns.index_select(0, classes).mul(0.25).add(noise.mul(0.75));
 }
 
 at::Tensor hashed_rectangles(int64_t rows, int64_t size, int64_t seed) {

@@ -39,7 +39,7 @@ struct Distiller : Model {
   LossHandle student_loss = SparseCategoricalCrossentropy({.from_logits = true});
   LossHandle distillation_loss = KLDivergence();
   double alpha = 0.1;  ///< weight of the student's own loss
-  double temperature = 10;
+  double temperature = 3;
 };
 
 Sequential make_classifier(int64_t filters, const std::string& name) {

@@ -42,7 +42,7 @@ struct Antirectifier : Layer {
   Variable kernel;
 };
 
-/// In Python: @keras.saving.register_keras_serializable(package="examples")
+/// Registers the class as Python does by @register_keras_serializable(package="examples").
 void register_antirectifier() {
   register_layer("Antirectifier",
                  [](JsonObject& config) {

@@ -41,7 +41,7 @@ History train(const app::Example& example) {
 
   const Functional unet = make_unet(32, 3);
   app::set_hashed_weights(unet);
-  unet.compile({.optimizer = Adam(1e-3),
+  unet.compile({.optimizer = Adam(1e-4),
                 .loss = "sparse_categorical_crossentropy",
                 .metrics = {"accuracy", MeanIoU(3, {.name = "mean_iou", .sparse_y_pred = false})},
                 .layouts = example.layouts});

@@ -49,8 +49,8 @@ def set_hashed_weights(model):
 def hashed_digits(classes, seed):
     squares = (hashed_numbers((10, 7, 7), 10) > 0.5).astype(np.float32)
     patterns = np.repeat(np.repeat(squares, 4, 1), 4, 2)[..., None]
-    half = np.float32(0.5)
-    return patterns[classes] * half + hashed_numbers((len(classes), 28, 28, 1), seed) * half
+    noise = hashed_numbers((len(classes), 28, 28, 1), seed)
+    return patterns[classes] * np.float32(0.25) + noise * np.float32(0.75)
 
 
 def hashed_rectangles(rows, size, seed):
@@ -123,7 +123,7 @@ class Distiller(keras.Model):
         self.student, self.teacher = student, teacher
         self.student_loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
         self.distillation_loss = keras.losses.KLDivergence()
-        self.alpha, self.temperature = 0.1, 10.0
+        self.alpha, self.temperature = 0.1, 3.0
 
     def call(self, x):
         return self.student(x)
@@ -183,10 +183,10 @@ def unet():
     x = convolutions(layers.Concatenate()([x, fine]), 8)
     model = keras.Model(picture, layers.Conv2D(3, 1, activation="softmax")(x))
     set_hashed_weights(model)
-    model.compile(optimizer=keras.optimizers.Adam(1e-3), loss="sparse_categorical_crossentropy",
+    model.compile(optimizer=keras.optimizers.Adam(1e-4), loss="sparse_categorical_crossentropy",
                   metrics=["accuracy", keras.metrics.MeanIoU(3, name="mean_iou",
                                                              sparse_y_pred=False)])
-    return fit(model, pictures, classes[..., 0].astype(np.int64), batch_size=16)
+    return fit(model, pictures, classes[..., 0].astype(np.int32), batch_size=16)
 
 
 def addition_rnn():
