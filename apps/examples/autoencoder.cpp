@@ -34,7 +34,7 @@ History train(const app::Example& example) {
   const Functional autoencoder = make_autoencoder();
   app::set_hashed_weights(autoencoder);
   autoencoder.compile(
-      {.optimizer = "adam", .loss = "binary_crossentropy", .layouts = example.layouts});
+      {.optimizer = Adam(1e-4), .loss = "binary_crossentropy", .layouts = example.layouts});
   return autoencoder.fit(noisy, clean, example.fit);
 }
 

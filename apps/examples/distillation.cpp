@@ -58,7 +58,7 @@ History train(const app::Example& example) {
   const Sequential student = make_classifier(8, "student");
   app::set_hashed_weights(teacher);
   app::set_hashed_weights(student);
-  teacher.compile({.optimizer = Adam(1e-3),
+  teacher.compile({.optimizer = Adam(1e-4),
                    .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                    .metrics = {"accuracy"},
                    .layouts = example.layouts});

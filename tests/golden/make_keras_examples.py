@@ -83,7 +83,7 @@ def autoencoder():
     x = layers.Conv2D(1, 3, activation="sigmoid", padding="same")(x)
     model = keras.Model(picture, x)
     set_hashed_weights(model)
-    model.compile(optimizer="adam", loss="binary_crossentropy")
+    model.compile(optimizer=keras.optimizers.Adam(1e-4), loss="binary_crossentropy")
     return fit(model, noisy, clean)
 
 
@@ -153,7 +153,7 @@ def distillation():
     teacher, student = classifier(32, "teacher"), classifier(8, "student")
     set_hashed_weights(teacher)
     set_hashed_weights(student)
-    teacher.compile(optimizer=keras.optimizers.Adam(1e-3), metrics=["accuracy"],
+    teacher.compile(optimizer=keras.optimizers.Adam(1e-4), metrics=["accuracy"],
                     loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     fit(teacher, pictures, labels)
     teacher.trainable = False
