@@ -92,7 +92,7 @@ struct MaxPoolGradOp : Pooling {
     // ATen's kernel of volumes does not check, and would read beyond fewer positions.
     if (in[0].sizes() != in[1].sizes()) {
       throw ShapeError(std::string(name), "each element of dy has a position",
-                       str(in[1].numel(), " for ", in[0].numel()), "shard both alike");
+                       str(in[1].numel(), " for ", in[0].numel()), "give both one layout");
     }
     const std::vector<Interval> intervals = read_intervals(in_ranges(in, 0), out_ranges(in));
     std::vector<int64_t> from, image;
