@@ -226,14 +226,7 @@ ModelFactory& detail::model_factory() {
 }
 
 const std::vector<std::string>& detail::keras_only_layers() {
-  static const std::vector<std::string> names = {"AugMix",
-                                                 "ContrastLimitedAdaptiveHistogramEqualization",
-                                                 "MaxNumBoundingBoxes",
-                                                 "MelSpectrogram",
-                                                 "RandomElasticTransform",
-                                                 "RandomGaussianBlur",
-                                                 "RandomInvert",
-                                                 "STFTSpectrogram"};
+  static const std::vector<std::string> names = {"MelSpectrogram", "STFTSpectrogram"};
   return names;
 }
 

@@ -78,7 +78,9 @@ struct SparseCrossEntropyGradOp {
   static constexpr Saves saves = inputs(0, 1, 2);
   Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
     const DTensor &logits = saved.in(0), &dy = saved.in(2);
-    const DTensor g = widened(cotangents[0]), p = ops::softmax(widened(logits), -1);
+    const DTensor g = widened(cotangents[0]);
+    // Without classes p is empty, and each sum is 0.
+    const DTensor p = logits.shape().back() == 0 ? g : ops::softmax(widened(logits), -1);
     Grads grads(3);
     if (needs[0]) {
       const DTensor weighted = p * g * ops::expand_dims(widened(dy), -1);

@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
 
 namespace tessera {
 
@@ -75,7 +76,11 @@ struct GatherGradOp {
   }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dx, Needs) const {
-    return {ops::gather(dx[0], saved.in(1), axis), DTensor(), DTensor()};
+    const Shape& y = saved.shape(0);
+    const bool empty = dx[0].size(axis) == 0;
+    const Layout whole = Layout::replicated(dx[0].mesh(), int64_t(y.size()));
+    return {empty ? filled(y, 0, dx[0].dtype(), whole) : ops::gather(dx[0], saved.in(1), axis),
+            DTensor(), DTensor()};
   }
   static Samples<GatherGradOp> samples() {
     return {{{{{3, 2}}, {{3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {0}},
@@ -219,8 +224,7 @@ DTensor take(const DTensor& x, const DTensor& indices, std::optional<int64_t> ax
   const DTensor taken = axis ? x : reshape(x, {-1});
   const DTensor from_ends = to_int64_indices(indices);
   check_index_dtype("take", "indices", {from_ends.shape(), from_ends.dtype()});
-  const DTensor counted =
-      where(less(from_ends, 0), add_scalar(from_ends, double(taken.size(a))), from_ends);
+  const DTensor counted = where(less(from_ends, 0), add(from_ends, taken.size(a)), from_ends);
   return gather(taken, counted, a);
 }
 

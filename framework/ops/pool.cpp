@@ -54,11 +54,9 @@ struct MaxPoolOp : Pooling {
     const auto [values, positions] = is_volume()
                                          ? at::max_pool3d_with_indices(x, sizes(), strides())
                                          : at::max_pool2d_with_indices(x, sizes(), strides());
-    std::vector<int64_t> from, image;
-    for (const Interval& interval : intervals) {
-      from.push_back(interval.lo);
-      image.push_back(interval.size());
-    }
+    std::vector<int64_t> from;
+    for (const Interval& interval : intervals) from.push_back(interval.lo);
+    const std::vector<int64_t> image(x.sizes().end() - spatial(), x.sizes().end());
     return {from_image(values),
             from_image(reindexed(positions, from, image, extents(in.spec(0).shape)))};
   }
@@ -72,6 +70,7 @@ struct MaxPoolOp : Pooling {
             of({1, 7, 5, 1}, {{3, 2, 1, 1, 1}, {3, 1, 1, 0, 1}}),
             of({2, 9, 2}, {{2, 4}}),
             of({1, 6, 1}, {{5, 1, 1, 2, 2}}),
+            of({1, 6, 7, 1}, {{2, 2}, {2, 2}}),
             of({0, 4, 4, 1}, {{2}, {2}}),
             of({1, 5, 4, 3, 2}, {{3, 2, 1, 1, 1}, {2, 2}, {2, 1, 1, 0, 1}})};
   }

@@ -125,11 +125,18 @@ struct SegmentExtremeOp : Segments {
             DTensor()};
   }
   static Samples<SegmentExtremeOp> samples() {
-    SampleInput vector{{7}}, matrix{{5, 3}}, deep{{2, 3, 2}};
-    vector.distinct = matrix.distinct = deep.distinct = true;
-    return {{{vector, {{7}, at::kLong, 0, 3}}, {{3}}},
-            {{matrix, {{5}, at::kLong, 0, 2}}, {{2}}},
-            {{deep, {{2, 3}, at::kLong, 0, 3}}, {{3}}},
+    const auto of = [](const Shape& data, const Shape& ids, int64_t count) {
+      const auto hi = static_cast<double>(count);
+      // Distinct ids leave no segment empty, whose result would be infinite.
+      return Sample<SegmentExtremeOp>{
+          {{.shape = data, .distinct = true},
+           {.shape = ids, .dtype = at::kLong, .lo = 0, .hi = hi, .distinct = true}},
+          {{count}}};
+    };
+    return {of({7}, {7}, 1),
+            of({7}, {7}, 3),
+            of({5, 3}, {5}, 2),
+            of({2, 3, 2}, {2, 3}, 3),
             {{{{5, 2}, at::kLong, -5, 5}, {{5}, at::kLong, 0, 3}}, {{3}}}};
   }
 };

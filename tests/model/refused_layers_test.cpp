@@ -51,9 +51,9 @@ TEST_CASE("no replacement is suggested for a layer of Keras that is not supporte
                Contains("Received: \"" + name + "\", a Keras layer that is not implemented. "));
     CHECK_THAT(line, EndsWith("To fix: " + own));
   }
-  CHECK(refusal(layer_json_of("MaxNumBoundingBoxes")) ==
+  CHECK(refusal(layer_json_of("MelSpectrogram")) ==
         "[m: config.layers[0]] the layer class must be registered. Received: "
-        "\"MaxNumBoundingBoxes\", a Keras layer that is not implemented. To fix: " +
+        "\"MelSpectrogram\", a Keras layer that is not implemented. To fix: " +
             own);
 }
 

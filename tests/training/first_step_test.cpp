@@ -52,8 +52,8 @@ class Sine final : public Layer {
 };
 
 std::string warnings_of(const ModelHandle& model, const CompileOptions& how, int64_t epochs = 1) {
-  model.compile(how);
   const test::Warnings heard;
+  model.compile(how);
   model.fit(data(), {.epochs = epochs, .verbose = 0});
   return heard.text();
 }
