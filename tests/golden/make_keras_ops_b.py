@@ -111,13 +111,16 @@ def counts():
     yield case("bincount", [integers(0, 4, 3, 5, dtype=np.int32)], {"minlength": 6})
     yield case("histogram", [floats(40)], gradient=False)
     yield case("histogram", [floats(30)], {"bins": 4}, gradient=False)
-    yield case("histogram", [floats(40)], {"bins": 5, "range": (-1.0, 2.5)}, gradient=False)
+    # TensorFlow computes the edges of a range in float32: these are exact.
+    yield case("histogram", [floats(40)], {"bins": 5, "range": (-1.0, 2.75)}, gradient=False)
     yield case("histogram", [floats(9)], {"bins": 1}, gradient=False)
 
 
 def resizes():
     images = floats(2, 5, 4, 3, dtype=np.float32)
-    for interpolation in ("nearest", "bilinear", "bicubic", "lanczos3", "lanczos5"):
+    # TensorFlow rounds the offsets of "bicubic" to 1/1024 if it does not antialias; the layer Resizing
+    # is compared with Keras on NumPy.
+    for interpolation in ("nearest", "bilinear", "lanczos3", "lanczos5"):
         yield case("image.resize", [images], {"size": [7, 3], "interpolation": interpolation})
     for interpolation in ("bilinear", "bicubic"):
         yield case("image.resize", [images], {"size": [3, 2], "interpolation": interpolation,
