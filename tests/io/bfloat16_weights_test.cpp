@@ -120,6 +120,7 @@ TEST_CASE("every format keeps bfloat16 weights bit for bit") {
   }
   CHECK(dtypes_in(std::filesystem::path(folder / "w.safetensors")) ==
         std::set<std::string>{"BF16"});
+  model.fit(at::rand({8, 64}), at::arange(8), {.verbose = 0});
   model.save(folder / "model.keras");
   const ModelHandle loaded =
       load_model(folder / "model.keras", {.layouts = checkpoint_layouts("spatial", 2)});
