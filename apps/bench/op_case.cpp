@@ -87,6 +87,15 @@ bool runs(const OpCase& c) {
   }
 }
 
+/// Whether the extents fit each other and the attributes, and no tensor has more elements.
+bool has_at_most(const OpCase& c, double most) {
+  try {
+    return elements(c) <= most;
+  } catch (const Error&) {
+    return false;  // e.g. heads of a query that rounding made no multiple of the key's
+  }
+}
+
 OpCase scaled_case(const OpCase& c) {
   if (elements(c) == 0) return c;
   const Rule rule = rule_of(c);
@@ -98,9 +107,8 @@ OpCase scaled_case(const OpCase& c) {
   }
   double ratio = 1;
   const double step = 1.1;
-  while (ratio < scaled_elements &&
-         elements(grown(c, rule, factors, ratio * step)) <= scaled_elements) {
-    ratio *= step;
+  for (double next = step; next < scaled_elements; next *= step) {
+    if (has_at_most(grown(c, rule, factors, next), scaled_elements)) ratio = next;
   }
   OpCase large = grown(c, rule, factors, ratio);
   large.scaled = elements(large) > elements(c) && runs(large);

@@ -55,6 +55,21 @@ TEST_CASE("bench refuses wrong arguments in one line", "[bench]") {
         std::string::npos);
 }
 
+TEST_CASE("bench ops grows inputs whose extents depend on each other", "[bench]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  // Heads of a query are a multiple of the key's.
+  const test::ProgramRun run = bench({"ops", "--op", "attention", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  const Json rows = read_json_file(file)["ops"];
+  REQUIRE(rows.size() > 2);
+  for (const Json& row : rows) {
+    CAPTURE(row["inputs"]);
+    CHECK(row["scaled"] == true);
+  }
+}
+
 TEST_CASE("bench ops times an operation's samples, original or scaled", "[bench]") {
   const test::TempFolder folder;
   for (const bool scale : {false, true}) {
