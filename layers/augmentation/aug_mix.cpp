@@ -162,7 +162,7 @@ DTensor AugMixLayer::transform(const DTensor& images, const ImageDraws& draws) c
 
 DTensor AugMixLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
   const at::ScalarType dtype = dtype_policy().compute;
-  const DTensor numbers = masks.dtype() == dtype ? masks : ops::cast(masks, dtype);
+  const DTensor numbers = ops::cast(masks, dtype);
   return mixed(numbers, draws,
                [](const AugmentationLayer& augmentation, const DTensor& x,
                   const ImageDraws& of_step) { return augmentation.transform_masks(x, of_step); });

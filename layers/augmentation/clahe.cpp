@@ -150,7 +150,7 @@ DTensor ClaheLayer::outside_training(const DTensor& images) const {
   const DTensor made =
       in_range(ops::transpose(ops::reshape(sum, {batch, channels, height, width}), {0, 2, 3, 1}),
                bytes, arguments_.value_range);
-  return made.dtype() == images.dtype() ? made : ops::cast(made, images.dtype());
+  return ops::cast(made, images.dtype());
 }
 
 }  // namespace

@@ -48,8 +48,8 @@ DTensor mixed_labels(const std::string& where, const DTensor& labels, const DTen
     throw ShapeError(where, "labels are (batch, classes)", to_string(labels.shape()),
                      "give a share of each class, as one_hot() does");
   }
-  const DTensor shares = labels.dtype() == dtype ? labels : ops::cast(labels, dtype);
-  const DTensor w = weight.dtype() == dtype ? weight : ops::cast(weight, dtype);
+  const DTensor shares = ops::cast(labels, dtype);
+  const DTensor w = ops::cast(weight, dtype);
   return w * shares + (-w + 1) * ops::gather(shares, order, 0);
 }
 
@@ -106,7 +106,7 @@ std::vector<DTensor> MixUpLayer::transform_all(const Inputs& inputs,
 
 DTensor MixUpLayer::transform_masks(const DTensor& masks, const ImageDraws& draws) const {
   const at::ScalarType dtype = dtype_policy().compute;
-  const DTensor x = masks.dtype() == dtype ? masks : ops::cast(masks, dtype);
+  const DTensor x = ops::cast(masks, dtype);
   const DTensor w = for_images(weights(draws), x);
   return w * x + (-w + 1) * ops::gather(x, random_order(draws, 0), 0);
 }

@@ -191,7 +191,7 @@ DTensor RandomElasticTransformLayer::transform(const DTensor& images,
   const DTensor made = chosen(draws, moved(x, points(x, draws), moving_.nearest), x);
   const std::vector<double>& range = arguments_.value_range;
   const DTensor clipped = ops::clip(made, range[0], range[1]);
-  return clipped.dtype() == images.dtype() ? clipped : ops::cast(clipped, images.dtype());
+  return ops::cast(clipped, images.dtype());
 }
 
 DTensor RandomElasticTransformLayer::transform_masks(const DTensor& masks,

@@ -91,7 +91,7 @@ DTensor RandomGaussianBlurLayer::transform(const DTensor& images, const ImageDra
   const DTensor selected = as_images(ops::less(draws.each(1), draws.each(0, arguments_.factor)));
   const std::vector<double>& range = arguments_.value_range;
   const DTensor made = ops::clip(ops::where(selected, blurred, x), range[0], range[1]);
-  return made.dtype() == images.dtype() ? made : ops::cast(made, images.dtype());
+  return ops::cast(made, images.dtype());
 }
 
 }  // namespace

@@ -48,8 +48,7 @@ DTensor RandomHueLayer::transform(const DTensor& images, const ImageDraws& draws
   DTensor h = hsv.hue + for_images(shift, x);
   h = ops::where(ops::greater(h, constant_like(h, 1)), h - 1, h);
   hsv.hue = ops::where(ops::less(h, constant_like(h, 0)), h + 1, h);
-  const DTensor rotated = in_range(ops::clip(rgb_of(hsv), 0, 1), {0, 1}, range);
-  return rotated.dtype() == images.dtype() ? rotated : ops::cast(rotated, images.dtype());
+  return ops::cast(in_range(ops::clip(rgb_of(hsv), 0, 1), {0, 1}, range), images.dtype());
 }
 
 }  // namespace

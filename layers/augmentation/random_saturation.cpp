@@ -46,8 +46,7 @@ DTensor RandomSaturationLayer::transform(const DTensor& images, const ImageDraws
   Hsv hsv = hsv_of(x);
   const std::vector<double>& range = arguments_.value_range;
   hsv.saturation = ops::clip(hsv.saturation * times, range[0], range[1]);
-  const DTensor saturated = rgb_of(hsv);
-  return saturated.dtype() == images.dtype() ? saturated : ops::cast(saturated, images.dtype());
+  return ops::cast(rgb_of(hsv), images.dtype());
 }
 
 }  // namespace

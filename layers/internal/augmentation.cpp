@@ -88,8 +88,7 @@ DTensor as_images(const DTensor& column) {
 }
 
 DTensor for_images(const DTensor& column, const DTensor& images) {
-  const DTensor of_rank = as_images(column);
-  return of_rank.dtype() == images.dtype() ? of_rank : ops::cast(of_rank, images.dtype());
+  return ops::cast(as_images(column), images.dtype());
 }
 
 DTensor pixels_between(const DTensor& images, int64_t axis, const DTensor& start,

@@ -10,8 +10,7 @@ namespace tessera::detail {
 namespace {
 
 DTensor in_dtype(const DTensor& x, at::ScalarType dtype) {
-  const bool fits = x.dtype() == dtype || !at::isFloatingType(x.dtype());
-  return fits ? x : ops::cast(x, dtype);
+  return at::isFloatingType(x.dtype()) ? ops::cast(x, dtype) : x;
 }
 
 }  // namespace

@@ -62,7 +62,7 @@ CenterCropLayer::CenterCropLayer(const CenterCropArguments& arguments)
 
 DTensor CenterCropLayer::transform(const DTensor& x, const CallContext&) {
   const at::ScalarType dtype = dtype_policy().compute;
-  return center_crop(x.dtype() == dtype ? x : ops::cast(x, dtype), "bilinear");
+  return center_crop(ops::cast(x, dtype), "bilinear");
 }
 
 DTensor CenterCropLayer::center_crop(const DTensor& images,

@@ -89,9 +89,7 @@ SequenceLayer::Steps RNNLayer::steps(const DTensor& x, const CallContext& contex
               dtype = dtype_policy().compute](const DTensor& inputs,
                                               const std::vector<DTensor>& states) {
     std::vector<DTensor> results = step(inputs, states);
-    for (DTensor& result : results) {
-      if (result.dtype() != dtype) result = ops::cast(result, dtype);
-    }
+    for (DTensor& result : results) result = ops::cast(result, dtype);
     return results;
   };
   return all;

@@ -48,7 +48,7 @@ Shape encoded_shape(const std::string& where, const Shape& numbers, const std::s
 
 DTensor encoded(const DTensor& numbers, const std::string& mode, int64_t depth,
                 at::ScalarType dtype, const DTensor& weights) {
-  if (mode == "int") return numbers.dtype() == dtype ? numbers : ops::cast(numbers, dtype);
+  if (mode == "int") return ops::cast(numbers, dtype);
   const int64_t last = numbers.rank() - 1;
   if (mode == "one_hot") {
     const DTensor each = single_column(numbers.shape()) ? ops::squeeze(numbers, {last}) : numbers;
@@ -56,7 +56,7 @@ DTensor encoded(const DTensor& numbers, const std::string& mode, int64_t depth,
   }
   DTensor hits = ops::one_hot(numbers, depth, dtype);
   if (weights.defined()) {
-    const DTensor cast = weights.dtype() == dtype ? weights : ops::cast(weights, dtype);
+    const DTensor cast = ops::cast(weights, dtype);
     hits = hits * ops::expand_dims(cast, last + 1);
   }
   const DTensor counts = ops::sum(hits, {last});
