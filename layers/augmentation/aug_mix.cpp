@@ -129,6 +129,7 @@ DTensor AugMixLayer::mixed(const DTensor& x, const ImageDraws& draws, const Appl
   // Gamma samples divided by their sum are a Dirichlet sample.
   const DTensor shares = ops::softmax(ops::concat(logs, 1), 1);
   const int64_t num_augmentations = std::ssize(augmentations_);
+  const int64_t draws_per_step = draws_of_step(x.shape());
   int64_t used = draws_before_chains();
   DTensor sum;
   for (int64_t chain = 0; chain < arguments_.num_chains; ++chain) {
@@ -141,7 +142,7 @@ DTensor AugMixLayer::mixed(const DTensor& x, const ImageDraws& draws, const Appl
         const DTensor selected = ops::equal(index, constant_like(index, double(k)));
         y = ops::where(selected, apply(*augmentations_[size_t(k)], y, draws.from(used + 1)), y);
       }
-      used += draws_of_step(x.shape());
+      used += draws_per_step;
     }
     const DTensor part = y * for_images(ops::slice(shares, 1, chain, 1), x);
     sum = sum.defined() ? sum + part : part;

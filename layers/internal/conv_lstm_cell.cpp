@@ -92,29 +92,14 @@ void ConvLSTMCell::make_weights(const Shapes& inputs) {
                      {.regularizer = a.bias_regularizer, .constraint = a.bias_constraint});
 }
 
-DTensor ConvLSTMCell::to_last(const DTensor& x) const {
-  if (data_format() == "channels_last") return x;
-  std::vector<int64_t> order = {0};
-  for (int64_t a = 0; a < spatial(); ++a) order.push_back(a + 2);
-  order.push_back(1);
-  return ops::transpose(x, order);
-}
-
-DTensor ConvLSTMCell::to_first(const DTensor& x) const {
-  if (data_format() == "channels_last") return x;
-  std::vector<int64_t> order = {0, spatial() + 1};
-  for (int64_t a = 0; a < spatial(); ++a) order.push_back(a + 1);
-  return ops::transpose(x, order);
-}
-
 DTensor ConvLSTMCell::convolved(const DTensor& x, const DTensor& kernel,
                                 const std::vector<DTensor>& factors,
                                 const std::vector<WindowAxis>& axes) const {
-  if (factors.empty()) return ops::conv(to_last(x), kernel, axes);
+  if (factors.empty()) return ops::conv(to_channels_last(x), kernel, axes);
   const std::vector<DTensor> kernels = ops::split(kernel, gate_count, -1);
   std::vector<DTensor> gates;
   for (size_t g = 0; g < factors.size(); ++g) {
-    gates.push_back(ops::conv(to_last(x * factors[g]), kernels[g], axes));
+    gates.push_back(ops::conv(to_channels_last(x * factors[g]), kernels[g], axes));
   }
   return ops::concat(gates, -1);
 }
@@ -143,7 +128,7 @@ std::vector<DTensor> ConvLSTMCell::next_states(const DTensor& x, const std::vect
   by_gate.back() = gate_count;
   by_gate.push_back(arguments_.filters);
   std::vector<DTensor> gates = ops::unstack(ops::reshape(sums, by_gate), spatial() + 1);
-  for (DTensor& each_gate : gates) each_gate = to_first(each_gate);
+  for (DTensor& each_gate : gates) each_gate = to_data_format(each_gate);
   const ActivationHandle& gate = arguments_.recurrent_activation;
   const ActivationHandle& activation = arguments_.activation;
   const DTensor carry = gate(gates[1]) * states[1] + gate(gates[0]) * activation(gates[2]);

@@ -40,8 +40,6 @@ class ConvLSTMCell final : public SpatialLayer {
   DTensor transform(const DTensor& x, const CallContext& context) override;
 
  private:
-  DTensor to_last(const DTensor& x) const;
-  DTensor to_first(const DTensor& x) const;
   std::vector<WindowAxis> input_windows(const Shape& x) const;
   std::vector<WindowAxis> state_windows(const Shape& x) const;
   /// Convolves x with the kernel, or each gate's x · factor with the gate's part of it.

@@ -96,12 +96,19 @@ Shape SpatialLayer::output_shape(const Shapes& inputs) const {
   return epilogue_shape(transposed ? ordered(y, order_to_first(spatial_)) : y);
 }
 
+DTensor SpatialLayer::to_channels_last(const DTensor& x) const {
+  return channels_first_ ? ops::transpose(x, order_to_last(spatial_)) : x;
+}
+
+DTensor SpatialLayer::to_data_format(const DTensor& y) const {
+  return channels_first_ ? ops::transpose(y, order_to_first(spatial_)) : y;
+}
+
 DTensor SpatialLayer::call(const Inputs& inputs, const CallContext& context) {
   if (!channels_first_) return epilogue(transform(inputs[0], context));
-  const DTensor x = ops::transpose(inputs[0], order_to_last(spatial_));
+  const DTensor x = to_channels_last(inputs[0]);
   const DTensor y = transform(x.with_mask(inputs[0].mask()), context);
-  const bool transposed = y.rank() == spatial_ + 2;
-  return epilogue(transposed ? ops::transpose(y, order_to_first(spatial_)) : y);
+  return epilogue(y.rank() == spatial_ + 2 ? to_data_format(y) : y);
 }
 
 std::vector<int64_t> SpatialLayer::each(const AxisValues& values, const std::string& argument,

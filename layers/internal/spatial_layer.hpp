@@ -47,6 +47,9 @@ class SpatialLayer : public ReplayedLayer {
   int64_t spatial() const { return spatial_; }
   /// Returns Keras' name of the axis order, with the default filled in.
   std::string data_format() const { return channels_first_ ? "channels_first" : "channels_last"; }
+  /// Transposes a tensor from data_format's axis order to channels last, and back.
+  DTensor to_channels_last(const DTensor& x) const;
+  DTensor to_data_format(const DTensor& y) const;
   /// Returns the input's shape with channels last. Throws ShapeError for another rank.
   Shape channels_last_shape(const Shapes& inputs) const;
   /// Returns the channels of x. Throws ShapeError unless they are known and as many as when built.

@@ -7,6 +7,7 @@
 #include <tessera/layers/internal/conv_lstm_cell.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/sequence_layer.hpp>
+#include <tessera/layers/internal/time_axis.hpp>
 
 namespace tessera {
 
@@ -66,18 +67,12 @@ class ConvLSTMLayer final : public SequenceLayer {
   bool can_be_replayed() const override { return true; }
 
  protected:
-  void make_weights(const Shapes& inputs) override { cell_->build({image_of(inputs[0])}); }
+  void make_weights(const Shapes& inputs) override { cell_->build({step_of(inputs[0])}); }
   void check_sequence(const Shape& x) const override;
   Shapes state_shapes(const Shape& x) const override;
   Steps steps(const DTensor& x, const CallContext& context) override;
 
  private:
-  /// Returns a sequence's shape without the time axis.
-  static Shape image_of(Shape x) {
-    x.erase(x.begin() + 1);
-    return x;
-  }
-
   std::string class_name_;
   int64_t spatial_;
   std::shared_ptr<ConvLSTMCell> cell_;
@@ -100,11 +95,11 @@ void ConvLSTMLayer::check_sequence(const Shape& x) const {
                      to_string(x), "expand or reshape it first");
   }
   // Throws for steps that the cell does not take.
-  cell_->state_shape(image_of(x));
+  cell_->state_shape(step_of(x));
 }
 
 Shapes ConvLSTMLayer::state_shapes(const Shape& x) const {
-  if (!x.empty()) return Shapes(2, cell_->state_shape(image_of(x)));
+  if (!x.empty()) return Shapes(2, cell_->state_shape(step_of(x)));
   Shape unknown(size_t(spatial_) + 2, -1);
   const bool first = cell_->arguments().data_format == "channels_first";
   unknown[first ? 1 : size_t(spatial_) + 1] = cell_->arguments().filters;

@@ -7,6 +7,7 @@
 #include <tessera/layers/internal/cell_steps.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/sequence_layer.hpp>
+#include <tessera/layers/internal/time_axis.hpp>
 
 namespace tessera {
 
@@ -58,19 +59,13 @@ Json RNNLayer::config() const {
   return json;
 }
 
-/// Returns a sequence's shape without the time axis.
-Shape step_of_sequence(Shape x) {
-  x.erase(x.begin() + 1);
-  return x;
-}
-
 void RNNLayer::check_sequence(const Shape& x) const {
   if (x.size() < 3 || x[1] == 0) {
     throw ShapeError(where(), "a sequence has axes batch, time and features", to_string(x),
                      "expand or reshape it first");
   }
   // Throws for inputs that the cell does not take.
-  cell_.output_shapes(cell_inputs(cell_, step_of_sequence(x)));
+  cell_.output_shapes(cell_inputs(cell_, step_of(x)));
 }
 
 Shapes RNNLayer::state_shapes(const Shape& x) const {
@@ -80,7 +75,7 @@ Shapes RNNLayer::state_shapes(const Shape& x) const {
 }
 
 void RNNLayer::make_weights(const Shapes& inputs) {
-  cell_.build(cell_inputs(cell_, step_of_sequence(inputs[0])));
+  cell_.build(cell_inputs(cell_, step_of(inputs[0])));
 }
 
 SequenceLayer::Steps RNNLayer::steps(const DTensor& x, const CallContext& context) {

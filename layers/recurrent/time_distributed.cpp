@@ -4,6 +4,7 @@
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_config.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
+#include <tessera/layers/internal/time_axis.hpp>
 #include <tessera/layers/internal/wrapper.hpp>
 
 namespace tessera {
@@ -31,12 +32,6 @@ const RegisteredLayer registered_time_distributed("TimeDistributed", [](JsonObje
   return TimeDistributed(layer_from_config(inner, config.path().key("layer")), options);
 });
 
-/// Returns a shape without the time axis.
-Shape of_step(Shape shape) {
-  shape.erase(shape.begin() + 1);
-  return shape;
-}
-
 TimeDistributedLayer::TimeDistributedLayer(const LayerHandle& layer, const LayerOptions& options)
     : LayerOf(options) {
   add_inner("layer", layer);
@@ -54,13 +49,13 @@ Shape TimeDistributedLayer::output_shape(const Shapes& inputs) const {
     throw ShapeError(where(), "a sequence has axes batch, time and more", to_string(input),
                      "expand it first");
   }
-  Shape shape = inner(0)->output_shape({of_step(input)});
+  Shape shape = inner(0)->output_shape({step_of(input)});
   shape.insert(shape.begin() + 1, input[1]);
   return shape;
 }
 
 void TimeDistributedLayer::make_weights(const Shapes& inputs) {
-  inner(0)->build({of_step(inputs[0])});
+  inner(0)->build({step_of(inputs[0])});
 }
 
 DTensor TimeDistributedLayer::call(const Inputs& inputs, const CallContext& context) {
