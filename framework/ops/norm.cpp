@@ -9,6 +9,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -83,7 +84,7 @@ DTensor normalize(const DTensor& x, int64_t axis, int64_t order, double epsilon)
   const Axes axes = {axis};
   DTensor y;
   if (order == 2) {
-    y = wide * clip(rsqrt(sum(square(wide), axes, true)), 0, 1 / epsilon);
+    y = l2_normalize(wide, axes, epsilon);
   } else {
     const DTensor size = vector_norm(wide, double(order), axes, true);
     y = wide / clip(size, epsilon, std::numeric_limits<double>::infinity());

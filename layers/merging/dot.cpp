@@ -1,7 +1,7 @@
 #include <tessera/layers/merging/merge.hpp>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/nn/internal/l2_normalize.hpp>
+#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_of.hpp>

@@ -6,6 +6,7 @@
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/operand.hpp>
@@ -52,11 +53,6 @@ const RegisteredLayer registered_spectral_normalization(
       const Json inner = config.take<Json>("layer");
       return SpectralNormalization(layer_from_config(inner, config.path().key("layer")), options);
     });
-
-/// Returns a vector of length 1; one shorter than 1e-7 is divided by that (keras.utils.normalize).
-DTensor of_length_1(const DTensor& x) {
-  return x * ops::clip(ops::rsqrt(ops::sum(ops::square(x))), 0, 1e7);
-}
 
 SpectralNormalizationLayer::SpectralNormalizationLayer(const LayerHandle& layer,
                                                        const SpectralNormalizationOptions& options)
@@ -107,8 +103,8 @@ void SpectralNormalizationLayer::normalize_kernel() {
   const DTensor before = widened(vector_u_.read());
   DTensor u = before, v;
   for (int64_t i = 0; i < arguments_.power_iterations; ++i) {
-    v = of_length_1(ops::matmul(u, matrix, false, true));
-    u = of_length_1(ops::matmul(v, matrix));
+    v = l2_normalize(ops::matmul(u, matrix, false, true), 1);
+    u = l2_normalize(ops::matmul(v, matrix), 1);
   }
   const DTensor norm = ops::sum(ops::matmul(v, matrix) * u);
   const DTensor zero = ops::all(kernel == 0);

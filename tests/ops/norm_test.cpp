@@ -87,6 +87,12 @@ TEST_CASE("normalize divides by the norm, which counts as at least epsilon") {
     CHECK(wrong_values({x}, small, x.div(1e3)) == "");
   }
   CHECK(ops::normalize(one_device(at::tensor({0.0, 0.0}))).full().eq(0).all().item<bool>());
+  // The gradient of a vector of zeros is finite: that of a division by epsilon.
+  GradientTape tape;
+  const DTensor zeros = one_device(at::tensor({0.0, 0.0}));
+  tape.watch(zeros);
+  const DTensor total = ops::sum(ops::normalize(zeros, -1, 2, 0.5));
+  CHECK(tape.gradient(total, zeros).full().eq(2).all().item<bool>());
 }
 
 TEST_CASE("the standard deviation is the root of the variance") {

@@ -1,4 +1,4 @@
-#include <tessera/framework/nn/internal/l2_normalize.hpp>
+#include <tessera/framework/ops/internal/l2_normalize.hpp>
 
 #include <limits>
 
