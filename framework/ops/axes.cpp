@@ -2,9 +2,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/internal/host_numbers.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
 
 namespace tessera::ops {
 
@@ -23,13 +22,10 @@ void check_rank(const std::string& where, const DTensor& x, int64_t rank) {
 DTensor repeated_indices(const std::vector<int64_t>& repeats, const Mesh& mesh) {
   int64_t count = 0;
   for (const int64_t times : repeats) count += times;
-  const Layout layout = Layout::replicated(mesh, 1);
-  if (is_abstract()) return filled({count}, 0, at::kLong, layout);
-  std::vector<int64_t> indices;
-  for (size_t i = 0; i < repeats.size(); ++i) {
-    indices.insert(indices.end(), size_t(repeats[i]), int64_t(i));
-  }
-  return pack(at::tensor(indices, at::kLong), layout);
+  return host_numbers({count}, at::kLong, Layout::replicated(mesh, 1), [&] {
+    return at::arange(int64_t(repeats.size()), at::kLong)
+        .repeat_interleave(at::tensor(repeats, at::kLong));
+  });
 }
 
 void check_repeats(const std::vector<int64_t>& repeats, int64_t extent) {

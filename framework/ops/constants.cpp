@@ -6,7 +6,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/ops/internal/host_numbers.hpp>
 
 namespace tessera::ops {
 
@@ -14,13 +14,10 @@ using namespace detail;
 
 namespace {
 
-/// Returns what `make` computes on the host, in the default layout.
+/// Returns what make() computes on the host, in the default layout.
 template <class Make>
-DTensor constant(const Shape& shape, at::ScalarType dtype, Make make) {
-  const Layout layout = default_layout(static_cast<int64_t>(shape.size()));
-  // Of a plan, whose extents may be larger than memory, only shapes matter.
-  if (is_abstract()) return filled(shape, 0, dtype, layout);
-  return pack(make().to(dtype), layout);
+DTensor constant(const Shape& shape, at::ScalarType dtype, const Make& make) {
+  return host_numbers(shape, dtype, default_layout(static_cast<int64_t>(shape.size())), make);
 }
 
 void check_num(const std::string& where, int64_t num) {

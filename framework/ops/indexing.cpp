@@ -7,10 +7,9 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/internal/host_numbers.hpp>
 #include <tessera/framework/ops/internal/indexing.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
 
 namespace tessera {
 
@@ -61,10 +60,8 @@ DTensor sliced(const DTensor& x, int64_t axis, const Range& range) {
 }  // namespace
 
 DTensor detail::index_range(int64_t begin, int64_t count, int64_t step, const Mesh& mesh) {
-  const Layout layout = Layout::replicated(mesh, 1);
-  // Of a plan, whose extents may be larger than memory, only shapes matter.
-  if (is_abstract()) return filled({count}, 0, at::kLong, layout);
-  return pack(at::arange(count, at::kLong).mul_(step).add_(begin), layout);
+  return host_numbers({count}, at::kLong, Layout::replicated(mesh, 1),
+                      [&] { return at::arange(count, at::kLong).mul_(step).add_(begin); });
 }
 
 IndexItem detail::index_item(const AxisItem& item, const std::string& where) {

@@ -10,11 +10,10 @@
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/host_numbers.hpp>
 #include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/segment.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/create.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
 
 namespace tessera {
 
@@ -102,10 +101,8 @@ struct Scattering {
 
 /// Returns the numbers 0, 1, … in row-major order, replicated.
 DTensor numbers(const Shape& shape, const Mesh& mesh) {
-  const Layout layout = Layout::replicated(mesh, int64_t(shape.size()));
-  // In a plan, extents may be larger than memory, and only shapes matter.
-  if (is_abstract()) return filled(shape, 0, at::kLong, layout);
-  return pack(at::arange(numel(shape), at::kLong).view(shape), layout);
+  return host_numbers(shape, at::kLong, Layout::replicated(mesh, int64_t(shape.size())),
+                      [&] { return at::arange(numel(shape), at::kLong).view(shape); });
 }
 
 /// Returns x with the last update of each element.

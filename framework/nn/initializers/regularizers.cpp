@@ -6,8 +6,8 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/nn/config/option_fields.hpp>
-#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>

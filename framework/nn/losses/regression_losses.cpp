@@ -4,8 +4,8 @@
 #include <limits>
 
 #include <tessera/framework/nn/internal/epsilon.hpp>
-#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/nn/losses/internal/function_loss.hpp>
+#include <tessera/framework/ops/internal/l2_normalize.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera {

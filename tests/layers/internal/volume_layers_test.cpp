@@ -109,7 +109,7 @@ void check_layers_for_volumes(const std::vector<Make>& makers) {
   const Mesh one = create_mesh({{"depth", 1}, {"height", 1}}, virtual_cpus(1));
   const Mesh four = create_mesh({{"depth", 2}, {"height", 2}}, virtual_cpus(4));
   const at::Tensor last = random_values({.shape = {2, 5, 6, 3, 4}, .distinct = true}, 3);
-  // Of batch, depth, height, width and channels.
+  // Axes: batch, depth, height, width and channels.
   const std::vector<std::vector<AxisSpec>> layouts = {
       {nullptr, "depth", "height", nullptr, nullptr},
       {"depth", nullptr, "height", nullptr, nullptr},
