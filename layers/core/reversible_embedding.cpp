@@ -3,10 +3,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/matmul.hpp>
-#include <tessera/framework/tensor/create.hpp>
-#include <tessera/layers/internal/layer_of.hpp>
+#include <tessera/layers/internal/embedding_of.hpp>
 
 namespace tessera {
 
@@ -20,51 +18,34 @@ struct ReversibleEmbeddingArguments : ReversibleEmbeddingOptions {
 
 template <class Visit>
 void fields(ReversibleEmbeddingArguments& a, const Visit& visit) {
-  ExtentOption input_dim{a.input_dim}, output_dim{a.output_dim};
-  std::nullptr_t none = nullptr;
-  visit("input_dim", input_dim);
-  visit("output_dim", output_dim);
-  visit("embeddings_initializer", a.embeddings_initializer);
-  visit("embeddings_regularizer", a.embeddings_regularizer);
-  visit("activity_regularizer", none);
-  visit("embeddings_constraint", a.embeddings_constraint);
-  visit("mask_zero", a.mask_zero);
+  embedding_fields(a, visit);
   visit("tie_weights", a.tie_weights);
   visit("reverse_dtype", a.reverse_dtype);
   visit("logit_soft_cap", a.logit_soft_cap);
 }
 
 class ReversibleEmbeddingLayer final
-    : public LayerOf<ReversibleEmbeddingLayer, ReversibleEmbeddingArguments> {
+    : public EmbeddingOf<ReversibleEmbeddingLayer, ReversibleEmbeddingArguments> {
  public:
   static constexpr const char* keras_name = "ReversibleEmbedding";
   explicit ReversibleEmbeddingLayer(const ReversibleEmbeddingArguments& arguments);
-  Shape output_shape(const Shapes& inputs) const override;
-  bool supports_masking() const override { return arguments_.mask_zero; }
   DTensor reverse(const DTensor& vectors);
 
  protected:
   void make_weights(const Shapes& inputs) override;
-  DTensor call(const Inputs& inputs, const CallContext& context) override;
-  std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) override;
 
  private:
   DTensor scores(const DTensor& vectors) const;
 
   at::ScalarType reverse_dtype_;
-  Variable embeddings_, reverse_embeddings_;
+  Variable reverse_embeddings_;
 };
 
 const RegisteredLayerOf<ReversibleEmbeddingLayer> registered_reversible_embedding(
     {"lora_rank", "lora_alpha", "quantization_config", "weights"});
 
 ReversibleEmbeddingLayer::ReversibleEmbeddingLayer(const ReversibleEmbeddingArguments& arguments)
-    : LayerOf(arguments), reverse_dtype_(dtype_policy().compute) {
-  if (arguments.input_dim < 1 || arguments.output_dim < 1) {
-    throw ConfigError(where(), "input_dim and output_dim are at least 1",
-                      str(arguments.input_dim, " and ", arguments.output_dim),
-                      "give the number of rows and their extent");
-  }
+    : EmbeddingOf(arguments), reverse_dtype_(dtype_policy().compute) {
   if (arguments.logit_soft_cap && !(*arguments.logit_soft_cap > 0)) {
     throw ConfigError(where(), "logit_soft_cap is positive", str(*arguments.logit_soft_cap),
                       "leave it out for unbounded results");
@@ -72,36 +53,14 @@ ReversibleEmbeddingLayer::ReversibleEmbeddingLayer(const ReversibleEmbeddingArgu
   if (arguments.reverse_dtype) {
     reverse_dtype_ = tessera::dtype_policy(*arguments.reverse_dtype).compute;
   }
-  if (!arguments.embeddings_layout.empty()) {
-    set_weight_layout("embeddings", arguments.embeddings_layout);
-  }
 }
 
-Shape ReversibleEmbeddingLayer::output_shape(const Shapes& inputs) const {
-  Shape shape = single_input(inputs);
-  shape.push_back(arguments_.output_dim);
-  return shape;
-}
-
-void ReversibleEmbeddingLayer::make_weights(const Shapes&) {
+void ReversibleEmbeddingLayer::make_weights(const Shapes& inputs) {
+  EmbeddingOf::make_weights(inputs);
   const ReversibleEmbeddingArguments& a = arguments_;
-  embeddings_ =
-      add_weight("embeddings", {a.input_dim, a.output_dim}, a.embeddings_initializer,
-                 {.regularizer = a.embeddings_regularizer, .constraint = a.embeddings_constraint});
   if (a.tie_weights) return;
   reverse_embeddings_ =
       add_weight("reverse_embeddings", {a.output_dim, a.input_dim}, a.embeddings_initializer);
-}
-
-DTensor ReversibleEmbeddingLayer::call(const Inputs& inputs, const CallContext&) {
-  const DTensor& ids = inputs[0];
-  const bool integral = at::isIntegralType(ids.dtype(), /*includeBool=*/false);
-  return ops::embedding(read(embeddings_), integral ? ids : ops::cast(ids, at::kInt));
-}
-
-std::vector<DTensor> ReversibleEmbeddingLayer::masks(const Inputs& inputs, size_t) {
-  const DTensor& ids = inputs[0];
-  return {ops::not_equal(ids, scalar(0, ids.mesh(), ids.dtype()))};
 }
 
 DTensor ReversibleEmbeddingLayer::scores(const DTensor& vectors) const {

@@ -1,30 +1,16 @@
 #pragma once
 
-#include <optional>
-#include <string>
+#include <functional>
 #include <vector>
 
-#include <tessera/layers/internal/recurrent_layer.hpp>
+#include <tessera/layers/internal/gated.hpp>
 #include <tessera/layers/recurrent/rnn.hpp>
 
 namespace tessera::detail {
 
-/// The options that SimpleRNNCell, GRUCell and LSTMCell share.
-struct GatedCellOptions {
-  bool use_bias = true;
-  InitializerHandle kernel_initializer, recurrent_initializer, bias_initializer;
-  RegularizerHandle kernel_regularizer, recurrent_regularizer, bias_regularizer;
-  ConstraintHandle kernel_constraint, recurrent_constraint, bias_constraint;
-  double dropout = 0, recurrent_dropout = 0;
-  std::optional<int64_t> seed;
-  std::string name, dtype;
-  bool trainable = true;
-};
-
-/// Base of SimpleRNNCell, GRUCell and LSTMCell: a cell of gates with the weights kernel (features,
-/// gates · units), recurrent_kernel (units, gates · units) and bias. Dropout masks are drawn once
-/// for each sequence. Communication: none if the batch is sharded.
-class GatedCell : public RNNCell {
+/// Base of SimpleRNNCell, GRUCell and LSTMCell. Dropout masks are drawn once for each sequence.
+/// Communication: none if the batch is sharded.
+class GatedCell : public Gated<RNNCell> {
  public:
   std::vector<int64_t> state_sizes() const final {
     return std::vector<int64_t>(spec_.states, units_);
@@ -33,21 +19,14 @@ class GatedCell : public RNNCell {
 
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
-  GatedCell(const LayerOptions& common, CellSpec spec, int64_t units, GatedCellOptions settings);
-  /// Tracks activations that are layers as sublayers.
-  template <class Options>
-  void track_activations(const Options& o) {
-    if (o.activation.layer()) track("activation", o.activation.layer());
-    if constexpr (requires { o.recurrent_activation; }) {
-      const auto& gates = o.recurrent_activation.layer();
-      if (gates) track("recurrent_activation", gates);
-    }
-  }
+  GatedCell(const LayerOptions& common, const CellSpec& spec, int64_t units,
+            const RecurrentOptions& settings)
+      : Gated(spec, units, settings, common) {}
   /// Returns the next states from the projected input (batch, gates · units) and the current
   /// states. The first one is the output.
   virtual std::vector<DTensor> next_states(const DTensor& x, const std::vector<DTensor>& states,
                                            const RecurrentProduct& recurrent) const = 0;
-  void make_weights(const Shapes& inputs) final;
+  void make_weights(const Shapes& inputs) final { make_gated_weights("", inputs[0][1]); }
   void check_inputs(const Shape& inputs) const final;
   std::vector<DTensor> step(const DTensor& inputs, const std::vector<DTensor>& states,
                             const CallContext& context) final {
@@ -55,18 +34,10 @@ class GatedCell : public RNNCell {
   }
 
  private:
-  DTensor dropped(const Shape& shape, double rate, const CallContext& context) const;
   /// Returns the function that projects a step's inputs, (batch, features) -> (batch,
   /// gates · units).
   std::function<DTensor(const DTensor&)> projection(const Shape& inputs,
                                                     const CallContext& context) const;
-  /// Returns a row of the bias, or undefined.
-  DTensor bias_row(size_t row) const;
-
-  CellSpec spec_;
-  int64_t units_;
-  GatedCellOptions settings_;
-  Variable kernel_, recurrent_kernel_, bias_;
 };
 
 /// Visits the options of a cell in Keras' order; those that its struct lacks are skipped.
@@ -91,11 +62,6 @@ void cell_fields(Options& o, const Visit& visit) {
   visit("recurrent_dropout", o.recurrent_dropout);
   if constexpr (requires { o.reset_after; }) visit("reset_after", o.reset_after);
   visit("seed", o.seed);
-}
-
-template <class Visit>
-void fields(GatedCellOptions& s, const Visit& visit) {
-  cell_fields(s, visit);
 }
 
 }  // namespace tessera::detail

@@ -81,7 +81,7 @@ class GRUCellLayer final : public LayerOf<GRUCellLayer, GRUCellArguments, GatedC
   static constexpr const char* keras_name = "GRUCell";
   explicit GRUCellLayer(const GRUCellArguments& arguments)
       : LayerOf(arguments, gru_spec(keras_name, arguments.reset_after), arguments.units,
-                copied_options<GatedCellOptions>(arguments)) {
+                copied_options<RecurrentOptions>(arguments)) {
     track_activations(arguments);
   }
 

@@ -78,7 +78,7 @@ class LSTMCellLayer final : public LayerOf<LSTMCellLayer, LSTMCellArguments, Gat
   static constexpr const char* keras_name = "LSTMCell";
   explicit LSTMCellLayer(const LSTMCellArguments& arguments)
       : LayerOf(arguments, lstm_spec(keras_name, arguments), arguments.units,
-                copied_options<GatedCellOptions>(arguments)) {
+                copied_options<RecurrentOptions>(arguments)) {
     track_activations(arguments);
   }
 

@@ -57,7 +57,7 @@ class SimpleRNNCellLayer final
   static constexpr const char* keras_name = "SimpleRNNCell";
   explicit SimpleRNNCellLayer(const SimpleRNNCellArguments& arguments)
       : LayerOf(arguments, CellSpec{keras_name, "", 1, {1}, false, {}}, arguments.units,
-                copied_options<GatedCellOptions>(arguments)) {
+                copied_options<RecurrentOptions>(arguments)) {
     track_activations(arguments);
   }
 

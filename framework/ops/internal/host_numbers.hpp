@@ -8,7 +8,8 @@
 namespace tessera::detail {
 
 /// Returns what make() computes on the host, in a dtype and a layout. A plan needs the shape only,
-/// and its extents may be larger than memory: there the numbers are zeros, and make() is not called.
+/// and its extents may be larger than memory: there the numbers are zeros, and make() is not
+/// called.
 template <class Make>
 DTensor host_numbers(const Shape& shape, at::ScalarType dtype, const Layout& layout,
                      const Make& make) {
