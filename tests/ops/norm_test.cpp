@@ -1,3 +1,4 @@
+#include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/norm.hpp>
 #include <tessera/framework/tensor/create.hpp>
