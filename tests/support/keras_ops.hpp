@@ -24,9 +24,10 @@ std::optional<int64_t> maybe_integer(const Json& attributes, const std::string& 
 std::optional<double> number(const Json& attributes, const std::string& key);
 std::string text(const Json& attributes, const std::string& key, const std::string& otherwise = "");
 
-/// Checks the values and gradients of all cases in groups of golden/FILE, in several layouts of
-/// one, two and four devices: of the inputs or, without inputs, of the result. Indices may be int64
-/// instead of int32. Checks that each function has a case.
+/// Checks the values and gradients of all cases in groups of golden/FILE, in up to 64 choices of
+/// layouts on 1, 2, 4 and 2 by 2 devices: of the inputs or, without inputs, of the result. Indices
+/// may be int64 instead of int32. Checks the second derivatives of cases with gradients, in float64,
+/// against finite differences and on 2 by 2 devices. Checks that each function has a case.
 void check_functions(const std::string& file, const std::vector<std::string>& groups,
                      const Calls& calls);
 
