@@ -1,6 +1,5 @@
 #include <tessera/framework/base/error.hpp>
 
-#include <cstdlib>
 #include <iostream>
 
 #include "tests/support/catch.hpp"
@@ -12,22 +11,9 @@ using namespace tessera;
 using namespace tessera::detail;
 using namespace tessera::test;
 
-namespace {
-
-/// Returns the operation named by TESSERA_ORACLE_OP, else every registered one.
-std::vector<const OpInfo*> selected() {
-  const char* name = std::getenv("TESSERA_ORACLE_OP");
-  if (!name || !*name) return op_registry();
-  const OpInfo* info = find_op(name);
-  REQUIRE(info);
-  return {info};
-}
-
-}  // namespace
-
 TEST_CASE("every registered operation gives in all layouts what one device gives") {
   OracleStats stats;
-  for (const OpInfo* info : selected()) {
+  for (const OpInfo* info : selected_ops()) {
     const Failures failures = check_op(*info, stats);
     INFO(info->name);
     CHECK(joined(failures) == "");
@@ -37,7 +23,7 @@ TEST_CASE("every registered operation gives in all layouts what one device gives
 
 TEST_CASE("every registered operation gives in several processes what one device gives") {
   OracleStats stats;
-  for (const OpInfo* info : selected()) {
+  for (const OpInfo* info : selected_ops()) {
     INFO(info->name);
     ++stats.ops;
     CHECK(joined(check_processes(*info, 2, {{"x", 2}, {"y", 2}}, 24, stats)) == "");

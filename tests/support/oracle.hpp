@@ -86,6 +86,10 @@ std::string joined(const Failures& failures);
 /// Whether TESSERA_ORACLE=full: every assignment everywhere.
 bool full_oracle();
 
+/// Returns the operations named by TESSERA_ORACLE_OP, with commas between them, else every
+/// registered one. Throws ConfigError for an unknown name.
+std::vector<const OpInfo*> selected_ops();
+
 /// Returns the blocks of a committed table by their headings; blocks that are equal for several
 /// operations appear once, under all of their names.
 std::string grouped(const std::vector<std::pair<std::string, std::string>>& blocks);

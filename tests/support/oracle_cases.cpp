@@ -7,6 +7,7 @@
 
 #include <cstdlib>
 #include <set>
+#include <sstream>
 
 #include "tests/support/difference.hpp"
 #include "tests/support/oracle.hpp"
@@ -153,6 +154,19 @@ std::string shapes_of(const OracleCase& c) {
 bool full_oracle() {
   const char* value = std::getenv("TESSERA_ORACLE");
   return value && std::string(value) == "full";
+}
+
+std::vector<const OpInfo*> selected_ops() {
+  const char* names = std::getenv("TESSERA_ORACLE_OP");
+  if (!names || !*names) return op_registry();
+  std::vector<const OpInfo*> selected;
+  std::istringstream list{names};
+  for (std::string name; std::getline(list, name, ',');) {
+    selected.push_back(find_op(name));
+    if (selected.back()) continue;
+    throw ConfigError("TESSERA_ORACLE_OP", "names of operations", name, "see framework/ops");
+  }
+  return selected;
 }
 
 std::vector<OracleCase> op_cases(const OpInfo& info) {
