@@ -39,7 +39,7 @@ TEST_CASE("every registered operation gives the result of one CPU on GPUs") {
       reference.min_tolerance = draw_tolerance(info->name);
       const auto check = [&](const MeshDims& dims, BlockPolicy policy) {
         const Failures wrong = check_layouts(c, reference, gpu_mesh(dims), policy,
-                                             full_oracle() ? SIZE_MAX : 24, stats);
+                                             full_oracle() ? 1000 : 24, stats);
         failures.insert(failures.end(), wrong.begin(), wrong.end());
       };
       for (const MeshDims& dims : {MeshDims{{"x", 1}}, {{"x", 3}}, {{"x", 2}, {"y", 2}}}) {
@@ -50,7 +50,8 @@ TEST_CASE("every registered operation gives the result of one CPU on GPUs") {
     }
     INFO(info->name);
     CHECK(joined(failures) == "");
-    // With every assignment this takes an hour.
+    // With up to 1,000 assignments of layouts for each sample and mesh, which are all but those of
+    // operations of three and more inputs, this takes an hour.
     if (!full_oracle()) continue;
     const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
     std::cout << info->name << ": " << failures.size() << " failures, " << int(seconds.count())
