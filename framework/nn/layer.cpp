@@ -373,7 +373,8 @@ Variable Layer::add_weight(const std::string& name, const Shape& shape,
                                {global_seed(), 0},
                                options.trainable,
                                options.regularizer,
-                               options.constraint});
+                               options.constraint,
+                               options.memory_order});
   weight.set_trainable(options.trainable && trainable_);
   weights_.push_back(weight);
   return weight;

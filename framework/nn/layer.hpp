@@ -51,6 +51,10 @@ struct WeightOptions {
   RegularizerHandle regularizer = {};  ///< penalty on it, added to the loss (default: none)
   ConstraintHandle constraint = {};    ///< constraint applied after each update (default: none)
   std::optional<at::ScalarType> dtype = std::nullopt;  ///< default: the policy's variable dtype
+  /// The axes in the order of their memory, from the one whose indices are farthest apart to the
+  /// one whose indices are adjacent (default: row-major). Gradients and an optimizer's slots have
+  /// it too; files and full() do not. For operations that read a weight fastest in that order.
+  std::vector<int64_t> memory_order = {};
 };
 
 /// Options that every layer has. A layer's own options struct ends with the same three.

@@ -15,6 +15,7 @@
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -24,13 +25,13 @@ using namespace detail;
 
 namespace {
 
-DTensor with_own_memory(const DTensor& value) {
+DTensor with_own_memory(const DTensor& value, const MemoryOrder& order) {
   const c10::InferenceMode inference;
   Blocks copies;
   const std::vector<BlockInfo>& infos = value.sharding()->blocks;
   for (size_t b = 0; b < infos.size(); ++b) {
     const DeviceMemory::For memory(infos[b].devices.front());
-    copies.push_back(value.blocks()[b].contiguous().clone());
+    copies.push_back(copy_in_order(value.blocks()[b], order));
   }
   return DTensor(value.sharding(), std::move(copies));
 }
@@ -42,9 +43,9 @@ DTensor on_mesh_of(const DTensor& like, const DTensor& value) {
   return ops::copy_to_mesh(value, Layout::replicated(like.mesh(), value.rank()));
 }
 
-bool is_contiguous(const DTensor& value) {
+bool is_in_order(const DTensor& value, const MemoryOrder& order) {
   return std::all_of(value.blocks().begin(), value.blocks().end(),
-                     [](const at::Tensor& block) { return block.is_contiguous(); });
+                     [&](const at::Tensor& block) { return detail::is_in_order(block, order); });
 }
 
 }  // namespace
@@ -64,7 +65,7 @@ Variable::Variable(std::string path, DTensor value, bool trainable)
   resolve(value);
   state().placement = stored_placement({shape(), value.layout()});
   if (!(layout() == value.layout())) value = copy_to_mesh_value(value, layout());
-  set_value(value.owns_memory() ? std::move(value) : with_own_memory(value));
+  set_value(value.owns_memory() ? std::move(value) : with_own_memory(value, {}));
 }
 
 void Variable::set_value(DTensor value) const {
@@ -81,7 +82,7 @@ void Variable::place(const Placement& placement) {
   const bool same_mesh = state().value.mesh() == stored.mesh();
   const DTensor moved =
       same_mesh ? relayout_value(state().value, stored) : copy_to_mesh_value(state().value, stored);
-  set_value(with_own_memory(moved));
+  set_value(with_own_memory(moved, state().spec.memory_order));
 }
 
 const DTensor& Variable::planned_value() const {
@@ -108,7 +109,7 @@ const DTensor& Variable::value() const {
         shape(), dtype(), fold_in(state().spec.seed, stable_hash(path())));
     const ShardingPtr sharding = intern(shape(), dtype(), layout());
     const DTensor placed = relayout_to(drawn, sharding);
-    set_value(with_own_memory(placed));
+    set_value(with_own_memory(placed, state().spec.memory_order));
   }
   return state().value;
 }
@@ -167,7 +168,7 @@ void Variable::take(const DTensor& value) {
     }
     return;
   }
-  set_value(with_own_memory(source));
+  set_value(with_own_memory(source, state().spec.memory_order));
 }
 
 void Variable::assign_add(const DTensor& value) {
@@ -185,8 +186,9 @@ const Blocks& Variable::writable() {
   stop_tracing("a Variable was written to in place");
   value();
   ++state().tag->version;
-  if (!state().value.owns_memory() || !is_contiguous(state().value)) {
-    set_value(with_own_memory(state().value));
+  const MemoryOrder& order = state().spec.memory_order;
+  if (!state().value.owns_memory() || !is_in_order(state().value, order)) {
+    set_value(with_own_memory(state().value, order));
   }
   return state().value.blocks();
 }

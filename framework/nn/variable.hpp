@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/base/internal/handle_state.hpp>
 #include <tessera/framework/mesh/layout_map.hpp>
@@ -22,6 +23,8 @@ struct VariableSpec {
   bool trainable = true;
   RegularizerHandle regularizer = {};  ///< penalty added to the model's loss
   ConstraintHandle constraint = {};    ///< applied by the optimizer after each update
+  /// The order of axes in a block's memory: see WeightOptions.
+  std::vector<int64_t> memory_order = {};
 };
 
 /// A mutable DTensor, such as a weight (tf.experimental.dtensor.DVariable). A handle: copies refer
@@ -71,8 +74,9 @@ class Variable {
   void assign_add(const DTensor& value);
   void assign_sub(const DTensor& value);
 
-  /// Returns this process's blocks, contiguous, to be written in place; copies them to new memory
-  /// first if anything else holds the present memory. Counts as an assignment.
+  /// Returns this process's blocks, dense in the variable's memory order, to be written in place;
+  /// copies them to new memory first if anything else holds the present memory. Counts as an
+  /// assignment.
   const detail::Blocks& writable();
 
   /// Whether both handles refer to the same variable.

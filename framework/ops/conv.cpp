@@ -11,113 +11,14 @@
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
-#include <tessera/framework/ops/internal/window_axis.hpp>
+#include <tessera/framework/ops/internal/convolution.hpp>
 #include <tessera/framework/ops/shape.hpp>
+
 namespace tessera {
 
 using namespace detail;
 
 namespace {
-
-/// Shared part of the convolution operations: the terms of their rules, and the conversion of
-/// blocks to and from ATen's layout. If grouped, a group axis precedes the channel axis.
-struct Convolution {
-  /// Arguments of at::convolution.
-  struct Local {
-    std::vector<int64_t> stride, dilation, padding, output_padding;
-  };
-
-  Windows windows;
-  bool grouped = false;
-
-  int64_t spatial() const { return windows.rank; }
-  int64_t channel_axes() const { return grouped ? 2 : 1; }
-  int64_t groups(const at::Tensor& image) const { return grouped ? image.size(-2) : 1; }
-
-  /// Returns the terms of a rule for an image (n, spatial…, [g,] channel) and for a kernel
-  /// (window…, c, [g,] o).
-  std::string image_term(const char* channel) const;
-  std::string kernel_term() const;
-
-  /// Converts a kernel's block to ATen's (g o, c, window…), and back to a contiguous one.
-  at::Tensor filters(const at::Tensor& kernel) const;
-  at::Tensor kernel_of(const at::Tensor& filters, int64_t groups) const;
-  /// Converts ATen's (n, g c, spatial…) to an image's block.
-  at::Tensor image_of(const at::Tensor& y, int64_t groups) const;
-
-  Local local() const;
-  /// Returns the first input's block in ATen's layout with the padding that the windows of `out`
-  /// read: as an argument in `local` where it is equal on both sides, else as added elements.
-  at::Tensor padded(const LocalArgs& in, const std::vector<Interval>& out, Local& local) const;
-};
-
-std::string Convolution::image_term(const char* channel) const {
-  std::string text = "n";
-  for (int64_t i = 0; i < spatial(); ++i) text += str(" ~s", i);
-  return text + (grouped ? " g " : " ") + channel;
-}
-
-std::string Convolution::kernel_term() const {
-  std::string text;
-  for (int64_t i = 0; i < spatial(); ++i) text += ". ";
-  return text + (grouped ? "c g o" : "c o");
-}
-
-at::Tensor Convolution::filters(const at::Tensor& kernel) const {
-  const int64_t c = spatial();
-  std::vector<int64_t> order;
-  if (grouped) order.push_back(c + 1);
-  order.insert(order.end(), {c + channel_axes(), c});
-  for (int64_t i = 0; i < c; ++i) order.push_back(i);
-  const at::Tensor turned = kernel.permute(order);
-  return grouped ? turned.flatten(0, 1) : turned;
-}
-
-at::Tensor Convolution::kernel_of(const at::Tensor& filters, int64_t groups) const {
-  const at::Tensor turned = grouped ? filters.unflatten(0, {groups, -1}) : filters;
-  const int64_t c = channel_axes();
-  std::vector<int64_t> order;
-  for (int64_t i = 0; i < spatial(); ++i) order.push_back(c + 1 + i);
-  order.push_back(c);
-  for (int64_t i = 0; i < c; ++i) order.push_back(i);
-  return turned.permute(order).contiguous();
-}
-
-at::Tensor Convolution::image_of(const at::Tensor& y, int64_t groups) const {
-  const at::Tensor last = channels_last(y);
-  return grouped ? last.unflatten(-1, {groups, -1}) : last;
-}
-
-Convolution::Local Convolution::local() const {
-  Local all;
-  for (int64_t i = 0; i < spatial(); ++i) {
-    all.stride.push_back(windows[i].stride);
-    all.dilation.push_back(windows[i].dilation);
-  }
-  all.padding = all.output_padding = std::vector<int64_t>(size_t(spatial()), 0);
-  return all;
-}
-
-at::Tensor Convolution::padded(const LocalArgs& in, const std::vector<Interval>& out,
-                               Local& local) const {
-  std::vector<std::pair<int64_t, int64_t>> counts;
-  for (int64_t i = 0; i < spatial(); ++i) {
-    const Interval have = in.range(0, i + 1), reads = windows[i].reads(out[size_t(i)]);
-    counts.push_back(padding_counts(have, reads));
-    const auto [before, after] = counts.back();
-    if (before != after || have.empty()) continue;
-    local.padding[size_t(i)] = before;
-    counts.back() = {0, 0};
-  }
-  return crop_or_pad(channels_first(in[0], spatial()), 2, counts);
-}
-
-void check_channels(std::string_view op, int64_t a, int64_t b, const Specs& in) {
-  if (a == b) return;
-  throw ShapeError(std::string(op), "channels and groups of both operands are equal",
-                   to_string(in[0].shape) + " and " + to_string(in[1].shape),
-                   "build the kernel for this input");
-}
 
 struct ConvOp : Convolution {
   static constexpr std::string_view name = "conv";
@@ -125,17 +26,7 @@ struct ConvOp : Convolution {
 
   Specs infer(const Specs& in) const {
     check_same_dtype(name, in);
-    check_floating(name, in[0]);
-    check_windows(name, windows, in[0], channel_axes());
-    const Shape &x = in[0].shape, &kernel = in[1].shape;
-    const size_t r = size_t(spatial());
-    check_channels(name, x.back(), kernel[r], in);
-    if (grouped) check_channels(name, x[r + 1], kernel[r + 1], in);
-    Shape y = {x[0]};
-    for (size_t i = 0; i < r; ++i) y.push_back(windows[int64_t(i)].outputs(x[i + 1]));
-    if (grouped) y.push_back(x[r + 1]);
-    y.push_back(kernel.back());
-    return {{y, in[0].dtype}};
+    return {{conv_shape(name, in), in[0].dtype}};
   }
   Rule rule(const Specs&) const {
     return Rule::parse(image_term("c") + " , " + kernel_term() + " -> " + image_term("o"));
@@ -250,7 +141,7 @@ struct ConvKernelGradOp : Convolution {
     }
     const at::Tensor x = padded(in, out, local);
     const auto grads = at::convolution_backward(
-        channels_first(in[1], spatial()), x, at::empty(sizes, x.options()), {}, local.stride,
+        channels_first(in[1], spatial()), x, like_kernel(sizes, x.options()), {}, local.stride,
         local.padding, local.dilation, false, local.output_padding, groups, {false, true, false});
     return {kernel_of(std::get<1>(grads), groups)};
   }
@@ -356,11 +247,21 @@ Convolution convolution_for(std::string_view op, std::vector<WindowAxis>&& axes,
 
 }  // namespace
 
+const Convolution* detail::convolution_of(const OpInfo& info, const void* op) {
+  return &info == &op_info<ConvOp>() ? static_cast<const ConvOp*>(op) : nullptr;
+}
+
 namespace ops {
 
 DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes) {
   const auto [in, weights] = in_floating_dtype(x, kernel);
   return run_op(ConvOp{convolution_for("conv", std::move(axes), kernel.shape())}, {in, weights});
+}
+
+std::vector<int64_t> conv_kernel_order(int64_t spatial) {
+  std::vector<int64_t> order = {spatial + 1};
+  for (int64_t i = 0; i <= spatial; ++i) order.push_back(i);
+  return order;
 }
 
 DTensor depthwise_conv(const DTensor& x, const DTensor& kernel,

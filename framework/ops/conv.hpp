@@ -16,6 +16,10 @@ namespace tessera::ops {
 /// differentiable. Throws ShapeError for shapes that do not fit.
 DTensor conv(const DTensor& x, const DTensor& kernel, std::vector<WindowAxis> axes);
 
+/// Returns the order of a kernel's axes (window…, c, o) in memory that conv and conv_transpose read
+/// without a copy, (o, window…, c), for a weight's memory_order.
+std::vector<int64_t> conv_kernel_order(int64_t spatial);
+
 /// Convolves each channel on its own: x (n, spatial…, c), kernel (window…, c, m) -> (n, spatial'…,
 /// c · m) (keras.ops.depthwise_conv). Channels may be sharded without communication; the rest is as
 /// in conv.

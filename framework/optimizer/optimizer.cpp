@@ -209,7 +209,9 @@ Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) co
       spec.starts_as_variable ? InitializerHandle(std::make_shared<FirstValue>(variable))
                               : Constant(spec.initial_value);
   const std::string path = str(name(), "/", variable.path(), "/", spec.name);
-  Variable slot(VariableSpec{path, shape, variable.dtype(), initializer});
+  VariableSpec slot_spec{path, shape, variable.dtype(), initializer};
+  if (shape == variable.shape()) slot_spec.memory_order = variable.spec().memory_order;
+  Variable slot(std::move(slot_spec));
   slot.set_trainable(false);
   return slot;
 }

@@ -18,6 +18,7 @@
 #include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -45,7 +46,7 @@ DTensor copy_in_layout(const Variable& variable, const ShardingPtr& sharding) {
   Blocks copies;
   for (size_t b = 0; b < sharding->blocks.size(); ++b) {
     const DeviceMemory::For memory(sharding->blocks[b].devices.front());
-    copies.push_back(moved.blocks()[b].contiguous().clone());
+    copies.push_back(copy_in_order(moved.blocks()[b], variable.spec().memory_order));
   }
   return DTensor(sharding, std::move(copies));
 }
@@ -242,7 +243,7 @@ ShardingPtr Optimizer::update_sharding(const State& state) const {
 
 void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
   if (!GradientReducer::is_distributed(gradient)) return;
-  reducer_->ready(variable.path(), gradient, update_sharding(states_.at(variable.id())));
+  reducer_->ready(variable, gradient, update_sharding(states_.at(variable.id())));
 }
 
 std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
@@ -360,8 +361,9 @@ void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>
   for (size_t b = 0; b < infos.size(); ++b) {
     if (infos[b].empty) continue;
     const DeviceMemory::For memory(infos[b].devices.front());
-    UpdateArgs args{update.weight.blocks()[b],
-                    update.gradient.blocks()[b].contiguous(),
+    const at::Tensor& weight = update.weight.blocks()[b];
+    UpdateArgs args{weight,
+                    in_order_of(weight, update.gradient.blocks()[b]),
                     {},
                     update.learning_rate,
                     update.step};

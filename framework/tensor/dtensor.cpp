@@ -68,7 +68,7 @@ at::Tensor DTensor::full() const {
   check_present(replicated, "DTensor::full");
   const at::Tensor& block = replicated.blocks()[0];
   if (!block.is_cpu()) raise_deferred_checks();
-  return block.cpu();
+  return block.cpu().contiguous();
 }
 
 at::Tensor DTensor::local(int device) const {

@@ -111,9 +111,11 @@ Shape ConvTransposeLayer::image_shape(const Shape& x) const {
 
 void ConvTransposeLayer::make_weights(const Shapes& inputs) {
   const int64_t channels = channels_last_shape(inputs).back();
-  kernel_ = add_weight(
-      "kernel", kernel_shape({arguments_.filters, channels}), arguments_.kernel_initializer,
-      {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
+  kernel_ = add_weight("kernel", kernel_shape({arguments_.filters, channels}),
+                       arguments_.kernel_initializer,
+                       {.regularizer = arguments_.kernel_regularizer,
+                        .constraint = arguments_.kernel_constraint,
+                        .memory_order = ops::conv_kernel_order(spatial())});
   add_bias(arguments_.filters);
 }
 

@@ -5,6 +5,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 #include <ATen/ATen.h>
@@ -143,6 +144,30 @@ TEST_CASE("writable() returns a contiguous tensor") {
   const at::Tensor before = w.value().full().clone();
   CHECK(w.writable()[0].is_contiguous());
   CHECK(difference(w.value().full(), before) == "");
+}
+
+TEST_CASE("blocks keep their memory order, in which full() is not") {
+  const at::Tensor numbers = at::arange(24, at::kFloat).reshape({2, 3, 4});
+  const MemoryOrder order = {2, 0, 1};
+  Variable w(VariableSpec{
+      .path = "kernel", .shape = {2, 3, 4}, .initializer = Constant(1), .memory_order = order});
+  const auto ordered = [&] {
+    const Blocks& blocks = w.value().blocks();
+    return std::all_of(blocks.begin(), blocks.end(),
+                       [&](const at::Tensor& block) { return is_in_order(block, order); });
+  };
+  CHECK(ordered());
+  w.assign(pack(numbers, w.layout()));
+  CHECK(ordered());
+  w.place({{2, 3, 4}, Layout({unsharded, unsharded, "batch"}, mesh)});
+  CHECK(ordered());
+  const DTensor held = w.value();
+  w.assign_add(pack(numbers, w.layout()));
+  w.writable();
+  CHECK(ordered());
+  CHECK(w.value().full().is_contiguous());
+  CHECK(difference(w.value().full(), numbers * 2) == "");
+  CHECK(difference(held.full(), numbers) == "");
 }
 
 TEST_CASE("a new placement moves the value") {

@@ -39,6 +39,11 @@ std::vector<TestValue> samples(const Mesh& mesh, at::ScalarType dtype = at::kFlo
   return list;
 }
 
+/// A memory order for matrices, column-major.
+MemoryOrder order_of(const DTensor& value) {
+  return value.rank() == 2 ? MemoryOrder{1, 0} : MemoryOrder();
+}
+
 /// Empty if values reduced in buckets equal those of relayouts, bit for bit, block by block.
 std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
   BufferPool pool;
@@ -51,7 +56,7 @@ std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
     auto it = std::find_if(buckets.begin(), buckets.end(),
                            [&](const Bucket& bucket) { return bucket.fits(value); });
     if (it == buckets.end()) it = buckets.emplace(it, pool);
-    it->add(value);
+    it->add(value, order_of(value));
   }
   count = buckets.size();
   for (Bucket& bucket : buckets) bucket.start();
@@ -61,6 +66,7 @@ std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
     if (value.sharding() != alone[v].sharding()) return "other blocks: " + value.to_string();
     for (size_t b = 0; b < value.blocks().size(); ++b) {
       if (!at::equal(value.blocks()[b], alone[v].blocks()[b])) return value.to_string();
+      if (!is_in_order(value.blocks()[b], order_of(value))) return "order: " + value.to_string();
     }
     const std::string wrong = wrong_shards(value, made[v].full);
     if (!wrong.empty()) return wrong;

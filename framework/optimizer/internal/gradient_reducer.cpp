@@ -48,9 +48,10 @@ bool GradientReducer::is_distributed(const DTensor& gradient) {
   return !is_abstract() && !gradient.mesh().is_local();
 }
 
-void GradientReducer::ready(const std::string& path, const DTensor& gradient,
+void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
                             const ShardingPtr& target) {
   if (!is_distributed(gradient)) return;
+  const std::string& path = variable.path();
   record_finished();
   const auto [entry, inserted] = seen_.try_emplace(gradient.id());
   if (!inserted) return;
@@ -73,7 +74,7 @@ void GradientReducer::ready(const std::string& path, const DTensor& gradient,
   if (it == open_.end()) {
     it = open_.insert(it, std::make_unique<PendingBucket>(pool_));
   }
-  (*it)->bucket.add(gradient);
+  (*it)->bucket.add(gradient, variable.spec().memory_order);
   (*it)->paths.push_back(path);
   const double limit = started_.empty() ? first_bucket_bytes : cap_bytes_;
   if ((*it)->bucket.bytes() < std::min(limit, cap_bytes_)) return;

@@ -8,6 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/optimizer/optimizer_options.hpp>
 #include <tessera/framework/tensor/internal/bucket.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
@@ -46,10 +47,9 @@ class GradientReducer {
 
   /// Whether the gradient is on a mesh of several processes; the reducer ignores others.
   static bool is_distributed(const DTensor& gradient);
-  /// Takes the gradient of the variable `path`, to be resharded to `target`, and starts the
-  /// reduction of its bucket if that is full. Ignores a gradient already seen in this step.
-  /// Collective.
-  void ready(const std::string& path, const DTensor& gradient, const ShardingPtr& target);
+  /// Takes the gradient of a variable, to be resharded to `target`, and starts the reduction of its
+  /// bucket if that is full. Ignores a gradient already seen in this step. Collective.
+  void ready(const Variable& variable, const DTensor& gradient, const ShardingPtr& target);
   /// Starts the remaining buckets and waits for all: afterwards the gradients taken are resolved,
   /// in all their handles. Collective. Throws CommError.
   void finish();

@@ -31,8 +31,8 @@ PullTargets::PullTargets(const VariableGroup& group, bool slots) {
 
 void PullTargets::open(Target& target) {
   const DTensor& value = target.variable.value();
-  target.in_place =
-      value.layout().is_fully_replicated() && !value.blocks().empty() && value.blocks()[0].is_cpu();
+  target.in_place = value.layout().is_fully_replicated() && !value.blocks().empty() &&
+                    value.blocks()[0].is_cpu() && target.variable.spec().memory_order.empty();
   target.tensor = target.in_place ? target.variable.writable()[0] : value.full().clone();
 }
 

@@ -50,7 +50,7 @@ bool Bucket::fits(const DTensor& value) const {
   return values_.empty() || key_of(value) == key_;
 }
 
-void Bucket::add(const DTensor& value) {
+void Bucket::add(const DTensor& value, const MemoryOrder& order) {
   if (values_.empty()) key_ = key_of(value);
   const ShardingPtr& sharding = value.sharding();
   const bool same_groups = sharding->groups == key_.groups;
@@ -58,6 +58,7 @@ void Bucket::add(const DTensor& value) {
   split_.push_back(same_groups ? value
                                : split_blocks(value, intern(sharding->shape, sharding->dtype,
                                                             sharding->layout, key_.groups)));
+  orders_.push_back(order);
   bytes_ += shard_bytes(sharding->shape, key_.reduce_dtype, sharding->layout);
 }
 
@@ -101,9 +102,11 @@ void Bucket::fill(Flat& flat) const {
                                         .device(block_device(key_.mesh, block(split_[0])));
   flat.addends = pool_->take(total, options);
   int64_t offset = 0;
-  for (const DTensor& value : split_) {
+  for (size_t v = 0; v < split_.size(); ++v) {
+    const DTensor& value = split_[v];
     const Shape shape = extents(block(value).intervals);
-    at::Tensor slice = flat.addends.narrow(0, offset, numel(shape)).view(shape);
+    at::Tensor slice =
+        view_in_order(flat.addends.narrow(0, offset, numel(shape)), shape, orders_[v]);
     offset += numel(shape);
     bool any = false;
     for (int member : flat.members) {
@@ -141,7 +144,7 @@ bool Bucket::done() const {
   });
 }
 
-DTensor Bucket::resolved(const DTensor& split) {
+DTensor Bucket::resolved(const DTensor& split, const MemoryOrder& order) {
   const Sharding& from = *split.sharding();
   const Layout layout = from.layout.resolved();
   const ShardingPtr sharding =
@@ -158,7 +161,8 @@ DTensor Bucket::resolved(const DTensor& split) {
     }
     Flat& flat = flats_.at(coordinates_of(block));
     const Shape shape = extents(block.intervals);
-    value = flat.result.narrow(0, flat.offset, numel(shape)).view(shape).to(from.dtype);
+    value = view_in_order(flat.result.narrow(0, flat.offset, numel(shape)), shape, order)
+                .to(from.dtype);
     flat.offset += numel(shape);
     blocks.push_back(moved_to(value, block_device(key_.mesh, block)));
   }
@@ -171,9 +175,12 @@ void Bucket::wait() {
 
 void Bucket::finish() {
   wait();
-  for (size_t v = 0; v < values_.size(); ++v) values_[v].replace(resolved(split_[v]));
+  for (size_t v = 0; v < values_.size(); ++v) {
+    values_[v].replace(resolved(split_[v], orders_[v]));
+  }
   values_.clear();
   split_.clear();
+  orders_.clear();
   flats_.clear();
   bytes_ = 0;
 }

@@ -7,6 +7,7 @@
 
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
 
 namespace tessera::detail {
 
@@ -32,8 +33,9 @@ class Bucket {
 
   /// Whether the value is a partial sum over more than one device and fits the bucket's values.
   bool fits(const DTensor& value) const;
-  /// Keeps the value, which must fit, until finish().
-  void add(const DTensor& value);
+  /// Keeps the value, which must fit, until finish(). `order` is the memory order of its sum, the
+  /// same on every process.
+  void add(const DTensor& value, const MemoryOrder& order = {});
   const std::vector<DTensor>& values() const { return values_; }
   /// Returns the bytes that each device all-reduces.
   double bytes() const { return bytes_; }
@@ -80,12 +82,13 @@ class Bucket {
   void find_members();
   void announce_collective() const;
   void fill(Flat& flat) const;
-  DTensor resolved(const DTensor& split);
+  DTensor resolved(const DTensor& split, const MemoryOrder& order);
 
   BufferPool* pool_;
   Key key_;
   std::vector<DTensor> values_;
   std::vector<DTensor> split_;  ///< the values in the key's blocks
+  std::vector<MemoryOrder> orders_;
   double bytes_ = 0;
   std::map<Coordinates, Flat> flats_;
 };

@@ -2,7 +2,13 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/ops/conv.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
+#include <tessera/layers/layers.hpp>
+#include <tessera/optimizers/optimizers.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/error_line.hpp"
@@ -40,6 +46,32 @@ TEST_CASE("convolutions name the layer, argument and value that they refuse") {
   CHECK_THAT(made([] { Conv2D(4, 3, {.groups = 3}); }),
              Contains("filters is a multiple of groups"));
   CHECK_THAT(made([] { Conv2D(4, 3, {.activation = "rleu"}); }), Contains("write \"relu\""));
+}
+
+TEST_CASE("kernels, their gradients and slots lie in memory as convolutions read them") {
+  const auto lies_so = [](const DTensor& value) {
+    return tessera::detail::is_in_order(value.blocks()[0], ops::conv_kernel_order(2));
+  };
+  Sequential model({Input({8, 8, 3}), Conv2D(6, 3), Conv2D(8, 3, {.groups = 2}),
+                    Conv2DTranspose(4, 3), GlobalAveragePooling2D()});
+  const OptimizerHandle adam = Adam(1e-3);
+  model.compile({.optimizer = adam, .loss = "mse"});
+  const at::Tensor x = at::rand({2, 8, 8, 3}), y = at::rand({2, 4});
+  model.train_on_batch(x, y);
+  for (const Variable& weight : model.trainable_weights()) {
+    if (weight.shape().size() != 4) continue;
+    INFO(weight.path());
+    CHECK(lies_so(weight.value()));
+    size_t slots = 0;
+    for (const Variable& slot : adam->variables_of(weight)) {
+      CHECK(lies_so(slot.value()));
+      ++slots;
+    }
+    CHECK(slots == 2);
+    GradientTape tape;
+    const DTensor out = model(pack(x));
+    CHECK(lies_so(tape.gradient(out, weight)));
+  }
 }
 
 TEST_CASE("convolutions name the layer and shape of an invalid input") {
