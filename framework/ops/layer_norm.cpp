@@ -9,6 +9,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/normalize.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
@@ -220,13 +221,10 @@ DTensor layer_norm(const DTensor& x, const DTensor& gamma, const DTensor& beta, 
     };
     return run_op(LayerNormOp{epsilon}, {x, or_filled(gamma, 1), or_filled(beta, 0)});
   }
-  // Sums in float16 overflow.
-  const at::ScalarType dtype = c10::promoteTypes(x.dtype(), at::kFloat);
-  const DTensor centered = cast(x, dtype) - mean(cast(x, dtype), list, true);
-  DTensor y = centered * rsqrt(mean(square(centered), list, true) + epsilon);
-  if (gamma.defined()) y = y * cast(reshape(gamma, weight_shape), dtype);
-  if (beta.defined()) y = y + cast(reshape(beta, weight_shape), dtype);
-  return cast(y, x.dtype());
+  const auto weight = [&](const DTensor& values) {
+    return values.defined() ? reshape(values, weight_shape) : values;
+  };
+  return normalized_over(x, weight(gamma), weight(beta), weight_shape, list, epsilon);
 }
 
 }  // namespace ops

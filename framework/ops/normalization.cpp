@@ -1,5 +1,8 @@
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/normalize.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -29,9 +32,19 @@ DTensor batch_normalization(const DTensor& x, const DTensor& mean, const DTensor
 
 DTensor rms_normalization(const DTensor& x, const DTensor& scale, const Axes& axes,
                           double epsilon) {
-  const DTensor wide = widened(x);
-  const DTensor y = wide * rsqrt(mean(square(wide), axes, true) + epsilon);
-  return cast(scale.defined() ? y * widened(scale) : y, x.dtype());
+  Axes list;
+  for (const int64_t axis : axes)
+    list.push_back(normalize_axis(axis, x.rank(), "rms_normalization"));
+  Shape weights(x.shape().size(), 1);
+  if (!scale.defined()) {
+    for (const int64_t axis : list) weights[size_t(axis)] = x.size(axis);
+    return normalized_over(x, scale, {}, weights, list, epsilon, /*centered=*/false);
+  }
+  const Shape& own = scale.shape();
+  const int64_t shared = std::min(scale.rank(), x.rank());
+  std::copy(own.end() - shared, own.end(), weights.end() - shared);
+  return normalized_over(x, reshape(scale, weights), {}, weights, list, epsilon,
+                         /*centered=*/false);
 }
 
 }  // namespace tessera::ops

@@ -9,6 +9,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/normalize.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
@@ -75,13 +76,18 @@ class RootInitializer final : public Initializer {
   InitializerHandle squares_;
 };
 
+ops::Axes axes_but(int64_t axis, int64_t rank) {
+  ops::Axes axes;
+  for (int64_t a = 0; a < rank; ++a) {
+    if (a != axis) axes.push_back(a);
+  }
+  return axes;
+}
+
 /// Returns the mean over all axes but `axis`, which keep extent 1; over unmasked elements only if
 /// `steps` is defined (Keras' masked moments).
 DTensor mean_of_each(const DTensor& x, int64_t axis, const DTensor& steps) {
-  ops::Axes reduced;
-  for (int64_t a = 0; a < x.rank(); ++a) {
-    if (a != axis) reduced.push_back(a);
-  }
+  const ops::Axes reduced = axes_but(axis, x.rank());
   // An empty list would reduce all axes.
   if (reduced.empty()) return x;
   if (!steps.defined()) return ops::mean(x, reduced, true);
@@ -124,6 +130,11 @@ class BatchNormalizationLayer final
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
+  /// Normalizes by the batch's moments, or by the moving ones, in one operation.
+  DTensor fused(const DTensor& x, const Shape& features, const ops::Axes& reduced, bool learns);
+  /// Normalizes by moments of unmasked elements, with renorm, over another axis than the last, or
+  /// on GPUs.
+  DTensor composed(const DTensor& x, const Shape& features, const DTensor& steps, bool learns);
   /// Advances a moving statistic by one step and returns its new value.
   DTensor advance(Variable& moving, const DTensor& moment, double momentum) const;
   void advance_moments(const DTensor& mean, const DTensor& variance);
@@ -236,18 +247,34 @@ std::pair<DTensor, DTensor> BatchNormalizationLayer::renormalize(const DTensor& 
   return {r, d};
 }
 
-DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& context) {
+DTensor BatchNormalizationLayer::fused(const DTensor& x, const Shape& features,
+                                       const ops::Axes& reduced, bool learns) {
+  const auto weight = [&](const Variable& variable, at::ScalarType dtype) {
+    return variable.defined() ? ops::reshape(variable.read(dtype), features) : DTensor();
+  };
+  const DTensor moments =
+      learns
+          ? norm_moments(x, features, reduced)
+          : ops::stack({weight(moving_mean_, at::kDouble), weight(moving_variance_, at::kDouble)});
+  if (learns) {
+    const NoRecording no_tape;
+    const std::vector<DTensor> each = ops::unstack(moments);
+    advance_moments(each[0], each[1]);
+  }
+  const at::ScalarType dtype = at::promote_types(x.dtype(), at::kFloat);
+  return norm_by(x, moments, weight(gamma_, dtype), weight(beta_, dtype), features, reduced,
+                 {.epsilon = arguments_.epsilon, .own_moments = learns});
+}
+
+DTensor BatchNormalizationLayer::composed(const DTensor& narrow, const Shape& features,
+                                          const DTensor& steps, bool learns) {
   // Sums in float16 and bfloat16 overflow or lose precision.
-  const at::ScalarType dtype = at::promote_types(inputs[0].dtype(), at::kFloat);
-  const DTensor x = inputs[0].dtype() == dtype ? inputs[0] : ops::cast(inputs[0], dtype);
+  const at::ScalarType dtype = at::promote_types(narrow.dtype(), at::kFloat);
+  const DTensor x = ops::cast(narrow, dtype);
   const int64_t axis = normalize_axis(arguments_.axis, x.rank(), path());
-  Shape features(x.shape().size(), 1);
-  features[static_cast<size_t>(axis)] = x.size(axis);
   const auto weight = [&](const Variable& variable) {
     return ops::reshape(variable.read(dtype), features);
   };
-  const bool learns = context.training && trainable() && x.numel() > 0;
-  const DTensor steps = steps_of(inputs[0], where());
   const DTensor mean = learns ? mean_of_each(x, axis, steps) : weight(moving_mean_);
   const DTensor centered = x - mean;
   const DTensor variance =
@@ -270,7 +297,22 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
   }
   if (beta_.defined()) offset = offset.defined() ? offset + weight(beta_) : weight(beta_);
   const DTensor y = centered * factor;
-  return ops::cast(offset.defined() ? y + offset : y, dtype_policy().compute);
+  return offset.defined() ? y + offset : y;
+}
+
+DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& context) {
+  const DTensor& x = inputs[0];
+  const int64_t axis = normalize_axis(arguments_.axis, x.rank(), path());
+  const ops::Axes reduced = axes_but(axis, x.rank());
+  Shape features(x.shape().size(), 1);
+  features[static_cast<size_t>(axis)] = x.size(axis);
+  const bool learns = context.training && trainable() && x.numel() > 0;
+  const DTensor steps = learns ? steps_of(x, where()) : DTensor();
+  const bool plain = !learns || !(steps.defined() || arguments_.renorm);
+  const DTensor y = plain && can_normalize(x, features, reduced)
+                        ? fused(x, features, reduced, learns)
+                        : composed(x, features, steps, learns);
+  return ops::cast(y, dtype_policy().compute);
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/internal/normalize.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
@@ -70,7 +70,6 @@ void GroupNormalizationLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  // Sums in float16 and bfloat16 overflow or lose precision.
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
   const int64_t axis = normalize_axis(arguments_.axis, inputs[0].rank(), path());
   const int64_t channels = inputs[0].size(axis);
@@ -78,19 +77,17 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
   Shape grouped = inputs[0].shape();
   grouped[static_cast<size_t>(axis)] = channels / groups;
   grouped.insert(grouped.begin() + axis, groups);
-  const DTensor x = ops::reshape(ops::cast(inputs[0], dtype), grouped);
+  const DTensor x = ops::reshape(inputs[0], grouped);
+  const Shape weights = broadcastable_shape(grouped, {axis, axis + 1});
   ops::Axes reduced;
   for (int64_t a = 1; a < x.rank(); ++a) {
     if (a != axis) reduced.push_back(a);
   }
   const auto weight = [&](const Variable& variable) {
-    return ops::reshape(variable.read(dtype), broadcastable_shape(grouped, {axis, axis + 1}));
+    return variable.defined() ? ops::reshape(variable.read(dtype), weights) : DTensor();
   };
-  const DTensor centered = x - ops::mean(x, reduced, true);
-  DTensor y =
-      centered * ops::rsqrt(ops::mean(ops::square(centered), reduced, true) + arguments_.epsilon);
-  if (gamma_.defined()) y = y * weight(gamma_);
-  if (beta_.defined()) y = y + weight(beta_);
+  const DTensor y =
+      normalized_over(x, weight(gamma_), weight(beta_), weights, reduced, arguments_.epsilon);
   return ops::cast(ops::reshape(y, inputs[0].shape()), dtype_policy().compute);
 }
 

@@ -2,7 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
-#include <tessera/framework/ops/reduce.hpp>
+#include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 #include <tessera/layers/internal/normalized_axes.hpp>
@@ -56,13 +56,11 @@ void RMSNormalizationLayer::make_weights(const Shapes& inputs) {
 }
 
 DTensor RMSNormalizationLayer::call(const Inputs& inputs, const CallContext&) {
-  const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
-  const DTensor x = ops::cast(inputs[0], dtype);
+  const DTensor& x = inputs[0];
   const std::vector<int64_t> axes = normalized_axes(path(), arguments_.axis, x.shape());
-  const DTensor scale =
-      ops::reshape(ops::cast(read(scale_), dtype), broadcastable_shape(x.shape(), axes));
-  const DTensor factor = ops::rsqrt(ops::mean(ops::square(x), axes, true) + arguments_.epsilon);
-  return ops::cast(x * factor * scale, dtype_policy().compute);
+  const DTensor scale = ops::reshape(read(scale_), broadcastable_shape(x.shape(), axes));
+  return ops::cast(ops::rms_normalization(x, scale, axes, arguments_.epsilon),
+                   dtype_policy().compute);
 }
 
 }  // namespace

@@ -99,13 +99,12 @@ TEST_CASE("imdb: a step communicates what the scheme says and nothing else") {
     std::vector<std::string> forward;
     int64_t tokens, units;  ///< extents of the first kernel on one device
   };
+  // Both moments of each unit, in float64.
+  const auto moments = [&](int64_t units) { return sum("bn", "batch", 2 * 2 * units); };
   const std::vector<Expected> expected = {
-      {{sum("bn", "batch", 48), sum("bn", "batch", 48)}, 1200, 48},
-      {{sum("bn", "batch", 24), sum("bn", "batch", 24), sum("dense2", "model", 16 * 2)}, 1200, 24},
-      {{sum("dense1", "feature", 32 * 24), sum("bn", "batch", 24), sum("bn", "batch", 24),
-        sum("dense2", "model", 32 * 2)},
-       600,
-       24}};
+      {{moments(48)}, 1200, 48},
+      {{moments(24), sum("dense2", "model", 16 * 2)}, 1200, 24},
+      {{sum("dense1", "feature", 32 * 24), moments(24), sum("dense2", "model", 32 * 2)}, 600, 24}};
   for (size_t s = 0; s < expected.size(); ++s) {
     const imdb::Scheme& scheme = imdb::schemes()[s];
     const auto& [forward, tokens, units] = expected[s];
@@ -113,15 +112,14 @@ TEST_CASE("imdb: a step communicates what the scheme says and nothing else") {
     const Step step(model, layouts_of(scheme));
     CAPTURE(scheme.name, lines(step.train.entries()));
     std::vector<std::string> all = lines(step.train.entries());
-    REQUIRE(all.size() == forward.size() + 6);
+    REQUIRE(all.size() == forward.size() + 5);
     CHECK(std::vector(all.begin(), all.begin() + int64_t(forward.size())) == forward);
-    // Backward: all-reduces of the moments, then of each variable's gradient.
-    std::vector<std::string> backward = {sum("bn", "batch", units),
-                                         sum("bn", "batch", units),
-                                         sum("dense1/kernel", "batch", tokens * units),
-                                         sum("dense1/bias", "batch", units),
-                                         sum("dense2/kernel", "batch", units * 2),
-                                         sum("dense2/bias", "batch", 2)};
+    // Backward: an all-reduce of the moments' gradients, from which those of the normalization's
+    // weights follow, then of each other variable's gradient.
+    std::vector<std::string> backward = {
+        moments(units), sum("dense1/kernel", "batch", tokens * units),
+        sum("dense1/bias", "batch", units), sum("dense2/kernel", "batch", units * 2),
+        sum("dense2/bias", "batch", 2)};
     all.erase(all.begin(), all.begin() + int64_t(forward.size()));
     CHECK(std::is_permutation(all.begin(), all.end(), backward.begin()));
     CHECK(lines(step.loss.entries()) == std::vector<std::string>{sum("", "batch", 1)});

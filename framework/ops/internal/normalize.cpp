@@ -1,0 +1,499 @@
+#include <tessera/framework/ops/internal/normalize.hpp>
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/norm_kernels.hpp>
+#include <tessera/framework/ops/internal/sums.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+/// The reduced and weighted axes of an operation, the terms of its rule, and a block as the kernels
+/// see it.
+struct Norm {
+  std::vector<int64_t> reduced, weighted;
+
+  bool reduces(int64_t axis) const { return contains(reduced, axis); }
+  bool weighs(int64_t axis) const { return contains(weighted, axis); }
+  static bool contains(const std::vector<int64_t>& axes, int64_t axis) {
+    return std::find(axes.begin(), axes.end(), axis) != axes.end();
+  }
+
+  /// The terms of a rule for x, for (2, …) moments and for a weight.
+  static std::string rows(const Spec& x) {
+    std::string text;
+    for (int64_t a = 0; a < x.rank(); ++a) text += str(" a", a);
+    return text;
+  }
+  std::string moments(const Spec& x) const {
+    std::string text = " .";
+    for (int64_t a = 0; a < x.rank(); ++a) text += reduces(a) ? " ." : str(" a", a);
+    return text;
+  }
+  std::string weight(const Spec& x) const {
+    std::string text;
+    for (int64_t a = 0; a < x.rank(); ++a) text += weighs(a) ? str(" a", a) : " .";
+    return text;
+  }
+
+  /// Whether an axis is reduced and weighted.
+  bool has_features() const {
+    return std::any_of(reduced.begin(), reduced.end(), [this](int64_t a) { return weighs(a); });
+  }
+  Shape moments_shape(const Shape& x) const {
+    Shape shape = {2};
+    for (size_t a = 0; a < x.size(); ++a) shape.push_back(reduces(int64_t(a)) ? 1 : x[a]);
+    return shape;
+  }
+  static Shape pairs_of(Shape shape) {
+    shape.insert(shape.begin(), 2);
+    return shape;
+  }
+  /// Returns the number of elements of x from which one moment is taken, at least 1.
+  double count(const Shape& x) const {
+    double product = 1;
+    for (const int64_t a : reduced) product *= static_cast<double>(x[size_t(a)]);
+    return std::max(product, 1.0);
+  }
+
+  NormShape shape_of(const at::Tensor& x) const {
+    NormShape shape;
+    for (int64_t a = 0; a < x.dim(); ++a) {
+      int64_t& extent = reduces(a) ? (weighs(a) ? shape.features : shape.rows)
+                                   : (weighs(a) ? shape.groups : shape.outer);
+      extent *= x.size(a);
+    }
+    return shape;
+  }
+  /// Returns a block of x with its sums.
+  NormBlock block_of(const at::Tensor& x) const { return {shape_of(x), dense(x), {}, {}, {}}; }
+  /// Returns a block of x with its moments and scale.
+  NormBlock block_of(const at::Tensor& x, const at::Tensor& moments, const at::Tensor& scale,
+                     double epsilon) const {
+    NormBlock block = block_of(x);
+    const at::ScalarType dtype = block.x.scalar_type();
+    const at::Tensor wide = moments.to(at::kDouble);
+    block.mean = wide[0].to(dtype).contiguous();
+    block.factor = at::rsqrt(wide[1] + epsilon).to(dtype).contiguous();
+    if (scale.defined()) block.scale = scale.to(dtype).contiguous();
+    return block;
+  }
+  static at::Tensor dense(const at::Tensor& x) {
+    return x.to(at::toOpMathType(x.scalar_type())).contiguous();
+  }
+  at::Tensor moments_view(const at::Tensor& pairs, const at::Tensor& x) const {
+    return pairs.view(moments_shape(x.sizes().vec()));
+  }
+};
+
+/// Whether the axes of x are, in this order, neither reduced nor weighted, only reduced, only
+/// weighted, both; those of extent 1 lie anywhere.
+bool in_order(const Norm& norm, const Shape& x) {
+  int last = 0;
+  for (size_t a = 0; a < x.size(); ++a) {
+    if (x[a] == 1) continue;
+    const auto axis = static_cast<int64_t>(a);
+    const int kind = (norm.weighs(axis) ? 2 : 0) + (norm.reduces(axis) ? 1 : 0);
+    if (kind < last) return false;
+    last = kind;
+  }
+  return true;
+}
+
+/// Returns the axes of weights of this shape; none if they do not fit x.
+std::optional<Norm> norm_of(const Shape& x, const Shape& weights, const ops::Axes& axes) {
+  if (weights.size() != x.size()) return std::nullopt;
+  Norm norm{axes, {}};
+  for (size_t a = 0; a < x.size(); ++a) {
+    if (weights[a] != 1 && weights[a] != x[a]) return std::nullopt;
+    if (weights[a] != 1) norm.weighted.push_back(static_cast<int64_t>(a));
+  }
+  if (!in_order(norm, x)) return std::nullopt;
+  return norm;
+}
+
+void check_shapes(std::string_view op, const Norm& norm, const Specs& in) {
+  check_floating(op, in[0]);
+  if (in_order(norm, in[0].shape)) return;
+  throw ShapeError(std::string(op),
+                   "the axes are outer, reduced, weighted, and both, in this order",
+                   to_string(in[0].shape), "transpose the input");
+}
+
+/// Makes factors that an output lacks reduced ones, which leave partial sums.
+Rule reducing_rule(const std::string& text) {
+  Rule rule = Rule::parse(text);
+  for (FactorKind& kind : rule.factors) {
+    if (kind == FactorKind::pass) kind = FactorKind::reduce;
+  }
+  return rule;
+}
+
+DTensor wide(const DTensor& x) { return ops::cast(x, at::kDouble); }
+
+/// x -> the sums of x and x², (2, …).
+struct NormSumsOp : Norm {
+  static constexpr std::string_view name = "norm_sums";
+  auto attributes() const { return std::tie(reduced, weighted); }
+  Specs infer(const Specs& in) const {
+    check_shapes(name, *this, in);
+    return {{moments_shape(in[0].shape), at::kDouble}};
+  }
+  Rule rule(const Specs& in) const { return Rule::parse(rows(in[0]) + " ->" + moments(in[0])); }
+  Tensors forward(const LocalArgs& in) const {
+    return {moments_view(norm_sums(block_of(in[0])), in[0])};
+  }
+  static constexpr Saves saves = inputs(0);
+  Grads gradient(const Saved& saved, const Cotangents& sums, Needs) const {
+    const std::vector<DTensor> each = ops::unstack(sums[0]);
+    return {ops::cast(each[0] + wide(saved.in(0)) * each[1] * 2, saved.in(0).dtype())};
+  }
+  static Samples<NormSumsOp> samples();
+};
+
+/// Sums of NormSumsOp -> mean and variance, or 0 and the mean of the squares.
+struct NormMomentsOp {
+  static constexpr std::string_view name = "norm_moments";
+  double count = 1;
+  bool centered = true;
+  auto attributes() const { return std::tie(count, centered); }
+  Specs infer(const Specs& in) const { return {in[0]}; }
+  Rule rule(const Specs& in) const {
+    std::string axes;
+    for (int64_t a = 1; a < in[0].rank(); ++a) axes += str(" a", a);
+    return Rule::parse("." + axes + " -> ." + axes);
+  }
+  Tensors forward(const LocalArgs& in) const {
+    at::Tensor moments = in[0] / count;
+    at::Tensor mean = moments[0], variance = moments[1];
+    if (centered) {
+      variance.sub_(mean * mean).clamp_min_(0);
+    } else {
+      mean.zero_();
+    }
+    return {moments};
+  }
+  static constexpr Saves saves = outputs(0);
+  Grads gradient(const Saved& saved, const Cotangents& moments, Needs) const {
+    const std::vector<DTensor> each = ops::unstack(moments[0]);
+    const DTensor of_squares = each[1] / count;
+    if (!centered) return {ops::stack({ops::scale(of_squares, 0), of_squares})};
+    const DTensor mean = ops::unstack(saved.out())[0];
+    return {ops::stack({each[0] / count - mean * of_squares * 2, of_squares})};
+  }
+  static Samples<NormMomentsOp> samples();
+};
+
+struct NormGradientOp;
+struct NormGradientSumsOp;
+
+/// x, moments, scale, offset -> (x - mean) / sqrt(variance + epsilon) · scale + offset.
+struct NormByOp : Norm {
+  static constexpr std::string_view name = "norm_by";
+  NormOptions options;
+  auto attributes() const {
+    return std::tie(reduced, weighted, options.epsilon, options.own_moments, options.centered);
+  }
+  Specs infer(const Specs& in) const {
+    check_shapes(name, *this, in);
+    return {in[0]};
+  }
+  Rule rule(const Specs& in) const {
+    const Spec& x = in[0];
+    return Rule::parse(rows(x) + " ," + moments(x) + " ," + weight(x) + " ," + weight(x) + " ->" +
+                       rows(x));
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const NormBlock block = block_of(in[0], in[1], in[2], options.epsilon);
+    const at::Tensor offset = in[3].to(block.x.scalar_type()).contiguous();
+    return {norm_apply(block, offset).to(in[0].scalar_type())};
+  }
+  static constexpr Saves saves = inputs(0, 1, 2);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const;
+  static Samples<NormByOp> samples();
+};
+
+/// dy, x, moments and, if an axis is reduced and weighted, scale. With h = (x - mean) /
+/// sqrt(variance + epsilon) and a scale -> the sums of dy · scale and dy · scale · h for each
+/// moment, (2, …), and those of dy and dy · h for each weight, (2, …). Without one -> the sums of
+/// dy and dy · h for each moment, (2, …), of which both follow, so that one all-reduce is enough.
+struct NormGradientSumsOp : Norm {
+  static constexpr std::string_view name = "norm_gradient_sums";
+  double epsilon = 1e-3;
+  auto attributes() const { return std::tie(reduced, weighted, epsilon); }
+  Specs infer(const Specs& in) const {
+    Specs out = {{moments_shape(in[1].shape), at::kDouble}};
+    if (has_features()) out.push_back({pairs_of(in[3].shape), at::kDouble});
+    return out;
+  }
+  Rule rule(const Specs& in) const {
+    const Spec& x = in[1];
+    const std::string in_terms = rows(x) + " ," + rows(x) + " ," + moments(x);
+    if (!has_features()) return reducing_rule(in_terms + " ->" + moments(x));
+    return reducing_rule(in_terms + " ," + weight(x) + " ->" + moments(x) + " , ." + weight(x));
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const NormBlock block = block_of(in[1], in[2], has_features() ? in[3] : at::Tensor(), epsilon);
+    const auto [sums, by_weight] = norm_gradient_sums(block, dense(in[0]), has_features());
+    Tensors out = {moments_view(sums, in[1])};
+    if (has_features()) out.push_back(by_weight.view(pairs_of(in[3].sizes().vec())));
+    return out;
+  }
+  static constexpr Saves saves = inputs(0, 1, 2, 3);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs) const;
+  static Samples<NormGradientSumsOp> samples();
+};
+
+/// dy, x, moments, scale and, for each moment, the sums of dy · scale and dy · scale · h -> the
+/// gradient of x, to which its moments contribute.
+struct NormGradientOp : Norm {
+  static constexpr std::string_view name = "norm_gradient";
+  double epsilon = 1e-3;
+  bool centered = true;
+  auto attributes() const { return std::tie(reduced, weighted, epsilon, centered); }
+  Specs infer(const Specs& in) const { return {in[1]}; }
+  Rule rule(const Specs& in) const {
+    const Spec& x = in[1];
+    return Rule::parse(rows(x) + " ," + rows(x) + " ," + moments(x) + " ," + weight(x) + " ," +
+                       moments(x) + " ->" + rows(x));
+  }
+  Tensors forward(const LocalArgs& in) const {
+    const NormBlock block = block_of(in[1], in[2], in[3], epsilon);
+    const at::Tensor means =
+        (in[4].to(at::kDouble) / count(in.spec(1).shape)).to(block.x.scalar_type());
+    const at::Tensor first = centered ? means[0] : at::zeros_like(means[0]);
+    const at::Tensor dx =
+        norm_gradient(block, dense(in[0]), first.contiguous(), means[1].contiguous());
+    return {dx.to(in[1].scalar_type())};
+  }
+  static constexpr Saves saves = inputs(0, 1, 2, 3, 4);
+  Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs) const;
+  static Samples<NormGradientOp> samples();
+};
+
+/// Returns gradients in the dtypes of the inputs.
+Grads in_dtypes(Grads gradients, const Saved& saved) {
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    if (gradients[i].defined()) gradients[i] = ops::cast(gradients[i], saved.sharding(i).dtype);
+  }
+  return gradients;
+}
+
+/// The gradient of the moments, given those of mean and 1 / sqrt(variance + epsilon).
+DTensor moments_gradient(const DTensor& mean, const DTensor& factor_gradient,
+                         const DTensor& factor) {
+  return ops::stack({mean, factor_gradient * ops::square(factor) * factor * -0.5});
+}
+
+Grads NormByOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
+  const DTensor &dy = cotangents[0], x = saved.in(0), moments = saved.in(1), scale = saved.in(2);
+  const NormGradientSumsOp sums_op{*this, options.epsilon};
+  std::vector<DTensor> in = {dy, x, moments};
+  if (has_features()) in.push_back(scale);
+  std::vector<DTensor> sums =
+      dispatch(op_info<NormGradientSumsOp>(), &sums_op, attribute_hash(sums_op), in);
+  Grads grads(4);
+  if (!has_features()) {
+    // The all-reduce that the gradient of x needs serves the weights, too.
+    sums[0] = ops::relayout(sums[0], sums[0].layout().resolved());
+    sums.push_back(sum_to(sums[0], pairs_of(scale.shape())));
+    sums[0] = sums[0] * ops::cast(scale, at::kDouble);
+  }
+  if (needs[0] && options.own_moments) {
+    const NormGradientOp op{*this, options.epsilon, options.centered};
+    grads[0] = run_op(op, {dy, x, moments, scale, sums[0]});
+  }
+  const auto wide_factor = [&] {
+    return ops::rsqrt(ops::unstack(wide(moments))[1] + options.epsilon);
+  };
+  if (needs[0] && !options.own_moments) {
+    const at::ScalarType dtype = at::toOpMathType(x.dtype());
+    grads[0] = ops::cast(dy, dtype) * ops::cast(wide(scale) * wide_factor(), dtype);
+  }
+  if (needs[1] && !options.own_moments) {
+    const std::vector<DTensor> each = ops::unstack(sums[0]);
+    const DTensor factor = wide_factor();
+    grads[1] = moments_gradient(-(each[0] * factor), each[1] / factor, factor);
+  }
+  if (needs[2] || needs[3]) {
+    const std::vector<DTensor> each = ops::unstack(sums[1]);
+    grads[2] = each[1];
+    grads[3] = each[0];
+  }
+  return in_dtypes(std::move(grads), saved);
+}
+
+Grads NormGradientSumsOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs) const {
+  const DTensor dy = wide(saved.in(0));
+  const DTensor scale = has_features() ? wide(saved.in(3)) : DTensor();
+  const std::vector<DTensor> moments = ops::unstack(wide(saved.in(2)));
+  const DTensor factor = ops::rsqrt(moments[1] + epsilon);
+  const DTensor centered = wide(saved.in(1)) - moments[0], h = centered * factor;
+  // The derivatives of all sums' total, by dy and h: of sums of dy · scale and of dy.
+  DTensor by_row, by_row_h, by_weight, by_weight_h;
+  for (size_t o = 0; o < cotangents.size(); ++o) {
+    if (!cotangents[o].defined()) continue;
+    const bool scaled = o == 0 && has_features();
+    const std::vector<DTensor> each = ops::unstack(cotangents[o]);
+    (scaled ? by_row : by_weight) = each[0] + h * each[1];
+    (scaled ? by_row_h : by_weight_h) = each[1];
+  }
+  const auto total = [](const DTensor& a, const DTensor& b) {
+    return !a.defined() ? b : b.defined() ? a + b : a;
+  };
+  const auto scaled = [&](const DTensor& a) { return a.defined() ? a * scale : a; };
+  const DTensor dh = dy * total(scaled(by_row_h), by_weight_h);
+  const Shape one = moments[0].shape();
+  Grads grads = {total(scaled(by_row), by_weight), dh * factor,
+                 moments_gradient(-(sum_to(dh, one) * factor), sum_to(dh * centered, one), factor)};
+  if (has_features()) {
+    grads.push_back(by_row.defined() ? sum_to(dy * by_row, scale.shape()) : DTensor());
+  }
+  return in_dtypes(std::move(grads), saved);
+}
+
+Grads NormGradientOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs) const {
+  const DTensor dy = wide(saved.in(0)), x = wide(saved.in(1)), scale = wide(saved.in(3));
+  const std::vector<DTensor> moments = ops::unstack(wide(saved.in(2)));
+  const double n = count(saved.shape(1));
+  const std::vector<DTensor> means = ops::unstack(wide(saved.in(4)) / n);
+  const DTensor factor = ops::rsqrt(moments[1] + epsilon);
+  const DTensor shifted = x - moments[0], h = shifted * factor;
+  const DTensor t = wide(cotangents[0]), u = t * factor, dh = -(u * means[1]);
+  const Shape one = moments[0].shape();
+  DTensor inner = dy * scale - h * means[1];
+  DTensor of_first = -sum_to(u, one) / n;
+  if (centered) {
+    inner = inner - means[0];
+  } else {
+    of_first = ops::scale(of_first, 0);
+  }
+  const DTensor dfactor = sum_to(t * inner + dh * shifted, one);
+  Grads grads = {u * scale, dh * factor,
+                 moments_gradient(-(sum_to(dh, one) * factor), dfactor, factor),
+                 sum_to(u * dy, scale.shape()), ops::stack({of_first, -sum_to(u * h, one) / n})};
+  return in_dtypes(std::move(grads), saved);
+}
+
+/// Shapes of x and of the weights of samples: batch, layer and group normalization, and one with
+/// axes that are neither reduced nor weighted.
+struct NormCase {
+  Shape x, weights;
+  Norm norm;
+  Shape moments() const { return norm.moments_shape(x); }
+};
+const NormCase norm_cases[] = {{{3, 2, 4}, {1, 1, 4}, {{0, 1}, {2}}},
+                               {{3, 4}, {1, 4}, {{1}, {1}}},
+                               {{2, 3, 2, 2}, {1, 1, 2, 2}, {{1, 3}, {2, 3}}},
+                               {{2, 3, 4}, {1, 1, 4}, {{1}, {2}}}};
+
+SampleInput moments_input(const NormCase& c) { return {c.moments(), at::kDouble, 0.2, 1.2}; }
+
+Samples<NormSumsOp> NormSumsOp::samples() {
+  Samples<NormSumsOp> all;
+  for (const NormCase& c : norm_cases) all.push_back({{{c.x}}, {c.norm}});
+  return all;
+}
+
+Samples<NormMomentsOp> NormMomentsOp::samples() {
+  return {{{{{2, 1, 3}, at::kDouble, 0.5, 1}}, {1.5, true}},
+          {{{{2, 2, 1}, at::kDouble, 0.5, 1}}, {4, false}}};
+}
+
+Samples<NormByOp> NormByOp::samples() {
+  // With own_moments, the gradient is that of another function, in which the moments are not given.
+  Samples<NormByOp> all;
+  for (const NormCase& c : norm_cases) {
+    all.push_back(
+        {{{c.x}, moments_input(c), {c.weights}, {c.weights}}, {c.norm, {.epsilon = 0.1}}});
+  }
+  return all;
+}
+
+Samples<NormGradientSumsOp> NormGradientSumsOp::samples() {
+  Samples<NormGradientSumsOp> all;
+  for (const NormCase& c : norm_cases) {
+    std::vector<SampleInput> in = {{c.x}, {c.x}, moments_input(c)};
+    if (c.norm.has_features()) in.push_back({c.weights});
+    all.push_back({in, {c.norm, 0.1}});
+  }
+  return all;
+}
+
+Samples<NormGradientOp> NormGradientOp::samples() {
+  Samples<NormGradientOp> all;
+  for (const NormCase& c : norm_cases) {
+    for (const bool centered : {true, false}) {
+      all.push_back(
+          {{{c.x}, {c.x}, moments_input(c), {c.weights}, {c.moments()}}, {c.norm, 0.1, centered}});
+    }
+  }
+  return all;
+}
+
+TESSERA_REGISTER_OP(NormSumsOp);
+TESSERA_REGISTER_OP(NormMomentsOp);
+TESSERA_REGISTER_OP(NormByOp);
+TESSERA_REGISTER_OP(NormGradientSumsOp);
+TESSERA_REGISTER_OP(NormGradientOp);
+
+}  // namespace
+
+bool can_normalize(const DTensor& x, const Shape& weights, const ops::Axes& axes) {
+  return !on_gpus(x.mesh()) && norm_of(x.shape(), weights, axes).has_value();
+}
+
+double norm_epsilon(const OpInfo& info, const void* op) {
+  if (&info != &op_info<NormByOp>()) {
+    throw StateError("norm_epsilon", "the operation is norm_by", std::string(info.name), "");
+  }
+  return static_cast<const NormByOp*>(op)->options.epsilon;
+}
+
+DTensor norm_moments(const DTensor& x, const Shape& weights, const ops::Axes& axes, bool centered) {
+  const Norm norm = norm_of(x.shape(), weights, axes).value();
+  return run_op(NormMomentsOp{norm.count(x.shape()), centered}, {run_op(NormSumsOp{norm}, {x})});
+}
+
+DTensor norm_by(const DTensor& x, const DTensor& moments, const DTensor& scale,
+                const DTensor& offset, const Shape& weights, const ops::Axes& axes,
+                const NormOptions& options) {
+  const auto or_filled = [&](const DTensor& weight, double value) {
+    if (weight.defined()) return weight;
+    return filled(weights, value, at::toOpMathType(x.dtype()),
+                  Layout::replicated(x.mesh(), x.rank()));
+  };
+  return run_op(NormByOp{norm_of(x.shape(), weights, axes).value(), options},
+                {x, moments, or_filled(scale, 1), or_filled(offset, 0)});
+}
+
+DTensor normalized_over(const DTensor& x, const DTensor& scale, const DTensor& offset,
+                        const Shape& weights, const ops::Axes& axes, double epsilon,
+                        bool centered) {
+  if (can_normalize(x, weights, axes)) {
+    return norm_by(x, norm_moments(x, weights, axes, centered), scale, offset, weights, axes,
+                   {.epsilon = epsilon, .own_moments = true, .centered = centered});
+  }
+  const DTensor wide = widened(x);
+  const DTensor shifted = centered ? wide - ops::mean(wide, axes, true) : wide;
+  DTensor y = shifted * ops::rsqrt(ops::mean(ops::square(shifted), axes, true) + epsilon);
+  if (scale.defined()) y = y * ops::cast(scale, y.dtype());
+  if (offset.defined()) y = y + ops::cast(offset, y.dtype());
+  return ops::cast(y, x.dtype());
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <utility>
+
+/// Marks a function that vectorized() runs: it is compiled into both of its callers.
+#define TESSERA_VECTORIZED [[gnu::always_inline]] static inline
+
+namespace tessera::detail {
+
+#if defined(__x86_64__)
+template <class Body, class... Args>
+[[gnu::target("avx2")]] void run_with_avx2(Args... args) {
+  Body::run(args...);
+}
+#endif
+
+/// Calls Body::run(args...), compiled for processors with AVX2 where this is one, without fused
+/// multiply-adds: these round differently, and differences that are 0 would not be. `run` is a
+/// TESSERA_VECTORIZED function whose loops are marked with `#pragma omp simd`.
+template <class Body, class... Args>
+void vectorized(Args... args) {
+#if defined(__x86_64__)
+  static const bool has_avx2 = __builtin_cpu_supports("avx2");
+  if (has_avx2) return run_with_avx2<Body>(args...);
+#endif
+  Body::run(args...);
+}
+
+}  // namespace tessera::detail
