@@ -38,6 +38,28 @@ DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) co
   return bias.defined() ? y + bias : y;
 }
 
+std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& x,
+                                                                 const CallContext& context,
+                                                                 const std::vector<DTensor>& states,
+                                                                 const DTensor& mask) {
+  const std::optional<RecurrentKind> kind = this->kind();
+  if (!kind || (context.training && settings_.recurrent_dropout > 0)) return std::nullopt;
+  RecurrenceInputs in{*kind, sequence().go_backwards, x, read(recurrent_kernel_), {}, {}, {}, mask};
+  // Before the projection, which draws random numbers, and which the loop would compute again.
+  if (read(kernel_).layout().used_dims() != 0 || !can_run_recurrence(in)) return std::nullopt;
+  in.x = project(x, context);
+  in.bias = recurrent_bias();
+  in.h = states[0];
+  if (states.size() > 1) in.c = states[1];
+  const RecurrenceResult all = detail::recurrence(in);
+  const auto last = [&](const DTensor& each) {
+    return ops::squeeze(ops::slice(each, 0, each.size(0) - 1, 1), {0});
+  };
+  AllSteps result{all.h, {last(all.h)}};
+  if (all.c.defined()) result.states.push_back(last(all.c));
+  return result;
+}
+
 SequenceLayer::Steps RecurrentLayer::steps(const DTensor& x, const CallContext& context) {
   Steps steps;
   steps.inputs = ops::unstack(project(x, context), 1);

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include <tessera/framework/ops/internal/recurrent.hpp>
 #include <tessera/layers/internal/gated.hpp>
 #include <tessera/layers/internal/sequence_layer.hpp>
 
@@ -9,8 +11,9 @@ namespace tessera::detail {
 
 /// SimpleRNN, LSTM and GRU. Inputs: x (batch, time, features), then optionally the initial states,
 /// each (batch, units).
-/// The inputs of all steps are projected in one product. Communication: none if the batch is
-/// sharded; sharded steps are gathered.
+/// The inputs of all steps are projected in one product. With the default activations, without
+/// recurrent dropout and with whole weights on each device, all steps are one operation.
+/// Communication: none if the batch is sharded; sharded steps are gathered.
 class RecurrentLayer : public Gated<SequenceLayer> {
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
@@ -28,10 +31,24 @@ class RecurrentLayer : public Gated<SequenceLayer> {
   void check_sequence(const Shape& x) const final;
   Shapes state_shapes(const Shape& x) const final;
   Steps steps(const DTensor& x, const CallContext& context) final;
+  std::optional<AllSteps> all_steps(const DTensor& x, const CallContext& context,
+                                    const std::vector<DTensor>& states, const DTensor& mask) final;
+  /// Returns what recurrence() computes if the activations are tanh and sigmoid; none for others.
+  virtual std::optional<RecurrentKind> kind() const = 0;
 
  private:
   /// Returns the inputs of all steps times the kernel, (batch, time, gates · units).
   DTensor project(const DTensor& x, const CallContext& context) const;
 };
+
+/// Whether a layer's activations are tanh and, for gates, sigmoid.
+template <class Options>
+bool usual_activations(const Options& o) {
+  if (o.activation.name() != "tanh") return false;
+  if constexpr (requires { o.recurrent_activation; }) {
+    return o.recurrent_activation.name() == "sigmoid";
+  }
+  return true;
+}
 
 }  // namespace tessera::detail

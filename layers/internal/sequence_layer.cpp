@@ -1,5 +1,6 @@
 #include <tessera/layers/internal/sequence_layer.hpp>
 
+#include <numeric>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
@@ -145,6 +146,7 @@ struct SequenceLayer::LoopState {
   std::vector<DTensor> states;
   DTensor output;                ///< output of the latest step
   std::vector<DTensor> outputs;  ///< outputs of all steps, with return_sequences
+  DTensor sequence;              ///< or all of them: (batch, time, …)
 };
 
 /// Returns each step's mask with the rank of a state; empty without a mask.
@@ -186,13 +188,40 @@ void SequenceLayer::run(const DTensor& x, const CallContext& context, LoopState&
   }
 }
 
+bool SequenceLayer::run_all(const Inputs& inputs, const CallContext& context, LoopState& loop) {
+  const DTensor& x = inputs[0];
+  const DTensor mask = x.mask();
+  // The output of steps that are masked from the start on is 0, whatever the states are.
+  const bool other_outputs = sequence_.stateful || inputs.size() > 1;
+  if (mask.defined() && (other_outputs || mask.shape() != Shape{x.size(0), x.size(1)}))
+    return false;
+  std::optional<AllSteps> all = all_steps(x, context, loop.states, mask);
+  if (!all) return false;
+  loop.states = std::move(all->states);
+  if (sequence_.return_sequences) {
+    std::vector<int64_t> axes(all->outputs.shape().size());
+    std::iota(axes.begin(), axes.end(), 0);
+    std::swap(axes[0], axes[1]);
+    loop.sequence = ops::transpose(all->outputs, axes);
+    if (mask.defined() && sequence_.zero_output_for_mask) {
+      const DTensor kept = sequence_.go_backwards ? ops::flip(mask, {1}) : mask;
+      loop.sequence = ops::where(ops::expand_dims(kept, -1), loop.sequence, 0.0);
+    }
+  } else {
+    loop.output = loop.states[0];
+  }
+  return true;
+}
+
 std::vector<DTensor> SequenceLayer::call_all(const Inputs& inputs, const CallContext& context) {
   LoopState loop;
   loop.states = first_states(inputs);
-  run(inputs[0], context, loop);
+  if (!run_all(inputs, context, loop)) run(inputs[0], context, loop);
+  if (sequence_.return_sequences && !loop.sequence.defined()) {
+    loop.sequence = ops::stack(loop.outputs, 1);
+  }
   keep_states(loop.states);
-  std::vector<DTensor> results = {sequence_.return_sequences ? ops::stack(loop.outputs, 1)
-                                                             : loop.output};
+  std::vector<DTensor> results = {sequence_.return_sequences ? loop.sequence : loop.output};
   if (sequence_.return_state) {
     results.insert(results.end(), loop.states.begin(), loop.states.end());
   }

@@ -67,12 +67,29 @@ class SequenceLayer : public Layer, public HasStates {
   /// Returns the shape of a step's output (default: that of the first state).
   virtual Shape step_shape(const Shape& x) const { return state_shapes(x)[0]; }
   virtual Steps steps(const DTensor& x, const CallContext& context) = 0;
+  /// All steps of a call at once: the outputs, (time, batch, …), and the final states, in the order
+  /// in which the steps are read.
+  struct AllSteps {
+    DTensor outputs;
+    std::vector<DTensor> states;
+  };
+  /// Computes all steps in one operation, which is faster, or returns none: then steps() is called.
+  /// With a mask, a masked step repeats the states.
+  virtual std::optional<AllSteps> all_steps(const DTensor& x, const CallContext& context,
+                                            const std::vector<DTensor>& states,
+                                            const DTensor& mask) {
+    static_cast<void>(x), static_cast<void>(context), static_cast<void>(states);
+    static_cast<void>(mask);
+    return std::nullopt;
+  }
 
   std::vector<DTensor> call_all(const Inputs& inputs, const CallContext& context) final;
   std::vector<DTensor> masks(const Inputs& inputs, size_t outputs) final;
 
  private:
   struct LoopState;
+  /// Runs all_steps() where its masks mean what the loop's do.
+  bool run_all(const Inputs& inputs, const CallContext& context, LoopState& loop);
   std::vector<DTensor> first_states(const Inputs& inputs);
   void make_states(const std::vector<DTensor>& values);
   /// Makes states of zeros unless there are some, and places them like `zeros`.

@@ -57,6 +57,10 @@ class GRULayer final : public LayerOf<GRULayer, GRUArguments, RecurrentLayer> {
   }
 
  protected:
+  std::optional<RecurrentKind> kind() const override {
+    const bool usual = arguments_.reset_after && usual_activations(arguments_);
+    return usual ? std::optional(RecurrentKind::gru) : std::nullopt;
+  }
   std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                             const RecurrentProduct& recurrent) const override {
     return {gru_state(x, states[0], recurrent, arguments_)};

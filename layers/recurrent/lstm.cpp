@@ -54,6 +54,9 @@ class LSTMLayer final : public LayerOf<LSTMLayer, LSTMArguments, RecurrentLayer>
   }
 
  protected:
+  std::optional<RecurrentKind> kind() const override {
+    return usual_activations(arguments_) ? std::optional(RecurrentKind::lstm) : std::nullopt;
+  }
   std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                             const RecurrentProduct& recurrent) const override {
     return lstm_states(x + recurrent(states[0]), states[1], arguments_);

@@ -32,6 +32,9 @@ class SimpleRNNLayer final : public LayerOf<SimpleRNNLayer, SimpleRNNArguments, 
   }
 
  protected:
+  std::optional<RecurrentKind> kind() const override {
+    return usual_activations(arguments_) ? std::optional(RecurrentKind::simple_rnn) : std::nullopt;
+  }
   std::vector<DTensor> step(const DTensor& x, const std::vector<DTensor>& states,
                             const RecurrentProduct& recurrent) const override {
     return {arguments_.activation(x + recurrent(states[0]))};

@@ -22,9 +22,9 @@ namespace {
 
 using Names = std::set<std::string>;
 
-/// Operations whose gradient is a fused kernel that has no gradient: attention, and the forward and
-/// backward passes of CTC.
-const Names only_first = {"attention", "ctc_loss", "ring_attention"};
+/// Operations whose gradient is a fused kernel that has no gradient: attention, the forward and
+/// backward passes of CTC, and recurrences, which layers compute step by step under two tapes.
+const Names only_first = {"attention", "ctc_loss", "recurrence", "ring_attention"};
 
 /// The gradients of other operations, whose second derivatives are third ones of these; the oracle
 /// checks their first ones.

@@ -69,6 +69,7 @@ void check_defined(const OpInfo& info, std::span<const DTensor> in) {
 void push_tape(OpListener* tape) { thread_state().tapes.push_back(tape); }
 void remove_tape(OpListener* tape) { std::erase(thread_state().tapes, tape); }
 bool recording() { return !thread_state().tapes.empty(); }
+size_t recording_tapes() { return thread_state().tapes.size(); }
 
 NoRecording::NoRecording() : tapes_(thread_state().tapes, {}) {}
 

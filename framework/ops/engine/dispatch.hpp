@@ -27,8 +27,9 @@ class NoRecording {
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in);
 
-/// Returns whether a tape records this thread's operations.
+/// Returns whether a tape records this thread's operations, and how many do.
 bool recording();
+size_t recording_tapes();
 
 /// Returns the layouts that dispatch() would choose, without running anything.
 Propagation plan_op(const OpInfo& info, const void* op, const std::vector<ShardingPtr>& in,

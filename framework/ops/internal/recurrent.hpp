@@ -1,0 +1,28 @@
+#pragma once
+
+#include <tessera/framework/ops/internal/recurrent_kernels.hpp>
+#include <tessera/framework/tensor/dtensor.hpp>
+
+namespace tessera::detail {
+
+/// The inputs of recurrence(): see Recurrence, whose shapes these are.
+struct RecurrenceInputs {
+  RecurrentKind kind = RecurrentKind::lstm;
+  bool reverse = false;
+  DTensor x, kernel, bias, h, c, mask;
+};
+/// The states after each step, in the order in which steps are read: (steps, rows, units).
+struct RecurrenceResult {
+  DTensor h, c;
+};
+
+/// Whether recurrence() is as good as a loop: on CPUs, in float32 or float64, with a whole kernel
+/// on each device, and while no more than one tape records, as it has no second derivative. Reads
+/// only the kernel, and x's dtype and mesh, which those of its projection are.
+bool can_run_recurrence(const RecurrenceInputs& in);
+
+/// All steps of a SimpleRNN, LSTM or GRU with tanh and sigmoid in one operation, without
+/// communication. Once differentiable.
+RecurrenceResult recurrence(const RecurrenceInputs& in);
+
+}  // namespace tessera::detail
