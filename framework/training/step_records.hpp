@@ -13,9 +13,12 @@ struct StepRecords {
   int64_t recorded = 0;      ///< captured steps: one for each batch signature
   int64_t replayed = 0;      ///< replayed steps
   int64_t instructions = 0;  ///< length of the last replayed step
-  StepMemory memory;         ///< memory of the last replayed step
-  int64_t checked = 0;       ///< compared with the code (TESSERA_RECORD_STEPS=check)
-  std::string why;  ///< why the last step was neither captured nor replayed; empty if it was
+  /// Operations of the last replayed step that compute from weights alone, which run only once the
+  /// weights have changed, and those that stand for several.
+  int64_t hoisted = 0, fused = 0;
+  StepMemory memory;    ///< memory of the last replayed step
+  int64_t checked = 0;  ///< compared with the code (TESSERA_RECORD_STEPS=check)
+  std::string why;      ///< why the last step was neither captured nor replayed; empty if it was
 };
 
 }  // namespace tessera

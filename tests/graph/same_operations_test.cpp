@@ -297,7 +297,7 @@ void check_same(const List<DTensor>& actual, const List<DTensor>& expected) {
 List<DTensor> replayed(const Functional& model, const List<DTensor>& before,
                        const List<DTensor>& inputs,
                        const std::function<List<DTensor>(const List<DTensor>&)>& function) {
-  StepCapture capture(make_arena());
+  StepCapture capture(make_arena(), /*passes=*/false);
   const auto run = [&](const List<DTensor>& x) {
     return capture.run(model.model(), {x, {}, {}, x[0].size(0)}, {}, 0, false,
                        [&] { return function(x); });

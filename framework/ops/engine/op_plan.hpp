@@ -16,6 +16,8 @@ class OpPlan {
   OpPlan(const OpInfo& info, const void* op, std::vector<ShardingPtr> in, uint32_t parameters);
 
   const Propagation& propagation() const { return propagation_; }
+  /// Returns the shardings of the inputs, before they are resharded.
+  const std::vector<ShardingPtr>& inputs() const { return in_; }
   const std::shared_ptr<const void>& op() const { return op_; }
   bool matches(const OpInfo& info, const void* op, std::span<const DTensor> in,
                uint32_t parameters) const;

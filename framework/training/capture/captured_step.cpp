@@ -12,6 +12,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/training/capture/step_passes.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -36,7 +37,10 @@ bool same_numbers(const DTensor& a, const DTensor& b) {
 
 std::string CapturedStep::difference(const CapturedStep& other, int64_t step) const {
   const auto name = [](const Instruction& one) {
-    std::string text(one.info ? one.info->name : one.host ? "a number of the step" : "an action");
+    const char* const kind = one.host      ? "a number of the step"
+                             : one.compute ? "weights combined"
+                                           : "an action";
+    std::string text(one.info ? one.info->name : kind);
     return one.label.empty() ? text : text + " in " + one.label;
   };
   const size_t count = std::min(instructions_.size(), other.instructions_.size());
@@ -81,13 +85,33 @@ bool CapturedStep::fits() const {
   return true;
 }
 
+void CapturedStep::run_hoisted(int64_t step) {
+  if (hoisted_.empty()) return;
+  bool changed = !hoisted_ready_;
+  versions_.resize(variables_.size());
+  for (size_t v = 0; v < variables_.size(); ++v) {
+    if (!variables_[v].sharding) continue;
+    const uint64_t now = variables_[v].variable.value().tag()->version;
+    changed = changed || now != versions_[v];
+    versions_[v] = now;
+  }
+  if (!changed) return;
+  hoisted_ready_ = false;
+  for (const Instruction& instruction : hoisted_) {
+    run(instruction, step);
+    for (int32_t value : instruction.released) values_[size_t(value)] = DTensor();
+  }
+  hoisted_ready_ = true;
+}
+
 std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
   const c10::InferenceMode inference;
   performed_action_ = false;
+  run_hoisted(step);
   MemoryPlanner::Run memory(memory_);
   const auto cleanup = c10::make_scope_exit([this] {
     for (size_t v = 0; v < values_.size(); ++v) {
-      if (!constant_[v]) values_[v] = DTensor();
+      if (!constant_[v] && !kept_[v]) values_[v] = DTensor();
     }
   });
   size_t next = 0;
@@ -127,6 +151,12 @@ void CapturedStep::run(const Instruction& instruction, int64_t step) {
         in.emplace_back();
     }
   }
+  if (instruction.compute) {
+    const NoRecording no_tape;
+    std::vector<DTensor> out = instruction.compute({in.data(), in.size()});
+    for (size_t o = 0; o < out.size(); ++o) values_[size_t(instruction.out[o])] = std::move(out[o]);
+    return;
+  }
   if (!instruction.action) return run_op(instruction, in);
   performed_action_ = true;
   instruction.action({in.data(), in.size()});
@@ -151,24 +181,40 @@ void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
 void CapturedStep::find_last_uses() {
   std::vector<bool> needed = constant_;
   for (int32_t result : results_) needed[size_t(result)] = true;
-  for (size_t i = instructions_.size(); i-- > 0;) {
-    Instruction& instruction = instructions_[i];
-    const auto use = [&](int32_t value) {
-      if (needed[size_t(value)]) return;
-      needed[size_t(value)] = true;
-      instruction.released.push_back(value);
-    };
-    for (const Operand& operand : instruction.in) {
-      if (operand.kind == Operand::Kind::value) use(operand.number);
-    }
-    for (int32_t value : instruction.out) use(value);
+  kept_.assign(values_.size(), false);
+  std::vector<bool> is_hoisted(values_.size(), false);
+  for (const Instruction& instruction : hoisted_) {
+    for (int32_t value : instruction.out) is_hoisted[size_t(value)] = true;
   }
+  const auto release = [&](std::vector<Instruction>& list) {
+    for (size_t i = list.size(); i-- > 0;) {
+      Instruction& instruction = list[i];
+      const auto use = [&](int32_t value) {
+        if (needed[size_t(value)]) return;
+        needed[size_t(value)] = true;
+        instruction.released.push_back(value);
+      };
+      for (const Operand& operand : instruction.in) {
+        if (operand.kind == Operand::Kind::value) use(operand.number);
+      }
+      for (int32_t value : instruction.out) use(value);
+    }
+  };
+  for (const Instruction& instruction : instructions_) {
+    for (const Operand& operand : instruction.in) {
+      const bool keeps = operand.kind == Operand::Kind::value && is_hoisted[size_t(operand.number)];
+      if (keeps) kept_[size_t(operand.number)] = needed[size_t(operand.number)] = true;
+    }
+  }
+  release(instructions_);
+  release(hoisted_);
 }
 
 StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
-                           bool any_code, std::shared_ptr<Arena> buffer)
+                           bool any_code, bool passes, std::shared_ptr<Arena> buffer)
     : step_(step),
       any_code_(any_code),
+      passes_(passes),
       captured_(std::make_unique<CapturedStep>(std::move(buffer))) {
   for (const Variable& variable : variables) {
     variables_[variable.id()] = static_cast<int32_t>(captured_->variables_.size());
@@ -189,10 +235,11 @@ std::unique_ptr<CapturedStep> StepCapturer::finish(const std::vector<DTensor>& r
     captured_->results_.push_back(output.number);
   }
   if (!reason_.empty()) return nullptr;
-  captured_->find_last_uses();
   for (auto& captured : captured_->variables_) {
     if (captured.variable.has_value()) captured.sharding = captured.variable.value().sharding();
   }
+  if (passes_) StepPasses(*captured_).run();
+  captured_->find_last_uses();
   return std::move(captured_);
 }
 

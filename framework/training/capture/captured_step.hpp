@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -20,7 +21,8 @@ namespace tessera::detail {
 
 /// A captured step: a list of operations with their plans, and of actions such as the optimizer's,
 /// on numbered values. run() replays it on another batch of the same signature, without layers,
-/// tape and dispatch. Variables are read and written directly.
+/// tape and dispatch. Variables are read and written directly. Passes (step_passes.hpp) may rewrite
+/// the list.
 class CapturedStep {
  public:
   explicit CapturedStep(std::shared_ptr<Arena> buffer) : memory_(std::move(buffer)) {}
@@ -36,10 +38,16 @@ class CapturedStep {
   /// Whether the last run() had performed an action when it ended or threw.
   bool performed_action() const { return performed_action_; }
   size_t instructions() const { return instructions_.size(); }
+  /// Numbers of operations that compute from weights alone, and that stand for several.
+  size_t hoisted() const { return hoisted_.size(); }
+  size_t fused() const { return fused_; }
+  /// Returns the bytes of this process's copies of weights that fused operations read.
+  double packed_bytes() const { return packed_bytes_; }
   MemoryPlanner::Stats memory() const { return memory_.stats(); }
 
  private:
   friend class StepCapturer;
+  friend class StepPasses;
   /// A numbered value, a Variable's, or none.
   struct Operand {
     enum class Kind : uint8_t { value, variable, none } kind = Kind::none;
@@ -52,6 +60,8 @@ class CapturedStep {
     std::shared_ptr<OpPlan> plan = {};
     SideEffect action = {};
     std::function<at::Tensor(int64_t step)> host = {};
+    /// Computes the outputs with several operations.
+    std::function<std::vector<DTensor>(std::span<const DTensor>)> compute = {};
     Mesh mesh = {};  ///< mesh of a host input
     c10::SmallVector<Operand, 4> in = {};
     c10::SmallVector<int32_t, 2> out = {};
@@ -71,12 +81,21 @@ class CapturedStep {
   void run(const Instruction& instruction, int64_t step);
   void run_op(const Instruction& instruction, const Values& in);
   void find_last_uses();
+  /// Computes what depends on weights alone, if one of these was assigned since the last time.
+  void run_hoisted(int64_t step);
 
+  std::vector<Instruction> hoisted_;  ///< run before the others, and only if a weight has changed
   std::vector<Instruction> instructions_;
+  /// Versions of all variables as of the last run of `hoisted_`.
+  std::vector<uint64_t> versions_;
+  bool hoisted_ready_ = false;
+  size_t fused_ = 0;
+  double packed_bytes_ = 0;
   std::vector<CapturedVariable> variables_;
   std::vector<DTensor> values_;  ///< by number; constants persist, others live during a run
   std::vector<int32_t> batch_;   ///< value numbers of the batch's x, y, sample_weight
   std::vector<bool> constant_;   ///< by number
+  std::vector<bool> kept_;       ///< by number: what `hoisted_` computes and `instructions_` use
   std::vector<int32_t> results_;
   bool performed_action_ = false;
   MemoryPlanner memory_;
@@ -85,9 +104,10 @@ class CapturedStep {
 /// Listens to an eager step and captures it.
 class StepCapturer final : public OpListener {
  public:
-  /// `step`: the optimizer's; `any_code`: whether user-defined code may be captured, too.
+  /// `step`: the optimizer's; `any_code`: whether user-defined code may be captured, too; `passes`:
+  /// whether finish() runs the passes for steps that leave weights as they are.
   StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
-               bool any_code, std::shared_ptr<Arena> buffer);
+               bool any_code, bool passes, std::shared_ptr<Arena> buffer);
 
   /// Returns the captured step, which computes `results`; null if it cannot be replayed: see why().
   std::unique_ptr<CapturedStep> finish(const std::vector<DTensor>& results);
@@ -109,7 +129,7 @@ class StepCapturer final : public OpListener {
   CapturedStep::Instruction& add(std::span<const DTensor> in);
 
   int64_t step_;
-  bool any_code_;
+  bool any_code_, passes_;
   std::unique_ptr<CapturedStep> captured_;
   std::unordered_map<uint64_t, int32_t> numbers_;    ///< value numbers by tensor id
   std::unordered_map<uint64_t, int32_t> variables_;  ///< Variable numbers by Variable id

@@ -21,6 +21,8 @@ namespace {
 /// More signatures than a run has. Without a limit, shapes that never repeat would fill memory.
 constexpr size_t max_signatures = 16;
 constexpr int64_t default_check_every = 10;
+/// Copies of weights for predictions: beyond, steps of further signatures stay as captured.
+constexpr double max_packed_bytes = 1 << 30;
 
 void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>, bool>>& all) {
   for (const auto& inner : layer.sublayers()) {
@@ -63,10 +65,18 @@ RecordMode read_mode() {
                     "\"" + std::string(mode) + "\"", "unset it for the default");
 }
 
+bool allows_passes() {
+  const char* const text = std::getenv("TESSERA_STEP_PASSES");
+  const std::string_view mode = text ? text : "";
+  if (mode.empty() || mode == "never") return mode.empty();
+  throw ConfigError("TESSERA_STEP_PASSES", "the mode must be never",
+                    "\"" + std::string(mode) + "\"", "unset it for the default");
+}
+
 }  // namespace
 
-StepCapture::StepCapture(std::shared_ptr<Arena> buffer)
-    : buffer_(std::move(buffer)), mode_(read_mode()) {}
+StepCapture::StepCapture(std::shared_ptr<Arena> buffer, bool passes)
+    : buffer_(std::move(buffer)), passes_(passes && allows_passes()), mode_(read_mode()) {}
 
 StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool custom_step) {
   Signature signature;
@@ -87,6 +97,14 @@ StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool custom
   signature.threads = worker_count();
   signature.policy = block_policy();
   return signature;
+}
+
+bool StepCapture::has_room_for_passes() const {
+  double bytes = 0;
+  for (const auto& entry : entries_) {
+    if (entry->captured) bytes += entry->captured->packed_bytes();
+  }
+  return bytes < max_packed_bytes;
 }
 
 StepCapture::Entry* StepCapture::find(const Signature& signature) {
@@ -162,7 +180,7 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
 
 auto StepCapture::check(Layer& model, const Batch& batch, int64_t step, const Entry& entry,
                         bool any_code, const std::function<Results()>& eager) -> Results {
-  StepCapturer capturer(batch, variables_of(model), step, any_code, buffer_);
+  StepCapturer capturer(batch, variables_of(model), step, any_code, entry.passes, buffer_);
   Results results;
   {
     const TracerScope listening(&capturer);
@@ -179,7 +197,8 @@ auto StepCapture::check(Layer& model, const Batch& batch, int64_t step, const En
 
 auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
                           bool any_code, const std::function<Results()>& eager) -> Results {
-  StepCapturer capturer(batch, variables_of(model), step, any_code, buffer_);
+  entry.passes = passes_ && has_room_for_passes();
+  StepCapturer capturer(batch, variables_of(model), step, any_code, entry.passes, buffer_);
   Results results;
   {
     const TracerScope listening(&capturer);
@@ -208,6 +227,8 @@ auto StepCapture::replay(const Batch& batch, int64_t step, Entry& entry,
     ++records_.replayed;
     records_.why.clear();
     records_.instructions = static_cast<int64_t>(captured.instructions());
+    records_.hoisted = static_cast<int64_t>(captured.hoisted());
+    records_.fused = static_cast<int64_t>(captured.fused());
     records_.memory = captured.memory();
     return results;
   } catch (const std::exception&) {

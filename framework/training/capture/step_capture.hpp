@@ -33,9 +33,10 @@ struct RecordMode {
 class StepCapture {
  public:
   using Results = std::vector<DTensor>;
-  /// `buffer` is the steps' memory; kinds that do not run at once share it.
-  /// Throws ConfigError for an unknown $TESSERA_RECORD_STEPS.
-  explicit StepCapture(std::shared_ptr<Arena> buffer);
+  /// `buffer` is the steps' memory; kinds that do not run at once share it. `passes`: whether
+  /// captured steps are rewritten for weights that stay as they are, unless $TESSERA_STEP_PASSES is
+  /// "never". Throws ConfigError for an unknown $TESSERA_RECORD_STEPS or $TESSERA_STEP_PASSES.
+  StepCapture(std::shared_ptr<Arena> buffer, bool passes);
   /// Runs step number `step`: eagerly, capturing, or replaying. `custom_step`: `eager` is the
   /// train_step() of any class, not the stock one. A step runs eagerly inside a captured or
   /// replayed one, and while a tape, a tracer or an AbstractScope is active.
@@ -60,9 +61,12 @@ class StepCapture {
     Signature signature;
     std::unique_ptr<CapturedStep> captured = {};
     std::string why = {};  ///< why it cannot be captured; empty if it can
+    bool passes = false;   ///< whether it was rewritten
     int64_t replays = 0;
   };
 
+  /// Whether another signature may have copies of weights of its own.
+  bool has_room_for_passes() const;
   static Signature signature_of(const Batch& batch, bool custom_step);
   Entry* find(const Signature& signature);
   bool same_layers(const Layer& model) const;
@@ -84,7 +88,7 @@ class StepCapture {
   /// All layers with states, and the states as of the latest capture.
   std::vector<HasStates*> layers_with_states_;
   std::vector<Variable> states_;
-  bool busy_ = false;
+  bool busy_ = false, passes_ = false;
   RecordMode mode_;
   StepRecords records_;
 };
@@ -96,8 +100,8 @@ class StepCaptures {
 
  private:
   std::shared_ptr<Arena> buffer_ = make_arena();
-  std::array<StepCapture, 3> captures_{StepCapture(buffer_), StepCapture(buffer_),
-                                       StepCapture(buffer_)};
+  std::array<StepCapture, 3> captures_{StepCapture(buffer_, false), StepCapture(buffer_, false),
+                                       StepCapture(buffer_, true)};
 };
 
 }  // namespace tessera::detail

@@ -1,0 +1,192 @@
+#include <tessera/framework/ops/internal/fused_conv.hpp>
+
+#include <algorithm>
+#include <atomic>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <ATen/ATen.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/broadcast.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+std::atomic<int64_t> packed_count = 0;
+
+/// Returns one of ATen's operations for oneDNN, which its headers do not declare; none if this
+/// libtorch lacks it.
+std::optional<c10::OperatorHandle> onednn_op(const char* name, const char* overload = "") {
+  return c10::Dispatcher::singleton().findSchema({name, overload});
+}
+
+at::Tensor call(const c10::OperatorHandle& op, std::vector<c10::IValue> arguments) {
+  op.callBoxed(arguments);
+  return arguments[0].toTensor();
+}
+
+struct OneDnn {
+  std::optional<c10::OperatorHandle> pack = onednn_op("mkldnn::_reorder_convolution_weight");
+  std::optional<c10::OperatorHandle> conv = onednn_op("mkldnn::_convolution_pointwise");
+  std::optional<c10::OperatorHandle> conv_add =
+      onednn_op("mkldnn::_convolution_pointwise", "binary");
+  bool complete() const {
+    return pack && conv && conv_add && at::globalContext().userEnabledMkldnn();
+  }
+};
+
+const OneDnn& onednn() {
+  static const OneDnn ops;
+  return ops;
+}
+
+/// oneDNN's names of activations, and their numbers.
+const char* activation_name(FusedActivation activation) {
+  switch (activation) {
+    case FusedActivation::relu:
+      return "relu";
+    case FusedActivation::relu6:
+      return "hardtanh";
+    case FusedActivation::none:
+      break;
+  }
+  return "none";
+}
+
+c10::List<std::optional<at::Scalar>> activation_numbers(FusedActivation activation) {
+  c10::List<std::optional<at::Scalar>> numbers;
+  if (activation == FusedActivation::relu6) {
+    numbers.push_back(at::Scalar(0.0));
+    numbers.push_back(at::Scalar(6.0));
+  }
+  return numbers;
+}
+
+void activate(at::Tensor& y, FusedActivation activation) {
+  if (activation == FusedActivation::relu) y.relu_();
+  if (activation == FusedActivation::relu6) y.clamp_(0, 6);
+}
+
+}  // namespace
+
+class PackedKernels {
+ public:
+  /// Returns the filters packed for inputs of these sizes. The entry keeps the filters' memory, so
+  /// that no others can take its place.
+  at::Tensor of(const at::Tensor& filters, const at::Tensor& x, const Convolution::Local& local,
+                int64_t groups) {
+    const std::lock_guard lock(mutex_);
+    const auto same = [&](const Entry& entry) {
+      return entry.filters.const_data_ptr() == filters.const_data_ptr() &&
+             entry.filters.sizes() == filters.sizes();
+    };
+    const auto found = std::find_if(entries_.begin(), entries_.end(), same);
+    if (found != entries_.end()) return found->packed;
+    std::erase_if(entries_, [](const Entry& e) { return e.filters.storage().use_count() == 1; });
+    const at::Tensor packed =
+        call(*onednn().pack, {filters.contiguous(), local.padding, local.stride, local.dilation,
+                              groups, x.sizes().vec()});
+    entries_.push_back({filters, packed});
+    ++packed_count;
+    return packed;
+  }
+
+ private:
+  struct Entry {
+    at::Tensor filters, packed;
+  };
+  std::mutex mutex_;
+  std::vector<Entry> entries_;
+};
+
+std::shared_ptr<PackedKernels> make_packed_kernels() { return std::make_shared<PackedKernels>(); }
+
+int64_t packed_kernels() { return packed_count; }
+
+Specs FusedConvOp::infer(const Specs& in) const {
+  check_same_dtype(name, in);
+  Specs out = {{conv_shape(name, in), in[0].dtype}};
+  const auto check = [&](const Spec& operand, const Shape& expected, const char* what) {
+    if (operand.shape == expected) return;
+    throw ShapeError(std::string(name), str(what, " has shape ", to_string(expected)),
+                     to_string(operand.shape), "reshape it");
+  };
+  const Shape& y = out[0].shape;
+  check(in[2], {y.end() - channel_axes(), y.end()}, "the bias");
+  if (adds) check(in[3], y, "the residual");
+  return out;
+}
+
+Rule FusedConvOp::rule(const Specs&) const {
+  const std::string y = image_term("o");
+  return Rule::parse(image_term("!c") + " , " + kernel_term("!c") + " , " +
+                     (grouped ? "g o" : "o") + (adds ? " , " + y : "") + " -> " + y);
+}
+
+Interval FusedConvOp::window(size_t input, int64_t axis, Interval out, const Specs& in) const {
+  if (input == 3) return out;
+  return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
+}
+
+Tensors FusedConvOp::forward(const LocalArgs& in) const {
+  load_gpus();
+  const int64_t groups = Convolution::groups(in[0]);
+  Local local = Convolution::local();
+  std::vector<Interval> out;
+  for (int64_t i = 0; i < spatial(); ++i) out.push_back(in.out_range(i + 1));
+  const at::Tensor x = padded(in, out, local), kernel = filters(in[1]);
+  const at::Tensor bias = in[2].flatten();
+  const at::Tensor residual = adds ? channels_first(in[3], spatial()) : at::Tensor();
+  const bool fast =
+      spatial() == 2 && x.is_cpu() && x.scalar_type() == at::kFloat && onednn().complete();
+  if (!fast) {
+    at::Tensor y = at::convolution(x, kernel, bias, local.stride, local.padding, local.dilation,
+                                   false, local.output_padding, groups);
+    if (adds) y = y + residual;
+    activate(y, activation);
+    return {image_of(y, groups)};
+  }
+  const at::Tensor weight = packed ? packed->of(kernel, x, local, groups) : kernel.contiguous();
+  const c10::IValue none;
+  if (!adds) {
+    return {image_of(
+        call(*onednn().conv, {x, weight, bias, local.padding, local.stride, local.dilation, groups,
+                              activation_name(activation), activation_numbers(activation), none}),
+        groups)};
+  }
+  const bool activates = activation != FusedActivation::none;
+  const at::Tensor y =
+      call(*onednn().conv_add,
+           {x, residual, weight, bias, local.padding, local.stride, local.dilation, groups, "add",
+            none, activates ? c10::IValue(activation_name(activation)) : none,
+            activation_numbers(activation), none});
+  return {image_of(y, groups)};
+}
+
+Samples<FusedConvOp> FusedConvOp::samples() {
+  const auto of = [](const Shape& x, const Shape& kernel, const std::vector<WindowAxis>& axes,
+                     FusedActivation activation, const Shape& residual = {}, bool grouped = false) {
+    Sample<FusedConvOp> sample;
+    const size_t r = axes.size();
+    sample.inputs = {{x}, {kernel}, {{kernel.begin() + int64_t(r) + 1, kernel.end()}}};
+    if (!residual.empty()) sample.inputs.push_back({residual});
+    sample.op = {{Windows(axes), grouped}, activation, !residual.empty()};
+    return sample;
+  };
+  return {of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}, FusedActivation::relu),
+          of({1, 8, 4, 1}, {3, 3, 1, 2}, {{3, 2, 1, 0, 1}, {3, 1, 1, 1, 1}}, FusedActivation::none),
+          of({2, 5, 3}, {2, 3, 2}, {{2}}, FusedActivation::relu6, {2, 4, 2}),
+          of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, FusedActivation::relu6, {},
+             true)};
+}
+
+TESSERA_REGISTER_OP(FusedConvOp);
+
+}  // namespace tessera::detail

@@ -1,0 +1,292 @@
+#include <tessera/framework/training/capture/step_passes.hpp>
+
+#include <algorithm>
+#include <utility>
+
+#include <ATen/ATen.h>
+#include <c10/core/InferenceMode.h>
+
+#include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/engine/op_plan.hpp>
+#include <tessera/framework/ops/internal/fused_conv.hpp>
+#include <tessera/framework/ops/internal/normalize.hpp>
+#include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+double bytes_of(const DTensor& value) {
+  return shard_bytes(value.shape(), value.dtype(), value.layout());
+}
+
+/// Whether the plan computes from its inputs as they are, without communication.
+bool is_local(const OpPlan& plan) {
+  const Propagation& propagation = plan.propagation();
+  for (size_t i = 0; i < plan.inputs().size(); ++i) {
+    if (!(plan.inputs()[i]->layout == propagation.inputs[i])) return false;
+  }
+  return std::none_of(propagation.outputs.begin(), propagation.outputs.end(),
+                      [](const Layout& layout) { return layout.is_partial(); });
+}
+
+}  // namespace
+
+/// The instructions of a chain, in their order, and what the operations after the convolution read.
+struct StepPasses::Chain {
+  size_t conv = 0;
+  std::vector<size_t> followers = {};
+  /// The reshape behind a grouped convolution, to one axis of channels.
+  std::optional<size_t> reshape = {};
+  Operand bias = {}, residual = {};
+  std::optional<size_t> norm = {};
+  ShardingPtr residual_sharding = {};
+  FusedActivation activation = FusedActivation::none;
+  bool ended = false;  ///< whether an activation ends it
+};
+
+void StepPasses::run() {
+  const auto acts = [](const Instruction& instruction) { return bool(instruction.action); };
+  if (std::any_of(step_.instructions_.begin(), step_.instructions_.end(), acts)) return;
+  const c10::InferenceMode inference;
+  const NoRecording no_tape;
+  const TracerScope untraced(nullptr);
+  hoist_weights();
+  fuse_convolutions();
+  // Weights that were computed here are those of now; they are computed again on the first replay,
+  // since the memory of a capture may be reused.
+  for (size_t v = 0; v < step_.values_.size(); ++v) {
+    if (!step_.constant_[v]) step_.values_[v] = DTensor();
+  }
+}
+
+bool StepPasses::is_weight(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::variable) return true;
+  return operand.kind == Operand::Kind::value && from_weights_[size_t(operand.number)];
+}
+
+DTensor StepPasses::value_of(const Operand& operand) const {
+  if (operand.kind == Operand::Kind::none) return {};
+  if (operand.kind == Operand::Kind::value) return step_.values_[size_t(operand.number)];
+  return step_.variables_[size_t(operand.number)].variable.value();
+}
+
+int32_t StepPasses::add_value() {
+  step_.values_.emplace_back();
+  step_.constant_.push_back(false);
+  from_weights_.push_back(true);
+  return static_cast<int32_t>(step_.values_.size()) - 1;
+}
+
+void StepPasses::hoist_weights() {
+  from_weights_ = step_.constant_;
+  std::vector<Instruction> rest;
+  for (Instruction& instruction : step_.instructions_) {
+    const auto& in = instruction.in;
+    const bool frozen = instruction.info && !in.empty() &&
+                        std::all_of(in.begin(), in.end(),
+                                    [this](const Operand& operand) { return is_weight(operand); });
+    const bool local = instruction.plan ? is_local(*instruction.plan)
+                                        : instruction.info && instruction.info->name == "reshape";
+    if (!frozen || !local) {
+      rest.push_back(std::move(instruction));
+      continue;
+    }
+    step_.run(instruction, 0);
+    double before = 0, after = 0;
+    for (const Operand& operand : in) before += bytes_of(value_of(operand));
+    for (int32_t value : instruction.out) after += bytes_of(step_.values_[size_t(value)]);
+    // Small values may grow: moments are float64.
+    constexpr double small = 1 << 16;
+    if (after > std::max(before, small)) {
+      rest.push_back(std::move(instruction));
+      continue;
+    }
+    for (int32_t value : instruction.out) from_weights_[size_t(value)] = true;
+    step_.hoisted_.push_back(std::move(instruction));
+  }
+  step_.instructions_ = std::move(rest);
+}
+
+std::optional<size_t> StepPasses::only_reader(int32_t value) const {
+  const auto is_it = [&](const Operand& operand) {
+    return operand == Operand{Operand::Kind::value, value};
+  };
+  if (std::find(step_.results_.begin(), step_.results_.end(), value) != step_.results_.end()) {
+    return std::nullopt;
+  }
+  std::optional<size_t> reader;
+  for (size_t i = 0; i < step_.instructions_.size(); ++i) {
+    const auto& in = step_.instructions_[i].in;
+    const auto reads = std::count_if(in.begin(), in.end(), is_it);
+    if (removed_[i] || reads == 0) continue;
+    if (reader || reads > 1) return std::nullopt;
+    reader = i;
+  }
+  return reader;
+}
+
+bool StepPasses::extend(Chain& chain, size_t next) const {
+  const Instruction& instruction = step_.instructions_[next];
+  if (!instruction.info || chain.ended) return false;
+  const std::string_view name = instruction.info->name;
+  const size_t last = chain.followers.empty() ? chain.conv : chain.followers.back();
+  const Operand own = {Operand::Kind::value, step_.instructions_[last].out[0]};
+  const bool grouped = convolution_of(*step_.instructions_[chain.conv].info,
+                                      step_.instructions_[chain.conv].op.get())
+                           ->grouped;
+  const bool added = chain.residual.kind != Operand::Kind::none;
+  if (name == "reshape" && grouped && chain.followers.empty()) {
+    chain.reshape = next;
+  } else if (grouped && !chain.reshape) {
+    return false;
+  } else if (name == "relu" || name == "relu6") {
+    chain.activation = name == "relu" ? FusedActivation::relu : FusedActivation::relu6;
+    chain.ended = true;
+  } else if (name == "norm_by") {
+    const auto& in = instruction.in;
+    const bool frozen = is_weight(in[1]) && is_weight(in[2]) && is_weight(in[3]);
+    if (!(in[0] == own) || !frozen || chain.norm || added) return false;
+    chain.norm = next;
+  } else if (name == "add" && instruction.plan) {
+    const size_t other = instruction.in[0] == own ? 1 : 0;
+    const Operand& operand = instruction.in[other];
+    const ShardingPtr& sharding = instruction.plan->inputs()[other];
+    const Shape& shape = instruction.plan->inputs()[1 - other]->shape;
+    if (is_weight(operand)) {
+      const bool vector = sharding->shape == Shape{shape.back()};
+      if (!vector || chain.bias.kind != Operand::Kind::none || chain.norm || added) return false;
+      chain.bias = operand;
+    } else {
+      if (sharding->shape != shape || added || grouped) return false;
+      chain.residual = operand;
+      chain.residual_sharding = sharding;
+    }
+  } else {
+    return false;
+  }
+  chain.followers.push_back(next);
+  return true;
+}
+
+StepPasses::Chain StepPasses::chain_from(size_t conv) const {
+  Chain chain{conv};
+  size_t last = conv;
+  while (const std::optional<size_t> next = only_reader(step_.instructions_[last].out[0])) {
+    if (!extend(chain, *next)) break;
+    last = *next;
+  }
+  return chain;
+}
+
+void StepPasses::fuse_convolutions() {
+  removed_.assign(step_.instructions_.size(), false);
+  for (size_t i = 0; i < step_.instructions_.size(); ++i) {
+    const Instruction& instruction = step_.instructions_[i];
+    if (!instruction.info || !instruction.plan || removed_[i]) continue;
+    if (!convolution_of(*instruction.info, instruction.op.get())) continue;
+    const bool frozen = is_weight(instruction.in[1]) && !is_weight(instruction.in[0]);
+    // Kernels that are scaled in half precision would round differently.
+    const bool wide = instruction.plan->inputs()[0]->dtype == at::kFloat;
+    if (frozen && wide && is_local(*instruction.plan)) fuse(chain_from(i));
+  }
+  size_t next = 0;
+  for (size_t i = 0; i < step_.instructions_.size(); ++i) {
+    if (!removed_[i]) std::swap(step_.instructions_[next++], step_.instructions_[i]);
+  }
+  step_.instructions_.resize(next);
+}
+
+namespace {
+
+/// kernel and, if there are any, bias, and moments, scale and offset of a normalization -> the
+/// kernel and bias of the convolution that gives the normalized result.
+std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double epsilon) {
+  const DTensor& kernel = in[0];
+  const Shape& shape = kernel.shape();
+  const Shape channels(shape.end() - (grouped ? 2 : 1), shape.end());
+  const auto vector = [&](const DTensor& values) {
+    return ops::cast(ops::reshape(values, channels), at::kDouble);
+  };
+  DTensor bias = in[1].defined()
+                     ? vector(in[1])
+                     : filled(channels, 0, at::kDouble,
+                              Layout::replicated(kernel.mesh(), int64_t(channels.size())));
+  if (!in[2].defined()) return {kernel, ops::cast(bias, kernel.dtype())};
+  const std::vector<DTensor> moments = ops::unstack(in[2]);
+  const DTensor factor = ops::rsqrt(vector(moments[1]) + epsilon) * vector(in[3]);
+  bias = (bias - vector(moments[0])) * factor + vector(in[4]);
+  return {kernel * ops::cast(ops::reshape(factor, channels), kernel.dtype()),
+          ops::cast(bias, kernel.dtype())};
+}
+
+}  // namespace
+
+bool StepPasses::fuse(const Chain& chain) {
+  Instruction& conv = step_.instructions_[chain.conv];
+  const Convolution& convolution = *convolution_of(*conv.info, conv.op.get());
+  Instruction fold;
+  fold.label = conv.label;
+  fold.in = {conv.in[1], chain.bias, {}, {}, {}};
+  double epsilon = 0;
+  if (chain.norm) {
+    const Instruction& norm = step_.instructions_[*chain.norm];
+    for (size_t i = 1; i < 4; ++i) fold.in[i + 1] = norm.in[i];
+    epsilon = norm_epsilon(*norm.info, norm.op.get());
+  }
+  fold.compute = [grouped = convolution.grouped, epsilon](std::span<const DTensor> in) {
+    return folded(in, grouped, epsilon);
+  };
+  const size_t values = step_.values_.size();
+  fold.out = {add_value(), add_value()};
+  step_.run(fold, 0);
+
+  const bool adds = chain.residual.kind != Operand::Kind::none;
+  const FusedConvOp op{convolution, chain.activation, adds, make_packed_kernels()};
+  std::vector<ShardingPtr> in = {conv.plan->inputs()[0]};
+  for (int32_t value : fold.out) in.push_back(step_.values_[size_t(value)].sharding());
+  if (adds) in.push_back(chain.residual_sharding);
+  const auto plan = std::make_shared<OpPlan>(op_info<FusedConvOp>(), &op, in, 0);
+  if (!is_local(*plan) ||
+      !(plan->propagation().outputs[0] == conv.plan->propagation().outputs[0])) {
+    step_.values_.resize(values);
+    step_.constant_.resize(values);
+    from_weights_.resize(values);
+    return false;
+  }
+
+  Instruction fused;
+  fused.info = &op_info<FusedConvOp>();
+  fused.op = plan->op();
+  fused.plan = plan;
+  fused.label = conv.label;
+  fused.in = {conv.in[0], {Operand::Kind::value, fold.out[0]}, {Operand::Kind::value, fold.out[1]}};
+  if (adds) fused.in.push_back(chain.residual);
+  fused.out = conv.out;
+  // The scaled kernel, and its copy in oneDNN's order.
+  for (const at::Tensor& block : step_.values_[size_t(fold.out[0])].blocks()) {
+    step_.packed_bytes_ += 2 * static_cast<double>(block.nbytes());
+  }
+  step_.hoisted_.push_back(std::move(fold));
+  ++step_.fused_;
+  // A reshape stays behind the convolution; everything else goes.
+  const size_t last = chain.followers.empty() ? chain.conv : chain.followers.back();
+  const auto result = step_.instructions_[last].out;
+  removed_[chain.conv] = true;
+  for (size_t i : chain.followers) removed_[i] = true;
+  size_t place = last;
+  if (chain.reshape) {
+    place = chain.conv;
+    removed_[*chain.reshape] = false;
+    step_.instructions_[*chain.reshape].out = result;
+  } else {
+    fused.out = result;
+  }
+  step_.instructions_[place] = std::move(fused);
+  removed_[place] = false;
+  return true;
+}
+
+}  // namespace tessera::detail

@@ -1,0 +1,44 @@
+#pragma once
+
+#include <tessera/framework/training/capture/captured_step.hpp>
+
+namespace tessera::detail {
+
+/// Rewrites a captured step that leaves the weights as they are, a prediction. Does nothing to a
+/// step with actions, which may assign Variables. The results are those of the step before, up to
+/// rounding.
+class StepPasses {
+ public:
+  explicit StepPasses(CapturedStep& step) : step_(step) {}
+  void run();
+
+ private:
+  using Instruction = CapturedStep::Instruction;
+  using Operand = CapturedStep::Operand;
+  /// A convolution and the operations on its result that one operation can stand for.
+  struct Chain;
+
+  /// Moves operations on weights alone to the list that runs only when weights have changed. Those
+  /// that communicate, or need more memory than their inputs, stay.
+  void hoist_weights();
+  /// Replaces convolutions with the bias, frozen normalization, residual and activation that follow
+  /// by one operation with a kernel that is scaled and packed once.
+  void fuse_convolutions();
+
+  Chain chain_from(size_t conv) const;
+  bool extend(Chain& chain, size_t next) const;
+  bool fuse(const Chain& chain);
+  /// Returns the only instruction that reads the value; none if there are several or if it is a
+  /// result.
+  std::optional<size_t> only_reader(int32_t value) const;
+  /// Whether the operand is computed from weights alone.
+  bool is_weight(const Operand& operand) const;
+  DTensor value_of(const Operand& operand) const;
+  int32_t add_value();
+
+  CapturedStep& step_;
+  std::vector<bool> from_weights_;  ///< by number of the value
+  std::vector<bool> removed_;       ///< by instruction
+};
+
+}  // namespace tessera::detail

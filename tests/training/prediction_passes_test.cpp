@@ -1,0 +1,167 @@
+// Predictions whose steps were rewritten: convolutions fused with what follows, kernels packed.
+#include <tessera/tessera.hpp>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/ops/internal/fused_conv.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/difference.hpp"
+#include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
+#include "tests/support/virtual_meshes.hpp"
+
+namespace prediction_passes_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace tessera::test;
+
+namespace {
+
+/// A network with every chain that one operation can stand for, and some that it cannot: a
+/// convolution whose result is read twice, one after which the sum is normalized, a dilated one.
+Functional make_network(const std::string& dtype) {
+  Input picture({8, 8, 3});
+  const ConvOptions plain = {.padding = "same", .use_bias = false, .dtype = dtype};
+  const auto normalized = [&](const SymbolicTensor& x) {
+    return BatchNormalization({.dtype = dtype})(x);
+  };
+  const auto relu6 = ReLU({.max_value = 6, .dtype = dtype});
+  auto x = relu6(normalized(Conv2D(8, 3, plain)(picture)));
+  x = ReLU({.dtype = dtype})(
+      normalized(DepthwiseConv2D(3, {.padding = "same", .use_bias = false, .dtype = dtype})(x)));
+  const auto skip = normalized(Conv2D(8, 1, plain)(x));
+  x = Add({.dtype = dtype})(
+      {normalized(Conv2D(8, 3, {.padding = "same", .dtype = dtype})(skip)), skip});
+  x = ReLU({.dtype = dtype})(x);
+  x = Conv2D(8, 3, {.padding = "same", .groups = 2, .activation = "relu", .dtype = dtype})(x);
+  const auto twice = Conv2D(8, 3, plain)(x);
+  x = normalized(Add({.dtype = dtype})({twice, ReLU({.dtype = dtype})(twice)}));
+  x = Conv2D(6, 3, {.strides = 2, .activation = "tanh", .dtype = dtype})(x);
+  x = GlobalAveragePooling2D({.dtype = dtype})(x);
+  return Functional({picture}, {Dense(3, {.dtype = dtype})(x)});
+}
+
+at::Tensor hashed(const Shape& shape, uint64_t seed) {
+  return random_values({shape, at::kFloat}, seed);
+}
+
+/// Gives every weight other numbers than those of a normalization that does nothing.
+void stir(const Functional& model) {
+  int64_t seed = 0;
+  for (Variable weight : model.weights()) {
+    const at::Tensor numbers = hashed(weight.shape(), ++seed);
+    const bool variance = weight.path().find("variance") != std::string::npos;
+    weight.assign(pack((variance ? numbers.abs() + 0.5 : numbers).to(weight.dtype())));
+  }
+}
+
+/// Two models of the same weights: one whose predictions are replayed, one that runs its code.
+struct Twins {
+  Functional fast, slow;
+
+  Twins(const LayoutMap& layouts, const std::string& dtype)
+      : fast(make_network(dtype)), slow(make_network(dtype)) {
+    CompileOptions options = {.optimizer = SGD(0.01), .loss = "mse", .layouts = layouts};
+    fast.compile(options);
+    options.optimizer = SGD(0.01);
+    options.run_eagerly = true;
+    slow.compile(options);
+    stir(fast);
+    slow.set_weights(fast.get_weights());
+  }
+
+  at::Tensor predict(const Functional& model, const at::Tensor& x) const {
+    return model.predict_on_batch(Examples{{x}})[0];
+  }
+};
+
+std::vector<LayoutMap> layouts_of_networks() {
+  std::vector<LayoutMap> all;
+  const auto on = [&](const MeshDims& dims) -> LayoutMap& {
+    int64_t devices = 1;
+    for (const auto& [name, size] : dims) devices *= size;
+    return all.emplace_back(create_mesh(dims, virtual_cpus(devices)));
+  };
+  on({{"batch", 1}});
+  on({{"batch", 4}});
+  on({{"batch", 2}, {"model", 2}})
+      .add({"conv2d.*/kernel", LayoutSpec{unsharded, unsharded, unsharded, "model"}});
+  on({{"batch", 1}, {"height", 2}})
+      .set_data("x", LayoutSpec{"batch", "height", unsharded, unsharded});
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE("predictions by fused operations equal those of the code whenever weights change") {
+  const at::Tensor x = hashed({8, 8, 8, 3}, 99), y = hashed({8, 3}, 98);
+  for (const LayoutMap& layouts : layouts_of_networks()) {
+    CAPTURE(layouts.mesh().describe());
+    const Twins twins(layouts, "float32");
+    const auto check_same = [&](bool changed) {
+      const int64_t packed = packed_kernels();
+      at::Tensor expected = twins.predict(twins.slow, x);
+      for (int i = 0; i < 3; ++i) {
+        CHECK(difference(twins.predict(twins.fast, x), expected, 2e-5, 2e-5) == "");
+      }
+      // Channels that are sharded leave partial sums: few chains are fused then.
+      const bool many = twins.fast.predict_step_records().fused >= 5;
+      if (many) CHECK((packed_kernels() > packed) == changed);
+      CHECK(many == (layouts.mesh().rank() == 1 || layouts.mesh().dims()[1].first == "height"));
+    };
+    check_same(true);
+    const StepRecords& records = twins.fast.predict_step_records();
+    CHECK(records.replayed == 1);
+    CHECK(records.fused >= 2);
+    CHECK(records.hoisted > records.fused);
+    CHECK(twins.slow.predict_step_records().fused == 0);
+    check_same(false);
+
+    twins.fast.fit(x, y, {.batch_size = 8, .epochs = 2, .verbose = 0});
+    twins.slow.set_weights(twins.fast.get_weights());
+    check_same(true);
+    stir(twins.fast);
+    twins.slow.set_weights(twins.fast.get_weights());
+    check_same(true);
+    const TempFolder folder;
+    twins.slow.fit(x, y, {.batch_size = 8, .epochs = 1, .verbose = 0});
+    twins.slow.save_weights((folder.path() / "w.weights.h5").string());
+    twins.fast.load_weights((folder.path() / "w.weights.h5").string());
+    check_same(true);
+    for (const Functional& model : {twins.fast, twins.slow}) {
+      Variable moving = model.get_layer("batch_normalization")->weights()[3];
+      moving.assign(pack(hashed(moving.shape(), 7).abs() + 1));
+    }
+    check_same(true);
+    check_same(false);
+  }
+}
+
+TEST_CASE("predictions in float64 and half precision, and after weights were moved, stay right") {
+  const at::Tensor x = hashed({4, 8, 8, 3}, 99);
+  for (const std::string dtype : {"float64", "mixed_bfloat16"}) {
+    CAPTURE(dtype);
+    const Twins twins(layouts_of_networks()[1], dtype);
+    for (int i = 0; i < 3; ++i) {
+      CHECK(difference(twins.predict(twins.fast, x), twins.predict(twins.slow, x), 1e-12, 1e-12) ==
+            "");
+    }
+    CHECK(twins.fast.predict_step_records().fused == 0);
+  }
+}
+
+TEST_CASE("TESSERA_STEP_PASSES=never leaves predictions as they were captured") {
+  const EnvironmentScope never("TESSERA_STEP_PASSES", "never");
+  const Twins twins(layouts_of_networks()[0], "float32");
+  const at::Tensor x = hashed({4, 8, 8, 3}, 99);
+  for (int i = 0; i < 4; ++i) {
+    CHECK(difference(twins.predict(twins.fast, x), twins.predict(twins.slow, x), 1e-6, 1e-6) == "");
+  }
+  CHECK(twins.fast.predict_step_records().replayed == 2);
+  CHECK(twins.fast.predict_step_records().fused == 0);
+  CHECK(twins.fast.predict_step_records().hoisted == 0);
+}
+
+}  // namespace prediction_passes_test
