@@ -59,7 +59,9 @@ std::vector<Work> works(const std::string& device) {
             {"csv", compare_csv},
             {"pictures", compare_pictures},
             {"transformer", compare_transformer},
-            {"attention", compare_attention}};
+            {"attention", compare_attention},
+            {"vision", compare_vision},
+            {"recurrent", compare_recurrent}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};
   for (const StepWork& work : step_works(device)) {

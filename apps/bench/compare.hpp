@@ -54,6 +54,10 @@ void compare_attention(CompareRun& run);
 /// Compares transformer_works() on one device with PyTorch, JAX and Keras on JAX, and with 8
 /// virtual devices.
 void compare_transformer(CompareRun& run);
+/// Compares vision_works() and recurrent_works(): training with PyTorch, on one device and on 8
+/// virtual ones, and predictions with PyTorch and ONNX Runtime.
+void compare_vision(CompareRun& run);
+void compare_recurrent(CompareRun& run);
 /// Compares fit, which copies batches to the device, with steps on data that are already there.
 void compare_uploads(CompareRun& run, const StepWork& work);
 /// Compares dropout on one device with a copy.

@@ -182,6 +182,48 @@ void compare_transformer(CompareRun& run) {
   }
 }
 
+namespace {
+
+/// Compares the training of a work, if its batch has several rows, and its predictions.
+/// `onnx_limit`: the bar of predictions beside ONNX Runtime.
+void compare_network(CompareRun& run, const StepWork& work, double onnx_limit) {
+  const std::string data = share_step_work(run, work);
+  const auto own = [&](const std::string& way, const std::string& devices) {
+    return own_contender("own " + devices, "ours, " + devices_text(devices),
+                         {work.name, "--device", "cpu", "--devices", devices, "--way", way});
+  };
+  const bool trains = work.batch_size > 1;
+  const int64_t steps = std::max<int64_t>(run.steps / (trains ? 8 : 1), 2);
+  if (trains) {
+    std::vector<Contender> all = {own("step", "1"), own("step", "8")};
+    run.add_peer(all, "torch", "torch", ", fused Adam", "torch_step.py", {work.kind, data});
+    const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps});
+    run.comparison.add_own(work.title + ", training", figures.at("own 1"));
+    run.add_other(figures, "own 1", "torch", 1.0);
+    run.comparison.add_own(work.title + ", training on 8 devices", figures.at("own 8"));
+    run.add_other(figures, "own 8", "own 1", 1.15);
+  }
+  std::vector<Contender> all = {own("predict", "1")};
+  run.add_peer(all, "torch", "torch", "", "torch_step.py", {work.kind, data, "cpu", "predict"});
+  run.add_peer(all, "onnxruntime", "onnxruntime", "", "onnx_predict.py", {work.kind, data});
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps});
+  run.comparison.add_own(work.title + ", prediction", figures.at("own 1"));
+  run.add_other(figures, "own 1", "torch", 1.0);
+  run.add_other(figures, "own 1", "onnxruntime", onnx_limit);
+}
+
+}  // namespace
+
+void compare_vision(CompareRun& run) {
+  for (const StepWork& work : vision_works()) {
+    compare_network(run, work, work.batch_size == 1 ? 1.6 : 1.3);
+  }
+}
+
+void compare_recurrent(CompareRun& run) {
+  for (const StepWork& work : recurrent_works()) compare_network(run, work, 1.3);
+}
+
 void compare_uploads(CompareRun& run, const StepWork& work) {
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_steps(run, work, "fit", ", fit"),

@@ -96,6 +96,20 @@ TimedWork resident_steps(const ModelHandle& model, const LayoutMap& layouts,
   };
 }
 
+/// Times predictions, from a batch on the host to its outputs there.
+TimedWork predictions(const ModelHandle& model, const TensorDataset& data, int64_t batch_size) {
+  const auto batches = std::make_shared<Batches>(data, batch_size);
+  return [=](int64_t count) {
+    std::vector<double> taken;
+    for (int64_t i = 0; i < count; ++i) {
+      Examples batch = batches->next();
+      batch.y.clear();
+      taken.push_back(1e3 * seconds_of([&] { model.predict_on_batch(batch); }));
+    }
+    return milliseconds(taken);
+  };
+}
+
 /// Times the training of `bench compare --device` and `--work transformer`.
 TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   set_dtype_policy(dtype_policy(work.dtype));
@@ -103,6 +117,7 @@ TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   const TensorDataset data = work.data();
   const auto steps =
       std::make_shared<TrainingSteps>(work.model(layouts), layouts, data, work.batch_size);
+  if (flags.way == "predict") return predictions(steps->model(), data, work.batch_size);
   if (flags.way == "fit") return endless_fit(steps->model(), data, work.batch_size);
   if (flags.way == "resident") {
     return resident_steps(steps->model(), layouts, data, work.batch_size);
@@ -244,8 +259,9 @@ int compare_work(int argc, const char* const* argv) {
                        flags.work);
   options.add({"device", "Work", "device type, instead of virtual CPUs",
                app::choice(flags.device, {"cpu", "cuda"})});
-  options.add({"way", "Work", "step: batches on the host; resident: batches on the device; fit",
-               app::choice(flags.way, {"step", "resident", "fit"})});
+  options.add({"way", "Work",
+               "step: batches on the host; resident: batches on the device; fit; predict",
+               app::choice(flags.way, {"step", "resident", "fit", "predict"})});
   options.add({"devices", "Work", "devices of the mesh", app::integer(flags.devices, 1, 4096)});
   options.add({"blocks", "Work", "block policy",
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});

@@ -27,9 +27,13 @@ struct PeerName {
 
 const std::vector<PeerName>& peer_names() {
   static const std::vector<PeerName> all = {
-      {"torch", "PyTorch", {"torch"}},  {"tensorflow", "TensorFlow", {"tensorflow"}},
-      {"jax", "JAX", {"jax", "optax"}}, {"keras", "Keras", {"keras", "jax"}},
-      {"pandas", "pandas", {"pandas"}}, {"pillow", "PyTorch with Pillow", {"torch", "pillow"}}};
+      {"torch", "PyTorch", {"torch"}},
+      {"tensorflow", "TensorFlow", {"tensorflow"}},
+      {"jax", "JAX", {"jax", "optax"}},
+      {"keras", "Keras", {"keras", "jax"}},
+      {"pandas", "pandas", {"pandas"}},
+      {"pillow", "PyTorch with Pillow", {"torch", "pillow"}},
+      {"onnxruntime", "ONNX Runtime", {"onnxruntime", "torch"}}};
   return all;
 }
 

@@ -8,6 +8,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 
 #include "apps/bench/models.hpp"
+#include "apps/bench/networks.hpp"
 #include "apps/gpt/gpt_model.hpp"
 
 namespace tessera::bench {
@@ -95,25 +96,46 @@ StepWork transformer_work(const std::string& name, const TransformerSizes& s,
           [=](const LayoutMap& layouts) { return transformer(s, causal, layouts); }};
 }
 
-StepWork lstm_work(const LstmSizes& s) {
-  return {"lstm",
-          "lstm",
-          str("LSTM ", s.units, ", length ", s.length, ", batch ", s.batch),
-          s.batch,
+/// Makes a work on random rows of this shape, in ten classes.
+StepWork classification(const std::string& kind, const std::string& title, int64_t batch,
+                        const Shape& row, Json sizes, std::function<ModelHandle()> network) {
+  sizes["batch"] = batch;
+  sizes["row"] = row;
+  return {str(kind, "_", batch),
+          kind,
+          str(title, ", batch ", batch),
+          batch,
           "float32",
-          {{"batch", s.batch}, {"length", s.length}, {"features", s.features}, {"units", s.units}},
+          std::move(sizes),
           [=] {
-            const int64_t rows = step_batches * s.batch;
-            return TensorDataset(random_numbers({rows, s.length, s.features}),
-                                 random_choices({rows}, step_classes));
+            Shape shape = row;
+            shape.insert(shape.begin(), step_batches * batch);
+            return TensorDataset(random_numbers(shape), random_choices({shape[0]}, step_classes));
           },
           [=](const LayoutMap& layouts) -> ModelHandle {
-            Sequential model({LSTM(s.units), Dense(step_classes)});
+            const ModelHandle model = network();
             model.compile({.optimizer = Adam(1e-3),
                            .loss = SparseCategoricalCrossentropy({.from_logits = true}),
                            .layouts = layouts});
             return model;
           }};
+}
+
+StepWork recurrent_work(const std::string& kind, const LstmSizes& s) {
+  const auto network = [=]() -> ModelHandle {
+    const LayerHandle layer = kind == "lstm" ? LayerHandle(LSTM(s.units)) : GRU(s.units);
+    return Sequential({layer, Dense(step_classes)});
+  };
+  const std::string name = kind == "lstm" ? "LSTM" : "GRU";
+  return classification(
+      kind, str(name, " ", s.units, ", length ", s.length), s.batch, {s.length, s.features},
+      {{"length", s.length}, {"features", s.features}, {"units", s.units}}, network);
+}
+
+StepWork lstm_work(const LstmSizes& s) {
+  StepWork work = recurrent_work("lstm", s);
+  work.name = "lstm";
+  return work;
 }
 
 /// Makes a work on images so large that copying a batch to the GPU takes about as long as a step.
@@ -197,6 +219,29 @@ std::vector<StepWork> transformer_works() {
   return {encoder_block(128), encoder_block(512), mini_gpt()};
 }
 
+std::vector<StepWork> vision_works() {
+  constexpr int64_t pixels = 96;
+  const Shape row = {pixels, pixels, 3};
+  std::vector<StepWork> all;
+  for (const int64_t batch : {16, 1}) {
+    all.push_back(classification("resnet50", "ResNet-50, 96 x 96", batch, row, Json::object(),
+                                 [] { return resnet50(pixels); }));
+    all.push_back(classification("mobilenet_v2", "MobileNetV2, 96 x 96", batch, row, Json::object(),
+                                 [] { return mobilenet_v2(pixels); }));
+  }
+  return all;
+}
+
+std::vector<StepWork> recurrent_works() {
+  std::vector<StepWork> all;
+  for (const int64_t batch : {64, 1}) {
+    for (const char* kind : {"lstm", "gru"}) {
+      all.push_back(recurrent_work(kind, {batch, 100, 64, 256}));
+    }
+  }
+  return all;
+}
+
 std::vector<StepWork> step_works(const std::string& device) {
   const bool small = device == "cpu";
   return {mnist_work("mlp", "MLP 784-700-500-10", mlp_model),
@@ -215,7 +260,9 @@ std::vector<StepWork> step_works(const std::string& device) {
 
 StepWork find_step_work(const std::string& name, const std::string& device) {
   std::vector<StepWork> all = step_works(device);
-  for (StepWork& work : transformer_works()) all.push_back(std::move(work));
+  for (const auto& list : {transformer_works(), vision_works(), recurrent_works()}) {
+    all.insert(all.end(), list.begin(), list.end());
+  }
   const auto found =
       std::find_if(all.begin(), all.end(), [&](const StepWork& work) { return work.name == name; });
   if (found != all.end()) return *found;

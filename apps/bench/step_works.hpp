@@ -28,7 +28,13 @@ std::vector<StepWork> step_works(const std::string& device);
 /// 128 and 512, and Keras' miniature GPT with 2,000 words; without dropout.
 std::vector<StepWork> transformer_works();
 
-/// Returns the work of that name from either list. Throws ConfigError for an unknown name.
+/// Returns the works of `bench compare --work vision` and of `--work recurrent`, for CPUs:
+/// ResNet-50 and MobileNetV2 on images of 96 x 96, LSTM and GRU of 256 units on 100 steps. Each for
+/// training, and with batches of other sizes for predictions only.
+std::vector<StepWork> vision_works();
+std::vector<StepWork> recurrent_works();
+
+/// Returns the work of that name from any list. Throws ConfigError for an unknown name.
 StepWork find_step_work(const std::string& name, const std::string& device);
 
 }  // namespace tessera::bench

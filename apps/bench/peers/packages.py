@@ -5,7 +5,8 @@ from importlib import metadata
 found = {}
 for name, packages in {"torch": ["torch"], "tensorflow": ["tensorflow", "tensorflow-cpu"],
                        "jax": ["jax"], "optax": ["optax"], "keras": ["keras"],
-                       "pandas": ["pandas"], "pillow": ["pillow"]}.items():
+                       "pandas": ["pandas"], "pillow": ["pillow"],
+                       "onnxruntime": ["onnxruntime"]}.items():
     for package in packages:
         try:
             found[name] = metadata.version(package)

@@ -2,7 +2,7 @@
 
 WORK DATA [DEVICE [MODE]]: a work of `bench compare --device`, whose sizes are in DATA.json (the
 MLP's are fixed); cpu or cuda; and eager, compile (torch.compile), graphs (torch.compile with CUDA
-graphs) or resident (eager, with batches on the device)."""
+graphs), resident (eager, with batches on the device) or predict (predictions instead)."""
 import contextlib
 import sys
 
@@ -10,6 +10,7 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+import torch_networks
 from lines import answer_steps, batch, read, read_sizes
 
 work, data, device, mode = sys.argv[1:] + ["cpu", "eager"][len(sys.argv) - 3:]
@@ -85,18 +86,6 @@ class Gpt(nn.Module):
         return self.head(self.blocks(self.tokens(x) + self.positions)).flatten(0, 1)
 
 
-class LastOfLstm(nn.Module):
-    """Computes logits from the output of the last step."""
-
-    def __init__(self):
-        super().__init__()
-        self.lstm = nn.LSTM(sizes["features"], sizes["units"], batch_first=True)
-        self.head = nn.Linear(sizes["units"], 10)
-
-    def forward(self, x):
-        return self.head(self.lstm(x)[0][:, -1])
-
-
 def mlp():
     return nn.Sequential(nn.Linear(784, 700), nn.ReLU(), nn.Linear(700, 500), nn.ReLU(),
                          nn.Linear(500, 10))
@@ -125,8 +114,8 @@ def read_tensors():
     """Returns the data, each row in its shape; for a GPU in pinned memory."""
     if work in ("encoder", "decoder", "gpt"):
         x, y = read(data, sizes["length"], dtype="int64")
-    elif work == "lstm":
-        x, y = read(data, sizes["length"], sizes["features"])
+    elif "row" in sizes:
+        x, y = read(data, *sizes["row"])
     elif work == "upload":
         x, y = read(data, sizes["pixels"], sizes["pixels"], 3)
     else:
@@ -139,8 +128,11 @@ def read_tensors():
 
 x, y = read_tensors()
 torch.manual_seed(0)
-model = {"mlp": mlp, "cnn": cnn, "encoder": Transformer, "decoder": Transformer,
-         "lstm": LastOfLstm, "upload": Images, "gpt": Gpt}[work]()
+if "row" in sizes:
+    model = torch_networks.make(work, sizes)
+else:
+    model = {"mlp": mlp, "cnn": cnn, "encoder": Transformer, "decoder": Transformer,
+             "upload": Images, "gpt": Gpt}[work]()
 if work in ("cnn", "upload"):
     model = model.to(memory_format=torch.channels_last)
 model = model.to(device)
@@ -167,4 +159,12 @@ def step(i):
     loss.item()
 
 
-answer_steps(step)
+def predict(i):
+    inputs = batch(i, sizes["batch"], x, y)[0].to(device)
+    with torch.inference_mode():
+        model(inputs).cpu()
+
+
+if mode == "predict":
+    model.eval()
+answer_steps(predict if mode == "predict" else step)
