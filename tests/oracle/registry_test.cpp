@@ -144,6 +144,7 @@ const Names internal = {"affine_transform_grad",
                         "elu_grad",
                         "first_index",
                         "flat_indices",
+                        "fused_conv",
                         "gather_grad",
                         "gelu_grad",
                         "gumbel_noise",
@@ -180,7 +181,14 @@ const Names internal = {"affine_transform_grad",
                         "take_along_axis_grad",
                         "tanh_grad",
                         "tanh_shrink_grad",
-                        "threshold_grad"};
+                        "threshold_grad",
+                        "norm_by",
+                        "norm_gradient",
+                        "norm_gradient_sums",
+                        "norm_moments",
+                        "norm_sums",
+                        "recurrence",
+                        "recurrence_grad"};
 
 /// Operations whose gradient() throws StateError: those on bools and indices, and gradients that
 /// have no second derivative.
@@ -192,7 +200,9 @@ const Names without_derivative = {"all",
                                   "ctc_loss_grad",
                                   "first_index",
                                   "flat_indices",
+                                  "fused_conv",
                                   "one_hot",
+                                  "recurrence_grad",
                                   "ring_attention_grad",
                                   "searchsorted",
                                   "shared_heads_sum"};

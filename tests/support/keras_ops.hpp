@@ -26,8 +26,8 @@ std::string text(const Json& attributes, const std::string& key, const std::stri
 
 /// Checks the values and gradients of all cases in groups of golden/FILE, in up to 64 choices of
 /// layouts on 1, 2, 4 and 2 by 2 devices: of the inputs or, without inputs, of the result. Indices
-/// may be int64 instead of int32. Checks the second derivatives of cases with gradients, in float64,
-/// against finite differences and on 2 by 2 devices. Checks that each function has a case.
+/// may be int64 instead of int32. Checks the second derivatives of cases with gradients, in
+/// float64, against finite differences and on 2 by 2 devices. Checks that each function has a case.
 void check_functions(const std::string& file, const std::vector<std::string>& groups,
                      const Calls& calls);
 

@@ -37,7 +37,8 @@ class SecondDerivative {
   SecondDerivative(const Differentiated& function, const Tensors& in, const Mesh& mesh)
       : function_(function), mesh_(mesh) {
     for (size_t i : function.sources) {
-      directions_.push_back(random_values({in[i].sizes().vec()}, mix(text_seed(function.name), 300 + i)));
+      directions_.push_back(
+          random_values({in[i].sizes().vec()}, mix(text_seed(function.name), 300 + i)));
     }
   }
 
@@ -89,8 +90,7 @@ class SecondDerivative {
     DTensor total;
     for (size_t o = 0; o < out.size(); ++o) {
       if (out[o].dtype() != at::kDouble) continue;
-      const at::Tensor factors =
-          random_values({out[o].shape()}, mix(text_seed(function_.name), o));
+      const at::Tensor factors = random_values({out[o].shape()}, mix(text_seed(function_.name), o));
       const DTensor part = ops::sum(ops::square(out[o]) * value_on(out[o].mesh(), factors));
       total = total.defined() ? total + part : part;
     }

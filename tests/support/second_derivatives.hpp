@@ -18,10 +18,10 @@ struct Differentiated {
 };
 
 /// Returns what is wrong with a function's second derivatives, or an empty text if they are those
-/// of central differences of the first, and on 2 by 2 devices, with the first two axes of all inputs
-/// sharded, those of one device. The function is made scalar by the squares of its float64 results
-/// with random factors, so that linear functions have second derivatives too. Throws what the
-/// function or its gradients throw.
+/// of central differences of the first, and on 2 by 2 devices, with the first two axes of all
+/// inputs sharded, those of one device. The function is made scalar by the squares of its float64
+/// results with random factors, so that linear functions have second derivatives too. Throws what
+/// the function or its gradients throw.
 std::string wrong_second_derivatives(const Differentiated& function,
                                      const std::vector<at::Tensor>& inputs);
 
