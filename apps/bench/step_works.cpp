@@ -98,15 +98,15 @@ StepWork transformer_work(const std::string& name, const TransformerSizes& s,
 
 /// Makes a work on random rows of this shape, in ten classes.
 StepWork classification(const std::string& kind, const std::string& title, int64_t batch,
-                        const Shape& row, Json sizes, std::function<ModelHandle()> network) {
-  sizes["batch"] = batch;
-  sizes["row"] = row;
+                        const Shape& row, const Json& sizes, std::function<ModelHandle()> network) {
+  Json all = {{"batch", batch}, {"row", row}};
+  all.update(sizes);
   return {str(kind, "_", batch),
           kind,
           str(title, ", batch ", batch),
           batch,
           "float32",
-          std::move(sizes),
+          std::move(all),
           [=] {
             Shape shape = row;
             shape.insert(shape.begin(), step_batches * batch);

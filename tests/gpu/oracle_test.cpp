@@ -38,8 +38,8 @@ TEST_CASE("every registered operation gives the result of one CPU on GPUs") {
       Reference reference = make_reference(c, failures);
       reference.min_tolerance = draw_tolerance(info->name);
       const auto check = [&](const MeshDims& dims, BlockPolicy policy) {
-        const Failures wrong = check_layouts(c, reference, gpu_mesh(dims), policy,
-                                             full_oracle() ? 1000 : 24, stats);
+        const Failures wrong =
+            check_layouts(c, reference, gpu_mesh(dims), policy, full_oracle() ? 1000 : 24, stats);
         failures.insert(failures.end(), wrong.begin(), wrong.end());
       };
       for (const MeshDims& dims : {MeshDims{{"x", 1}}, {{"x", 3}}, {{"x", 2}, {"y", 2}}}) {
