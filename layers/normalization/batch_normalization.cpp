@@ -307,7 +307,7 @@ DTensor BatchNormalizationLayer::call(const Inputs& inputs, const CallContext& c
   Shape features(x.shape().size(), 1);
   features[static_cast<size_t>(axis)] = x.size(axis);
   const bool learns = context.training && trainable() && x.numel() > 0;
-  const DTensor steps = learns ? steps_of(x, where()) : DTensor();
+  const DTensor steps = steps_of(x, where());
   const bool plain = !learns || !(steps.defined() || arguments_.renorm);
   const DTensor y = plain && can_normalize(x, features, reduced)
                         ? fused(x, features, reduced, learns)

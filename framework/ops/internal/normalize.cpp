@@ -301,12 +301,21 @@ DTensor moments_gradient(const DTensor& mean, const DTensor& factor_gradient,
 
 Grads NormByOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
   const DTensor &dy = cotangents[0], x = saved.in(0), moments = saved.in(1), scale = saved.in(2);
+  const auto wide_factor = [&] {
+    return ops::rsqrt(ops::unstack(wide(moments))[1] + options.epsilon);
+  };
+  Grads grads(4);
+  if (needs[0] && !options.own_moments) {
+    const at::ScalarType dtype = at::toOpMathType(x.dtype());
+    grads[0] = ops::cast(dy, dtype) * ops::cast(wide(scale) * wide_factor(), dtype);
+    // A frozen normalization needs no sums.
+    if (!needs[1] && !needs[2] && !needs[3]) return in_dtypes(std::move(grads), saved);
+  }
   const NormGradientSumsOp sums_op{*this, options.epsilon};
   std::vector<DTensor> in = {dy, x, moments};
   if (has_features()) in.push_back(scale);
   std::vector<DTensor> sums =
       dispatch(op_info<NormGradientSumsOp>(), &sums_op, attribute_hash(sums_op), in);
-  Grads grads(4);
   if (!has_features()) {
     // The all-reduce that the gradient of x needs serves the weights, too.
     sums[0] = ops::relayout(sums[0], sums[0].layout().resolved());
@@ -316,13 +325,6 @@ Grads NormByOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs
   if (needs[0] && options.own_moments) {
     const NormGradientOp op{*this, options.epsilon, options.centered};
     grads[0] = run_op(op, {dy, x, moments, scale, sums[0]});
-  }
-  const auto wide_factor = [&] {
-    return ops::rsqrt(ops::unstack(wide(moments))[1] + options.epsilon);
-  };
-  if (needs[0] && !options.own_moments) {
-    const at::ScalarType dtype = at::toOpMathType(x.dtype());
-    grads[0] = ops::cast(dy, dtype) * ops::cast(wide(scale) * wide_factor(), dtype);
   }
   if (needs[1] && !options.own_moments) {
     const std::vector<DTensor> each = ops::unstack(sums[0]);
