@@ -37,6 +37,7 @@ class AdagradOptimizer : public ListOptimizer<AdagradOptimizer> {
   }
 
  protected:
+  bool rows_are_exact() const override { return true; }
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
     return {{"accumulator", options_.initial_accumulator_value}};
   }

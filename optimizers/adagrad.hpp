@@ -24,6 +24,9 @@ struct AdagradOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether decay, too, applies only to the rows of an embedding's table that a step looked up;
+  /// without it, these are the only rows that change.
+  bool lazy_rows = false;
 };
 
 /// Adagrad (Duchi et al., 2011; keras.optimizers.Adagrad): a = initial value + sum of g²,

@@ -26,6 +26,9 @@ struct AdamOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether a step changes only the rows of an embedding's table, its slots included, that it
+  /// looked up (PyTorch's SparseAdam); the other rows keep their momentum and are not decayed.
+  bool lazy_rows = false;
   /// Whether to add epsilon to the square root of the bias-corrected v, as PyTorch and the Core-API
   /// guide do, rather than to sqrt(v), as Keras does, where its effect is up to 30 times larger.
   bool epsilon_on_corrected_root = false;

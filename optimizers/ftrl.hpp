@@ -28,6 +28,9 @@ struct FtrlOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether a step changes only the rows of an embedding's table, its slots included, that it
+  /// looked up; the other rows keep their momentum and are not decayed.
+  bool lazy_rows = false;
 };
 
 /// Follow the regularized leader (McMahan et al., 2013; keras.optimizers.Ftrl): n sums g², z sums

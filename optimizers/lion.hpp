@@ -24,6 +24,9 @@ struct LionOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether a step changes only the rows of an embedding's table, its slots included, that it
+  /// looked up; the other rows keep their momentum and are not decayed.
+  bool lazy_rows = false;
 };
 
 /// Lion (Chen et al., 2023; keras.optimizers.Lion): w -= rate·sign(beta_1·m + (1 - beta_1)·g), then

@@ -69,6 +69,7 @@ class LossScaling : public Optimizer {
     return inner_->iterations();
   }
   bool scales_loss() const override { return true; }
+  bool takes_rows() const override { return false; }
   double scale() const {
     finish_pending_step();
     return scale_;

@@ -66,6 +66,10 @@ class CompositeOptimizer : public Optimizer {
   double learning_rate() const override { no_rate(); }
   void set_learning_rate(const LearningRate&) override { no_rate(); }
   bool has_schedule() const override { return true; }
+  bool takes_rows() const override {
+    return std::any_of(optimizers_.begin(), optimizers_.end(),
+                       [](const OptimizerHandle& each) { return each->takes_rows(); });
+  }
 
   void build(const std::vector<Variable>& variables) override {
     Optimizer::build(variables);

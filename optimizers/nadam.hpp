@@ -25,6 +25,9 @@ struct NadamOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether a step changes only the rows of an embedding's table, its slots included, that it
+  /// looked up; the other rows keep their momentum and are not decayed.
+  bool lazy_rows = false;
 };
 
 /// Adam with Nesterov momentum (Dozat, 2016; keras.optimizers.Nadam), whose factor in step t is

@@ -43,6 +43,7 @@ class SGDOptimizer : public ListOptimizer<SGDOptimizer> {
   }
 
  protected:
+  bool rows_are_exact() const override { return options_.momentum == 0; }
   std::vector<SlotSpec> slot_specs(const Variable&) const override {
     if (options_.momentum == 0) return {};
     return {{"momentum"}};

@@ -24,6 +24,9 @@ struct SGDOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether momentum is updated only for the rows of an embedding's table that a step looked up.
+  /// Without momentum these are the only rows that change.
+  bool lazy_rows = false;
 };
 
 /// Stochastic gradient descent (keras.optimizers.SGD): w -= rate·g; with momentum

@@ -61,7 +61,9 @@ std::vector<Work> works(const std::string& device) {
             {"transformer", compare_transformer},
             {"attention", compare_attention},
             {"vision", compare_vision},
-            {"recurrent", compare_recurrent}};
+            {"recurrent", compare_recurrent},
+            {"embedding", compare_embedding},
+            {"inference", compare_inference}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};
   for (const StepWork& work : step_works(device)) {

@@ -58,6 +58,10 @@ void compare_transformer(CompareRun& run);
 /// virtual ones, and predictions with PyTorch and ONNX Runtime.
 void compare_vision(CompareRun& run);
 void compare_recurrent(CompareRun& run);
+/// Compares embedding_works() with PyTorch and Keras on JAX.
+void compare_embedding(CompareRun& run);
+/// Compares inference_works() with PyTorch and ONNX Runtime.
+void compare_inference(CompareRun& run);
 /// Compares fit, which copies batches to the device, with steps on data that are already there.
 void compare_uploads(CompareRun& run, const StepWork& work);
 /// Compares dropout on one device with a copy.

@@ -184,32 +184,48 @@ void compare_transformer(CompareRun& run) {
 
 namespace {
 
-/// Compares the training of a work, if its batch has several rows, and its predictions.
-/// `onnx_limit`: the bar of predictions beside ONNX Runtime.
-void compare_network(CompareRun& run, const StepWork& work, double onnx_limit) {
+/// Our part of a work on virtual CPUs, in one of the ways of `bench compare-work`.
+Contender own_network(const StepWork& work, const std::string& way, const std::string& devices) {
+  return own_contender("own " + devices, "ours, " + devices_text(devices),
+                       {work.name, "--device", "cpu", "--devices", devices, "--way", way});
+}
+
+/// Long steps need fewer repetitions.
+int64_t steps_of(const CompareRun& run, const StepWork& work) {
+  return std::max<int64_t>(run.steps / (work.batch_size > 1 ? 8 : 1), 2);
+}
+
+/// Compares training steps with PyTorch and, where its program has the work, Keras on JAX.
+void compare_network_training(CompareRun& run, const StepWork& work, double torch_limit,
+                              bool with_keras = false) {
   const std::string data = share_step_work(run, work);
-  const auto own = [&](const std::string& way, const std::string& devices) {
-    return own_contender("own " + devices, "ours, " + devices_text(devices),
-                         {work.name, "--device", "cpu", "--devices", devices, "--way", way});
-  };
-  const bool trains = work.batch_size > 1;
-  const int64_t steps = std::max<int64_t>(run.steps / (trains ? 8 : 1), 2);
-  if (trains) {
-    std::vector<Contender> all = {own("step", "1"), own("step", "8")};
-    run.add_peer(all, "torch", "torch", ", fused Adam", "torch_step.py", {work.kind, data});
-    const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps});
-    run.comparison.add_own(work.title + ", training", figures.at("own 1"));
-    run.add_other(figures, "own 1", "torch", 1.0);
-    run.comparison.add_own(work.title + ", training on 8 devices", figures.at("own 8"));
-    run.add_other(figures, "own 8", "own 1", 1.15);
-  }
-  std::vector<Contender> all = {own("predict", "1")};
+  std::vector<Contender> all = {own_network(work, "step", "1"), own_network(work, "step", "8")};
+  run.add_peer(all, "torch", "torch", ", Adam", "torch_step.py", {work.kind, data});
+  if (with_keras) run.add_peer(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps_of(run, work)});
+  run.comparison.add_own(work.title + ", training", figures.at("own 1"));
+  run.add_other(figures, "own 1", "torch", torch_limit);
+  run.add_other(figures, "own 1", "keras", 1.0);
+  run.comparison.add_own(work.title + ", training on 8 devices", figures.at("own 8"));
+  run.add_other(figures, "own 8", "own 1", 1.15);
+}
+
+/// Compares predictions. `onnx_limit`: the bar beside ONNX Runtime.
+void compare_predictions(CompareRun& run, const StepWork& work, double onnx_limit) {
+  const std::string data = share_step_work(run, work);
+  std::vector<Contender> all = {own_network(work, "predict", "1")};
   run.add_peer(all, "torch", "torch", "", "torch_step.py", {work.kind, data, "cpu", "predict"});
   run.add_peer(all, "onnxruntime", "onnxruntime", "", "onnx_predict.py", {work.kind, data});
-  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps});
+  const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps_of(run, work)});
   run.comparison.add_own(work.title + ", prediction", figures.at("own 1"));
   run.add_other(figures, "own 1", "torch", 1.0);
   run.add_other(figures, "own 1", "onnxruntime", onnx_limit);
+}
+
+/// Compares the training of a work, if its batch has several rows, and its predictions.
+void compare_network(CompareRun& run, const StepWork& work, double onnx_limit) {
+  if (work.batch_size > 1) compare_network_training(run, work, 1.0);
+  compare_predictions(run, work, onnx_limit);
 }
 
 }  // namespace
@@ -222,6 +238,14 @@ void compare_vision(CompareRun& run) {
 
 void compare_recurrent(CompareRun& run) {
   for (const StepWork& work : recurrent_works()) compare_network(run, work, 1.3);
+}
+
+void compare_embedding(CompareRun& run) {
+  for (const StepWork& work : embedding_works()) compare_network_training(run, work, 1.2, true);
+}
+
+void compare_inference(CompareRun& run) {
+  for (const StepWork& work : inference_works()) compare_predictions(run, work, 1.3);
 }
 
 void compare_uploads(CompareRun& run, const StepWork& work) {

@@ -183,6 +183,30 @@ StepWork encoder_block(int64_t length) {
   return work;
 }
 
+/// Makes a work on a table of a million rows; with `lazy`, Adam updates the rows that are looked up.
+StepWork embedding_work(const std::string& name, const std::string& title, bool lazy) {
+  constexpr int64_t batch = 1024, ids = 8, words = 1000000, width = 64;
+  return {name,
+          "embedding",
+          str(title, ", 1,000,000 x 64, 8,192 ids"),
+          batch,
+          "float32",
+          {{"batch", batch}, {"length", ids}, {"words", words}, {"width", width}, {"lazy", lazy}},
+          [=] {
+            const int64_t rows = step_batches * batch;
+            return TensorDataset(random_choices({rows, ids}, words),
+                                 random_choices({rows}, step_classes));
+          },
+          [=](const LayoutMap& layouts) -> ModelHandle {
+            const Sequential model({Input({ids}, {.dtype = "int64"}), Embedding(words, width),
+                                    GlobalAveragePooling1D(), Dense(step_classes)});
+            model.compile({.optimizer = Adam(1e-3, {.lazy_rows = lazy}),
+                           .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                           .layouts = layouts});
+            return model;
+          }};
+}
+
 StepWork mini_gpt() {
   const gpt::ModelSize size{.vocabulary = 2000, .dropout = 0};
   constexpr int64_t batch = 128;
@@ -242,6 +266,22 @@ std::vector<StepWork> recurrent_works() {
   return all;
 }
 
+std::vector<StepWork> embedding_works() {
+  return {embedding_work("embedding_rows", "embedding, lazy Adam", true),
+          embedding_work("embedding_all", "embedding, Adam", false)};
+}
+
+std::vector<StepWork> inference_works() {
+  std::vector<StepWork> all;
+  for (const int64_t batch : {1, 16}) {
+    StepWork work = transformer_work("encoder", {batch, 6, 384, 6, 128, 8192}, "float32");
+    work.name = str("bert_", batch);
+    work.title = str("BERT-small, 6 x 384, 128 words, batch ", batch);
+    all.push_back(work);
+  }
+  return all;
+}
+
 std::vector<StepWork> step_works(const std::string& device) {
   const bool small = device == "cpu";
   return {mnist_work("mlp", "MLP 784-700-500-10", mlp_model),
@@ -260,7 +300,8 @@ std::vector<StepWork> step_works(const std::string& device) {
 
 StepWork find_step_work(const std::string& name, const std::string& device) {
   std::vector<StepWork> all = step_works(device);
-  for (const auto& list : {transformer_works(), vision_works(), recurrent_works()}) {
+  for (const auto& list : {transformer_works(), vision_works(), recurrent_works(),
+                           embedding_works(), inference_works()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   const auto found =

@@ -34,6 +34,13 @@ std::vector<StepWork> transformer_works();
 std::vector<StepWork> vision_works();
 std::vector<StepWork> recurrent_works();
 
+/// Returns the works of `bench compare --work embedding`, for CPUs: a table of a million rows of
+/// which a step looks up 8,192, with an Adam that updates these rows, and with one that updates all.
+std::vector<StepWork> embedding_works();
+
+/// Returns the works of `bench compare --work inference`, for CPUs: predictions of a small BERT.
+std::vector<StepWork> inference_works();
+
 /// Returns the work of that name from any list. Throws ConfigError for an unknown name.
 StepWork find_step_work(const std::string& name, const std::string& device);
 

@@ -35,6 +35,10 @@ struct GradientOptions {
   /// Called with the index and gradient of a source as soon as its last contribution has arrived,
   /// while the backward pass goes on. The gradient may be a partial sum.
   std::function<void(size_t source, const DTensor& gradient)> on_ready = {};
+  /// Whether the gradient of a table from which few rows were gathered, as by Embedding, may keep
+  /// these rows only (tf.IndexedSlices): for optimizers that update by rows
+  /// (Optimizer::takes_rows()). Any other use of it makes it dense.
+  bool row_sparse = false;
 };
 
 /// Records operations of this thread while alive and differentiates through them

@@ -8,10 +8,13 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/row_gradients.hpp>
 #include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/row_sparse.hpp>
 
 namespace tessera {
 
@@ -32,11 +35,13 @@ struct GatherFactors {
 };
 
 /// The gradient of gather: accumulates dy (a…, i…, b…) into zeros (a…, n, b…). The third input is
-/// the axis_marker() of x's axis.
+/// the axis_marker() of x's axis. With `rows`, for axis 0, the result is row-sparse and complete:
+/// over a mesh, dy and indices are gathered, which are smaller than the sums.
 struct GatherGradOp {
   static constexpr std::string_view name = "gather_grad";
   int64_t axis = 0;
-  auto attributes() const { return std::tie(axis); }
+  bool rows = false;
+  auto attributes() const { return std::tie(axis, rows); }
 
   Specs infer(const Specs& in) const {
     const Shape& dy = in[0].shape;
@@ -52,13 +57,15 @@ struct GatherGradOp {
     rule.in = {factors.y, factors.index, {int(axis)}};
     rule.out = {factors.x};
     rule.factors.assign(factors.x.size(), FactorKind::pass);
-    rule.factors.insert(rule.factors.end(), factors.index.size(), FactorKind::reduce);
+    rule.factors.insert(rule.factors.end(), factors.index.size(),
+                        rows ? FactorKind::replicated : FactorKind::reduce);
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
     const Interval shard = in.range(2, 0);
     at::Tensor index = in[1].flatten().sub(shard.lo);
     const at::Tensor outside = index.lt(0).logical_or_(index.ge(shard.size()));
+    if (rows) return {sparse_rows(in, index, outside, shard.size())};
     index.masked_fill_(outside, -1);
     // ATen's kernel takes the indexed axis first, and skips index -1.
     const std::vector<int64_t> shape = in[0].sizes().vec();
@@ -74,6 +81,19 @@ struct GatherGradOp {
     front[0] = shard.size();
     return {sums.view(front).movedim(0, axis).to(dtype).contiguous()};
   }
+  /// Returns the rows of dy at the indices that are not `outside` this shard of `count` rows.
+  static at::Tensor sparse_rows(const LocalArgs& in, at::Tensor index, const at::Tensor& outside,
+                                int64_t count) {
+    std::vector<int64_t> shape = {index.size(0)};
+    shape.insert(shape.end(), in[0].sizes().begin() + in[1].dim(), in[0].sizes().end());
+    at::Tensor rows = in[0].reshape(shape);
+    if (count != in.spec(2).shape[0]) {
+      const at::Tensor inside = outside.logical_not().nonzero().flatten();
+      index = index.index_select(0, inside);
+      rows = rows.index_select(0, inside);
+    }
+    return row_sparse_block(index, rows, count);
+  }
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dx, Needs) const {
     const Shape& y = saved.shape(0);
@@ -84,8 +104,35 @@ struct GatherGradOp {
   }
   static Samples<GatherGradOp> samples() {
     return {{{{{3, 2}}, {{3}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {0}},
-            {{{{3, 2, 2, 2}}, {{2, 2}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}, {1}}};
+            {{{{3, 2, 2, 2}}, {{2, 2}, at::kLong, 0, 4}, {{4}, at::kByte, 0, 1}}, {1}},
+            {{{{2, 2, 3}}, {{2, 2}, at::kLong, 0, 5}, {{5}, at::kByte, 0, 1}}, {0, true}}};
   }
+};
+
+/// The sum of two gradients of one table.
+struct AddRowsOp {
+  static constexpr std::string_view name = "add_rows";
+  static constexpr bool takes_rows = true;
+  auto attributes() const { return std::tie(); }
+
+  Specs infer(const Specs& in) const { return {in[0]}; }
+  Rule rule(const Specs& in) const {
+    Rule rule;
+    rule.in.emplace_back();
+    for (int a = 0; a < in[0].rank(); ++a) rule.in[0].push_back(a);
+    rule.in.push_back(rule.in[0]);
+    rule.out = {rule.in[0]};
+    rule.factors.assign(rule.in[0].size(), FactorKind::pass);
+    return rule.passing(Passes::sums, {0, 1});
+  }
+  Tensors forward(const LocalArgs& in) const {
+    // ATen adds sparse tensors to dense ones only in this order.
+    const bool swapped = in[0].is_sparse() && !in[1].is_sparse();
+    return {swapped ? in[1] + in[0] : in[0] + in[1]};
+  }
+  static constexpr Saves saves = nothing_saved;
+  Grads gradient(const Saved&, const Cotangents& dy, Needs) const { return {dy[0], dy[0]}; }
+  static Samples<AddRowsOp> samples() { return {{{{{5, 3}}, {{5, 3}}}}}; }
 };
 
 struct GatherOp {
@@ -133,7 +180,24 @@ struct GatherOp {
     const Sharding& x = saved.sharding(0);
     const DTensor marker =
         axis_marker(x.shape[size_t(axis)], x.layout.axis(axis), {dy[0], saved.in(1)});
+    if (row_sparse_gradients() && suits_rows(x, saved.in(1))) {
+      return {rows_gradient(dy[0], saved.in(1), x.layout, marker), DTensor()};
+    }
     return {run_op(GatherGradOp{axis}, {dy[0], saved.in(1), marker}), DTensor()};
+  }
+  /// Gathers indices and dy, so that the result has the table's layout.
+  static DTensor rows_gradient(const DTensor& dy, const DTensor& indices, const Layout& table,
+                               const DTensor& marker) {
+    std::vector<std::vector<int>> axes(size_t(indices.rank()));
+    for (int64_t a = 1; a < table.rank(); ++a) axes.push_back(table.axis(a));
+    const Layout whole = Layout::replicated(indices.mesh(), indices.rank());
+    return run_op(GatherGradOp{0, true},
+                  {ops::relayout(dy, Layout::from_axes(table.mesh(), axes)),
+                   ops::relayout(indices, whole), marker});
+  }
+  bool suits_rows(const Sharding& x, const DTensor& indices) const {
+    const bool wide = x.dtype == at::kFloat || x.dtype == at::kDouble;
+    return axis == 0 && wide && 2 * indices.numel() <= x.shape[0] && !on_gpus(indices.mesh());
   }
   static Samples<GatherOp> samples() {
     return {{{{{5, 3}}, {{4}, at::kLong, 0, 5}}, {0}},
@@ -205,12 +269,20 @@ struct SearchSortedOp {
   }
 };
 
+TESSERA_REGISTER_OP(AddRowsOp);
 TESSERA_REGISTER_OP(GatherGradOp);
 TESSERA_REGISTER_OP(GatherOp);
 TESSERA_REGISTER_OP(OneHotOp);
 TESSERA_REGISTER_OP(SearchSortedOp);
 
 }  // namespace
+
+bool& detail::row_sparse_gradients() {
+  thread_local bool wanted = false;
+  return wanted;
+}
+
+DTensor detail::add_rows(const DTensor& a, const DTensor& b) { return run_op(AddRowsOp{}, {a, b}); }
 
 namespace ops {
 

@@ -66,6 +66,8 @@ Optimizer::Optimizer(const std::string& class_name, const LearningRate& learning
 Json Optimizer::config() const {
   Json config = {{"name", name()}, {"learning_rate", learning_rate_.config()}};
   config.update(config_of(options_));
+  // Keras does not know this key, so it is written only if set.
+  if (!options_.lazy_rows) config.erase("lazy_rows");
   return config;
 }
 
@@ -98,6 +100,11 @@ void Optimizer::set_loss_scale_factor(const std::optional<double>& factor) {
   changed.loss_scale_factor = factor;
   check_base_options(class_name(), changed);
   options_ = changed;
+}
+
+bool Optimizer::takes_rows() const {
+  const bool whole = needs_full_variable() || strategy_ || options_.gradient_accumulation_steps;
+  return !whole && (options_.lazy_rows || rows_are_exact());
 }
 
 std::vector<SlotSpec> Optimizer::slot_specs(const Variable&) const { return {}; }

@@ -48,6 +48,8 @@ struct VariableUpdate {
   std::vector<Variable> slots;  ///< changed by assign() or in place, in slot_specs() order
   double learning_rate = 0;     ///< rate of the step
   int64_t step = 1;             ///< number of the update, from 1
+  /// Factor by which weight decay multiplies the rows that a row-sparse gradient has.
+  double row_decay = 1;
 };
 
 /// A tensor that an optimizer keeps for a variable.
@@ -103,6 +105,10 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   int64_t steps() const { return steps_; }
   /// Sets the number of calls of apply(), to resume training.
   void set_steps(int64_t steps) { steps_ = steps; }
+
+  /// Whether updates use row-sparse gradients (GradientOptions::row_sparse) without making them
+  /// dense.
+  virtual bool takes_rows() const;
 
   /// Returns the loss times loss_scale_factor: differentiate this.
   virtual DTensor scale_loss(const DTensor& loss) const;
@@ -195,6 +201,8 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   virtual void update_variables(const std::vector<VariableUpdate>& updates) const;
   /// Whether a block's update depends on other blocks of its variable.
   virtual bool needs_full_variable() const { return false; }
+  /// Whether an update leaves elements with a gradient of 0 as they are, slots included.
+  virtual bool rows_are_exact() const { return false; }
   /// Whether update_all() leaves weights and slots unchanged where skip_on() is 1, so that
   /// apply_unless_skipped() need not copy them.
   virtual bool supports_found_inf() const { return false; }

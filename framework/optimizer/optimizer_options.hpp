@@ -7,7 +7,8 @@
 namespace tessera {
 
 /// Options that every optimizer has. An optimizer's own options struct has the same members, with
-/// the same defaults unless documented otherwise.
+/// the same defaults unless documented otherwise; lazy_rows only if its update of an element depends
+/// on no other element.
 struct BaseOptions {
   /// Decoupled weight decay, w -= w · rate · weight_decay before each update; none: no decay.
   std::optional<double> weight_decay = std::nullopt;
@@ -24,6 +25,9 @@ struct BaseOptions {
   /// Calls of apply() whose gradients are averaged into one update, at least 2; none: each updates.
   std::optional<int64_t> gradient_accumulation_steps = std::nullopt;
   std::string name = "";  ///< prefix of the slots' paths (default: the class name in snake_case)
+  /// Whether a step changes only those rows of an embedding's table, its slots included, that it
+  /// looked up (PyTorch's SparseAdam). The other rows keep their momentum and are not decayed.
+  bool lazy_rows = false;
 };
 
 namespace detail {
@@ -43,6 +47,7 @@ void base_fields(Options& o, const Visit& visit) {
   visit("ema_overwrite_frequency", o.ema_overwrite_frequency);
   visit("loss_scale_factor", o.loss_scale_factor);
   visit("gradient_accumulation_steps", o.gradient_accumulation_steps);
+  if constexpr (requires { o.lazy_rows; }) visit("lazy_rows", o.lazy_rows);
 }
 
 /// Copies the members that all optimizer options share.
@@ -58,6 +63,7 @@ void copy_base_options(const From& from, To& to) {
   to.loss_scale_factor = from.loss_scale_factor;
   to.gradient_accumulation_steps = from.gradient_accumulation_steps;
   to.name = from.name;
+  if constexpr (requires { from.lazy_rows, to.lazy_rows; }) to.lazy_rows = from.lazy_rows;
 }
 
 /// Returns the BaseOptions part of an optimizer's options.

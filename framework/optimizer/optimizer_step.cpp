@@ -14,6 +14,7 @@
 #include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/optimizer/internal/row_update.hpp>
 #include <tessera/framework/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/optimizer/optimizer.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
@@ -187,8 +188,14 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
                                const std::vector<Variable>& variables) {
   Step step{{}, gradients};
   for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
-  if (!accumulate(step)) return;
-  if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
+  if (!takes_rows()) {
+    for (const DTensor& gradient : step.gradients) gradient.blocks();  // makes it dense
+  }
+  {
+    const RowsAsValues values(step.gradients);
+    if (!accumulate(step)) return;
+    if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
+  }
   if (strategy_) {
     delegate_update(step);
   } else {
@@ -335,12 +342,14 @@ void Optimizer::update_weights(const Step& step) {
     if (!resharded) writable_blocks(state.variable);
     const DTensor weight =
         resharded ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
+    const bool lazy = options_.lazy_rows && gradient.is_row_sparse();
     for (const at::Tensor& block : weight.blocks()) {
-      if (!(state.decay > 0)) break;
+      if (lazy || !(state.decay > 0)) break;
       decaying.push_back(block);
       decay_factors.emplace_back(1 - rate * state.decay);
     }
-    updates.push_back({weight, gradient, state.slots, rate, iterations() + 1});
+    updates.push_back({weight, gradient, state.slots, rate, iterations() + 1,
+                       lazy ? 1 - rate * state.decay : 1});
   }
   scale_blocks(decaying, decay_factors);
   {
@@ -362,8 +371,9 @@ void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>
     if (infos[b].empty) continue;
     const DeviceMemory::For memory(infos[b].devices.front());
     const at::Tensor& weight = update.weight.blocks()[b];
+    const at::Tensor& gradient = update.gradient.stored_blocks()[b];
     UpdateArgs args{weight,
-                    in_order_of(weight, update.gradient.blocks()[b]),
+                    gradient.is_sparse() ? gradient : in_order_of(weight, gradient),
                     {},
                     update.learning_rate,
                     update.step};
@@ -374,8 +384,23 @@ void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>
 
 void Optimizer::update_variables(const std::vector<VariableUpdate>& updates) const {
   std::vector<UpdateArgs> blocks;
-  for (const VariableUpdate& update : updates) add_blocks(update, blocks);
+  std::vector<RowUpdate> by_rows;
+  for (const VariableUpdate& update : updates) {
+    if (!update.gradient.is_row_sparse()) {
+      add_blocks(update, blocks);
+      continue;
+    }
+    std::vector<UpdateArgs> row_sparse;
+    add_blocks(update, row_sparse);
+    for (UpdateArgs& block : row_sparse) {
+      RowUpdate rows(std::move(block), update.row_decay);
+      if (rows.empty()) continue;
+      blocks.push_back(rows.rows());
+      by_rows.push_back(std::move(rows));
+    }
+  }
   update_all(blocks);
+  for (const RowUpdate& rows : by_rows) rows.finish();
 }
 
 void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {

@@ -1,5 +1,6 @@
 #include <tessera/framework/tensor/dtensor.hpp>
 
+#include <algorithm>
 #include <atomic>
 #include <ostream>
 
@@ -7,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -16,6 +18,12 @@ namespace tessera {
 using namespace detail;
 
 namespace {
+
+bool holds_rows(const Blocks& blocks) {
+  return std::any_of(blocks.begin(), blocks.end(), [](const at::Tensor& block) {
+    return block.defined() && block.is_sparse();
+  });
+}
 
 void check_present(const DTensor& value, const char* where) {
   if (!value.blocks().empty()) return;
@@ -44,9 +52,21 @@ uint64_t DTensor::next_id() {
   return next.fetch_add(1, std::memory_order_relaxed);
 }
 
-DTensor::DTensor(ShardingPtr sharding, Blocks blocks)
-    : state_(std::make_shared<State>(
-          State{std::move(sharding), std::move(blocks), next_id(), false, {}, {}})) {}
+DTensor::DTensor(ShardingPtr sharding, Blocks blocks) {
+  const bool sparse = holds_rows(blocks);
+  state_ = std::make_shared<State>(
+      State{std::move(sharding), std::move(blocks), next_id(), false, sparse, {}, {}});
+}
+
+void DTensor::make_dense() const {
+  const c10::InferenceMode inference;
+  for (size_t b = 0; b < state().blocks.size(); ++b) {
+    at::Tensor& block = state().blocks[b];
+    const DeviceMemory::For memory(sharding()->blocks[b].devices.front());
+    if (block.is_sparse()) block = block.to_dense();
+  }
+  state().row_sparse = false;
+}
 
 DTensor DTensor::mask() const { return state().mask ? *state().mask : DTensor(); }
 
@@ -127,10 +147,11 @@ std::ostream& operator<<(std::ostream& out, const DTensor& value) {
 void DTensor::replace(const DTensor& equal) const {
   state().sharding = equal.state().sharding;
   state().blocks = equal.state().blocks;
+  state().row_sparse = equal.state().row_sparse;
 }
 
 bool DTensor::owns_memory() const {
-  if (state_.use_count() != 1) return false;
+  if (state_.use_count() != 1 || state().row_sparse) return false;
   for (const at::Tensor& block : state().blocks) {
     if (!block.defined() || block.use_count() != 1 || block.storage().use_count() != 1) {
       return false;

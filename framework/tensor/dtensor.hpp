@@ -19,7 +19,8 @@ namespace tessera {
 
 namespace detail {
 
-/// One tensor per block of a Sharding, in order. An undefined one adds nothing to a partial sum.
+/// One tensor per block of a Sharding, in order. An undefined one adds nothing to a partial sum. Those
+/// of a row-sparse value are ATen's sparse tensors with one sparse axis, the first.
 using Blocks = c10::SmallVector<at::Tensor, 4>;
 
 /// Marks a DTensor as a Variable's value: the Variable's id, and the number of its assignments.
@@ -94,7 +95,15 @@ class DTensor {
 
   // Used by the runtime.
   const detail::ShardingPtr& sharding() const { return state().sharding; }
-  const detail::Blocks& blocks() const { return state().blocks; }
+  /// Returns the dense blocks; makes those of a row-sparse value dense first, in all its handles.
+  const detail::Blocks& blocks() const {
+    if (state().row_sparse) make_dense();
+    return state().blocks;
+  }
+  /// Whether the blocks hold only some rows, the others being 0; see GradientOptions::row_sparse.
+  bool is_row_sparse() const { return state().row_sparse; }
+  /// Returns the blocks as they are, dense or row-sparse.
+  const detail::Blocks& stored_blocks() const { return state().blocks; }
   /// Returns the value's id on a tape: the Variable's id if this is a Variable's value.
   uint64_t id() const { return state().tag ? state().tag->id : state().id; }
   /// Marks this as the value of a Variable, and as a parameter.
@@ -122,10 +131,12 @@ class DTensor {
     detail::Blocks blocks;
     uint64_t id = 0;
     bool parameter = false;
+    bool row_sparse = false;
     std::shared_ptr<const detail::VariableTag> tag;
     std::shared_ptr<const DTensor> mask;
   };
   at::Tensor complete_element() const;
+  void make_dense() const;
 
   State& state() const {
     return detail::handle_state(

@@ -101,7 +101,8 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   reducer.set_bucket_cap_mb(state.options.bucket_cap_mb);
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
   const std::vector<DTensor> gradients = tape.gradient(
-      optimizer.scale_loss(loss), values, {.on_ready = optimizer.reduce_when_ready(variables)});
+      optimizer.scale_loss(loss), values,
+      {.on_ready = optimizer.reduce_when_ready(variables), .row_sparse = optimizer.takes_rows()});
   if (first) warn_of_missing_gradients(layer_, variables, gradients);
   // Cleared, so that nobody else holds the weights and they are updated in place.
   values.clear();

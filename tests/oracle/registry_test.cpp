@@ -131,7 +131,8 @@ const Names compositions = {"adaptive_avg_pool",
                             "zeros_like"};
 
 /// Registered operations that no function has the name of.
-const Names internal = {"affine_transform_grad",
+const Names internal = {"add_rows",
+                        "affine_transform_grad",
                         "arg_extreme",
                         "attention_grad",
                         "attention_mask_grad",

@@ -1,6 +1,6 @@
 """Training steps in Keras on JAX, from a batch on the host to its loss; Adam.
 
-WORK DATA: "encoder" or "gpt" of `bench compare --work transformer`, whose sizes are in DATA.json."""
+WORK DATA: "encoder", "gpt" or "embedding" of `bench compare`, whose sizes are in DATA.json."""
 import os
 import sys
 
@@ -52,10 +52,15 @@ def gpt(words):
     return layers.Dense(sizes["words"])(x)
 
 
+def embedding(words):
+    x = layers.Embedding(sizes["words"], sizes["width"])(words)
+    return layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
+
+
 x, y = read(data, sizes["length"], dtype="int64")
 y = y.reshape(len(x), -1) if work == "gpt" else y
 words = layers.Input((sizes["length"],), dtype="int32")
-model = keras.Model(words, {"encoder": encoder, "gpt": gpt}[work](words))
+model = keras.Model(words, {"encoder": encoder, "gpt": gpt, "embedding": embedding}[work](words))
 model.compile(optimizer=keras.optimizers.Adam(1e-3),
               loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 

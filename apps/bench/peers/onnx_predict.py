@@ -7,11 +7,14 @@ import onnxruntime
 import torch
 
 from lines import answer_steps, batch, quiet, read, read_sizes
-from torch_networks import make
+from torch_networks import OF_WORDS, make
 
 work, data = sys.argv[1:]
 sizes = read_sizes(data)
-x, y = read(data, *sizes["row"])
+if work in OF_WORDS:
+    x, y = read(data, sizes["length"], dtype="int64")
+else:
+    x, y = read(data, *sizes["row"])
 network = make(work, sizes).eval()
 with tempfile.TemporaryDirectory() as folder, quiet():
     path = os.path.join(folder, "network.onnx")

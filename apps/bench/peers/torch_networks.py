@@ -1,7 +1,10 @@
-"""The networks of `bench compare --work vision,recurrent` in PyTorch; apps/bench/networks.cpp has
-the same. Images come with channels last, as in the data."""
+"""Networks of `bench compare` in PyTorch; apps/bench/networks.cpp and step_works.cpp have the same.
+Images come with channels last, as in the data."""
 import torch
 from torch import nn
+from torch.nn import functional as F
+
+OF_WORDS = ("encoder", "decoder", "embedding")
 
 
 def convolution(inputs, filters, window, stride=1, groups=1):
@@ -76,8 +79,56 @@ class LastOf(nn.Module):
         return self.head(self.layer(x)[0][:, -1])
 
 
+class Block(nn.Module):
+    """A pre-norm block: attention and two dense layers, each with a residual connection."""
+
+    def __init__(self, sizes, causal):
+        super().__init__()
+        self.sizes, self.causal = sizes, causal
+        width = sizes["width"]
+        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+        self.dropout = nn.Dropout(sizes["dropout"])
+
+    def forward(self, x):
+        qkv = self.qkv(self.norms[0](x)).unflatten(-1, (3, self.sizes["heads"], -1))
+        attended = F.scaled_dot_product_attention(
+            *qkv.permute(2, 0, 3, 1, 4), dropout_p=self.sizes["dropout"] if self.training else 0,
+            is_causal=self.causal)
+        x = x + self.dropout(self.out(attended.transpose(1, 2).flatten(2)))
+        return x + self.dropout(self.narrow(F.gelu(self.wide(self.norms[1](x)))))
+
+
+class Transformer(nn.Module):
+    """Classifies a text or, if causal, predicts the next word at each position."""
+
+    def __init__(self, sizes, causal):
+        super().__init__()
+        self.causal = causal
+        width, words = sizes["width"], sizes["words"]
+        self.body = nn.Sequential(nn.Embedding(words, width),
+                                  *(Block(sizes, causal) for _ in range(sizes["layers"])),
+                                  nn.LayerNorm(width))
+        self.head = nn.Linear(width, words if causal else 10)
+
+    def forward(self, x):
+        x = self.body(x)
+        return self.head(x).flatten(0, 1) if self.causal else self.head(x.mean(1))
+
+
+class MeanOfWords(nn.Module):
+    def forward(self, x):
+        return x.mean(1)
+
+
 def make(work, sizes):
-    """Returns the network of this name, in channels_last memory."""
+    """Returns the network of this name; of images, in channels_last memory."""
+    if work in ("encoder", "decoder"):
+        return Transformer(sizes, work == "decoder")
+    if work == "embedding":
+        table = nn.Embedding(sizes["words"], sizes["width"], sparse=sizes["lazy"])
+        return nn.Sequential(table, MeanOfWords(), nn.Linear(sizes["width"], 10))
     if work in ("lstm", "gru"):
         return LastOf(nn.LSTM if work == "lstm" else nn.GRU, sizes)
     network = resnet50() if work == "resnet50" else mobilenet_v2()

@@ -19,41 +19,6 @@ sizes = read_sizes(data)
 torch.backends.cudnn.allow_tf32 = False
 
 
-class Block(nn.Module):
-    """A pre-norm block: attention and two dense layers, each with a residual connection."""
-
-    def __init__(self):
-        super().__init__()
-        width = sizes["width"]
-        self.norms = nn.ModuleList(nn.LayerNorm(width) for _ in range(2))
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.wide, self.narrow = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-        self.dropout = nn.Dropout(sizes["dropout"])
-
-    def forward(self, x):
-        qkv = self.qkv(self.norms[0](x)).unflatten(-1, (3, sizes["heads"], -1))
-        attended = F.scaled_dot_product_attention(
-            *qkv.permute(2, 0, 3, 1, 4), dropout_p=sizes["dropout"] if self.training else 0,
-            is_causal=work == "decoder")
-        x = x + self.dropout(self.out(attended.transpose(1, 2).flatten(2)))
-        return x + self.dropout(self.narrow(F.gelu(self.wide(self.norms[1](x)))))
-
-
-class Transformer(nn.Module):
-    """Classifies a text, or in the decoder predicts the next word at each position."""
-
-    def __init__(self):
-        super().__init__()
-        width, words = sizes["width"], sizes["words"]
-        self.body = nn.Sequential(nn.Embedding(words, width),
-                                  *(Block() for _ in range(sizes["layers"])), nn.LayerNorm(width))
-        self.head = nn.Linear(width, words if work == "decoder" else 10)
-
-    def forward(self, x):
-        x = self.body(x)
-        return self.head(x).flatten(0, 1) if work == "decoder" else self.head(x.mean(1))
-
-
 class GptBlock(nn.Module):
     """A post-norm block: attention and two dense layers, each with a residual connection."""
 
@@ -112,7 +77,7 @@ class Images(nn.Module):
 
 def read_tensors():
     """Returns the data, each row in its shape; for a GPU in pinned memory."""
-    if work in ("encoder", "decoder", "gpt"):
+    if work in torch_networks.OF_WORDS + ("gpt",):
         x, y = read(data, sizes["length"], dtype="int64")
     elif "row" in sizes:
         x, y = read(data, *sizes["row"])
@@ -128,15 +93,17 @@ def read_tensors():
 
 x, y = read_tensors()
 torch.manual_seed(0)
-if "row" in sizes:
+if "row" in sizes or work in torch_networks.OF_WORDS:
     model = torch_networks.make(work, sizes)
 else:
-    model = {"mlp": mlp, "cnn": cnn, "encoder": Transformer, "decoder": Transformer,
-             "upload": Images, "gpt": Gpt}[work]()
+    model = {"mlp": mlp, "cnn": cnn, "upload": Images, "gpt": Gpt}[work]()
 if work in ("cnn", "upload"):
     model = model.to(memory_format=torch.channels_last)
 model = model.to(device)
-optimizer = torch.optim.Adam(model.parameters(), 1e-3, eps=1e-7, fused=True)
+dense = [p for p in model.parameters() if not (sizes.get("lazy") and len(p) == sizes["words"])]
+optimizers = [torch.optim.Adam(dense, 1e-3, eps=1e-7, fused=True)]
+if sizes.get("lazy"):
+    optimizers.append(torch.optim.SparseAdam([model[0].weight], 1e-3, eps=1e-7))
 mixed = sizes.get("dtype") == "mixed_bfloat16"
 
 
@@ -152,10 +119,12 @@ if mode in ("compile", "graphs"):
 def step(i):
     inputs, labels = (part.to(device, non_blocking=True)
                       for part in batch(i, sizes["batch"], x, y))
-    optimizer.zero_grad()
+    for optimizer in optimizers:
+        optimizer.zero_grad()
     loss = forward(inputs, labels)
     loss.backward()
-    optimizer.step()
+    for optimizer in optimizers:
+        optimizer.step()
     loss.item()
 
 

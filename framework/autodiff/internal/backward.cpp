@@ -1,7 +1,9 @@
 #include <tessera/framework/autodiff/internal/backward.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/internal/row_gradients.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::detail {
@@ -107,6 +109,8 @@ void TapeWalk::visit(Entry& entry) {
   check(entry);
   const auto make = [&](size_t i) { rematerialize(entry, i); };
   const Saved saved(entry.in, entry.out, entry.in_shardings, make);
+  const ScopedValue<bool> rows(row_sparse_gradients(),
+                               options_.row_sparse && source_of_.count(entry.in_ids[0]) > 0);
   Grads grads = entry.info->gradient(entry.op.get(), saved, dy, needs);
   for (size_t i = 0; i < grads.size(); ++i) {
     if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/row_gradients.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera::detail {
@@ -27,7 +28,9 @@ void Contributions::add(const DTensor& gradient) {
     sum = gradient;
   } else {
     // The sum of two gradients that are pending over different dimensions may be complete.
-    add(ops::add(std::exchange(sum, DTensor()), gradient));
+    const DTensor first = std::exchange(sum, DTensor());
+    const bool rows = first.is_row_sparse() && gradient.is_row_sparse();
+    add(rows ? add_rows(first, gradient) : ops::add(first, gradient));
   }
 }
 

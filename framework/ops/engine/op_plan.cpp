@@ -293,7 +293,7 @@ std::vector<DTensor> OpPlan::run(std::span<const DTensor> in) {
   std::vector<Blocks> blocks;
   for (size_t i = 0; i < values.size(); ++i) {
     if (values[i].sharding() != ready_[i]) values[i] = relayout_to(values[i], ready_[i]);
-    blocks.push_back(values[i].blocks());
+    blocks.push_back(info_.takes_rows ? values[i].stored_blocks() : values[i].blocks());
   }
   for (const Window& window : windows_) {
     const Sharding& sharding = *ready_[window.input];
@@ -329,8 +329,11 @@ bool OpPlan::gather_tensors(const Point& point, const std::vector<Blocks>& in,
   for (size_t i = 0; i < point.operands.size(); ++i) {
     const Operand& operand = point.operands[i];
     at::Tensor tensor = operand.absent ? at::Tensor() : in[i][size_t(operand.block)];
-    for (const auto& [axis, slice] : operand.slices) {
-      if (tensor.defined()) tensor = tensor.narrow(axis, slice.lo, slice.size());
+    if (tensor.defined() && !operand.slices.empty()) {
+      if (tensor.is_sparse()) tensor = tensor.to_dense();
+      for (const auto& [axis, slice] : operand.slices) {
+        tensor = tensor.narrow(axis, slice.lo, slice.size());
+      }
     }
     const bool joins =
         std::find(rule_.through.begin(), rule_.through.end(), int(i)) != rule_.through.end();

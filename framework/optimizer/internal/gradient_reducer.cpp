@@ -57,8 +57,9 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
   if (!inserted) return;
   if (!needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
     std::vector<at::Tensor> on_gpu;
-    for (const at::Tensor& block : gradient.blocks()) {
-      if (!block.defined()) continue;
+    for (const at::Tensor& stored : gradient.stored_blocks()) {
+      if (!stored.defined()) continue;
+      const at::Tensor block = stored.is_sparse() ? stored._values() : stored;
       if (!block.is_cpu()) {
         on_gpu.push_back(block);
       } else if (!all_finite(block)) {

@@ -7,6 +7,7 @@
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
+#include <tessera/framework/tensor/internal/row_sparse.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -74,6 +75,8 @@ DTensor relayout_value(const DTensor& value, const Layout& layout) {
 }
 
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
+  if (value.sharding() == target) return value;
+  if (value.is_row_sparse()) return relayout_rows(value, target);
   const DTensor moved = relayout_value(value, target->layout);
   if (moved.sharding() == target) return moved;
   const ProfileSpan span(SpanKind::op, "recut");
