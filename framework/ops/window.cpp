@@ -5,6 +5,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/padding.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera {
@@ -52,10 +53,8 @@ struct SliceOp {
 };
 
 /// Adds constant elements at both ends of an axis. forward receives its block already padded.
-struct PadOp {
+struct PadOp : Padding {
   static constexpr std::string_view name = "pad";
-  int64_t axis = 0, before = 0, after = 0;
-  double value = 0;
   auto attributes() const { return std::tie(axis, before, after, value); }
   Specs infer(const Specs& in) const {
     Spec out = in[0];
@@ -76,7 +75,7 @@ struct PadOp {
     return {ops::slice(dy[0], axis, before, saved.shape(0)[size_t(axis)])};
   }
   static Samples<PadOp> samples() {
-    return {{{{{4, 3}}}, {0, 2, 1, 0}}, {{{{3, 2}}}, {1, 0, 5, 1.5}}, {{{{2}}}, {0, 4, 0, 0}}};
+    return {{{{{4, 3}}}, {{0, 2, 1, 0}}}, {{{{3, 2}}}, {{1, 0, 5, 1.5}}}, {{{{2}}}, {{0, 4, 0, 0}}}};
   }
 };
 
@@ -174,6 +173,11 @@ DTensor rolled(const DTensor& x, int64_t axis, int64_t shift) {
 
 }  // namespace
 
+std::optional<Padding> detail::padding_of(const OpInfo& info, const void* op) {
+  if (&info != &op_info<PadOp>()) return std::nullopt;
+  return *static_cast<const PadOp*>(op);
+}
+
 namespace ops {
 
 DTensor slice(const DTensor& x, int64_t axis, int64_t begin, int64_t size) {
@@ -202,7 +206,7 @@ DTensor pad(const DTensor& x, int64_t axis, int64_t before, int64_t after, doubl
     throw ShapeError("pad", "counts are at least 0", str(before, " and ", after),
                      "use slice to remove elements");
   }
-  return before == 0 && after == 0 ? x : run_op(PadOp{a, before, after, value}, {x});
+  return before == 0 && after == 0 ? x : run_op(PadOp{{a, before, after, value}}, {x});
 }
 
 DTensor concat(const std::vector<DTensor>& tensors, int64_t axis) {

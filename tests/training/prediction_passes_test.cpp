@@ -9,6 +9,7 @@
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/idx_files.hpp"
+#include "tests/support/profile_work.hpp"
 #include "tests/support/virtual_meshes.hpp"
 
 namespace prediction_passes_test {
@@ -36,6 +37,10 @@ Functional make_network(const std::string& dtype) {
       {normalized(Conv2D(8, 3, {.padding = "same", .dtype = dtype})(skip)), skip});
   x = ReLU({.dtype = dtype})(x);
   x = Conv2D(8, 3, {.padding = "same", .groups = 2, .activation = "relu", .dtype = dtype})(x);
+  const auto padded = ZeroPadding2D({{0, 1}, {0, 1}}, {.dtype = dtype})(x);
+  x = normalized(Conv2D(8, 3, {.strides = 2, .use_bias = false, .dtype = dtype})(padded));
+  x = DepthwiseConv2D(3, {.activation = "relu", .dtype = dtype})(
+      ZeroPadding2D(1, {.dtype = dtype})(x));
   const auto twice = Conv2D(8, 3, plain)(x);
   x = normalized(Add({.dtype = dtype})({twice, ReLU({.dtype = dtype})(twice)}));
   x = Conv2D(6, 3, {.strides = 2, .activation = "tanh", .dtype = dtype})(x);
@@ -137,6 +142,17 @@ TEST_CASE("predictions by fused operations equal those of the code whenever weig
     check_same(true);
     check_same(false);
   }
+}
+
+TEST_CASE("a fused convolution pads its image itself") {
+  const at::Tensor x = hashed({4, 8, 8, 3}, 99);
+  const Twins twins(layouts_of_networks()[0], "float32");
+  for (int i = 0; i < 3; ++i) twins.predict(twins.fast, x);
+  Profile profile;
+  twins.predict(twins.fast, x);
+  profile.stop();
+  CHECK(row_of(profile, SpanKind::op, "fused_conv").calls == 9);
+  CHECK(row_of(profile, SpanKind::op, "pad").calls == 0);
 }
 
 TEST_CASE("predictions in float64 and half precision, and after weights were moved, stay right") {

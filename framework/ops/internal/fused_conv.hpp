@@ -17,7 +17,8 @@ class PackedKernels;
 
 /// x (n, spatial…, [g,] c), kernel, bias ([g,] o) and, with `adds`, a tensor of the result's shape
 /// -> activation(conv(x, kernel) + bias + residual), without a gradient: for predictions. On CPUs,
-/// with two spatial axes and float32, it is one call of oneDNN.
+/// with two spatial axes and float32, it is one call of oneDNN or, for some windows of one element,
+/// a matrix product.
 struct FusedConvOp : Convolution {
   static constexpr std::string_view name = "fused_conv";
   FusedActivation activation = FusedActivation::none;
@@ -31,6 +32,12 @@ struct FusedConvOp : Convolution {
   Interval window(size_t input, int64_t axis, Interval out, const Specs& in) const;
   Tensors forward(const LocalArgs& in) const;
   static Samples<FusedConvOp> samples();
+
+ private:
+  /// Whether the result is a product of pixels and kernel that takes less time than oneDNN's
+  /// convolution.
+  bool is_product(const LocalArgs& in) const;
+  at::Tensor product(const LocalArgs& in) const;
 };
 
 std::shared_ptr<PackedKernels> make_packed_kernels();

@@ -10,6 +10,8 @@
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/ops/internal/fused_conv.hpp>
 #include <tessera/framework/ops/internal/normalize.hpp>
+#include <tessera/framework/ops/internal/padding.hpp>
+#include <tessera/framework/ops/internal/reshape.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
@@ -37,6 +39,13 @@ bool is_local(const OpPlan& plan) {
 /// The instructions of a chain, in their order, and what the operations after the convolution read.
 struct StepPasses::Chain {
   size_t conv = 0;
+  /// The image without the padding that `windows` adds to it, and the operations that pad it.
+  Operand image = {};
+  ShardingPtr image_sharding = {};
+  Windows windows = {};
+  std::vector<size_t> pads = {};
+  /// The reshape in front of a grouped convolution that is padded, to one axis of groups.
+  std::optional<size_t> grouping = {};
   std::vector<size_t> followers = {};
   /// The reshape behind a grouped convolution, to one axis of channels.
   std::optional<size_t> reshape = {};
@@ -173,12 +182,56 @@ bool StepPasses::extend(Chain& chain, size_t next) const {
 
 StepPasses::Chain StepPasses::chain_from(size_t conv) const {
   Chain chain{conv};
+  take_padding(chain);
   size_t last = conv;
   while (const std::optional<size_t> next = only_reader(step_.instructions_[last].out[0])) {
     if (!extend(chain, *next)) break;
     last = *next;
   }
   return chain;
+}
+
+std::optional<size_t> StepPasses::producer_for(const Operand& operand, size_t reader) const {
+  if (operand.kind != Operand::Kind::value || only_reader(operand.number) != reader) return {};
+  for (size_t i = 0; i < reader; ++i) {
+    const auto& out = step_.instructions_[i].out;
+    if (!removed_[i] && out.size() == 1 && out[0] == operand.number) return i;
+  }
+  return {};
+}
+
+void StepPasses::take_padding(Chain& chain) const {
+  const Instruction& conv = step_.instructions_[chain.conv];
+  const Convolution& convolution = *convolution_of(*conv.info, conv.op.get());
+  chain.image = conv.in[0];
+  chain.image_sharding = conv.plan->inputs()[0];
+  chain.windows = convolution.windows;
+  std::optional<size_t> next = producer_for(conv.in[0], chain.conv);
+  std::optional<size_t> grouping;
+  if (next && convolution.grouped) {
+    const Instruction& reshape = step_.instructions_[*next];
+    if (!reshape.info || reshape.info->name != "reshape") return;
+    grouping = next;
+    next = producer_for(reshape.in[0], *next);
+  }
+  Shape image = chain.image_sharding->shape;
+  while (next && step_.instructions_[*next].info) {
+    const Instruction& pad = step_.instructions_[*next];
+    const std::optional<Padding> padding = padding_of(*pad.info, pad.op.get());
+    if (!padding || padding->value != 0 || padding->axis < 1) break;
+    if (padding->axis > convolution.spatial()) break;
+    WindowAxis& window = chain.windows.axes[size_t(padding->axis - 1)];
+    window.before += padding->before;
+    window.after += padding->after;
+    image[size_t(padding->axis)] -= padding->before + padding->after;
+    chain.image = pad.in[0];
+    chain.pads.push_back(*next);
+    next = producer_for(pad.in[0], *next);
+  }
+  if (chain.pads.empty()) return;
+  chain.grouping = grouping;
+  const Sharding& padded = *chain.image_sharding;
+  chain.image_sharding = intern(image, padded.dtype, padded.layout, padded.groups);
 }
 
 void StepPasses::fuse_convolutions() {
@@ -226,7 +279,8 @@ std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double ep
 
 bool StepPasses::fuse(const Chain& chain) {
   Instruction& conv = step_.instructions_[chain.conv];
-  const Convolution& convolution = *convolution_of(*conv.info, conv.op.get());
+  Convolution convolution = *convolution_of(*conv.info, conv.op.get());
+  convolution.windows = chain.windows;
   Instruction fold;
   fold.label = conv.label;
   fold.in = {conv.in[1], chain.bias, {}, {}, {}};
@@ -245,7 +299,7 @@ bool StepPasses::fuse(const Chain& chain) {
 
   const bool adds = chain.residual.kind != Operand::Kind::none;
   const FusedConvOp op{convolution, chain.activation, adds, make_packed_kernels()};
-  std::vector<ShardingPtr> in = {conv.plan->inputs()[0]};
+  std::vector<ShardingPtr> in = {chain.image_sharding};
   for (int32_t value : fold.out) in.push_back(step_.values_[size_t(value)].sharding());
   if (adds) in.push_back(chain.residual_sharding);
   const auto plan = std::make_shared<OpPlan>(op_info<FusedConvOp>(), &op, in, 0);
@@ -262,7 +316,7 @@ bool StepPasses::fuse(const Chain& chain) {
   fused.op = plan->op();
   fused.plan = plan;
   fused.label = conv.label;
-  fused.in = {conv.in[0], {Operand::Kind::value, fold.out[0]}, {Operand::Kind::value, fold.out[1]}};
+  fused.in = {chain.grouping ? conv.in[0] : chain.image, {Operand::Kind::value, fold.out[0]}, {Operand::Kind::value, fold.out[1]}};
   if (adds) fused.in.push_back(chain.residual);
   fused.out = conv.out;
   // The scaled kernel, and its copy in oneDNN's order.
@@ -271,6 +325,18 @@ bool StepPasses::fuse(const Chain& chain) {
   }
   step_.hoisted_.push_back(std::move(fold));
   ++step_.fused_;
+  for (size_t i : chain.pads) removed_[i] = true;
+  if (chain.grouping) {
+    Instruction& grouping = step_.instructions_[*chain.grouping];
+    Instruction smaller;
+    smaller.label = grouping.label;
+    smaller.in = {chain.image};
+    smaller.out = grouping.out;
+    smaller.compute = [shape = chain.image_sharding->shape](std::span<const DTensor> x) {
+      return std::vector{reshape_value(x[0], shape)};
+    };
+    grouping = std::move(smaller);
+  }
   // A reshape stays behind the convolution; everything else goes.
   const size_t last = chain.followers.empty() ? chain.conv : chain.followers.back();
   const auto result = step_.instructions_[last].out;

@@ -21,11 +21,16 @@ class StepPasses {
   /// Moves operations on weights alone to the list that runs only when weights have changed. Those
   /// that communicate, or need more memory than their inputs, stay.
   void hoist_weights();
-  /// Replaces convolutions with the bias, frozen normalization, residual and activation that follow
-  /// by one operation with a kernel that is scaled and packed once.
+  /// Replaces convolutions with the zeros around their image, and with the bias, frozen
+  /// normalization, residual and activation that follow, by one operation with a kernel that is
+  /// scaled and packed once.
   void fuse_convolutions();
 
   Chain chain_from(size_t conv) const;
+  /// Adds the zeros around the chain's image to its windows.
+  void take_padding(Chain& chain) const;
+  /// Returns the instruction that computes the operand, if only `reader` reads it.
+  std::optional<size_t> producer_for(const Operand& operand, size_t reader) const;
   bool extend(Chain& chain, size_t next) const;
   bool fuse(const Chain& chain);
   /// Returns the only instruction that reads the value; none if there are several or if it is a
