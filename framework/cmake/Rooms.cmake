@@ -36,3 +36,13 @@ function(compile_alone target)
       PROPERTIES SKIP_UNITY_BUILD_INCLUSION ON)
   endforeach()
 endfunction()
+
+# compile_exactly(TARGET FILE...): compiles each file separately, without fused multiply-adds, which round
+# differently.
+function(compile_exactly target)
+  compile_alone(${target} ${ARGN})
+  foreach(file ${ARGN})
+    set_source_files_properties(${CMAKE_SOURCE_DIR}/${file} TARGET_DIRECTORY ${target}
+      PROPERTIES SKIP_PRECOMPILE_HEADERS ON COMPILE_OPTIONS -ffp-contract=off)
+  endforeach()
+endfunction()

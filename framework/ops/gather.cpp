@@ -35,8 +35,7 @@ struct GatherFactors {
 };
 
 /// The gradient of gather: accumulates dy (a…, i…, b…) into zeros (a…, n, b…). The third input is
-/// the axis_marker() of x's axis. With `rows`, for axis 0, the result is row-sparse and complete:
-/// over a mesh, dy and indices are gathered, which are smaller than the sums.
+/// the axis_marker() of x's axis. With `rows`, for axis 0, the result is row-sparse.
 struct GatherGradOp {
   static constexpr std::string_view name = "gather_grad";
   int64_t axis = 0;
@@ -57,8 +56,7 @@ struct GatherGradOp {
     rule.in = {factors.y, factors.index, {int(axis)}};
     rule.out = {factors.x};
     rule.factors.assign(factors.x.size(), FactorKind::pass);
-    rule.factors.insert(rule.factors.end(), factors.index.size(),
-                        rows ? FactorKind::replicated : FactorKind::reduce);
+    rule.factors.insert(rule.factors.end(), factors.index.size(), FactorKind::reduce);
     return rule;
   }
   Tensors forward(const LocalArgs& in) const {
@@ -185,7 +183,8 @@ struct GatherOp {
     }
     return {run_op(GatherGradOp{axis}, {dy[0], saved.in(1), marker}), DTensor()};
   }
-  /// Gathers indices and dy, so that the result has the table's layout.
+  /// Gathers indices and dy, which are smaller than the table, so that the result is complete and
+  /// has the table's layout.
   static DTensor rows_gradient(const DTensor& dy, const DTensor& indices, const Layout& table,
                                const DTensor& marker) {
     std::vector<std::vector<int>> axes(size_t(indices.rank()));

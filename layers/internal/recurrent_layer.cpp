@@ -21,21 +21,19 @@ Shapes RecurrentLayer::state_shapes(const Shape& x) const {
 }
 
 DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) const {
+  const DTensor product = multiply(x, context), bias = input_bias();
+  return bias.defined() ? product + bias : product;
+}
+
+DTensor RecurrentLayer::multiply(const DTensor& x, const CallContext& context) const {
   const int64_t gates = drops_by_gate() ? spec_.gates() : 1;
   const DTensor factors =
       dropped({gates, x.size(0), 1, x.size(2)}, settings_.dropout, context, x.mesh());
-  DTensor y;
-  if (!factors.defined()) {
-    y = ops::matmul(x, read(kernel_));
-  } else if (gates == 1) {
-    y = ops::matmul(x * ops::squeeze(factors, {0}), read(kernel_));
-  } else {
-    const DTensor kernels = ops::expand_dims(gates_first(read(kernel_), gates), 1);
-    const DTensor each = ops::matmul(ops::expand_dims(x, 0) * factors, kernels);
-    y = ops::flatten(ops::transpose(each, {1, 2, 0, 3}), 2);
-  }
-  const DTensor bias = input_bias();
-  return bias.defined() ? y + bias : y;
+  if (!factors.defined()) return ops::matmul(x, read(kernel_));
+  if (gates == 1) return ops::matmul(x * ops::squeeze(factors, {0}), read(kernel_));
+  const DTensor kernels = ops::expand_dims(gates_first(read(kernel_), gates), 1);
+  const DTensor each = ops::matmul(ops::expand_dims(x, 0) * factors, kernels);
+  return ops::flatten(ops::transpose(each, {1, 2, 0, 3}), 2);
 }
 
 std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& x,
@@ -47,8 +45,10 @@ std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& 
   RecurrenceInputs in{*kind, sequence().go_backwards, x, read(recurrent_kernel_), {}, {}, {}, mask};
   // Before the projection, which draws random numbers, and which the loop would compute again.
   if (read(kernel_).layout().used_dims() != 0 || !can_run_recurrence(in)) return std::nullopt;
-  in.x = project(x, context);
-  in.bias = recurrent_bias();
+  // The steps add one bias; a GRU that resets after the product has another one for its inputs.
+  const DTensor bias = recurrent_bias();
+  in.x = bias.defined() ? project(x, context) : multiply(x, context);
+  in.bias = bias.defined() ? bias : input_bias();
   in.h = states[0];
   if (states.size() > 1) in.c = states[1];
   const RecurrenceResult all = detail::recurrence(in);

@@ -33,6 +33,8 @@ class RecurrentLayer : public Gated<SequenceLayer> {
   Steps steps(const DTensor& x, const CallContext& context) final;
   std::optional<AllSteps> all_steps(const DTensor& x, const CallContext& context,
                                     const std::vector<DTensor>& states, const DTensor& mask) final;
+  /// Returns the product of inputs and kernel, with input dropout and without the bias.
+  DTensor multiply(const DTensor& x, const CallContext& context) const;
   /// Returns what recurrence() computes if the activations are tanh and sigmoid; none for others.
   virtual std::optional<RecurrentKind> kind() const = 0;
 

@@ -56,7 +56,12 @@ class LocalRun {
       tensors.push_back(tensor.clone());
     }
     if (nothing || empty(out_[0])) return identities();
-    return info_.forward(op_, LocalArgs({tensors.data(), tensors.size()}, ranges, out_, specs_));
+    Tensors results =
+        info_.forward(op_, LocalArgs({tensors.data(), tensors.size()}, ranges, out_, specs_));
+    for (at::Tensor& result : results) {
+      if (result.is_sparse()) result = result.to_dense();
+    }
+    return results;
   }
 
  private:

@@ -22,9 +22,10 @@ namespace {
 struct RecurrenceTerms {
   RecurrentKind kind = RecurrentKind::lstm;
   bool reverse = false, biased = false, masked = false;
+  bool keeps_gates = true;  ///< whether the gates are results, for gradients
 
   bool carries() const { return kind == RecurrentKind::lstm; }
-  bool saves_gates() const { return saved_gates_of(kind) > 0; }
+  bool saves_gates() const { return keeps_gates && saved_gates_of(kind) > 0; }
   size_t bias_at() const { return carries() ? 4 : 3; }
   size_t mask_at() const { return bias_at() + (biased ? 1 : 0); }
   size_t input_count() const { return mask_at() + (masked ? 1 : 0); }
@@ -89,13 +90,9 @@ struct RecurrenceTerms {
   /// Takes the blocks of the inputs from number `first` on.
   Recurrence recurrence_of(const LocalArgs& in, size_t first) const {
     const auto dense = [&](size_t i) { return on_host(in[first + i]); };
-    Recurrence all{kind, reverse, dense(0), dense(1), {}, dense(2), {}, {}};
+    Recurrence all{kind, reverse, keeps_gates, dense(0), dense(1), {}, dense(2), {}, {}};
     if (carries()) all.c = dense(3);
-    if (biased) {
-      all.bias = dense(bias_at());
-    } else if (kind == RecurrentKind::gru) {
-      all.bias = at::zeros({all.kernel.size(1)}, all.kernel.options());
-    }
+    if (biased) all.bias = dense(bias_at());
     if (masked) all.mask = dense(mask_at());
     return all;
   }
@@ -160,7 +157,7 @@ struct RecurrenceGradOp : RecurrenceTerms {
 /// x, kernel, h and, if there are any, c, bias and mask -> h, c and gates of all steps.
 struct RecurrenceOp : RecurrenceTerms {
   static constexpr std::string_view name = "recurrence";
-  auto attributes() const { return std::tie(kind, reverse, biased, masked); }
+  auto attributes() const { return std::tie(kind, reverse, biased, masked, keeps_gates); }
   Specs infer(const Specs& in) const;
   Rule rule(const Specs&) const { return Rule::parse(input_terms() + " -> " + state_terms()); }
   Tensors forward(const LocalArgs& in) const {
@@ -211,7 +208,7 @@ struct RecurrenceCase {
 const RecurrenceCase recurrence_cases[] = {{{RecurrentKind::lstm}},
                                            {{RecurrentKind::gru, false, true}},
                                            {{RecurrentKind::simple_rnn, true}},
-                                           {{RecurrentKind::lstm, true, false, true}},
+                                           {{RecurrentKind::lstm, true, true, true}},
                                            {{RecurrentKind::gru, true, false, true}, 2, 3},
                                            {{RecurrentKind::simple_rnn, false, false, true}}};
 
@@ -255,7 +252,8 @@ bool can_run_recurrence(const RecurrenceInputs& in) {
 }
 
 RecurrenceResult recurrence(const RecurrenceInputs& in) {
-  const RecurrenceOp op{{in.kind, in.reverse, in.bias.defined(), in.mask.defined()}};
+  const RecurrenceOp op{
+      {in.kind, in.reverse, in.bias.defined(), in.mask.defined(), /*keeps_gates=*/recording()}};
   std::vector<DTensor> inputs = {in.x, in.kernel, in.h};
   for (const DTensor& each : {in.c, in.bias, in.mask}) {
     if (each.defined()) inputs.push_back(each);

@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdint>
 #include <type_traits>
+#include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -84,7 +85,8 @@ TESSERA_VECTORIZED float tanh_of(float x) {
 }
 TESSERA_VECTORIZED double tanh_of(double x) { return std::tanh(x); }
 
-/// Rows [begin, end) of one step. x and dx have a stride between rows; everything else is dense.
+/// Rows [begin, end) of one step. x, dx and, going forward, the gates have a stride between rows,
+/// that of gates that nobody reads is 0; everything else is dense.
 template <class T>
 struct StepRows {
   RecurrentKind kind = RecurrentKind::lstm;
@@ -93,6 +95,7 @@ struct StepRows {
   const T *x = nullptr, *product = nullptr, *bias = nullptr;
   const T *h_before = nullptr, *c_before = nullptr;
   T *h = nullptr, *c = nullptr, *gates = nullptr;
+  int64_t gates_stride = 0;
   /// Gradients: of this step's states from later ones and from its results; of its gates, with a
   /// stride between rows that may be 0; of the inputs; of the product; of the states before it, but
   /// for the part that goes through the product.
@@ -111,12 +114,13 @@ template <class T>
 TESSERA_VECTORIZED void lstm_row(const StepRows<T>& s, int64_t row) {
   const int64_t n = s.units;
   const T *x = s.x + row * s.x_stride, *p = s.product + row * 4 * n, *before = s.c_before + row * n;
-  T *gates = s.gates + row * 4 * n, *h = s.h + row * n, *c = s.c + row * n;
+  const T* b = s.bias;
+  T *gates = s.gates + row * s.gates_stride, *h = s.h + row * n, *c = s.c + row * n;
 #pragma omp simd
   for (int64_t u = 0; u < n; ++u) {
-    const T i = sigmoid_of(x[u] + p[u]), f = sigmoid_of(x[n + u] + p[n + u]);
-    const T g = tanh_of(x[2 * n + u] + p[2 * n + u]);
-    const T o = sigmoid_of(x[3 * n + u] + p[3 * n + u]);
+    const T i = sigmoid_of(x[u] + p[u] + b[u]), f = sigmoid_of(x[n + u] + p[n + u] + b[n + u]);
+    const T g = tanh_of(x[2 * n + u] + p[2 * n + u] + b[2 * n + u]);
+    const T o = sigmoid_of(x[3 * n + u] + p[3 * n + u] + b[3 * n + u]);
     const T carry = f * before[u] + i * g;
     gates[u] = i;
     gates[n + u] = f;
@@ -132,7 +136,7 @@ TESSERA_VECTORIZED void gru_row(const StepRows<T>& s, int64_t row) {
   const int64_t n = s.units;
   const T *x = s.x + row * s.x_stride, *p = s.product + row * 3 * n, *b = s.bias;
   const T* before = s.h_before + row * n;
-  T *gates = s.gates + row * 4 * n, *h = s.h + row * n;
+  T *gates = s.gates + row * s.gates_stride, *h = s.h + row * n;
 #pragma omp simd
   for (int64_t u = 0; u < n; ++u) {
     const T z = sigmoid_of(x[u] + p[u] + b[u]), r = sigmoid_of(x[n + u] + p[n + u] + b[n + u]);
@@ -149,10 +153,10 @@ TESSERA_VECTORIZED void gru_row(const StepRows<T>& s, int64_t row) {
 template <class T>
 TESSERA_VECTORIZED void simple_row(const StepRows<T>& s, int64_t row) {
   const int64_t n = s.units;
-  const T *x = s.x + row * s.x_stride, *p = s.product + row * n;
+  const T *x = s.x + row * s.x_stride, *p = s.product + row * n, *b = s.bias;
   T* h = s.h + row * n;
 #pragma omp simd
-  for (int64_t u = 0; u < n; ++u) h[u] = tanh_of(x[u] + p[u]);
+  for (int64_t u = 0; u < n; ++u) h[u] = tanh_of(x[u] + p[u] + b[u]);
 }
 
 template <class T>
@@ -163,7 +167,7 @@ struct StepForwardRows {
       if (s.mask && !s.mask[row * s.mask_stride]) {
         copy_row(s.h_before + row * n, s.h + row * n, n);
         if (s.c) copy_row(s.c_before + row * n, s.c + row * n, n);
-        if (s.gates) std::fill_n(s.gates + row * 4 * n, 4 * n, T(0));
+        if (s.gates) std::fill_n(s.gates + row * s.gates_stride, 4 * n, T(0));
       } else if (s.kind == RecurrentKind::lstm) {
         lstm_row(s, row);
       } else if (s.kind == RecurrentKind::gru) {
@@ -254,15 +258,18 @@ struct StepGradientRows {
   }
 };
 
-/// Runs a body on all rows of a step, several threads at a time.
+/// Runs a body on all rows of a step, several threads at a time. Each thread has memory for the
+/// `unread_gates` of a row.
 template <class Body, class T>
-void run_step_rows(const StepRows<T>& step, int64_t rows) {
+void run_step_rows(const StepRows<T>& step, int64_t rows, int64_t unread_gates = 0) {
   constexpr int64_t units_per_thread = 4096;
   const int64_t least = std::max<int64_t>(1, units_per_thread / std::max<int64_t>(1, step.units));
   at::parallel_for(0, rows, least, [&](int64_t begin, int64_t end) {
     StepRows<T> part = step;
     part.begin = begin;
     part.end = end;
+    std::vector<T> unread(static_cast<size_t>(unread_gates));
+    if (unread_gates > 0) part.gates = unread.data();
     vectorized<Body, const StepRows<T>&>(part);
   });
 }
@@ -312,6 +319,11 @@ void run_steps(const Recurrence& in, const RecurrentStates& out) {
   const at::Tensor product = at::empty({rows, in.x.size(2)}, in.x.options());
   at::Tensor target = product;
   StepRows<T> step = all_steps<T>(in);
+  const at::Tensor no_bias =
+      in.bias.defined() ? at::Tensor() : at::zeros({in.x.size(2)}, in.x.options());
+  if (no_bias.defined()) step.bias = data_of<T>(no_bias);
+  if (out.gates.defined()) step.gates_stride = out.gates.size(2);
+  const int64_t unread = out.gates.defined() ? 0 : saved_gates_of(in.kind) * step.units;
   for (int64_t s = 0; s < steps; ++s) {
     const int64_t time = in.reverse ? steps - 1 - s : s;
     const at::Tensor before = s == 0 ? in.h : out.h[s - 1];
@@ -326,7 +338,7 @@ void run_steps(const Recurrence& in, const RecurrentStates& out) {
     }
     if (out.gates.defined()) step.gates = data_of<T>(out.gates) + s * out.gates.stride(0);
     if (in.mask.defined()) step.mask = data_of<bool>(in.mask) + time * in.mask.stride(1);
-    run_step_rows<StepForwardRows<T>>(step, rows);
+    run_step_rows<StepForwardRows<T>>(step, rows, unread);
   }
 }
 
@@ -395,7 +407,7 @@ RecurrentStates run_recurrence(const Recurrence& in) {
   RecurrentStates out;
   out.h = at::empty({steps, rows, units}, in.x.options());
   if (in.kind == RecurrentKind::lstm) out.c = at::empty_like(out.h);
-  const int64_t saved = saved_gates_of(in.kind);
+  const int64_t saved = in.keeps_gates ? saved_gates_of(in.kind) : 0;
   if (saved > 0) out.gates = at::empty({steps, rows, saved * units}, in.x.options());
   if (in.x.scalar_type() == at::kDouble) {
     run_steps<double>(in, out);

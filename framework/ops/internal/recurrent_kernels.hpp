@@ -19,7 +19,8 @@ int64_t saved_gates_of(RecurrentKind kind);
 struct Recurrence {
   RecurrentKind kind = RecurrentKind::lstm;
   bool reverse = false;
-  at::Tensor x;       ///< (rows, steps, gates · units): inputs times their kernel, plus bias
+  bool keeps_gates = true;  ///< whether the gates are results, for gradients
+  at::Tensor x;             ///< (rows, steps, gates · units): inputs times their kernel
   at::Tensor kernel;  ///< (units, gates · units)
   at::Tensor bias;    ///< (gates · units), added to products with the kernel; may be undefined
   at::Tensor h, c;    ///< (rows, units): states before the first step; c for an LSTM
@@ -27,7 +28,7 @@ struct Recurrence {
 };
 
 /// The states after each step, (steps, rows, units), and the gates, (steps, rows, saved gates ·
-/// units). c for an LSTM, gates not for a SimpleRNN.
+/// units). c for an LSTM, gates not for a SimpleRNN, nor without `keeps_gates`.
 struct RecurrentStates {
   at::Tensor h, c, gates;
 };

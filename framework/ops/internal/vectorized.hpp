@@ -12,14 +12,22 @@ template <class Body, class... Args>
 [[gnu::target("avx2")]] void run_with_avx2(Args... args) {
   Body::run(args...);
 }
+template <class Body, class... Args>
+[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] void run_with_avx512(Args... args) {
+  Body::run(args...);
+}
 #endif
 
-/// Calls Body::run(args...), compiled for processors with AVX2 where this is one, without fused
-/// multiply-adds: these round differently, and differences that are 0 would not be. `run` is a
-/// TESSERA_VECTORIZED function whose loops are marked with `#pragma omp simd`.
+/// Calls Body::run(args...), compiled for processors with AVX2 or AVX-512 where this is one, without
+/// fused multiply-adds (-ffp-contract=off): these round differently, and differences that are 0
+/// would not be. `run` is a TESSERA_VECTORIZED function whose loops are marked with
+/// `#pragma omp simd`.
 template <class Body, class... Args>
 void vectorized(Args... args) {
 #if defined(__x86_64__)
+  static const bool has_avx512 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  if (has_avx512) return run_with_avx512<Body>(args...);
   static const bool has_avx2 = __builtin_cpu_supports("avx2");
   if (has_avx2) return run_with_avx2<Body>(args...);
 #endif

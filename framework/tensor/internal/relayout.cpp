@@ -76,7 +76,7 @@ DTensor relayout_value(const DTensor& value, const Layout& layout) {
 
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {
   if (value.sharding() == target) return value;
-  if (value.is_row_sparse()) return relayout_rows(value, target);
+  if (value.is_row_sparse() && !value.layout().is_partial()) return relayout_rows(value, target);
   const DTensor moved = relayout_value(value, target->layout);
   if (moved.sharding() == target) return moved;
   const ProfileSpan span(SpanKind::op, "recut");
