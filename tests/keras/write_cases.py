@@ -220,7 +220,6 @@ def quantized(random):
     y = layers.Embedding(9, 6)(ids)
     y = layers.EinsumDense("abc,cde->abde", (None, 2, 4), bias_axes="de", activation="relu")(y)
     y = layers.EinsumDense("abde,def->abf", (None, 6), bias_axes="f")(y)
-    y = layers.TimeDistributed(layers.Dense(4, activation="tanh"))(y)
     y = layers.GRU(3)(y)
     y = keras.Sequential([layers.Dense(4, activation="relu"), layers.Dense(2, use_bias=False)])(y)
     model = keras.Model(ids, y)

@@ -113,7 +113,7 @@ TEST_CASE("quantized policies other than int8 are refused by name") {
   const Json int4 =
       layer_json_of("QuantizedDTypePolicy", {{"mode", "int4"}, {"source_name", "float32"}});
   CHECK_THAT(refusal(layer_json_of("Dense", {{"units", 2}, {"dtype", int4}})),
-             Contains("config.layers[0].config.dtype] quantization: the mode is \"int8\"") &&
+             Contains("config.layers[0].config.dtype, quantization] the mode is \"int8\"") &&
                  Contains("Received: \"int4\""));
 }
 
