@@ -183,11 +183,10 @@ struct Int8EinsumOp {
   static Samples<Int8EinsumOp> samples() {
     const auto sample = [](const Shape& x, const Shape& scale, const Shape& kernel,
                            const std::string& equation) {
-      return Sample<Int8EinsumOp>{
-          {{.shape = x, .differentiable = false},
-           {.shape = scale, .lo = 60, .hi = 127, .differentiable = false},
-           {.shape = kernel, .dtype = at::kChar, .lo = -127, .hi = 128}},
-          {equation}};
+      return Sample<Int8EinsumOp>{{{.shape = x, .differentiable = false},
+                                   {.shape = scale, .lo = 60, .hi = 127, .differentiable = false},
+                                   {.shape = kernel, .dtype = at::kChar, .lo = -127, .hi = 128}},
+                                  {equation}};
     };
     return {sample({4, 3}, {4, 1}, {3, 5}, "bk,kn->bn"),
             sample({2, 4, 3}, {2, 4, 1}, {3, 2}, "btk,kn->btn"),

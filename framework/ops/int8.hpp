@@ -22,9 +22,9 @@ std::pair<DTensor, DTensor> abs_max_quantize(const DTensor& x, const std::vector
 /// in "bk,kn->bn". `x_scale` has x's shape, with extent 1 where x's letter is not in the output, as
 /// abs_max_scale() returns it. Computed exactly: the result, whose values are integers, is float32
 /// if these can hold any sum of the summed extent, else float64. The gradient of x is that of
-/// x · x_scale, as if nothing were rounded (keras.layers.Dense in int8); the other inputs have none.
-/// Letters of the output keep their sharding; a sharded summed letter leaves a partial sum. Throws
-/// ShapeError for an equation or shapes that do not fit, ConfigError for other dtypes.
+/// x · x_scale, as if nothing were rounded (keras.layers.Dense in int8); the other inputs have
+/// none. Letters of the output keep their sharding; a sharded summed letter leaves a partial sum.
+/// Throws ShapeError for an equation or shapes that do not fit, ConfigError for other dtypes.
 DTensor int8_einsum(const std::string& equation, const DTensor& x, const DTensor& x_scale,
                     const DTensor& kernel);
 

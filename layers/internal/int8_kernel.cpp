@@ -60,7 +60,8 @@ DTensor int8_product(const std::string& equation, const DTensor& x, const Int8Ke
   const Int8Terms terms = int8_terms(equation);
   const DTensor scale = ops::abs_max_scale(x, summed_axes(terms.x, terms.output));
   DTensor sums = place(ops::int8_einsum(equation, x, scale, kernel.values));
-  // Rounded to the dtype of x once all parts are added up, so that the result is that of one device.
+  // Rounded to the dtype of x once all parts are added up, so that the result is that of one
+  // device.
   sums = ops::cast(ops::relayout(sums, sums.layout().resolved()), x.dtype());
   return sums / (aligned_scale(scale, terms.x, terms.output) * kernel.scale);
 }

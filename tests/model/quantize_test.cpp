@@ -83,8 +83,7 @@ TEST_CASE("predictions of int8 kernels are those of one device, bit for bit, in 
       model.set_weights(weights);
       model.compile({.layouts = layouts});
       model.quantize("int8");
-      CHECK(model.get_layer("logits")->own_weights()[0].layout() ==
-            Layout(logits, layouts.mesh()));
+      CHECK(model.get_layer("logits")->own_weights()[0].layout() == Layout(logits, layouts.mesh()));
       CHECK(at::equal(model.predict(x, {.batch_size = 8}), expected));
       // A rule for a scale is one for a weight that the floating model lacks.
       layouts["logits/kernel_scale"] = {"batch"};
@@ -171,8 +170,8 @@ TEST_CASE("quantize refuses other modes, unbuilt models and a second time, and c
   CHECK_FALSE(model.get_layer("hidden")->is_quantized());
   const Sequential unbuilt({Dense(3)});
   CHECK_THROWS_WITH(unbuilt.quantize("int8"), Contains("[quantize]") && Contains("build()"));
-  const ModelHandle mixed = Sequential({Input({6}), Dense(8, {.name = "hidden"}),
-                                        Dense(4, {.dtype = "mixed_float16"})});
+  const ModelHandle mixed =
+      Sequential({Input({6}), Dense(8, {.name = "hidden"}), Dense(4, {.dtype = "mixed_float16"})});
   CHECK_THROWS_WITH(mixed.quantize("int8"), Contains("float16"));
   CHECK_FALSE(mixed.get_layer("hidden")->is_quantized());
 }
