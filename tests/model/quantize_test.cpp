@@ -96,12 +96,12 @@ TEST_CASE("predictions of int8 kernels are those of one device, bit for bit, in 
 }
 
 TEST_CASE("sums too large for float32 are added up exactly over shards") {
-  const at::Tensor x = rows(4, 5000).abs();
-  const ModelHandle alone = Sequential({Input({5000}), Dense(3, {.name = "hidden"})});
-  alone.set_weights({rows(5000, 3).abs(), at::zeros({3})});
+  const at::Tensor x = rows(4, 20000).abs();
+  const ModelHandle alone = Sequential({Input({20000}), Dense(3, {.name = "hidden"})});
+  alone.set_weights({rows(20000, 3).abs(), at::zeros({3})});
   LayoutMap layouts(create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4)));
   layouts["hidden/kernel"] = {"model", unsharded};
-  const ModelHandle sharded = Sequential({Input({5000}), Dense(3, {.name = "hidden"})});
+  const ModelHandle sharded = Sequential({Input({20000}), Dense(3, {.name = "hidden"})});
   sharded.set_weights(alone.get_weights());
   sharded.compile({.layouts = layouts});
   alone.quantize("int8");
