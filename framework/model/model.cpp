@@ -1,5 +1,7 @@
 #include <tessera/framework/model/model.hpp>
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/nn/internal/missing_call.hpp>
@@ -73,6 +75,43 @@ void Model::set_weights(const std::vector<at::Tensor>& values) {
                      "pass the values in the order of weights()");
   }
   for (size_t i = 0; i < list.size(); ++i) list[i].assign(pack(values[i], list[i].layout()));
+}
+
+namespace {
+
+/// Adds the layers below `layer` that have no layers themselves, each once.
+void add_leaves(const Layer& layer, std::vector<std::shared_ptr<Layer>>& leaves) {
+  for (const auto& inner : layer.sublayers()) {
+    add_leaves(*inner, leaves);
+    const bool known = std::find(leaves.begin(), leaves.end(), inner) != leaves.end();
+    if (inner->sublayers().empty() && !known) leaves.push_back(inner);
+  }
+}
+
+}  // namespace
+
+void Model::quantize(const std::string& mode) {
+  if (!built()) {
+    throw StateError("quantize", "the model is built", "a model whose weights are not known yet",
+                     "call build() with an input shape first");
+  }
+  std::vector<std::shared_ptr<Layer>> leaves;
+  add_leaves(*this, leaves);
+  // Nothing is changed unless all can be.
+  for (const auto& layer : leaves) {
+    if (!layer->is_quantized()) {
+      quantized_policy(mode, layer->can_be_quantized() ? layer->dtype_policy() : DTypePolicy());
+      continue;
+    }
+    throw StateError("quantize", "a model is quantized once",
+                     str(layer->class_name(), " ", layer->path(), " with dtype policy ",
+                         to_string(layer->dtype_policy())),
+                     "quantize the floating model");
+  }
+  for (const auto& layer : leaves) {
+    if (layer->can_be_quantized()) layer->quantize(mode);
+  }
+  place_replaced_weights();
 }
 
 Shape Model::output_shape(const Shapes& inputs) const {

@@ -42,6 +42,12 @@ class Model : public Layer, public Trainer {
   /// Collective. Throws StateError before the model is built, ShapeError naming the weight.
   void set_weights(const std::vector<at::Tensor>& values);
   bool is_model() const override { return true; }
+  /// Quantizes every layer inside that can be quantized, such as the projections of an attention
+  /// layer, and leaves the others as they are (keras.Model.quantize). The layout map of compile()
+  /// places the new weights; call compile() again before further training. Throws StateError if the
+  /// model is not built or has a quantized layer, ConfigError for another mode than "int8".
+  /// Collective.
+  void quantize(const std::string& mode) override;
   /// Names the layers that have no name yet; building does so too.
   void name_layers() { name_sublayers(); }
 
@@ -145,6 +151,7 @@ class ModelHandle : public LayerHandle {
   LayerHandle get_layer(int64_t index) const { return model_->get_layer(index); }
   bool trainable() const { return model_->trainable(); }
   void set_trainable(bool trainable) const { model_->set_trainable(trainable); }
+  void quantize(const std::string& mode) const { model_->quantize(mode); }
   void summary(const SummaryOptions& options = {}) const { model_->summary(options); }
   StepPlan plan(const DatasetHandle& data, const PlanOptions& options = {}) const {
     return model_->plan(data, options);

@@ -1,6 +1,7 @@
 #include <tessera/framework/nn/dtype_policy.hpp>
 
 #include <array>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -22,6 +23,9 @@ const std::array<std::pair<const char*, DTypePolicy>, 6> policies = {{
     {"mixed_float16", {at::kFloat, at::kHalf}},
 }};
 
+/// Between the mode and the name of the policy that a quantized layer had before.
+constexpr std::string_view from_source = "_from_";
+
 DTypePolicy& global_policy() {
   static DTypePolicy policy;
   return policy;
@@ -31,6 +35,10 @@ DTypePolicy& global_policy() {
 
 DTypePolicy dtype_policy(const std::string& name) {
   if (name.empty()) return default_dtype_policy();
+  if (const size_t mode = name.find(from_source); mode != std::string::npos) {
+    return quantized_policy(name.substr(0, mode),
+                            dtype_policy(name.substr(mode + from_source.size())));
+  }
   std::vector<std::string> names;
   for (const auto& [known, policy] : policies) {
     if (name == known) return policy;
@@ -40,7 +48,26 @@ DTypePolicy dtype_policy(const std::string& name) {
                     in_quotes(name), suggestion(name, names));
 }
 
+DTypePolicy detail::quantized_policy(const std::string& mode, const DTypePolicy& policy) {
+  if (mode != "int8") {
+    throw ConfigError("quantization", "the mode is \"int8\", the only one that is implemented",
+                      in_quotes(mode), "quantize the floating model to \"int8\"");
+  }
+  if (policy.compute == at::kHalf) {
+    throw ConfigError("quantization", "a layer quantized to \"int8\" does not compute in float16",
+                      in_quotes(to_string(policy)), "make it with dtype \"mixed_bfloat16\"");
+  }
+  DTypePolicy quantized = policy;
+  quantized.quantization_mode = mode;
+  return quantized;
+}
+
 std::string to_string(const DTypePolicy& policy) {
+  if (!policy.quantization_mode.empty()) {
+    DTypePolicy source = policy;
+    source.quantization_mode.clear();
+    return str(policy.quantization_mode, from_source, to_string(source));
+  }
   for (const auto& [name, known] : policies) {
     if (known == policy) return name;
   }

@@ -92,6 +92,50 @@ void Layer::resolve_policy() {
   if (policies_ && !built_ && !path().empty()) policy_ = policies_->find(path());
 }
 
+void Layer::quantize(const std::string& mode) {
+  const std::string where = class_name() + " " + path();
+  if (!built_) {
+    throw StateError(where, "a layer is built before it is quantized", "a layer without weights",
+                     "call it, or build() with an input shape, first");
+  }
+  if (is_quantized()) {
+    throw StateError(where, "a layer is quantized once", "dtype policy " + to_string(policy_),
+                     "quantize the floating layer");
+  }
+  const DTypePolicy policy = quantized_policy(mode, policy_);
+  if (!can_be_quantized()) {
+    throw ConfigError(where, "the class can be quantized, as Dense, EinsumDense and Embedding can",
+                      in_quotes(class_name()), "quantize() the model, which leaves it as it is");
+  }
+  const NoRecording no_tape;
+  quantize_weights();
+  policy_ = policy;
+}
+
+void Layer::replace_weight(Variable& weight, const DTensor& value) {
+  VariableSpec spec = weight.spec();
+  spec.dtype = value.dtype();
+  spec.initializer = "zeros";
+  spec.trainable = false;
+  spec.regularizer = {};
+  spec.constraint = {};
+  Variable replacement(std::move(spec));
+  replacement.place(weight.placement());
+  replacement.assign(value);
+  std::replace_if(
+      weights_.begin(), weights_.end(), [&](const Variable& own) { return own.is(weight); },
+      replacement);
+  weight = replacement;
+}
+
+Variable Layer::add_value(const std::string& name, const DTensor& value) {
+  Variable weight =
+      add_weight(name, value.shape(), "ones", {.trainable = false, .dtype = value.dtype()});
+  weight.place({value.shape(), Layout::replicated(value.mesh(), value.rank())});
+  weight.assign(value);
+  return weight;
+}
+
 Json Layer::config() const {
   Json json = Json::object();
   json["name"] = name_;
@@ -110,6 +154,11 @@ void Layer::build(const Shapes& inputs) {
   if (built_) return;
   if (name_.empty()) name_ = snake_case(class_name());
   resolve_policy();
+  if (is_quantized() && !can_be_quantized()) {
+    throw ConfigError(
+        class_name() + " " + path(), "the dtype policy of this class is a floating one",
+        in_quotes(to_string(policy_)), "give it to Dense, EinsumDense and Embedding alone");
+  }
   name_sublayers();
   {
     const ScopedValue<bool> building(building_, true);

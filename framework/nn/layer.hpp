@@ -138,6 +138,16 @@ class Layer {
   virtual void set_trainable(bool trainable);
   const DTypePolicy& dtype_policy() const { return policy_; }
 
+  /// Replaces the kernel of a built layer by integers with scales, for predictions in integer
+  /// arithmetic (keras.layers.Layer.quantize). `mode` is "int8". The integers are not trainable;
+  /// biases are. Throws StateError before build() and for a quantized layer, ConfigError for
+  /// another mode and for a class without can_be_quantized().
+  virtual void quantize(const std::string& mode);
+  /// Whether quantize() is defined for this class.
+  virtual bool can_be_quantized() const { return false; }
+  /// Whether quantize() was called, or the configuration of a quantized layer was read.
+  bool is_quantized() const { return !policy_.quantization_mode.empty(); }
+
   /// Returns the weights in Keras' order: the layer's own as added, those made trainable first,
   /// then those of each sublayer.
   virtual std::vector<Variable> weights() const;
@@ -270,6 +280,14 @@ class Layer {
   /// Reshards a partial sum that will become the first output, if a rule places that. To be called
   /// in call() before a bias is added: the addition would resolve the sum with an all-reduce.
   DTensor place_output(const DTensor& value) const;
+  /// Replaces floating weights by integers and scales, as quantize() says; overridden with
+  /// can_be_quantized().
+  virtual void quantize_weights() {}
+  /// Puts a weight with this value and dtype, which is not trainable, in the place of `weight`: it
+  /// has the same path, layout and position in weights().
+  void replace_weight(Variable& weight, const DTensor& value);
+  /// Adds a weight with this value, which is not trainable; replicated until it is placed.
+  Variable add_value(const std::string& name, const DTensor& value);
   /// Returns a weight's value in the compute dtype.
   DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
 

@@ -93,8 +93,15 @@ std::string detail::policy_name(const Json& json, const JsonPath& path) {
   if (json.is_string()) return json.get_ref<const std::string&>();
   if (!json.is_object()) json_fail(json, path, "a name or an object with \"class_name\"");
   auto [class_name, config] = read_serialized(json, path);
+  if (class_name == "QuantizedDTypePolicy") {
+    const auto mode = config.take<std::string>("mode");
+    const auto source = config.take<std::string>("source_name");
+    config.finish();
+    return str(mode, "_from_", source);
+  }
   if (class_name.ends_with("DTypePolicy") && class_name != "DTypePolicy") {
-    throw ConfigError(path.key("class_name").text(), "a policy of floating dtypes",
+    throw ConfigError(path.key("class_name").text(),
+                      "a policy of floating dtypes, or \"QuantizedDTypePolicy\" of mode int8",
                       in_quotes(class_name), "save the model before it is quantized");
   }
   if (class_name != "DTypePolicy") {

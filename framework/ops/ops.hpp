@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/image.hpp>
+#include <tessera/framework/ops/int8.hpp>
 #include <tessera/framework/ops/keras_names.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
 #include <tessera/framework/ops/matmul.hpp>

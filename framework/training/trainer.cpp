@@ -169,6 +169,10 @@ void Trainer::place_if_compiled() {
   if (compiled() && layer_.built() && !is_abstract()) ensure_placed(Shapes());
 }
 
+void Trainer::place_replaced_weights() {
+  if (compiled() && training_->placed) place_layers(layer_, training_->layouts);
+}
+
 History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
   training("fit");
   // A callback may compile the model again.

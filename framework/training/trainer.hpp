@@ -185,6 +185,8 @@ class Trainer {
   /// Places the weights of a built model as compile() said, unless they are; does nothing before
   /// compile(). Collective if weights have values.
   void place_if_compiled();
+  /// Places the weights of a model whose weights were placed and then replaced. Collective.
+  void place_replaced_weights();
   /// Builds the layers of a model without call() by an abstract train_step() on the data of the fit
   /// or evaluation that is about to begin. Returns false at other times.
   bool build_by_step();

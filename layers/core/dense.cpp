@@ -3,6 +3,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
+#include <tessera/layers/internal/int8_kernel.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
@@ -22,6 +23,8 @@ void fields(DenseArguments& a, const Visit& visit) {
   visit("activation", a.activation);
   visit("use_bias", a.use_bias);
   kernel_fields(a, visit);
+  QuantizationConfigOption quantization;
+  visit("quantization_config", quantization);
 }
 
 class DenseLayer final : public LayerOf<DenseLayer, DenseArguments> {
@@ -30,17 +33,20 @@ class DenseLayer final : public LayerOf<DenseLayer, DenseArguments> {
   explicit DenseLayer(const DenseArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
   bool supports_masking() const override { return true; }
+  bool can_be_quantized() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
+  void quantize_weights() override;
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
-  Variable kernel_, bias_;
+  DTensor product(const DTensor& x);
+
+  Variable kernel_, bias_, kernel_scale_;  ///< kernel_scale_: of an int8 kernel
 };
 
-const RegisteredLayerOf<DenseLayer> registered_dense({"lora_rank", "lora_alpha",
-                                                      "quantization_config"});
+const RegisteredLayerOf<DenseLayer> registered_dense({"lora_rank", "lora_alpha"});
 
 DenseLayer::DenseLayer(const DenseArguments& arguments) : LayerOf(arguments) {
   if (arguments.units < 1) {
@@ -68,16 +74,46 @@ Shape DenseLayer::output_shape(const Shapes& inputs) const {
 }
 
 void DenseLayer::make_weights(const Shapes& inputs) {
-  kernel_ = add_weight(
-      "kernel", {inputs[0].back(), arguments_.units}, arguments_.kernel_initializer,
-      {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
-  if (!arguments_.use_bias) return;
-  bias_ = add_weight(
-      "bias", {arguments_.units}, arguments_.bias_initializer,
-      {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
+  const Shape kernel = {inputs[0].back(), arguments_.units};
+  if (is_quantized()) {
+    kernel_ = add_weight("kernel", kernel, "zeros", {.trainable = false, .dtype = at::kChar});
+  } else {
+    kernel_ = add_weight(
+        "kernel", kernel, arguments_.kernel_initializer,
+        {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
+  }
+  if (arguments_.use_bias) {
+    bias_ = add_weight(
+        "bias", {arguments_.units}, arguments_.bias_initializer,
+        {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
+  }
+  if (is_quantized()) {
+    kernel_scale_ = add_weight("kernel_scale", {arguments_.units}, "ones", {.trainable = false});
+  }
+}
+
+void DenseLayer::quantize_weights() {
+  const Int8Kernel kernel = int8_kernel("k,kn->n", kernel_.value());
+  replace_weight(kernel_, kernel.values);
+  kernel_scale_ = add_value("kernel_scale", kernel.scale);
+}
+
+/// Returns x · kernel in integers.
+DTensor DenseLayer::product(const DTensor& x) {
+  std::string rows;
+  for (int64_t a = 0; a + 1 < x.rank(); ++a) rows += static_cast<char>('A' + a);
+  return int8_product(rows + "k,kn->" + rows + "n", x, {read(kernel_), read(kernel_scale_)},
+                      [this](const DTensor& sums) { return place_output(sums); });
 }
 
 DTensor DenseLayer::call(const Inputs& inputs, const CallContext&) {
+  if (is_quantized()) {
+    DTensor y = product(inputs[0]);
+    if (bias_.defined()) y = y + read(bias_);
+    y = arguments_.activation(y);
+    penalize(arguments_.activity_regularizer, y);
+    return y;
+  }
   const bool relu = bias_.defined() && arguments_.activation.name() == "relu" && !places_output();
   DTensor y;
   if (bias_.defined() && places_output()) {

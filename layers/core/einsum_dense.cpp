@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/layers/internal/fans.hpp>
+#include <tessera/layers/internal/int8_kernel.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera {
@@ -64,6 +65,8 @@ void fields(EinsumDenseArguments& a, const Visit& visit) {
   visit("bias_axes", bias_axes);
   a.bias_axes = bias_axes.value_or("");
   kernel_fields(a, visit);
+  QuantizationConfigOption quantization;
+  visit("quantization_config", quantization);
 }
 
 /// Bounds the product of extents, so that multiplying by one more cannot overflow.
@@ -91,9 +94,11 @@ class EinsumDenseLayer final : public LayerOf<EinsumDenseLayer, EinsumDenseArgum
   static constexpr const char* keras_name = "EinsumDense";
   explicit EinsumDenseLayer(const EinsumDenseArguments& arguments);
   Shape output_shape(const Shapes& inputs) const override;
+  bool can_be_quantized() const override { return true; }
 
  protected:
   void make_weights(const Shapes& inputs) override;
+  void quantize_weights() override;
   DTensor call(const Inputs& inputs, const CallContext& context) override;
 
  private:
@@ -102,19 +107,22 @@ class EinsumDenseLayer final : public LayerOf<EinsumDenseLayer, EinsumDenseArgum
   struct ResolvedEquation {
     std::string input, kernel, output;
     Shape kernel_shape, bias_shape, output_shape;
+    std::string equation() const { return input + "," + kernel + "->" + output; }
   };
   ResolvedEquation resolve(const Shape& input) const;
   ResolvedEquation expand_dots(const Shape& input) const;
   Shape bias_shape(const ResolvedEquation& resolved, size_t extra) const;
+  void make_kernel(const ResolvedEquation& resolved);
+  Shape scale_shape(const ResolvedEquation& resolved) const;
+  DTensor product(const ResolvedEquation& resolved, const DTensor& x);
 
   std::string input_, kernel_letters_, output_;  ///< terms without dots
   bool dots_left_ = false, dots_right_ = false;
-  Variable kernel_, bias_;
+  Variable kernel_, bias_, kernel_scale_;  ///< kernel_scale_: of an int8 kernel
 };
 
 const RegisteredLayerOf<EinsumDenseLayer> registered_einsum_dense({"lora_rank", "lora_alpha",
-                                                                   "gptq_unpacked_column_size",
-                                                                   "quantization_config"});
+                                                                   "gptq_unpacked_column_size"});
 
 EinsumDenseLayer::EinsumDenseLayer(const EinsumDenseArguments& arguments) : LayerOf(arguments) {
   static const std::regex pattern(
@@ -247,6 +255,23 @@ Shape EinsumDenseLayer::output_shape(const Shapes& inputs) const {
 
 void EinsumDenseLayer::make_weights(const Shapes& inputs) {
   const ResolvedEquation resolved = resolve(inputs[0]);
+  make_kernel(resolved);
+  if (!arguments_.bias_axes.empty()) {
+    bias_ = add_weight(
+        "bias", resolved.bias_shape, arguments_.bias_initializer,
+        {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
+  }
+  if (is_quantized()) {
+    kernel_scale_ = add_weight("kernel_scale", scale_shape(resolved), "ones", {.trainable = false});
+  }
+}
+
+void EinsumDenseLayer::make_kernel(const ResolvedEquation& resolved) {
+  if (is_quantized()) {
+    kernel_ = add_weight("kernel", resolved.kernel_shape, "zeros",
+                         {.trainable = false, .dtype = at::kChar});
+    return;
+  }
   InitializerHandle initializer = arguments_.kernel_initializer;
   int64_t summed = 1;
   for (size_t i = 0; i < resolved.kernel.size(); ++i) {
@@ -259,16 +284,38 @@ void EinsumDenseLayer::make_weights(const Shapes& inputs) {
   kernel_ = add_weight(
       "kernel", resolved.kernel_shape, initializer,
       {.regularizer = arguments_.kernel_regularizer, .constraint = arguments_.kernel_constraint});
-  if (arguments_.bias_axes.empty()) return;
-  bias_ = add_weight(
-      "bias", resolved.bias_shape, arguments_.bias_initializer,
-      {.regularizer = arguments_.bias_regularizer, .constraint = arguments_.bias_constraint});
+}
+
+/// Returns the shape of kernel_scale: an axis for each one of the output, of extent 1 where the
+/// kernel lacks its letter.
+Shape EinsumDenseLayer::scale_shape(const ResolvedEquation& resolved) const {
+  Shape shape;
+  for (const char letter : resolved.output) {
+    const size_t axis = resolved.kernel.find(letter);
+    shape.push_back(axis == std::string::npos ? 1 : kernel_.shape()[axis]);
+  }
+  return shape;
+}
+
+void EinsumDenseLayer::quantize_weights() {
+  const std::string equation = expand_dots(built_for()[0]).equation();
+  const Int8Kernel kernel = int8_kernel(equation, kernel_.value());
+  replace_weight(kernel_, kernel.values);
+  kernel_scale_ = add_value("kernel_scale", kernel.scale);
+}
+
+/// Returns the einsum of x and the kernel, in integers if that is int8.
+DTensor EinsumDenseLayer::product(const ResolvedEquation& resolved, const DTensor& x) {
+  if (!is_quantized()) return ops::einsum(resolved.equation(), {x, read(kernel_)});
+  // The input may have more or fewer axes in place of the dots than when built.
+  const DTensor scale = ops::reshape(read(kernel_scale_), scale_shape(resolved));
+  return int8_product(resolved.equation(), x, {read(kernel_), scale},
+                      [this](const DTensor& sums) { return place_output(sums); });
 }
 
 DTensor EinsumDenseLayer::call(const Inputs& inputs, const CallContext&) {
   const ResolvedEquation resolved = expand_dots(inputs[0].shape());
-  DTensor y = ops::einsum(resolved.input + "," + resolved.kernel + "->" + resolved.output,
-                          {inputs[0], read(kernel_)});
+  DTensor y = product(resolved, inputs[0]);
   if (bias_.defined()) y = place_output(y) + read(bias_);
   y = arguments_.activation(y);
   penalize(arguments_.activity_regularizer, y);

@@ -21,10 +21,11 @@ class EmbeddingLayer final : public EmbeddingOf<EmbeddingLayer, EmbeddingArgumen
  public:
   static constexpr const char* keras_name = "Embedding";
   using EmbeddingOf::EmbeddingOf;
+  bool can_be_quantized() const override { return true; }
 };
 
 const RegisteredLayerOf<EmbeddingLayer> registered_embedding({"lora_rank", "lora_alpha",
-                                                              "quantization_config", "weights"});
+                                                              "weights"});
 
 }  // namespace
 

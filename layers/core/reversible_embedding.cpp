@@ -41,8 +41,9 @@ class ReversibleEmbeddingLayer final
   Variable reverse_embeddings_;
 };
 
-const RegisteredLayerOf<ReversibleEmbeddingLayer> registered_reversible_embedding(
-    {"lora_rank", "lora_alpha", "quantization_config", "weights"});
+const RegisteredLayerOf<ReversibleEmbeddingLayer> registered_reversible_embedding({"lora_rank",
+                                                                                   "lora_alpha",
+                                                                                   "weights"});
 
 ReversibleEmbeddingLayer::ReversibleEmbeddingLayer(const ReversibleEmbeddingArguments& arguments)
     : EmbeddingOf(arguments), reverse_dtype_(dtype_policy().compute) {

@@ -5,7 +5,10 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/int8.hpp>
+#include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/layers/internal/int8_kernel.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
 
 namespace tessera::detail {
@@ -22,6 +25,8 @@ void embedding_fields(Arguments& a, const Visit& visit) {
   visit("activity_regularizer", none);
   visit("embeddings_constraint", a.embeddings_constraint);
   visit("mask_zero", a.mask_zero);
+  QuantizationConfigOption quantization;
+  visit("quantization_config", quantization);
 }
 
 /// Base of Embedding and ReversibleEmbedding: maps ids to rows of the weight `embeddings`.
@@ -49,21 +54,37 @@ class EmbeddingOf : public LayerOf<Self, LayerArguments> {
  protected:
   void make_weights(const Shapes&) override {
     const LayerArguments& a = this->arguments_;
+    if (this->is_quantized()) {
+      embeddings_ = this->add_weight("embeddings", {a.input_dim, a.output_dim}, "zeros",
+                                     {.trainable = false, .dtype = at::kChar});
+      embeddings_scale_ =
+          this->add_weight("embeddings_scale", {a.input_dim}, "ones", {.trainable = false});
+      return;
+    }
     embeddings_ = this->add_weight(
         "embeddings", {a.input_dim, a.output_dim}, a.embeddings_initializer,
         {.regularizer = a.embeddings_regularizer, .constraint = a.embeddings_constraint});
   }
+  void quantize_weights() override {
+    const auto [values, scale] = ops::abs_max_quantize(embeddings_.value(), {1});
+    this->replace_weight(embeddings_, values);
+    embeddings_scale_ =
+        this->add_value("embeddings_scale", ops::reshape(scale, {this->arguments_.input_dim}));
+  }
   DTensor call(const Inputs& inputs, const CallContext&) override {
-    const DTensor& ids = inputs[0];
-    const bool integral = at::isIntegralType(ids.dtype(), /*includeBool=*/false);
-    return ops::embedding(this->read(embeddings_), integral ? ids : ops::cast(ids, at::kInt));
+    const bool integral = at::isIntegralType(inputs[0].dtype(), /*includeBool=*/false);
+    const DTensor ids = integral ? inputs[0] : ops::cast(inputs[0], at::kInt);
+    const DTensor rows = ops::embedding(this->read(embeddings_), ids);
+    if (!this->is_quantized()) return rows;
+    const DTensor scale = ops::gather(this->read(embeddings_scale_), ids);
+    return ops::cast(rows, scale.dtype()) / ops::expand_dims(scale, -1);
   }
   std::vector<DTensor> masks(const Inputs& inputs, size_t) override {
     const DTensor& ids = inputs[0];
     return {ops::not_equal(ids, scalar(0, ids.mesh(), ids.dtype()))};
   }
 
-  Variable embeddings_;
+  Variable embeddings_, embeddings_scale_;  ///< embeddings_scale_: of int8 rows
 };
 
 }  // namespace tessera::detail

@@ -64,11 +64,12 @@ def mask_of(value):
     return None if mask is None else tensor(mask.numpy())
 
 
-def layer_case(rng, layer, *inputs, call=None, masks=()):
+def layer_case(rng, layer, *inputs, call=None, masks=(), quantize=None):
     """Returns a layer's outputs, penalties, and gradients of upstream · outputs + penalties.
 
     Weights are drawn from `rng`. `call(layer, *tensors)` calls the layer, by default on all inputs
-    in order. `masks` are the masks of the first inputs, None for none.
+    in order. `masks` are the masks of the first inputs, None for none. `quantize`: the mode in which
+    the layer is quantized after it has its weights, which are then in "floating".
     """
     tensors = [tf.constant(x) for x in inputs]
 
@@ -84,6 +85,10 @@ def layer_case(rng, layer, *inputs, call=None, masks=()):
     call = call or (lambda layer, *tensors: layer(*tensors))
     call_masked()
     give_weights(layer, rng)
+    if quantize:
+        floating_layer = {"layer": serialized(layer),
+                          "weights": [compact(w.numpy()) for w in layer.weights]}
+        layer.quantize(quantize)
     weights = [compact(w.numpy()) for w in layer.weights]
     with tf.GradientTape() as tape:
         tape.watch(floating)
@@ -100,6 +105,8 @@ def layer_case(rng, layer, *inputs, call=None, masks=()):
               "gradients": [compact(tf.convert_to_tensor(g).numpy()) for g in gradients]}
     if len(outputs) > 1:
         golden["more_outputs"] = [compact(y.numpy()) for y in outputs[1:]]
+    if quantize:
+        golden["floating"] = floating_layer
     if masks:
         golden["masks"] = [None if mask is None else tensor(mask) for mask in masks]
         golden["output_masks"] = [mask_of(y) for y in outputs]

@@ -1,8 +1,8 @@
 """Writes Keras models and their outputs: FOLDER/NAME.keras with NAME.x0.npy, NAME.y0.npy, ...
 
 There are random graphs of every layer with weights, from seeds, one of the image augmentation
-layers, one with a layer class of one's own, and one in bfloat16. files_test.cpp reads them and writes
-each model again for check_cases.py.
+layers, one with a layer class of one's own, one in bfloat16 and one with int8 kernels. files_test.cpp
+reads them and writes each model again for check_cases.py.
 
 Usage: write_cases.py FOLDER [--graphs 300]
 """
@@ -214,6 +214,22 @@ def in_bfloat16(random):
     return model, [random.integers(-2, 3, (3, 3)).astype("float32")]
 
 
+def quantized(random):
+    """Returns a model whose kernels are int8, also in layers inside others, and rows."""
+    ids = keras.Input((5,), dtype="int32")
+    y = layers.Embedding(9, 6)(ids)
+    y = layers.EinsumDense("abc,cde->abde", (None, 2, 4), bias_axes="de", activation="relu")(y)
+    y = layers.EinsumDense("abde,def->abf", (None, 6), bias_axes="f")(y)
+    y = layers.GRU(3)(y)
+    y = keras.Sequential([layers.Dense(4, activation="relu"), layers.Dense(2, use_bias=False)])(y)
+    model = keras.Model(ids, y)
+    for weight in model.weights:
+        if "seed" not in weight.name:
+            weight.assign(random.standard_normal(weight.shape))
+    model.quantize("int8")
+    return model, [random.integers(0, 9, (3, 5)).astype("int32")]
+
+
 def write(folder, name, model, arrays):
     outputs = keras.tree.flatten(model(arrays if len(arrays) > 1 else arrays[0], training=False))
     for left in folder.glob(f"{name}.*"):
@@ -241,7 +257,7 @@ def main():
         model = graph.model()
         graph.fill(model)
         write(arguments.folder, f"graph_{seed:03}", model, list(graph.arrays(model)))
-    for make in (changing_images, own_layers, in_bfloat16):
+    for make in (changing_images, own_layers, in_bfloat16, quantized):
         keras.backend.clear_session()
         write(arguments.folder, make.__name__, *make(np.random.default_rng(0)))
 

@@ -104,11 +104,17 @@ TEST_CASE("an Input of texts is refused with a hint where they are looked up") {
         "look texts up before the model, with StringLookup or TextVectorization.");
 }
 
-TEST_CASE("a quantized policy is refused by its name") {
-  const Json policy = layer_json_of("QuantizedDTypePolicy", {{"mode", "int8"}});
-  CHECK(refusal(layer_json_of("Dense", {{"units", 2}, {"dtype", policy}})) ==
-        "[m: config.layers[0].config.dtype.class_name] a policy of floating dtypes. Received: "
-        "\"QuantizedDTypePolicy\". To fix: save the model before it is quantized.");
+TEST_CASE("quantized policies other than int8 are refused by name") {
+  const Json float8 = layer_json_of("QuantizedFloat8DTypePolicy", {{"mode", "float8"}});
+  CHECK(refusal(layer_json_of("Dense", {{"units", 2}, {"dtype", float8}})) ==
+        "[m: config.layers[0].config.dtype.class_name] a policy of floating dtypes, or "
+        "\"QuantizedDTypePolicy\" of mode int8. Received: \"QuantizedFloat8DTypePolicy\". To fix: "
+        "save the model before it is quantized.");
+  const Json int4 =
+      layer_json_of("QuantizedDTypePolicy", {{"mode", "int4"}, {"source_name", "float32"}});
+  CHECK_THAT(refusal(layer_json_of("Dense", {{"units", 2}, {"dtype", int4}})),
+             Contains("config.layers[0].config.dtype, quantization] the mode is \"int8\"") &&
+                 Contains("Received: \"int4\""));
 }
 
 TEST_CASE("unsupported options of layers are refused by name") {

@@ -19,7 +19,9 @@ namespace {
 using Names = std::set<std::string>;
 
 /// Functions of namespace ops that are composed of several operations or of one with another name.
-const Names compositions = {"adaptive_avg_pool",
+const Names compositions = {"abs_max_quantize",
+                            "abs_max_scale",
+                            "adaptive_avg_pool",
                             "adaptive_max_pool",
                             "append",
                             "arange",

@@ -103,6 +103,8 @@ class TreeWalk {
     if (layer.class_name() == "SpectralNormalization" && !list.empty()) {
       list.insert(list.begin(), layer.weights()[0]);
     }
+    // Keras lists the weights of a quantized layer itself: kernel, bias and scale.
+    if (layer.is_quantized()) return list;
     std::stable_partition(list.begin(), list.end(),
                           [](const Variable& weight) { return weight.spec().trainable; });
     return list;

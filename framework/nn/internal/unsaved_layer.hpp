@@ -10,8 +10,8 @@ class UnsavedLayer {
   virtual ~UnsavedLayer() = default;
 };
 
-/// Throws ConfigError if `layer` or a layer inside it is an UnsavedLayer: a model that has one can
-/// be neither saved nor cloned.
+/// Throws ConfigError if `layer` or a layer inside it is an UnsavedLayer, or attention with
+/// quantized projections: a model that has one can be neither saved nor cloned.
 void check_saved(const Layer& layer);
 
 }  // namespace tessera::detail

@@ -10,8 +10,9 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::pair<at::ScalarType, const char*> dtypes[] = {
-    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kBFloat16, "BF16"}, {at::kHalf, "F16"},
-    {at::kLong, "I64"},  {at::kInt, "I32"},    {at::kBool, "BOOL"},     {at::kByte, "U8"}};
+    {at::kFloat, "F32"}, {at::kDouble, "F64"}, {at::kBFloat16, "BF16"},
+    {at::kHalf, "F16"},  {at::kLong, "I64"},   {at::kInt, "I32"},
+    {at::kChar, "I8"},   {at::kByte, "U8"},    {at::kBool, "BOOL"}};
 
 }  // namespace
 

@@ -24,13 +24,6 @@ constexpr int64_t default_check_every = 10;
 /// Copies of weights for predictions: beyond, steps of further signatures stay as captured.
 constexpr double max_packed_bytes = 1 << 30;
 
-void add_layers(const Layer& layer, std::vector<std::pair<std::shared_ptr<Layer>, bool>>& all) {
-  for (const auto& inner : layer.sublayers()) {
-    all.emplace_back(inner, inner->trainable());
-    add_layers(*inner, all);
-  }
-}
-
 std::vector<Variable> variables_of(Layer& model) {
   std::vector<Variable> variables;
   for (const auto& [name, variable] : weights_and_states(model)) variables.push_back(variable);
@@ -114,10 +107,17 @@ StepCapture::Entry* StepCapture::find(const Signature& signature) {
   return nullptr;
 }
 
+void StepCapture::add_layers(const Layer& layer, std::vector<LayerFacts>& all) {
+  for (const auto& inner : layer.sublayers()) {
+    all.emplace_back(inner);
+    add_layers(*inner, all);
+  }
+}
+
 bool StepCapture::same_layers(const Layer& model) const {
   return model.sublayers().size() == top_layers_ &&
          std::all_of(layers_.begin(), layers_.end(),
-                     [](const auto& layer) { return layer.first->trainable() == layer.second; });
+                     [](const LayerFacts& facts) { return facts.hold(); });
 }
 
 /// A state of another batch size is another Variable, which captured steps do not know.

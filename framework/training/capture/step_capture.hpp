@@ -82,8 +82,19 @@ class StepCapture {
 
   std::shared_ptr<Arena> buffer_;
   std::vector<std::unique_ptr<Entry>> entries_;
-  /// All layers inside the model, and whether they are trainable.
-  std::vector<std::pair<std::shared_ptr<Layer>, bool>> layers_;
+  /// A layer, and what a captured step relies on.
+  struct LayerFacts {
+    std::shared_ptr<Layer> layer;
+    bool trainable = false, quantized = false;
+    explicit LayerFacts(std::shared_ptr<Layer> of)
+        : layer(std::move(of)), trainable(layer->trainable()), quantized(layer->is_quantized()) {}
+    bool hold() const {
+      return layer->trainable() == trainable && layer->is_quantized() == quantized;
+    }
+  };
+  static void add_layers(const Layer& layer, std::vector<LayerFacts>& all);
+
+  std::vector<LayerFacts> layers_;  ///< all layers inside the model
   size_t top_layers_ = 0;
   /// All layers with states, and the states as of the latest capture.
   std::vector<HasStates*> layers_with_states_;
