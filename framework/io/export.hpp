@@ -118,10 +118,10 @@ struct LoadExportOptions {
 
 /// Loads an exported model onto any mesh. `folder` holds the versions or is one of them. Verifies
 /// the checksum of every file, and that the model's outputs for the sample agree with the exported
-/// ones within 1e-6 of their scale, or 1e-5 on another mesh or kind of processor. Only layers that
-/// layer_from_config() knows are created, nothing that a file names is opened, and a model whose
-/// sample would exceed the memory limit is refused before it allocates. Throws FileError naming the
-/// file, LayoutError for a layout map that does not fit.
+/// ones within 1e-6 of their scale, or 1e-5 on another mesh, kind of processor or number of
+/// threads. Only layers that layer_from_config() knows are created, nothing that a file names is
+/// opened, and a model whose sample would exceed the memory limit is refused before it allocates.
+/// Throws FileError naming the file, LayoutError for a layout map that does not fit.
 ExportedModel load_export(const std::string& folder, const LoadExportOptions& options = {});
 
 }  // namespace tessera

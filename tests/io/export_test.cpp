@@ -5,6 +5,7 @@
 #include <filesystem>
 
 #include <ATen/ATen.h>
+#include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/json.hpp>
@@ -13,8 +14,10 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/idx_files.hpp"
 #include "tests/support/sample_export.hpp"
 #include "tests/support/thread_communicator.hpp"
+#include "tests/support/virtual_meshes.hpp"
 
 namespace export_test {
 
@@ -321,8 +324,61 @@ TEST_CASE("the sample is recomputed on loading, and a different result is refuse
   export_model(model, e, {.sample = at::ones({2, 3})});
   drift = 1 + 5e-6;
   CHECK_THAT(load_error(e), Contains("sample.safetensors") && Contains("difference"));
+  // Other threads add up in another order.
+  const int threads = at::get_num_threads();
+  at::set_num_threads(threads + 1);
+  CHECK(load_error(e) == "");
+  at::set_num_threads(threads);
   drift = 1;
   CHECK(load_error(e) == "");
+}
+
+TEST_CASE("calls of a loaded export are replayed: folded, packed, and right when weights change") {
+  for (const std::string dtype : {"float32", "float64"}) {
+    CAPTURE(dtype);
+    const double tolerance = dtype == "float64" ? 1e-12 : 1e-6;
+    const Sequential model({Conv2D(8, 3, {.padding = "same", .use_bias = false, .dtype = dtype}),
+                            BatchNormalization({.dtype = dtype}), ReLU({.dtype = dtype}),
+                            Flatten({.dtype = dtype}), Dense(3, {.dtype = dtype})});
+    model.build({-1, 6, 6, 2});
+    const at::ScalarType type = dtype == "float64" ? at::kDouble : at::kFloat;
+    const auto rows = [&](int64_t count) {
+      return test::random_values({{count, 6, 6, 2}, at::kFloat}, uint64_t(count)).to(type);
+    };
+    const test::TempFolder folder;
+    export_model(model, folder / "e", {.sample = rows(2)});
+    const auto check_same = [&](const ExportedModel& loaded, int64_t count) {
+      const DTensor x = pack(rows(count), loaded.layouts.data_layout("x", 4));
+      const at::Tensor expected = loaded.model.outputs({x})[0].full();
+      CHECK(test::difference(loaded.predict(rows(count)), expected, tolerance, tolerance) == "");
+    };
+
+    const ExportedModel loaded = load_export(folder / "e");
+    const StepRecords& records = loaded.model.predict_step_records();
+    for (int i = 0; i < 3; ++i) check_same(loaded, 2);
+    CHECK(records.recorded == 1);
+    CHECK(records.replayed == 2);
+    CHECK(records.hoisted > 0);
+    CHECK(records.fused == (dtype == "float32" ? 1 : 0));
+    CHECK(records.memory.planned > 0);
+    for (int i = 0; i < 3; ++i) check_same(loaded, 5);
+    CHECK(records.replayed == 3);
+    for (Variable weight : loaded.model.weights()) {
+      weight.assign(pack(weight.value().full() * 0.5 + 0.25, weight.layout()));
+    }
+    for (const int64_t count : {2, 5}) check_same(loaded, count);
+    CHECK(records.replayed == 5);
+
+    const auto check_mode = [&](const char* variable, int64_t replayed, bool hoists) {
+      const test::EnvironmentScope never(variable, "never");
+      const ExportedModel other = load_export(folder / "e");
+      for (int i = 0; i < 3; ++i) check_same(other, 2);
+      CHECK(other.model.predict_step_records().replayed == replayed);
+      CHECK((other.model.predict_step_records().hoisted > 0) == hoists);
+    };
+    check_mode("TESSERA_STEP_PASSES", 2, false);
+    check_mode("TESSERA_RECORD_STEPS", 0, false);
+  }
 }
 
 }  // namespace export_test

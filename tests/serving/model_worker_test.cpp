@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <condition_variable>
+#include <deque>
 #include <filesystem>
 #include <memory>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
 #include "tests/support/http_client.hpp"
+#include "tests/support/idx_files.hpp"
 #include "tests/support/sample_export.hpp"
 
 namespace model_worker_test {
@@ -84,7 +86,118 @@ void export_of_words(const std::string& path) {
       {.text = std::dynamic_pointer_cast<TextLayer>(words.layer()), .sample = {"a b", "c"}});
 }
 
+/// The answers to requests that are numbered in the order of submission.
+class Answers {
+ public:
+  void submit(ModelWorker& worker, const std::string& text) {
+    const size_t number = add();
+    worker.submit(parse_predict_request(text), std::nullopt,
+                  [this, number](const HttpResponse& response) {
+                    const std::lock_guard lock(mutex_);
+                    answers_[number] = response;
+                    ++count_;
+                    changed_.notify_all();
+                  });
+  }
+  /// Waits until all are answered, at most 20 s.
+  bool wait() {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, 20s, [this] { return count_ == answers_.size(); });
+  }
+  const HttpResponse& operator[](size_t number) const { return answers_[number]; }
+
+ private:
+  size_t add() {
+    const std::lock_guard lock(mutex_);
+    answers_.emplace_back();
+    return answers_.size() - 1;
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::deque<HttpResponse> answers_;
+  size_t count_ = 0;
+};
+
+/// Exports a model that adds up two numbers.
+void export_of_sums(const std::string& path) {
+  const Sequential model({Dense(1, {.kernel_initializer = "ones"})});
+  model.build({-1, 2});
+  export_model(model, path, {.sample = at::ones({1, 2})});
+}
+
 }  // namespace
+
+TEST_CASE("requests that wait share calls of the model, of a power of two of rows") {
+  const test::TempFolder folder;
+  export_of_sums(folder / "e");
+  Answers answers;
+  ModelWorker worker(folder / "e", {.batch_window = 20s});
+  for (int i = 0; i < 13; ++i) {
+    answers.submit(worker, str("{\"instances\": [[", i, ", 1]]}"));
+  }
+  worker.hurry();
+  REQUIRE(answers.wait());
+  for (size_t i = 0; i < 13; ++i) {
+    CHECK_THAT(answers[i].body, Contains(str("{\"predictions\": [[", i + 1)));
+  }
+  // 8, 4 and 1.
+  CHECK(worker.records().calls == 3);
+  CHECK(worker.records().answered == 13);
+}
+
+TEST_CASE("requests of several rows share a call, too") {
+  const test::TempFolder folder;
+  export_of_sums(folder / "e");
+  Answers answers;
+  ModelWorker worker(folder / "e", {.max_batch = 8, .batch_window = 20s});
+  for (int i = 0; i < 3; ++i) answers.submit(worker, "{\"instances\": [[1, 1], [1, 2], [1, 3]]}");
+  worker.hurry();
+  REQUIRE(answers.wait());
+  for (size_t i = 0; i < 3; ++i) {
+    CHECK(parse_json(answers[i].body, "answer").at("predictions") == Json::array({{2}, {3}, {4}}));
+  }
+  // Six rows, no prefix of which is a power of two, then the three that would exceed max_batch.
+  CHECK(worker.records().calls == 2);
+}
+
+TEST_CASE("a request whose predictions are not finite fails without the others") {
+  const test::TempFolder folder;
+  export_of_sums(folder / "e");
+  Answers answers;
+  ModelWorker worker(folder / "e", {.batch_window = 20s});
+  for (const char* row : {"[1, 1]", "[3e38, 3e38]", "[2, 2]", "[3, 3]"}) {
+    answers.submit(worker, str("{\"instances\": [", row, "]}"));
+  }
+  worker.hurry();
+  REQUIRE(answers.wait());
+  for (const size_t good : {0, 2, 3}) CHECK(answers[good].status == 200);
+  CHECK(answers[1].status == 400);
+  CHECK_THAT(answers[1].body, Contains("send smaller numbers"));
+  // All together, and the second on its own.
+  CHECK(worker.records().calls == 2);
+  CHECK(worker.records().answered == 3);
+}
+
+TEST_CASE("calls of a served model are replayed") {
+  const test::TempFolder folder;
+  export_of_sums(folder / "e");
+  const auto replayed = [&] {
+    ModelWorker worker(folder / "e", {});
+    for (int i = 0; i < 5; ++i) {
+      Answers answers;
+      answers.submit(worker, "{\"instances\": [[1, 2]]}");
+      REQUIRE(answers.wait());
+      CHECK_THAT(answers[0].body, Contains("[[3]]"));
+    }
+    CHECK(worker.records().calls == 5);
+    return worker.records().replayed;
+  };
+  // The sample was the first call of its number of rows; the next one is captured.
+  CHECK(replayed() == 4);
+  const test::EnvironmentScope never("TESSERA_RECORD_STEPS", "never");
+  CHECK(replayed() == 0);
+}
 
 TEST_CASE("a batch window longer than the drain timeout loses no request") {
   const test::TempFolder folder;

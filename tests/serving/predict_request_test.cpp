@@ -1,7 +1,11 @@
+#include <tessera/framework/serving/http/number_lists.hpp>
 #include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 #include <array>
+#include <cstring>
+#include <optional>
+#include <random>
 
 #include <tessera/framework/base/json.hpp>
 
@@ -80,6 +84,85 @@ TEST_CASE("numbers are read in every format") {
   }
   CHECK(parse_predict_request(R"({"instances": [1, {"input": 2}, 3]})").shape == Shape{3});
   CHECK(parse_predict_request("{\"instances\": [[[[1]],[[2]],[[3]]]]}").shape == Shape{1, 3, 1, 1});
+}
+
+TEST_CASE("lists of numbers are read quickly as the general parser reads them") {
+  // A further key leaves a body to the general parser.
+  const std::string key = R"("signature_name": "")";
+  const auto check_same = [&](const std::string& list) {
+    CAPTURE(list.substr(0, 200));
+    for (const std::string name : {"instances", "inputs"}) {
+      const std::string body = "\n{ \"" + name + "\" : " + list;
+      const std::string ordinary = body + ", " + key + "}";
+      const PredictLimits limits = {.instances = 400};
+      const std::optional<PredictRequest> fast = parse_number_lists(body + " }\t", limits);
+      CHECK_FALSE(parse_number_lists(ordinary, limits));
+      const auto [status, text] = refusal(ordinary, limits);
+      CHECK(fast.has_value() == (status == 200));
+      if (!fast || status != 200) continue;
+      const PredictRequest expected = parse_predict_request(ordinary, limits);
+      CHECK(fast->shape == expected.shape);
+      CHECK(fast->columnar == expected.columnar);
+      REQUIRE(fast->values.size() == expected.values.size());
+      CHECK(std::memcmp(fast->values.data(), expected.values.data(),
+                        expected.values.size() * sizeof(float)) == 0);
+    }
+  };
+  for (const char* list :
+       {"[[1,-2.5],[3e0, 4]]", "[1, 2,3 ]", "[[[[1]],[[2]],[[3]]]]", "[0]", "[-0]", "[-0.0]",
+        "[0.1, 1E5, 1e-5, 1e+05]", "[16777217, 9007199254740993, 123456789012345678901234567890]",
+        "[0.1e23, 3.4028234e38, 1.17549435e-38, 1e-45, 0.30000000000000004, 7.2057594037927933e16]",
+        "[123456789.1234567890123456789e-12, 1e22, 1e23]", "[[[[[[[[1]]]]]]]]"}) {
+    check_same(list);
+    CHECK(refusal(str("{\"instances\": ", list, "}")).first == 200);
+  }
+  for (const char* list : {"[01]",
+                           "[+1]",
+                           "[.5]",
+                           "[1.]",
+                           "[-]",
+                           "[1e]",
+                           "[1e+]",
+                           "[NaN]",
+                           "[0x1]",
+                           "[1e39]",
+                           "[]",
+                           "[[]]",
+                           "[1,]",
+                           "[,1]",
+                           "[1 2]",
+                           "[1",
+                           "1",
+                           "[[1], 2]",
+                           "[1, [2]]",
+                           "[[1, 2], [3]]",
+                           "[[1], [[2]]]",
+                           "[[[[[[[[[1]]]]]]]]]",
+                           "[1e400]",
+                           "[--1]"}) {
+    check_same(list);
+    CHECK(refusal(str("{\"instances\": ", list, "}")).first == 400);
+  }
+  std::mt19937_64 random(1);
+  for (int digits = 1; digits < 25; ++digits) {
+    std::string list;
+    for (int i = 0; i < 300; ++i) {
+      std::string number = random() % 2 ? "-" : "";
+      number += static_cast<char>('1' + random() % 9);
+      const auto point = random() % static_cast<uint64_t>(digits);
+      for (int d = 1; d < digits; ++d) {
+        if (point > 0 && static_cast<uint64_t>(d) == point) number += '.';
+        number += static_cast<char>('0' + random() % 10);
+      }
+      if (random() % 3 == 0) number += str("e", static_cast<int64_t>(random() % 60) - 45);
+      list += (list.empty() ? "[" : ",") + number;
+    }
+    check_same(list + "]");
+  }
+  check_same("[" + repeat("1,", 400) + "1]");
+  CHECK_FALSE(parse_number_lists(R"({"instances": [1]} x)", {}));
+  const std::array<std::string, 2> two{"a", "b"};
+  CHECK_FALSE(parse_number_lists(R"({"instances": [1]})", {.inputs = two}));
 }
 
 TEST_CASE("bodies that are no predict request are refused") {

@@ -155,6 +155,44 @@ TEST_CASE("a fused convolution pads its image itself") {
   CHECK(row_of(profile, SpanKind::op, "pad").calls == 0);
 }
 
+TEST_CASE("predictions of batches of other sizes share the packed kernels") {
+  const at::Tensor x = hashed({8, 8, 8, 3}, 99);
+  const Twins twins(layouts_of_networks()[0], "float32");
+  const auto check_packs = [&](int64_t kernels) {
+    const int64_t packed = packed_kernels();
+    for (const int64_t rows : {8, 3, 1}) {
+      const at::Tensor part = x.narrow(0, 0, rows);
+      const at::Tensor expected = twins.predict(twins.slow, part);
+      for (int i = 0; i < 3; ++i) {
+        CHECK(difference(twins.predict(twins.fast, part), expected, 2e-5, 2e-5) == "");
+      }
+    }
+    CHECK(packed_kernels() - packed == kernels);
+  };
+  const StepRecords& records = twins.fast.predict_step_records();
+  check_packs(8);
+  CHECK(records.replayed == 3);
+  CHECK(records.fused == 9);
+  stir(twins.fast);
+  twins.slow.set_weights(twins.fast.get_weights());
+  check_packs(8);
+  CHECK(records.replayed == 12);
+  check_packs(0);
+}
+
+TEST_CASE("of many sizes of batches, those used last stay captured") {
+  const at::Tensor x = hashed({20, 8, 8, 3}, 99);
+  const Twins twins(layouts_of_networks()[0], "float32");
+  const StepRecords& records = twins.fast.predict_step_records();
+  for (int64_t rows = 1; rows <= 20; ++rows) {
+    // The first size again after each other one.
+    for (int i = 0; i < 2; ++i) twins.predict(twins.fast, x.narrow(0, 0, rows));
+    twins.predict(twins.fast, x.narrow(0, 0, 1));
+  }
+  CHECK(records.replayed == 20);
+  CHECK(records.recorded == 20);
+}
+
 TEST_CASE("predictions in float64 and half precision, and after weights were moved, stay right") {
   const at::Tensor x = hashed({4, 8, 8, 3}, 99);
   for (const std::string dtype : {"float64", "mixed_bfloat16"}) {

@@ -42,7 +42,9 @@ std::vector<std::string> unique_names(std::vector<std::string> names) {
 }  // namespace
 
 std::string detail::computed_on(const LayoutMap& layouts) {
-  return layouts.mesh().describe() + ", " + at::get_cpu_capability();
+  const int threads = at::get_num_threads();
+  return str(layouts.mesh().describe(), ", ", at::get_cpu_capability(), ", ", threads,
+             threads == 1 ? " thread" : " threads");
 }
 
 Shape detail::with_unknown_rows(Shape shape) {

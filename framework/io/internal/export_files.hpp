@@ -23,7 +23,8 @@ inline constexpr int64_t export_batch_rows = 256;
 inline constexpr const char* export_format = "tessera export";
 inline constexpr int64_t export_format_version = 1;
 
-/// Describes what outputs depend on numerically: the mesh, and the processor's vector instructions.
+/// Describes what outputs depend on numerically: the mesh, the processor's vector instructions and
+/// the number of threads.
 std::string computed_on(const LayoutMap& layouts);
 
 /// Returns the dtypes that the model's input may have.

@@ -15,6 +15,7 @@ struct Convolution {
   /// Arguments of at::convolution.
   struct Local {
     std::vector<int64_t> stride, dilation, padding, output_padding;
+    bool operator==(const Local&) const = default;
   };
 
   Windows windows;

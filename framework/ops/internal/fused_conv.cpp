@@ -78,14 +78,16 @@ void activate(at::Tensor& y, FusedActivation activation) {
 
 class PackedKernels {
  public:
-  /// Returns the filters packed for inputs of these sizes. The entry keeps the filters' memory, so
-  /// that no others can take its place.
+  /// Returns the filters packed for inputs of these sizes; one copy serves all numbers of rows. The
+  /// entry keeps the filters' memory, so that no others can take its place.
   at::Tensor of(const at::Tensor& filters, const at::Tensor& x, const Convolution::Local& local,
                 int64_t groups) {
     const std::lock_guard lock(mutex_);
+    const at::IntArrayRef row = x.sizes().slice(1);
     const auto same = [&](const Entry& entry) {
       return entry.filters.const_data_ptr() == filters.const_data_ptr() &&
-             entry.filters.sizes() == filters.sizes();
+             entry.filters.sizes() == filters.sizes() && entry.row == row && entry.local == local &&
+             entry.groups == groups;
     };
     const auto found = std::find_if(entries_.begin(), entries_.end(), same);
     if (found != entries_.end()) return found->packed;
@@ -93,7 +95,7 @@ class PackedKernels {
     const at::Tensor packed =
         call(*onednn().pack, {filters.contiguous(), local.padding, local.stride, local.dilation,
                               groups, x.sizes().vec()});
-    entries_.push_back({filters, packed});
+    entries_.push_back({filters, packed, row.vec(), local, groups});
     ++packed_count;
     return packed;
   }
@@ -101,6 +103,9 @@ class PackedKernels {
  private:
   struct Entry {
     at::Tensor filters, packed;
+    std::vector<int64_t> row;
+    Convolution::Local local;
+    int64_t groups;
   };
   std::mutex mutex_;
   std::vector<Entry> entries_;

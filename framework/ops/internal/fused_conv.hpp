@@ -11,8 +11,8 @@ namespace tessera::detail {
 /// The activation of a fused convolution.
 enum class FusedActivation : uint8_t { none, relu, relu6 };
 
-/// oneDNN's copies of kernels, in the order in which it reads them fastest. Shared by the copies of
-/// an operation; thread-safe.
+/// oneDNN's copies of kernels, in the order in which it reads them fastest. Operations may share
+/// them; thread-safe.
 class PackedKernels;
 
 /// x (n, spatial…, [g,] c), kernel, bias ([g,] o) and, with `adds`, a tensor of the result's shape

@@ -9,6 +9,7 @@
 #include <tessera/framework/base/internal/base64.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/serving/http/number_lists.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -364,6 +365,9 @@ class Reader : public nlohmann::json_sax<Json> {
 }  // namespace
 
 PredictRequest parse_predict_request(std::string_view body, const PredictLimits& limits) {
+  if (std::optional<PredictRequest> numbers = parse_number_lists(body, limits)) {
+    return std::move(*numbers);
+  }
   // The JSON library treats NUL as the end of the text.
   const size_t nul = body.find('\0');
   if (nul != std::string_view::npos) {

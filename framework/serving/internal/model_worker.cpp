@@ -1,6 +1,7 @@
 #include <tessera/framework/serving/internal/model_worker.hpp>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <iostream>
 #include <iterator>
@@ -21,6 +22,19 @@ namespace {
 
 /// Maximum number of row shapes whose memory is remembered.
 constexpr size_t max_shapes = 1024;
+
+/// The rows of several requests in one tensor.
+at::Tensor joined(const std::vector<const PredictInput*>& parts) {
+  Shape shape = parts[0]->shape;
+  shape[0] = 0;
+  for (const PredictInput* part : parts) shape[0] += part->shape[0];
+  at::Tensor rows = at::empty(shape, at::kFloat);
+  auto* next = rows.mutable_data_ptr<float>();
+  for (const PredictInput* part : parts) {
+    next = std::copy(part->values.begin(), part->values.end(), next);
+  }
+  return rows;
+}
 
 }  // namespace
 
@@ -58,6 +72,7 @@ ModelWorker::~ModelWorker() {
     left.swap(waiting_);
   }
   changed_.notify_all();
+  stopped_.notify_all();
   for (const Job& job : left)
     job.respond(error_response(503, "[request] the server is shutting down."));
   thread_.join();
@@ -89,6 +104,11 @@ void ModelWorker::hurry() {
 std::shared_ptr<const ServedModel> ModelWorker::served() const {
   const std::lock_guard lock(mutex_);
   return served_;
+}
+
+WorkerRecords ModelWorker::records() const {
+  const std::lock_guard lock(mutex_);
+  return records_;
 }
 
 void ModelWorker::run() {
@@ -155,7 +175,7 @@ void ModelWorker::watch() {
   while (true) {
     {
       std::unique_lock lock(mutex_);
-      if (changed_.wait_for(lock, options_.poll, [this] { return stopping_; })) return;
+      if (stopped_.wait_for(lock, options_.poll, [this] { return stopping_; })) return;
     }
     try {
       if (std::optional<ExportedModel> next = loader_.next()) {
@@ -206,16 +226,18 @@ void ModelWorker::take_batch(std::vector<Job>& jobs) {
 }
 
 void ModelWorker::take_compatible(std::vector<Job>& jobs) {
-  int64_t rows = 0;
-  while (!waiting_.empty()) {
-    Job& next = waiting_.front();
-    rows += next.request.instances();
+  size_t fitting = 0, taken = 0;
+  for (int64_t rows = 0; fitting < waiting_.size(); ++fitting) {
+    const PredictRequest& next = waiting_[fitting].request;
+    rows += next.instances();
     const bool fits =
-        jobs.empty() || (rows <= options_.max_batch && share_batch(jobs[0].request, next.request));
+        fitting == 0 || (rows <= options_.max_batch && share_batch(waiting_[0].request, next));
     if (!fits) break;
-    jobs.push_back(std::move(next));
-    waiting_.pop_front();
+    if (std::has_single_bit(static_cast<uint64_t>(rows))) taken = fitting + 1;
   }
+  const auto end = waiting_.begin() + static_cast<int64_t>(taken == 0 ? fitting : taken);
+  jobs.assign(std::make_move_iterator(waiting_.begin()), std::make_move_iterator(end));
+  waiting_.erase(waiting_.begin(), end);
 }
 
 std::optional<HttpResponse> ModelWorker::check_request(Job& job) const {
@@ -236,16 +258,20 @@ void ModelWorker::answer(std::vector<Job>& jobs) {
   };
   std::erase_if(jobs, refused);
   if (jobs.empty()) return;
-  try {
-    predict(jobs);
-  } catch (...) {
-    answer_alone(jobs);
+  if (jobs.size() > 1) {
+    try {
+      predict(jobs);
+    } catch (...) {
+      // None is answered yet.
+    }
   }
+  answer_alone(jobs);
 }
 
-/// Predicts each request of a failed batch on its own, so that only the faulty ones fail.
+/// Predicts each request that has no answer yet on its own, so that only the faulty ones fail.
 void ModelWorker::answer_alone(std::vector<Job>& jobs) {
   for (Job& job : jobs) {
+    if (!job.respond) continue;
     if (job.abandoned.stop_requested()) {
       respond(job, abandoned_response());
       continue;
@@ -289,12 +315,9 @@ std::vector<at::Tensor> ModelWorker::outputs_of_rows(std::span<const Job> jobs) 
   std::vector<at::Tensor> inputs;
   Shapes shapes;
   for (size_t i = 0; i < model_->inputs.size(); ++i) {
-    std::vector<at::Tensor> rows;
-    for (const Job& job : jobs) {
-      const PredictInput& sent = job.request.input(i);
-      rows.push_back(at::tensor(at::ArrayRef<float>(sent.values)).view(sent.shape));
-    }
-    inputs.push_back(rows.size() == 1 ? rows[0] : at::cat(rows));
+    std::vector<const PredictInput*> parts;
+    for (const Job& job : jobs) parts.push_back(&job.request.input(i));
+    inputs.push_back(joined(parts));
     shapes.push_back(inputs.back().sizes().vec());
   }
   check_memory(shapes);
@@ -331,13 +354,21 @@ void ModelWorker::check_memory(const Shapes& inputs) {
                      peak_text(peak), "send fewer instances at a time, or smaller ones");
 }
 
-void ModelWorker::predict(std::span<Job> jobs) {
+std::vector<at::Tensor> ModelWorker::call_model(std::span<const Job> jobs) {
+  const StepRecords& steps = model_->model.predict_step_records();
+  const int64_t before = steps.replayed;
   std::vector<at::Tensor> outputs = model_->text ? outputs_of_texts(jobs) : outputs_of_rows(jobs);
   for (at::Tensor& output : outputs) output = output.to(at::kFloat).contiguous();
-  check_finite(outputs, *model_);
-  const std::vector<std::pair<std::string, double>> decided = model_->decide(outputs[0]);
+  const std::lock_guard lock(mutex_);
+  ++records_.calls;
+  if (steps.replayed > before) ++records_.replayed;
+  return outputs;
+}
+
+void ModelWorker::predict(std::span<Job> jobs) {
+  const std::vector<at::Tensor> outputs = call_model(jobs);
   std::vector<std::string> labels;
-  for (const auto& [label, probability] : decided) labels.push_back(label);
+  for (const auto& [label, probability] : model_->decide(outputs[0])) labels.push_back(label);
   std::vector<PredictOutput> parts;
   for (size_t i = 0; i < outputs.size(); ++i) {
     parts.push_back({model_->outputs[i].name, {}, outputs[i].sizes().vec()});
@@ -345,8 +376,8 @@ void ModelWorker::predict(std::span<Job> jobs) {
   std::span<const std::string> names(labels);
   int64_t first = 0;
   // Format all answers before sending the first, so that after a failure none has been sent.
-  std::vector<std::string> replies;
-  for (const Job& job : jobs) {
+  std::vector<std::pair<Job*, std::string>> replies;
+  for (Job& job : jobs) {
     const int64_t rows = job.request.instances();
     for (size_t i = 0; i < parts.size(); ++i) {
       const int64_t width = outputs[i].numel() / outputs[i].size(0);
@@ -355,11 +386,19 @@ void ModelWorker::predict(std::span<Job> jobs) {
                          static_cast<size_t>(rows * width)};
     }
     const size_t labelled = names.empty() ? 0 : static_cast<size_t>(rows);
-    replies.push_back(predict_reply(parts, names.first(labelled), job.request.columnar));
+    if (are_finite(parts)) {
+      replies.emplace_back(&job, predict_reply(parts, names.first(labelled), job.request.columnar));
+    } else if (jobs.size() == 1) {
+      fail_non_finite(*model_);
+    }
     names = names.subspan(labelled);
     first += rows;
   }
-  for (size_t i = 0; i < jobs.size(); ++i) respond(jobs[i], {.body = std::move(replies[i])});
+  {
+    const std::lock_guard lock(mutex_);
+    records_.answered += std::ssize(replies);
+  }
+  for (auto& [job, reply] : replies) respond(*job, {.body = std::move(reply)});
 }
 
 void ModelWorker::switch_to(ExportedModel&& model) {

@@ -25,10 +25,19 @@
 
 namespace tessera::detail {
 
+/// How often a worker has called its model.
+struct WorkerRecords {
+  int64_t answered = 0;  ///< requests that were answered with predictions
+  int64_t calls = 0;     ///< calls of the model, each for one or several requests
+  int64_t replayed = 0;  ///< calls that replayed a captured step, which was rewritten for speed
+};
+
 /// A thread that owns a model and answers requests; those that wait together share one call of the
-/// model. It switches to the newest version of its export that can be loaded: another process
-/// tries a version, another thread loads it. All answers to one request come from one version. A
-/// damaged version is refused with one warning, and tried again when its files change.
+/// model, if possible of a number of rows that is a power of two: a model has a captured step for
+/// each number of rows, and at most 16. It switches to the newest version of its export that can be
+/// loaded: another process tries a version, another thread loads it. All answers to one request
+/// come from one version. A damaged version is refused with one warning, and tried again when its
+/// files change.
 class ModelWorker {
  public:
   /// Loads the newest version that can be loaded. Throws FileError if there is none.
@@ -47,6 +56,8 @@ class ModelWorker {
   void hurry();
 
   std::shared_ptr<const ServedModel> served() const;
+  /// Thread-safe.
+  WorkerRecords records() const;
 
  private:
   struct Job {
@@ -66,7 +77,10 @@ class ModelWorker {
   std::vector<Job> take_abandoned();
   void answer(std::vector<Job>& jobs);
   void answer_alone(std::vector<Job>& jobs);
+  /// Answers requests by one call of the model. Those whose predictions are not finite stay without
+  /// an answer if there are several, since others may be the reason.
   void predict(std::span<Job> jobs);
+  std::vector<at::Tensor> call_model(std::span<const Job> jobs);
   std::vector<at::Tensor> outputs_of_texts(std::span<const Job> jobs);
   std::vector<at::Tensor> outputs_of_rows(std::span<const Job> jobs);
   void check_memory(const Shapes& inputs);
@@ -88,11 +102,13 @@ class ModelWorker {
   VersionLoader loader_;  ///< accessed by the loading thread only, once there is a model
 
   mutable std::mutex mutex_;
-  std::condition_variable changed_;
+  std::condition_variable changed_;  ///< for the model's thread
+  std::condition_variable stopped_;  ///< for the loading thread
   std::deque<Job> waiting_;
   std::optional<ExportedModel> next_;  ///< the loaded version to switch to
   std::shared_ptr<const ServedModel> served_;
   std::exception_ptr failure_;
+  WorkerRecords records_;
   bool stopping_ = false;
   std::thread thread_;
 };

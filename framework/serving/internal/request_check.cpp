@@ -92,13 +92,17 @@ std::optional<HttpResponse> wrong_request(const PredictRequest& request, const E
   return std::nullopt;
 }
 
-void check_finite(const std::vector<at::Tensor>& outputs, const ExportedModel& model) {
-  for (const at::Tensor& output : outputs) {
-    if (at::isfinite(output).all().item<bool>()) continue;
-    check_weights(model);
-    throw ConfigError("request", "the model's outputs are finite", "an overflow",
-                      "send smaller numbers");
-  }
+bool are_finite(std::span<const PredictOutput> outputs) {
+  return std::all_of(outputs.begin(), outputs.end(), [](const PredictOutput& output) {
+    return std::all_of(output.values.begin(), output.values.end(),
+                       [](float value) { return std::isfinite(value); });
+  });
+}
+
+void fail_non_finite(const ExportedModel& model) {
+  check_weights(model);
+  throw ConfigError("request", "the model's outputs are finite", "an overflow",
+                    "send smaller numbers");
 }
 
 }  // namespace tessera::detail

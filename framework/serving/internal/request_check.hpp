@@ -2,12 +2,11 @@
 
 #include <cstddef>
 #include <optional>
-#include <vector>
-
-#include <ATen/core/Tensor.h>
+#include <span>
 
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/serving/http/http_server.hpp>
+#include <tessera/framework/serving/http/predict_reply.hpp>
 #include <tessera/framework/serving/http/predict_request.hpp>
 
 namespace tessera::detail {
@@ -20,8 +19,11 @@ bool share_batch(const PredictRequest& a, const PredictRequest& b);
 std::optional<HttpResponse> wrong_request(const PredictRequest& request, const ExportedModel& model,
                                           size_t signature);
 
-/// Throws StateError if the outputs are not finite because a weight of the model is not, as after a
-/// diverged training; ConfigError for any other infinite or NaN element.
-void check_finite(const std::vector<at::Tensor>& outputs, const ExportedModel& model);
+/// Returns whether all elements of the predictions for a request are finite.
+bool are_finite(std::span<const PredictOutput> outputs);
+
+/// Throws the error for predictions that are not finite: StateError if a weight of the model is
+/// not, as after a diverged training; ConfigError otherwise.
+[[noreturn]] void fail_non_finite(const ExportedModel& model);
 
 }  // namespace tessera::detail

@@ -85,29 +85,66 @@ bool CapturedStep::fits() const {
   return true;
 }
 
-void CapturedStep::run_hoisted(int64_t step) {
-  if (hoisted_.empty()) return;
-  bool changed = !hoisted_ready_;
-  versions_.resize(variables_.size());
+void CapturedStep::update_from_weights(int64_t step) {
+  FromWeights& weights = *weights_;
+  if (weights.instructions.empty()) return;
+  bool changed = !weights.ready;
+  weights.versions.resize(variables_.size());
   for (size_t v = 0; v < variables_.size(); ++v) {
     if (!variables_[v].sharding) continue;
     const uint64_t now = variables_[v].variable.value().tag()->version;
-    changed = changed || now != versions_[v];
-    versions_[v] = now;
+    changed = changed || now != weights.versions[v];
+    weights.versions[v] = now;
   }
-  if (!changed) return;
-  hoisted_ready_ = false;
-  for (const Instruction& instruction : hoisted_) {
-    run(instruction, step);
-    for (int32_t value : instruction.released) values_[size_t(value)] = DTensor();
+  if (changed) {
+    weights.ready = false;
+    for (const Instruction& instruction : weights.instructions) {
+      run(instruction, step);
+      for (int32_t value : instruction.released) values_[size_t(value)] = DTensor();
+    }
+    weights.values.clear();
+    for (int32_t value : weights.kept) weights.values.push_back(values_[size_t(value)]);
+    weights.ready = true;
+    weights_run_ = ++weights.runs;
+  } else if (weights_run_ != weights.runs) {
+    for (size_t i = 0; i < weights.kept.size(); ++i) {
+      values_[size_t(weights.kept[i])] = weights.values[i];
+    }
+    weights_run_ = weights.runs;
   }
-  hoisted_ready_ = true;
+}
+
+bool CapturedStep::share_weights(const CapturedStep& other) {
+  const auto same = [](const CapturedVariable& a, const CapturedVariable& b) {
+    return a.variable.is(b.variable);
+  };
+  if (!std::equal(variables_.begin(), variables_.end(), other.variables_.begin(),
+                  other.variables_.end(), same)) {
+    return false;
+  }
+  const FromWeights &mine = *weights_, &others = *other.weights_;
+  if (!other.fits() || mine.kept != others.kept ||
+      mine.instructions.size() != others.instructions.size())
+    return false;
+  for (size_t i = 0; i < mine.instructions.size(); ++i) {
+    const Instruction &one = mine.instructions[i], &another = others.instructions[i];
+    if (one.info != another.info || one.computes != another.computes) return false;
+    if (!difference(one, another, 0).empty()) return false;
+    for (const Operand& operand : one.in) {
+      const auto number = size_t(operand.number);
+      if (operand.kind != Operand::Kind::value || !constant_[number]) continue;
+      if (!other.constant_[number] || !same_numbers(values_[number], other.values_[number]))
+        return false;
+    }
+  }
+  weights_ = other.weights_;
+  return true;
 }
 
 std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
   const c10::InferenceMode inference;
   performed_action_ = false;
-  run_hoisted(step);
+  update_from_weights(step);
   MemoryPlanner::Run memory(memory_);
   const auto cleanup = c10::make_scope_exit([this] {
     for (size_t v = 0; v < values_.size(); ++v) {
@@ -183,7 +220,7 @@ void CapturedStep::find_last_uses() {
   for (int32_t result : results_) needed[size_t(result)] = true;
   kept_.assign(values_.size(), false);
   std::vector<bool> is_hoisted(values_.size(), false);
-  for (const Instruction& instruction : hoisted_) {
+  for (const Instruction& instruction : weights_->instructions) {
     for (int32_t value : instruction.out) is_hoisted[size_t(value)] = true;
   }
   const auto release = [&](std::vector<Instruction>& list) {
@@ -206,15 +243,22 @@ void CapturedStep::find_last_uses() {
       if (keeps) kept_[size_t(operand.number)] = needed[size_t(operand.number)] = true;
     }
   }
+  for (int32_t result : results_) {
+    if (is_hoisted[size_t(result)]) kept_[size_t(result)] = true;
+  }
+  for (size_t v = 0; v < kept_.size(); ++v) {
+    if (kept_[v]) weights_->kept.push_back(static_cast<int32_t>(v));
+  }
   release(instructions_);
-  release(hoisted_);
+  release(weights_->instructions);
 }
 
 StepCapturer::StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
-                           bool any_code, bool passes, std::shared_ptr<Arena> buffer)
+                           bool any_code, std::shared_ptr<PackedKernels> packed,
+                           std::shared_ptr<Arena> buffer)
     : step_(step),
       any_code_(any_code),
-      passes_(passes),
+      packed_(std::move(packed)),
       captured_(std::make_unique<CapturedStep>(std::move(buffer))) {
   for (const Variable& variable : variables) {
     variables_[variable.id()] = static_cast<int32_t>(captured_->variables_.size());
@@ -238,7 +282,7 @@ std::unique_ptr<CapturedStep> StepCapturer::finish(const std::vector<DTensor>& r
   for (auto& captured : captured_->variables_) {
     if (captured.variable.has_value()) captured.sharding = captured.variable.value().sharding();
   }
-  if (passes_) StepPasses(*captured_).run();
+  if (packed_) StepPasses(*captured_, packed_).run();
   captured_->find_last_uses();
   return std::move(captured_);
 }

@@ -6,7 +6,9 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <c10/util/SmallVector.h>
@@ -18,6 +20,8 @@
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera::detail {
+
+class PackedKernels;
 
 /// A captured step: a list of operations with their plans, and of actions such as the optimizer's,
 /// on numbered values. run() replays it on another batch of the same signature, without layers,
@@ -39,10 +43,16 @@ class CapturedStep {
   bool performed_action() const { return performed_action_; }
   size_t instructions() const { return instructions_.size(); }
   /// Numbers of operations that compute from weights alone, and that stand for several.
-  size_t hoisted() const { return hoisted_.size(); }
+  size_t hoisted() const { return weights_->instructions.size(); }
   size_t fused() const { return fused_; }
-  /// Returns the bytes of this process's copies of weights that fused operations read.
-  double packed_bytes() const { return packed_bytes_; }
+  /// Returns the bytes of this process's copies of weights that fused operations read; steps that
+  /// share them return a part each.
+  double packed_bytes() const {
+    return weights_->packed_bytes / static_cast<double>(weights_.use_count());
+  }
+  /// Takes the values that the other step computes from weights alone, if this one computes the
+  /// same, so that both have one copy of them. Returns whether it does.
+  bool share_weights(const CapturedStep& other);
   MemoryPlanner::Stats memory() const { return memory_.stats(); }
 
  private:
@@ -60,8 +70,9 @@ class CapturedStep {
     std::shared_ptr<OpPlan> plan = {};
     SideEffect action = {};
     std::function<at::Tensor(int64_t step)> host = {};
-    /// Computes the outputs with several operations.
+    /// Computes the outputs with several operations; its name and numbers tell which.
     std::function<std::vector<DTensor>(std::span<const DTensor>)> compute = {};
+    std::pair<std::string_view, std::vector<double>> computes = {};
     Mesh mesh = {};  ///< mesh of a host input
     c10::SmallVector<Operand, 4> in = {};
     c10::SmallVector<int32_t, 2> out = {};
@@ -75,6 +86,17 @@ class CapturedStep {
     bool reshard_after_forward = false;
     ShardingPtr sharding = {};
   };
+  /// Values that are computed from weights alone, which several steps may share.
+  struct FromWeights {
+    std::vector<Instruction> instructions = {};  ///< run only if a weight has changed
+    /// Versions of all variables as of the last run.
+    std::vector<uint64_t> versions = {};
+    std::vector<DTensor> values = {};  ///< in the order of `kept`
+    std::vector<int32_t> kept = {};    ///< numbers of the values that steps read
+    int64_t runs = 0;                  ///< so far
+    double packed_bytes = 0;
+    bool ready = false;
+  };
   using Values = c10::SmallVector<DTensor, 4>;
 
   std::string difference(const Instruction& mine, const Instruction& other, int64_t step) const;
@@ -82,20 +104,17 @@ class CapturedStep {
   void run_op(const Instruction& instruction, const Values& in);
   void find_last_uses();
   /// Computes what depends on weights alone, if one of these was assigned since the last time.
-  void run_hoisted(int64_t step);
+  void update_from_weights(int64_t step);
 
-  std::vector<Instruction> hoisted_;  ///< run before the others, and only if a weight has changed
   std::vector<Instruction> instructions_;
-  /// Versions of all variables as of the last run of `hoisted_`.
-  std::vector<uint64_t> versions_;
-  bool hoisted_ready_ = false;
+  std::shared_ptr<FromWeights> weights_ = std::make_shared<FromWeights>();
+  int64_t weights_run_ = 0;  ///< the run of `weights_` whose values are in `values_`
   size_t fused_ = 0;
-  double packed_bytes_ = 0;
   std::vector<CapturedVariable> variables_;
   std::vector<DTensor> values_;  ///< by number; constants persist, others live during a run
   std::vector<int32_t> batch_;   ///< value numbers of the batch's x, y, sample_weight
   std::vector<bool> constant_;   ///< by number
-  std::vector<bool> kept_;       ///< by number: what `hoisted_` computes and `instructions_` use
+  std::vector<bool> kept_;       ///< by number: values of `weights_` that `instructions_` use
   std::vector<int32_t> results_;
   bool performed_action_ = false;
   MemoryPlanner memory_;
@@ -104,10 +123,11 @@ class CapturedStep {
 /// Listens to an eager step and captures it.
 class StepCapturer final : public OpListener {
  public:
-  /// `step`: the optimizer's; `any_code`: whether user-defined code may be captured, too; `passes`:
-  /// whether finish() runs the passes for steps that leave weights as they are.
+  /// `step`: the optimizer's; `any_code`: whether user-defined code may be captured, too; `packed`:
+  /// if set, finish() runs the passes for steps that leave weights as they are, and it keeps their
+  /// kernels.
   StepCapturer(const Batch& batch, const std::vector<Variable>& variables, int64_t step,
-               bool any_code, bool passes, std::shared_ptr<Arena> buffer);
+               bool any_code, std::shared_ptr<PackedKernels> packed, std::shared_ptr<Arena> buffer);
 
   /// Returns the captured step, which computes `results`; null if it cannot be replayed: see why().
   std::unique_ptr<CapturedStep> finish(const std::vector<DTensor>& results);
@@ -129,7 +149,8 @@ class StepCapturer final : public OpListener {
   CapturedStep::Instruction& add(std::span<const DTensor> in);
 
   int64_t step_;
-  bool any_code_, passes_;
+  bool any_code_;
+  std::shared_ptr<PackedKernels> packed_;
   std::unique_ptr<CapturedStep> captured_;
   std::unordered_map<uint64_t, int32_t> numbers_;    ///< value numbers by tensor id
   std::unordered_map<uint64_t, int32_t> variables_;  ///< Variable numbers by Variable id

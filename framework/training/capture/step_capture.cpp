@@ -11,6 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/wait_policy.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/fused_conv.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
@@ -69,7 +70,10 @@ bool allows_passes() {
 }  // namespace
 
 StepCapture::StepCapture(std::shared_ptr<Arena> buffer, bool passes)
-    : buffer_(std::move(buffer)), passes_(passes && allows_passes()), mode_(read_mode()) {}
+    : buffer_(std::move(buffer)),
+      packed_(make_packed_kernels()),
+      passes_(passes && allows_passes()),
+      mode_(read_mode()) {}
 
 StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool custom_step) {
   Signature signature;
@@ -101,10 +105,16 @@ bool StepCapture::has_room_for_passes() const {
 }
 
 StepCapture::Entry* StepCapture::find(const Signature& signature) {
-  for (const auto& entry : entries_) {
-    if (entry->signature == signature) return entry.get();
-  }
-  return nullptr;
+  const auto found = std::find_if(entries_.begin(), entries_.end(),
+                                  [&](const auto& entry) { return entry->signature == signature; });
+  if (found == entries_.end()) return nullptr;
+  std::rotate(found, found + 1, entries_.end());
+  return entries_.back().get();
+}
+
+/// Returns what a capture for the entry is rewritten with; null if it is not.
+std::shared_ptr<PackedKernels> StepCapture::kernels_for(const Entry& entry) const {
+  return entry.passes ? packed_ : nullptr;
 }
 
 void StepCapture::add_layers(const Layer& layer, std::vector<LayerFacts>& all) {
@@ -180,7 +190,7 @@ auto StepCapture::run(Layer& model, const Batch& batch, const CompileOptions& op
 
 auto StepCapture::check(Layer& model, const Batch& batch, int64_t step, const Entry& entry,
                         bool any_code, const std::function<Results()>& eager) -> Results {
-  StepCapturer capturer(batch, variables_of(model), step, any_code, entry.passes, buffer_);
+  StepCapturer capturer(batch, variables_of(model), step, any_code, kernels_for(entry), buffer_);
   Results results;
   {
     const TracerScope listening(&capturer);
@@ -198,7 +208,7 @@ auto StepCapture::check(Layer& model, const Batch& batch, int64_t step, const En
 auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
                           bool any_code, const std::function<Results()>& eager) -> Results {
   entry.passes = passes_ && has_room_for_passes();
-  StepCapturer capturer(batch, variables_of(model), step, any_code, entry.passes, buffer_);
+  StepCapturer capturer(batch, variables_of(model), step, any_code, kernels_for(entry), buffer_);
   Results results;
   {
     const TracerScope listening(&capturer);
@@ -208,6 +218,10 @@ auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry&
   if (!entry.captured) {
     entry.why = records_.why = capturer.why();
     return results;
+  }
+  for (const auto& other : entries_) {
+    const bool captured = other.get() != &entry && other->captured;
+    if (captured && entry.captured->share_weights(*other->captured)) break;
   }
   ++records_.recorded;
   layers_.clear();

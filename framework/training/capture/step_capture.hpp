@@ -28,8 +28,8 @@ struct RecordMode {
 
 /// The captured steps of a model, of one kind: training, test or prediction. The first step of a
 /// batch signature is eager, the second is captured, later ones are replayed. Signatures differ in
-/// shapes, dtypes and layouts; a change of what is trainable, the seed, the block policy or the
-/// number of threads starts over.
+/// shapes, dtypes and layouts; of more than 16, those used last are kept. A change of what is
+/// trainable, the seed, the block policy or the number of threads starts over.
 class StepCapture {
  public:
   using Results = std::vector<DTensor>;
@@ -68,7 +68,9 @@ class StepCapture {
   /// Whether another signature may have copies of weights of its own.
   bool has_room_for_passes() const;
   static Signature signature_of(const Batch& batch, bool custom_step);
+  /// Returns the entry of the signature, which is now the one used last; null if there is none.
   Entry* find(const Signature& signature);
+  std::shared_ptr<PackedKernels> kernels_for(const Entry& entry) const;
   bool same_layers(const Layer& model) const;
   bool same_states() const;
   Results run_eager(const std::function<Results()>& eager, const std::string& why);
@@ -81,7 +83,8 @@ class StepCapture {
                  const std::function<Results()>& eager);
 
   std::shared_ptr<Arena> buffer_;
-  std::vector<std::unique_ptr<Entry>> entries_;
+  std::shared_ptr<PackedKernels> packed_;        ///< those of all rewritten steps
+  std::vector<std::unique_ptr<Entry>> entries_;  ///< the one used last is the last
   /// A layer, and what a captured step relies on.
   struct LayerFacts {
     std::shared_ptr<Layer> layer;

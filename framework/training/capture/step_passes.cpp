@@ -8,7 +8,6 @@
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
-#include <tessera/framework/ops/internal/fused_conv.hpp>
 #include <tessera/framework/ops/internal/normalize.hpp>
 #include <tessera/framework/ops/internal/padding.hpp>
 #include <tessera/framework/ops/internal/reshape.hpp>
@@ -114,7 +113,7 @@ void StepPasses::hoist_weights() {
       continue;
     }
     for (int32_t value : instruction.out) from_weights_[size_t(value)] = true;
-    step_.hoisted_.push_back(std::move(instruction));
+    step_.weights_->instructions.push_back(std::move(instruction));
   }
   step_.instructions_ = std::move(rest);
 }
@@ -290,6 +289,7 @@ bool StepPasses::fuse(const Chain& chain) {
     for (size_t i = 1; i < 4; ++i) fold.in[i + 1] = norm.in[i];
     epsilon = norm_epsilon(*norm.info, norm.op.get());
   }
+  fold.computes = {"fold", {static_cast<double>(convolution.grouped), epsilon}};
   fold.compute = [grouped = convolution.grouped, epsilon](std::span<const DTensor> in) {
     return folded(in, grouped, epsilon);
   };
@@ -298,7 +298,7 @@ bool StepPasses::fuse(const Chain& chain) {
   step_.run(fold, 0);
 
   const bool adds = chain.residual.kind != Operand::Kind::none;
-  const FusedConvOp op{convolution, chain.activation, adds, make_packed_kernels()};
+  const FusedConvOp op{convolution, chain.activation, adds, packed_};
   std::vector<ShardingPtr> in = {chain.image_sharding};
   for (int32_t value : fold.out) in.push_back(step_.values_[size_t(value)].sharding());
   if (adds) in.push_back(chain.residual_sharding);
@@ -321,9 +321,9 @@ bool StepPasses::fuse(const Chain& chain) {
   fused.out = conv.out;
   // The scaled kernel, and its copy in oneDNN's order.
   for (const at::Tensor& block : step_.values_[size_t(fold.out[0])].blocks()) {
-    step_.packed_bytes_ += 2 * static_cast<double>(block.nbytes());
+    step_.weights_->packed_bytes += 2 * static_cast<double>(block.nbytes());
   }
-  step_.hoisted_.push_back(std::move(fold));
+  step_.weights_->instructions.push_back(std::move(fold));
   ++step_.fused_;
   for (size_t i : chain.pads) removed_[i] = true;
   if (chain.grouping) {

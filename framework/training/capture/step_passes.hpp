@@ -1,5 +1,11 @@
 #pragma once
 
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <tessera/framework/ops/internal/fused_conv.hpp>
 #include <tessera/framework/training/capture/captured_step.hpp>
 
 namespace tessera::detail {
@@ -9,7 +15,9 @@ namespace tessera::detail {
 /// rounding.
 class StepPasses {
  public:
-  explicit StepPasses(CapturedStep& step) : step_(step) {}
+  /// `packed` keeps the kernels of the fused convolutions.
+  StepPasses(CapturedStep& step, std::shared_ptr<PackedKernels> packed)
+      : step_(step), packed_(std::move(packed)) {}
   void run();
 
  private:
@@ -42,6 +50,7 @@ class StepPasses {
   int32_t add_value();
 
   CapturedStep& step_;
+  std::shared_ptr<PackedKernels> packed_;
   std::vector<bool> from_weights_;  ///< by number of the value
   std::vector<bool> removed_;       ///< by instruction
 };
