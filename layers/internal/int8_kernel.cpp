@@ -59,10 +59,9 @@ DTensor int8_product(const std::string& equation, const DTensor& x, const Int8Ke
                      const std::function<DTensor(const DTensor&)>& place) {
   const Int8Terms terms = int8_terms(equation);
   const DTensor scale = ops::abs_max_scale(x, summed_axes(terms.x, terms.output));
-  DTensor sums = place(ops::int8_einsum(equation, x, scale, kernel.values));
-  // Rounded to the dtype of x once all parts are added up, so that the result is that of one
-  // device.
-  sums = ops::cast(ops::relayout(sums, sums.layout().resolved()), x.dtype());
+  // A cast to fewer digits adds up the parts first, so that the result is that of one device.
+  const DTensor sums =
+      ops::cast(place(ops::int8_einsum(equation, x, scale, kernel.values)), x.dtype());
   return sums / (aligned_scale(scale, terms.x, terms.output) * kernel.scale);
 }
 
