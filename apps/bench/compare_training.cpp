@@ -201,7 +201,8 @@ void compare_network_training(CompareRun& run, const StepWork& work, double torc
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_network(work, "step", "1"), own_network(work, "step", "8")};
   run.add_peer(all, "torch", "torch", ", Adam", "torch_step.py", {work.kind, data});
-  if (with_keras) run.add_peer(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
+  if (with_keras)
+    run.add_peer(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps_of(run, work)});
   run.comparison.add_own(work.title + ", training", figures.at("own 1"));
   run.add_other(figures, "own 1", "torch", torch_limit);

@@ -183,7 +183,8 @@ StepWork encoder_block(int64_t length) {
   return work;
 }
 
-/// Makes a work on a table of a million rows; with `lazy`, Adam updates the rows that are looked up.
+/// Makes a work on a table of a million rows; with `lazy`, Adam updates the rows that are looked
+/// up.
 StepWork embedding_work(const std::string& name, const std::string& title, bool lazy) {
   constexpr int64_t batch = 1024, ids = 8, words = 1000000, width = 64;
   return {name,

@@ -35,7 +35,8 @@ std::vector<StepWork> vision_works();
 std::vector<StepWork> recurrent_works();
 
 /// Returns the works of `bench compare --work embedding`, for CPUs: a table of a million rows of
-/// which a step looks up 8,192, with an Adam that updates these rows, and with one that updates all.
+/// which a step looks up 8,192, with an Adam that updates these rows, and with one that updates
+/// all.
 std::vector<StepWork> embedding_works();
 
 /// Returns the works of `bench compare --work inference`, for CPUs: predictions of a small BERT.

@@ -190,9 +190,8 @@ struct GatherOp {
     std::vector<std::vector<int>> axes(size_t(indices.rank()));
     for (int64_t a = 1; a < table.rank(); ++a) axes.push_back(table.axis(a));
     const Layout whole = Layout::replicated(indices.mesh(), indices.rank());
-    return run_op(GatherGradOp{0, true},
-                  {ops::relayout(dy, Layout::from_axes(table.mesh(), axes)),
-                   ops::relayout(indices, whole), marker});
+    return run_op(GatherGradOp{0, true}, {ops::relayout(dy, Layout::from_axes(table.mesh(), axes)),
+                                          ops::relayout(indices, whole), marker});
   }
   bool suits_rows(const Sharding& x, const DTensor& indices) const {
     const bool wide = x.dtype == at::kFloat || x.dtype == at::kDouble;

@@ -75,7 +75,8 @@ struct PadOp : Padding {
     return {ops::slice(dy[0], axis, before, saved.shape(0)[size_t(axis)])};
   }
   static Samples<PadOp> samples() {
-    return {{{{{4, 3}}}, {{0, 2, 1, 0}}}, {{{{3, 2}}}, {{1, 0, 5, 1.5}}}, {{{{2}}}, {{0, 4, 0, 0}}}};
+    return {
+        {{{{4, 3}}}, {{0, 2, 1, 0}}}, {{{{3, 2}}}, {{1, 0, 5, 1.5}}}, {{{{2}}}, {{0, 4, 0, 0}}}};
   }
 };
 

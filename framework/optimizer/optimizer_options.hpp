@@ -7,8 +7,8 @@
 namespace tessera {
 
 /// Options that every optimizer has. An optimizer's own options struct has the same members, with
-/// the same defaults unless documented otherwise; lazy_rows only if its update of an element depends
-/// on no other element.
+/// the same defaults unless documented otherwise; lazy_rows only if its update of an element
+/// depends on no other element.
 struct BaseOptions {
   /// Decoupled weight decay, w -= w · rate · weight_decay before each update; none: no decay.
   std::optional<double> weight_decay = std::nullopt;

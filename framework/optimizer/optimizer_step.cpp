@@ -348,8 +348,8 @@ void Optimizer::update_weights(const Step& step) {
       decaying.push_back(block);
       decay_factors.emplace_back(1 - rate * state.decay);
     }
-    updates.push_back({weight, gradient, state.slots, rate, iterations() + 1,
-                       lazy ? 1 - rate * state.decay : 1});
+    updates.push_back(
+        {weight, gradient, state.slots, rate, iterations() + 1, lazy ? 1 - rate * state.decay : 1});
   }
   scale_blocks(decaying, decay_factors);
   {

@@ -20,9 +20,8 @@ using namespace detail;
 namespace {
 
 bool holds_rows(const Blocks& blocks) {
-  return std::any_of(blocks.begin(), blocks.end(), [](const at::Tensor& block) {
-    return block.defined() && block.is_sparse();
-  });
+  return std::any_of(blocks.begin(), blocks.end(),
+                     [](const at::Tensor& block) { return block.defined() && block.is_sparse(); });
 }
 
 void check_present(const DTensor& value, const char* where) {

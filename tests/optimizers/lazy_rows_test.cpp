@@ -73,8 +73,8 @@ Trained trained(const OptimizerHandle& optimizer, const Setting& at, bool row_sp
   for (int64_t step = 0; step < steps; ++step) {
     GradientTape tape;
     const DTensor loss = use(table.value(), pack(ids_of(step), at.ids));
-    const DTensor gradient = tape.gradient(optimizer->scale_loss(loss), table.value(),
-                                           {.row_sparse = row_sparse});
+    const DTensor gradient =
+        tape.gradient(optimizer->scale_loss(loss), table.value(), {.row_sparse = row_sparse});
     optimizer->apply({gradient}, {table});
   }
   Trained result{table.value().full().clone(), {}};
@@ -182,7 +182,6 @@ TEST_CASE("lazy updates change the rows that a step looked up as dense ones do, 
     const at::Tensor never = at::tensor({4, 6, 30, 38}, at::kLong);
     CHECK(by_rows.table.index_select(0, never).equal(first_table().index_select(0, never)));
     CHECK_FALSE(by_rows.table[3].equal(first_table()[3]));
-    // A row of the first step only keeps what that step made of it.
     CHECK(row_updates([&] { trained(make(), on_one_device(), true); }) == steps);
     for (const Setting& setting : settings(virtual_mesh({2, 2}))) {
       INFO("table " << setting.table.describe() << ", ids " << setting.ids.describe());
@@ -196,8 +195,8 @@ TEST_CASE("a row that a step did not look up keeps its momentum") {
   const OptimizerHandle adam = Adam(0.1, {.lazy_rows = true});
   const auto step = [&](int64_t id) {
     GradientTape tape;
-    const DTensor loss = looked_up(table.value(), pack(at::full({2, 2}, id, at::kLong),
-                                                       on_one_device().ids));
+    const DTensor loss =
+        looked_up(table.value(), pack(at::full({2, 2}, id, at::kLong), on_one_device().ids));
     adam->apply({tape.gradient(loss, table.value(), {.row_sparse = true})}, {table});
   };
   step(7);
@@ -227,7 +226,8 @@ TEST_CASE("optimizers that need whole gradients get them from row-sparse ones") 
   }
 }
 
-TEST_CASE("only few indices of a wide table give a row-sparse gradient, which reads as a dense one") {
+TEST_CASE(
+    "only few indices of a wide table give a row-sparse gradient, which reads as a dense one") {
   const Mesh mesh = create_mesh({{"x", 1}});
   const auto gradient = [&](int64_t count, at::ScalarType dtype, bool wanted) {
     Variable table("embeddings", pack(first_table().to(dtype), Layout::replicated(mesh, 2)));

@@ -39,8 +39,8 @@ Functional make_network(const std::string& dtype) {
   x = Conv2D(8, 3, {.padding = "same", .groups = 2, .activation = "relu", .dtype = dtype})(x);
   const auto padded = ZeroPadding2D({{0, 1}, {0, 1}}, {.dtype = dtype})(x);
   x = normalized(Conv2D(8, 3, {.strides = 2, .use_bias = false, .dtype = dtype})(padded));
-  x = DepthwiseConv2D(3, {.activation = "relu", .dtype = dtype})(
-      ZeroPadding2D(1, {.dtype = dtype})(x));
+  x = DepthwiseConv2D(
+      3, {.activation = "relu", .dtype = dtype})(ZeroPadding2D(1, {.dtype = dtype})(x));
   const auto twice = Conv2D(8, 3, plain)(x);
   x = normalized(Add({.dtype = dtype})({twice, ReLU({.dtype = dtype})(twice)}));
   x = Conv2D(6, 3, {.strides = 2, .activation = "tanh", .dtype = dtype})(x);

@@ -156,8 +156,8 @@ bool FusedConvOp::is_product(const LocalArgs& in) const {
 
 at::Tensor FusedConvOp::product(const LocalArgs& in) const {
   const int64_t channels = in[1].size(-1);
-  at::Tensor y = at::addmm(in[2], in[0].reshape({-1, in[0].size(-1)}),
-                           in[1].reshape({-1, channels}));
+  at::Tensor y =
+      at::addmm(in[2], in[0].reshape({-1, in[0].size(-1)}), in[1].reshape({-1, channels}));
   if (adds) y.add_(in[3].reshape({-1, channels}));
   activate(y, activation);
   std::vector<int64_t> shape = in[0].sizes().vec();

@@ -21,10 +21,10 @@ struct Recurrence {
   bool reverse = false;
   bool keeps_gates = true;  ///< whether the gates are results, for gradients
   at::Tensor x;             ///< (rows, steps, gates · units): inputs times their kernel
-  at::Tensor kernel;  ///< (units, gates · units)
-  at::Tensor bias;    ///< (gates · units), added to products with the kernel; may be undefined
-  at::Tensor h, c;    ///< (rows, units): states before the first step; c for an LSTM
-  at::Tensor mask;    ///< (rows, steps), bool: a masked step keeps the states; may be undefined
+  at::Tensor kernel;        ///< (units, gates · units)
+  at::Tensor bias;  ///< (gates · units), added to products with the kernel; may be undefined
+  at::Tensor h, c;  ///< (rows, units): states before the first step; c for an LSTM
+  at::Tensor mask;  ///< (rows, steps), bool: a masked step keeps the states; may be undefined
 };
 
 /// The states after each step, (steps, rows, units), and the gates, (steps, rows, saved gates ·

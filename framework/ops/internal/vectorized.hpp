@@ -18,9 +18,9 @@ template <class Body, class... Args>
 }
 #endif
 
-/// Calls Body::run(args...), compiled for processors with AVX2 or AVX-512 where this is one, without
-/// fused multiply-adds (-ffp-contract=off): these round differently, and differences that are 0
-/// would not be. `run` is a TESSERA_VECTORIZED function whose loops are marked with
+/// Calls Body::run(args...), compiled for processors with AVX2 or AVX-512 where this is one,
+/// without fused multiply-adds (-ffp-contract=off): these round differently, and differences that
+/// are 0 would not be. `run` is a TESSERA_VECTORIZED function whose loops are marked with
 /// `#pragma omp simd`.
 template <class Body, class... Args>
 void vectorized(Args... args) {

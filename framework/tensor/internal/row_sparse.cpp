@@ -41,8 +41,7 @@ at::Tensor cut(const at::Tensor& block, const std::vector<Interval>& have,
   }
   if (want[0] == have[0]) return row_sparse_block(index, rows, want[0].size());
   index = index - (want[0].lo - have[0].lo);
-  const at::Tensor inside =
-      index.ge(0).logical_and_(index.lt(want[0].size())).nonzero().flatten();
+  const at::Tensor inside = index.ge(0).logical_and_(index.lt(want[0].size())).nonzero().flatten();
   return row_sparse_block(index.index_select(0, inside), rows.index_select(0, inside),
                           want[0].size());
 }

@@ -316,7 +316,9 @@ bool StepPasses::fuse(const Chain& chain) {
   fused.op = plan->op();
   fused.plan = plan;
   fused.label = conv.label;
-  fused.in = {chain.grouping ? conv.in[0] : chain.image, {Operand::Kind::value, fold.out[0]}, {Operand::Kind::value, fold.out[1]}};
+  fused.in = {chain.grouping ? conv.in[0] : chain.image,
+              {Operand::Kind::value, fold.out[0]},
+              {Operand::Kind::value, fold.out[1]}};
   if (adds) fused.in.push_back(chain.residual);
   fused.out = conv.out;
   // The scaled kernel, and its copy in oneDNN's order.
