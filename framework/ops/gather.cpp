@@ -63,7 +63,7 @@ struct GatherGradOp {
     const Interval shard = in.range(2, 0);
     at::Tensor index = in[1].flatten().sub(shard.lo);
     const at::Tensor outside = index.lt(0).logical_or_(index.ge(shard.size()));
-    if (rows) return {sparse_rows(in, index, outside, shard.size())};
+    if (rows && in[0].is_cpu()) return {sparse_rows(in, index, outside, shard.size())};
     index.masked_fill_(outside, -1);
     // ATen's kernel takes the indexed axis first, and skips index -1.
     const std::vector<int64_t> shape = in[0].sizes().vec();
@@ -72,10 +72,10 @@ struct GatherGradOp {
     split.insert(split.end(), shape.begin() + axis + in[1].dim(), shape.end());
     const at::ScalarType dtype = in[0].scalar_type();
     // On CPUs, ATen's kernel rounds after each addition.
-    const at::Tensor rows = in[0].to(at::toOpMathType(dtype)).reshape(split).movedim(axis, 0);
-    const at::Tensor sums = at::embedding_dense_backward(rows.reshape({index.size(0), -1}), index,
+    const at::Tensor wide = in[0].to(at::toOpMathType(dtype)).reshape(split).movedim(axis, 0);
+    const at::Tensor sums = at::embedding_dense_backward(wide.reshape({index.size(0), -1}), index,
                                                          shard.size(), -1, false);
-    std::vector<int64_t> front = rows.sizes().vec();
+    std::vector<int64_t> front = wide.sizes().vec();
     front[0] = shard.size();
     return {sums.view(front).movedim(0, axis).to(dtype).contiguous()};
   }

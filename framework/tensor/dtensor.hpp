@@ -20,7 +20,7 @@ namespace tessera {
 namespace detail {
 
 /// One tensor per block of a Sharding, in order. An undefined one adds nothing to a partial sum.
-/// Those of a row-sparse value are ATen's sparse tensors with one sparse axis, the first.
+/// A row-sparse value has ATen's sparse tensors, whose first axis is sparse.
 using Blocks = c10::SmallVector<at::Tensor, 4>;
 
 /// Marks a DTensor as a Variable's value: the Variable's id, and the number of its assignments.
