@@ -206,6 +206,9 @@ void CapturedStep::find_last_uses() {
       if (keeps) kept_[size_t(operand.number)] = needed[size_t(operand.number)] = true;
     }
   }
+  for (int32_t result : results_) {
+    if (is_hoisted[size_t(result)]) kept_[size_t(result)] = true;
+  }
   release(instructions_);
   release(hoisted_);
 }
