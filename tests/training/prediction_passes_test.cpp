@@ -3,6 +3,8 @@
 
 #include <ATen/ATen.h>
 
+#include <memory>
+
 #include <tessera/framework/ops/internal/fused_conv.hpp>
 
 #include "tests/support/catch.hpp"
@@ -47,6 +49,20 @@ Functional make_network(const std::string& dtype) {
   x = GlobalAveragePooling2D({.dtype = dtype})(x);
   return Functional({picture}, {Dense(3, {.dtype = dtype})(x)});
 }
+
+/// A layer whose output depends on its weight alone.
+class Table : public Layer {
+ public:
+  std::string class_name() const override { return "Table"; }
+  Shape output_shape(const Shapes&) const override { return {4, 3}; }
+
+ protected:
+  void make_weights(const Shapes&) override { table_ = add_weight("table", {4, 3}, "ones", {}); }
+  DTensor call(const Inputs&, const CallContext&) override { return read(table_) * 2.0; }
+
+ private:
+  Variable table_;
+};
 
 at::Tensor hashed(const Shape& shape, uint64_t seed) {
   return random_values({shape, at::kFloat}, seed);
@@ -191,6 +207,16 @@ TEST_CASE("of many sizes of batches, those used last stay captured") {
   }
   CHECK(records.replayed == 20);
   CHECK(records.recorded == 20);
+}
+
+TEST_CASE("an output that depends on weights alone is predicted in every step") {
+  Sequential model({Input({3}), LayerHandle(std::make_shared<Table>())});
+  model.compile({.optimizer = SGD(0.01), .loss = "mse", .record_steps = true});
+  for (int i = 0; i < 5; ++i) {
+    const at::Tensor y = model.predict_on_batch(Examples{{at::ones({4, 3})}})[0];
+    CHECK(difference(y, at::full({4, 3}, 2.0F)) == "");
+  }
+  CHECK(model.predict_step_records().hoisted == 1);
 }
 
 TEST_CASE("predictions in float64 and half precision, and after weights were moved, stay right") {
