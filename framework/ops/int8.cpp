@@ -122,7 +122,10 @@ struct Int8EinsumOp {
       TORCH_CHECK(scale.size(axis) == (has(t.out, t.x[a]) ? in[0].size(axis) : 1),
                   "the scale has other blocks than x");
     }
-    const at::Tensor x = (in[0] * scale).round_().clamp_(-max_int8, max_int8).to(at::kChar);
+    // The product of two half precision numbers is exact in float32, so it is rounded once.
+    const at::ScalarType wide = in[0].scalar_type() == at::kDouble ? at::kDouble : at::kFloat;
+    const at::Tensor x =
+        (in[0].to(wide) * scale).round_().clamp_(-max_int8, max_int8).to(at::kChar);
     const at::ScalarType dtype = sum_dtype({in.spec(0), in.spec(1), in.spec(2)});
     if (x.is_cpu() && is_matrix_product(t)) return {matrix_product(t, x, in[2]).to(dtype)};
     // Exact, too: float32 holds all sums, or float64 does.
