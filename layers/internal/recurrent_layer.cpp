@@ -20,18 +20,20 @@ Shapes RecurrentLayer::state_shapes(const Shape& x) const {
   return Shapes(spec_.states, {x.empty() ? -1 : x[0], units_});
 }
 
-DTensor RecurrentLayer::project(const DTensor& x, const CallContext& context) const {
-  const DTensor product = multiply(x, context), bias = input_bias();
+DTensor RecurrentLayer::project(const DTensor& x, const DTensor& kernel,
+                                const CallContext& context) const {
+  const DTensor product = multiply(x, kernel, context), bias = input_bias();
   return bias.defined() ? product + bias : product;
 }
 
-DTensor RecurrentLayer::multiply(const DTensor& x, const CallContext& context) const {
+DTensor RecurrentLayer::multiply(const DTensor& x, const DTensor& kernel,
+                                 const CallContext& context) const {
   const int64_t gates = drops_by_gate() ? spec_.gates() : 1;
   const DTensor factors =
       dropped({gates, x.size(0), 1, x.size(2)}, settings_.dropout, context, x.mesh());
-  if (!factors.defined()) return ops::matmul(x, read(kernel_));
-  if (gates == 1) return ops::matmul(x * ops::squeeze(factors, {0}), read(kernel_));
-  const DTensor kernels = ops::expand_dims(gates_first(read(kernel_), gates), 1);
+  if (!factors.defined()) return ops::matmul(x, kernel);
+  if (gates == 1) return ops::matmul(x * ops::squeeze(factors, {0}), kernel);
+  const DTensor kernels = ops::expand_dims(gates_first(kernel, gates), 1);
   const DTensor each = ops::matmul(ops::expand_dims(x, 0) * factors, kernels);
   return ops::flatten(ops::transpose(each, {1, 2, 0, 3}), 2);
 }
@@ -42,12 +44,17 @@ std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& 
                                                                  const DTensor& mask) {
   const std::optional<RecurrentKind> kind = this->kind();
   if (!kind || (context.training && settings_.recurrent_dropout > 0)) return std::nullopt;
-  RecurrenceInputs in{*kind, sequence().go_backwards, x, read(recurrent_kernel_), {}, {}, {}, mask};
+  const DTensor read_kernel = read(kernel_);
   // Before the projection, which draws random numbers, and which the loop would compute again.
-  if (read(kernel_).layout().used_dims() != 0 || !can_run_recurrence(in)) return std::nullopt;
+  if (!can_run_recurrence(read_kernel.dtype(), x.mesh())) return std::nullopt;
+  // Sharded kernels are gathered once, where a loop would gather states in each step.
+  const Layout whole = Layout::replicated(read_kernel.mesh(), 2);
+  const DTensor kernel = ops::relayout(read_kernel, whole);
+  RecurrenceInputs in{*kind, sequence().go_backwards, {}, {}, {}, {}, {}, mask};
+  in.kernel = ops::relayout(read(recurrent_kernel_), whole);
   // The steps add one bias; a GRU that resets after the product has another one for its inputs.
   const DTensor bias = recurrent_bias();
-  in.x = bias.defined() ? project(x, context) : multiply(x, context);
+  in.x = bias.defined() ? project(x, kernel, context) : multiply(x, kernel, context);
   in.bias = bias.defined() ? bias : input_bias();
   in.h = states[0];
   if (states.size() > 1) in.c = states[1];
@@ -62,7 +69,7 @@ std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& 
 
 SequenceLayer::Steps RecurrentLayer::steps(const DTensor& x, const CallContext& context) {
   Steps steps;
-  steps.inputs = ops::unstack(project(x, context), 1);
+  steps.inputs = ops::unstack(project(x, read(kernel_), context), 1);
   steps.step = [this, recurrent = recurrence(x.size(0), context, x.mesh())](
                    const DTensor& projected, const std::vector<DTensor>& states) {
     std::vector<DTensor> next = step(projected, states, recurrent);

@@ -11,9 +11,10 @@ namespace tessera::detail {
 
 /// SimpleRNN, LSTM and GRU. Inputs: x (batch, time, features), then optionally the initial states,
 /// each (batch, units).
-/// The inputs of all steps are projected in one product. With the default activations, without
-/// recurrent dropout and with whole weights on each device, all steps are one operation.
-/// Communication: none if the batch is sharded; sharded steps are gathered.
+/// The inputs of all steps are projected in one product. With the default activations and without
+/// recurrent dropout, all steps are one operation.
+/// Communication: none if the batch is sharded; sharded steps are gathered, and so are sharded
+/// kernels: once for all steps if these are one operation, else the states in each step.
 class RecurrentLayer : public Gated<SequenceLayer> {
  protected:
   /// Throws ConfigError for units < 1 and rates outside [0, 1).
@@ -34,13 +35,13 @@ class RecurrentLayer : public Gated<SequenceLayer> {
   std::optional<AllSteps> all_steps(const DTensor& x, const CallContext& context,
                                     const std::vector<DTensor>& states, const DTensor& mask) final;
   /// Returns the product of inputs and kernel, with input dropout and without the bias.
-  DTensor multiply(const DTensor& x, const CallContext& context) const;
+  DTensor multiply(const DTensor& x, const DTensor& kernel, const CallContext& context) const;
   /// Returns what recurrence() computes if the activations are tanh and sigmoid; none for others.
   virtual std::optional<RecurrentKind> kind() const = 0;
 
  private:
   /// Returns the inputs of all steps times the kernel, (batch, time, gates · units).
-  DTensor project(const DTensor& x, const CallContext& context) const;
+  DTensor project(const DTensor& x, const DTensor& kernel, const CallContext& context) const;
 };
 
 /// Whether a layer's activations are tanh and, for gates, sigmoid.

@@ -245,10 +245,9 @@ TESSERA_REGISTER_OP(RecurrenceOp);
 
 }  // namespace
 
-bool can_run_recurrence(const RecurrenceInputs& in) {
-  const bool wide = in.x.dtype() == at::kFloat || in.x.dtype() == at::kDouble;
-  if (!wide || on_gpus(in.x.mesh()) || recording_tapes() > 1) return false;
-  return in.kernel.layout().used_dims() == 0;
+bool can_run_recurrence(at::ScalarType dtype, const Mesh& mesh) {
+  const bool wide = dtype == at::kFloat || dtype == at::kDouble;
+  return wide && !on_gpus(mesh) && recording_tapes() <= 1;
 }
 
 RecurrenceResult recurrence(const RecurrenceInputs& in) {

@@ -16,13 +16,12 @@ struct RecurrenceResult {
   DTensor h, c;
 };
 
-/// Whether recurrence() is as good as a loop: on CPUs, in float32 or float64, with a whole kernel
-/// on each device, and while no more than one tape records, as it has no second derivative. Reads
-/// only the kernel, and x's dtype and mesh, which those of its projection are.
-bool can_run_recurrence(const RecurrenceInputs& in);
+/// Whether recurrence() is as good as a loop: on CPUs, in float32 or float64, and while no more
+/// than one tape records, as it has no second derivative.
+bool can_run_recurrence(at::ScalarType dtype, const Mesh& mesh);
 
-/// All steps of a SimpleRNN, LSTM or GRU with tanh and sigmoid in one operation, without
-/// communication. Once differentiable.
+/// All steps of a SimpleRNN, LSTM or GRU with tanh and sigmoid in one operation. Once
+/// differentiable. Communication: none for a sharded batch; whatever else is sharded is gathered.
 RecurrenceResult recurrence(const RecurrenceInputs& in);
 
 }  // namespace tessera::detail

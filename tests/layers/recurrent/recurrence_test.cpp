@@ -164,15 +164,46 @@ TEST_CASE("layers that one operation does not compute run the loop") {
   const DTensor mask = pack(at::ones({rows, steps}, at::kBool));
   CHECK(fused(LSTM(units, {.return_sequences = true}), x.with_mask(mask)));
   CHECK_FALSE(fused(LSTM(units, {.stateful = true}), x.with_mask(mask)));
-  // A kernel that is cut, and only then, is computed step by step: dropout is drawn once.
-  LayoutMap layouts(create_mesh({{"model", 2}}, virtual_cpus(2)));
-  layouts.add({"cut.*/kernel", LayoutSpec{unsharded, "model"}});
-  Sequential model({Input({steps, features}), LSTM(units, {.dropout = 0.3, .name = "cut"})});
-  model.compile({.optimizer = SGD(0.1), .loss = "mse", .layouts = layouts});
-  Profile profile;
-  model.train_on_batch(at::rand({rows, steps, features}), at::rand({rows, units}));
-  profile.stop();
-  CHECK_FALSE(ran(profile, "recurrence"));
+}
+
+TEST_CASE("recurrent layers whose units are sharded are one operation on gathered kernels") {
+  const at::Tensor x = random_values({{rows, steps, features}}, 1);
+  const at::Tensor y = random_values({{rows, units}}, 2);
+  for (const RecurrentKind kind :
+       {RecurrentKind::simple_rnn, RecurrentKind::lstm, RecurrentKind::gru}) {
+    std::vector<at::Tensor> expected;
+    for (const MeshDims& dims : {MeshDims{{"batch", 1}, {"model", 1}},
+                                 {{"batch", 1}, {"model", 2}},
+                                 {{"batch", 2}, {"model", 2}},
+                                 {{"batch", 1}, {"model", 3}}}) {
+      INFO(int(kind) << " on batch=" << dims[0].second << ", model=" << dims[1].second);
+      LayoutMap layouts(create_mesh(dims, virtual_cpus(dims[0].second * dims[1].second)));
+      layouts.add({"rnn.*/(recurrent_)?kernel", LayoutSpec{unsharded, "model"}});
+      LSTMOptions lstm{.dropout = 0.3, .seed = 4, .dtype = "float64"};
+      lstm.name = "rnn";
+      GRUOptions gru{.dropout = 0.3, .seed = 4, .dtype = "float64"};
+      gru.name = "rnn";
+      SimpleRNNOptions simple{.dropout = 0.3, .seed = 4, .dtype = "float64"};
+      simple.name = "rnn";
+      const RecurrentHandle layer = kind == RecurrentKind::lstm ? RecurrentHandle(LSTM(units, lstm))
+                                    : kind == RecurrentKind::gru ? RecurrentHandle(GRU(units, gru))
+                                                                 : SimpleRNN(units, simple);
+      set_random_seed(7);
+      Sequential model({Input({steps, features}), layer});
+      model.compile({.optimizer = Adam(0.1), .loss = "mse", .layouts = layouts});
+      Profile profile;
+      for (int i = 0; i < 3; ++i) model.train_on_batch(x, y);
+      profile.stop();
+      CHECK(ran(profile, "recurrence"));
+      CHECK(ran(profile, "recurrence_grad"));
+      CHECK(layer->weights()[0].layout().used_dims() != 0);
+      const std::vector<at::Tensor> weights = model.get_weights();
+      if (expected.empty()) expected = weights;
+      for (size_t i = 0; i < weights.size(); ++i) {
+        CHECK(difference(weights[i], expected[i], 1e-11, 1e-11) == "");
+      }
+    }
+  }
 }
 
 namespace {
