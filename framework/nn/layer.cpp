@@ -389,7 +389,8 @@ SymbolicTensor LayerHandle::output() const {
 }
 
 void Layer::add_loss(const DTensor& loss) {
-  traced(std::span(&loss, 1), [this](std::span<const DTensor> in) { losses_.push_back(in[0]); });
+  const auto keep = [this](std::span<const DTensor> in) { losses_.push_back(in[0]); };
+  traced(std::span(&loss, 1), keep, Changes::sums);
 }
 
 void Layer::load_assets(const LayerAssets& assets) {

@@ -29,13 +29,14 @@ DTensor sum_of(const DTensor& a, const DTensor& b) {
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
   if (is_abstract()) return;
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
-  traced(in, [this, known](std::span<const DTensor> batch) {
+  const auto add_batch = [this, known](std::span<const DTensor> batch) {
     const NoRecording no_tape;
     if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];
     const size_t first = batch.empty() ? 0 : static_cast<size_t>(batch[0].numel());
     if (!known.empty()) known_.resize(std::max(known_.size(), first + known.size()));
     for (size_t i = 0; i < known.size(); ++i) known_[first + i] += known[i];
-  });
+  };
+  traced(in, add_batch, Changes::sums);
 }
 
 void Metric::check_count(bool fits, const std::string& expected, size_t count) const {

@@ -14,6 +14,7 @@
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/tensor/internal/memory_planner.hpp>
 
 namespace tessera::detail {
 
@@ -78,40 +79,49 @@ void activate(at::Tensor& y, FusedActivation activation) {
 
 class PackedKernels {
  public:
-  /// Returns the filters packed for inputs of these sizes; one copy serves all numbers of rows. The
-  /// entry keeps the filters' memory, so that no others can take its place.
-  at::Tensor of(const at::Tensor& filters, const at::Tensor& x, const Convolution::Local& local,
-                int64_t groups) {
+  /// How a kernel is read: by a convolution of rows of this shape, or by a matrix product.
+  struct Use {
+    std::vector<int64_t> row = {};
+    Convolution::Local local = {};
+    int64_t groups = 0;
+    bool operator==(const Use&) const = default;
+  };
+
+  /// Returns the copy for this bias and use, which `pack` makes if there is none yet. The entry
+  /// keeps the bias' memory, so that no other one can take its place.
+  template <class Pack>
+  at::Tensor of(const at::Tensor& bias, const Use& use, const Pack& pack) {
     const std::lock_guard lock(mutex_);
-    const at::IntArrayRef row = x.sizes().slice(1);
     const auto same = [&](const Entry& entry) {
-      return entry.filters.const_data_ptr() == filters.const_data_ptr() &&
-             entry.filters.sizes() == filters.sizes() && entry.row == row && entry.local == local &&
-             entry.groups == groups;
+      return entry.bias.const_data_ptr() == bias.const_data_ptr() &&
+             entry.bias.sizes() == bias.sizes() && entry.use == use;
     };
     const auto found = std::find_if(entries_.begin(), entries_.end(), same);
     if (found != entries_.end()) return found->packed;
-    std::erase_if(entries_, [](const Entry& e) { return e.filters.storage().use_count() == 1; });
-    const at::Tensor packed =
-        call(*onednn().pack, {filters.contiguous(), local.padding, local.stride, local.dilation,
-                              groups, x.sizes().vec()});
-    entries_.push_back({filters, packed, row.vec(), local, groups});
+    std::erase_if(entries_, [](const Entry& e) { return e.bias.storage().use_count() == 1; });
+    const MemoryPlanner::Pause unplanned;
+    // An alias, by which the storage is used once more than by others.
+    entries_.push_back({bias.alias(), pack(), use});
     ++packed_count;
-    return packed;
+    return entries_.back().packed;
+  }
+  void clear() {
+    const std::lock_guard lock(mutex_);
+    entries_.clear();
   }
 
  private:
   struct Entry {
-    at::Tensor filters, packed;
-    std::vector<int64_t> row;
-    Convolution::Local local;
-    int64_t groups;
+    at::Tensor bias, packed;
+    Use use;
   };
   std::mutex mutex_;
   std::vector<Entry> entries_;
 };
 
 std::shared_ptr<PackedKernels> make_packed_kernels() { return std::make_shared<PackedKernels>(); }
+
+void clear(PackedKernels& kernels) { kernels.clear(); }
 
 int64_t packed_kernels() { return packed_count; }
 
@@ -124,19 +134,21 @@ Specs FusedConvOp::infer(const Specs& in) const {
                      to_string(operand.shape), "reshape it");
   };
   const Shape& y = out[0].shape;
-  check(in[2], {y.end() - channel_axes(), y.end()}, "the bias");
-  if (adds) check(in[3], y, "the residual");
+  const Shape channels(y.end() - channel_axes(), y.end());
+  check(in[2], channels, "the bias");
+  if (scales) check(in[3], channels, "a factor");
+  if (adds) check(in[residual_at()], y, "the residual");
   return out;
 }
 
 Rule FusedConvOp::rule(const Specs&) const {
-  const std::string y = image_term("o");
-  return Rule::parse(image_term("!c") + " , " + kernel_term("!c") + " , " +
-                     (grouped ? "g o" : "o") + (adds ? " , " + y : "") + " -> " + y);
+  const std::string y = image_term("o"), channels = grouped ? " , g o" : " , o";
+  return Rule::parse(image_term("!c") + " , " + kernel_term("!c") + channels +
+                     (scales ? channels : "") + (adds ? " , " + y : "") + " -> " + y);
 }
 
 Interval FusedConvOp::window(size_t input, int64_t axis, Interval out, const Specs& in) const {
-  if (input == 3) return out;
+  if (input == residual_at()) return out;
   return windows.reads(axis - 1, out, in[0].shape[size_t(axis)]);
 }
 
@@ -154,11 +166,17 @@ bool FusedConvOp::is_product(const LocalArgs& in) const {
   return adds || pixels <= few_pixels || pixels * in[1].numel() <= little_work;
 }
 
+at::Tensor FusedConvOp::scaled_kernel(const LocalArgs& in) const {
+  return scales ? in[1] * in[3] : in[1];
+}
+
 at::Tensor FusedConvOp::product(const LocalArgs& in) const {
   const int64_t channels = in[1].size(-1);
+  const auto scaled = [&] { return scaled_kernel(in); };
+  const at::Tensor kernel = packed && scales ? packed->of(in[2], {}, scaled) : scaled();
   at::Tensor y =
-      at::addmm(in[2], in[0].reshape({-1, in[0].size(-1)}), in[1].reshape({-1, channels}));
-  if (adds) y.add_(in[3].reshape({-1, channels}));
+      at::addmm(in[2], in[0].reshape({-1, in[0].size(-1)}), kernel.reshape({-1, channels}));
+  if (adds) y.add_(in[residual_at()].reshape({-1, channels}));
   activate(y, activation);
   std::vector<int64_t> shape = in[0].sizes().vec();
   shape.back() = channels;
@@ -172,19 +190,27 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
   Local local = Convolution::local();
   std::vector<Interval> out;
   for (int64_t i = 0; i < spatial(); ++i) out.push_back(in.out_range(i + 1));
-  const at::Tensor x = padded(in, out, local), kernel = filters(in[1]);
+  const at::Tensor x = padded(in, out, local);
   const at::Tensor bias = in[2].flatten();
-  const at::Tensor residual = adds ? channels_first(in[3], spatial()) : at::Tensor();
+  const at::Tensor residual = adds ? channels_first(in[residual_at()], spatial()) : at::Tensor();
+  const auto kernel = [&] { return filters(scaled_kernel(in)); };
   const bool fast =
       spatial() == 2 && x.is_cpu() && x.scalar_type() == at::kFloat && onednn().complete();
   if (!fast) {
-    at::Tensor y = at::convolution(x, kernel, bias, local.stride, local.padding, local.dilation,
+    at::Tensor y = at::convolution(x, kernel(), bias, local.stride, local.padding, local.dilation,
                                    false, local.output_padding, groups);
     if (adds) y = y + residual;
     activate(y, activation);
     return {image_of(y, groups)};
   }
-  const at::Tensor weight = packed ? packed->of(kernel, x, local, groups) : kernel.contiguous();
+  const auto packed_kernel = [&] {
+    return call(*onednn().pack, {kernel().contiguous(), local.padding, local.stride, local.dilation,
+                                 groups, x.sizes().vec()});
+  };
+  // One copy serves all numbers of rows.
+  const at::Tensor weight =
+      packed ? packed->of(bias, {x.sizes().slice(1).vec(), local, groups}, packed_kernel)
+             : kernel();
   const c10::IValue none;
   if (!adds) {
     return {image_of(
@@ -203,20 +229,24 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
 
 Samples<FusedConvOp> FusedConvOp::samples() {
   const auto of = [](const Shape& x, const Shape& kernel, const std::vector<WindowAxis>& axes,
-                     FusedActivation activation, const Shape& residual = {}, bool grouped = false) {
+                     FusedActivation activation, const Shape& residual = {}, bool grouped = false,
+                     bool scales = false) {
     Sample<FusedConvOp> sample;
     const size_t r = axes.size();
-    sample.inputs = {{x}, {kernel}, {{kernel.begin() + int64_t(r) + 1, kernel.end()}}};
+    const Shape channels = {kernel.begin() + int64_t(r) + 1, kernel.end()};
+    sample.inputs = {{x}, {kernel}, {channels}};
+    if (scales) sample.inputs.push_back({channels});
     if (!residual.empty()) sample.inputs.push_back({residual});
-    sample.op = {{Windows(axes), grouped}, activation, !residual.empty()};
+    sample.op = {{Windows(axes), grouped}, activation, scales, !residual.empty()};
     return sample;
   };
-  return {of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}, FusedActivation::relu),
-          of({2, 3, 4, 2}, {1, 1, 2, 3}, {{1}, {1}}, FusedActivation::relu6, {2, 3, 4, 3}),
-          of({1, 8, 4, 1}, {3, 3, 1, 2}, {{3, 2, 1, 0, 1}, {3, 1, 1, 1, 1}}, FusedActivation::none),
-          of({2, 5, 3}, {2, 3, 2}, {{2}}, FusedActivation::relu6, {2, 4, 2}),
-          of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, FusedActivation::relu6, {},
-             true)};
+  return {
+      of({2, 5, 6, 2}, {3, 2, 2, 3}, {{3}, {2}}, FusedActivation::relu),
+      of({2, 3, 4, 2}, {1, 1, 2, 3}, {{1}, {1}}, FusedActivation::relu6, {2, 3, 4, 3}, false, true),
+      of({1, 8, 4, 1}, {3, 3, 1, 2}, {{3, 2, 1, 0, 1}, {3, 1, 1, 1, 1}}, FusedActivation::none),
+      of({2, 5, 3}, {2, 3, 2}, {{2}}, FusedActivation::relu6, {2, 4, 2}),
+      of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, FusedActivation::relu6, {}, true,
+         true)};
 }
 
 TESSERA_REGISTER_OP(FusedConvOp);

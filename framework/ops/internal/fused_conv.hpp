@@ -5,28 +5,27 @@
 
 #include <tessera/framework/ops/engine/op.hpp>
 #include <tessera/framework/ops/internal/convolution.hpp>
+#include <tessera/framework/ops/internal/fused_activation.hpp>
 
 namespace tessera::detail {
 
-/// The activation of a fused convolution.
-enum class FusedActivation : uint8_t { none, relu, relu6 };
-
-/// oneDNN's copies of kernels, in the order in which it reads them fastest. Operations may share
-/// them; thread-safe.
+/// Copies of kernels, scaled and in the order in which oneDNN reads them fastest. Operations may
+/// share them; thread-safe.
 class PackedKernels;
 
-/// x (n, spatial…, [g,] c), kernel, bias ([g,] o) and, with `adds`, a tensor of the result's shape
-/// -> activation(conv(x, kernel) + bias + residual), without a gradient: for predictions. On CPUs,
-/// with two spatial axes and float32, it is one call of oneDNN or, for some windows of one element,
-/// a matrix product.
+/// x (n, spatial…, [g,] c), kernel, bias ([g,] o), with `scales` factors of the kernel ([g,] o)
+/// and, with `adds`, a tensor of the result's shape -> activation(conv(x, kernel · factors) + bias
+/// + residual), without a gradient: for replayed steps. On CPUs, with two spatial axes and float32,
+/// it is one call of oneDNN or, for some windows of one element, a matrix product.
 struct FusedConvOp : Convolution {
   static constexpr std::string_view name = "fused_conv";
   FusedActivation activation = FusedActivation::none;
-  bool adds = false;
-  /// If set, kernels are kept packed: for kernels whose memory does not change while it is in use.
+  bool scales = false, adds = false;
+  /// If set, kernels are kept packed as long as the bias is the same tensor: who changes a kernel
+  /// must compute a new bias.
   std::shared_ptr<PackedKernels> packed = {};
 
-  auto attributes() const { return std::tie(windows, grouped, activation, adds); }
+  auto attributes() const { return std::tie(windows, grouped, activation, scales, adds); }
   Specs infer(const Specs& in) const;
   Rule rule(const Specs& in) const;
   Interval window(size_t input, int64_t axis, Interval out, const Specs& in) const;
@@ -38,9 +37,13 @@ struct FusedConvOp : Convolution {
   /// convolution.
   bool is_product(const LocalArgs& in) const;
   at::Tensor product(const LocalArgs& in) const;
+  at::Tensor scaled_kernel(const LocalArgs& in) const;
+  size_t residual_at() const { return scales ? 4 : 3; }
 };
 
 std::shared_ptr<PackedKernels> make_packed_kernels();
+/// Releases all copies.
+void clear(PackedKernels& kernels);
 /// Returns how many kernels have been packed in this process.
 int64_t packed_kernels();
 

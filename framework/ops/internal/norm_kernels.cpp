@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/internal/norm_kernels.hpp>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -24,10 +25,28 @@ struct NormRows {
   int64_t begin = 0, end = 0;
   const T *x = nullptr, *mean = nullptr, *factor = nullptr, *scale = nullptr;
   const T *dy = nullptr, *offset = nullptr, *first = nullptr, *second = nullptr;
+  const T* y = nullptr;  ///< the activation's results, for gradients
   T* out = nullptr;
   double *sums0 = nullptr, *sums1 = nullptr;        ///< sums of each outer and group
   double *weights0 = nullptr, *weights1 = nullptr;  ///< sums of each weight
 };
+
+/// Returns the activation of a value.
+template <FusedActivation A, class T>
+TESSERA_VECTORIZED T activated(T value) {
+  if constexpr (A == FusedActivation::none) return value;
+  const T positive = value < 0 ? T(0) : value;
+  if constexpr (A == FusedActivation::relu) return positive;
+  return positive > 6 ? T(6) : positive;
+}
+
+/// Returns dy where an activation whose result is y let it pass, else 0.
+template <FusedActivation A, class T>
+TESSERA_VECTORIZED T passed(T dy, T y) {
+  if constexpr (A == FusedActivation::none) return dy;
+  if constexpr (A == FusedActivation::relu) return y <= 0 ? T(0) : dy;
+  return (y <= 0) | (y >= 6) ? T(0) : dy;
+}
 
 template <class T>
 struct SumRows {
@@ -61,7 +80,7 @@ struct SumRows {
   }
 };
 
-template <class T>
+template <class T, FusedActivation A>
 struct ApplyRows {
   TESSERA_VECTORIZED void run(const NormRows<T>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
@@ -73,14 +92,16 @@ struct ApplyRows {
       if (features == 1) {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
-          y[c] = (x[c] - mean[c]) * (factor[c] * scale[c]) + offset[c];
+          y[c] = activated<A>((x[c] - mean[c]) * (factor[c] * scale[c]) + offset[c]);
         }
         continue;
       }
       for (int64_t c = 0; c < groups; ++c) {
         const T center = mean[c], by = factor[c];
 #pragma omp simd
-        for (int64_t d = 0; d < features; ++d) y[d] = (x[d] - center) * by * scale[d] + offset[d];
+        for (int64_t d = 0; d < features; ++d) {
+          y[d] = activated<A>((x[d] - center) * by * scale[d] + offset[d]);
+        }
         x += features;
         y += features;
         scale += features;
@@ -91,20 +112,22 @@ struct ApplyRows {
 };
 
 /// Without features, a row's sums are those of its weights before scaling: only they are added up.
-template <class T>
+template <class T, FusedActivation A>
 struct GradientSumRows {
   TESSERA_VECTORIZED void run(const NormRows<T>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
     for (int64_t r = in.begin; r < in.end; ++r) {
       const int64_t moment = r / in.shape.rows * groups;
       const T *x = in.x + r * groups * features, *dy = in.dy + r * groups * features;
+      const T* y = A == FusedActivation::none ? dy : in.y + r * groups * features;
       const T *mean = in.mean + moment, *factor = in.factor + moment, *scale = in.scale;
       double *sum = in.sums0 + moment, *products = in.sums1 + moment;
       if (features == 1) {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
-          sum[c] += static_cast<double>(dy[c]);
-          products[c] += static_cast<double>(dy[c] * ((x[c] - mean[c]) * factor[c]));
+          const T each = passed<A>(dy[c], y[c]);
+          sum[c] += static_cast<double>(each);
+          products[c] += static_cast<double>(each * ((x[c] - mean[c]) * factor[c]));
         }
         continue;
       }
@@ -114,16 +137,17 @@ struct GradientSumRows {
         double total = 0, total_products = 0;
 #pragma omp simd reduction(+ : total, total_products)
         for (int64_t d = 0; d < features; ++d) {
-          const T product = dy[d] * ((x[d] - center) * by);
-          total += static_cast<double>(dy[d] * scale[d]);
+          const T each = passed<A>(dy[d], y[d]), product = each * ((x[d] - center) * by);
+          total += static_cast<double>(each * scale[d]);
           total_products += static_cast<double>(product * scale[d]);
-          weights0[d] += static_cast<double>(dy[d]);
+          weights0[d] += static_cast<double>(each);
           weights1[d] += static_cast<double>(product);
         }
         sum[c] += total;
         products[c] += total_products;
         x += features;
         dy += features;
+        y += features;
         scale += features;
         weights0 += features;
         weights1 += features;
@@ -132,13 +156,14 @@ struct GradientSumRows {
   }
 };
 
-template <class T>
+template <class T, FusedActivation A>
 struct GradientRows {
   TESSERA_VECTORIZED void run(const NormRows<T>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
     for (int64_t r = in.begin; r < in.end; ++r) {
       const int64_t moment = r / in.shape.rows * groups;
       const T *x = in.x + r * groups * features, *dy = in.dy + r * groups * features;
+      const T* y = A == FusedActivation::none ? dy : in.y + r * groups * features;
       const T *mean = in.mean + moment, *factor = in.factor + moment, *scale = in.scale;
       const T *first = in.first + moment, *second = in.second + moment;
       T* dx = in.out + r * groups * features;
@@ -146,7 +171,7 @@ struct GradientRows {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
           const T h = (x[c] - mean[c]) * factor[c];
-          dx[c] = (dy[c] * scale[c] - first[c] - h * second[c]) * factor[c];
+          dx[c] = (passed<A>(dy[c], y[c]) * scale[c] - first[c] - h * second[c]) * factor[c];
         }
         continue;
       }
@@ -155,10 +180,11 @@ struct GradientRows {
 #pragma omp simd
         for (int64_t d = 0; d < features; ++d) {
           const T h = (x[d] - center) * by;
-          dx[d] = (dy[d] * scale[d] - less - h * less_h) * by;
+          dx[d] = (passed<A>(dy[d], y[d]) * scale[d] - less - h * less_h) * by;
         }
         x += features;
         dy += features;
+        y += features;
         dx += features;
         scale += features;
       }
@@ -187,6 +213,7 @@ NormRows<T> rows_from(const NormBlock& block) {
   rows.mean = data(block.mean);
   rows.factor = data(block.factor);
   rows.scale = data(block.scale);
+  rows.y = data(block.y);
   return rows;
 }
 
@@ -239,7 +266,7 @@ void check_count(const at::Tensor& tensor, int64_t count) {
 void check_counts(const NormBlock& block, const at::Tensor& like_x, const at::Tensor& weight,
                   const std::vector<at::Tensor>& moments) {
   const int64_t all = rows_of(block.shape) * block.shape.weights();
-  for (const at::Tensor& tensor : {block.x, like_x}) check_count(tensor, all);
+  for (const at::Tensor& tensor : {block.x, block.y, like_x}) check_count(tensor, all);
   for (const at::Tensor& tensor : {block.scale, weight}) check_count(tensor, block.shape.weights());
   for (const at::Tensor& tensor : {block.mean, block.factor}) {
     check_count(tensor, block.shape.moments());
@@ -252,6 +279,18 @@ auto for_dtype(const at::Tensor& x, const F& run) {
   return x.scalar_type() == at::kDouble ? run(double()) : run(float());
 }
 
+template <FusedActivation A>
+using ActivationConstant = std::integral_constant<FusedActivation, A>;
+
+template <class F>
+auto for_activation(FusedActivation activation, const F& run) {
+  if (activation == FusedActivation::relu) return run(ActivationConstant<FusedActivation::relu>());
+  if (activation == FusedActivation::relu6) {
+    return run(ActivationConstant<FusedActivation::relu6>());
+  }
+  return run(ActivationConstant<FusedActivation::none>());
+}
+
 /// Computes in ATen, for blocks on GPUs, with x as (outer, rows, groups, features).
 struct OnGpu {
   explicit OnGpu(const NormBlock& of) : block(of), s(of.shape) {}
@@ -261,6 +300,16 @@ struct OnGpu {
   at::Tensor moment(const at::Tensor& m) const { return m.view({s.outer, 1, s.groups, 1}); }
   at::Tensor weight(const at::Tensor& w) const { return w.view({s.groups, s.features}); }
   at::Tensor h() const { return (full(block.x) - moment(block.mean)) * moment(block.factor); }
+  at::Tensor activated(const at::Tensor& values) const {
+    if (block.activation == FusedActivation::none) return values;
+    return block.activation == FusedActivation::relu ? at::relu(values)
+                                                     : at::hardtanh(values, 0, 6);
+  }
+  at::Tensor passed(const at::Tensor& dy) const {
+    if (block.activation == FusedActivation::none) return dy;
+    return block.activation == FusedActivation::relu ? at::threshold_backward(dy, block.y, 0)
+                                                     : at::hardtanh_backward(dy, block.y, 0, 6);
+  }
   at::Tensor sum_of(const at::Tensor& values, at::IntArrayRef axes) const {
     return values.sum(axes, false, at::kDouble).flatten();
   }
@@ -273,7 +322,7 @@ struct OnGpu {
     return both(center, squares) * (s.rows * s.features);
   }
   std::pair<at::Tensor, at::Tensor> gradient_sums(const at::Tensor& dy, bool scaled) const {
-    const at::Tensor each = full(dy), product = each * h();
+    const at::Tensor each = full(passed(dy)), product = each * h();
     if (!scaled) return {both(sum_of(each, {1, 3}), sum_of(product, {1, 3})), at::Tensor()};
     const at::Tensor scale = weight(block.scale);
     return {both(sum_of(each * scale, {1, 3}), sum_of(product * scale, {1, 3})),
@@ -298,7 +347,8 @@ at::Tensor norm_apply(const NormBlock& block, const at::Tensor& offset) {
   check_counts(block, {}, offset, {});
   if (!block.x.is_cpu()) {
     const OnGpu gpu(block);
-    return gpu.h().mul_(gpu.weight(block.scale)).add_(gpu.weight(offset)).view(block.x.sizes());
+    const at::Tensor y = gpu.h().mul_(gpu.weight(block.scale)).add_(gpu.weight(offset));
+    return gpu.activated(y).view(block.x.sizes());
   }
   const at::Tensor y = at::empty_like(block.x);
   for_dtype(block.x, [&](auto type) {
@@ -306,7 +356,8 @@ at::Tensor norm_apply(const NormBlock& block, const at::Tensor& offset) {
     NormRows<T> rows = rows_from<T>(block);
     rows.offset = offset.const_data_ptr<T>();
     rows.out = y.data_ptr<T>();
-    run_rows<ApplyRows<T>>(rows);
+    for_activation(block.activation,
+                   [&](auto activation) { run_rows<ApplyRows<T, activation()>>(rows); });
   });
   return y;
 }
@@ -319,7 +370,9 @@ std::pair<at::Tensor, at::Tensor> norm_gradient_sums(const NormBlock& block, con
     using T = decltype(type);
     NormRows<T> rows = rows_from<T>(block);
     rows.dy = dy.const_data_ptr<T>();
-    auto [sums, weights] = sum_rows<GradientSumRows<T>>(rows);
+    auto [sums, weights] = for_activation(block.activation, [&](auto activation) {
+      return sum_rows<GradientSumRows<T, activation()>>(rows);
+    });
     if (block.shape.features > 1 || !scaled) return std::pair(sums, weights);
     const at::Tensor each = sums.view({2, block.shape.outer, block.shape.groups});
     return std::pair((each * block.scale.flatten()).view({2, -1}), each.sum(1));
@@ -331,7 +384,7 @@ at::Tensor norm_gradient(const NormBlock& block, const at::Tensor& dy, const at:
   check_counts(block, dy, {}, {first, second});
   if (!block.x.is_cpu()) {
     const OnGpu gpu(block);
-    const at::Tensor from = gpu.full(dy) * gpu.weight(block.scale) - gpu.moment(first);
+    const at::Tensor from = gpu.full(gpu.passed(dy)) * gpu.weight(block.scale) - gpu.moment(first);
     return (from - gpu.h() * gpu.moment(second))
         .mul_(gpu.moment(block.factor))
         .view(block.x.sizes());
@@ -344,7 +397,8 @@ at::Tensor norm_gradient(const NormBlock& block, const at::Tensor& dy, const at:
     rows.first = first.const_data_ptr<T>();
     rows.second = second.const_data_ptr<T>();
     rows.out = dx.data_ptr<T>();
-    run_rows<GradientRows<T>>(rows);
+    for_activation(block.activation,
+                   [&](auto activation) { run_rows<GradientRows<T, activation()>>(rows); });
   });
   return dx;
 }

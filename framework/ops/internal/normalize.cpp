@@ -11,9 +11,11 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/norm_kernels.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
+#include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -80,7 +82,7 @@ struct Norm {
     return shape;
   }
   /// Returns a block of x with its sums.
-  NormBlock block_of(const at::Tensor& x) const { return {shape_of(x), dense(x), {}, {}, {}}; }
+  NormBlock block_of(const at::Tensor& x) const { return {shape_of(x), dense(x)}; }
   /// Returns a block of x with its moments and scale.
   NormBlock block_of(const at::Tensor& x, const at::Tensor& moments, const at::Tensor& scale,
                      double epsilon) const {
@@ -201,12 +203,22 @@ struct NormMomentsOp {
 struct NormGradientOp;
 struct NormGradientSumsOp;
 
-/// x, moments, scale, offset -> (x - mean) / sqrt(variance + epsilon) · scale + offset.
+/// Returns dy where an activation whose result is y let it pass, else 0.
+DTensor passed(FusedActivation activation, const DTensor& dy, const DTensor& y) {
+  if (activation == FusedActivation::none) return dy;
+  const DTensor open = ops::cast(y > 0, dy.dtype());
+  if (activation == FusedActivation::relu) return dy * open;
+  return dy * open * ops::cast(y < 6, dy.dtype());
+}
+
+/// x, moments, scale, offset -> activation((x - mean) / sqrt(variance + epsilon) · scale + offset).
 struct NormByOp : Norm {
   static constexpr std::string_view name = "norm_by";
   NormOptions options;
+  FusedActivation activation = FusedActivation::none;
   auto attributes() const {
-    return std::tie(reduced, weighted, options.epsilon, options.own_moments, options.centered);
+    return std::tie(reduced, weighted, options.epsilon, options.own_moments, options.centered,
+                    activation);
   }
   Specs infer(const Specs& in) const {
     check_shapes(name, *this, in);
@@ -218,23 +230,28 @@ struct NormByOp : Norm {
                        rows(x));
   }
   Tensors forward(const LocalArgs& in) const {
-    const NormBlock block = block_of(in[0], in[1], in[2], options.epsilon);
+    NormBlock block = block_of(in[0], in[1], in[2], options.epsilon);
+    block.activation = activation;
     const at::Tensor offset = in[3].to(block.x.scalar_type()).contiguous();
     return {norm_apply(block, offset).to(in[0].scalar_type())};
   }
-  static constexpr Saves saves = inputs(0, 1, 2);
+  static constexpr Saves saves = inputs(0, 1, 2, 3);
   Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const;
   static Samples<NormByOp> samples();
 };
 
-/// dy, x, moments and, if an axis is reduced and weighted, scale. With h = (x - mean) /
-/// sqrt(variance + epsilon) and a scale -> the sums of dy · scale and dy · scale · h for each
-/// moment, (2, …), and those of dy and dy · h for each weight, (2, …). Without one -> the sums of
-/// dy and dy · h for each moment, (2, …), of which both follow, so that one all-reduce is enough.
+/// dy, x, moments, if an axis is reduced and weighted scale, and with an activation its result y;
+/// dy is 0 where the activation did not let it pass. With h = (x - mean) / sqrt(variance + epsilon)
+/// and a scale -> the sums of dy · scale and dy · scale · h for each moment, (2, …), and those of
+/// dy and dy · h for each weight, (2, …). Without one -> the sums of dy and dy · h for each moment,
+/// (2, …), of which both follow, so that one all-reduce is enough.
 struct NormGradientSumsOp : Norm {
   static constexpr std::string_view name = "norm_gradient_sums";
   double epsilon = 1e-3;
-  auto attributes() const { return std::tie(reduced, weighted, epsilon); }
+  FusedActivation activation = FusedActivation::none;
+  auto attributes() const { return std::tie(reduced, weighted, epsilon, activation); }
+  bool activates() const { return activation != FusedActivation::none; }
+  size_t y_at() const { return has_features() ? 4 : 3; }
   Specs infer(const Specs& in) const {
     Specs out = {{moments_shape(in[1].shape), at::kDouble}};
     if (has_features()) out.push_back({pairs_of(in[3].shape), at::kDouble});
@@ -242,37 +259,45 @@ struct NormGradientSumsOp : Norm {
   }
   Rule rule(const Specs& in) const {
     const Spec& x = in[1];
-    const std::string in_terms = rows(x) + " ," + rows(x) + " ," + moments(x);
-    if (!has_features()) return reducing_rule(in_terms + " ->" + moments(x));
-    return reducing_rule(in_terms + " ," + weight(x) + " ->" + moments(x) + " , ." + weight(x));
+    std::string in_terms = rows(x) + " ," + rows(x) + " ," + moments(x);
+    if (has_features()) in_terms += " ," + weight(x);
+    if (activates()) in_terms += " ," + rows(x);
+    const std::string by_weight = has_features() ? " , ." + weight(x) : "";
+    return reducing_rule(in_terms + " ->" + moments(x) + by_weight);
   }
   Tensors forward(const LocalArgs& in) const {
-    const NormBlock block = block_of(in[1], in[2], has_features() ? in[3] : at::Tensor(), epsilon);
+    NormBlock block = block_of(in[1], in[2], has_features() ? in[3] : at::Tensor(), epsilon);
+    block.activation = activation;
+    if (activates()) block.y = dense(in[y_at()]);
     const auto [sums, by_weight] = norm_gradient_sums(block, dense(in[0]), has_features());
     Tensors out = {moments_view(sums, in[1])};
     if (has_features()) out.push_back(by_weight.view(pairs_of(in[3].sizes().vec())));
     return out;
   }
-  static constexpr Saves saves = inputs(0, 1, 2, 3);
+  static constexpr Saves saves = inputs(0, 1, 2, 3, 4);
   Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs) const;
   static Samples<NormGradientSumsOp> samples();
 };
 
-/// dy, x, moments, scale and, for each moment, the sums of dy · scale and dy · scale · h -> the
-/// gradient of x, to which its moments contribute.
+/// dy, x, moments, scale, for each moment the sums of dy · scale and dy · scale · h, and with an
+/// activation its result -> the gradient of x, to which its moments contribute.
 struct NormGradientOp : Norm {
   static constexpr std::string_view name = "norm_gradient";
   double epsilon = 1e-3;
   bool centered = true;
-  auto attributes() const { return std::tie(reduced, weighted, epsilon, centered); }
+  FusedActivation activation = FusedActivation::none;
+  auto attributes() const { return std::tie(reduced, weighted, epsilon, centered, activation); }
+  bool activates() const { return activation != FusedActivation::none; }
   Specs infer(const Specs& in) const { return {in[1]}; }
   Rule rule(const Specs& in) const {
     const Spec& x = in[1];
     return Rule::parse(rows(x) + " ," + rows(x) + " ," + moments(x) + " ," + weight(x) + " ," +
-                       moments(x) + " ->" + rows(x));
+                       moments(x) + (activates() ? " ," + rows(x) : "") + " ->" + rows(x));
   }
   Tensors forward(const LocalArgs& in) const {
-    const NormBlock block = block_of(in[1], in[2], in[3], epsilon);
+    NormBlock block = block_of(in[1], in[2], in[3], epsilon);
+    block.activation = activation;
+    if (activates()) block.y = dense(in[5]);
     const at::Tensor means =
         (in[4].to(at::kDouble) / count(in.spec(1).shape)).to(block.x.scalar_type());
     const at::Tensor first = centered ? means[0] : at::zeros_like(means[0]);
@@ -280,7 +305,7 @@ struct NormGradientOp : Norm {
         norm_gradient(block, dense(in[0]), first.contiguous(), means[1].contiguous());
     return {dx.to(in[1].scalar_type())};
   }
-  static constexpr Saves saves = inputs(0, 1, 2, 3, 4);
+  static constexpr Saves saves = inputs(0, 1, 2, 3, 4, 5);
   Grads gradient(const Saved& saved, const Cotangents& cotangents, Needs) const;
   static Samples<NormGradientOp> samples();
 };
@@ -300,7 +325,13 @@ DTensor moments_gradient(const DTensor& mean, const DTensor& factor_gradient,
 }
 
 Grads NormByOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
-  const DTensor &dy = cotangents[0], x = saved.in(0), moments = saved.in(1), scale = saved.in(2);
+  const DTensor x = saved.in(0), moments = saved.in(1), scale = saved.in(2);
+  DTensor dy = cotangents[0];
+  if (activation != FusedActivation::none) {
+    // Computed again: replayed steps, which alone have activations here, run gradients of their
+    // own.
+    dy = passed(activation, dy, run_op(*this, {x, moments, scale, saved.in(3)}));
+  }
   const auto wide_factor = [&] {
     return ops::rsqrt(ops::unstack(wide(moments))[1] + options.epsilon);
   };
@@ -340,7 +371,8 @@ Grads NormByOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs
 }
 
 Grads NormGradientSumsOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs) const {
-  const DTensor dy = wide(saved.in(0));
+  const DTensor y = activates() ? saved.in(y_at()) : DTensor();
+  const DTensor dy = passed(activation, wide(saved.in(0)), y);
   const DTensor scale = has_features() ? wide(saved.in(3)) : DTensor();
   const std::vector<DTensor> moments = ops::unstack(wide(saved.in(2)));
   const DTensor factor = ops::rsqrt(moments[1] + epsilon);
@@ -360,16 +392,19 @@ Grads NormGradientSumsOp::gradient(const Saved& saved, const Cotangents& cotange
   const auto scaled = [&](const DTensor& a) { return a.defined() ? a * scale : a; };
   const DTensor dh = dy * total(scaled(by_row_h), by_weight_h);
   const Shape one = moments[0].shape();
-  Grads grads = {total(scaled(by_row), by_weight), dh * factor,
+  Grads grads = {passed(activation, total(scaled(by_row), by_weight), y), dh * factor,
                  moments_gradient(-(sum_to(dh, one) * factor), sum_to(dh * centered, one), factor)};
   if (has_features()) {
     grads.push_back(by_row.defined() ? sum_to(dy * by_row, scale.shape()) : DTensor());
   }
+  if (activates()) grads.emplace_back();
   return in_dtypes(std::move(grads), saved);
 }
 
 Grads NormGradientOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs) const {
-  const DTensor dy = wide(saved.in(0)), x = wide(saved.in(1)), scale = wide(saved.in(3));
+  const DTensor y = activates() ? saved.in(5) : DTensor();
+  const DTensor dy = passed(activation, wide(saved.in(0)), y);
+  const DTensor x = wide(saved.in(1)), scale = wide(saved.in(3));
   const std::vector<DTensor> moments = ops::unstack(wide(saved.in(2)));
   const double n = count(saved.shape(1));
   const std::vector<DTensor> means = ops::unstack(wide(saved.in(4)) / n);
@@ -385,9 +420,10 @@ Grads NormGradientOp::gradient(const Saved& saved, const Cotangents& cotangents,
     of_first = ops::scale(of_first, 0);
   }
   const DTensor dfactor = sum_to(t * inner + dh * shifted, one);
-  Grads grads = {u * scale, dh * factor,
+  Grads grads = {passed(activation, u * scale, y), dh * factor,
                  moments_gradient(-(sum_to(dh, one) * factor), dfactor, factor),
                  sum_to(u * dy, scale.shape()), ops::stack({of_first, -sum_to(u * h, one) / n})};
+  if (activates()) grads.emplace_back();
   return in_dtypes(std::move(grads), saved);
 }
 
@@ -396,18 +432,27 @@ Grads NormGradientOp::gradient(const Saved& saved, const Cotangents& cotangents,
 struct NormCase {
   Shape x, weights;
   Norm norm;
+  FusedActivation activation = FusedActivation::none;
   Shape moments() const { return norm.moments_shape(x); }
 };
 const NormCase norm_cases[] = {{{3, 2, 4}, {1, 1, 4}, {{0, 1}, {2}}},
                                {{3, 4}, {1, 4}, {{1}, {1}}},
                                {{2, 3, 2, 2}, {1, 1, 2, 2}, {{1, 3}, {2, 3}}},
-                               {{2, 3, 4}, {1, 1, 4}, {{1}, {2}}}};
+                               {{2, 3, 4}, {1, 1, 4}, {{1}, {2}}},
+                               {{3, 2, 4}, {1, 1, 4}, {{0, 1}, {2}}, FusedActivation::relu},
+                               {{3, 4}, {1, 4}, {{1}, {1}}, FusedActivation::relu6}};
 
 SampleInput moments_input(const NormCase& c) { return {c.moments(), at::kDouble, 0.2, 1.2}; }
+/// Values on both sides of the bounds of activations.
+SampleInput activated_input(const NormCase& c) {
+  return {.shape = c.x, .lo = -4, .hi = 10, .differentiable = false};
+}
 
 Samples<NormSumsOp> NormSumsOp::samples() {
   Samples<NormSumsOp> all;
-  for (const NormCase& c : norm_cases) all.push_back({{{c.x}}, {c.norm}});
+  for (const NormCase& c : norm_cases) {
+    if (c.activation == FusedActivation::none) all.push_back({{{c.x}}, {c.norm}});
+  }
   return all;
 }
 
@@ -420,8 +465,10 @@ Samples<NormByOp> NormByOp::samples() {
   // With own_moments, the gradient is that of another function, in which the moments are not given.
   Samples<NormByOp> all;
   for (const NormCase& c : norm_cases) {
+    // Large enough to reach relu6's bound.
+    const SampleInput scale = {c.weights, at::kDouble, -8, 8};
     all.push_back(
-        {{{c.x}, moments_input(c), {c.weights}, {c.weights}}, {c.norm, {.epsilon = 0.1}}});
+        {{{c.x}, moments_input(c), scale, {c.weights}}, {c.norm, {.epsilon = 0.1}, c.activation}});
   }
   return all;
 }
@@ -431,7 +478,8 @@ Samples<NormGradientSumsOp> NormGradientSumsOp::samples() {
   for (const NormCase& c : norm_cases) {
     std::vector<SampleInput> in = {{c.x}, {c.x}, moments_input(c)};
     if (c.norm.has_features()) in.push_back({c.weights});
-    all.push_back({in, {c.norm, 0.1}});
+    if (c.activation != FusedActivation::none) in.push_back(activated_input(c));
+    all.push_back({in, {c.norm, 0.1, c.activation}});
   }
   return all;
 }
@@ -440,8 +488,9 @@ Samples<NormGradientOp> NormGradientOp::samples() {
   Samples<NormGradientOp> all;
   for (const NormCase& c : norm_cases) {
     for (const bool centered : {true, false}) {
-      all.push_back(
-          {{{c.x}, {c.x}, moments_input(c), {c.weights}, {c.moments()}}, {c.norm, 0.1, centered}});
+      std::vector<SampleInput> in = {{c.x}, {c.x}, moments_input(c), {c.weights}, {c.moments()}};
+      if (c.activation != FusedActivation::none) in.push_back(activated_input(c));
+      all.push_back({in, {c.norm, 0.1, centered, c.activation}});
     }
   }
   return all;
@@ -464,6 +513,20 @@ double norm_epsilon(const OpInfo& info, const void* op) {
     throw StateError("norm_epsilon", "the operation is norm_by", std::string(info.name), "");
   }
   return static_cast<const NormByOp*>(op)->options.epsilon;
+}
+
+std::shared_ptr<OpPlan> activated_norm(const OpInfo& info, const void* op,
+                                       FusedActivation activation, std::vector<ShardingPtr> in) {
+  const auto planned = [&](auto known) -> std::shared_ptr<OpPlan> {
+    known.activation = activation;
+    return std::make_shared<OpPlan>(info, &known, std::move(in), 0);
+  };
+  if (&info == &op_info<NormByOp>()) return planned(*static_cast<const NormByOp*>(op));
+  if (&info == &op_info<NormGradientSumsOp>()) {
+    return planned(*static_cast<const NormGradientSumsOp*>(op));
+  }
+  if (&info == &op_info<NormGradientOp>()) return planned(*static_cast<const NormGradientOp*>(op));
+  return nullptr;
 }
 
 DTensor norm_moments(const DTensor& x, const Shape& weights, const ops::Axes& axes, bool centered) {

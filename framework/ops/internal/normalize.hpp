@@ -1,6 +1,10 @@
 #pragma once
 
+#include <memory>
+#include <vector>
+
 #include <tessera/framework/ops/engine/op.hpp>
+#include <tessera/framework/ops/internal/fused_activation.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 
 namespace tessera::detail {
@@ -21,6 +25,13 @@ DTensor norm_moments(const DTensor& x, const Shape& weights, const ops::Axes& ax
 
 /// Returns the epsilon of an operation "norm_by".
 double norm_epsilon(const OpInfo& info, const void* op);
+
+/// Returns a plan of the operation with an activation behind norm_by(): "norm_by" itself, or
+/// "norm_gradient_sums" or "norm_gradient", whose first input is then the gradient of the
+/// activation's result, and whose last one is that result. Null for other operations. Throws what
+/// OpPlan does.
+std::shared_ptr<OpPlan> activated_norm(const OpInfo& info, const void* op,
+                                       FusedActivation activation, std::vector<ShardingPtr> in);
 
 /// Attributes of norm_by().
 struct NormOptions {

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <utility>
 
+#include <malloc.h>
+
 #include <c10/core/CPUAllocator.h>
 
 #include <tessera/framework/tensor/internal/host_allocator.hpp>
@@ -26,6 +28,14 @@ bool planning_enabled() {
   return !off;
 }
 
+/// Returns to the system what the C library keeps for later: an arena takes the place of what the
+/// steps before allocated and freed.
+void return_free_memory() {
+#if defined(__GLIBC__)
+  malloc_trim(0);
+#endif
+}
+
 }  // namespace
 
 class Arena {
@@ -37,6 +47,7 @@ class Arena {
     if (bytes <= size_) return;
     memory_ = {};
     size_ = 0;
+    return_free_memory();
     memory_ = c10::GetDefaultCPUAllocator()->allocate(bytes);
     size_ = bytes;
   }

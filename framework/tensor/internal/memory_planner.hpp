@@ -80,6 +80,18 @@ class MemoryPlanner {
     uint64_t loop_ = 0;
   };
 
+  /// While alive, this thread works for no run: for memory that other runs do not need.
+  class Pause {
+   public:
+    Pause() : previous_(cursor()) { cursor() = {}; }
+    ~Pause() { cursor() = previous_; }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Blocks::Worker::Cursor previous_;
+  };
+
   /// Allocates memory for a tensor of this thread; by `usual` if the thread works for no run.
   static c10::DataPtr allocate(size_t bytes, c10::Allocator& usual);
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <span>
@@ -14,6 +15,9 @@ class OpPlan;
 
 /// A side effect of values on something else: a Variable, a metric.
 using SideEffect = std::function<void(std::span<const DTensor>)>;
+/// Whether a side effect changes Variables, or only the sums of metrics and losses, which no
+/// operation reads.
+enum class Changes : uint8_t { variables, sums };
 
 /// Is notified of a thread's operations as they run. A tape overrides ran() only, to differentiate
 /// through operations; a tracer records the rest too, so that all can be replayed without the
@@ -33,7 +37,8 @@ class OpListener {
   virtual void input(const DTensor& /*made*/, int64_t /*step*/,
                      std::function<at::Tensor(int64_t step)> /*host*/) {}
   /// Called for a side effect.
-  virtual void action(std::span<const DTensor> /*in*/, const SideEffect& /*run*/) {}
+  virtual void action(std::span<const DTensor> /*in*/, const SideEffect& /*run*/,
+                      Changes /*changes*/) {}
   /// Called where user code takes part; only its operations are recorded.
   virtual void user_code(const std::string& /*what*/) {}
   /// Called for something that cannot be replayed without the calling code, such as reading a

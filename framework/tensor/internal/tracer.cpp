@@ -8,8 +8,8 @@ OpListener* tracer() { return thread_state().tracer; }
 
 TracerScope::TracerScope(OpListener* tracer) : scoped_(thread_state().tracer, tracer) {}
 
-void traced(std::span<const DTensor> in, const SideEffect& run) {
-  if (OpListener* const listener = tracer()) listener->action(in, run);
+void traced(std::span<const DTensor> in, const SideEffect& run, Changes changes) {
+  if (OpListener* const listener = tracer()) listener->action(in, run, changes);
   const TracerScope untraced(nullptr);
   run(in);
 }

@@ -22,7 +22,8 @@ class TracerScope {
 };
 
 /// Runs the action; the tracer records the action, not the operations inside.
-void traced(std::span<const DTensor> in, const SideEffect& run);
+void traced(std::span<const DTensor> in, const SideEffect& run,
+            Changes changes = Changes::variables);
 /// Tells the tracer that the computation cannot be replayed.
 void stop_tracing(const char* why);
 

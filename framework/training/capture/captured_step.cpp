@@ -141,6 +141,16 @@ bool CapturedStep::share_weights(const CapturedStep& other) {
   return true;
 }
 
+void CapturedStep::release_weights() {
+  if (weights_run_ == 0) return;
+  weights_run_ = 0;
+  weights_->values.clear();
+  weights_->ready = false;
+  for (int32_t value : weights_->kept) {
+    if (!constant_[size_t(value)]) values_[size_t(value)] = DTensor();
+  }
+}
+
 std::vector<DTensor> CapturedStep::run(const Batch& batch, int64_t step) {
   const c10::InferenceMode inference;
   performed_action_ = false;
@@ -355,8 +365,11 @@ void StepCapturer::ran(const OpInfo& info, const std::shared_ptr<const void>& op
   }
 }
 
-void StepCapturer::action(std::span<const DTensor> in, const SideEffect& run) {
-  if (reason_.empty()) add(in).action = run;
+void StepCapturer::action(std::span<const DTensor> in, const SideEffect& run, Changes changes) {
+  if (!reason_.empty()) return;
+  CapturedStep::Instruction& instruction = add(in);
+  instruction.action = run;
+  instruction.changes = changes;
 }
 
 void StepCapturer::user_code(const std::string& what) {

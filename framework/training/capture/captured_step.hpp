@@ -53,6 +53,8 @@ class CapturedStep {
   /// Takes the values that the other step computes from weights alone, if this one computes the
   /// same, so that both have one copy of them. Returns whether it does.
   bool share_weights(const CapturedStep& other);
+  /// Releases the values computed from weights alone; the next run computes them again.
+  void release_weights();
   MemoryPlanner::Stats memory() const { return memory_.stats(); }
 
  private:
@@ -69,6 +71,7 @@ class CapturedStep {
     std::shared_ptr<const void> op = {};
     std::shared_ptr<OpPlan> plan = {};
     SideEffect action = {};
+    Changes changes = {};  ///< what the action changes
     std::function<at::Tensor(int64_t step)> host = {};
     /// Computes the outputs with several operations; its name and numbers tell which.
     std::function<std::vector<DTensor>(std::span<const DTensor>)> compute = {};
@@ -138,7 +141,7 @@ class StepCapturer final : public OpListener {
   void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
            const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
            std::span<const DTensor> out) override;
-  void action(std::span<const DTensor> in, const SideEffect& run) override;
+  void action(std::span<const DTensor> in, const SideEffect& run, Changes changes) override;
   void user_code(const std::string& what) override;
   void stop(const std::string& why) override;
 

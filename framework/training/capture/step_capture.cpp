@@ -69,10 +69,10 @@ bool allows_passes() {
 
 }  // namespace
 
-StepCapture::StepCapture(std::shared_ptr<Arena> buffer, bool passes)
+StepCapture::StepCapture(std::shared_ptr<Arena> buffer)
     : buffer_(std::move(buffer)),
       packed_(make_packed_kernels()),
-      passes_(passes && allows_passes()),
+      passes_(allows_passes()),
       mode_(read_mode()) {}
 
 StepCapture::Signature StepCapture::signature_of(const Batch& batch, bool custom_step) {
@@ -142,6 +142,17 @@ void StepCapture::forget() {
   layers_.clear();
   layers_with_states_.clear();
   states_.clear();
+}
+
+void StepCapture::release_weights() {
+  for (const auto& entry : entries_) {
+    if (entry->captured) entry->captured->release_weights();
+  }
+  clear(*packed_);
+}
+
+void StepCaptures::release_weights() {
+  for (StepCapture& captures : captures_) captures.release_weights();
 }
 
 auto StepCapture::run_eager(const std::function<Results()>& eager, const std::string& why)

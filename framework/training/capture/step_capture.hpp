@@ -33,10 +33,10 @@ struct RecordMode {
 class StepCapture {
  public:
   using Results = std::vector<DTensor>;
-  /// `buffer` is the steps' memory; kinds that do not run at once share it. `passes`: whether
-  /// captured steps are rewritten for weights that stay as they are, unless $TESSERA_STEP_PASSES is
-  /// "never". Throws ConfigError for an unknown $TESSERA_RECORD_STEPS or $TESSERA_STEP_PASSES.
-  StepCapture(std::shared_ptr<Arena> buffer, bool passes);
+  /// `buffer` is the steps' memory; kinds that do not run at once share it. Captured steps are
+  /// rewritten unless $TESSERA_STEP_PASSES is "never". Throws ConfigError for an unknown
+  /// $TESSERA_RECORD_STEPS or $TESSERA_STEP_PASSES.
+  explicit StepCapture(std::shared_ptr<Arena> buffer);
   /// Runs step number `step`: eagerly, capturing, or replaying. `custom_step`: `eager` is the
   /// train_step() of any class, not the stock one. A step runs eagerly inside a captured or
   /// replayed one, and while a tape, a tracer or an AbstractScope is active.
@@ -44,6 +44,8 @@ class StepCapture {
               bool custom_step, const std::function<Results()>& eager);
   /// Drops all captured steps, after a change that they cannot detect.
   void forget();
+  /// Releases copies of weights, whose memory is about to change.
+  void release_weights();
   const StepRecords& records() const { return records_; }
 
  private:
@@ -111,11 +113,13 @@ class StepCapture {
 class StepCaptures {
  public:
   StepCapture& of(Phase phase) { return captures_[static_cast<size_t>(phase)]; }
+  /// Releases the copies of weights that tests and predictions keep, before a step changes these.
+  void release_weights();
 
  private:
   std::shared_ptr<Arena> buffer_ = make_arena();
-  std::array<StepCapture, 3> captures_{StepCapture(buffer_, false), StepCapture(buffer_, false),
-                                       StepCapture(buffer_, true)};
+  std::array<StepCapture, 3> captures_{StepCapture(buffer_), StepCapture(buffer_),
+                                       StepCapture(buffer_)};
 };
 
 }  // namespace tessera::detail

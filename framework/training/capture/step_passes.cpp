@@ -23,8 +23,9 @@ double bytes_of(const DTensor& value) {
   return shard_bytes(value.shape(), value.dtype(), value.layout());
 }
 
-/// Whether the plan computes from its inputs as they are, without communication.
-bool is_local(const OpPlan& plan) {
+}  // namespace
+
+bool StepPasses::is_local(const OpPlan& plan) {
   const Propagation& propagation = plan.propagation();
   for (size_t i = 0; i < plan.inputs().size(); ++i) {
     if (!(plan.inputs()[i]->layout == propagation.inputs[i])) return false;
@@ -32,8 +33,6 @@ bool is_local(const OpPlan& plan) {
   return std::none_of(propagation.outputs.begin(), propagation.outputs.end(),
                       [](const Layout& layout) { return layout.is_partial(); });
 }
-
-}  // namespace
 
 /// The instructions of a chain, in their order, and what the operations after the convolution read.
 struct StepPasses::Chain {
@@ -56,13 +55,18 @@ struct StepPasses::Chain {
 };
 
 void StepPasses::run() {
-  const auto acts = [](const Instruction& instruction) { return bool(instruction.action); };
-  if (std::any_of(step_.instructions_.begin(), step_.instructions_.end(), acts)) return;
+  const auto assigns = [](const Instruction& instruction) {
+    return instruction.action && instruction.changes == Changes::variables;
+  };
   const c10::InferenceMode inference;
   const NoRecording no_tape;
   const TracerScope untraced(nullptr);
+  if (std::any_of(step_.instructions_.begin(), step_.instructions_.end(), assigns)) {
+    return fuse_activations();
+  }
   hoist_weights();
   fuse_convolutions();
+  fuse_activations();
   // Weights that were computed here are those of now; they are computed again on the first replay,
   // since the memory of a capture may be reused.
   for (size_t v = 0; v < step_.values_.size(); ++v) {
@@ -122,9 +126,7 @@ std::optional<size_t> StepPasses::only_reader(int32_t value) const {
   const auto is_it = [&](const Operand& operand) {
     return operand == Operand{Operand::Kind::value, value};
   };
-  if (std::find(step_.results_.begin(), step_.results_.end(), value) != step_.results_.end()) {
-    return std::nullopt;
-  }
+  if (is_result(value)) return std::nullopt;
   std::optional<size_t> reader;
   for (size_t i = 0; i < step_.instructions_.size(); ++i) {
     const auto& in = step_.instructions_[i].in;
@@ -244,6 +246,10 @@ void StepPasses::fuse_convolutions() {
     const bool wide = instruction.plan->inputs()[0]->dtype == at::kFloat;
     if (frozen && wide && is_local(*instruction.plan)) fuse(chain_from(i));
   }
+  drop_removed();
+}
+
+void StepPasses::drop_removed() {
   size_t next = 0;
   for (size_t i = 0; i < step_.instructions_.size(); ++i) {
     if (!removed_[i]) std::swap(step_.instructions_[next++], step_.instructions_[i]);
@@ -253,8 +259,9 @@ void StepPasses::fuse_convolutions() {
 
 namespace {
 
-/// kernel and, if there are any, bias, and moments, scale and offset of a normalization -> the
-/// kernel and bias of the convolution that gives the normalized result.
+/// kernel and, if there are any, bias, and moments, scale and offset of a normalization -> the bias
+/// of the convolution that gives the normalized result and, with a normalization, factors of its
+/// kernel.
 std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double epsilon) {
   const DTensor& kernel = in[0];
   const Shape& shape = kernel.shape();
@@ -266,12 +273,11 @@ std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double ep
                      ? vector(in[1])
                      : filled(channels, 0, at::kDouble,
                               Layout::replicated(kernel.mesh(), int64_t(channels.size())));
-  if (!in[2].defined()) return {kernel, ops::cast(bias, kernel.dtype())};
+  if (!in[2].defined()) return {ops::cast(bias, kernel.dtype())};
   const std::vector<DTensor> moments = ops::unstack(in[2]);
   const DTensor factor = ops::rsqrt(vector(moments[1]) + epsilon) * vector(in[3]);
   bias = (bias - vector(moments[0])) * factor + vector(in[4]);
-  return {kernel * ops::cast(ops::reshape(factor, channels), kernel.dtype()),
-          ops::cast(bias, kernel.dtype())};
+  return {ops::cast(bias, kernel.dtype()), ops::cast(factor, kernel.dtype())};
 }
 
 }  // namespace
@@ -294,12 +300,13 @@ bool StepPasses::fuse(const Chain& chain) {
     return folded(in, grouped, epsilon);
   };
   const size_t values = step_.values_.size();
-  fold.out = {add_value(), add_value()};
+  fold.out.push_back(add_value());
+  if (chain.norm) fold.out.push_back(add_value());
   step_.run(fold, 0);
 
   const bool adds = chain.residual.kind != Operand::Kind::none;
-  const FusedConvOp op{convolution, chain.activation, adds, packed_};
-  std::vector<ShardingPtr> in = {chain.image_sharding};
+  const FusedConvOp op{convolution, chain.activation, chain.norm.has_value(), adds, packed_};
+  std::vector<ShardingPtr> in = {chain.image_sharding, conv.plan->inputs()[1]};
   for (int32_t value : fold.out) in.push_back(step_.values_[size_t(value)].sharding());
   if (adds) in.push_back(chain.residual_sharding);
   const auto plan = std::make_shared<OpPlan>(op_info<FusedConvOp>(), &op, in, 0);
@@ -316,15 +323,11 @@ bool StepPasses::fuse(const Chain& chain) {
   fused.op = plan->op();
   fused.plan = plan;
   fused.label = conv.label;
-  fused.in = {chain.grouping ? conv.in[0] : chain.image,
-              {Operand::Kind::value, fold.out[0]},
-              {Operand::Kind::value, fold.out[1]}};
+  fused.in = {chain.grouping ? conv.in[0] : chain.image, conv.in[1]};
+  for (int32_t value : fold.out) fused.in.push_back({Operand::Kind::value, value});
   if (adds) fused.in.push_back(chain.residual);
   fused.out = conv.out;
-  // The scaled kernel, and its copy in oneDNN's order.
-  for (const at::Tensor& block : step_.values_[size_t(fold.out[0])].blocks()) {
-    step_.weights_->packed_bytes += 2 * static_cast<double>(block.nbytes());
-  }
+  step_.weights_->packed_bytes += bytes_of(value_of(conv.in[1]));
   step_.weights_->instructions.push_back(std::move(fold));
   ++step_.fused_;
   for (size_t i : chain.pads) removed_[i] = true;

@@ -10,9 +10,9 @@
 
 namespace tessera::detail {
 
-/// Rewrites a captured step that leaves the weights as they are, a prediction. Does nothing to a
-/// step with actions, which may assign Variables. The results are those of the step before, up to
-/// rounding.
+/// Rewrites a captured step. What relies on weights that stay as they are is for predictions and
+/// tests: steps without actions that assign Variables. The results are those of the step before, up
+/// to rounding.
 class StepPasses {
  public:
   /// `packed` keeps the kernels of the fused convolutions.
@@ -25,6 +25,12 @@ class StepPasses {
   using Operand = CapturedStep::Operand;
   /// A convolution and the operations on its result that one operation can stand for.
   struct Chain;
+  /// The instructions of an activation and, in training, of its gradient.
+  struct Activated {
+    FusedActivation kind = FusedActivation::none;
+    size_t activation = 0;
+    std::optional<size_t> gradient = {};
+  };
 
   /// Moves operations on weights alone to the list that runs only when weights have changed. Those
   /// that communicate, or need more memory than their inputs, stay.
@@ -33,6 +39,26 @@ class StepPasses {
   /// normalization, residual and activation that follow, by one operation with a kernel that is
   /// scaled and packed once.
   void fuse_convolutions();
+
+  /// Has normalizations apply the relu or relu6 behind them and, in training, their gradients that
+  /// of the activation. Has convolutions add the bias behind them, and apply the activation.
+  void fuse_activations();
+
+  /// Returns the activation that alone, but for its gradient, reads what an instruction computes.
+  std::optional<Activated> activation_behind(size_t sum) const;
+  /// Gives an instruction the result of the activation behind it.
+  void take_activation(Instruction& fused, const Activated& found);
+  void fuse_normalization(size_t at);
+  void fuse_bias(size_t at);
+  /// Has all readers of an activation's gradient compute it themselves, if they are gradients of
+  /// the normalization of `x`.
+  void fuse_gradient(size_t gradient, FusedActivation kind, const Operand& x);
+  /// Returns the instructions that read the value, in order.
+  std::vector<size_t> readers(int32_t value) const;
+  bool is_result(int32_t value) const;
+  /// Whether the plan computes from its inputs as they are, without communication.
+  static bool is_local(const OpPlan& plan);
+  void drop_removed();
 
   Chain chain_from(size_t conv) const;
   /// Adds the zeros around the chain's image to its windows.
