@@ -11,6 +11,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/dtype_scope.hpp"
+#include "tests/support/idx_files.hpp"
 
 namespace same_operations_test {
 
@@ -297,7 +298,8 @@ void check_same(const List<DTensor>& actual, const List<DTensor>& expected) {
 List<DTensor> replayed(const Functional& model, const List<DTensor>& before,
                        const List<DTensor>& inputs,
                        const std::function<List<DTensor>(const List<DTensor>&)>& function) {
-  StepCapture capture(make_arena(), /*passes=*/false);
+  const EnvironmentScope never("TESSERA_STEP_PASSES", "never");
+  StepCapture capture(make_arena());
   const auto run = [&](const List<DTensor>& x) {
     return capture.run(model.model(), {x, {}, {}, x[0].size(0)}, {}, 0, false,
                        [&] { return function(x); });

@@ -9,6 +9,8 @@
 
 namespace tessera::detail {
 
+class OpPlan;
+
 /// Normalization in one pass for the moments and one for the result, and two for the gradients.
 /// `axes` are the reduced axes, from 0. A weight, that is a scale or an offset, has x's rank and,
 /// for each axis, x's extent or 1.

@@ -9,6 +9,7 @@
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
+#include <c10/core/InferenceMode.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/shape.hpp>
@@ -342,6 +343,39 @@ void run_steps(const Recurrence& in, const RecurrentStates& out) {
   }
 }
 
+/// Returns `count` rows of all inputs, from row `first` on.
+Recurrence rows_of(Recurrence in, int64_t first, int64_t count) {
+  for (at::Tensor* each : {&in.x, &in.h, &in.c, &in.mask}) {
+    if (each->defined()) *each = each->narrow(0, first, count);
+  }
+  return in;
+}
+
+RecurrentStates rows_of(RecurrentStates states, int64_t first, int64_t count) {
+  for (at::Tensor* each : {&states.h, &states.c, &states.gates}) {
+    if (each->defined()) *each = each->narrow(1, first, count);
+  }
+  return states;
+}
+
+/// Has each thread run all steps of its own rows, if these are enough for its products: threads
+/// that share products wait for each other in every step.
+template <class T>
+void run_rows(const Recurrence& in, const RecurrentStates& out) {
+  constexpr int64_t rows_per_thread = 16;
+  const int64_t rows = in.x.size(0);
+  const int64_t threads = at::in_parallel_region() ? 1 : at::get_num_threads();
+  if (threads == 1 || rows < rows_per_thread * threads) return run_steps<T>(in, out);
+  at::parallel_for(0, threads, 1, [&](int64_t begin, int64_t end) {
+    const c10::InferenceMode inference;
+    for (int64_t thread = begin; thread < end; ++thread) {
+      const int64_t first = rows * thread / threads;
+      const int64_t count = rows * (thread + 1) / threads - first;
+      run_steps<T>(rows_of(in, first, count), rows_of(out, first, count));
+    }
+  });
+}
+
 template <class T>
 RecurrentGradients gradients_of_steps(const Recurrence& in, const RecurrentStates& states,
                                       const RecurrentStates& results) {
@@ -410,9 +444,9 @@ RecurrentStates run_recurrence(const Recurrence& in) {
   const int64_t saved = in.keeps_gates ? saved_gates_of(in.kind) : 0;
   if (saved > 0) out.gates = at::empty({steps, rows, saved * units}, in.x.options());
   if (in.x.scalar_type() == at::kDouble) {
-    run_steps<double>(in, out);
+    run_rows<double>(in, out);
   } else {
-    run_steps<float>(in, out);
+    run_rows<float>(in, out);
   }
   return out;
 }

@@ -67,7 +67,8 @@ std::optional<StepPasses::Activated> StepPasses::activation_behind(size_t sum) c
   }
   if (found.kind == FusedActivation::none) return std::nullopt;
   const Instruction& activation = step_.instructions_[found.activation];
-  if (activation.plan->propagation().outputs != step_.instructions_[sum].plan->propagation().outputs) {
+  if (activation.plan->propagation().outputs !=
+      step_.instructions_[sum].plan->propagation().outputs) {
     return std::nullopt;
   }
   if (found.kind == FusedActivation::relu) {
@@ -141,7 +142,8 @@ void StepPasses::fuse_bias(size_t at) {
   const ShardingPtr& bias = add.plan->inputs()[1];
   if (bias->shape != Shape{add.plan->inputs()[0]->shape.back()}) return;
   const std::optional<Activated> found = activation_behind(*next);
-  const FusedConvOp op{convolution, found ? found->kind : FusedActivation::none, false, false, nullptr};
+  const FusedConvOp op{convolution, found ? found->kind : FusedActivation::none, false, false,
+                       nullptr};
   const auto plan = std::make_shared<OpPlan>(
       op_info<FusedConvOp>(), &op,
       std::vector<ShardingPtr>{conv.plan->inputs()[0], conv.plan->inputs()[1], bias}, 0);
