@@ -2,6 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/internal/lstm_layer.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -38,6 +39,15 @@ DTensor RecurrentLayer::multiply(const DTensor& x, const DTensor& kernel,
   return ops::flatten(ops::transpose(each, {1, 2, 0, 3}), 2);
 }
 
+namespace {
+
+/// Returns the state after the last of all steps.
+DTensor last_of(const DTensor& steps) {
+  return ops::squeeze(ops::slice(steps, 0, steps.size(0) - 1, 1), {0});
+}
+
+}  // namespace
+
 std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& x,
                                                                  const CallContext& context,
                                                                  const std::vector<DTensor>& states,
@@ -52,6 +62,12 @@ std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& 
   const DTensor kernel = ops::relayout(read_kernel, whole);
   RecurrenceInputs in{*kind, sequence().go_backwards, {}, {}, {}, {}, {}, mask};
   in.kernel = ops::relayout(read(recurrent_kernel_), whole);
+  const bool drops = context.training && settings_.dropout > 0;
+  if (*kind == RecurrentKind::lstm && !mask.defined() && !drops && can_run_lstm_layer(x)) {
+    const LstmStates all =
+        lstm_layer(x, kernel, in.kernel, input_bias(), states[0], states[1], in.reverse);
+    return AllSteps{all.h, {last_of(all.h), all.c}};
+  }
   // The steps add one bias; a GRU that resets after the product has another one for its inputs.
   const DTensor bias = recurrent_bias();
   in.x = bias.defined() ? project(x, kernel, context) : multiply(x, kernel, context);
@@ -59,11 +75,8 @@ std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& 
   in.h = states[0];
   if (states.size() > 1) in.c = states[1];
   const RecurrenceResult all = detail::recurrence(in);
-  const auto last = [&](const DTensor& each) {
-    return ops::squeeze(ops::slice(each, 0, each.size(0) - 1, 1), {0});
-  };
-  AllSteps result{all.h, {last(all.h)}};
-  if (all.c.defined()) result.states.push_back(last(all.c));
+  AllSteps result{all.h, {last_of(all.h)}};
+  if (all.c.defined()) result.states.push_back(last_of(all.c));
   return result;
 }
 

@@ -204,7 +204,7 @@ const std::map<std::string, Names>& others() {
         "slice", "sort", "take_along_axis", "top_k"}},
       {"it adds the few query heads that share a key", {"shared_heads_sum"}},
       {"it computes in float32 or wider on CPUs, and layers use it for float32 and float64 alone",
-       {"fused_conv", "recurrence", "recurrence_grad"}},
+       {"fused_conv", "lstm_layer", "recurrence", "recurrence_grad"}},
       {"it adds up in float64", {"norm_gradient_sums", "norm_sums"}},
       {"its sums of integers are exact", {"int8_einsum"}},
       {"ring_attention_test.cpp compares it with attention in float16 and bfloat16",

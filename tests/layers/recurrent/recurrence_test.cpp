@@ -145,6 +145,44 @@ TEST_CASE("all steps of a recurrent layer in one operation equal the loop") {
   }
 }
 
+TEST_CASE("predictions of an LSTM of many rows are one call of oneDNN") {
+  if (!at::hasMKLDNN()) return;
+  constexpr int64_t many = 40;
+  for (const MeshDims& dims : {MeshDims{{"batch", 1}}, {{"batch", 4}}}) {
+    const DefaultMeshScope scope(create_mesh(dims, virtual_cpus(dims[0].second)));
+    const auto rows_of = [](const at::Tensor& tensor) {
+      LayoutSpec spec(size_t(tensor.dim()), unsharded);
+      spec[0] = "batch";
+      return pack(tensor, Layout(spec, default_mesh()));
+    };
+    for (const bool backwards : {false, true}) {
+      for (const bool biased : {false, true}) {
+        LSTMOptions options = options_of<LSTMOptions>({true, backwards}, "float32");
+        options.use_bias = biased;
+        const LSTM layer(units, options);
+        const at::Tensor x = random_values({{many, steps, features}}, 1).to(at::kFloat) * 3;
+        const at::Tensor state = random_values({{many, units}}, 2).to(at::kFloat);
+        const std::vector<DTensor> in = {rows_of(x), rows_of(state), rows_of(-state)};
+        layer.outputs(in);
+        const auto outputs = [&](bool taped) {
+          Profile profile;
+          std::optional<GradientTape> tape;
+          if (taped) tape.emplace();
+          const std::vector<DTensor> all = layer.outputs(in);
+          profile.stop();
+          CHECK(ran(profile, "lstm_layer") == !taped);
+          CHECK(ran(profile, "recurrence") == taped);
+          return all;
+        };
+        const std::vector<DTensor> fast = outputs(false), slow = outputs(true);
+        for (size_t o = 0; o < fast.size(); ++o) {
+          CHECK(difference(fast[o].full(), slow[o].full(), 1e-5, 1e-6) == "");
+        }
+      }
+    }
+  }
+}
+
 TEST_CASE("layers that one operation does not compute run the loop") {
   const DTensor x = pack(at::rand({rows, steps, features}));
   const auto fused = [&](const RecurrentHandle& layer, const DTensor& in) {
