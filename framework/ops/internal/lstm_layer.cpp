@@ -37,8 +37,8 @@ struct LstmLayerOp {
       throw ShapeError(std::string(name),
                        "x has axes batch, time and features, kernels features or units and 4 · "
                        "units, states batch and units",
-                       str(to_string(x), ", ", to_string(in[1].shape), ", ",
-                           to_string(in[2].shape), " and ", to_string(h)),
+                       str(to_string(x), ", ", to_string(in[1].shape), ", ", to_string(in[2].shape),
+                           " and ", to_string(h)),
                        "reshape them");
     }
     return {{{x[1], x[0], h[1]}, in[0].dtype}, in[3]};
