@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/equation.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/operand.hpp>
 #include <tessera/framework/ops/reduce.hpp>
@@ -38,21 +39,14 @@ struct Int8EinsumOp {
     std::string x, kernel, out;
   };
   Terms terms() const {
-    const size_t comma = equation.find(','), arrow = equation.find("->");
-    const bool fits = comma != std::string::npos && arrow != std::string::npos && comma < arrow;
-    Terms t;
-    if (fits) {
-      t = {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1),
-           equation.substr(arrow + 2)};
+    const Equation terms = split_equation(equation);
+    const bool fits = terms.in.size() == 2 && terms.out;
+    if (!fits || repeats_letter(terms.in[0]) || repeats_letter(terms.in[1]) ||
+        repeats_letter(*terms.out)) {
+      throw ShapeError("int8_einsum", "an equation has two terms without repeated letters",
+                       in_quotes(equation), "write for example \"bmk,kn->bmn\"");
     }
-    for (std::string term : {t.x, t.kernel, t.out}) {
-      std::sort(term.begin(), term.end());
-      if (!fits || std::adjacent_find(term.begin(), term.end()) != term.end()) {
-        throw ShapeError("int8_einsum", "an equation has two terms without repeated letters",
-                         in_quotes(equation), "write for example \"bmk,kn->bmn\"");
-      }
-    }
-    return t;
+    return {terms.in[0], terms.in[1], *terms.out};
   }
   static bool has(const std::string& term, char letter) {
     return term.find(letter) != std::string::npos;

@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/equation.hpp>
 #include <tessera/framework/ops/internal/matrix_gradient.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
@@ -116,23 +117,12 @@ struct EinsumOp {
                      "write for example \"bmk,kn->bmn\"");
   }
   Terms terms() const {
-    const size_t arrow = equation.find("->");
-    if (arrow == std::string::npos) fail("an equation names its output after \"->\"");
-    Terms terms{{""}, equation.substr(arrow + 2)};
-    for (char c : equation.substr(0, arrow)) {
-      if (c == ',') {
-        terms.in.emplace_back();
-      } else {
-        terms.in.back() += c;
-      }
+    const Equation terms = split_equation(equation);
+    if (!terms.out) fail("an equation names its output after \"->\"");
+    if (std::any_of(terms.in.begin(), terms.in.end(), repeats_letter)) {
+      fail("a letter must occur at most once in an operand");
     }
-    for (std::string term : terms.in) {
-      std::sort(term.begin(), term.end());
-      if (std::adjacent_find(term.begin(), term.end()) != term.end()) {
-        fail("a letter must occur at most once in an operand");
-      }
-    }
-    return terms;
+    return {terms.in, *terms.out};
   }
 
   Specs infer(const Specs& in) const {

@@ -6,20 +6,11 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/int8.hpp>
+#include <tessera/framework/ops/internal/equation.hpp>
 #include <tessera/framework/ops/shape.hpp>
 
 namespace tessera::detail {
 namespace {
-
-struct Int8Terms {
-  std::string x, kernel, output;
-};
-
-Int8Terms int8_terms(const std::string& equation) {
-  const size_t comma = equation.find(','), arrow = equation.find("->");
-  return {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1),
-          equation.substr(arrow + 2)};
-}
 
 /// Returns the axes of `term` that the output lacks.
 std::vector<int64_t> summed_axes(const std::string& term, const std::string& output) {
@@ -49,20 +40,21 @@ DTensor aligned_scale(const DTensor& scale, const std::string& term, const std::
 }  // namespace
 
 Int8Kernel int8_kernel(const std::string& equation, const DTensor& kernel) {
-  const Int8Terms terms = int8_terms(equation);
-  const auto [values, scale] =
-      ops::abs_max_quantize(kernel, summed_axes(terms.kernel, terms.output));
-  return {values, aligned_scale(scale, terms.kernel, terms.output)};
+  const Equation terms = split_equation(equation);
+  const std::string &term = terms.in[1], &output = *terms.out;
+  const auto [values, scale] = ops::abs_max_quantize(kernel, summed_axes(term, output));
+  return {values, aligned_scale(scale, term, output)};
 }
 
 DTensor int8_product(const std::string& equation, const DTensor& x, const Int8Kernel& kernel,
                      const std::function<DTensor(const DTensor&)>& place) {
-  const Int8Terms terms = int8_terms(equation);
-  const DTensor scale = ops::abs_max_scale(x, summed_axes(terms.x, terms.output));
+  const Equation terms = split_equation(equation);
+  const std::string &term = terms.in[0], &output = *terms.out;
+  const DTensor scale = ops::abs_max_scale(x, summed_axes(term, output));
   // A cast to fewer digits adds up the parts first, so that the result is that of one device.
   const DTensor sums =
       ops::cast(place(ops::int8_einsum(equation, x, scale, kernel.values)), x.dtype());
-  return sums / (aligned_scale(scale, terms.x, terms.output) * kernel.scale);
+  return sums / (aligned_scale(scale, term, output) * kernel.scale);
 }
 
 void read_option(JsonObject& config, const std::string& key, QuantizationConfigOption&) {

@@ -1,4 +1,5 @@
-// Predictions whose steps were rewritten: convolutions fused with what follows, kernels packed.
+// Steps that were rewritten: convolutions and normalizations fused with what follows, kernels
+// packed.
 #include <tessera/tessera.hpp>
 
 #include <ATen/ATen.h>

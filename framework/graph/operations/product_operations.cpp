@@ -4,6 +4,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/graph/operations/operation.hpp>
+#include <tessera/framework/ops/internal/equation.hpp>
 #include <tessera/framework/ops/ops.hpp>
 
 namespace tessera::detail {
@@ -22,17 +23,10 @@ std::string letters_where(const Test& test) {
 /// Returns the terms of an equation without spaces, the output last, with letters in place of
 /// "...". An implicit output has the axes of "..." and the letters that occur once, as in NumPy.
 std::vector<std::string> terms_of(const std::string& equation, const std::vector<DTensor>& x) {
-  const size_t arrow = std::min(equation.find("->"), equation.size());
+  const Equation written = split_equation(equation);
   const auto count = [&](char c) { return std::count(equation.begin(), equation.end(), c); };
   const std::string free = letters_where([&](char c) { return count(c) == 0; });
-  std::vector<std::string> terms = {""};
-  for (const char c : equation.substr(0, arrow)) {
-    if (c == ',') {
-      terms.emplace_back();
-    } else {
-      terms.back() += c;
-    }
-  }
+  std::vector<std::string> terms = written.in;
   const std::string dots = "...";
   // Axes of "..." are aligned at the last one.
   const auto expand_ellipsis = [&](std::string& term, size_t axes) {
@@ -48,8 +42,8 @@ std::vector<std::string> terms_of(const std::string& equation, const std::vector
     expand_ellipsis(terms[i], axes);
     max_axes = std::max(max_axes, axes);
   }
-  std::string output = dots + letters_where([&](char c) { return count(c) == 1; });
-  if (arrow < equation.size()) output = equation.substr(arrow + 2);
+  const std::string implicit = dots + letters_where([&](char c) { return count(c) == 1; });
+  std::string output = written.out.value_or(implicit);
   expand_ellipsis(output, max_axes);
   terms.push_back(output);
   return terms;

@@ -66,16 +66,12 @@ struct LstmLayerOp {
   }
   /// Computes other dtypes, and blocks on GPUs, where layers run their loop.
   Tensors by_steps(const LocalArgs& in) const {
-    const auto wide = [](const at::Tensor& block) {
-      return block.to(at::kCPU, block.scalar_type() == at::kDouble ? at::kDouble : at::kFloat)
-          .contiguous();
-    };
     Recurrence all{RecurrentKind::lstm, reverse, /*keeps_gates=*/false, {}, {}, {}, {}, {}, {}};
-    all.x = at::matmul(wide(in[0]), wide(in[1]));
-    all.kernel = wide(in[2]);
-    all.h = wide(in[3]);
-    all.c = wide(in[4]);
-    if (biased) all.bias = wide(in[5]);
+    all.x = at::matmul(recurrence_block(in[0]), recurrence_block(in[1]));
+    all.kernel = recurrence_block(in[2]);
+    all.h = recurrence_block(in[3]);
+    all.c = recurrence_block(in[4]);
+    if (biased) all.bias = recurrence_block(in[5]);
     const RecurrentStates states = run_recurrence(all);
     const int64_t steps = in[0].size(1);
     const at::Tensor c = steps > 0 ? states.c.select(0, steps - 1) : all.c;

@@ -5,7 +5,6 @@
 #include <vector>
 
 #include <ATen/ATen.h>
-#include <ATen/OpMathType.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
@@ -75,13 +74,6 @@ struct RecurrenceTerms {
     }
     return out;
   }
-  /// Returns a block as the kernels take it: dense, on a CPU, and at least in float32. Blocks on
-  /// GPUs are copied; layers compute step by step there.
-  static at::Tensor on_host(const at::Tensor& block) {
-    const bool floating = at::isFloatingType(block.scalar_type());
-    const at::ScalarType dtype = floating ? at::toOpMathType(block.scalar_type()) : at::kBool;
-    return block.to(at::TensorOptions().device(at::kCPU).dtype(dtype)).contiguous();
-  }
   /// Returns results with the dtype and on the device of a block.
   static Tensors like(const at::Tensor& block, Tensors results) {
     for (at::Tensor& result : results) result = result.to(block.options());
@@ -89,7 +81,7 @@ struct RecurrenceTerms {
   }
   /// Takes the blocks of the inputs from number `first` on.
   Recurrence recurrence_of(const LocalArgs& in, size_t first) const {
-    const auto dense = [&](size_t i) { return on_host(in[first + i]); };
+    const auto dense = [&](size_t i) { return recurrence_block(in[first + i]); };
     Recurrence all{kind, reverse, keeps_gates, dense(0), dense(1), {}, dense(2), {}, {}};
     if (carries()) all.c = dense(3);
     if (biased) all.bias = dense(bias_at());
@@ -137,9 +129,9 @@ struct RecurrenceGradOp : RecurrenceTerms {
   }
   /// Takes h, c and gates from input number `first` on.
   RecurrentStates states_from(const LocalArgs& in, size_t first, bool gates) const {
-    RecurrentStates states{on_host(in[first++]), {}, {}};
-    if (carries()) states.c = on_host(in[first++]);
-    if (gates) states.gates = on_host(in[first]);
+    RecurrentStates states{recurrence_block(in[first++]), {}, {}};
+    if (carries()) states.c = recurrence_block(in[first++]);
+    if (gates) states.gates = recurrence_block(in[first]);
     return states;
   }
   Tensors forward(const LocalArgs& in) const {

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <ATen/ATen.h>
+#include <ATen/OpMathType.h>
 #include <ATen/Parallel.h>
 #include <c10/core/InferenceMode.h>
 
@@ -434,6 +435,12 @@ RecurrentGradients gradients_of_steps(const Recurrence& in, const RecurrentState
 }
 
 }  // namespace
+
+at::Tensor recurrence_block(const at::Tensor& block) {
+  const bool floating = at::isFloatingType(block.scalar_type());
+  const at::ScalarType dtype = floating ? at::toOpMathType(block.scalar_type()) : at::kBool;
+  return block.to(at::TensorOptions().device(at::kCPU).dtype(dtype)).contiguous();
+}
 
 RecurrentStates run_recurrence(const Recurrence& in) {
   check_sizes(in);

@@ -34,6 +34,10 @@ struct RecurrentStates {
 };
 RecurrentStates run_recurrence(const Recurrence& in);
 
+/// Returns a block as a Recurrence has it: dense, on a CPU, and at least in float32. Blocks on GPUs
+/// are copied; layers compute step by step there.
+at::Tensor recurrence_block(const at::Tensor& block);
+
 /// Gradients of Recurrence's tensors; those of undefined ones are undefined.
 struct RecurrentGradients {
   at::Tensor x, kernel, bias, h, c;

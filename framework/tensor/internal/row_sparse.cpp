@@ -111,7 +111,7 @@ DTensor relayout_rows(const DTensor& value, const ShardingPtr& target) {
     const size_t source = want.empty ? value.stored_blocks().size()
                                      : covering_block(*value.sharding(), want.intervals);
     if (source == value.stored_blocks().size()) {
-      // Of an empty shard, or of one that several blocks cover, which no policy makes of a slice.
+      // The shard is empty, or several blocks cover it, which no block policy makes of a slice.
       return move_dense(value, target);
     }
     blocks.push_back(cut(value.stored_blocks()[source], value.sharding()->blocks[source].intervals,

@@ -10,11 +10,6 @@ namespace tessera::detail {
 
 namespace {
 
-/// Whether the plan reads its input number `i` as it is, without communication.
-bool reads(const OpPlan& plan, size_t i) {
-  return plan.inputs()[i]->layout == plan.propagation().inputs[i];
-}
-
 FusedActivation activation_of(std::string_view name) {
   if (name == "relu") return FusedActivation::relu;
   return name == "relu6" ? FusedActivation::relu6 : FusedActivation::none;
@@ -110,7 +105,8 @@ void StepPasses::fuse_gradient(size_t gradient, FusedActivation kind, const Oper
   std::vector<std::pair<size_t, std::shared_ptr<OpPlan>>> plans;
   for (const size_t i : readers(dz.number)) {
     const Instruction& reader = step_.instructions_[i];
-    if (!reader.info || !reader.plan || !(reader.in[0] == dz) || !(reader.in[1] == x)) return;
+    if (!reader.info || !reader.plan || reader.in.size() < 2) return;
+    if (!(reader.in[0] == dz) || !(reader.in[1] == x)) return;
     std::vector<ShardingPtr> in = reader.plan->inputs();
     in[0] = mask.plan->inputs()[0];
     in.push_back(mask.plan->inputs()[1]);
@@ -155,12 +151,9 @@ void StepPasses::fuse_bias(size_t at) {
   if (std::any_of(first + int64_t(at), first + int64_t(*next), acts)) return;
 
   // In place of the addition, before which the bias may have been computed.
-  Instruction fused = add;
-  fused.info = &op_info<FusedConvOp>();
-  fused.op = plan->op();
-  fused.plan = plan;
-  fused.label = conv.label;
+  Instruction fused = fused_convolution(plan, conv.label);
   fused.in = {conv.in[0], conv.in[1], add.in[1]};
+  fused.out = add.out;
   if (found) take_activation(fused, *found);
   step_.instructions_[*next] = std::move(fused);
   removed_[at] = true;

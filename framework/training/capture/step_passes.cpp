@@ -25,12 +25,16 @@ double bytes_of(const DTensor& value) {
 
 }  // namespace
 
+bool StepPasses::reads(const OpPlan& plan, size_t i) {
+  return plan.inputs()[i]->layout == plan.propagation().inputs[i];
+}
+
 bool StepPasses::is_local(const OpPlan& plan) {
-  const Propagation& propagation = plan.propagation();
   for (size_t i = 0; i < plan.inputs().size(); ++i) {
-    if (!(plan.inputs()[i]->layout == propagation.inputs[i])) return false;
+    if (!reads(plan, i)) return false;
   }
-  return std::none_of(propagation.outputs.begin(), propagation.outputs.end(),
+  const std::vector<Layout>& outputs = plan.propagation().outputs;
+  return std::none_of(outputs.begin(), outputs.end(),
                       [](const Layout& layout) { return layout.is_partial(); });
 }
 
@@ -123,19 +127,12 @@ void StepPasses::hoist_weights() {
 }
 
 std::optional<size_t> StepPasses::only_reader(int32_t value) const {
-  const auto is_it = [&](const Operand& operand) {
-    return operand == Operand{Operand::Kind::value, value};
-  };
   if (is_result(value)) return std::nullopt;
-  std::optional<size_t> reader;
-  for (size_t i = 0; i < step_.instructions_.size(); ++i) {
-    const auto& in = step_.instructions_[i].in;
-    const auto reads = std::count_if(in.begin(), in.end(), is_it);
-    if (removed_[i] || reads == 0) continue;
-    if (reader || reads > 1) return std::nullopt;
-    reader = i;
-  }
-  return reader;
+  const std::vector<size_t> all = readers(value);
+  if (all.size() != 1) return std::nullopt;
+  const auto& in = step_.instructions_[all[0]].in;
+  const bool once = std::count(in.begin(), in.end(), Operand{Operand::Kind::value, value}) == 1;
+  return once ? std::optional(all[0]) : std::nullopt;
 }
 
 bool StepPasses::extend(Chain& chain, size_t next) const {
@@ -282,6 +279,16 @@ std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double ep
 
 }  // namespace
 
+StepPasses::Instruction StepPasses::fused_convolution(const std::shared_ptr<OpPlan>& plan,
+                                                      const std::string& label) {
+  Instruction fused;
+  fused.info = &op_info<FusedConvOp>();
+  fused.op = plan->op();
+  fused.plan = plan;
+  fused.label = label;
+  return fused;
+}
+
 bool StepPasses::fuse(const Chain& chain) {
   Instruction& conv = step_.instructions_[chain.conv];
   Convolution convolution = *convolution_of(*conv.info, conv.op.get());
@@ -318,16 +325,14 @@ bool StepPasses::fuse(const Chain& chain) {
     return false;
   }
 
-  Instruction fused;
-  fused.info = &op_info<FusedConvOp>();
-  fused.op = plan->op();
-  fused.plan = plan;
-  fused.label = conv.label;
+  Instruction fused = fused_convolution(plan, conv.label);
   fused.in = {chain.grouping ? conv.in[0] : chain.image, conv.in[1]};
   for (int32_t value : fold.out) fused.in.push_back({Operand::Kind::value, value});
   if (adds) fused.in.push_back(chain.residual);
   fused.out = conv.out;
-  step_.weights_->packed_bytes += bytes_of(value_of(conv.in[1]));
+  for (const at::Tensor& block : value_of(conv.in[1]).blocks()) {
+    step_.weights_->packed_bytes += static_cast<double>(block.nbytes());
+  }
   step_.weights_->instructions.push_back(std::move(fold));
   ++step_.fused_;
   for (size_t i : chain.pads) removed_[i] = true;

@@ -56,6 +56,11 @@ class StepPasses {
   /// Returns the instructions that read the value, in order.
   std::vector<size_t> readers(int32_t value) const;
   bool is_result(int32_t value) const;
+  /// Returns an instruction without operands for a plan of FusedConvOp.
+  static Instruction fused_convolution(const std::shared_ptr<OpPlan>& plan,
+                                       const std::string& label);
+  /// Whether the plan reads its input number `i` as it is, without communication.
+  static bool reads(const OpPlan& plan, size_t i);
   /// Whether the plan computes from its inputs as they are, without communication.
   static bool is_local(const OpPlan& plan);
   void drop_removed();
