@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <chrono>
 
+#include <ATen/Parallel.h>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -49,20 +51,43 @@ HttpServerOptions http_options(const NetworkFlags& flags) {
       .access_log = flags.access_log};
 }
 
+void add_model_options(AppOptions& options, ModelFlags& flags) {
+  const std::string model = "Model";
+  options.add({"batch-window", model,
+               "milliseconds that a request waits for others to join its batch",
+               integer(flags.batch_window, 0, 1000)});
+  options.add({"max-batch", model, "maximum number of instances per request and per model call",
+               integer(flags.max_batch, 1, 1 << 20)});
+  options.add(
+      {"max-activation-bytes", model,
+       "maximum activation memory of a call; 0: half of the available memory, in equal shares for "
+       "the models",
+       integer(flags.max_activation_bytes, 0, int64_t{1} << 50)});
+  options.add({"threads", model, "threads per call of a model", integer(flags.threads, 1, 1024)});
+}
+
+ModelWorkerOptions worker_options(const ModelFlags& flags) {
+  at::set_num_threads(static_cast<int>(flags.threads));
+  ModelWorkerOptions options{.max_batch = flags.max_batch,
+                             .batch_window = std::chrono::milliseconds(flags.batch_window)};
+  if (flags.max_activation_bytes > 0) options.max_activation_bytes = flags.max_activation_bytes;
+  return options;
+}
+
 std::string address_of(const NetworkFlags& flags, int port) {
   const bool six = flags.host.find(':') != std::string::npos;
   const std::string scheme = flags.certificate.empty() ? "http://" : "https://";
   return str(scheme, six ? "[" + flags.host + "]" : flags.host, ":", port);
 }
 
-void check_model_name(const std::string& name) {
+void check_model_name(const std::string& name, const std::string& option) {
   const auto plain = [](char c) {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' ||
            c == '-';
   };
   if (!name.empty() && std::all_of(name.begin(), name.end(), plain)) return;
-  throw ConfigError("--name", "must be letters, digits, '_' or '-'", in_quotes(name),
-                    "write for example reviews");
+  throw ConfigError(option, "a model's name must have letters, digits, '_' and '-' only",
+                    in_quotes(name), "write for example reviews");
 }
 
 }  // namespace tessera::app

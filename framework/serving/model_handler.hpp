@@ -6,10 +6,9 @@
 
 #include <tessera/framework/serving/http/http_server.hpp>
 #include <tessera/framework/serving/http/model_route.hpp>
+#include <tessera/framework/serving/model_worker_options.hpp>
 
 namespace tessera {
-
-struct ServedModel;
 
 namespace detail {
 
@@ -28,6 +27,8 @@ class ModelHandler {
   virtual void drain() {}
   /// Returns the version in service; null if the model is not an export. Thread-safe.
   virtual std::shared_ptr<const ServedModel> served() const { return nullptr; }
+  /// Returns how often the model was called; zeros if it is not an export. Thread-safe.
+  virtual WorkerRecords records() const { return {}; }
 };
 
 }  // namespace detail

@@ -20,7 +20,7 @@ struct ModelWorkerOptions {
   int64_t max_elements = 1 << 20;
   /// Maximum activation memory of one call. A request that needs more gets status 413, and a
   /// version whose sample needs more is refused. Default: half of the memory available at the
-  /// start.
+  /// start, in equal shares for the models of a server.
   std::optional<int64_t> max_activation_bytes = std::nullopt;
   std::chrono::microseconds batch_window{0};  ///< how long a request waits for others to join it
   std::chrono::milliseconds poll{1000};       ///< interval of checks for a newer version
@@ -43,6 +43,13 @@ struct ServedModel {
   std::vector<std::string> input_names = {};  ///< those of `inputs`
   size_t signature = 0;                       ///< a hash of them
   std::vector<std::string> labels = {};
+};
+
+/// How often a server has called a model.
+struct WorkerRecords {
+  int64_t answered = 0;  ///< requests that were answered with predictions
+  int64_t calls = 0;     ///< calls of the model, each for one or several requests
+  int64_t replayed = 0;  ///< calls that replayed a captured step, which was rewritten for speed
 };
 
 }  // namespace tessera

@@ -29,7 +29,7 @@ class ParsingServer : private HttpHandler {
  private:
   std::optional<HttpResponse> refuse(const std::string& method,
                                      const std::string& target) override {
-    return refuse_route(method, target, "imdb");
+    return refuse_route(method, target, names_);
   }
   void handle(HttpRequest&& request, HttpRespond respond) override {
     if (request.method != "POST") return respond({.body = "{}"});
@@ -42,6 +42,7 @@ class ParsingServer : private HttpHandler {
     }
   }
 
+  const std::vector<std::string> names_{"imdb"};
   HttpServer server_;
   std::thread thread_;
 };

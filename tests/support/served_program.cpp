@@ -20,7 +20,8 @@ ServedProgram::ServedProgram(const std::string& app, const std::vector<std::stri
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) throw std::runtime_error("there is no pipe");
   const std::string program = app_path(app).string();
-  std::vector<std::string> all = {app, "serve"};
+  std::vector<std::string> all = {app};
+  if (app != "serve") all.emplace_back("serve");
   all.insert(all.end(), words.begin(), words.end());
   all.insert(all.end(), {"--port", "0", "--access-log"});
   std::vector<char*> arguments;

@@ -10,7 +10,8 @@ namespace tessera::test {
 /// A program that serves on a free port of this machine; it is killed at the end.
 class ServedProgram {
  public:
-  /// Starts `APP serve WORDS... --port 0 --access-log` and waits for the line with the address.
+  /// Starts `APP serve WORDS... --port 0 --access-log`, for APP "serve" without a second "serve",
+  /// and waits for the line with the address.
   ServedProgram(const std::string& app, const std::vector<std::string>& words,
                 const std::string& log = "/dev/null");
   ~ServedProgram();

@@ -1,5 +1,6 @@
 #include <tessera/framework/serving/http/model_route.hpp>
 
+#include <algorithm>
 #include <charconv>
 
 #include <tessera/framework/base/error.hpp>
@@ -27,11 +28,13 @@ std::optional<int64_t> take_number(std::string_view& text) {
 
 }  // namespace
 
-std::optional<ModelRoute> parse_model_route(const std::string& target, const std::string& name) {
+std::optional<ModelRoute> parse_model_route(const std::string& target) {
   std::string_view rest = std::string_view(target).substr(0, target.find('?'));
   if (rest == "/healthz") return ModelRoute{};
-  if (!take(rest, "/v1/models/") || !take(rest, name)) return std::nullopt;
-  ModelRoute route{ModelAction::status, std::nullopt};
+  if (!take(rest, "/v1/models/")) return std::nullopt;
+  ModelRoute route{ModelAction::status, std::string(rest.substr(0, rest.find_first_of("/:")))};
+  if (route.name.empty()) return std::nullopt;
+  rest.remove_prefix(route.name.size());
   if (take(rest, "/versions/")) {
     route.version = take_number(rest);
     if (!route.version) return std::nullopt;
@@ -48,12 +51,18 @@ std::optional<ModelRoute> parse_model_route(const std::string& target, const std
 }
 
 std::optional<HttpResponse> refuse_route(const std::string& method, const std::string& target,
-                                         const std::string& name) {
-  const std::optional<ModelRoute> route = parse_model_route(target, name);
+                                         std::span<const std::string> names) {
+  const std::optional<ModelRoute> route = parse_model_route(target);
   if (!route) {
     return HttpResponse{
         404, error_reply("[request] the path must be known. Received: " + in_quotes(target) +
-                         ". To fix: use /v1/models/" + name + ":predict.")};
+                         ". To fix: use /v1/models/" + names[0] + ":predict.")};
+  }
+  if (route->action != ModelAction::health &&
+      std::find(names.begin(), names.end(), route->name) == names.end()) {
+    return HttpResponse{
+        404, error_reply("[request] the model must be served. Received: " + in_quotes(route->name) +
+                         ". To fix: use one of " + quoted_list(names) + ".")};
   }
   const bool posts = route->action == ModelAction::predict;
   const char* expected = posts ? "POST" : "GET";

@@ -21,6 +21,7 @@ class ExportHandler final : public ModelHandler {
   HttpResponse describe(const ModelRoute& route, const HttpRequest& request) const override;
   void drain() override { worker_.hurry(); }
   std::shared_ptr<const ServedModel> served() const override { return worker_.served(); }
+  WorkerRecords records() const override { return worker_.records(); }
 
  private:
   std::string name_;

@@ -25,13 +25,6 @@
 
 namespace tessera::detail {
 
-/// How often a worker has called its model.
-struct WorkerRecords {
-  int64_t answered = 0;  ///< requests that were answered with predictions
-  int64_t calls = 0;     ///< calls of the model, each for one or several requests
-  int64_t replayed = 0;  ///< calls that replayed a captured step, which was rewritten for speed
-};
-
 /// A thread that owns a model and answers requests; those that wait together share one call of the
 /// model, if possible of a number of rows that is a power of two: a model has a captured step for
 /// each number of rows, and at most 16. It switches to the newest version of its export that can be
