@@ -50,7 +50,7 @@ TEST_CASE("CPUs are contended after two waits in a row, and not after two second
   CpuContentionDetector detector;
   const auto waits = [&](std::chrono::milliseconds waited,
                          std::chrono::milliseconds others = 50ms) {
-    detector.add_sample({100ms, waited, others});
+    detector.add_sample({100ms, 100ms - waited, waited, others});
   };
   for (int i = 0; i < 3; ++i) {
     waits(11ms);
@@ -68,7 +68,25 @@ TEST_CASE("CPUs are contended after two waits in a row, and not after two second
   waits(3ms);
   for (int i = 0; i < 19; ++i) waits(1ms);
   CHECK(detector.contended());
-  detector.add_sample({101ms, 0ms, 0ms});
+  detector.add_sample({101ms, 101ms, 0ms, 0ms});
+  CHECK(!detector.contended());
+}
+
+TEST_CASE("time in which a thread sleeps tells nothing about contention") {
+  CpuContentionDetector detector;
+  const auto serves = [&](std::chrono::milliseconds ran, std::chrono::milliseconds waited) {
+    detector.add_sample({10s, ran, waited, 9s});
+  };
+  // A server's thread that answers a request every 10 s, whose processors are contended.
+  serves(9ms, 0ms);
+  serves(30ms, 10ms);
+  CHECK(!detector.contended());
+  serves(4ms, 4ms);
+  serves(30ms, 10ms);
+  CHECK(detector.contended());
+  for (int i = 0; i < 49; ++i) serves(40ms, 0ms);
+  CHECK(detector.contended());
+  serves(41ms, 0ms);
   CHECK(!detector.contended());
 }
 

@@ -18,18 +18,24 @@ using Clock = std::chrono::steady_clock;
 
 constexpr CpuContentionDetector::Seconds sample_interval{0.1};
 constexpr CpuContentionDetector::Seconds calm_duration{2};
+constexpr CpuContentionDetector::Seconds shortest_runnable{0.01};
 constexpr double contended_share = 0.1;
 constexpr double share_of_others = 0.4;
 constexpr double calm_share = 0.02;
 
-/// Returns how long this thread has been runnable without a processor since it began; nullopt if
-/// the kernel does not tell.
-std::optional<CpuContentionDetector::Seconds> waited_by_thread() {
+/// How long a thread has run since it began, and been runnable without a processor.
+struct ThreadTimes {
+  CpuContentionDetector::Seconds ran{0};
+  CpuContentionDetector::Seconds waited{0};
+};
+
+/// Returns the times of this thread; nullopt if the kernel does not tell.
+std::optional<ThreadTimes> times_of_thread() {
   std::ifstream file("/proc/thread-self/schedstat");
   int64_t ran = 0;
   int64_t waited = 0;
   if (!(file >> ran >> waited)) return std::nullopt;
-  return std::chrono::nanoseconds(waited);
+  return ThreadTimes{std::chrono::nanoseconds(ran), std::chrono::nanoseconds(waited)};
 }
 
 /// Returns the processor time of all programs since boot.
@@ -67,16 +73,17 @@ class WaitPolicy {
   void update(Clock::time_point now) {
     const std::unique_lock<std::mutex> lock(mutex_, std::try_to_lock);
     if (!lock) return;
-    const auto waited = waited_by_thread();
-    if (!waited) return;
+    const std::optional<ThreadTimes> times = times_of_thread();
+    if (!times) return;
     const CpuContentionDetector::Seconds others = used_by_all() - used_by_us();
     // Counters of different threads cannot be compared.
     if (thread_ == std::this_thread::get_id()) {
-      detector_.add_sample({now - time_, *waited - waited_, others - others_});
+      detector_.add_sample(
+          {now - time_, times->ran - times_.ran, times->waited - times_.waited, others - others_});
     }
     thread_ = std::this_thread::get_id();
     time_ = now;
-    waited_ = *waited;
+    times_ = *times;
     others_ = others;
     if (detector_.contended() == static_cast<bool>(threads_)) return;
     threads_ = detector_.contended() ? std::make_unique<BlockingOmpTeam>() : nullptr;
@@ -90,7 +97,7 @@ class WaitPolicy {
   mutable std::mutex mutex_;
   std::thread::id thread_;
   Clock::time_point time_;
-  CpuContentionDetector::Seconds waited_{0};
+  ThreadTimes times_;
   CpuContentionDetector::Seconds others_{0};
   CpuContentionDetector detector_;
   std::unique_ptr<BlockingOmpTeam> threads_;
@@ -105,13 +112,15 @@ WaitPolicy& wait_policy() {
 }  // namespace
 
 void CpuContentionDetector::add_sample(const WaitSample& sample) {
-  const double share = sample.waited / sample.time;
+  const Seconds runnable = sample.ran + sample.waited;
+  if (runnable < shortest_runnable) return;
+  const double share = sample.waited / runnable;
   const bool waits = share >= contended_share && sample.others / sample.time >= share_of_others;
   // A single such sample may be another program that has just finished, with threads still
   // spinning.
   if (waits && waited_before_) contended_ = true;
   waited_before_ = waits;
-  calm_ = share < calm_share ? calm_ + sample.time : Seconds{0};
+  calm_ = share < calm_share ? calm_ + runnable : Seconds{0};
   if (calm_ >= calm_duration) contended_ = false;
 }
 

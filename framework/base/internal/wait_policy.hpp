@@ -13,14 +13,17 @@ namespace tessera::detail {
 struct WaitSample {
   using Seconds = std::chrono::duration<double>;
   Seconds time{0};    ///< length of the interval
+  Seconds ran{0};     ///< time in which the thread ran
   Seconds waited{0};  ///< time in which the thread was runnable without a processor
   Seconds others{0};  ///< processor time used by other programs, over all processors
 };
 
 /// Detects that other programs compete for a thread's processors: when the thread waits at least
-/// 10 % of the time in two consecutive samples while they use at least 0.4 processors. Contention
-/// ends after two seconds of samples with less than 2 % waiting. Waiting caused by our own threads,
-/// such as the one that reads the next batch, does not count.
+/// 10 % of the time in which it is runnable, in two consecutive samples, while they use at least
+/// 0.4 processors. Contention ends after it was runnable for two seconds with less than 2 %
+/// waiting. Waiting caused by our own threads, such as the one that reads the next batch, does not
+/// count. Neither does time in which the thread sleeps, as a server's does between requests, or a
+/// sample in which it was runnable for less than 10 ms.
 class CpuContentionDetector {
  public:
   using Seconds = WaitSample::Seconds;
