@@ -63,7 +63,8 @@ std::vector<Work> works(const std::string& device) {
             {"vision", compare_vision},
             {"recurrent", compare_recurrent},
             {"embedding", compare_embedding},
-            {"inference", compare_inference}};
+            {"inference", compare_inference},
+            {"serving", compare_serving}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};
   for (const StepWork& work : step_works(device)) {

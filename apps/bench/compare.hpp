@@ -62,6 +62,8 @@ void compare_recurrent(CompareRun& run);
 void compare_embedding(CompareRun& run);
 /// Compares inference_works() with PyTorch and ONNX Runtime.
 void compare_inference(CompareRun& run);
+/// Compares our HTTP server with uvicorn, starlette and ONNX Runtime under wrk's load.
+void compare_serving(CompareRun& run);
 /// Compares fit, which copies batches to the device, with steps on data that are already there.
 void compare_uploads(CompareRun& run, const StepWork& work);
 /// Compares dropout on one device with a copy.

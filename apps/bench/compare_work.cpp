@@ -10,7 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include <ATen/Parallel.h>
+
 #include <tessera/framework/base/json.hpp>
+#include <tessera/framework/serving/model_server.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/tessera.hpp>
 
@@ -214,6 +217,32 @@ TimedWork memory_work(const WorkFlags& flags) {
   };
 }
 
+/// A server that runs on its own thread.
+class RunningServer {
+ public:
+  RunningServer(const std::string& folder, const HttpServerOptions& http)
+      : server_(folder, {.http = http}), thread_([this] { server_.run(); }) {}
+  ~RunningServer() {
+    server_.stop();
+    thread_.join();
+  }
+  RunningServer(const RunningServer&) = delete;
+  RunningServer& operator=(const RunningServer&) = delete;
+
+  int port() const { return server_.port(); }
+
+ private:
+  ModelServer server_;
+  std::thread thread_;
+};
+
+/// Serves an export, and answers with its port.
+TimedWork serving_work(const WorkFlags& flags) {
+  at::set_num_threads(static_cast<int>(flags.threads));
+  const auto server = std::make_shared<RunningServer>(flags.data, HttpServerOptions{.port = 0});
+  return [server](int64_t) -> Json { return {{"port", server->port()}}; };
+}
+
 TimedWork make_work(const WorkFlags& flags) {
   if (flags.work == "attention") return attention_work(flags);
   if (!flags.device.empty()) {
@@ -227,6 +256,7 @@ TimedWork make_work(const WorkFlags& flags) {
   if (flags.work == "text") return text_work(flags);
   if (flags.work == "csv") return csv_work(flags);
   if (flags.work == "pictures") return pictures_work(flags);
+  if (flags.work == "serving") return serving_work(flags);
   return flags.work == "memory" ? memory_work(flags) : first_step_work(flags);
 }
 
@@ -254,8 +284,8 @@ int compare_work(int argc, const char* const* argv) {
   app::AppOptions options =
       app::AppOptions::bare("bench compare-work", "Our part of a comparison.");
   options.add_argument("WORK",
-                       "mlp, imdb, fit, cnn, text, csv, pictures, attention, first-step or "
-                       "memory; with a device one of bench compare --device, or copy",
+                       "mlp, imdb, fit, cnn, text, csv, pictures, serving, attention, first-step "
+                       "or memory; with a device one of bench compare --device, or copy",
                        flags.work);
   options.add({"device", "Work", "device type, instead of virtual CPUs",
                app::choice(flags.device, {"cpu", "cuda"})});
@@ -267,8 +297,10 @@ int compare_work(int argc, const char* const* argv) {
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});
   options.add({"scheme", "Work", "scheme of imdb",
                app::choice(flags.scheme, {"data", "model", "spatial"})});
-  options.add(
-      {"data", "Work", "the file of csv, the folder of pictures", app::text(flags.data, "PATH")});
+  options.add({"data", "Work", "the file of csv, the folder of pictures, the export of serving",
+               app::text(flags.data, "PATH")});
+  options.add({"threads", "Work", "threads per call of the model of serving",
+               app::integer(flags.threads, 1, 1024)});
   if (!options.parse(argc, argv)) return 0;
   const BlockPolicyScope scope(policy_of(flags.blocks));
   answer_lines(make_work(flags));

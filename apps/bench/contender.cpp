@@ -33,7 +33,10 @@ const std::vector<PeerName>& peer_names() {
       {"keras", "Keras", {"keras", "jax"}},
       {"pandas", "pandas", {"pandas"}},
       {"pillow", "PyTorch with Pillow", {"torch", "pillow"}},
-      {"onnxruntime", "ONNX Runtime", {"onnxruntime", "torch"}}};
+      {"onnxruntime", "ONNX Runtime", {"onnxruntime", "torch"}},
+      {"uvicorn",
+       "uvicorn with ONNX Runtime",
+       {"uvicorn", "starlette", "uvloop", "httptools", "orjson", "onnxruntime", "torch"}}};
   return all;
 }
 

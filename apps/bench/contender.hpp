@@ -31,11 +31,13 @@ class Peers {
   /// Asks each interpreter for its packages; `folder` has the peers' programs. Throws ConfigError
   /// for a path that is not a Python interpreter.
   Peers(const std::vector<std::string>& interpreters, std::string folder);
-  /// Returns a program of a peer ("torch", "tensorflow", "jax", "keras", "pandas", "pillow"), or
+  /// Returns a program of a peer ("torch", "jax", "onnxruntime", ...), or
   /// nothing if no environment has it. `how` follows the peer's name in the table.
   std::optional<Contender> find(const std::string& key, const std::string& peer,
                                 const std::string& how, const std::string& program,
                                 const std::vector<std::string>& arguments) const;
+  /// Returns the folder of the peers' programs.
+  const std::string& folder() const { return folder_; }
   /// Returns a line per peer: its version, or that it was not found.
   std::string to_string() const;
   /// Returns the versions of the peers that were found, by name.

@@ -19,6 +19,7 @@ struct WorkFlags {
   std::string blocks = "per_worker";
   std::string scheme = "data";
   std::string data;
+  int64_t threads = 1;
 };
 
 /// Does work `count` times and returns its measurements.

@@ -50,8 +50,8 @@ int serve_main(int argc, char** argv) {
   for (const NamedExport& model : models) {
     served.push_back(str("version ", server.served(model.name)->version, " of ", model.name));
   }
-  std::cout << "serving " << join(served, ", ") << " on "
-            << app::address_of(network, server.port()) << "/v1/models/NAME:predict" << std::endl;
+  std::cout << "serving " << join(served, ", ") << " on " << app::address_of(network, server.port())
+            << "/v1/models/NAME:predict" << std::endl;
   server.run();
   return 0;
 }

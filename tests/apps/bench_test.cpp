@@ -194,6 +194,52 @@ esac
   }
 }
 
+TEST_CASE("bench compare --work serving says that it needs wrk", "[bench]") {
+  const test::ProgramRun run = test::run_program(
+      test::app_path("bench"), {"compare", "--work", "serving"}, {{"PATH", "/none"}});
+  CHECK(run.exit_code == 0);
+  CHECK(run.err.find("left out: serving: it needs wrk in PATH") != std::string::npos);
+}
+
+TEST_CASE("bench compare --work serving puts the same load on both servers", "[bench]") {
+  const test::TempFolder folder;
+  const std::string python = folder / "python", wrk = folder / "wrk";
+  test::write_file(python, R"sh(#!/bin/sh
+case "$1" in
+  *packages.py) echo '{"uvicorn": "0.1", "starlette": "1", "uvloop": "1", "httptools": "1",' \
+                     '"orjson": "1", "onnxruntime": "1", "torch": "2.0"}' ;;
+  *onnx_server.py) while read count; do echo '{"port": 1}'; done ;;
+esac
+)sh");
+  test::write_file(wrk, R"sh(#!/bin/sh
+test -s "${10}" || exit 1
+case "$8" in
+  *:1/*) echo '{"per_second": 100, "p50": 5, "p99": 20, "failed": 0}' ;;
+  *) echo '{"per_second": 500, "p50": 1, "p99": 10, "failed": 0}' ;;
+esac
+)sh");
+  for (const std::string& program : {python, wrk}) {
+    std::filesystem::permissions(program, std::filesystem::perms::owner_all);
+  }
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run = test::run_program(
+      test::app_path("bench"),
+      {"compare", "--work", "serving", "--rounds", "2", "--python", python, "--json", file},
+      {{"PATH", folder.path().string() + ":/usr/bin:/bin"}});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  // Two models, 1 and 16 connections, the time of a request and p99: of us and of two peers.
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 24);
+  for (size_t i = 0; i < rows.size(); i += 3) {
+    CHECK(rows[i]["who"].get<std::string>().starts_with("ours"));
+    CHECK(rows[i]["least"] == (i % 2 == 0 ? 2.0 : 10.0));
+    CHECK(rows[i + 1]["ours_to_it"] == (i % 2 == 0 ? 0.2 : 0.5));
+    CHECK(rows[i + 2]["who"].get<std::string>().starts_with(
+        "uvicorn with ONNX Runtime, processes: 2"));
+  }
+}
+
 TEST_CASE("bench compare --device reports a missing GPU in one line", "[bench]") {
   const test::ProgramRun run = test::run_program(
       test::app_path("bench"), {"compare", "--device", "cuda"}, {{"CUDA_VISIBLE_DEVICES", ""}});

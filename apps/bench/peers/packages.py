@@ -6,7 +6,9 @@ found = {}
 for name, packages in {"torch": ["torch"], "tensorflow": ["tensorflow", "tensorflow-cpu"],
                        "jax": ["jax"], "optax": ["optax"], "keras": ["keras"],
                        "pandas": ["pandas"], "pillow": ["pillow"],
-                       "onnxruntime": ["onnxruntime"]}.items():
+                       "onnxruntime": ["onnxruntime"], "uvicorn": ["uvicorn"],
+                       "starlette": ["starlette"], "uvloop": ["uvloop"],
+                       "httptools": ["httptools"], "orjson": ["orjson"]}.items():
     for package in packages:
         try:
             found[name] = metadata.version(package)

@@ -44,6 +44,11 @@ class ChannelsFirst(nn.Module):
         return x.permute(0, 3, 1, 2)
 
 
+def mlp():
+    return nn.Sequential(nn.Linear(784, 700), nn.ReLU(), nn.Linear(700, 500), nn.ReLU(),
+                         nn.Linear(500, 10))
+
+
 def resnet50():
     layers = [ChannelsFirst(), convolution(3, 64, 7, 2), nn.ReLU(True), nn.MaxPool2d(3, 2, 1)]
     inputs = 64
@@ -124,6 +129,8 @@ class MeanOfWords(nn.Module):
 
 def make(work, sizes):
     """Returns the network of this name; of images, in channels_last memory."""
+    if work == "mlp":
+        return mlp()
     if work in ("encoder", "decoder"):
         return Transformer(sizes, work == "decoder")
     if work == "embedding":

@@ -51,11 +51,6 @@ class Gpt(nn.Module):
         return self.head(self.blocks(self.tokens(x) + self.positions)).flatten(0, 1)
 
 
-def mlp():
-    return nn.Sequential(nn.Linear(784, 700), nn.ReLU(), nn.Linear(700, 500), nn.ReLU(),
-                         nn.Linear(500, 10))
-
-
 def cnn():
     return nn.Sequential(nn.Unflatten(1, (1, 28)), nn.Conv2d(1, 32, 3), nn.ReLU(),
                          nn.MaxPool2d(2), nn.Conv2d(32, 64, 3), nn.ReLU(), nn.MaxPool2d(2),
@@ -96,7 +91,7 @@ torch.manual_seed(0)
 if "row" in sizes or work in torch_networks.OF_WORDS:
     model = torch_networks.make(work, sizes)
 else:
-    model = {"mlp": mlp, "cnn": cnn, "upload": Images, "gpt": Gpt}[work]()
+    model = {"mlp": torch_networks.mlp, "cnn": cnn, "upload": Images, "gpt": Gpt}[work]()
 if work in ("cnn", "upload"):
     model = model.to(memory_format=torch.channels_last)
 model = model.to(device)
