@@ -26,6 +26,8 @@ with quiet():
     torch.onnx.export(make(work, sizes).eval(), (torch.zeros(1, *sizes["row"]),), network,
                       dynamo=False)
 listening = socket.create_server(("127.0.0.1", 0), backlog=1024)
+# Connections inherit it; uvicorn does not set it for the sockets of a descriptor.
+listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 # Also ends if this process is killed.
 server = subprocess.Popen(
     [sys.executable, "-B", "-m", "uvicorn", "onnx_app:app", "--fd", str(listening.fileno()),
