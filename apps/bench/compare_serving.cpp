@@ -99,7 +99,7 @@ struct ServingFigures {
 
 /// Puts load on a server by wrk for some seconds, on one thread, and adds its figures.
 void put_load(const CompareRun& run, const StartedServer& server, const std::string& data,
-             const std::string& connections, const std::string& seconds, ServingFigures* figures) {
+              const std::string& connections, const std::string& seconds, ServingFigures* figures) {
   const std::string url = str("http://127.0.0.1:", server.port, "/v1/models/model:predict");
   const Json answer =
       LineProcess({"wrk", "-t1", "-c" + connections, "-d" + seconds + "s", "--timeout", "60s", "-s",
@@ -107,7 +107,8 @@ void put_load(const CompareRun& run, const StartedServer& server, const std::str
           .answer();
   if (const auto failed = answer.at("failed").get<int64_t>()) {
     throw ConfigError("bench", "every request must be answered with predictions",
-                      str(failed, " other answers of ", server.contender.who), "look at its output");
+                      str(failed, " other answers of ", server.contender.who),
+                      "look at its output");
   }
   if (!figures) return;
   figures->request.rounds.push_back(1e3 / answer.at("per_second").get<double>());
@@ -116,8 +117,8 @@ void put_load(const CompareRun& run, const StartedServer& server, const std::str
 
 void compare_server(CompareRun& run, const ServedWork& work) {
   const std::string data = share_served(run, work);
-  std::vector<Contender> all = {own_contender(
-      "own", "ours", {"serving", "--data", data, "--threads", work.threads})};
+  std::vector<Contender> all = {
+      own_contender("own", "ours", {"serving", "--data", data, "--threads", work.threads})};
   for (const std::string processes : {"1", "2"}) {
     run.add_peer(all, processes, "uvicorn", str(", processes: ", processes), "onnx_server.py",
                  {work.name, data, work.threads, processes});
@@ -136,7 +137,8 @@ void compare_server(CompareRun& run, const ServedWork& work) {
       }
     }
     const std::string title = work.title + ", connections: " + connections;
-    for (Figure ServingFigures::*const kind : {&ServingFigures::request, &ServingFigures::slowest}) {
+    for (Figure ServingFigures::*const kind :
+         {&ServingFigures::request, &ServingFigures::slowest}) {
       const Figure& own = figures[0].*kind;
       run.comparison.add_own(title, own);
       for (size_t i = 1; i < servers.size(); ++i) {
@@ -152,7 +154,8 @@ void compare_serving(CompareRun& run) {
   try {
     find_program("wrk", "/");
   } catch (const ConfigError&) {
-    std::cerr << "left out: serving: it needs wrk in PATH, as from apt-get install wrk" << std::endl;
+    std::cerr << "left out: serving: it needs wrk in PATH, as from apt-get install wrk"
+              << std::endl;
     return;
   }
   for (const ServedWork& work : served_works()) compare_server(run, work);

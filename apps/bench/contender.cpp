@@ -147,8 +147,8 @@ Figures take_turns(const std::vector<Contender>& contenders, const TurnOptions& 
   }
   // Run the first steps concurrently, as some compile for a minute.
   for (Runner& runner : runners) runner.process->tell(1);
+  with_each(runners, [](Runner& runner) { runner.process->answer(); });
   with_each(runners, [&](Runner& runner) {
-    runner.process->answer();
     const double step = runner.run(std::max<int64_t>(options.warm_up, 1));
     const auto affordable = static_cast<int64_t>(max_milliseconds / step);
     runner.steps = std::min(options.steps, std::max(affordable, min_steps));

@@ -68,7 +68,25 @@ TEST_CASE("CPUs are contended after two waits in a row, and not after two second
   waits(3ms);
   for (int i = 0; i < 19; ++i) waits(1ms);
   CHECK(detector.contended());
-  detector.add_sample({101ms, 101ms, 0ms, 0ms});
+  detector.add_sample({101ms, 101ms, 0ms, 50ms});
+  CHECK(!detector.contended());
+}
+
+TEST_CASE("CPUs are not contended once other programs have been idle for 0.2 seconds") {
+  CpuContentionDetector detector;
+  const auto others_use = [&](std::chrono::milliseconds others,
+                              std::chrono::milliseconds time = 100ms) {
+    detector.add_sample({time, 80ms, 20ms, others});
+  };
+  others_use(50ms);
+  others_use(50ms);
+  CHECK(detector.contended());
+  for (const auto others : {9ms, 11ms, -2ms}) others_use(others);
+  CHECK(detector.contended());
+  // The thread sleeps most of the time.
+  others_use(900ms, 1s);
+  CHECK(detector.contended());
+  others_use(9ms);
   CHECK(!detector.contended());
 }
 

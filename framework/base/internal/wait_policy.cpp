@@ -18,10 +18,12 @@ using Clock = std::chrono::steady_clock;
 
 constexpr CpuContentionDetector::Seconds sample_interval{0.1};
 constexpr CpuContentionDetector::Seconds calm_duration{2};
+constexpr CpuContentionDetector::Seconds alone_duration{0.2};
 constexpr CpuContentionDetector::Seconds shortest_runnable{0.01};
 constexpr double contended_share = 0.1;
 constexpr double share_of_others = 0.4;
 constexpr double calm_share = 0.02;
+constexpr double share_of_nobody = 0.1;
 
 /// How long a thread has run since it began, and been runnable without a processor.
 struct ThreadTimes {
@@ -115,13 +117,19 @@ void CpuContentionDetector::add_sample(const WaitSample& sample) {
   const Seconds runnable = sample.ran + sample.waited;
   if (runnable < shortest_runnable) return;
   const double share = sample.waited / runnable;
-  const bool waits = share >= contended_share && sample.others / sample.time >= share_of_others;
+  const double others = sample.others / sample.time;
+  const bool waits = share >= contended_share && others >= share_of_others;
   // A single such sample may be another program that has just finished, with threads still
   // spinning.
   if (waits && waited_before_) contended_ = true;
   waited_before_ = waits;
   calm_ = share < calm_share ? calm_ + runnable : Seconds{0};
-  if (calm_ >= calm_duration) contended_ = false;
+  if (others < share_of_nobody) {
+    alone_ += sample.time;
+  } else if (runnable >= 0.5 * sample.time) {
+    alone_ = Seconds{0};
+  }
+  if (calm_ >= calm_duration || alone_ >= alone_duration) contended_ = false;
 }
 
 BlockingOmpTeam::BlockingOmpTeam() {
