@@ -195,14 +195,20 @@ int64_t steps_of(const CompareRun& run, const StepWork& work) {
   return std::max<int64_t>(run.steps / (work.batch_size > 1 ? 8 : 1), 2);
 }
 
-/// Compares training steps with PyTorch and, where its program has the work, Keras on JAX.
+/// Adds Keras on a backend, if its environment has it.
+void add_keras(CompareRun& run, std::vector<Contender>& all, const StepWork& work,
+               const std::string& data, const std::string& backend, const std::string& mode) {
+  run.add_peer(all, "keras", "keras", backend == "jax" ? " on JAX" : " on TensorFlow",
+               "keras_step.py", {work.kind, data, backend, mode});
+}
+
+/// Compares training steps with PyTorch and Keras on a backend.
 void compare_network_training(CompareRun& run, const StepWork& work, double torch_limit,
-                              bool with_keras = false) {
+                              const std::string& keras_backend) {
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_network(work, "step", "1"), own_network(work, "step", "8")};
   run.add_peer(all, "torch", "torch", ", Adam", "torch_step.py", {work.kind, data});
-  if (with_keras)
-    run.add_peer(all, "keras", "keras", " on JAX", "keras_step.py", {work.kind, data});
+  add_keras(run, all, work, data, keras_backend, "step");
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps_of(run, work)});
   run.comparison.add_own(work.title + ", training", figures.at("own 1"));
   run.add_other(figures, "own 1", "torch", torch_limit);
@@ -211,42 +217,53 @@ void compare_network_training(CompareRun& run, const StepWork& work, double torc
   run.add_other(figures, "own 8", "own 1", 1.15);
 }
 
-/// Compares predictions. `onnx_limit`: the bar beside ONNX Runtime.
-void compare_predictions(CompareRun& run, const StepWork& work, double onnx_limit) {
+/// The bars of a work's predictions beside each peer.
+struct PredictionLimits {
+  double torch = 1.0;
+  double onnx = 1.3;
+  std::optional<double> keras = std::nullopt;  ///< on TensorFlow; none: it does not run
+};
+
+void compare_predictions(CompareRun& run, const StepWork& work, const PredictionLimits& limits) {
   const std::string data = share_step_work(run, work);
   std::vector<Contender> all = {own_network(work, "predict", "1")};
   run.add_peer(all, "torch", "torch", "", "torch_step.py", {work.kind, data, "cpu", "predict"});
+  if (limits.keras) add_keras(run, all, work, data, "tensorflow", "predict");
   run.add_peer(all, "onnxruntime", "onnxruntime", "", "onnx_predict.py", {work.kind, data});
   const Figures figures = take_turns(all, {.rounds = run.rounds, .steps = steps_of(run, work)});
   run.comparison.add_own(work.title + ", prediction", figures.at("own 1"));
-  run.add_other(figures, "own 1", "torch", 1.0);
-  run.add_other(figures, "own 1", "onnxruntime", onnx_limit);
+  run.add_other(figures, "own 1", "torch", limits.torch);
+  if (limits.keras) run.add_other(figures, "own 1", "keras", limits.keras);
+  run.add_other(figures, "own 1", "onnxruntime", limits.onnx);
 }
 
 /// Compares the training of a work, if its batch has several rows, and its predictions.
-void compare_network(CompareRun& run, const StepWork& work, double onnx_limit) {
-  if (work.batch_size > 1) compare_network_training(run, work, 1.0);
-  compare_predictions(run, work, onnx_limit);
+/// `torch_limit`: the bar of predictions beside PyTorch.
+void compare_network(CompareRun& run, const StepWork& work, double torch_limit) {
+  if (work.batch_size > 1) compare_network_training(run, work, 1.0, "tensorflow");
+  compare_predictions(
+      run, work,
+      {.torch = torch_limit, .onnx = work.batch_size == 1 ? 1.6 : 1.3, .keras = 1.0});
 }
 
 }  // namespace
 
 void compare_vision(CompareRun& run) {
-  for (const StepWork& work : vision_works()) {
-    compare_network(run, work, work.batch_size == 1 ? 1.6 : 1.3);
-  }
+  for (const StepWork& work : vision_works()) compare_network(run, work, 1.0);
 }
 
 void compare_recurrent(CompareRun& run) {
-  for (const StepWork& work : recurrent_works()) compare_network(run, work, 1.3);
+  for (const StepWork& work : recurrent_works()) compare_network(run, work, 1.05);
 }
 
 void compare_embedding(CompareRun& run) {
-  for (const StepWork& work : embedding_works()) compare_network_training(run, work, 1.2, true);
+  for (const StepWork& work : embedding_works()) compare_network_training(run, work, 1.2, "jax");
 }
 
 void compare_inference(CompareRun& run) {
-  for (const StepWork& work : inference_works()) compare_predictions(run, work, 1.3);
+  for (const StepWork& work : inference_works()) {
+    compare_predictions(run, work, {.onnx = work.batch_size == 1 ? 1.6 : 1.3});
+  }
 }
 
 void compare_uploads(CompareRun& run, const StepWork& work) {

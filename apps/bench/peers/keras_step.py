@@ -1,11 +1,14 @@
-"""Training steps in Keras on JAX, from a batch on the host to its loss; Adam.
+"""Training steps in Keras on a backend, from a batch on the host to its loss; Adam.
 
-WORK DATA: "encoder", "gpt" or "embedding" of `bench compare`, whose sizes are in DATA.json."""
+WORK DATA [BACKEND [MODE]]: a work of `bench compare` on a CPU, whose sizes are in DATA.json; jax or
+tensorflow; and step or predict (predictions instead)."""
 import os
 import sys
 
-os.environ["KERAS_BACKEND"] = "jax"
+work, data, backend, mode = sys.argv[1:] + ["jax", "step"][len(sys.argv) - 3:]
+os.environ["KERAS_BACKEND"] = backend
 os.environ["JAX_PLATFORMS"] = "cpu"
+os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
 
 from lines import answer_steps, batch, quiet, read, read_sizes
 
@@ -13,7 +16,8 @@ with quiet():
     import keras
     from keras import layers
 
-work, data = sys.argv[1:]
+    import keras_networks
+
 sizes = read_sizes(data)
 
 
@@ -57,11 +61,22 @@ def embedding(words):
     return layers.Dense(10)(layers.GlobalAveragePooling1D()(x))
 
 
-x, y = read(data, sizes["length"], dtype="int64")
-y = y.reshape(len(x), -1) if work == "gpt" else y
-words = layers.Input((sizes["length"],), dtype="int32")
-model = keras.Model(words, {"encoder": encoder, "gpt": gpt, "embedding": embedding}[work](words))
-model.compile(optimizer=keras.optimizers.Adam(1e-3),
+def of_words():
+    words = layers.Input((sizes["length"],), dtype="int32")
+    network = {"encoder": encoder, "gpt": gpt, "embedding": embedding}[work]
+    return keras.Model(words, network(words))
+
+
+if "row" in sizes:
+    x, y = read(data, *sizes["row"])
+    model = keras_networks.make(work, sizes)
+else:
+    x, y = read(data, sizes["length"], dtype="int64")
+    y = y.reshape(len(x), -1) if work == "gpt" else y
+    model = of_words()
+# The faster choice of each on TensorFlow: XLA's steps of convolutions take 1.6 to 5 times as long.
+compiles = backend == "jax" or (mode == "predict" and work != "mobilenet_v2")
+model.compile(optimizer=keras.optimizers.Adam(1e-3), jit_compile=compiles,
               loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True))
 
 
@@ -70,4 +85,8 @@ def step(i):
     float(model.train_on_batch(*batch(i, sizes["batch"], x, y)))
 
 
-answer_steps(step)
+def predict(i):
+    model.predict_on_batch(batch(i, sizes["batch"], x, y)[0])
+
+
+answer_steps(predict if mode == "predict" else step)
