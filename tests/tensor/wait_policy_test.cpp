@@ -81,12 +81,12 @@ TEST_CASE("CPUs are not contended once other programs have been idle for 0.2 sec
   others_use(50ms);
   others_use(50ms);
   CHECK(detector.contended());
-  for (const auto others : {9ms, 11ms, -2ms}) others_use(others);
+  for (const auto others : {24ms, 26ms, -2ms}) others_use(others);
   CHECK(detector.contended());
   // The thread sleeps most of the time.
   others_use(900ms, 1s);
   CHECK(detector.contended());
-  others_use(9ms);
+  others_use(24ms);
   CHECK(!detector.contended());
 }
 

@@ -23,7 +23,7 @@ constexpr CpuContentionDetector::Seconds shortest_runnable{0.01};
 constexpr double contended_share = 0.1;
 constexpr double share_of_others = 0.4;
 constexpr double calm_share = 0.02;
-constexpr double share_of_nobody = 0.1;
+constexpr double share_of_nobody = 0.25;
 
 /// How long a thread has run since it began, and been runnable without a processor.
 struct ThreadTimes {

@@ -21,7 +21,7 @@ struct WaitSample {
 /// Detects that other programs compete for a thread's processors: when the thread waits at least
 /// 10 % of the time in which it is runnable, in two consecutive samples, while they use at least
 /// 0.4 processors. Contention ends after it was runnable for two seconds with less than 2 %
-/// waiting, or after 0.2 seconds in which they use less than 0.1 processors. Waiting caused by our
+/// waiting, or after 0.2 seconds in which they use less than 0.25 processors. Waiting caused by our
 /// own threads, such as the one that reads the next batch, does not count. Neither does time in
 /// which the thread sleeps, as a server's does between requests: what others use while it sleeps
 /// most of the time does not prolong contention, and a sample in which it was runnable for less
