@@ -242,8 +242,7 @@ void compare_predictions(CompareRun& run, const StepWork& work, const Prediction
 void compare_network(CompareRun& run, const StepWork& work, double torch_limit) {
   if (work.batch_size > 1) compare_network_training(run, work, 1.0, "tensorflow");
   compare_predictions(
-      run, work,
-      {.torch = torch_limit, .onnx = work.batch_size == 1 ? 1.6 : 1.3, .keras = 1.0});
+      run, work, {.torch = torch_limit, .onnx = work.batch_size == 1 ? 1.6 : 1.3, .keras = 1.0});
 }
 
 }  // namespace

@@ -99,14 +99,27 @@ struct ConvTransposeOp : Convolution {
     }
     // No window covers this block: the stride exceeds the window.
     if (y.numel() == 0) return {image_of(at::zeros(sizes, y.options()), groups)};
+    const bool slow = is_slow(y, groups, in[1].size(spatial()));
+    const at::ScalarType dtype = slow ? at::kFloat : y.scalar_type();
     const at::Tensor x =
-        at::convolution(channels_first(y, spatial()), weight, {}, local.stride, local.padding,
-                        local.dilation, true, local.output_padding, groups);
-    return {image_of(crop_or_pad(x, 2, cut), groups)};
+        at::convolution(channels_first(y.to(dtype), spatial()), weight.to(dtype), {}, local.stride,
+                        local.padding, local.dilation, true, local.output_padding, groups);
+    return {image_of(crop_or_pad(x.to(y.scalar_type()), 2, cut), groups)};
   }
   static constexpr Saves saves = inputs(0, 1);
   Grads gradient(const Saved& saved, const Cotangents& dx, Needs needs) const;
   static Samples<ConvTransposeOp> samples();
+
+ private:
+  /// Whether float32 takes less time: oneDNN has no kernel for many groups with strides in float16
+  /// and bfloat16, and its plain loop takes up to 20 times as long.
+  bool is_slow(const at::Tensor& y, int64_t groups, int64_t channels) const {
+    const bool strided = std::any_of(windows.axes.begin(), windows.axes.end(),
+                                     [](const WindowAxis& axis) { return axis.stride > 1; });
+    return y.is_cpu() && at::isReducedFloatingType(y.scalar_type()) && groups > 1 &&
+           channels <= few_channels && strided;
+  }
+  static constexpr int64_t few_channels = 2;
 };
 
 struct ConvKernelGradOp : Convolution {

@@ -56,7 +56,7 @@ std::optional<SequenceLayer::AllSteps> RecurrentLayer::all_steps(const DTensor& 
   if (!kind || (context.training && settings_.recurrent_dropout > 0)) return std::nullopt;
   const DTensor read_kernel = read(kernel_);
   // Before the projection, which draws random numbers, and which the loop would compute again.
-  if (!can_run_recurrence(read_kernel.dtype(), x.mesh())) return std::nullopt;
+  if (!can_run_recurrence(x.mesh())) return std::nullopt;
   // Sharded kernels are gathered once, where a loop would gather states in each step.
   const Layout whole = Layout::replicated(read_kernel.mesh(), 2);
   const DTensor kernel = ops::relayout(read_kernel, whole);

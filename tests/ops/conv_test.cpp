@@ -131,4 +131,19 @@ TEST_CASE("an invalid convolution is refused") {
   CHECK_THROWS_WITH(ops::resample(x, 1, 0, ops::Interpolation::bilinear), Contains("resample"));
 }
 
+TEST_CASE("strided transposed convolutions of single channels in bfloat16 round once") {
+  const Layout whole = Layout::replicated(virtual_mesh({1}), 5);
+  const std::vector<WindowAxis> axes = {{3, 2, 1, 1, 1}, {3, 2, 1, 1, 1}};
+  for (const at::ScalarType half : {at::kBFloat16, at::kHalf}) {
+    const at::Tensor y = random_values({{2, 4, 4, 6, 1}}, 1).to(half);
+    const at::Tensor kernel = random_values({{3, 3, 1, 6, 1}}, 2).to(half);
+    const auto run = [&](at::ScalarType dtype) {
+      return ops::conv_transpose(pack(y.to(dtype), whole), pack(kernel.to(dtype), whole), axes,
+                                 {7, 7})
+          .full();
+    };
+    CHECK(difference(run(half), run(at::kFloat).to(half)) == "");
+  }
+}
+
 }  // namespace conv_test

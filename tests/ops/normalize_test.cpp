@@ -165,4 +165,35 @@ TEST_CASE("threads add up what one adds up") {
   }
 }
 
+TEST_CASE("bfloat16 is normalized in float32 and rounded once") {
+  for (const NormShape& shape : {NormShape{1, 300, 67, 1}, NormShape{50, 1, 1, 301}}) {
+    const int64_t all = shape.outer * shape.rows * shape.weights();
+    const auto random = [](int64_t count, uint64_t seed) {
+      return random_values({{count}}, seed).to(at::kFloat);
+    };
+    at::Tensor x = random(all, 1).to(at::kBFloat16);
+    x.view({shape.outer * shape.rows, -1})[1].fill_(INFINITY);
+    x[0] = NAN;
+    const at::Tensor dy = random(all, 2).to(at::kBFloat16);
+    const NormBlock narrow{shape, x, random(shape.moments(), 3), random(shape.moments(), 4),
+                           random(shape.weights(), 5)};
+    NormBlock wide = narrow;
+    wide.x = x.to(at::kFloat);
+    const auto same = [](const at::Tensor& actual, const at::Tensor& expected) {
+      CHECK(difference(actual, expected.to(actual.scalar_type())) == "");
+    };
+    same(norm_sums(narrow), norm_sums(wide));
+    const at::Tensor offset = random(shape.weights(), 6);
+    CHECK(norm_apply(narrow, offset).scalar_type() == at::kBFloat16);
+    same(norm_apply(narrow, offset), norm_apply(wide, offset));
+    const auto [sums, by_weight] = norm_gradient_sums(narrow, dy);
+    const auto [wide_sums, wide_by_weight] = norm_gradient_sums(wide, dy.to(at::kFloat));
+    same(sums, wide_sums);
+    same(by_weight, wide_by_weight);
+    const at::Tensor first = random(shape.moments(), 7), second = random(shape.moments(), 8);
+    same(norm_gradient(narrow, dy, first, second),
+         norm_gradient(wide, dy.to(at::kFloat), first, second));
+  }
+}
+
 }  // namespace normalize_test

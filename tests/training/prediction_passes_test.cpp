@@ -6,6 +6,7 @@
 
 #include <memory>
 
+#include <tessera/framework/ops/internal/bfloat16.hpp>
 #include <tessera/framework/ops/internal/fused_conv.hpp>
 
 #include "tests/support/catch.hpp"
@@ -267,9 +268,70 @@ TEST_CASE("an output that depends on weights alone is predicted in every step") 
   CHECK(model.predict_step_records().hoisted == 1);
 }
 
-TEST_CASE("predictions in float64 and half precision, and after weights were moved, stay right") {
+TEST_CASE("convolutions of bfloat16 are fused where the processor multiplies bfloat16") {
+  const LayoutMap layouts = layouts_of_networks()[0];
   const at::Tensor x = hashed({4, 8, 8, 3}, 99);
-  for (const std::string dtype : {"float64", "mixed_bfloat16"}) {
+  const Twins narrow(layouts, "mixed_bfloat16"), exact(layouts, "float32");
+  // Weights of 0.1 keep the numbers small, as in trained networks.
+  for (Variable weight : narrow.fast.trainable_weights()) {
+    weight.assign(pack(hashed(weight.shape(), stable_hash(weight.path())) * 0.1));
+  }
+  for (const Functional& model : {narrow.slow, exact.fast, exact.slow}) {
+    model.set_weights(narrow.fast.get_weights());
+  }
+  for (int i = 0; i < 3; ++i) narrow.predict(narrow.fast, x);
+  Profile profile;
+  const at::Tensor y = narrow.predict(narrow.fast, x);
+  profile.stop();
+  const int64_t fused = multiplies_bfloat16() ? 9 : 0;
+  CHECK(narrow.fast.predict_step_records().fused == fused);
+  CHECK(row_of(profile, SpanKind::op, "fused_conv").calls == fused);
+  CHECK(row_of(profile, SpanKind::op, "conv").calls == 9 - fused);
+  // The fused ones round less often.
+  const at::Tensor expected = exact.predict(exact.slow, x);
+  const at::Tensor composed = narrow.predict(narrow.slow, x);
+  const auto error = [&](const at::Tensor& result) {
+    return (result.to(at::kFloat) - expected).abs().max().item<double>();
+  };
+  const double size = expected.abs().max().item<double>();
+  CAPTURE(error(y), error(composed), size);
+  CHECK(error(y) < 0.02 * size);
+  CHECK(error(y) < 1.5 * error(composed) + 1e-3 * size);
+}
+
+TEST_CASE("a convolution is fused with a sum and each activation behind it") {
+  for (const char* dtype : {"float32", "mixed_bfloat16"}) {
+    for (const bool bounded : {true, false}) {
+      for (const int64_t window : {1, 3}) {
+        CAPTURE(dtype, bounded, window);
+        const auto make = [&](bool eager) {
+          Input picture({6, 6, 4});
+          auto y = Conv2D(4, window, {.padding = "same", .dtype = dtype})(picture);
+          y = Add({.dtype = dtype})({y, picture});
+          y = bounded ? ReLU({.max_value = 6, .dtype = dtype})(y) : ReLU({.dtype = dtype})(y);
+          Functional model({picture}, {y});
+          model.compile({.optimizer = SGD(0.01), .loss = "mse", .run_eagerly = eager});
+          return model;
+        };
+        const Functional fast = make(false), slow = make(true);
+        stir(fast);
+        slow.set_weights(fast.get_weights());
+        const at::Tensor x = hashed({2, 6, 6, 4}, 1) * 4;
+        at::Tensor y;
+        for (int i = 0; i < 3; ++i) y = fast.predict_on_batch(Examples{{x}})[0];
+        const bool narrow = std::string(dtype) == "mixed_bfloat16";
+        CHECK(fast.predict_step_records().fused == (!narrow || multiplies_bfloat16() ? 1 : 0));
+        const double tolerance = narrow ? 0.02 : 1e-5;
+        CHECK(difference(y, slow.predict_on_batch(Examples{{x}})[0], tolerance, 4 * tolerance) ==
+              "");
+      }
+    }
+  }
+}
+
+TEST_CASE("predictions in float64 and float16, and after weights were moved, stay right") {
+  const at::Tensor x = hashed({4, 8, 8, 3}, 99);
+  for (const std::string dtype : {"float64", "mixed_float16"}) {
     CAPTURE(dtype);
     const Twins twins(layouts_of_networks()[1], dtype);
     for (int i = 0; i < 3; ++i) {

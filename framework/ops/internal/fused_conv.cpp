@@ -13,6 +13,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/bfloat16.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/tensor/internal/memory_planner.hpp>
 
@@ -126,7 +127,13 @@ void clear(PackedKernels& kernels) { kernels.clear(); }
 int64_t packed_kernels() { return packed_count; }
 
 Specs FusedConvOp::infer(const Specs& in) const {
-  check_same_dtype(name, in);
+  Specs narrow = in;
+  if (at::isReducedFloatingType(in[0].dtype)) {
+    for (size_t i = 1; i < residual_at(); i += 2) {
+      if (in[i].dtype == at::kFloat) narrow[i].dtype = in[0].dtype;
+    }
+  }
+  check_same_dtype(name, narrow);
   Specs out = {{conv_shape(name, in), in[0].dtype}};
   const auto check = [&](const Spec& operand, const Shape& expected, const char* what) {
     if (operand.shape == expected) return;
@@ -193,9 +200,9 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
   const at::Tensor x = padded(in, out, local);
   const at::Tensor bias = in[2].flatten();
   const at::Tensor residual = adds ? channels_first(in[residual_at()], spatial()) : at::Tensor();
-  const auto kernel = [&] { return filters(scaled_kernel(in)); };
+  const auto kernel = [&] { return filters(scaled_kernel(in).to(x.scalar_type())); };
   const bool fast =
-      spatial() == 2 && x.is_cpu() && x.scalar_type() == at::kFloat && onednn().complete();
+      spatial() == 2 && x.is_cpu() && is_fast_in_onednn(x.scalar_type()) && onednn().complete();
   if (!fast) {
     at::Tensor y = at::convolution(x, kernel(), bias, local.stride, local.padding, local.dilation,
                                    false, local.output_padding, groups);
@@ -218,12 +225,14 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
                               activation_name(activation), activation_numbers(activation), none}),
         groups)};
   }
-  const bool activates = activation != FusedActivation::none;
-  const at::Tensor y =
+  // After an addition, oneDNN's functions take no other activation than relu.
+  const bool activates = activation == FusedActivation::relu;
+  at::Tensor y =
       call(*onednn().conv_add,
            {x, residual, weight, bias, local.padding, local.stride, local.dilation, groups, "add",
             none, activates ? c10::IValue(activation_name(activation)) : none,
-            activation_numbers(activation), none});
+            c10::List<std::optional<at::Scalar>>(), none});
+  if (!activates) activate(y, activation);
   return {image_of(y, groups)};
 }
 

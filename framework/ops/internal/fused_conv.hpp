@@ -15,8 +15,10 @@ class PackedKernels;
 
 /// x (n, spatial…, [g,] c), kernel, bias ([g,] o), with `scales` factors of the kernel ([g,] o)
 /// and, with `adds`, a tensor of the result's shape -> activation(conv(x, kernel · factors) + bias
-/// + residual), without a gradient: for replayed steps. On CPUs, with two spatial axes and float32,
-/// it is one call of oneDNN or, for some windows of one element, a matrix product.
+/// + residual), without a gradient: for replayed steps. Kernel and factors may be float32 among
+/// half precision; their product is rounded. On CPUs, with two spatial axes and a dtype that
+/// is_fast_in_onednn(), it is one call of oneDNN or, for some windows of one element in float32, a
+/// matrix product.
 struct FusedConvOp : Convolution {
   static constexpr std::string_view name = "fused_conv";
   FusedActivation activation = FusedActivation::none;

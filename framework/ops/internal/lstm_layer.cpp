@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/ops/internal/bfloat16.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
 #include <tessera/framework/ops/internal/recurrent_kernels.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -48,7 +49,7 @@ struct LstmLayerOp {
     return Rule::parse("b !t !f , !f !w , !u !w , b !u , b !u" + bias + " -> !t b !u , b !u");
   }
   Tensors forward(const LocalArgs& in) const {
-    const bool fast = in[0].is_cpu() && in[0].scalar_type() == at::kFloat && has_onednn();
+    const bool fast = in[0].is_cpu() && is_fast_in_onednn(in[0].scalar_type()) && has_onednn();
     return fast ? by_onednn(in) : by_steps(in);
   }
   Tensors by_onednn(const LocalArgs& in) const {
@@ -97,10 +98,12 @@ TESSERA_REGISTER_OP(LstmLayerOp);
 }  // namespace
 
 bool can_run_lstm_layer(const DTensor& x) {
+  if (!is_fast_in_onednn(x.dtype()) || on_gpus(x.mesh()) || !has_onednn() || recording()) {
+    return false;
+  }
   // With fewer rows, turning the kernels takes longer than it saves.
-  constexpr int64_t many_rows = 32;
-  return x.dtype() == at::kFloat && x.size(0) >= many_rows && !on_gpus(x.mesh()) && has_onednn() &&
-         !recording();
+  const int64_t many_rows = x.dtype() == at::kFloat ? 32 : 8;
+  return x.size(0) >= many_rows;
 }
 
 LstmStates lstm_layer(const DTensor& x, const DTensor& kernel, const DTensor& recurrent_kernel,

@@ -4,8 +4,8 @@
 
 namespace tessera::detail {
 
-/// Whether lstm_layer() is faster than recurrence() here: in predictions of many rows in float32,
-/// on CPUs whose libtorch has oneDNN.
+/// Whether lstm_layer() is faster than recurrence() here: in predictions of many rows, on CPUs
+/// whose libtorch has oneDNN, in a dtype that is_fast_in_onednn().
 bool can_run_lstm_layer(const DTensor& x);
 
 /// The states of an LSTM after its steps.

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/shape.hpp>
+#include <tessera/framework/ops/internal/bfloat16.hpp>
 #include <tessera/framework/ops/internal/vectorized.hpp>
 
 namespace tessera::detail {
@@ -18,15 +19,17 @@ namespace tessera::detail {
 namespace {
 
 /// Rows [begin, end) of outer · rows, and what they are computed from. Pointers to moments start at
-/// the first outer index; those to weights at the first group.
-template <class T>
+/// the first outer index; those to weights at the first group. Elements of x are E, and computed
+/// with as T.
+template <class T, class E>
 struct NormRows {
   NormShape shape;
   int64_t begin = 0, end = 0;
-  const T *x = nullptr, *mean = nullptr, *factor = nullptr, *scale = nullptr;
-  const T *dy = nullptr, *offset = nullptr, *first = nullptr, *second = nullptr;
-  const T* y = nullptr;  ///< the activation's results, for gradients
-  T* out = nullptr;
+  const E *x = nullptr, *dy = nullptr;
+  const E* y = nullptr;  ///< the activation's results, for gradients
+  const T *mean = nullptr, *factor = nullptr, *scale = nullptr;
+  const T *offset = nullptr, *first = nullptr, *second = nullptr;
+  E* out = nullptr;
   double *sums0 = nullptr, *sums1 = nullptr;        ///< sums of each outer and group
   double *weights0 = nullptr, *weights1 = nullptr;  ///< sums of each weight
 };
@@ -48,18 +51,18 @@ TESSERA_VECTORIZED T passed(T dy, T y) {
   return (y <= 0) | (y >= 6) ? T(0) : dy;
 }
 
-template <class T>
+template <class T, class E>
 struct SumRows {
-  TESSERA_VECTORIZED void run(const NormRows<T>& in) {
+  TESSERA_VECTORIZED void run(const NormRows<T, E>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
     for (int64_t r = in.begin; r < in.end; ++r) {
       const int64_t moment = r / in.shape.rows * groups;
-      const T* x = in.x + r * groups * features;
+      const E* x = in.x + r * groups * features;
       double *sum = in.sums0 + moment, *squares = in.sums1 + moment;
       if (features == 1) {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
-          const double value = x[c];
+          const double value = widened<T>(x[c]);
           sum[c] += value;
           squares[c] += value * value;
         }
@@ -69,7 +72,7 @@ struct SumRows {
         double total = 0, total_squares = 0;
 #pragma omp simd reduction(+ : total, total_squares)
         for (int64_t d = 0; d < features; ++d) {
-          const double value = x[d];
+          const double value = widened<T>(x[d]);
           total += value;
           total_squares += value * value;
         }
@@ -80,19 +83,21 @@ struct SumRows {
   }
 };
 
-template <class T, FusedActivation A>
+template <class T, class E, FusedActivation A>
 struct ApplyRows {
-  TESSERA_VECTORIZED void run(const NormRows<T>& in) {
+  TESSERA_VECTORIZED void run(const NormRows<T, E>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
     for (int64_t r = in.begin; r < in.end; ++r) {
       const int64_t moment = r / in.shape.rows * groups;
-      const T *x = in.x + r * groups * features, *scale = in.scale, *offset = in.offset;
+      const E* x = in.x + r * groups * features;
       const T *mean = in.mean + moment, *factor = in.factor + moment;
-      T* y = in.out + r * groups * features;
+      const T *scale = in.scale, *offset = in.offset;
+      E* y = in.out + r * groups * features;
       if (features == 1) {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
-          y[c] = activated<A>((x[c] - mean[c]) * (factor[c] * scale[c]) + offset[c]);
+          y[c] = rounded<E>(
+              activated<A>((widened<T>(x[c]) - mean[c]) * (factor[c] * scale[c]) + offset[c]));
         }
         continue;
       }
@@ -100,7 +105,7 @@ struct ApplyRows {
         const T center = mean[c], by = factor[c];
 #pragma omp simd
         for (int64_t d = 0; d < features; ++d) {
-          y[d] = activated<A>((x[d] - center) * by * scale[d] + offset[d]);
+          y[d] = rounded<E>(activated<A>((widened<T>(x[d]) - center) * by * scale[d] + offset[d]));
         }
         x += features;
         y += features;
@@ -112,22 +117,22 @@ struct ApplyRows {
 };
 
 /// Without features, a row's sums are those of its weights before scaling: only they are added up.
-template <class T, FusedActivation A>
+template <class T, class E, FusedActivation A>
 struct GradientSumRows {
-  TESSERA_VECTORIZED void run(const NormRows<T>& in) {
+  TESSERA_VECTORIZED void run(const NormRows<T, E>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
     for (int64_t r = in.begin; r < in.end; ++r) {
       const int64_t moment = r / in.shape.rows * groups;
-      const T *x = in.x + r * groups * features, *dy = in.dy + r * groups * features;
-      const T* y = A == FusedActivation::none ? dy : in.y + r * groups * features;
+      const E *x = in.x + r * groups * features, *dy = in.dy + r * groups * features;
+      const E* y = A == FusedActivation::none ? dy : in.y + r * groups * features;
       const T *mean = in.mean + moment, *factor = in.factor + moment, *scale = in.scale;
       double *sum = in.sums0 + moment, *products = in.sums1 + moment;
       if (features == 1) {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
-          const T each = passed<A>(dy[c], y[c]);
+          const T each = passed<A>(widened<T>(dy[c]), widened<T>(y[c]));
           sum[c] += static_cast<double>(each);
-          products[c] += static_cast<double>(each * ((x[c] - mean[c]) * factor[c]));
+          products[c] += static_cast<double>(each * ((widened<T>(x[c]) - mean[c]) * factor[c]));
         }
         continue;
       }
@@ -137,7 +142,8 @@ struct GradientSumRows {
         double total = 0, total_products = 0;
 #pragma omp simd reduction(+ : total, total_products)
         for (int64_t d = 0; d < features; ++d) {
-          const T each = passed<A>(dy[d], y[d]), product = each * ((x[d] - center) * by);
+          const T each = passed<A>(widened<T>(dy[d]), widened<T>(y[d]));
+          const T product = each * ((widened<T>(x[d]) - center) * by);
           total += static_cast<double>(each * scale[d]);
           total_products += static_cast<double>(product * scale[d]);
           weights0[d] += static_cast<double>(each);
@@ -156,22 +162,23 @@ struct GradientSumRows {
   }
 };
 
-template <class T, FusedActivation A>
+template <class T, class E, FusedActivation A>
 struct GradientRows {
-  TESSERA_VECTORIZED void run(const NormRows<T>& in) {
+  TESSERA_VECTORIZED void run(const NormRows<T, E>& in) {
     const int64_t groups = in.shape.groups, features = in.shape.features;
     for (int64_t r = in.begin; r < in.end; ++r) {
       const int64_t moment = r / in.shape.rows * groups;
-      const T *x = in.x + r * groups * features, *dy = in.dy + r * groups * features;
-      const T* y = A == FusedActivation::none ? dy : in.y + r * groups * features;
+      const E *x = in.x + r * groups * features, *dy = in.dy + r * groups * features;
+      const E* y = A == FusedActivation::none ? dy : in.y + r * groups * features;
       const T *mean = in.mean + moment, *factor = in.factor + moment, *scale = in.scale;
       const T *first = in.first + moment, *second = in.second + moment;
-      T* dx = in.out + r * groups * features;
+      E* dx = in.out + r * groups * features;
       if (features == 1) {
 #pragma omp simd
         for (int64_t c = 0; c < groups; ++c) {
-          const T h = (x[c] - mean[c]) * factor[c];
-          dx[c] = (passed<A>(dy[c], y[c]) * scale[c] - first[c] - h * second[c]) * factor[c];
+          const T h = (widened<T>(x[c]) - mean[c]) * factor[c];
+          const T each = passed<A>(widened<T>(dy[c]), widened<T>(y[c]));
+          dx[c] = rounded<E>((each * scale[c] - first[c] - h * second[c]) * factor[c]);
         }
         continue;
       }
@@ -179,8 +186,9 @@ struct GradientRows {
         const T center = mean[c], by = factor[c], less = first[c], less_h = second[c];
 #pragma omp simd
         for (int64_t d = 0; d < features; ++d) {
-          const T h = (x[d] - center) * by;
-          dx[d] = (passed<A>(dy[d], y[d]) * scale[d] - less - h * less_h) * by;
+          const T h = (widened<T>(x[d]) - center) * by;
+          const T each = passed<A>(widened<T>(dy[d]), widened<T>(y[d]));
+          dx[d] = rounded<E>((each * scale[d] - less - h * less_h) * by);
         }
         x += features;
         dy += features;
@@ -202,37 +210,47 @@ int64_t rows_per_thread(const NormShape& shape) {
   return std::max<int64_t>(1, elements_per_thread / std::max<int64_t>(1, shape.weights()));
 }
 
-template <class T>
-NormRows<T> rows_from(const NormBlock& block) {
+/// Returns the elements of a block of x.
+template <class E>
+E* elements_of(const at::Tensor& x) {
+  if constexpr (std::is_same_v<E, Bfloat16>) {
+    return reinterpret_cast<E*>(x.data_ptr<c10::BFloat16>());
+  } else {
+    return x.data_ptr<E>();
+  }
+}
+
+template <class T, class E>
+NormRows<T, E> rows_from(const NormBlock& block) {
   const auto data = [](const at::Tensor& tensor) {
     return tensor.defined() ? tensor.const_data_ptr<T>() : nullptr;
   };
-  NormRows<T> rows;
+  NormRows<T, E> rows;
   rows.shape = block.shape;
-  rows.x = data(block.x);
+  rows.x = elements_of<E>(block.x);
   rows.mean = data(block.mean);
   rows.factor = data(block.factor);
   rows.scale = data(block.scale);
-  rows.y = data(block.y);
+  if (block.y.defined()) rows.y = elements_of<E>(block.y);
   return rows;
 }
 
 /// Runs a body on all rows, several threads at a time.
-template <class Body, class T>
-void run_rows(const NormRows<T>& all) {
+template <class Body, class T, class E>
+void run_rows(const NormRows<T, E>& all) {
   at::parallel_for(0, rows_of(all.shape), rows_per_thread(all.shape),
                    [&](int64_t begin, int64_t end) {
-                     NormRows<T> rows = all;
+                     NormRows<T, E> rows = all;
                      rows.begin = begin;
                      rows.end = end;
-                     vectorized<Body, const NormRows<T>&>(rows);
+                     vectorized<Body, const NormRows<T, E>&>(rows);
                    });
 }
 
 /// Runs a body that adds up. Each of a fixed number of chunks has sums of its own, which are added
 /// in their order. Returns (2, moments) and (2, weights).
-template <class Body, class T>
-std::pair<at::Tensor, at::Tensor> sum_rows(const NormRows<T>& all) {
+template <class Body, class T, class E>
+std::pair<at::Tensor, at::Tensor> sum_rows(const NormRows<T, E>& all) {
   const NormShape& shape = all.shape;
   const int64_t rows = rows_of(shape), least = rows_per_thread(shape);
   const int64_t chunks = std::clamp<int64_t>(rows / least, 1, at::get_num_threads());
@@ -243,14 +261,14 @@ std::pair<at::Tensor, at::Tensor> sum_rows(const NormRows<T>& all) {
   const at::Tensor by_weight = at::zeros({chunks, 2, weights}, at::kDouble);
   at::parallel_for(0, chunks, 1, [&](int64_t first, int64_t last) {
     for (int64_t chunk = first; chunk < last; ++chunk) {
-      NormRows<T> part = all;
+      NormRows<T, E> part = all;
       part.begin = rows * chunk / chunks;
       part.end = rows * (chunk + 1) / chunks;
       part.sums0 = sums.data_ptr<double>() + (apart ? chunk : 0) * 2 * moments;
       part.sums1 = part.sums0 + moments;
       part.weights0 = by_weight.data_ptr<double>() + chunk * 2 * weights;
       part.weights1 = part.weights0 + weights;
-      vectorized<Body, const NormRows<T>&>(part);
+      vectorized<Body, const NormRows<T, E>&>(part);
     }
   });
   return {sums.sum(0), by_weight.sum(0)};
@@ -274,9 +292,12 @@ void check_counts(const NormBlock& block, const at::Tensor& like_x, const at::Te
   for (const at::Tensor& tensor : moments) check_count(tensor, block.shape.moments());
 }
 
+/// Calls run(T(), rounded<E>()): what to compute with, and the elements of x.
 template <class F>
 auto for_dtype(const at::Tensor& x, const F& run) {
-  return x.scalar_type() == at::kDouble ? run(double()) : run(float());
+  if (x.scalar_type() == at::kDouble) return run(double(), double());
+  if (x.scalar_type() == at::kBFloat16) return run(float(), Bfloat16());
+  return run(float(), float());
 }
 
 template <FusedActivation A>
@@ -337,9 +358,10 @@ struct OnGpu {
 
 at::Tensor norm_sums(const NormBlock& block) {
   if (!block.x.is_cpu()) return OnGpu(block).sums();
-  return for_dtype(block.x, [&](auto type) {
+  return for_dtype(block.x, [&](auto type, auto element) {
     using T = decltype(type);
-    return sum_rows<SumRows<T>>(rows_from<T>(block)).first;
+    using E = decltype(element);
+    return sum_rows<SumRows<T, E>>(rows_from<T, E>(block)).first;
   });
 }
 
@@ -351,13 +373,14 @@ at::Tensor norm_apply(const NormBlock& block, const at::Tensor& offset) {
     return gpu.activated(y).view(block.x.sizes());
   }
   const at::Tensor y = at::empty_like(block.x);
-  for_dtype(block.x, [&](auto type) {
+  for_dtype(block.x, [&](auto type, auto element) {
     using T = decltype(type);
-    NormRows<T> rows = rows_from<T>(block);
+    using E = decltype(element);
+    NormRows<T, E> rows = rows_from<T, E>(block);
     rows.offset = offset.const_data_ptr<T>();
-    rows.out = y.data_ptr<T>();
+    rows.out = elements_of<E>(y);
     for_activation(block.activation,
-                   [&](auto activation) { run_rows<ApplyRows<T, activation()>>(rows); });
+                   [&](auto activation) { run_rows<ApplyRows<T, E, activation()>>(rows); });
   });
   return y;
 }
@@ -366,12 +389,13 @@ std::pair<at::Tensor, at::Tensor> norm_gradient_sums(const NormBlock& block, con
                                                      bool scaled) {
   check_counts(block, dy, {}, {});
   if (!block.x.is_cpu()) return OnGpu(block).gradient_sums(dy, scaled);
-  return for_dtype(block.x, [&](auto type) {
+  return for_dtype(block.x, [&](auto type, auto element) {
     using T = decltype(type);
-    NormRows<T> rows = rows_from<T>(block);
-    rows.dy = dy.const_data_ptr<T>();
+    using E = decltype(element);
+    NormRows<T, E> rows = rows_from<T, E>(block);
+    rows.dy = elements_of<E>(dy);
     auto [sums, weights] = for_activation(block.activation, [&](auto activation) {
-      return sum_rows<GradientSumRows<T, activation()>>(rows);
+      return sum_rows<GradientSumRows<T, E, activation()>>(rows);
     });
     if (block.shape.features > 1 || !scaled) return std::pair(sums, weights);
     const at::Tensor each = sums.view({2, block.shape.outer, block.shape.groups});
@@ -390,15 +414,16 @@ at::Tensor norm_gradient(const NormBlock& block, const at::Tensor& dy, const at:
         .view(block.x.sizes());
   }
   const at::Tensor dx = at::empty_like(block.x);
-  for_dtype(block.x, [&](auto type) {
+  for_dtype(block.x, [&](auto type, auto element) {
     using T = decltype(type);
-    NormRows<T> rows = rows_from<T>(block);
-    rows.dy = dy.const_data_ptr<T>();
+    using E = decltype(element);
+    NormRows<T, E> rows = rows_from<T, E>(block);
+    rows.dy = elements_of<E>(dy);
     rows.first = first.const_data_ptr<T>();
     rows.second = second.const_data_ptr<T>();
-    rows.out = dx.data_ptr<T>();
+    rows.out = elements_of<E>(dx);
     for_activation(block.activation,
-                   [&](auto activation) { run_rows<GradientRows<T, activation()>>(rows); });
+                   [&](auto activation) { run_rows<GradientRows<T, E, activation()>>(rows); });
   });
   return dx;
 }

@@ -19,9 +19,10 @@ struct NormShape {
 };
 
 /// The inputs of one block. x and dy have `shape`'s elements, mean and factor (1 / standard
-/// deviation) one element of the same dtype for each outer and group, scale one for each weight;
-/// all are contiguous, float32 or float64. On CPUs they are read in one pass, with sums in float64.
-/// With an activation, `y` is its result, like x, of which gradients read whether it let dy pass.
+/// deviation) one element for each outer and group, scale one for each weight; all are contiguous,
+/// float32 or float64. On CPUs, x, y, dy and results may be bfloat16, and the others float32; they
+/// are read in one pass, with sums in float64. With an activation, `y` is its result, like x, of
+/// which gradients read whether it let dy pass.
 struct NormBlock {
   NormShape shape;
   at::Tensor x, mean = {}, factor = {}, scale = {};

@@ -87,14 +87,16 @@ struct Norm {
   NormBlock block_of(const at::Tensor& x, const at::Tensor& moments, const at::Tensor& scale,
                      double epsilon) const {
     NormBlock block = block_of(x);
-    const at::ScalarType dtype = block.x.scalar_type();
+    const at::ScalarType dtype = at::toOpMathType(block.x.scalar_type());
     const at::Tensor wide = moments.to(at::kDouble);
     block.mean = wide[0].to(dtype).contiguous();
     block.factor = at::rsqrt(wide[1] + epsilon).to(dtype).contiguous();
     if (scale.defined()) block.scale = scale.to(dtype).contiguous();
     return block;
   }
+  /// Returns a block as the kernels read it: these take bfloat16 on CPUs as it is.
   static at::Tensor dense(const at::Tensor& x) {
+    if (x.is_cpu() && x.scalar_type() == at::kBFloat16) return x.contiguous();
     return x.to(at::toOpMathType(x.scalar_type())).contiguous();
   }
   at::Tensor moments_view(const at::Tensor& pairs, const at::Tensor& x) const {
@@ -232,7 +234,7 @@ struct NormByOp : Norm {
   Tensors forward(const LocalArgs& in) const {
     NormBlock block = block_of(in[0], in[1], in[2], options.epsilon);
     block.activation = activation;
-    const at::Tensor offset = in[3].to(block.x.scalar_type()).contiguous();
+    const at::Tensor offset = in[3].to(block.mean.scalar_type()).contiguous();
     return {norm_apply(block, offset).to(in[0].scalar_type())};
   }
   static constexpr Saves saves = inputs(0, 1, 2, 3);
@@ -299,7 +301,7 @@ struct NormGradientOp : Norm {
     block.activation = activation;
     if (activates()) block.y = dense(in[5]);
     const at::Tensor means =
-        (in[4].to(at::kDouble) / count(in.spec(1).shape)).to(block.x.scalar_type());
+        (in[4].to(at::kDouble) / count(in.spec(1).shape)).to(block.mean.scalar_type());
     const at::Tensor first = centered ? means[0] : at::zeros_like(means[0]);
     const at::Tensor dx =
         norm_gradient(block, dense(in[0]), first.contiguous(), means[1].contiguous());

@@ -237,10 +237,7 @@ TESSERA_REGISTER_OP(RecurrenceOp);
 
 }  // namespace
 
-bool can_run_recurrence(at::ScalarType dtype, const Mesh& mesh) {
-  const bool wide = dtype == at::kFloat || dtype == at::kDouble;
-  return wide && !on_gpus(mesh) && recording_tapes() <= 1;
-}
+bool can_run_recurrence(const Mesh& mesh) { return !on_gpus(mesh) && recording_tapes() <= 1; }
 
 RecurrenceResult recurrence(const RecurrenceInputs& in) {
   const RecurrenceOp op{

@@ -16,12 +16,13 @@ struct RecurrenceResult {
   DTensor h, c;
 };
 
-/// Whether recurrence() is as good as a loop: on CPUs, in float32 or float64, and while no more
-/// than one tape records, as it has no second derivative.
-bool can_run_recurrence(at::ScalarType dtype, const Mesh& mesh);
+/// Whether recurrence() is as good as a loop: on CPUs, and while no more than one tape records, as
+/// it has no second derivative.
+bool can_run_recurrence(const Mesh& mesh);
 
 /// All steps of a SimpleRNN, LSTM or GRU with tanh and sigmoid in one operation. Once
-/// differentiable. Communication: none for a sharded batch; whatever else is sharded is gathered.
+/// differentiable. Half precision is computed in float32 and rounded once. Communication: none for
+/// a sharded batch; whatever else is sharded is gathered.
 RecurrenceResult recurrence(const RecurrenceInputs& in);
 
 }  // namespace tessera::detail

@@ -13,7 +13,8 @@ template <class Body, class... Args>
   Body::run(args...);
 }
 template <class Body, class... Args>
-[[gnu::target("avx512f,avx512dq,prefer-vector-width=512")]] void run_with_avx512(Args... args) {
+[[gnu::target("avx512f,avx512dq,avx512bw,prefer-vector-width=512")]] void run_with_avx512(
+    Args... args) {
   Body::run(args...);
 }
 #endif
@@ -25,8 +26,9 @@ template <class Body, class... Args>
 template <class Body, class... Args>
 void vectorized(Args... args) {
 #if defined(__x86_64__)
-  static const bool has_avx512 =
-      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq");
+  static const bool has_avx512 = __builtin_cpu_supports("avx512f") &&
+                                 __builtin_cpu_supports("avx512dq") &&
+                                 __builtin_cpu_supports("avx512bw");
   if (has_avx512) return run_with_avx512<Body>(args...);
   static const bool has_avx2 = __builtin_cpu_supports("avx2");
   if (has_avx2) return run_with_avx2<Body>(args...);

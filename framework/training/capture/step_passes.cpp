@@ -8,11 +8,13 @@
 
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
+#include <tessera/framework/ops/internal/bfloat16.hpp>
 #include <tessera/framework/ops/internal/normalize.hpp>
 #include <tessera/framework/ops/internal/padding.hpp>
 #include <tessera/framework/ops/internal/reshape.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 
 namespace tessera::detail {
@@ -81,6 +83,16 @@ void StepPasses::run() {
 bool StepPasses::is_weight(const Operand& operand) const {
   if (operand.kind == Operand::Kind::variable) return true;
   return operand.kind == Operand::Kind::value && from_weights_[size_t(operand.number)];
+}
+
+StepPasses::Operand StepPasses::uncast(const Operand& operand) const {
+  if (operand.kind != Operand::Kind::value) return operand;
+  for (const Instruction& instruction : step_.weights_->instructions) {
+    if (!instruction.info || instruction.info->name != "cast") continue;
+    if (instruction.out[0] != operand.number) continue;
+    if (value_of(instruction.in[0]).dtype() == at::kFloat) return instruction.in[0];
+  }
+  return operand;
 }
 
 DTensor StepPasses::value_of(const Operand& operand) const {
@@ -239,9 +251,10 @@ void StepPasses::fuse_convolutions() {
     if (!instruction.info || !instruction.plan || removed_[i]) continue;
     if (!convolution_of(*instruction.info, instruction.op.get())) continue;
     const bool frozen = is_weight(instruction.in[1]) && !is_weight(instruction.in[0]);
-    // Kernels that are scaled in half precision would round differently.
-    const bool wide = instruction.plan->inputs()[0]->dtype == at::kFloat;
-    if (frozen && wide && is_local(*instruction.plan)) fuse(chain_from(i));
+    const Sharding& image = *instruction.plan->inputs()[0];
+    const bool fast = image.dtype == at::kFloat ||
+                      (is_fast_in_onednn(image.dtype) && !on_gpus(image.layout.mesh()));
+    if (frozen && fast && is_local(*instruction.plan)) fuse(chain_from(i));
   }
   drop_removed();
 }
@@ -256,10 +269,11 @@ void StepPasses::drop_removed() {
 
 namespace {
 
-/// kernel and, if there are any, bias, and moments, scale and offset of a normalization -> the bias
-/// of the convolution that gives the normalized result and, with a normalization, factors of its
-/// kernel.
-std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double epsilon) {
+/// kernel and, if there are any, bias, and moments, scale and offset of a normalization -> in
+/// `dtype` the bias of the convolution that gives the normalized result and, with a normalization,
+/// factors of its kernel.
+std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double epsilon,
+                            at::ScalarType dtype) {
   const DTensor& kernel = in[0];
   const Shape& shape = kernel.shape();
   const Shape channels(shape.end() - (grouped ? 2 : 1), shape.end());
@@ -270,11 +284,11 @@ std::vector<DTensor> folded(std::span<const DTensor> in, bool grouped, double ep
                      ? vector(in[1])
                      : filled(channels, 0, at::kDouble,
                               Layout::replicated(kernel.mesh(), int64_t(channels.size())));
-  if (!in[2].defined()) return {ops::cast(bias, kernel.dtype())};
+  if (!in[2].defined()) return {ops::cast(bias, dtype)};
   const std::vector<DTensor> moments = ops::unstack(in[2]);
   const DTensor factor = ops::rsqrt(vector(moments[1]) + epsilon) * vector(in[3]);
   bias = (bias - vector(moments[0])) * factor + vector(in[4]);
-  return {ops::cast(bias, kernel.dtype()), ops::cast(factor, kernel.dtype())};
+  return {ops::cast(bias, dtype), ops::cast(factor, kernel.dtype())};
 }
 
 }  // namespace
@@ -295,16 +309,20 @@ bool StepPasses::fuse(const Chain& chain) {
   convolution.windows = chain.windows;
   Instruction fold;
   fold.label = conv.label;
-  fold.in = {conv.in[1], chain.bias, {}, {}, {}};
+  // Weights are scaled before they are rounded to half precision.
+  const Operand kernel = uncast(conv.in[1]);
+  fold.in = {kernel, uncast(chain.bias), {}, {}, {}};
   double epsilon = 0;
   if (chain.norm) {
     const Instruction& norm = step_.instructions_[*chain.norm];
     for (size_t i = 1; i < 4; ++i) fold.in[i + 1] = norm.in[i];
     epsilon = norm_epsilon(*norm.info, norm.op.get());
   }
-  fold.computes = {"fold", {static_cast<double>(convolution.grouped), epsilon}};
-  fold.compute = [grouped = convolution.grouped, epsilon](std::span<const DTensor> in) {
-    return folded(in, grouped, epsilon);
+  const at::ScalarType dtype = chain.image_sharding->dtype;
+  fold.computes = {"fold",
+                   {static_cast<double>(convolution.grouped), epsilon, static_cast<double>(dtype)}};
+  fold.compute = [grouped = convolution.grouped, epsilon, dtype](std::span<const DTensor> in) {
+    return folded(in, grouped, epsilon, dtype);
   };
   const size_t values = step_.values_.size();
   fold.out.push_back(add_value());
@@ -313,7 +331,7 @@ bool StepPasses::fuse(const Chain& chain) {
 
   const bool adds = chain.residual.kind != Operand::Kind::none;
   const FusedConvOp op{convolution, chain.activation, chain.norm.has_value(), adds, packed_};
-  std::vector<ShardingPtr> in = {chain.image_sharding, conv.plan->inputs()[1]};
+  std::vector<ShardingPtr> in = {chain.image_sharding, value_of(kernel).sharding()};
   for (int32_t value : fold.out) in.push_back(step_.values_[size_t(value)].sharding());
   if (adds) in.push_back(chain.residual_sharding);
   const auto plan = std::make_shared<OpPlan>(op_info<FusedConvOp>(), &op, in, 0);
@@ -326,11 +344,11 @@ bool StepPasses::fuse(const Chain& chain) {
   }
 
   Instruction fused = fused_convolution(plan, conv.label);
-  fused.in = {chain.grouping ? conv.in[0] : chain.image, conv.in[1]};
+  fused.in = {chain.grouping ? conv.in[0] : chain.image, kernel};
   for (int32_t value : fold.out) fused.in.push_back({Operand::Kind::value, value});
   if (adds) fused.in.push_back(chain.residual);
   fused.out = conv.out;
-  for (const at::Tensor& block : value_of(conv.in[1]).blocks()) {
+  for (const at::Tensor& block : value_of(kernel).blocks()) {
     step_.weights_->packed_bytes += static_cast<double>(block.nbytes());
   }
   step_.weights_->instructions.push_back(std::move(fold));

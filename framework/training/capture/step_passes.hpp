@@ -77,6 +77,8 @@ class StepPasses {
   std::optional<size_t> only_reader(int32_t value) const;
   /// Whether the operand is computed from weights alone.
   bool is_weight(const Operand& operand) const;
+  /// Returns the float32 weight that was cast to the operand; else the operand.
+  Operand uncast(const Operand& operand) const;
   DTensor value_of(const Operand& operand) const;
   int32_t add_value();
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <cmath>
 #include <optional>
+#include <tuple>
 
 #include <ATen/ATen.h>
 
@@ -183,6 +184,36 @@ TEST_CASE("predictions of an LSTM of many rows are one call of oneDNN") {
   }
 }
 
+TEST_CASE("all steps in float16 and bfloat16 equal the loop in float32, rounded") {
+  const std::vector<at::Tensor> x = {random_values({{rows, steps, features}}, 1)};
+  for (const RecurrentKind kind :
+       {RecurrentKind::simple_rnn, RecurrentKind::lstm, RecurrentKind::gru}) {
+    for (const auto& [dtype, type, unit] :
+         {std::tuple("bfloat16", at::kBFloat16, 0.0078), std::tuple("float16", at::kHalf, 0.001)}) {
+      INFO(int(kind) << " " << dtype);
+      const RecurrentHandle narrow = layer_of(kind, {true}, dtype);
+      const RecurrentHandle wide = layer_of(kind, {true}, "float32");
+      const at::Tensor rounded = x[0].to(type);
+      narrow.outputs({pack(rounded)});
+      wide.outputs({pack(rounded.to(at::kFloat))});
+      for (size_t i = 0; i < narrow->weights().size(); ++i) {
+        Variable weight = wide->weights()[i];
+        weight.assign(pack(narrow->weights()[i].value().full().to(at::kFloat)));
+      }
+      const auto expected = results(wide, {pack(rounded.to(at::kFloat))}, {}, true);
+      const auto actual = results(narrow, {pack(rounded)}, {}, false);
+      REQUIRE(actual.size() == expected.size());
+      for (size_t i = 0; i < actual.size(); ++i) {
+        INFO("result " << i);
+        CHECK(actual[i].scalar_type() == type);
+        const double largest = expected[i].abs().max().item<double>();
+        CHECK(difference(actual[i].to(at::kFloat), expected[i], 2 * unit, 2 * unit * largest) ==
+              "");
+      }
+    }
+  }
+}
+
 TEST_CASE("layers that one operation does not compute run the loop") {
   const DTensor x = pack(at::rand({rows, steps, features}));
   const auto fused = [&](const RecurrentHandle& layer, const DTensor& in) {
@@ -198,7 +229,9 @@ TEST_CASE("layers that one operation does not compute run the loop") {
   CHECK_FALSE(fused(LSTM(units, {.recurrent_activation = "hard_sigmoid"}), x));
   CHECK_FALSE(fused(GRU(units, {.reset_after = false}), x));
   CHECK_FALSE(fused(LSTM(units, {.recurrent_dropout = 0.2}), x));
-  CHECK_FALSE(fused(LSTM(units, {.dtype = "mixed_bfloat16"}), x));
+  for (const char* dtype : {"mixed_bfloat16", "mixed_float16"}) {
+    CHECK(fused(LSTM(units, {.dtype = dtype}), x));
+  }
   const DTensor mask = pack(at::ones({rows, steps}, at::kBool));
   CHECK(fused(LSTM(units, {.return_sequences = true}), x.with_mask(mask)));
   CHECK_FALSE(fused(LSTM(units, {.stateful = true}), x.with_mask(mask)));
