@@ -1,6 +1,6 @@
 #pragma once
 
-#include <c10/core/ScalarType.h>
+#include <ATen/core/Tensor.h>
 
 #include <bit>
 #include <cstdint>
@@ -50,6 +50,16 @@ template <class E, class T>
     return Bfloat16((exact & size) > infinity ? nan : nearest);
   } else {
     return x;
+  }
+}
+
+/// Returns the elements of a tensor on a CPU, of E or, for Bfloat16, of c10::BFloat16.
+template <class E>
+E* elements_of(const at::Tensor& x) {
+  if constexpr (std::is_same_v<E, Bfloat16>) {
+    return reinterpret_cast<E*>(x.data_ptr<c10::BFloat16>());
+  } else {
+    return x.data_ptr<E>();
   }
 }
 

@@ -15,6 +15,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/bfloat16.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/fused_conv_kernels.hpp>
 #include <tessera/framework/tensor/internal/memory_planner.hpp>
 
 namespace tessera::detail {
@@ -181,13 +182,31 @@ at::Tensor FusedConvOp::product(const LocalArgs& in) const {
   const int64_t channels = in[1].size(-1);
   const auto scaled = [&] { return scaled_kernel(in); };
   const at::Tensor kernel = packed && scales ? packed->of(in[2], {}, scaled) : scaled();
-  at::Tensor y =
-      at::addmm(in[2], in[0].reshape({-1, in[0].size(-1)}), kernel.reshape({-1, channels}));
-  if (adds) y.add_(in[residual_at()].reshape({-1, channels}));
-  activate(y, activation);
+  const at::Tensor y = at::mm(in[0].reshape({-1, in[0].size(-1)}), kernel.reshape({-1, channels}));
+  const at::Tensor residual = adds ? in[residual_at()].contiguous() : at::Tensor();
+  finish_product(y, in[2].contiguous(), residual, activation);
   std::vector<int64_t> shape = in[0].sizes().vec();
   shape.back() = channels;
   return y.view(shape);
+}
+
+bool FusedConvOp::is_by_channel(const at::Tensor& x, const at::Tensor& kernel) const {
+  const at::ScalarType dtype = x.scalar_type();
+  if (!grouped || adds || !x.is_cpu() || spatial() != 2) return false;
+  if (dtype != at::kFloat && dtype != at::kBFloat16) return false;
+  if (kernel.size(2) != 1 || kernel.size(-1) != 1) return false;
+  return can_convolve_channels(kernel.size(0) * kernel.size(1));
+}
+
+at::Tensor FusedConvOp::by_channel(const LocalArgs& in, const at::Tensor& x,
+                                   const Local& local) const {
+  const auto scaled = [&] {
+    const at::Tensor kernel = scaled_kernel(in).to(at::kFloat);
+    return kernel.reshape({kernel.size(0), kernel.size(1), -1}).contiguous();
+  };
+  const at::Tensor kernel = packed ? packed->of(in[2], {}, scaled) : scaled();
+  return convolve_channels(x.contiguous(at::MemoryFormat::ChannelsLast), kernel,
+                           in[2].flatten().to(at::kFloat).contiguous(), local, activation);
 }
 
 Tensors FusedConvOp::forward(const LocalArgs& in) const {
@@ -198,11 +217,13 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
   std::vector<Interval> out;
   for (int64_t i = 0; i < spatial(); ++i) out.push_back(in.out_range(i + 1));
   const at::Tensor x = padded(in, out, local);
+  if (is_by_channel(x, in[1])) return {image_of(by_channel(in, x, local), groups)};
   const at::Tensor bias = in[2].flatten();
   const at::Tensor residual = adds ? channels_first(in[residual_at()], spatial()) : at::Tensor();
   const auto kernel = [&] { return filters(scaled_kernel(in).to(x.scalar_type())); };
-  const bool fast =
-      spatial() == 2 && x.is_cpu() && is_fast_in_onednn(x.scalar_type()) && onednn().complete();
+  // oneDNN makes no empty tensors of bfloat16.
+  const bool fast = spatial() == 2 && x.is_cpu() && x.numel() > 0 &&
+                    is_fast_in_onednn(x.scalar_type()) && onednn().complete();
   if (!fast) {
     at::Tensor y = at::convolution(x, kernel(), bias, local.stride, local.padding, local.dilation,
                                    false, local.output_padding, groups);
@@ -255,7 +276,9 @@ Samples<FusedConvOp> FusedConvOp::samples() {
       of({1, 8, 4, 1}, {3, 3, 1, 2}, {{3, 2, 1, 0, 1}, {3, 1, 1, 1, 1}}, FusedActivation::none),
       of({2, 5, 3}, {2, 3, 2}, {{2}}, FusedActivation::relu6, {2, 4, 2}),
       of({1, 4, 3, 3, 1}, {3, 2, 1, 3, 2}, {{3, 1, 1, 1, 1}, {2}}, FusedActivation::relu6, {}, true,
-         true)};
+         true),
+      of({2, 4, 5, 3, 1}, {3, 3, 1, 3, 1}, {{3, 1, 1, 1, 1}, {3, 2, 1, 0, 1}},
+         FusedActivation::relu, {}, true, true)};
 }
 
 TESSERA_REGISTER_OP(FusedConvOp);

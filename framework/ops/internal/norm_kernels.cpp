@@ -34,15 +34,6 @@ struct NormRows {
   double *weights0 = nullptr, *weights1 = nullptr;  ///< sums of each weight
 };
 
-/// Returns the activation of a value.
-template <FusedActivation A, class T>
-TESSERA_VECTORIZED T activated(T value) {
-  if constexpr (A == FusedActivation::none) return value;
-  const T positive = value < 0 ? T(0) : value;
-  if constexpr (A == FusedActivation::relu) return positive;
-  return positive > 6 ? T(6) : positive;
-}
-
 /// Returns dy where an activation whose result is y let it pass, else 0.
 template <FusedActivation A, class T>
 TESSERA_VECTORIZED T passed(T dy, T y) {
@@ -210,16 +201,6 @@ int64_t rows_per_thread(const NormShape& shape) {
   return std::max<int64_t>(1, elements_per_thread / std::max<int64_t>(1, shape.weights()));
 }
 
-/// Returns the elements of a block of x.
-template <class E>
-E* elements_of(const at::Tensor& x) {
-  if constexpr (std::is_same_v<E, Bfloat16>) {
-    return reinterpret_cast<E*>(x.data_ptr<c10::BFloat16>());
-  } else {
-    return x.data_ptr<E>();
-  }
-}
-
 template <class T, class E>
 NormRows<T, E> rows_from(const NormBlock& block) {
   const auto data = [](const at::Tensor& tensor) {
@@ -298,18 +279,6 @@ auto for_dtype(const at::Tensor& x, const F& run) {
   if (x.scalar_type() == at::kDouble) return run(double(), double());
   if (x.scalar_type() == at::kBFloat16) return run(float(), Bfloat16());
   return run(float(), float());
-}
-
-template <FusedActivation A>
-using ActivationConstant = std::integral_constant<FusedActivation, A>;
-
-template <class F>
-auto for_activation(FusedActivation activation, const F& run) {
-  if (activation == FusedActivation::relu) return run(ActivationConstant<FusedActivation::relu>());
-  if (activation == FusedActivation::relu6) {
-    return run(ActivationConstant<FusedActivation::relu6>());
-  }
-  return run(ActivationConstant<FusedActivation::none>());
 }
 
 /// Computes in ATen, for blocks on GPUs, with x as (outer, rows, groups, features).
