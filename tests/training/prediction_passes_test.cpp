@@ -70,13 +70,14 @@ at::Tensor hashed(const Shape& shape, uint64_t seed) {
   return random_values({shape, at::kFloat}, seed);
 }
 
-/// Gives every weight other numbers than those of a normalization that does nothing.
+/// Gives every weight other numbers than those of a normalization that does nothing; small ones, as
+/// large ones would amplify how additions round.
 void stir(const Functional& model) {
   int64_t seed = 0;
   for (Variable weight : model.weights()) {
     const at::Tensor numbers = hashed(weight.shape(), ++seed);
     const bool variance = weight.path().find("variance") != std::string::npos;
-    weight.assign(pack((variance ? numbers.abs() + 0.5 : numbers).to(weight.dtype())));
+    weight.assign(pack((variance ? numbers.abs() + 0.5 : numbers * 0.5).to(weight.dtype())));
   }
 }
 
