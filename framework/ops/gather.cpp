@@ -176,26 +176,39 @@ struct GatherOp {
   static constexpr Saves saves = inputs(1);
   Grads gradient(const Saved& saved, const Cotangents& dy, Needs) const {
     const Sharding& x = saved.sharding(0);
+    const bool rows = row_sparse_gradients() && suits_rows(x, saved.in(1));
+    if (rows || is_large(x, saved.in(1))) {
+      return {whole_gradient({0, rows}, x.shape[0], dy[0], saved.in(1), x.layout), DTensor()};
+    }
     const DTensor marker =
         axis_marker(x.shape[size_t(axis)], x.layout.axis(axis), {dy[0], saved.in(1)});
-    if (row_sparse_gradients() && suits_rows(x, saved.in(1))) {
-      return {rows_gradient(dy[0], saved.in(1), x.layout, marker), DTensor()};
-    }
     return {run_op(GatherGradOp{axis}, {dy[0], saved.in(1), marker}), DTensor()};
   }
   /// Gathers indices and dy, which are smaller than the table, so that the result is complete and
   /// has the table's layout.
-  static DTensor rows_gradient(const DTensor& dy, const DTensor& indices, const Layout& table,
-                               const DTensor& marker) {
+  static DTensor whole_gradient(const GatherGradOp& op, int64_t rows, const DTensor& dy,
+                                const DTensor& indices, const Layout& table) {
     std::vector<std::vector<int>> axes(size_t(indices.rank()));
     for (int64_t a = 1; a < table.rank(); ++a) axes.push_back(table.axis(a));
-    const Layout whole = Layout::replicated(indices.mesh(), indices.rank());
-    return run_op(GatherGradOp{0, true}, {ops::relayout(dy, Layout::from_axes(table.mesh(), axes)),
-                                          ops::relayout(indices, whole), marker});
+    const DTensor whole_dy = ops::relayout(dy, Layout::from_axes(table.mesh(), axes));
+    const DTensor whole_indices =
+        ops::relayout(indices, Layout::replicated(indices.mesh(), indices.rank()));
+    const DTensor marker = axis_marker(rows, table.axis(0), {whole_dy, whole_indices});
+    return run_op(op, {whole_dy, whole_indices, marker});
+  }
+  /// Whether few rows of a table are read.
+  bool reads_few(const Sharding& x, const DTensor& indices) const {
+    return axis == 0 && 2 * indices.numel() <= x.shape[0];
   }
   bool suits_rows(const Sharding& x, const DTensor& indices) const {
     const bool wide = x.dtype == at::kFloat || x.dtype == at::kDouble;
-    return axis == 0 && wide && 2 * indices.numel() <= x.shape[0] && !on_gpus(indices.mesh());
+    return wide && reads_few(x, indices) && !on_gpus(indices.mesh());
+  }
+  /// Whether reducing gradients of the table's shape takes longer than gathering dy and indices,
+  /// which are two collectives more.
+  bool is_large(const Sharding& x, const DTensor& indices) const {
+    constexpr int64_t many_elements = 1 << 18;
+    return reads_few(x, indices) && numel(x.shape) >= many_elements;
   }
   static Samples<GatherOp> samples() {
     return {{{{{5, 3}}, {{4}, at::kLong, 0, 5}}, {0}},

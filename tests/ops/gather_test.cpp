@@ -108,6 +108,33 @@ TEST_CASE("a weight sharded like the ids is gathered forward, and its gradient i
   CHECK(comm.entries().size() == 1);
 }
 
+TEST_CASE("the gradient of a large table costs its rows, not the table") {
+  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}});
+  const at::Tensor rows = at::randn({4096, 64}, at::kDouble), dy = at::randn({6, 64}, at::kDouble);
+  const at::Tensor index = at::tensor({7, 4095, 7, 0, 2050, 2049}, at::kLong);
+  const at::Tensor expected = at::zeros_like(rows).index_add(0, index, dy);
+  const LayoutSpec specs[] = {
+      {unsharded, unsharded}, {"batch", unsharded}, {"model", unsharded}, {unsharded, "model"}};
+  for (const LayoutSpec& spec : specs) {
+    const Layout layout(spec, mesh);
+    CAPTURE(layout.describe());
+    const DTensor table = pack(rows, layout);
+    table.mark_parameter();
+    const DTensor ids = pack(index, Layout({"batch"}, mesh));
+    GradientTape tape;
+    tape.watch(table);
+    const DTensor loss = ops::embedding(table, ids);
+    const DTensor seed = pack(dy, Layout({"batch", unsharded}, mesh));
+    CommLog comm;
+    const CommLogScope scope(comm);
+    const DTensor gradient = tape.gradient(loss, table, {.output_gradient = seed});
+    CHECK(gradient.layout() == layout);
+    CHECK(comm.count(CommOp::all_gather, "batch") == 2);
+    CHECK(comm.entries().size() == 2);
+    CHECK(difference(gradient.full(), expected) == "");
+  }
+}
+
 TEST_CASE("an index out of range is named") {
   const Mesh mesh = create_mesh({{"model", 3}});
   const DTensor ids = pack(at::tensor({1, 5, -1}, at::kLong), Layout::replicated(mesh, 1));
