@@ -4,6 +4,7 @@
 
 #include <ATen/ATen.h>
 
+#include <array>
 #include <memory>
 
 #include <tessera/framework/ops/internal/bfloat16.hpp>
@@ -303,11 +304,12 @@ TEST_CASE("convolutions of bfloat16 are fused where the processor multiplies bfl
 TEST_CASE("a convolution is fused with a sum and each activation behind it") {
   for (const char* dtype : {"float32", "mixed_bfloat16"}) {
     for (const bool bounded : {true, false}) {
-      for (const int64_t window : {1, 3}) {
-        CAPTURE(dtype, bounded, window);
-        const auto make = [&](bool eager) {
-          Input picture({6, 6, 4});
-          auto y = Conv2D(4, window, {.padding = "same", .dtype = dtype})(picture);
+      for (const auto& [window, channels, pixels] :
+           {std::array<int64_t, 3>{1, 4, 6}, {3, 4, 6}, {3, 1, 6}, {3, 4, 1}, {3, 1, 1}}) {
+        CAPTURE(dtype, bounded, window, channels, pixels);
+        const auto make = [&, window = window, channels = channels, pixels = pixels](bool eager) {
+          Input picture({pixels, pixels, channels});
+          auto y = Conv2D(channels, window, {.padding = "same", .dtype = dtype})(picture);
           y = Add({.dtype = dtype})({y, picture});
           y = bounded ? ReLU({.max_value = 6, .dtype = dtype})(y) : ReLU({.dtype = dtype})(y);
           Functional model({picture}, {y});
@@ -317,7 +319,7 @@ TEST_CASE("a convolution is fused with a sum and each activation behind it") {
         const Functional fast = make(false), slow = make(true);
         stir(fast);
         slow.set_weights(fast.get_weights());
-        const at::Tensor x = hashed({2, 6, 6, 4}, 1) * 4;
+        const at::Tensor x = hashed({2, pixels, pixels, channels}, 1) * 4;
         at::Tensor y;
         for (int i = 0; i < 3; ++i) y = fast.predict_on_batch(Examples{{x}})[0];
         const bool narrow = std::string(dtype) == "mixed_bfloat16";

@@ -72,7 +72,7 @@ c10::List<std::optional<at::Scalar>> activation_numbers(FusedActivation activati
   return numbers;
 }
 
-void activate(at::Tensor& y, FusedActivation activation) {
+void activate(const at::Tensor& y, FusedActivation activation) {
   if (activation == FusedActivation::relu) y.relu_();
   if (activation == FusedActivation::relu6) y.clamp_(0, 6);
 }
@@ -218,12 +218,11 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
   for (int64_t i = 0; i < spatial(); ++i) out.push_back(in.out_range(i + 1));
   const at::Tensor x = padded(in, out, local);
   if (is_by_channel(x, in[1])) return {image_of(by_channel(in, x, local), groups)};
-  const at::Tensor bias = in[2].flatten();
+  const at::Tensor bias = in[2].flatten().contiguous();
   const at::Tensor residual = adds ? channels_first(in[residual_at()], spatial()) : at::Tensor();
   const auto kernel = [&] { return filters(scaled_kernel(in).to(x.scalar_type())); };
-  // oneDNN makes no empty tensors of bfloat16.
-  const bool fast = spatial() == 2 && x.is_cpu() && x.numel() > 0 &&
-                    is_fast_in_onednn(x.scalar_type()) && onednn().complete();
+  const bool fast =
+      spatial() == 2 && x.is_cpu() && is_fast_in_onednn(x.scalar_type()) && onednn().complete();
   if (!fast) {
     at::Tensor y = at::convolution(x, kernel(), bias, local.stride, local.padding, local.dilation,
                                    false, local.output_padding, groups);
@@ -237,14 +236,18 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
   };
   // One copy serves all numbers of rows.
   const at::Tensor weight =
-      packed ? packed->of(bias, {x.sizes().slice(1).vec(), local, groups}, packed_kernel)
-             : kernel();
+      packed ? packed->of(in[2], {x.sizes().slice(1).vec(), local, groups}, packed_kernel)
+             : kernel().contiguous();
   const c10::IValue none;
-  if (!adds) {
-    return {image_of(
+  // oneDNN's functions add no residual of one channel or of one pixel.
+  const bool adds_there = adds && bias.numel() > 1 && residual.size(2) * residual.size(3) > 1;
+  if (!adds_there) {
+    const FusedActivation there = adds ? FusedActivation::none : activation;
+    at::Tensor y =
         call(*onednn().conv, {x, weight, bias, local.padding, local.stride, local.dilation, groups,
-                              activation_name(activation), activation_numbers(activation), none}),
-        groups)};
+                              activation_name(there), activation_numbers(there), none});
+    if (adds) activate(y.add_(residual), activation);
+    return {image_of(y, groups)};
   }
   // After an addition, oneDNN's functions take no other activation than relu.
   const bool activates = activation == FusedActivation::relu;
