@@ -237,7 +237,7 @@ Tensors FusedConvOp::forward(const LocalArgs& in) const {
   // One copy serves all numbers of rows.
   const at::Tensor weight =
       packed ? packed->of(in[2], {x.sizes().slice(1).vec(), local, groups}, packed_kernel)
-             : kernel().contiguous();
+             : kernel();
   const c10::IValue none;
   // oneDNN's functions add no residual of one channel or of one pixel.
   const bool adds_there = adds && bias.numel() > 1 && residual.size(2) * residual.size(3) > 1;
