@@ -7,6 +7,7 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
+#include "tests/support/virtual_meshes.hpp"
 
 namespace fused_conv_kernels_test {
 
