@@ -160,7 +160,7 @@ void CompareRun::add_other(const Figures& figures, const std::string& own, const
 }
 
 std::string CompareRun::share(const std::string& name, const Examples& examples) const {
-  const std::string path = folder + "/" + name;
+  std::string path = folder + "/" + name;
   for (const auto& [ending, tensor] : {std::pair{".x", examples.x[0]}, {".y", examples.y[0]}}) {
     const at::Tensor contiguous_tensor = tensor.contiguous();
     const std::span<const std::byte> bytes(

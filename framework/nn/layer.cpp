@@ -347,7 +347,7 @@ SymbolicTensor LayerHandle::operator()(const std::vector<SymbolicTensor>& inputs
 }
 
 std::shared_ptr<const Node> Layer::symbolic_call() const {
-  const std::shared_ptr<const Node> node = symbolic_call_.lock();
+  std::shared_ptr<const Node> node = symbolic_call_.lock();
   if (symbolic_calls_ == 1 && node) return node;
   throw StateError(str(class_name(), " ", path()),
                    "the layer must have been called exactly once in a graph",

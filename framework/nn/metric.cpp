@@ -81,6 +81,7 @@ std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>
 
 std::vector<double> detail::results(const std::vector<std::shared_ptr<Metric>>& metrics) {
   std::vector<const Metric*> plain;
+  plain.reserve(metrics.size());
   for (const auto& metric : metrics) plain.push_back(metric.get());
   const auto totals = Metric::totals(plain);
   std::vector<double> values;

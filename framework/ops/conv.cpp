@@ -298,7 +298,7 @@ DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<Wind
       {y, kernel});
 }
 
-DTensor conv_kernel_grad(const DTensor& x, const DTensor& dy, std::vector<WindowAxis> axes) {
+DTensor conv_kernel_grad(const DTensor& x, const DTensor& dy, const std::vector<WindowAxis>& axes) {
   const bool grouped = x.rank() == static_cast<int64_t>(axes.size()) + 3;
   return run_op(ConvKernelGradOp{{Windows(axes), grouped}}, {x, dy});
 }

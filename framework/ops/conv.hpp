@@ -38,6 +38,6 @@ DTensor conv_transpose(const DTensor& y, const DTensor& kernel, std::vector<Wind
 
 /// Returns the gradient of conv's kernel, whose window sizes are those of `axes`, from x and the
 /// gradient dy of conv's result. Sharding of n and of spatial axes leaves a partial sum.
-DTensor conv_kernel_grad(const DTensor& x, const DTensor& dy, std::vector<WindowAxis> axes);
+DTensor conv_kernel_grad(const DTensor& x, const DTensor& dy, const std::vector<WindowAxis>& axes);
 
 }  // namespace tessera::ops

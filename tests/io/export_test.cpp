@@ -252,7 +252,7 @@ TEST_CASE("a failed export leaves nothing behind") {
   options.activation = "softmaxx";
   check_refused<ConfigError>(test::sample_classifier(), options, "\"softmax\"");
   options = good;
-  options.sample = {};
+  options.sample = ExportSample();
   check_refused<ConfigError>(test::sample_classifier(), options, "sample");
   options = good;
   options.labels = {"one", "two", "three"};

@@ -25,6 +25,7 @@ ServedProgram::ServedProgram(const std::string& app, const std::vector<std::stri
   all.insert(all.end(), words.begin(), words.end());
   all.insert(all.end(), {"--port", "0", "--access-log"});
   std::vector<char*> arguments;
+  arguments.reserve(all.size() + 1);
   for (std::string& word : all) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   pid_ = fork();

@@ -39,7 +39,7 @@ template <FusedActivation A, class T>
 TESSERA_VECTORIZED T passed(T dy, T y) {
   if constexpr (A == FusedActivation::none) return dy;
   if constexpr (A == FusedActivation::relu) return y <= 0 ? T(0) : dy;
-  return (y <= 0) | (y >= 6) ? T(0) : dy;
+  return ((y <= 0) | (y >= 6)) ? T(0) : dy;
 }
 
 template <class T, class E>

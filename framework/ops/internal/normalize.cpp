@@ -327,7 +327,7 @@ DTensor moments_gradient(const DTensor& mean, const DTensor& factor_gradient,
 }
 
 Grads NormByOp::gradient(const Saved& saved, const Cotangents& cotangents, Needs needs) const {
-  const DTensor x = saved.in(0), moments = saved.in(1), scale = saved.in(2);
+  const DTensor &x = saved.in(0), &moments = saved.in(1), &scale = saved.in(2);
   DTensor dy = cotangents[0];
   if (activation != FusedActivation::none) {
     // Computed again: replayed steps, which alone have activations here, run gradients of their

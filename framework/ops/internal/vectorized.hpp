@@ -12,11 +12,16 @@ template <class Body, class... Args>
 [[gnu::target("avx2")]] void run_with_avx2(Args... args) {
   Body::run(args...);
 }
+#if defined(__clang__)
+#define TESSERA_AVX512 [[gnu::target("avx512f,avx512dq,avx512bw"), clang::min_vector_width(512)]]
+#else
+#define TESSERA_AVX512 [[gnu::target("avx512f,avx512dq,avx512bw,prefer-vector-width=512")]]
+#endif
 template <class Body, class... Args>
-[[gnu::target("avx512f,avx512dq,avx512bw,prefer-vector-width=512")]] void run_with_avx512(
-    Args... args) {
+TESSERA_AVX512 void run_with_avx512(Args... args) {
   Body::run(args...);
 }
+#undef TESSERA_AVX512
 #endif
 
 /// Calls Body::run(args...), compiled for processors with AVX2 or AVX-512 where this is one,

@@ -86,7 +86,7 @@ DTensor StepRunner::train_step(const Batch& batch) {
         .run(trainer_.layer(), batch, state_.options, state_.steps(), true, run)[0];
   } catch (const NonFiniteLoss& error) {
     const FitPosition& at = state_.progress.position;
-    const std::string devices = error.devices();
+    const std::string& devices = error.devices();
     throw StateError(
         "fit", "the loss stays finite",
         str(loss_text(error.loss()), position_text(Phase::train, at.epoch, at.step + 1),
@@ -105,7 +105,7 @@ void StepRunner::train(Examples&& examples, uint64_t signature,
   const DTensor loss = train_step(batch);
   ++state_.own_steps;
   // Taken before the loss is resolved: partial sums show which rank has a bad one.
-  const Blocks blocks = loss.blocks();
+  const Blocks& blocks = loss.blocks();
   const FitPosition at = state_.progress.position;
   const auto read = [&state = state_, blocks, at, rows = batch.rows,
                      on_loss = std::move(on_loss)](double value) {
