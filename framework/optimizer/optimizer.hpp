@@ -140,8 +140,9 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   }
   void apply_gradients(const std::vector<std::pair<DTensor, Variable>>& gradients_and_variables);
   /// Returns a callback for GradientOptions::on_ready when computing the gradients of scale_loss()
-  /// with respect to these variables. On meshes of several processes it overlaps the reductions
-  /// with the backward pass, and apply() waits for them; without it, apply() starts them.
+  /// with respect to these variables. It reduces gradients as soon as they are ready: a device
+  /// holds its shard of them and the whole of few. Between processes the reductions overlap with
+  /// the backward pass, and apply() waits for them; without the callback, apply() starts them.
   std::function<void(size_t, const DTensor&)> reduce_when_ready(
       const std::vector<Variable>& variables);
   /// The reducer of a step's gradients. Call its reset() if a step ends without apply() after
@@ -252,6 +253,7 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   void apply_traced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
+  bool needs_reduction(const Variable& variable, const DTensor& gradient) const;
   void reduce_early(const Variable& variable, const DTensor& gradient);
   bool accumulate(Step& step);
   Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);

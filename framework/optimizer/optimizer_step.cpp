@@ -248,8 +248,17 @@ ShardingPtr Optimizer::update_sharding(const State& state) const {
   return intern(variable.shape(), variable.dtype(), abstract_layout(update_layout(variable)));
 }
 
+/// Whether the reducer takes a gradient: one that is not in the layout of its variable's update, or
+/// that it checks, since other processes have other parts of it.
+bool Optimizer::needs_reduction(const Variable& variable, const DTensor& gradient) const {
+  // The weights of a model that an abstract step builds get slots once they are placed.
+  if (is_abstract() && !knows(variable)) return false;
+  if (!is_abstract() && !gradient.mesh().is_local()) return true;
+  return !(gradient.layout() == abstract_layout(update_layout(variable)));
+}
+
 void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
-  if (!GradientReducer::is_distributed(gradient)) return;
+  if (!needs_reduction(variable, gradient)) return;
   reducer_->ready(variable, gradient, update_sharding(states_.at(variable.id())));
 }
 
@@ -262,7 +271,7 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
   // Shared, since a captured step keeps it.
   const auto ready = std::make_shared<Ready>(Ready{variables});
   return [this, ready](size_t i, const DTensor& gradient) {
-    if (!GradientReducer::is_distributed(gradient)) return;
+    if (!needs_reduction(ready->variables[i], gradient)) return;
     traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
       const UpdateScope scope;
       if (!std::exchange(ready->built, true)) build(ready->variables);

@@ -144,6 +144,7 @@ std::ostream& operator<<(std::ostream& out, const DTensor& value) {
 }
 
 void DTensor::replace(const DTensor& equal) const {
+  if (is(equal)) return;
   state().sharding = equal.state().sharding;
   state().blocks = equal.state().blocks;
   state().row_sparse = equal.state().row_sparse;

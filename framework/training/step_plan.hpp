@@ -22,7 +22,7 @@ struct StepPlan {
     std::string path;  ///< "batch" for the data, "loss" for values of no layer
     std::string type;
     std::vector<double> weights;
-    std::vector<double> gradients;    ///< bytes after the backward pass, before reduction
+    std::vector<double> gradients;    ///< bytes after the backward pass, reduced
     std::vector<double> slots;        ///< bytes of the optimizer's slots
     std::vector<double> activations;  ///< saved for the backward pass; in row "batch": the batch
   };

@@ -4,6 +4,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/optimizers/optimizers.hpp>
 
 #include <ATen/ATen.h>
@@ -249,16 +250,61 @@ TEST_CASE("a non-finite gradient is named on its rank", "[reducer]") {
   }
 }
 
-TEST_CASE("gradients of one process stay unchanged", "[reducer]") {
-  const ReducerNet net(reducer_cases[0], create_mesh(reducer_cases[0].dims));
-  const OptimizerHandle sgd = SGD(0.1);
-  const auto reduce = sgd->reduce_when_ready(net.variables);
-  GradientTape tape;
-  const DTensor loss = net.loss();
-  const auto gradients = tape.gradient(loss, net.values(), {.on_ready = reduce});
-  CHECK(gradients[0].layout().is_partial());
-  sgd->apply(gradients, net.variables);
-  CHECK(sgd->reducer().last_times().messages == 0);
+TEST_CASE("gradients of one process are reduced when they are ready", "[reducer]") {
+  // The second case has slots that are sharded further than the variable.
+  for (size_t number : {0, 1}) {
+    const ReducerNet net(reducer_cases[number], create_mesh(reducer_cases[number].dims));
+    const OptimizerHandle sgd = SGD(0.1);
+    const auto reduce = sgd->reduce_when_ready(net.variables);
+    std::vector<Layout> ready(net.variables.size());
+    const auto note = [&](size_t i, const DTensor& gradient) {
+      reduce(i, gradient);
+      ready[i] = gradient.layout();
+    };
+    GradientTape tape;
+    const DTensor loss = net.loss();
+    const auto gradients = tape.gradient(loss, net.values(), {.on_ready = note});
+    const Placement& shared = net.variables[0].placement();
+    CHECK(ready[0] == shared.slots.value_or(shared.layout));
+    CHECK(ready[1] == net.variables[1].layout());
+    CHECK(gradients[0].layout() == ready[0]);
+    CommLog log;
+    {
+      const CommLogScope logged(log);
+      sgd->apply(gradients, net.variables);
+    }
+    CHECK(log.count(number == 0 ? CommOp::all_reduce : CommOp::reduce_scatter) > 0);
+    CHECK(sgd->reducer().last_times().messages == 0);
+  }
+}
+
+TEST_CASE("a device holds its shard of gradients, and the whole of few", "[reducer]") {
+  const BlockPolicyScope policy(BlockPolicy::per_device);
+  const Mesh mesh = create_mesh({{"batch", 4}});
+  const Layout rows({"batch", unsharded}, mesh);
+  // Returns the largest number of whole gradients of one device, beside their shards.
+  const auto peak = [&](int count) {
+    std::vector<Variable> kernels;
+    for (int i = 0; i < count; ++i) {
+      kernels.push_back(
+          reducer_variable(str("kernel_", i), {64, 64}, Layout::replicated(mesh, 2), rows));
+      kernels.back().value();
+    }
+    const OptimizerHandle adam = Adam(1e-2);
+    adam->build(kernels);
+    for (const Variable& slot : adam->variables()) slot.value();
+    DTensor y = pack(at::ones({8, 64}, at::kDouble), rows);
+    const DeviceMemory memory;
+    GradientTape tape;
+    for (const Variable& kernel : kernels) y = ops::einsum("bi,ij->bj", {y, kernel.read()});
+    const DTensor loss = ops::sum(y);
+    const auto gradients =
+        tape.gradient(loss, kernels, {.on_ready = adam->reduce_when_ready(kernels)});
+    const double whole = 64 * 64 * 8;
+    return (double(memory.peak(0)) - double(count) * whole / 4) / whole;
+  };
+  CHECK(peak(16) <= peak(4) + 0.2);
+  CHECK(peak(4) < 3);
 }
 
 TEST_CASE("a bucket's size is at least 0 megabytes", "[reducer]") {

@@ -120,7 +120,9 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
     GradientTape tape;
     const DTensor value = (*loss)(batch.y[0], model(batch.x[0], {.training = true}));
     close("activations", counter.held(), total(plan, &StepPlan::Row::activations));
-    const std::vector<DTensor> gradients = tape.gradient(value, weights);
+    const std::vector<DTensor> gradients = tape.gradient(
+        value, weights,
+        {.on_ready = model->optimizer()->reduce_when_ready(model.trainable_weights())});
     close("gradients", counter.held(), total(plan, &StepPlan::Row::gradients));
   }
 }

@@ -44,32 +44,19 @@ void GradientReducer::set_bucket_cap_mb(double megabytes) {
   cap_bytes_ = megabytes * bytes_per_megabyte;
 }
 
-bool GradientReducer::is_distributed(const DTensor& gradient) {
-  return !is_abstract() && !gradient.mesh().is_local();
-}
-
 void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
                             const ShardingPtr& target) {
-  if (!is_distributed(gradient)) return;
   const std::string& path = variable.path();
   record_finished();
   const auto [entry, inserted] = seen_.try_emplace(gradient.id());
   if (!inserted) return;
-  if (!needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
-    std::vector<at::Tensor> on_gpu;
-    for (const at::Tensor& stored : gradient.stored_blocks()) {
-      if (!stored.defined()) continue;
-      const at::Tensor block = stored.is_sparse() ? stored._values() : stored;
-      if (!block.is_cpu()) {
-        on_gpu.push_back(block);
-      } else if (!all_finite(block)) {
-        record_non_finite(path);
-      }
-    }
-    check_on_gpus(std::vector(on_gpu.size(), path), on_gpu);
+  const bool distributed = !is_abstract() && !gradient.mesh().is_local();
+  if (!distributed || !needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
+    if (distributed) check_blocks(path, gradient);
+    entry->second = reduce_now(path, gradient, target);
     return;
   }
-  entry->second = std::make_unique<CommEntry>(entry_of(gradient));
+  entry->second = {entry_of(gradient)};
   auto it = std::find_if(open_.begin(), open_.end(),
                          [&](const PendingBucketPtr& open) { return open->bucket.fits(gradient); });
   if (it == open_.end()) {
@@ -82,6 +69,36 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
   PendingBucketPtr full = std::move(*it);
   open_.erase(it);
   start(std::move(full));
+}
+
+/// Checks this process's own partial sums of a gradient that is reduced by itself.
+void GradientReducer::check_blocks(const std::string& path, const DTensor& gradient) {
+  std::vector<at::Tensor> on_gpu;
+  for (const at::Tensor& stored : gradient.stored_blocks()) {
+    if (!stored.defined()) continue;
+    const at::Tensor block = stored.is_sparse() ? stored._values() : stored;
+    if (!block.is_cpu()) {
+      on_gpu.push_back(block);
+    } else if (!all_finite(block)) {
+      record_non_finite(path);
+    }
+  }
+  check_on_gpus(std::vector(on_gpu.size(), path), on_gpu);
+}
+
+/// Moves a gradient to the target's layout, in all its handles, so that its partial sums are
+/// released. Returns the log entries of that.
+std::vector<CommEntry> GradientReducer::reduce_now(const std::string& path, const DTensor& gradient,
+                                                   const ShardingPtr& target) {
+  // The rows of a table are reduced by the update.
+  if (gradient.is_row_sparse() || !(gradient.mesh() == target->mesh())) return {};
+  CommLog log;
+  const CommLogScope logged(log);
+  const CommLabel label(path);
+  const ShardingPtr reduced =
+      intern(gradient.shape(), gradient.dtype(), target->layout, target->groups);
+  gradient.replace(relayout_to(gradient, reduced));
+  return log.entries();
 }
 
 void GradientReducer::start(PendingBucketPtr open) {
@@ -186,7 +203,8 @@ void GradientReducer::finish() {
 void GradientReducer::log(const DTensor& gradient) const {
   CommLog* log = CommLogScope::current();
   const auto found = seen_.find(gradient.id());
-  if (log && found != seen_.end() && found->second) log->add(*found->second);
+  if (!log || found == seen_.end()) return;
+  for (const CommEntry& entry : found->second) log->add(entry);
 }
 
 void GradientReducer::reset() noexcept {

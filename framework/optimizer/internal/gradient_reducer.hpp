@@ -28,12 +28,13 @@ struct ReductionTimes {
   double hidden() const { return total > 0 ? 1 - blocked / total : 0; }
 };
 
-/// All-reduces gradients over the processes of their meshes during the backward pass
-/// (DistributedDataParallel's Reducer). Gradients that need only an all-reduce are collected into
-/// buckets in the order of ready(); the reduction of a bucket starts when it is full. The first
-/// bucket of a step is full at one megabyte, so that communication starts early. Buckets depend
-/// only on shapes, layouts and the order of ready(), which are the same on all processes of a mesh.
-/// Gradients on meshes within one process, and those that are reduce-scattered, are left unchanged.
+/// Reduces gradients during the backward pass, so that a device holds a gradient in the layout of
+/// its update and the partial sums of few others. Between processes, gradients that need only an
+/// all-reduce are collected into buckets in the order of ready(), as by DistributedDataParallel's
+/// Reducer; the reduction of a bucket starts when it is full. The first bucket of a step is full at
+/// one megabyte, so that communication starts early. Buckets depend only on shapes, layouts and the
+/// order of ready(), which are the same on all processes of a mesh. Other gradients are reduced by
+/// ready() itself.
 class GradientReducer {
  public:
   GradientReducer() = default;
@@ -45,10 +46,9 @@ class GradientReducer {
   /// ConfigError for a negative number.
   void set_bucket_cap_mb(double megabytes);
 
-  /// Whether the gradient is on a mesh of several processes; the reducer ignores others.
-  static bool is_distributed(const DTensor& gradient);
-  /// Takes the gradient of a variable, to be resharded to `target`, and starts the reduction of its
-  /// bucket if that is full. Ignores a gradient already seen in this step. Collective.
+  /// Takes the gradient of a variable, to be resharded to the layout of `target`. Reduces it, or
+  /// adds it to a bucket and starts the reduction of that if it is full. Ignores a gradient already
+  /// seen in this step, and a row-sparse one. Collective.
   void ready(const Variable& variable, const DTensor& gradient, const ShardingPtr& target);
   /// Starts the remaining buckets and waits for all: afterwards the gradients taken are resolved,
   /// in all their handles. Collective. Throws CommError.
@@ -79,17 +79,20 @@ class GradientReducer {
   };
   using PendingBucketPtr = std::unique_ptr<PendingBucket>;
 
+  std::vector<CommEntry> reduce_now(const std::string& path, const DTensor& gradient,
+                                    const ShardingPtr& target);
   void start(PendingBucketPtr open);
   void record_finished();
   void end(PendingBucket& open);
   void check_finite(const PendingBucket& open);
+  void check_blocks(const std::string& path, const DTensor& gradient);
   void check_on_gpus(const std::vector<std::string>& paths, const std::vector<at::Tensor>& blocks);
   void record_non_finite(const std::string& path);
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
   BufferPool pool_;
-  /// The log entries of this step's gradients by id; null for a gradient that was not taken.
-  std::unordered_map<uint64_t, std::unique_ptr<CommEntry>> seen_;
+  /// The log entries of the reductions of this step's gradients, by the gradients' ids.
+  std::unordered_map<uint64_t, std::vector<CommEntry>> seen_;
   std::vector<PendingBucketPtr> open_, started_;
   ReductionTimes times_, last_;
   std::string non_finite_;  ///< path of a variable with a non-finite gradient; empty if none
