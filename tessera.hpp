@@ -1,6 +1,7 @@
 #pragma once
 
 #include <tessera/datasets/datasets.hpp>
+#include <tessera/framework/autodiff/remat.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
@@ -30,6 +31,7 @@
 #include <tessera/framework/nn/key_value_cache.hpp>
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/framework/nn/losses/losses.hpp>
+#include <tessera/framework/nn/remat_scope.hpp>
 #include <tessera/framework/nn/seed_generator.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>

@@ -55,6 +55,25 @@ LayoutRule read_rule(const Json& json, const JsonPath& path) {
   return rule;
 }
 
+std::vector<std::string> read_saved(const Json& json, const JsonPath& path) {
+  if (json == "nothing") return {};
+  if (json == "matmuls") return {"matmuls"};
+  if (json.is_array()) return json_as<std::vector<std::string>>(json, path);
+  json_fail(json, path, "\"nothing\", \"matmuls\" or a list of names of operations");
+}
+
+RematRule read_remat_rule(const Json& json, const JsonPath& path) {
+  JsonObject object(json, path);
+  RematRule rule;
+  rule.match = object.take<std::string>("match");
+  if (const auto save = object.take_optional<Json>("save")) {
+    rule.policy.save = read_saved(*save, path.key("save"));
+  }
+  rule.policy.collectives = object.take_or("collectives", false);
+  object.finish();
+  return rule;
+}
+
 MeshDims read_mesh(const Json& json, const JsonPath& path) {
   if (!json.is_object()) json_fail(json, path, "an object of dimension names and sizes");
   MeshDims dims;
@@ -102,6 +121,13 @@ Json rule_json(const LayoutRule& rule) {
   return json;
 }
 
+Json remat_rule_json(const RematRule& rule) {
+  Json json = {{"match", rule.match}};
+  if (!rule.policy.save.empty()) json["save"] = rule.policy.save;
+  if (rule.policy.collectives) json["collectives"] = true;
+  return json;
+}
+
 }  // namespace
 
 LayoutFile detail::layout_file_from_json(const Json& json, const std::string& source) {
@@ -118,6 +144,10 @@ LayoutFile detail::layout_file_from_json(const Json& json, const std::string& so
   for (size_t i = 0; i < rules.size(); ++i) {
     file.rules.push_back(read_rule(rules[i], path.key("layouts").index(i)));
   }
+  const auto remat = object.take_or<std::vector<Json>>("remat", {});
+  for (size_t i = 0; i < remat.size(); ++i) {
+    file.remat.push_back(read_remat_rule(remat[i], path.key("remat").index(i)));
+  }
   if (const auto on_multiple = object.take_optional<Json>("on_multiple")) {
     file.on_multiple = read_on_multiple(*on_multiple, path.key("on_multiple"));
   }
@@ -132,6 +162,7 @@ LayoutFile read_layout_file(const std::string& path) {
 LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh) {
   LayoutMap map(mesh, {.on_multiple = file.on_multiple});
   for (const LayoutRule& rule : file.rules) map.add(rule);
+  for (const RematRule& rule : file.remat) map.rematerialize(rule);
   for (const auto& [name, spec] : file.data) map.set_data(name, spec);
   return map;
 }
@@ -141,6 +172,7 @@ Json to_json(const LayoutMap& map) {
   for (const auto& [name, size] : map.mesh().dims()) json["mesh"][name] = size;
   for (const auto& [name, spec] : map.data()) json["data"][name] = spec_json(spec);
   for (const LayoutRule& rule : map.rules()) json["layouts"].push_back(rule_json(rule));
+  for (const RematRule& rule : map.remat_rules()) json["remat"].push_back(remat_rule_json(rule));
   json["on_multiple"] = map.options().on_multiple == OnMultiple::first ? "first" : "error";
   return json;
 }

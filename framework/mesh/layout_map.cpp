@@ -330,6 +330,36 @@ void LayoutMap::check_all_used(const std::vector<std::string>& paths) const {
   }
 }
 
+void LayoutMap::rematerialize(RematRule rule) {
+  require_mesh(*this);
+  remat_expressions_.push_back(compile(rule.match));
+  remat_rules_.push_back(std::move(rule));
+}
+
+const RematRule* LayoutMap::find_remat(const std::string& path) const {
+  for (size_t r = 0; r < remat_rules_.size(); ++r) {
+    const bool matched =
+        remat_rules_[r].match == path || RE2::FullMatch(path, *remat_expressions_[r]);
+    if (matched) return &remat_rules_[r];
+  }
+  return nullptr;
+}
+
+void LayoutMap::check_remat_used(const std::vector<std::string>& layers) const {
+  for (size_t r = 0; r < remat_rules_.size(); ++r) {
+    const auto matched = [&](const std::string& path) {
+      return remat_rules_[r].match == path || RE2::FullMatch(path, *remat_expressions_[r]);
+    };
+    if (std::any_of(layers.begin(), layers.end(), matched)) continue;
+    const std::vector<std::string> close = nearest_three(remat_rules_[r].match, layers);
+    throw LayoutError(
+        "remat rule " + in_quotes(remat_rules_[r].match),
+        "a remat rule matches at least one layer of the model",
+        close.empty() ? "layers " + quoted_list(layers, 8) : "nearest layers " + quoted_list(close),
+        "correct the rule or remove it");
+  }
+}
+
 Layout LayoutMap::data_layout(const std::string& name, int64_t rank, size_t index) const {
   require_mesh(*this);
   const std::vector<std::string>* const names = name == "x"   ? &inputs_

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include <tessera/framework/mesh/layout.hpp>
+#include <tessera/framework/mesh/remat_rule.hpp>
 
 namespace re2 {
 class RE2;
@@ -122,6 +123,16 @@ class LayoutMap {
   /// differ, or `slots` is not `layout` sharded over further dimensions.
   void add(LayoutRule rule);
 
+  /// Adds a rule for layers of which the backward pass computes inner values again instead of
+  /// saving them; the first rule that matches counts. Throws LayoutError for an invalid expression.
+  void rematerialize(RematRule rule);
+  const std::vector<RematRule>& remat_rules() const { return remat_rules_; }
+  /// Returns the first of remat_rules() that matches the path of a layer; null if none does.
+  const RematRule* find_remat(const std::string& path) const;
+  /// Throws LayoutError, naming the nearest paths, if one of remat_rules() matches none of
+  /// `layers`, the paths of all layers of the model.
+  void check_remat_used(const std::vector<std::string>& layers) const;
+
   /// Sets the layout of batches of "x", "y" or "sample_weight", or of the model's input or output
   /// called `name`. Throws LayoutError for an unknown or repeated mesh dimension.
   void set_data(const std::string& name, LayoutSpec layout);
@@ -171,6 +182,8 @@ class LayoutMap {
   LayoutMapOptions options_;
   std::vector<LayoutRule> rules_;
   std::vector<std::shared_ptr<const re2::RE2>> expressions_;
+  std::vector<RematRule> remat_rules_;
+  std::vector<std::shared_ptr<const re2::RE2>> remat_expressions_;
   std::map<std::string, LayoutSpec> data_;
   std::vector<std::string> inputs_, outputs_;
 };

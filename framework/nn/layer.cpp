@@ -15,6 +15,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/nn/dtype_policy_map.hpp>
+#include <tessera/framework/nn/internal/layer_remat.hpp>
 #include <tessera/framework/nn/internal/missing_call.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
 #include <tessera/framework/nn/metric.hpp>
@@ -84,6 +85,7 @@ Layer::Layer(const LayerOptions& options)
       policy_(policy_of(options)),
       serial_(next_serial++) {
   check_name(name_);
+  remat_ = thread_state().layer_remat;
   if (options.dtype.empty()) policies_ = dtype_policy_map();
   resolve_policy();
 }
@@ -197,6 +199,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   }
   if (!built_) build(shapes);
   const std::optional<DefaultMeshScope> mesh = mesh_of_call(inputs);
+  const RematCall again(remat_rule_ ? remat_rule_.get() : remat_.get(), *this, shapes);
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &context);
   if (is_model()) {
     place_compiled();

@@ -37,6 +37,7 @@ namespace detail {
 const CallContext& call_context();
 
 class PlacedValues;
+struct LayerRemat;
 
 }  // namespace detail
 
@@ -200,6 +201,8 @@ class Layer {
   virtual std::map<std::string, int64_t> value_names() const { return {}; }
   /// Places this layer's own values by rules of LayoutMap::value_rules(). Throws LayoutError.
   void place_values(const LayoutMap& rules);
+  /// Sets the rule by which calls of this layer are rematerialized; null: none.
+  void set_remat_rule(const RematRule* rule);
   /// Describes the values that rules place: "output (batch, unsharded)".
   std::vector<std::string> placed_values() const;
   /// The sublayers, in the order of track().
@@ -336,6 +339,8 @@ class Layer {
   std::vector<DTensor> losses_;
   /// Null if no rule places a value.
   std::shared_ptr<const detail::PlacedValues> values_;
+  /// The mode of the RematScope in which the layer was made; a RematRule, which takes precedence.
+  std::shared_ptr<const detail::LayerRemat> remat_, remat_rule_;
   std::shared_ptr<const PythonNames> python_names_;  ///< null: unknown
   int64_t serial_;
   std::shared_ptr<const detail::Node> symbolic_call() const;

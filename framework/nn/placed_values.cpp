@@ -119,14 +119,18 @@ std::vector<std::string> detail::place_layers(Layer& layer, const LayoutMap& lay
   std::vector<std::string> paths;
   for (const Variable& weight : layer.weights()) paths.push_back(weight.path());
   const LayoutMap rules = layouts.value_rules(paths);
+  std::vector<std::string> layers;
   const std::function<void(Layer&)> place_values_of = [&](Layer& one) {
     one.place_values(rules);
     if (!rules.rules().empty()) {
       for (const ValueSite& site : value_sites(one)) paths.push_back(one.path() + "/" + site.name);
     }
+    one.set_remat_rule(layouts.find_remat(one.path()));
+    layers.push_back(one.path());
     for (const auto& inner : one.sublayers()) place_values_of(*inner);
   };
   place_values_of(layer);
+  layouts.check_remat_used(layers);
   return paths;
 }
 

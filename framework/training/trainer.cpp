@@ -117,6 +117,7 @@ void Trainer::compile(const CompileOptions& user_options) {
     layouts = LayoutMap(options.mesh.defined() ? options.mesh : default_mesh());
   }
   layouts.set_data_names(input_names(), output_names());
+  for (const RematRule& rule : options.remat) layouts.rematerialize(rule);
   auto state = std::make_shared<TrainingState>(options, layouts, layer_);
   state->user_optimizer = user_options.optimizer;
   // A subclassed model knows its number of outputs only when it is called.

@@ -29,6 +29,8 @@ RUNTIME = {
     "Blocks": "constructor and accessors of DTensor",
     "ShardingPtr": "the same; it is a pointer",
     "GradientReducer": "accessor of Optimizer for training steps",
+    "SavedOps": "within the function that remat() returns",
+    "RematRegionScope": "the same",
     "ScalarOnDevices": "called by the optimizer that wraps another",
     "ServerJob": "accessor of ParameterServerStrategy for its room",
     "LabelledTexts": "constructor of ImdbReviews, for imdb()",

@@ -1,7 +1,8 @@
 #pragma once
 
-#include <set>
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include <tessera/framework/ops/engine/dispatch.hpp>
 
@@ -18,12 +19,16 @@ class OpNames final : public OpListener {
   OpNames& operator=(const OpNames&) = delete;
   void ran(const OpInfo& info, const std::shared_ptr<const void>&, const std::shared_ptr<OpPlan>&,
            std::span<const DTensor>, std::span<const DTensor>) override {
-    names_.insert(std::string(info.name));
+    names_.emplace_back(info.name);
   }
-  bool has(const std::string& name) const { return names_.count(name) > 0; }
+  bool has(const std::string& name) const {
+    return std::find(names_.begin(), names_.end(), name) != names_.end();
+  }
+  /// Returns the names in the order in which the operations ran.
+  const std::vector<std::string>& all() const { return names_; }
 
  private:
-  std::set<std::string> names_;
+  std::vector<std::string> names_;
 };
 
 }  // namespace tessera::test

@@ -1,10 +1,13 @@
 #include <tessera/framework/autodiff/internal/backward.hpp>
 
+#include <algorithm>
+
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/scoped_value.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/internal/row_gradients.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 
 namespace tessera::detail {
 
@@ -26,6 +29,8 @@ TapeWalk::TapeWalk(TapeRecord& record, const std::vector<DTensor>& sources,
     dependent_.insert(sources[s].id());
   }
   for (const Entry& entry : record.entries()) mark(entry);
+  count_recipes();
+  if (planned_tensors()) record.note_saved();
 }
 
 std::vector<DTensor> TapeWalk::run(const DTensor& target) {
@@ -53,6 +58,9 @@ void TapeWalk::mark(const Entry& entry) {
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
     if (entry.rematerialized >> i & 1) ++rematerialized_[entry.in_ids[i]].readers;
   }
+  for (size_t o = 0; o < entry.out_ids.size(); ++o) {
+    if (entry.rematerialized_out >> o & 1) ++rematerialized_[entry.out_ids[o]].readers;
+  }
   bool depends = false;
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
     if (!(entry.tracked >> i & 1) || !dependent_.count(entry.in_ids[i])) continue;
@@ -64,6 +72,24 @@ void TapeWalk::mark(const Entry& entry) {
     for (size_t s : it->second) ++waiting_[s];
   }
   if (depends) dependent_.insert(entry.out_ids.begin(), entry.out_ids.end());
+}
+
+void TapeWalk::count_recipes() {
+  const std::vector<RecipePtr>& recipes = record_.recipes();
+  for (size_t r = recipes.size(); r-- > 0;) {
+    Recipe& recipe = *recipes[r];
+    const bool needed = std::any_of(recipe.out_ids.begin(), recipe.out_ids.end(), [&](uint64_t id) {
+      return rematerialized_.contains(id) && record_.recipe_of(id) == recipes[r];
+    });
+    if (!needed) {
+      done_.insert(&recipe);
+      if (!record_.options().persistent) recipe.in.clear();
+      continue;
+    }
+    for (size_t i = 0; i < recipe.in.size(); ++i) {
+      if (!recipe.in[i].defined()) ++rematerialized_[recipe.in_ids[i]].readers;
+    }
+  }
 }
 
 void TapeWalk::finish_contribution(uint64_t id) {
@@ -149,25 +175,75 @@ void TapeWalk::check_versions(const OpInfo& info, const Versions& versions) {
 }
 
 void TapeWalk::rematerialize(Entry& entry, size_t i) {
-  if (!(entry.rematerialized >> i & 1)) return;
-  DTensor& value = rematerialized_[entry.in_ids[i]].value;
-  if (!value.defined()) {
-    const Recipe& recipe = record_.recipes().at(entry.in_ids[i]);
-    check_versions(*recipe.info, recipe.versions);
-    const CommLabel label(recipe.label);
-    value = dispatch(*recipe.info, recipe.op.get(), 0, recipe.in)[0];
+  if (i < entry.in.size()) {
+    if (entry.rematerialized >> i & 1) entry.in[i] = rematerialized(entry.in_ids[i]);
+    return;
   }
-  entry.in[i] = value;
+  const size_t o = i - entry.in.size();
+  if (entry.rematerialized_out >> o & 1) entry.out[o] = rematerialized(entry.out_ids[o]);
+}
+
+DTensor TapeWalk::rematerialized(uint64_t id) {
+  Rematerialized& wanted = rematerialized_.at(id);
+  if (wanted.value.defined()) return wanted.value;
+  wanted.value = record_.saved_later(id);
+  if (wanted.value.defined()) return wanted.value;
+  const RecipePtr recipe = record_.recipe_of(id);
+  std::vector<DTensor> in = recipe->in;
+  for (size_t i = 0; i < in.size(); ++i) {
+    if (!in[i].defined()) in[i] = rematerialized(recipe->in_ids[i]);
+  }
+  check_versions(*recipe->info, recipe->versions);
+  std::vector<DTensor> out;
+  {
+    const CommLabel label(recipe->label);
+    out = dispatch(*recipe->info, recipe->op.get(), 0, in);
+  }
+  done_.insert(recipe.get());
+  for (size_t o = 0; o < out.size(); ++o) {
+    const auto found = rematerialized_.find(recipe->out_ids[o]);
+    const bool read = found != rematerialized_.end() && !found->second.value.defined();
+    if (read && record_.recipe_of(recipe->out_ids[o]) == recipe) found->second.value = out[o];
+  }
+  in.clear();
+  for (size_t i = 0; i < recipe->in.size(); ++i) {
+    if (!recipe->in[i].defined()) release(recipe->in_ids[i]);
+  }
+  if (!record_.options().persistent) recipe->in.clear();
+  return wanted.value;
+}
+
+void TapeWalk::release(uint64_t id) {
+  const auto it = rematerialized_.find(id);
+  if (--it->second.readers > 0) return;
+  rematerialized_.erase(it);
+  const bool persistent = record_.options().persistent;
+  if (!persistent) record_.release_saved_later(id);
+  const RecipePtr recipe = record_.recipe_of(id);
+  if (!recipe || done_.contains(recipe.get())) return;
+  // Nothing has read it. Its recipe runs only for another of its results.
+  const std::vector<uint64_t>& others = recipe->out_ids;
+  const bool needed = std::any_of(others.begin(), others.end(), [&](uint64_t other) {
+    return rematerialized_.contains(other) && record_.recipe_of(other) == recipe;
+  });
+  if (needed) return;
+  done_.insert(recipe.get());
+  for (size_t i = 0; i < recipe->in.size(); ++i) {
+    if (!recipe->in[i].defined()) release(recipe->in_ids[i]);
+  }
+  if (!persistent) recipe->in.clear();
 }
 
 void TapeWalk::release_saved(Entry& entry) {
   for (size_t i = 0; i < entry.in_ids.size(); ++i) {
     if (!(entry.rematerialized >> i & 1)) continue;
     entry.in[i] = DTensor();
-    const auto it = rematerialized_.find(entry.in_ids[i]);
-    if (--it->second.readers > 0) continue;
-    rematerialized_.erase(it);
-    if (!record_.options().persistent) record_.recipes().erase(entry.in_ids[i]);
+    release(entry.in_ids[i]);
+  }
+  for (size_t o = 0; o < entry.out_ids.size(); ++o) {
+    if (!(entry.rematerialized_out >> o & 1)) continue;
+    entry.out[o] = DTensor();
+    release(entry.out_ids[o]);
   }
 }
 

@@ -18,16 +18,19 @@ class TapeWalk {
  private:
   using Entry = TapeRecord::Entry;
   using Recipe = TapeRecord::Recipe;
+  using RecipePtr = TapeRecord::RecipePtr;
   using Versions = TapeRecord::Versions;
   /// A rematerialized value, kept from its first reader in the backward pass to its last.
   struct Rematerialized {
     DTensor value;
-    int64_t readers = 0;  ///< number of entries still to be walked that read it
+    int64_t readers = 0;  ///< number of entries and recipes, still to come, that read it
   };
 
   /// Marks the outputs of an entry that depends on a source. Counts the contributions to each
   /// source, and the readers of each rematerialized value.
   void mark(const Entry& entry);
+  /// Counts the recipes that will read each rematerialized value; drops those that nothing needs.
+  void count_recipes();
   /// Counts down the contributions that a source still waits for; at 0 it is ready.
   void finish_contribution(uint64_t id);
   /// Passes the gradient of source s to on_ready.
@@ -40,9 +43,15 @@ class TapeWalk {
   /// the forward pass.
   static void check(const Entry& entry);
   static void check_versions(const OpInfo& info, const Versions& versions);
-  /// Computes input i again if it was not saved, once for all operations that read it.
+  /// Gives an entry the input or output at index i of both, if it is rematerialized.
   void rematerialize(Entry& entry, size_t i);
-  /// Releases an entry's rematerialized inputs, except those that other entries have yet to read.
+  /// Returns a value that was not saved. Computes it again, and first what that needs, once for all
+  /// operations that read it.
+  DTensor rematerialized(uint64_t id);
+  /// Counts down the readers of a rematerialized value; at 0 it is released, and what only its
+  /// recipe would have read.
+  void release(uint64_t id);
+  /// Releases an entry's rematerialized values, except those that are yet to be read.
   void release_saved(Entry& entry);
   DTensor result(const DTensor& source) const;
 
@@ -54,6 +63,7 @@ class TapeWalk {
   std::unordered_set<uint64_t> dependent_;
   std::unordered_map<uint64_t, Contributions> gradients_;
   std::unordered_map<uint64_t, Rematerialized> rematerialized_;
+  std::unordered_set<const Recipe*> done_;  ///< recipes that have run or will not
 };
 
 }  // namespace tessera::detail

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 
+#include <tessera/framework/autodiff/internal/remat_region.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -36,6 +38,59 @@ void TapeRecord::stop_recording() {
 void TapeRecord::clear() {
   entries_.clear();
   recipes_.clear();
+  recipe_of_.clear();
+  saved_later_.clear();
+}
+
+TapeRecord::RecipePtr TapeRecord::recipe_of(uint64_t id) const {
+  const auto found = recipe_of_.find(id);
+  return found == recipe_of_.end() ? nullptr : found->second;
+}
+
+DTensor TapeRecord::saved_later(uint64_t id) const {
+  const auto found = saved_later_.find(id);
+  return found == saved_later_.end() ? DTensor() : found->second;
+}
+
+void TapeRecord::save_later(const OpInfo& info, bool rematerialized, std::span<const DTensor> in) {
+  const RematRegion* const region = remat_region();
+  for (size_t i = 0; i < in.size(); ++i) {
+    const RecipePtr recipe = recipe_of(in[i].id());
+    if (!recipe) continue;
+    const bool read_later = rematerialized || info.saves.in >> i & 1;
+    const bool left = recipe->region != 0 && (!region || region->id != recipe->region);
+    // An operation that reads a partial sum resolves it in all its handles.
+    const size_t o =
+        static_cast<size_t>(std::find(recipe->out_ids.begin(), recipe->out_ids.end(), in[i].id()) -
+                            recipe->out_ids.begin());
+    const bool resolved = recipe->pending >> o & 1 && !in[i].layout().is_partial();
+    if (!read_later || !(left || resolved)) continue;
+    recipe_of_.erase(in[i].id());
+    saved_later_.emplace(in[i].id(), in[i]);
+  }
+}
+
+TapeRecord::RecipePtr TapeRecord::make_recipe(const OpInfo& info,
+                                              const std::shared_ptr<const void>& op,
+                                              const RematRegion* region,
+                                              std::span<const DTensor> in,
+                                              std::span<const DTensor> out) {
+  auto recipe = std::make_shared<Recipe>();
+  recipe->info = &info;
+  recipe->op = op;
+  recipe->region = region ? region->id : 0;
+  const bool collectives = region && region->saved.collectives();
+  for (const DTensor& value : in) {
+    recipe->in_ids.push_back(value.id());
+    recipe->in.push_back(recipe_of(value.id()) ? DTensor() : value);
+    if (value.tag()) recipe->versions.emplace_back(value.tag(), value.tag()->unexpected());
+  }
+  for (size_t o = 0; o < out.size(); ++o) {
+    recipe->out_ids.push_back(out[o].id());
+    // With collectives, a partial sum is resolved again.
+    if (out[o].layout().is_partial() && !collectives) recipe->pending |= 1u << o;
+  }
+  return recipe;
 }
 
 void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
@@ -46,12 +101,19 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
     const bool named = CommLogScope::current() || tracer() || !out[0].mesh().is_local();
     return named ? CommLabel::current() : std::string();
   };
-  if (info.rematerialized && info.rematerialized(op.get()) && is_gathered(in[0], out[0])) {
-    Recipe& recipe = recipes_[out[0].id()];
-    recipe = {&info, op, {in.begin(), in.end()}, {}, label()};
-    for (const DTensor& value : in) {
-      if (value.tag()) recipe.versions.emplace_back(value.tag(), value.tag()->unexpected());
-    }
+  const RematRegion* const region = remat_region();
+  const bool gathered =
+      info.rematerialized && info.rematerialized(op.get()) && is_gathered(in[0], out[0]);
+  const bool rematerialized =
+      gathered || (region && !region->saved.contains(info, thread_state().communicated));
+  if (!recipe_of_.empty()) save_later(info, rematerialized, in);
+  if (planned_tensors()) note_view(info, in, out);
+  if (rematerialized) {
+    const RecipePtr recipe = make_recipe(info, op, gathered ? nullptr : region, in, out);
+    recipe->label = label();
+    recipes_.push_back(recipe);
+    // A no-op may return its input.
+    for (const DTensor& value : out) recipe_of_.emplace(value.id(), recipe);
   }
   uint32_t tracked = 0;
   for (size_t i = 0; i < in.size(); ++i) {
@@ -61,14 +123,14 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
     if (variable || tracked_.count(in[i].id())) tracked |= 1u << i;
   }
   if (tracked == 0) return;
-  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, 0, {}, label()};
+  Entry entry{&info, op, {}, {}, {}, {}, {}, {}, tracked, 0, 0, 0, {}, label()};
   entry.in.resize(in.size());
   entry.out.resize(out.size());
   for (size_t i = 0; i < in.size(); ++i) {
     entry.in_ids.push_back(in[i].id());
     entry.in_shardings.push_back(in[i].sharding());
     if (!(info.saves.in >> i & 1)) continue;
-    if (recipes_.contains(in[i].id())) {
+    if (recipe_of_.contains(in[i].id())) {
       entry.rematerialized |= 1u << i;
       continue;
     }
@@ -78,11 +140,16 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
   for (size_t o = 0; o < out.size(); ++o) {
     entry.out_ids.push_back(out[o].id());
     entry.out_shardings.push_back(out[o].sharding());
-    if (info.saves.out >> o & 1) entry.out[o] = out[o];
+    if (info.saves.out >> o & 1) {
+      if (recipe_of_.contains(out[o].id())) {
+        entry.rematerialized_out |= 1u << o;
+      } else {
+        entry.out[o] = out[o];
+      }
+    }
     if (out[o].is_parameter()) entry.out_parameters |= 1u << o;
     tracked_.insert(out[o].id());
   }
-  if (planned_tensors()) note_saved(entry, in, out);
   entries_.push_back(std::move(entry));
 }
 
@@ -106,30 +173,34 @@ bool TapeRecord::took_result(std::string_view name, std::string_view maker) cons
   });
 }
 
-/// Notes the values that an entry keeps alive, each once for all entries. Reshaped and transposed
-/// values are views.
-void TapeRecord::note_saved(const Entry& entry, std::span<const DTensor> in,
-                            std::span<const DTensor> out) {
-  const auto memory = [&](uint64_t id) {
-    const auto found = memory_of_.find(id);
-    return found == memory_of_.end() ? id : found->second;
-  };
-  const std::string_view name = entry.info->name;
+void TapeRecord::note_view(const OpInfo& info, std::span<const DTensor> in,
+                           std::span<const DTensor> out) {
+  const std::string_view name = info.name;
   const bool view = name == "reshape" || name == "transpose" || name == "relayout";
-  if (view && out[0].layout().sharded_dims() == in[0].layout().sharded_dims() &&
-      out[0].layout().partial_dims() == in[0].layout().partial_dims()) {
-    memory_of_[out[0].id()] = memory(in[0].id());
+  if (!view || out[0].layout().sharded_dims() != in[0].layout().sharded_dims() ||
+      out[0].layout().partial_dims() != in[0].layout().partial_dims()) {
+    return;
   }
-  const auto note = [&](const DTensor& value) {
-    if (!value.defined() || value.tag() || !noted_.insert(memory(value.id())).second) return;
-    planned_tensors()->saved.push_back({entry.label, value.sharding()});
+  const auto found = memory_of_.find(in[0].id());
+  memory_of_[out[0].id()] = found == memory_of_.end() ? in[0].id() : found->second;
+}
+
+void TapeRecord::note_saved() {
+  std::unordered_set<uint64_t> noted;
+  const auto note = [&](const std::string& label, const DTensor& value) {
+    if (!value.defined() || value.tag()) return;
+    const auto found = memory_of_.find(value.id());
+    if (!noted.insert(found == memory_of_.end() ? value.id() : found->second).second) return;
+    planned_tensors()->saved.push_back({label, value.sharding()});
   };
-  for (size_t i = 0; i < entry.in_ids.size(); ++i) {
-    if (!(entry.rematerialized >> i & 1)) continue;
-    for (const DTensor& value : recipes_.at(entry.in_ids[i]).in) note(value);
+  for (const Entry& entry : entries_) {
+    for (const DTensor& value : entry.in) note(entry.label, value);
+    for (const DTensor& value : entry.out) note(entry.label, value);
   }
-  for (const DTensor& value : entry.in) note(value);
-  for (const DTensor& value : entry.out) note(value);
+  for (const RecipePtr& recipe : recipes_) {
+    for (const DTensor& value : recipe->in) note(recipe->label, value);
+    for (uint64_t id : recipe->out_ids) note(recipe->label, saved_later(id));
+  }
 }
 
 }  // namespace tessera::detail

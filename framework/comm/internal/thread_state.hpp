@@ -24,6 +24,8 @@ namespace tessera::detail {
 class OpListener;
 class StepExecutor;
 struct PlannedTensors;
+struct LayerRemat;
+struct RematRegion;
 enum class BlockPolicy : uint8_t;
 
 /// The modes of a thread. Each member is set by one scope class and read by functions of the same
@@ -42,7 +44,11 @@ struct ThreadState {
 
   /// The tapes that record operations, the latest last; NoRecording hides them.
   std::vector<OpListener*> tapes = {};
-  OpListener* tracer = nullptr;  ///< TracerScope
+  OpListener* tracer = nullptr;                        ///< TracerScope
+  const RematRegion* remat_region = nullptr;           ///< RematRegionScope
+  std::shared_ptr<const LayerRemat> layer_remat = {};  ///< RematScope
+  bool remat_activations = false;                      ///< RematCall
+  bool communicated = false;  ///< whether the running operation has communicated; see dispatch()
 
   bool pinned_batches = false;  ///< PinnedBatchesScope
 

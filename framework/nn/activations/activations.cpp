@@ -2,12 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <utility>
 
+#include <tessera/framework/autodiff/internal/remat_region.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/nn/activations/activation_functions.hpp>
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -64,6 +67,8 @@ DTensor ActivationHandle::operator()(const DTensor& x) const {
   if (warned_) warn_of_one_element(*warned_, name_, x, {-1});
   if (OpListener* const listener = tracer(); listener && own_)
     listener->user_code("an activation function");
+  std::optional<RematRegionScope> again;
+  if (thread_state().remat_activations) again.emplace();
   return function_(x);
 }
 

@@ -1,6 +1,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/base/error.hpp>
@@ -77,7 +78,8 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
                               std::span<const DTensor> in) {
   const ProfileSpan span(SpanKind::op, info.name);
   check_defined(info, in);
-  const ThreadState& state = thread_state();
+  ThreadState& state = thread_state();
+  const bool communicated = std::exchange(state.communicated, false);
   std::vector<DTensor> out;
   std::shared_ptr<const void> saved_op;
   std::shared_ptr<OpPlan> plan;
@@ -95,6 +97,7 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
   if (info.keeps_parameter && in[0].is_parameter()) out[0].mark_parameter();
   for (size_t t = state.tapes.size(); t-- > 0;) state.tapes[t]->ran(info, saved_op, plan, in, out);
   if (state.tracer) state.tracer->ran(info, saved_op, plan, in, out);
+  state.communicated |= communicated;
   return out;
 }
 

@@ -61,8 +61,8 @@ constexpr Saves nothing_saved{};
 /// The inputs and outputs that the forward pass saved for a gradient.
 class Saved {
  public:
-  /// `rematerialize(i)` computes `in[i]`, if possible, when an undefined input is read; it must
-  /// outlive this object.
+  /// `rematerialize(i)` computes `in[i]`, or `out[i - size()]`, if possible, when an undefined one
+  /// is read; it must outlive this object.
   Saved(const std::vector<DTensor>& in, const std::vector<DTensor>& out,
         const std::vector<ShardingPtr>& shardings, c10::function_ref<void(size_t)> rematerialize)
       : in_(in), out_(out), shardings_(shardings), rematerialize_(rematerialize) {}
@@ -71,7 +71,10 @@ class Saved {
     if (!in_[i].defined()) rematerialize_(i);
     return in_[i];
   }
-  const DTensor& out(size_t o = 0) const { return out_[o]; }
+  const DTensor& out(size_t o = 0) const {
+    if (!out_[o].defined()) rematerialize_(shardings_.size() + o);
+    return out_[o];
+  }
   /// Shape, dtype and layout of an input, saved or not.
   const Sharding& sharding(size_t i) const { return *shardings_[i]; }
   const Shape& shape(size_t i) const { return shardings_[i]->shape; }

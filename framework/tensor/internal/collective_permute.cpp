@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
@@ -147,7 +148,9 @@ std::vector<at::Tensor> PermuteGroup::Transfer::wait() {
 void log_permute(const Mesh& mesh, const std::vector<int>& dims, double bytes) {
   CommLog* log = CommLogScope::current();
   const DimMask mask = bits_of(dims);
-  if (!log || mesh.size_of(mask) <= 1 || bytes == 0) return;
+  if (mesh.size_of(mask) <= 1 || bytes == 0) return;
+  thread_state().communicated = true;
+  if (!log) return;
   log->add(
       {CommOp::collective_permute, mesh.names(mask), mesh.size_of(mask), int64_t(bytes), bytes});
 }

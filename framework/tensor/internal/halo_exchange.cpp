@@ -6,6 +6,7 @@
 
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
@@ -132,7 +133,9 @@ double missing_bytes(const Sharding& sharding, int64_t axis, const std::vector<I
 void log_exchange(const Sharding& sharding, int64_t axis, const std::vector<Interval>& from,
                   const std::vector<Interval>& to) {
   CommLog* log = CommLogScope::current();
-  if (!log || to.size() <= 1) return;
+  if (to.size() <= 1) return;
+  thread_state().communicated = true;
+  if (!log) return;
   const double bytes = missing_bytes(sharding, axis, from, to);
   if (bytes == 0) return;
   DimMask dims = 0;

@@ -10,6 +10,7 @@
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
+#include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -27,8 +28,10 @@ class Executor {
   }
 
   Blocks run() {
-    if (CommLog* log = CommLogScope::current(); log && from_.mesh().size_of(mask_) > 1) {
-      log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
+    if (from_.mesh().size_of(mask_) > 1) {
+      thread_state().communicated = true;
+      CommLog* const log = CommLogScope::current();
+      if (log) log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
     }
     announce_collective();
     if (in_.empty()) return std::move(out_);
