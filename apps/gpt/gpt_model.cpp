@@ -103,8 +103,8 @@ struct NamedSize {
   ModelSize size;
 };
 
-/// Returns the sizes of Keras' example, of GPT-2 (Radford et al., 2019), and two of Megatron-LM's
-/// (arXiv 2205.05198).
+/// Returns the sizes of Keras' example, of GPT-2 (Radford et al., 2019), the one of ZeRO's paper
+/// (arXiv 1910.02054), and two of Megatron-LM's (arXiv 2205.05198).
 const std::vector<NamedSize>& named_sizes() {
   const auto gpt2 = [](int64_t blocks, int64_t heads, int64_t width) {
     return ModelSize{.blocks = blocks,
@@ -128,6 +128,7 @@ const std::vector<NamedSize>& named_sizes() {
                                                {"medium", gpt2(24, 16, 1024)},
                                                {"large", gpt2(36, 20, 1280)},
                                                {"xl", gpt2(48, 25, 1600)},
+                                               {"7.5b", gpt2(36, 32, 4096)},
                                                {"22b", megatron(48, 64, 6144)},
                                                {"175b", megatron(96, 96, 12288)}};
   return sizes;

@@ -30,6 +30,7 @@ struct TrainFlags {
   std::string prompt = "this movie is";
   std::string save;
   std::string plan_json;
+  std::string remat = "none";
   int64_t validation_size = 0;
   app::CheckpointFlags checkpoints;
 };
@@ -42,6 +43,10 @@ void add_options(app::AppOptions& options, TrainFlags& flags) {
                "held-out reviews to evaluate on after each epoch; 0: none",
                app::integer(flags.validation_size, 0)});
   add_model_options(options, flags.model);
+  options.add({"remat", "Training",
+               "what the backward pass computes again instead of keeping it: nothing, blocks, or "
+               "blocks without their matrix products",
+               app::choice(flags.remat, {"none", "full", "matmuls"})});
   options.add({"prompt", "Text", "start of the text generated after each epoch; empty: none",
                app::text(flags.prompt, "TEXT")});
   add_sampling_options(options, flags.sampling);
@@ -51,6 +56,14 @@ void add_options(app::AppOptions& options, TrainFlags& flags) {
                app::folder_name(flags.save)});
   options.add({"plan-json", "Output", "file for the plan as JSON",
                app::output_file(flags.plan_json, "FILE", {".json"})});
+}
+
+/// Returns the rules of --remat.
+std::vector<RematRule> remat_rules(const std::string& remat) {
+  if (remat == "none") return {};
+  RematRule blocks{.match = "block_\\d+"};
+  if (remat == "matmuls") blocks.policy.save = {"matmuls"};
+  return {blocks};
 }
 
 /// Prints a generated text after each epoch, like the TextGenerator of Keras' example.
@@ -132,15 +145,17 @@ int train_main(int argc, const char* const* argv) {
   const Functional model = gpt_model(flags.size);
   model.compile({.optimizer = Adam(common.learning_rate.value_or(1e-3)),
                  .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                 .layouts = setup.layouts});
-  // Layout errors have been reported before reading the data, which takes long.
+                 .layouts = setup.layouts,
+                 .remat = remat_rules(flags.remat)});
+  const bool prints = app::verbosity(common) > 0;
+  if (prints) std::cout << "mesh " << describe_mesh(setup.layouts.mesh()) << std::endl;
+  // Before reading the data, which takes long, and which a plan does not need.
+  const at::Tensor row = at::zeros({1, flags.size.length}, at::kLong);
+  show_model(model, TensorDataset(row, row), flags, common);
+  if (common.epochs == 0) return 0;
   const Corpus corpus = read_corpus(common, {.length = flags.size.length,
                                              .vocabulary = flags.size.vocabulary,
                                              .validation_size = flags.validation_size});
-  const bool prints = app::verbosity(common) > 0;
-  if (prints) std::cout << "mesh " << describe_mesh(setup.layouts.mesh()) << std::endl;
-  show_model(model, corpus.data, flags, common);
-  if (common.epochs == 0) return 0;
 
   app::Profiling profiling(common);
   const auto start = std::chrono::steady_clock::now();

@@ -322,8 +322,8 @@ TEST_CASE("gpt: writes plans as JSON and reports wrong layouts files in one line
 
 TEST_CASE("gpt: the named sizes match the papers") {
   const std::vector<std::pair<std::string, double>> billions = {
-      {"mini", 0.010939168}, {"small", 0.1244}, {"medium", 0.3548}, {"large", 0.774},
-      {"xl", 1.5576},        {"22b", 22.07},    {"175b", 174.6}};
+      {"mini", 0.010939168}, {"small", 0.1244},     {"medium", 0.3548}, {"large", 0.774},
+      {"xl", 1.5576},        {"7.5b", 7.459729408}, {"22b", 22.07},     {"175b", 174.6}};
   for (const auto& [name, expected] : billions) {
     CAPTURE(name);
     const Functional model = gpt_model(model_size({.size = name}));
