@@ -12,7 +12,7 @@ namespace tessera {
 /// jax.checkpoint). The function's code runs once, so what it assigns, counts or adds as a loss
 /// happens once, and the gradients are the same to the bit.
 ///
-///     const auto block = remat([&](const DTensor& x) { return x + up(norm(x)); });
+///     const auto gated = remat([](const DTensor& x) { return ops::tanh(x * 2.0) * x; });
 ///
 /// Throws ConfigError for an operation of the policy that does not exist.
 template <class F>

@@ -10,6 +10,10 @@
 #include <tessera/framework/base/shape.hpp>
 #include <tessera/framework/nn/remat_scope.hpp>
 
+namespace tessera {
+class Layer;
+}
+
 namespace tessera::detail {
 
 /// The remat mode of a layer: RematScopeOptions with the policy looked up.
