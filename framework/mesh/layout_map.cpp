@@ -128,6 +128,11 @@ std::vector<std::string> nearest_three(const std::string& match, std::vector<std
   return close;
 }
 
+/// Whether a path equals `match` or is matched in full by its expression.
+bool full_match(const std::string& match, const RE2& expression, const std::string& path) {
+  return match == path || RE2::FullMatch(path, expression);
+}
+
 void require_mesh(const LayoutMap& map) {
   if (map.defined()) return;
   throw StateError("layout map", "a layout map needs a mesh", "a default-constructed LayoutMap",
@@ -226,7 +231,7 @@ void LayoutMap::set_data_names(std::vector<std::string> inputs, std::vector<std:
 }
 
 bool LayoutMap::matches(size_t rule, const std::string& path) const {
-  return rules_[rule].match == path || RE2::FullMatch(path, *expressions_[rule]);
+  return full_match(rules_[rule].match, *expressions_[rule], path);
 }
 
 int LayoutMap::match(const std::string& path, const char* what) const {
@@ -338,9 +343,7 @@ void LayoutMap::rematerialize(RematRule rule) {
 
 const RematRule* LayoutMap::find_remat(const std::string& path) const {
   for (size_t r = 0; r < remat_rules_.size(); ++r) {
-    const bool matched =
-        remat_rules_[r].match == path || RE2::FullMatch(path, *remat_expressions_[r]);
-    if (matched) return &remat_rules_[r];
+    if (full_match(remat_rules_[r].match, *remat_expressions_[r], path)) return &remat_rules_[r];
   }
   return nullptr;
 }
@@ -348,7 +351,7 @@ const RematRule* LayoutMap::find_remat(const std::string& path) const {
 void LayoutMap::check_remat_used(const std::vector<std::string>& layers) const {
   for (size_t r = 0; r < remat_rules_.size(); ++r) {
     const auto matched = [&](const std::string& path) {
-      return remat_rules_[r].match == path || RE2::FullMatch(path, *remat_expressions_[r]);
+      return full_match(remat_rules_[r].match, *remat_expressions_[r], path);
     };
     if (std::any_of(layers.begin(), layers.end(), matched)) continue;
     const std::vector<std::string> close = nearest_three(remat_rules_[r].match, layers);

@@ -74,14 +74,17 @@ void TapeWalk::mark(const Entry& entry) {
   if (depends) dependent_.insert(entry.out_ids.begin(), entry.out_ids.end());
 }
 
+bool TapeWalk::is_needed(const RecipePtr& recipe) const {
+  return std::any_of(recipe->out_ids.begin(), recipe->out_ids.end(), [&](uint64_t id) {
+    return rematerialized_.contains(id) && record_.recipe_of(id) == recipe;
+  });
+}
+
 void TapeWalk::count_recipes() {
   const std::vector<RecipePtr>& recipes = record_.recipes();
   for (size_t r = recipes.size(); r-- > 0;) {
     Recipe& recipe = *recipes[r];
-    const bool needed = std::any_of(recipe.out_ids.begin(), recipe.out_ids.end(), [&](uint64_t id) {
-      return rematerialized_.contains(id) && record_.recipe_of(id) == recipes[r];
-    });
-    if (!needed) {
+    if (!is_needed(recipes[r])) {
       done_.insert(&recipe);
       if (!record_.options().persistent) recipe.in.clear();
       continue;
@@ -222,11 +225,7 @@ void TapeWalk::release(uint64_t id) {
   const RecipePtr recipe = record_.recipe_of(id);
   if (!recipe || done_.contains(recipe.get())) return;
   // Nothing has read it. Its recipe runs only for another of its results.
-  const std::vector<uint64_t>& others = recipe->out_ids;
-  const bool needed = std::any_of(others.begin(), others.end(), [&](uint64_t other) {
-    return rematerialized_.contains(other) && record_.recipe_of(other) == recipe;
-  });
-  if (needed) return;
+  if (is_needed(recipe)) return;
   done_.insert(recipe.get());
   for (size_t i = 0; i < recipe->in.size(); ++i) {
     if (!recipe->in[i].defined()) release(recipe->in_ids[i]);

@@ -29,6 +29,8 @@ class TapeWalk {
   /// Marks the outputs of an entry that depends on a source. Counts the contributions to each
   /// source, and the readers of each rematerialized value.
   void mark(const Entry& entry);
+  /// Whether a result of the recipe, not saved later, has readers.
+  bool is_needed(const RecipePtr& recipe) const;
   /// Counts the recipes that will read each rematerialized value; drops those that nothing needs.
   void count_recipes();
   /// Counts down the contributions that a source still waits for; at 0 it is ready.
