@@ -39,6 +39,10 @@ struct GradientOptions {
   /// these rows only (tf.IndexedSlices): for optimizers that update by rows
   /// (Optimizer::takes_rows()). Any other use of it makes it dense.
   bool row_sparse = false;
+  /// Whether the gradient of a Variable that operations read as float16 or bfloat16
+  /// (Variable::read()) may keep that dtype: for optimizers, which widen it for the update, once it
+  /// is reduced. With contributions of several dtypes it has the widest.
+  bool narrow = false;
 };
 
 /// Records operations of this thread while alive and differentiates through them

@@ -40,6 +40,12 @@ bool read_reshard(const Json& json, const JsonPath& path) {
   json_fail(json, path, "\"never\" or \"after_forward\"");
 }
 
+bool read_reduce(const Json& json, const JsonPath& path) {
+  if (json == "ready") return false;
+  if (json == "end") return true;
+  json_fail(json, path, "\"ready\" or \"end\"");
+}
+
 LayoutRule read_rule(const Json& json, const JsonPath& path) {
   JsonObject object(json, path);
   LayoutRule rule;
@@ -50,9 +56,26 @@ LayoutRule read_rule(const Json& json, const JsonPath& path) {
   if (const auto reshard = object.take_optional<Json>("reshard")) {
     rule.reshard_after_forward = read_reshard(*reshard, path.key("reshard"));
   }
+  if (const auto reduce = object.take_optional<Json>("reduce")) {
+    rule.reduce_at_end = read_reduce(*reduce, path.key("reduce"));
+  }
   rule.optional = object.take_or("optional", false);
   object.finish();
   return rule;
+}
+
+FullyShard read_fully_shard(const Json& json, const JsonPath& path) {
+  if (!json.is_object()) return {read_axis(json, path)};
+  JsonObject object(json, path);
+  FullyShard shard{read_axis(object.take<Json>("over"), path.key("over"))};
+  if (const auto reshard = object.take_optional<Json>("reshard")) {
+    shard.reshard_after_forward = read_reshard(*reshard, path.key("reshard"));
+  }
+  if (const auto reduce = object.take_optional<Json>("reduce")) {
+    shard.reduce_at_end = read_reduce(*reduce, path.key("reduce"));
+  }
+  object.finish();
+  return shard;
 }
 
 std::vector<std::string> read_saved(const Json& json, const JsonPath& path) {
@@ -96,17 +119,15 @@ OnMultiple read_on_multiple(const Json& json, const JsonPath& path) {
   json_fail(json, path, "\"error\" or \"first\"");
 }
 
+Json axis_json(const AxisSpec& axis) {
+  if (axis.dims().empty()) return nullptr;
+  if (axis.dims().size() == 1) return axis.dims()[0];
+  return axis.dims();
+}
+
 Json spec_json(const LayoutSpec& spec) {
   Json json = Json::array();
-  for (const AxisSpec& axis : spec) {
-    if (axis.dims().empty()) {
-      json.push_back(nullptr);
-    } else if (axis.dims().size() == 1) {
-      json.push_back(axis.dims()[0]);
-    } else {
-      json.push_back(axis.dims());
-    }
-  }
+  for (const AxisSpec& axis : spec) json.push_back(axis_json(axis));
   return json;
 }
 
@@ -117,7 +138,15 @@ Json rule_json(const LayoutRule& rule) {
   if (rule.use) json["use"] = spec_json(*rule.use);
   if (rule.slots) json["slots"] = spec_json(*rule.slots);
   if (rule.reshard_after_forward) json["reshard"] = "after_forward";
+  if (rule.reduce_at_end) json["reduce"] = "end";
   if (rule.optional) json["optional"] = true;
+  return json;
+}
+
+Json fully_shard_json(const FullyShard& shard) {
+  Json json = {{"over", axis_json(shard.over)}};
+  if (!shard.reshard_after_forward) json["reshard"] = "never";
+  if (shard.reduce_at_end) json["reduce"] = "end";
   return json;
 }
 
@@ -144,6 +173,9 @@ LayoutFile detail::layout_file_from_json(const Json& json, const std::string& so
   for (size_t i = 0; i < rules.size(); ++i) {
     file.rules.push_back(read_rule(rules[i], path.key("layouts").index(i)));
   }
+  if (const auto shard = object.take_optional<Json>("fully_shard")) {
+    file.fully_shard = read_fully_shard(*shard, path.key("fully_shard"));
+  }
   const auto remat = object.take_or<std::vector<Json>>("remat", {});
   for (size_t i = 0; i < remat.size(); ++i) {
     file.remat.push_back(read_remat_rule(remat[i], path.key("remat").index(i)));
@@ -162,6 +194,7 @@ LayoutFile read_layout_file(const std::string& path) {
 LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh) {
   LayoutMap map(mesh, {.on_multiple = file.on_multiple});
   for (const LayoutRule& rule : file.rules) map.add(rule);
+  if (file.fully_shard) map.fully_shard(*file.fully_shard);
   for (const RematRule& rule : file.remat) map.rematerialize(rule);
   for (const auto& [name, spec] : file.data) map.set_data(name, spec);
   return map;
@@ -172,6 +205,7 @@ Json to_json(const LayoutMap& map) {
   for (const auto& [name, size] : map.mesh().dims()) json["mesh"][name] = size;
   for (const auto& [name, spec] : map.data()) json["data"][name] = spec_json(spec);
   for (const LayoutRule& rule : map.rules()) json["layouts"].push_back(rule_json(rule));
+  if (map.fully_shard()) json["fully_shard"] = fully_shard_json(*map.fully_shard());
   for (const RematRule& rule : map.remat_rules()) json["remat"].push_back(remat_rule_json(rule));
   json["on_multiple"] = map.options().on_multiple == OnMultiple::first ? "first" : "error";
   return json;

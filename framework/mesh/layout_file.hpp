@@ -15,20 +15,23 @@ namespace tessera {
 ///     {"mesh": {"batch": 4, "model": 2},
 ///      "data": {"x": ["batch", null], "y": ["batch"]},
 ///      "layouts": [{"match": "hidden/kernel", "layout": [null, "model"]}],
+///      "fully_shard": "batch",
 ///      "remat": [{"match": "block_\\d+", "save": "matmuls"}],
 ///      "on_multiple": "error"}
 ///
 /// Keys of "data" are "x", "y" and "sample_weight", or names of the model's inputs and outputs. A
 /// rule matches weights or, if it matches none, values: "hidden/output", "attention/input"
 /// (LayoutRule). An axis is null or "unsharded", the name of a mesh dimension, or a list of names.
-/// A rule may add "use", "slots", "reshard" ("never" or "after_forward") and "optional"
-/// (LayoutRule). A rule of "remat" says what is saved of layers that are rematerialized
-/// (RematRule): "save" is "nothing" (default), "matmuls" or a list of names of operations;
-/// "collectives" may be true.
+/// A rule may add "use", "slots", "reshard" ("never" or "after_forward"), "reduce" ("ready" or
+/// "end") and "optional" (LayoutRule). "fully_shard" names one mesh dimension or several, or is an
+/// object with "over", "reshard" (default: "after_forward") and "reduce" (FullyShard). A rule of
+/// "remat" says what is saved of layers that are rematerialized (RematRule): "save" is "nothing"
+/// (default), "matmuls" or a list of names of operations; "collectives" may be true.
 struct LayoutFile {
   std::optional<MeshDims> mesh = std::nullopt;
   std::map<std::string, LayoutSpec> data = {};
   std::vector<LayoutRule> rules = {};
+  std::optional<FullyShard> fully_shard = std::nullopt;
   std::vector<RematRule> remat = {};
   OnMultiple on_multiple = OnMultiple::error;
   bool operator==(const LayoutFile&) const = default;

@@ -273,6 +273,7 @@ Placement LayoutMap::apply_rule(int rule_index, const std::string& path, const S
   Placement placement{.shape = shape,
                       .layout = Layout(rule.layout, mesh_),
                       .reshard_after_forward = rule.reshard_after_forward,
+                      .reduce_at_end = rule.reduce_at_end,
                       .rule = rule_index};
   if (rule.use) placement.use = Layout(*rule.use, mesh_);
   if (rule.slots) placement.slots = Layout(*rule.slots, mesh_);
@@ -290,9 +291,48 @@ Placement LayoutMap::find(const std::string& path, const Shape& shape,
   if (!follows) return {.shape = shape, .layout = Layout::replicated(mesh_, rank)};
   Placement placement{.shape = shape,
                       .layout = last_axis(kernel->layout),
-                      .reshard_after_forward = kernel->reshard_after_forward};
+                      .reshard_after_forward = kernel->reshard_after_forward,
+                      .reduce_at_end = kernel->reduce_at_end};
   if (kernel->use) placement.use = last_axis(*kernel->use);
   if (kernel->slots) placement.slots = last_axis(*kernel->slots);
+  return placement;
+}
+
+void LayoutMap::fully_shard(FullyShard shard) {
+  require_mesh(*this);
+  check_spec({shard.over}, mesh_, "fully_shard", "over");
+  if (shard.over.dims().empty()) {
+    throw LayoutError("fully_shard", "over names the mesh dimensions that shard weights", "none",
+                      suggestion("batch", mesh_.dim_names()));
+  }
+  fully_shard_ = std::move(shard);
+}
+
+Placement LayoutMap::fully_sharded(Placement placement) const {
+  if (!fully_shard_ || placement.use || placement.slots) return placement;
+  DimMask dims = 0;
+  std::vector<int> indices;
+  for (const std::string& dim : fully_shard_->over.dims()) {
+    indices.push_back(mesh_.find(dim));
+    dims |= DimMask{1} << indices.back();
+  }
+  const Layout whole = placement.layout;
+  if (whole.sharded_dims() & dims) return placement;
+  int64_t longest = -1;
+  const auto shard_extent = [&](int64_t axis) {
+    return placement.shape[static_cast<size_t>(axis)] / whole.num_shards(axis);
+  };
+  for (int64_t axis = 0; axis < whole.rank(); ++axis) {
+    if (longest < 0 || shard_extent(axis) > shard_extent(longest)) longest = axis;
+  }
+  if (longest < 0 || shard_extent(longest) < mesh_.size_of(dims)) return placement;
+  std::vector<std::vector<int>> axes = whole.axes();
+  std::vector<int>& cut = axes[static_cast<size_t>(longest)];
+  cut.insert(cut.end(), indices.begin(), indices.end());
+  placement.layout = Layout::from_axes(mesh_, std::move(axes));
+  placement.use = whole;
+  placement.reshard_after_forward = fully_shard_->reshard_after_forward;
+  placement.reduce_at_end = fully_shard_->reduce_at_end;
   return placement;
 }
 
@@ -312,10 +352,13 @@ std::optional<LayoutMap::ValuePlacement> LayoutMap::find_value(const std::string
   const int rule_index = match(path, "value");
   if (rule_index < 0) return std::nullopt;
   const LayoutRule& rule = rules_[static_cast<size_t>(rule_index)];
-  if (rule.use || rule.slots) {
+  if (rule.use || rule.slots || rule.reduce_at_end) {
     throw LayoutError(error_prefix(path),
                       str("rule ", in_quotes(rule.match), " places a value and has only a layout"),
-                      rule.use ? "use" : "slots", "remove it: it is for weights");
+                      rule.use     ? "use"
+                      : rule.slots ? "slots"
+                                   : "reduce",
+                      "remove it: it is for weights");
   }
   check_rank(rule, path, rank, "value");
   return ValuePlacement{Layout(rule.layout, mesh_), rule.reshard_after_forward};
@@ -398,6 +441,7 @@ std::string LayoutMap::describe() const {
     if (rule.use) text += ", use " + to_string(*rule.use);
     if (rule.slots) text += ", slots " + to_string(*rule.slots);
     if (rule.reshard_after_forward) text += ", reshard after_forward";
+    if (rule.reduce_at_end) text += ", reduce end";
     text += rule.optional ? ", optional\n" : "\n";
   }
   const WeightPlacement* placement = weight_placement_of(mesh_);

@@ -44,9 +44,21 @@ struct LayoutRule {
   /// again in the backward pass: less memory, more communication, equal results
   /// (reshard_after_forward of PyTorch's fully_shard, whose default is true).
   bool reshard_after_forward = false;
+  /// Whether the weight's gradient stays whole until the optimizer's update, which reduces it
+  /// (ZeRO's first stage), instead of being reduced as soon as it is ready: more memory, equal
+  /// results. Weights only.
+  bool reduce_at_end = false;
   /// Whether the rule may match nothing.
   bool optional = false;
   bool operator==(const LayoutRule&) const = default;
+};
+
+/// How LayoutMap::fully_shard() shards weights.
+struct FullyShard {
+  AxisSpec over = {};                 ///< mesh dimensions over which each weight is sharded
+  bool reshard_after_forward = true;  ///< as in LayoutRule
+  bool reduce_at_end = false;         ///< as in LayoutRule
+  bool operator==(const FullyShard&) const = default;
 };
 
 /// The layouts of one weight.
@@ -56,6 +68,7 @@ struct Placement {
   std::optional<Layout> use = std::nullopt;
   std::optional<Layout> slots = std::nullopt;
   bool reshard_after_forward = false;
+  bool reduce_at_end = false;
   /// Position of the rule in LayoutMap::rules(), -1 if none matched.
   int rule = -1;
 };
@@ -123,6 +136,19 @@ class LayoutMap {
   /// differ, or `slots` is not `layout` sharded over further dimensions.
   void add(LayoutRule rule);
 
+  /// Shards every trainable weight, its gradient and its optimizer slots over the mesh dimensions
+  /// `shard.over`, and gathers a weight when operations use it: fully sharded data parallelism
+  /// without rules (PyTorch's fully_shard, DeepSpeed's ZeRO). Of a weight's axes the one with the
+  /// longest shards is cut, the first of equal ones. A weight keeps a layout, of a rule or its
+  /// layer, that has `use` or `slots` or names one of the dimensions; a weight whose axes are
+  /// shorter than the number of devices stays whole. Replaces an earlier call. Throws LayoutError
+  /// for an unknown or repeated dimension, or none.
+  void fully_shard(FullyShard shard);
+  void fully_shard(const AxisSpec& over) { fully_shard(FullyShard{over}); }
+  const std::optional<FullyShard>& fully_shard() const { return fully_shard_; }
+  /// Returns a weight's layouts after fully_shard().
+  Placement fully_sharded(Placement placement) const;
+
   /// Adds a rule for layers of which the backward pass computes inner values again instead of
   /// saving them; the first rule that matches counts. Throws LayoutError for an invalid expression.
   void rematerialize(RematRule rule);
@@ -184,6 +210,7 @@ class LayoutMap {
   std::vector<std::shared_ptr<const re2::RE2>> expressions_;
   std::vector<RematRule> remat_rules_;
   std::vector<std::shared_ptr<const re2::RE2>> remat_expressions_;
+  std::optional<FullyShard> fully_shard_;
   std::map<std::string, LayoutSpec> data_;
   std::vector<std::string> inputs_, outputs_;
 };

@@ -309,7 +309,7 @@ void Layer::place_weights(const LayoutMap& layouts) {
       placement =
           layouts.find(weight.path(), weight.shape(), kernel.layout.defined() ? &kernel : nullptr);
     }
-    weight.place(placement);
+    weight.place(weight.trainable() ? layouts.fully_sharded(placement) : placement);
     // Biases and other vectors follow the layer's first weight of rank 2 or more.
     if (!kernel.layout.defined() && weight.shape().size() > 1) kernel = placement;
   }

@@ -1,10 +1,12 @@
 #include <tessera/framework/nn/variable.hpp>
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/autodiff/internal/remat_region.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
@@ -124,6 +126,9 @@ DTensor Variable::read(std::optional<at::ScalarType> dtype) const {
     const CommLabel label(path());
     result = ops::copy_to_mesh(result, use);
   }
+  // With reshard, the backward pass casts again too.
+  std::optional<RematRegionScope> resharded;
+  if (placement.reshard_after_forward) resharded.emplace(SavedOps());
   // Cast before the all-gather: fewer bytes are sent, and the narrow copy is the one kept.
   if (dtype && *dtype != this->dtype() && at::isFloatingType(this->dtype())) {
     result = ops::cast(result, *dtype);

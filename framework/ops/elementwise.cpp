@@ -101,6 +101,7 @@ struct ScaleByOp {
 struct CastOp {
   static constexpr std::string_view name = "cast";
   static constexpr bool keeps_parameter = true;
+  static constexpr bool only_casts = true;
   at::ScalarType dtype = at::kFloat;
   auto attributes() const { return std::tie(dtype); }
   Specs infer(const Specs& in) const { return {{in[0].shape, dtype}}; }

@@ -96,6 +96,7 @@ void Optimizer::set_loss_scale_of(Optimizer& inner, const std::optional<double>&
 
 void Optimizer::set_loss_scale_factor(const std::optional<double>& factor) {
   stop_tracing("a loss scale was set");
+  reduce_accumulated();
   BaseOptions changed = options_;
   changed.loss_scale_factor = factor;
   check_base_options(class_name(), changed);

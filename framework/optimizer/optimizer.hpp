@@ -77,7 +77,11 @@ struct WeightDecayExclusions {
 /// A step, in Keras' order: divide gradients by loss_scale_factor and accumulate them; after
 /// gradient_accumulation_steps, clip; decay and update the weights; update moving averages; apply
 /// constraints. Steps that only accumulate change neither weights nor averages, and schedules count
-/// updates; in Keras, averages, constraints and schedules take part in every step.
+/// updates; in Keras, averages, constraints and schedules take part in every step. Gradients that
+/// need an all-reduce are accumulated as partial sums, so that an update reduces them once.
+///
+/// Gradients in float16 or bfloat16 (GradientOptions::narrow) are reduced, accumulated in the
+/// variable's dtype, and widened for the update a few at a time.
 class Optimizer : public std::enable_shared_from_this<Optimizer> {
  public:
   virtual ~Optimizer() = default;
@@ -105,6 +109,10 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   int64_t steps() const { return steps_; }
   /// Sets the number of calls of apply(), to resume training.
   void set_steps(int64_t steps) { steps_ = steps; }
+  /// With gradient_accumulation_steps: reduces the partial sums of the gradients since the last
+  /// update, which apply() reduces with the last of them, into the gradient accumulators, so that
+  /// those are complete; to be called before they are read between updates. Collective.
+  void reduce_accumulated();
 
   /// Whether updates use row-sparse gradients (GradientOptions::row_sparse) without making them
   /// dense.
@@ -228,6 +236,10 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
     std::vector<Variable> slots = {};
     Variable average = {};
     Variable accumulator = {};
+    /// The sum of the gradients since the last update that are reduced with the last of them.
+    DTensor partial_sum = {};
+    bool added = false;    ///< whether it contains the gradient of the running apply()
+    bool is_sum = false;   ///< whether the gradient of the running update is that sum
     double decay = 0;      ///< weight decay, as a factor of the rate
     bool is_part = false;  ///< whether the variable is a part of a weight
     std::vector<Variable> all() const;
@@ -254,13 +266,19 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   void apply_ready(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   bool needs_reduction(const Variable& variable, const DTensor& gradient) const;
-  void reduce_early(const Variable& variable, const DTensor& gradient);
+  void reduce(const Variable& variable, const DTensor& gradient, bool in_apply);
+  DimMask dims_reduced_late(const Variable& variable, const DTensor& gradient,
+                            const Layout& target) const;
+  void add_partial_sum(State& state, const DTensor& gradient) const;
+  void reduce_accumulated(State& state) const;
+  bool is_update_step() const;
   bool accumulate(Step& step);
   Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void finish(const Step& step) const;
   std::vector<Variable> changed_if_skipped() const;
   void delegate_update(const Step& step) const;
   void update_weights(const Step& step);
+  void update_in_parts(const std::vector<VariableUpdate>& updates) const;
   void reset_accumulators();
   void update_averages() const;
   void constrain(const Step& step) const;

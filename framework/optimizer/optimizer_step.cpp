@@ -17,9 +17,11 @@
 #include <tessera/framework/optimizer/internal/row_update.hpp>
 #include <tessera/framework/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/optimizer/optimizer.hpp>
+#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/memory_order.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -50,6 +52,17 @@ DTensor copy_in_layout(const Variable& variable, const ShardingPtr& sharding) {
     copies.push_back(copy_in_order(moved.blocks()[b], variable.spec().memory_order));
   }
   return DTensor(sharding, std::move(copies));
+}
+
+/// Whether a gradient has a dtype in which no update computes.
+bool is_narrow(const DTensor& gradient, const Variable& variable) {
+  return at::isReducedFloatingType(gradient.dtype()) && gradient.dtype() != variable.dtype();
+}
+
+/// Returns the sharding in which a variable is updated by a gradient.
+ShardingPtr sharding_of_update(const DTensor& gradient, const Variable& variable) {
+  const Sharding& sharding = *gradient.sharding();
+  return intern(sharding.shape, variable.dtype(), sharding.layout, sharding.groups);
 }
 
 /// Adds `from` times a factor to `to`, block by block.
@@ -234,14 +247,20 @@ void Optimizer::update_averages() const {
 void Optimizer::delegate_update(const Step& step) const {
   if (is_abstract()) return;
   std::vector<Variable> variables;
-  for (const State* state : step.states) variables.push_back(state->variable);
-  strategy_->update(variables, step.gradients);
+  std::vector<DTensor> gradients;
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    variables.push_back(step.states[i]->variable);
+    gradients.push_back(ops::cast(step.gradients[i], variables.back().dtype()));
+  }
+  strategy_->update(variables, gradients);
 }
 
 /// Returns the sharding in which a variable is updated: that of its slots, or its own.
 ShardingPtr Optimizer::update_sharding(const State& state) const {
   const Variable& variable = state.variable;
   for (const Variable& owned : variables_of(variable)) {
+    // Most accumulators have no value.
+    if (owned.is(state.accumulator)) continue;
     if (owned.shape() == variable.shape()) return owned.value().sharding();
   }
   if (update_layout(variable) == variable.layout()) return variable.value().sharding();
@@ -257,9 +276,88 @@ bool Optimizer::needs_reduction(const Variable& variable, const DTensor& gradien
   return !(gradient.layout() == abstract_layout(update_layout(variable)));
 }
 
-void Optimizer::reduce_early(const Variable& variable, const DTensor& gradient) {
+bool Optimizer::is_update_step() const {
+  // A plan shows a step that updates.
+  return is_abstract() || (steps_ + 1) % options_.gradient_accumulation_steps.value_or(1) == 0;
+}
+
+/// Returns the mesh dimensions over which the gradients since the last update are added up before
+/// they are reduced: those that do not shard the update, or all if the gradient is to stay whole.
+DimMask Optimizer::dims_reduced_late(const Variable& variable, const DTensor& gradient,
+                                     const Layout& target) const {
+  const bool accumulates = options_.gradient_accumulation_steps.has_value();
+  if (!accumulates || !(gradient.mesh() == target.mesh())) return 0;
+  const DimMask partial = gradient.layout().partial_dims();
+  return variable.placement().reduce_at_end ? partial : partial & ~target.sharded_dims();
+}
+
+/// Begins the reduction of a gradient to the layout of its variable's update, unless that was done.
+/// In apply(), adds it to the sum that is reduced instead, if there is one: a step that fails
+/// before or whose gradients are changed leaves the sum as it was.
+void Optimizer::reduce(const Variable& variable, const DTensor& gradient, bool in_apply) {
   if (!needs_reduction(variable, gradient)) return;
-  reducer_->ready(variable, gradient, update_sharding(states_.at(variable.id())));
+  State& state = states_.at(variable.id());
+  const ShardingPtr target = update_sharding(state);
+  const DimMask late = dims_reduced_late(variable, gradient, target->layout);
+  if (late == 0) return reducer_->ready(variable, gradient, target);
+  const Layout& layout = gradient.layout();
+  const Layout partial = variable.placement().reduce_at_end
+                             ? layout
+                             : target->layout.with_partial(late, layout.partial_kind());
+  reducer_->scatter(variable, gradient, intern(gradient.shape(), gradient.dtype(), partial));
+  if (!in_apply) return;
+  if (is_abstract()) return reducer_->ready(variable, gradient, target);
+  add_partial_sum(state, gradient);
+  state.added = true;
+  if (is_update_step()) reducer_->ready(variable, state.partial_sum, target);
+}
+
+void Optimizer::add_partial_sum(State& state, const DTensor& gradient) const {
+  const DTensor& sum = state.partial_sum;
+  if (sum.defined() && !(sum.layout() == gradient.layout())) reduce_accumulated(state);
+  const ShardingPtr sharding =
+      sum.defined() ? sum.sharding() : sharding_of_update(gradient, state.variable);
+  const DTensor addend = relayout_to(
+      gradient, intern(sharding->shape, gradient.dtype(), sharding->layout, sharding->groups));
+  if (sum.defined()) {
+    std::vector<at::Tensor> sums, addends;
+    for (size_t b = 0; b < addend.blocks().size(); ++b) {
+      if (!addend.blocks()[b].defined()) continue;
+      sums.push_back(sum.blocks()[b]);
+      addends.push_back(addend.blocks()[b]);
+    }
+    return accumulate_blocks(sums, addends, 1);
+  }
+  Blocks copies;
+  for (size_t b = 0; b < sharding->blocks.size(); ++b) {
+    const BlockInfo& info = sharding->blocks[b];
+    const DeviceMemory::For memory(info.devices.front());
+    const at::Tensor& block = addend.blocks()[b];
+    copies.push_back(block.defined()
+                         ? block.to(sharding->dtype, false, true)
+                         : at::zeros(extents(info.intervals), block_options(*sharding, info)));
+  }
+  state.partial_sum = DTensor(sharding, std::move(copies));
+}
+
+/// Adds the reduced sum of the gradients since the last update to the accumulator.
+void Optimizer::reduce_accumulated(State& state) const {
+  if (!state.partial_sum.defined()) return;
+  const CommLabel label(state.variable.path());
+  const Layout& layout = update_layout(state.variable);
+  const DTensor sum = std::exchange(state.partial_sum, DTensor());
+  const DTensor reduced = sum.mesh() == layout.mesh()
+                              ? relayout_to(sum, state.accumulator.value().sharding())
+                              : copy_to_mesh_value(sum, layout);
+  const Blocks& blocks = writable_blocks(state.accumulator);
+  accumulate_blocks({blocks.begin(), blocks.end()}, blocks_of({reduced}),
+                    1 / options_.loss_scale_factor.value_or(1));
+}
+
+void Optimizer::reduce_accumulated() {
+  const UpdateScope scope;
+  for (uint64_t id : order_) reduce_accumulated(states_.at(id));
+  for (const OptimizerHandle& each : inner()) each->reduce_accumulated();
 }
 
 std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
@@ -271,11 +369,12 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
   // Shared, since a captured step keeps it.
   const auto ready = std::make_shared<Ready>(Ready{variables});
   return [this, ready](size_t i, const DTensor& gradient) {
-    if (!needs_reduction(ready->variables[i], gradient)) return;
+    const Variable& variable = ready->variables[i];
+    if (variable.placement().reduce_at_end || !needs_reduction(variable, gradient)) return;
     traced(std::span(&gradient, 1), [this, ready, i](std::span<const DTensor> in) {
       const UpdateScope scope;
       if (!std::exchange(ready->built, true)) build(ready->variables);
-      reduce_early(ready->variables[i], in[0]);
+      reduce(ready->variables[i], in[0], false);
     });
   };
 }
@@ -283,34 +382,49 @@ std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
 Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
                                    const std::vector<Variable>& variables) {
   const auto cleanup = c10::make_scope_exit([this] { reducer_->reset(); });
+  PlannedTensors* const planned = planned_tensors();
+  const auto note = [&](size_t i) {
+    const bool sum = options_.gradient_accumulation_steps && variables[i].placement().reduce_at_end;
+    planned->gradients.push_back(
+        {variables[i].path(),
+         sum ? sharding_of_update(gradients[i], variables[i]) : gradients[i].sharding()});
+  };
   // In reverse, the order in which a backward pass would have produced the remaining gradients.
   for (size_t i = variables.size(); i-- > 0;) {
-    if (gradients[i].defined()) reduce_early(variables[i], gradients[i]);
+    if (!gradients[i].defined()) continue;
+    const bool whole = variables[i].placement().reduce_at_end;
+    if (planned && whole) note(i);
+    reduce(variables[i], gradients[i], true);
+    if (planned && !whole) note(i);
   }
   reducer_->finish();
-  Step step = step_of(gradients, variables);
-  if (PlannedTensors* planned = planned_tensors()) {
-    for (size_t i = 0; i < variables.size(); ++i) {
-      if (!gradients[i].defined()) continue;
-      planned->gradients.push_back({variables[i].path(), gradients[i].sharding()});
-    }
-  }
-  return step;
+  return step_of(gradients, variables);
 }
 
-/// Reshards the gradients to the shardings of the updates. Collective.
+/// Reshards the gradients to the shardings of the updates; leaves out those that are added to
+/// partial sums. Collective.
 Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
                                    const std::vector<Variable>& variables) {
   Step step;
   for (size_t i = 0; i < variables.size(); ++i) {
     if (!gradients[i].defined()) continue;
     State& state = states_.at(variables[i].id());
-    const ShardingPtr target = update_sharding(state);
     const CommLabel label(variables[i].path());
     reducer_->log(gradients[i]);
-    const DTensor moved = relayout_to(ops::cast(gradients[i], variables[i].dtype()), target);
+    DTensor gradient = gradients[i];
+    if (std::exchange(state.added, false)) {
+      if (!is_update_step()) continue;
+      gradient = std::exchange(state.partial_sum, DTensor());
+      state.is_sum = true;
+      reducer_->log(gradient);
+    }
+    const bool narrow = is_narrow(gradient, variables[i]);
+    if (!narrow) gradient = ops::cast(gradient, variables[i].dtype());
+    const ShardingPtr target = update_sharding(state);
+    const ShardingPtr moved =
+        narrow ? intern(target->shape, gradient.dtype(), target->layout, target->groups) : target;
     step.states.push_back(&state);
-    step.gradients.push_back(moved);
+    step.gradients.push_back(relayout_to(gradient, moved));
   }
   return step;
 }
@@ -323,17 +437,25 @@ bool Optimizer::accumulate(Step& step) {
     step.gradients = scaled(step.gradients, factor);
     return true;
   }
-  std::vector<at::Tensor> sums;
-  for (State* state : step.states) {
-    for (const at::Tensor& block : writable_blocks(state->accumulator)) sums.push_back(block);
+  std::vector<at::Tensor> sums, addends;
+  std::vector<bool> complete;  // gradients that are sums without an accumulator
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    State& state = *step.states[i];
+    complete.push_back(std::exchange(state.is_sum, false) && !state.accumulator.has_value());
+    if (complete.back()) continue;
+    for (const at::Tensor& block : writable_blocks(state.accumulator)) sums.push_back(block);
+    for (const at::Tensor& block : step.gradients[i].blocks()) addends.push_back(block);
   }
-  accumulate_blocks(sums, blocks_of(step.gradients), factor);
-  const int64_t steps = *options_.gradient_accumulation_steps;
-  // A plan shows a step that updates.
-  if (!is_abstract() && (steps_ + 1) % steps != 0) return false;
+  accumulate_blocks(sums, addends, factor);
+  if (!is_update_step()) return false;
+  const double mean = 1 / static_cast<double>(*options_.gradient_accumulation_steps);
   std::vector<DTensor> totals;
-  for (const State* state : step.states) totals.push_back(state->accumulator.value());
-  step.gradients = scaled(totals, 1 / static_cast<double>(steps));
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    const DTensor total =
+        complete[i] ? scaled({step.gradients[i]}, factor)[0] : step.states[i]->accumulator.value();
+    totals.push_back(total);
+  }
+  step.gradients = scaled(totals, mean);
   return true;
 }
 
@@ -347,10 +469,11 @@ void Optimizer::update_weights(const Step& step) {
     const DTensor& gradient = step.gradients[i];
     // Before the variable changes, since a slot may start as a copy of it.
     for (Variable& slot : state.slots) writable_blocks(slot);
-    const bool resharded = gradient.sharding() != state.variable.value().sharding();
+    const ShardingPtr sharding = sharding_of_update(gradient, state.variable);
+    const bool resharded = sharding != state.variable.value().sharding();
     if (!resharded) writable_blocks(state.variable);
     const DTensor weight =
-        resharded ? copy_in_layout(state.variable, gradient.sharding()) : state.variable.value();
+        resharded ? copy_in_layout(state.variable, sharding) : state.variable.value();
     const bool lazy = options_.lazy_rows && gradient.is_row_sparse();
     for (const at::Tensor& block : weight.blocks()) {
       if (lazy || !(state.decay > 0)) break;
@@ -363,7 +486,7 @@ void Optimizer::update_weights(const Step& step) {
   scale_blocks(decaying, decay_factors);
   {
     const ProfileSpan span(SpanKind::aten, "update");
-    update_variables(updates);
+    update_in_parts(updates);
   }
   for (size_t i = 0; i < step.states.size(); ++i) {
     Variable& variable = step.states[i]->variable;
@@ -372,6 +495,29 @@ void Optimizer::update_weights(const Step& step) {
       variable.assign(relayout_to(updates[i].weight, stored));
     }
   }
+}
+
+/// Runs update_variables(), which takes gradients in the variables' dtypes. Narrow ones are widened
+/// for one of several calls, so that no more of them are wide at a time than the largest one.
+void Optimizer::update_in_parts(const std::vector<VariableUpdate>& updates) const {
+  const auto wide_bytes = [](const VariableUpdate& update) {
+    if (update.gradient.dtype() == update.weight.dtype()) return 0.0;
+    return shard_bytes(update.weight.shape(), update.weight.dtype(), update.weight.layout());
+  };
+  double most = 0;
+  for (const VariableUpdate& update : updates) most = std::max(most, wide_bytes(update));
+  std::vector<VariableUpdate> part;
+  double bytes = 0;
+  for (const VariableUpdate& update : updates) {
+    if (bytes + wide_bytes(update) > most) {
+      update_variables(std::exchange(part, {}));
+      bytes = 0;
+    }
+    bytes += wide_bytes(update);
+    part.push_back(update);
+    part.back().gradient = ops::cast(update.gradient, update.weight.dtype());
+  }
+  if (!part.empty()) update_variables(part);
 }
 
 void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks) {
@@ -427,9 +573,9 @@ void Optimizer::reset_accumulators() {
   if (!options_.gradient_accumulation_steps) return;
   std::vector<at::Tensor> sums;
   for (uint64_t id : order_) {
-    for (const at::Tensor& block : writable_blocks(states_.at(id).accumulator)) {
-      sums.push_back(block);
-    }
+    Variable& accumulator = states_.at(id).accumulator;
+    if (!accumulator.has_value()) continue;
+    for (const at::Tensor& block : writable_blocks(accumulator)) sums.push_back(block);
   }
   for_each_list(
       sums, [&](size_t b) { sums[b].zero_(); },

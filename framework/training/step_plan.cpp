@@ -33,6 +33,22 @@ std::string range(const std::vector<double>& bytes) {
   return readable_bytes(*low) + " to " + readable_bytes(*high);
 }
 
+/// A column of a plan's table of layers.
+struct Column {
+  const char* title;
+  const char* key;
+  std::vector<double> StepPlan::Row::*bytes;
+};
+
+constexpr Column columns_of_plan[] = {
+    {"Weights", "weights", &StepPlan::Row::weights},
+    {"Casts", "casts", &StepPlan::Row::casts},
+    {"Gathered", "gathered", &StepPlan::Row::gathered},
+    {"Gradients", "gradients", &StepPlan::Row::gradients},
+    {"Slots", "slots", &StepPlan::Row::slots},
+    {"Activations", "activations", &StepPlan::Row::activations},
+};
+
 std::string layers_table(const StepPlan& plan) {
   std::vector<std::vector<std::string>> rows;
   StepPlan::Row total;
@@ -42,17 +58,19 @@ std::string layers_table(const StepPlan& plan) {
   };
   for (const StepPlan::Row& layer : plan.layers) {
     const std::string name = layer.type.empty() ? layer.path : layer.path + " (" + layer.type + ")";
-    rows.push_back({name, range(layer.weights), range(layer.gradients), range(layer.slots),
-                    range(layer.activations)});
-    add(total.weights, layer.weights);
-    add(total.gradients, layer.gradients);
-    add(total.slots, layer.slots);
-    add(total.activations, layer.activations);
+    rows.push_back({name});
+    for (const Column& column : columns_of_plan) {
+      rows.back().push_back(range(layer.*column.bytes));
+      add(total.*column.bytes, layer.*column.bytes);
+    }
   }
-  rows.push_back({"total", range(total.weights), range(total.gradients), range(total.slots),
-                  range(total.activations)});
-  return table(
-      {{"Layer (type)"}, {"Weights", 1}, {"Gradients", 1}, {"Slots", 1}, {"Activations", 1}}, rows);
+  rows.push_back({"total"});
+  std::vector<TableColumn> columns = {{"Layer (type)"}};
+  for (const Column& column : columns_of_plan) {
+    rows.back().push_back(range(total.*column.bytes));
+    columns.push_back({column.title, 1});
+  }
+  return table(columns, rows);
 }
 
 /// Joins consecutive collectives of the same kind and place into one row with a count.
@@ -85,7 +103,7 @@ double StepPlan::bytes(int64_t device) const {
   const auto at = static_cast<size_t>(device);
   double sum = 0;
   for (const StepPlan::Row& layer : layers) {
-    sum += layer.weights[at] + layer.gradients[at] + layer.slots[at] + layer.activations[at];
+    for (const Column& column : columns_of_plan) sum += (layer.*column.bytes)[at];
   }
   return sum;
 }
@@ -103,12 +121,10 @@ Json StepPlan::to_json() const {
   json["mesh"] = tessera::to_string(mesh.dims());
   json["layers"] = Json::array();
   for (const StepPlan::Row& layer : layers) {
-    json["layers"].push_back({{"path", layer.path},
-                              {"type", layer.type},
-                              {"weights", layer.weights},
-                              {"gradients", layer.gradients},
-                              {"slots", layer.slots},
-                              {"activations", layer.activations}});
+    json["layers"].push_back({{"path", layer.path}, {"type", layer.type}});
+    for (const Column& column : columns_of_plan) {
+      json["layers"].back()[column.key] = layer.*column.bytes;
+    }
   }
   json["collectives"] = Json::array();
   for (const CommEntry& entry : collectives) {

@@ -22,7 +22,10 @@ struct StepPlan {
     std::string path;  ///< "batch" for the data, "loss" for values of no layer
     std::string type;
     std::vector<double> weights;
-    std::vector<double> gradients;    ///< bytes after the backward pass, reduced
+    std::vector<double> casts;     ///< weights in another dtype, saved for the backward pass
+    std::vector<double> gathered;  ///< gathered weights, in any dtype, saved for the backward pass
+    /// Bytes after the backward pass, reduced unless LayoutRule::reduce_at_end.
+    std::vector<double> gradients;
     std::vector<double> slots;        ///< bytes of the optimizer's slots
     std::vector<double> activations;  ///< saved for the backward pass; in row "batch": the batch
   };

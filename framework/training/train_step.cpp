@@ -100,9 +100,11 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   GradientReducer& reducer = optimizer.reducer();
   reducer.set_bucket_cap_mb(state.options.bucket_cap_mb);
   const auto over = c10::make_scope_exit([&] { reducer.reset(); });
-  const std::vector<DTensor> gradients = tape.gradient(
-      optimizer.scale_loss(loss), values,
-      {.on_ready = optimizer.reduce_when_ready(variables), .row_sparse = optimizer.takes_rows()});
+  const std::vector<DTensor> gradients =
+      tape.gradient(optimizer.scale_loss(loss), values,
+                    {.on_ready = optimizer.reduce_when_ready(variables),
+                     .row_sparse = optimizer.takes_rows(),
+                     .narrow = true});
   if (first) warn_of_missing_gradients(layer_, variables, gradients);
   // Cleared, so that nobody else holds the weights and they are updated in place.
   values.clear();

@@ -158,6 +158,35 @@ TEST_CASE("the gradient of a Variable stays a partial sum through cast, transpos
   CHECK(difference(gradient.full(), expected, 1e-5, 1e-5) == "");
 }
 
+TEST_CASE("the gradient of a Variable keeps the dtype of a narrow read if asked to") {
+  const at::Tensor x = numbers({8, 6}, 1).to(at::kBFloat16), w = numbers({6, 5}, 2).to(at::kFloat);
+  const DTensor weight = variable(w, {nullptr, nullptr});
+  const DTensor input = pack(x, Layout({"batch", nullptr}, mesh()));
+  const auto gradient = [&](bool narrow, bool wide_read) {
+    GradientTape tape;
+    DTensor loss = ops::sum(
+        ops::cast(ops::tanh(ops::matmul(input, ops::cast(weight, at::kBFloat16))), at::kFloat));
+    if (wide_read) loss = loss + ops::sum(ops::square(weight));
+    CommLog log;
+    const CommLogScope scope(log);
+    const DTensor result = tape.gradient(loss, weight, {.narrow = narrow});
+    CHECK(log.entries().empty() == !wide_read);
+    return result;
+  };
+  CHECK(gradient(false, false).dtype() == at::kFloat);
+  const DTensor kept = gradient(true, false);
+  CHECK(kept.dtype() == at::kBFloat16);
+  REQUIRE(kept.layout().is_partial());
+  // The addends are summed in float32, and the sum is rounded once.
+  at::Tensor sum = at::zeros({6, 5});
+  for (const at::Tensor& addend : kept.blocks()) sum += addend.to(at::kFloat);
+  CHECK(at::equal(kept.full(), sum.to(at::kBFloat16)));
+  const DTensor both = gradient(true, true);
+  CHECK(both.dtype() == at::kFloat);
+  CHECK(difference(both.full(), kept.full().to(at::kFloat) + 2 * w, 1e-2, 1e-2) == "");
+  CHECK(difference(both.full(), gradient(false, true).full(), 1e-5, 1e-5) == "");
+}
+
 TEST_CASE("the gradient of a tensor has the layout of the tensor") {
   const at::Tensor x = numbers({4, 6}, 1), w = numbers({6, 4}, 2);
   const at::Tensor expected = at::ones({4, 4}, at::kDouble).mm(w.t());

@@ -116,13 +116,16 @@ TEST_CASE("a layout map round-trips through JSON") {
            .layout = {AxisSpec{"model"}, nullptr},
            .use = LayoutSpec{nullptr, nullptr},
            .slots = LayoutSpec{AxisSpec{"model", "batch"}, nullptr},
-           .reshard_after_forward = true});
+           .reshard_after_forward = true,
+           .reduce_at_end = true});
+  map.fully_shard({AxisSpec{"batch", "model"}, false, true});
   map.set_data("x", {"batch", unsharded});
   map.set_data("sample_weight", {unsharded});
   const std::string text = to_json_text(to_json(map));
   const LayoutMap back = layout_map_from_json(parse_json(text, "map"), grid());
   CHECK(back.rules() == map.rules());
   CHECK(back.data() == map.data());
+  CHECK(back.fully_shard() == map.fully_shard());
   CHECK(back.options().on_multiple == OnMultiple::first);
   CHECK(to_json(back) == to_json(map));
   CHECK(to_string(*parse(text).mesh) == "batch=4,model=2");
@@ -156,6 +159,12 @@ TEST_CASE("errors in a layouts file name the path") {
       {R"({"layouts": [{"match": "a", "layout": [], "reshard": "later"}]})", "after_forward"},
       {R"({"layouts": [{"match": "a", "layout": [], "optional": 1}]})", "layouts[0].optional]"},
       {R"({"layouts": [{"match": "a", "layout": [], "optinal": true}]})", "\"optional\""},
+      {R"({"layouts": [{"match": "a", "layout": [], "reduce": true}]})", "layouts[0].reduce]"},
+      {R"({"fully_shard": true})", "[l.json: fully_shard]"},
+      {R"({"fully_shard": {"reshard": "never"}})", "\"over\""},
+      {R"({"fully_shard": {"over": "batch", "reshard": 1}})", "[l.json: fully_shard.reshard]"},
+      {R"({"fully_shard": {"over": "batch", "reduce": "last"}})", "\"end\""},
+      {R"({"fully_shard": {"over": "batch", "stage": 3}})", "\"stage\""},
       {R"({"on_multiple": "last"})", "[l.json: on_multiple]"},
       {R"({"mesh": {"batch": 4, "batch": 2}})", "batch"}};
   for (const auto& [text, part] : cases) {

@@ -188,6 +188,43 @@ TEST_CASE("`use` and `slots` come with the rule and with derived vectors") {
   CHECK(*bias.slots == Layout({AxisSpec{"model", "batch"}}, mesh));
 }
 
+TEST_CASE("fully_shard cuts the axis with the longest shards of weights that no rule gathers") {
+  const Mesh mesh = grid();  // batch=4, model=2
+  LayoutMap layouts(mesh);
+  layouts["mine"] = {unsharded, "model"};
+  layouts["cut"] = {"batch", unsharded};
+  layouts.add(
+      {.match = "used", .layout = {"model", unsharded}, .use = LayoutSpec{nullptr, nullptr}});
+  layouts.fully_shard({"batch", false, true});
+  const auto placed = [&](const std::string& path, const Shape& shape) {
+    return layouts.fully_sharded(layouts.find(path, shape));
+  };
+  CHECK(placed("a", {8, 9}).layout == Layout({unsharded, "batch"}, mesh));
+  CHECK(placed("a", {9, 9}).layout == Layout({"batch", unsharded}, mesh));
+  CHECK(placed("a", {9, 9}).use == Layout::replicated(mesh, 2));
+  CHECK(placed("a", {3, 3, 5, 7}).layout == Layout({{}, {}, {}, "batch"}, mesh));
+  CHECK(placed("a", {4}).layout == Layout({"batch"}, mesh));
+  CHECK_FALSE(placed("a", {4}).reshard_after_forward);
+  CHECK(placed("a", {4}).reduce_at_end);
+  // The rule's own sharding remains where operations use the weight.
+  CHECK(placed("mine", {8, 9}).layout == Layout({"batch", "model"}, mesh));
+  CHECK(placed("mine", {4, 20}).layout == Layout({unsharded, AxisSpec{"model", "batch"}}, mesh));
+  CHECK(placed("mine", {8, 9}).use == Layout({unsharded, "model"}, mesh));
+  for (const auto& [path, shape] : std::vector<std::pair<std::string, Shape>>{
+           {"cut", {8, 8}}, {"used", {8, 8}}, {"a", {3}}, {"a", {}}, {"mine", {3, 6}}}) {
+    CAPTURE(path, shape);
+    CHECK(placed(path, shape).layout == layouts.find(path, shape).layout);
+    CHECK_FALSE(placed(path, shape).reduce_at_end);
+  }
+  layouts.fully_shard(AxisSpec{"batch", "model"});
+  CHECK(placed("a", {8, 9}).layout == Layout({unsharded, AxisSpec{"batch", "model"}}, mesh));
+  CHECK(placed("a", {8, 9}).reshard_after_forward);
+  CHECK(placed("mine", {8, 9}).layout == layouts.find("mine", {8, 9}).layout);
+  CHECK_THROWS_WITH(layouts.fully_shard("bacth"), Contains("[fully_shard]") && Contains("batch"));
+  CHECK_THROWS_WITH(layouts.fully_shard(AxisSpec(nullptr)), Contains("over names"));
+  CHECK_THROWS_WITH(layouts.fully_shard(AxisSpec{"batch", "batch"}), Contains("twice"));
+}
+
 TEST_CASE("`use` and `slots` must refine the layout") {
   LayoutMap layouts(grid());
   const LayoutSpec vector = {"model"};

@@ -1,9 +1,14 @@
 #include <tessera/tessera.hpp>
 
+#include <numeric>
+
 #include <ATen/ATen.h>
+
+#include <tessera/framework/comm/comm_log.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
+#include "tests/support/files.hpp"
 #include "tests/support/small_model.hpp"
 
 namespace optimizer_options_test {
@@ -51,6 +56,81 @@ TEST_CASE("accumulated small batches train like large ones") {
     CHECK(differs(trained(accumulating, 4, layouts), large) == "");
     CHECK(accumulating->iterations() == 4);
     CHECK(accumulating->steps() == 16);
+  }
+}
+
+TEST_CASE("accumulated gradients are all-reduced once for an update") {
+  const auto log_of = [](const LayoutMap& layouts, const OptimizerHandle& optimizer) {
+    const Sequential model = test::small_model();
+    CompileOptions compile = test::small_compile(layouts);
+    compile.optimizer = optimizer;
+    compile.metrics = {};
+    model.compile(compile);
+    CommLog log;
+    const CommLogScope scope(log);
+    model.fit(test::small_data(32), {.batch_size = 8, .epochs = 1, .verbose = 0});
+    return log;
+  };
+  const auto count = [](const CommLog& log, CommOp op, const std::string& dims) {
+    int64_t sum = 0;
+    for (const CommEntry& entry : log.entries()) {
+      const bool weight = entry.place.find('/') != std::string::npos;
+      sum += entry.op == op && entry.dims == dims && weight;
+    }
+    return sum;
+  };
+  // Three layers have a kernel and a bias each.
+  const LayoutMap data = test::small_layouts("data", create_mesh({{"batch", 4}}));
+  CHECK(count(log_of(data, Adam(1e-2)), CommOp::all_reduce, "batch") == 4 * 6);
+  const Adam accumulating(1e-2, {.gradient_accumulation_steps = 4});
+  CHECK(count(log_of(data, accumulating), CommOp::all_reduce, "batch") == 6);
+  for (const Variable& owned : accumulating->variables()) {
+    CHECK(owned.has_value() == (owned.path().find("accumulator") == std::string::npos));
+  }
+  // Sharded gradients are reduced to their shards in each step, so that none is held whole, and
+  // over replicas once.
+  LayoutMap hybrid(create_mesh({{"replica", 2}, {"batch", 2}}));
+  hybrid.set_data("x", {AxisSpec{"replica", "batch"}, unsharded});
+  hybrid.fully_shard("batch");
+  const CommLog log = log_of(hybrid, Adam(1e-2, {.gradient_accumulation_steps = 4}));
+  CHECK(count(log, CommOp::reduce_scatter, "batch") == 4 * 6);
+  CHECK(count(log, CommOp::all_reduce, "replica") == 6);
+  // A gradient that is to stay whole is summed whole.
+  LayoutMap whole(create_mesh({{"batch", 4}}));
+  whole.fully_shard({"batch", false, true});
+  const CommLog late = log_of(whole, Adam(1e-2, {.gradient_accumulation_steps = 4}));
+  CHECK(count(late, CommOp::reduce_scatter, "batch") == 6);
+}
+
+TEST_CASE("accumulation goes on after its sums were reduced, saved and read again") {
+  for (const LayoutMap& layouts : layout_maps()) {
+    CAPTURE(layouts.mesh().describe());
+    const auto run = [&](int64_t stop) {
+      const test::TempFolder folder;
+      const auto compiled = [&] {
+        const Sequential model = test::small_model();
+        CompileOptions compile = test::small_compile(layouts);
+        compile.optimizer = SGD(0.1, {.gradient_accumulation_steps = 4});
+        model.compile(compile);
+        model.build({4, 18});
+        return model;
+      };
+      Sequential model = compiled();
+      for (int64_t step = 0; step < 8; ++step) {
+        std::vector<int64_t> rows(4);
+        std::iota(rows.begin(), rows.end(), 4 * step);
+        if (step == stop) {
+          Checkpoint(model).save((folder / "half").string());
+          model = compiled();
+          Checkpoint(model).restore((folder / "half").string());
+        }
+        model.train_on_batch(test::small_data(32).get(rows));
+      }
+      return test::full_weights(model);
+    };
+    const std::vector<at::Tensor> through = run(-1);
+    CHECK(differs(run(2), through) == "");
+    CHECK(differs(run(7), through) == "");
   }
 }
 

@@ -119,7 +119,8 @@ TEST_CASE("a plan's bytes are what a real step allocates", "[plan]") {
     const LossHandle loss = SparseCategoricalCrossentropy({.from_logits = true});
     GradientTape tape;
     const DTensor value = (*loss)(batch.y[0], model(batch.x[0], {.training = true}));
-    close("activations", counter.held(), total(plan, &StepPlan::Row::activations));
+    close("activations", counter.held(),
+          total(plan, &StepPlan::Row::activations) + total(plan, &StepPlan::Row::gathered));
     const std::vector<DTensor> gradients = tape.gradient(
         value, weights,
         {.on_ready = model->optimizer()->reduce_when_ready(model.trainable_weights())});

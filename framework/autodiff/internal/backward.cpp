@@ -113,7 +113,7 @@ void TapeWalk::ready(size_t s) {
 
 void TapeWalk::visit(Entry& entry) {
   const CommLabel label(entry.label);
-  if (entry.info->only_moves) return forward_gradient(entry);
+  if (entry.info->only_moves || keeps_narrow(entry)) return forward_gradient(entry);
   Cotangents dy(entry.out_ids.size());
   bool any = false;
   for (size_t o = 0; o < dy.size(); ++o) {
@@ -144,6 +144,11 @@ void TapeWalk::visit(Entry& entry) {
   for (size_t i = 0; i < grads.size(); ++i) {
     if (needs[i] && grads[i].defined()) gradients_[entry.in_ids[i]].add(grads[i]);
   }
+}
+
+bool TapeWalk::keeps_narrow(const Entry& entry) const {
+  return options_.narrow && entry.info->only_casts && source_of_.contains(entry.in_ids[0]) &&
+         at::isReducedFloatingType(entry.out_shardings[0]->dtype);
 }
 
 void TapeWalk::forward_gradient(const Entry& entry) {

@@ -38,6 +38,8 @@ class TapeWalk {
   /// Passes the gradient of source s to on_ready.
   void ready(size_t s);
   void visit(Entry& entry);
+  /// Whether an entry casts a source to a narrow dtype, which the source's gradient may keep.
+  bool keeps_narrow(const Entry& entry) const;
   /// Moves the gradient of a relayout's result straight to the layout of its input: if the input
   /// was all-gathered, a pending gradient is reduce-scattered, not all-reduced and sliced.
   void forward_gradient(const Entry& entry);

@@ -10,6 +10,12 @@ namespace tessera::detail {
 
 namespace {
 
+/// Returns the sum in the wider dtype of the two.
+DTensor sum_of(const DTensor& a, const DTensor& b) {
+  const at::ScalarType dtype = c10::promoteTypes(a.dtype(), b.dtype());
+  return ops::add(ops::cast(a, dtype), ops::cast(b, dtype));
+}
+
 /// Reshards by an operation, so that an outer tape can differentiate through it.
 DTensor relayouted(const DTensor& gradient, const Layout& layout) {
   return gradient.layout() == layout ? gradient : ops::relayout(gradient, layout);
@@ -30,19 +36,19 @@ void Contributions::add(const DTensor& gradient) {
     // The sum of two gradients that are pending over different dimensions may be complete.
     const DTensor first = std::exchange(sum, DTensor());
     const bool rows = first.is_row_sparse() && gradient.is_row_sparse();
-    add(rows ? add_rows(first, gradient) : ops::add(first, gradient));
+    add(rows ? add_rows(first, gradient) : sum_of(first, gradient));
   }
 }
 
 DTensor Contributions::total(const Layout& layout) const {
   if (!complete_.defined()) return relayouted(pending_, layout);
   if (!pending_.defined()) return relayouted(complete_, layout);
-  return ops::add(relayouted(complete_, layout), relayouted(pending_, layout));
+  return sum_of(relayouted(complete_, layout), relayouted(pending_, layout));
 }
 
 DTensor Contributions::unresolved_total() const {
   if (!complete_.defined()) return pending_;
-  return pending_.defined() ? ops::add(complete_, pending_) : complete_;
+  return pending_.defined() ? sum_of(complete_, pending_) : complete_;
 }
 
 }  // namespace tessera::detail

@@ -175,12 +175,15 @@ bool TapeRecord::took_result(std::string_view name, std::string_view maker) cons
 
 void TapeRecord::note_view(const OpInfo& info, std::span<const DTensor> in,
                            std::span<const DTensor> out) {
+  const bool gathered = gathered_.contains(in[0].id()) || is_gathered(in[0], out[0]);
+  if (out[0].is_parameter() && gathered) gathered_.insert(out[0].id());
   const std::string_view name = info.name;
   const bool view = name == "reshape" || name == "transpose" || name == "relayout";
   if (!view || out[0].layout().sharded_dims() != in[0].layout().sharded_dims() ||
       out[0].layout().partial_dims() != in[0].layout().partial_dims()) {
     return;
   }
+  if (in[0].tag()) variable_memory_.insert(in[0].id());
   const auto found = memory_of_.find(in[0].id());
   memory_of_[out[0].id()] = found == memory_of_.end() ? in[0].id() : found->second;
 }
@@ -190,8 +193,14 @@ void TapeRecord::note_saved() {
   const auto note = [&](const std::string& label, const DTensor& value) {
     if (!value.defined() || value.tag()) return;
     const auto found = memory_of_.find(value.id());
-    if (!noted.insert(found == memory_of_.end() ? value.id() : found->second).second) return;
-    planned_tensors()->saved.push_back({label, value.sharding()});
+    const uint64_t memory = found == memory_of_.end() ? value.id() : found->second;
+    if (variable_memory_.contains(memory) || !noted.insert(memory).second) return;
+    const PlannedTensor tensor{label, value.sharding()};
+    if (value.is_parameter()) {
+      planned_tensors()->copies.push_back({tensor, gathered_.contains(value.id())});
+    } else {
+      planned_tensors()->saved.push_back(tensor);
+    }
   };
   for (const Entry& entry : entries_) {
     for (const DTensor& value : entry.in) note(entry.label, value);

@@ -82,7 +82,8 @@ class TapeRecord final : public OpListener {
   RecipePtr make_recipe(const OpInfo& info, const std::shared_ptr<const void>& op,
                         const RematRegion* region, std::span<const DTensor> in,
                         std::span<const DTensor> out);
-  /// While planning: remembers the value whose memory a reshaped or transposed one shares.
+  /// While planning: remembers the value whose memory a reshaped or transposed one shares, and
+  /// whether a Variable was gathered.
   void note_view(const OpInfo& info, std::span<const DTensor> in, std::span<const DTensor> out);
 
   TapeOptions options_;
@@ -95,6 +96,9 @@ class TapeRecord final : public OpListener {
   std::vector<std::shared_ptr<const VariableTag>> variables_;
   /// While planning: the value whose memory a view shares.
   std::unordered_map<uint64_t, uint64_t> memory_of_;
+  /// While planning: Variables' values whose memory views share, and values made by gathering a
+  /// Variable.
+  std::unordered_set<uint64_t> variable_memory_, gathered_;
 };
 
 }  // namespace tessera::detail

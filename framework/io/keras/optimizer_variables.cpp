@@ -240,6 +240,7 @@ std::vector<OptimizerGroup> optimizer_groups(const Layer& model) {
   const OptimizerHandle optimizer = optimizer_in(model);
   if (!optimizer) return {};
   optimizer->build(model.trainable_weights());
+  optimizer->reduce_accumulated();
   std::vector<OptimizerGroup> groups;
   add_groups("/optimizer", optimizer, trainable_as_created(model), has_begun(*optimizer), groups);
   return groups;

@@ -177,6 +177,7 @@ struct OpInfo {
   bool stops_gradient = false;   ///< its derivative is zero wherever it exists
   bool keeps_parameter = false;  ///< a parameter's result is a parameter: cast, transpose, reshape
   bool only_moves = false;       ///< changes the layout only, of the gradient as well
+  bool only_casts = false;       ///< changes the dtype only, of the gradient as well
   bool takes_rows = false;       ///< forward() reads blocks of row-sparse inputs as they are
   Saves saves;
   /// Whether a tape saves the input instead of the result and rematerializes the result for the
@@ -229,6 +230,7 @@ OpInfo make_info() {
   if constexpr (requires { Op::stops_gradient; }) info.stops_gradient = Op::stops_gradient;
   if constexpr (requires { Op::keeps_parameter; }) info.keeps_parameter = Op::keeps_parameter;
   if constexpr (requires { Op::only_moves; }) info.only_moves = Op::only_moves;
+  if constexpr (requires { Op::only_casts; }) info.only_casts = Op::only_casts;
   if constexpr (requires { Op::takes_rows; }) info.takes_rows = Op::takes_rows;
   if constexpr (requires(const Op& op) { op.rematerialized(); }) {
     info.rematerialized = [](const void* op) {

@@ -2,6 +2,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/optimizer/internal/block_sums.hpp>
 #include <tessera/framework/optimizer/internal/for_each_block.hpp>
 
@@ -42,11 +43,21 @@ std::vector<DTensor> clip_together(const std::vector<DTensor>& gradients, double
   return scaled(gradients, factors);
 }
 
+/// Returns the values in dtypes in which products are not rounded to 8 or 11 bits.
+std::vector<DTensor> widened(const std::vector<DTensor>& values) {
+  std::vector<DTensor> wide;
+  for (const DTensor& value : values) {
+    const bool narrow = at::isReducedFloatingType(value.dtype());
+    wide.push_back(narrow ? ops::cast(value, at::kFloat) : value);
+  }
+  return wide;
+}
+
 }  // namespace
 
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, const ScalarOnDevices& factors) {
   return map_lists(
-      values,
+      widened(values),
       [&](const at::Tensor& block) {
         const double factor = factors.at(block.device()).item<double>();
         return factor == 1 ? block : block.mul(factor);
@@ -59,12 +70,13 @@ std::vector<DTensor> scaled(const std::vector<DTensor>& values, const ScalarOnDe
 std::vector<DTensor> scaled(const std::vector<DTensor>& values, double factor) {
   if (factor == 1) return values;
   return map_lists(
-      values, [factor](const at::Tensor& block) { return block.mul(factor); },
+      widened(values), [factor](const at::Tensor& block) { return block.mul(factor); },
       [factor](const std::vector<at::Tensor>& list) { return at::_foreach_mul(list, factor); });
 }
 
-std::vector<DTensor> clip_gradients(const std::vector<DTensor>& gradients,
+std::vector<DTensor> clip_gradients(const std::vector<DTensor>& narrow,
                                     const BaseOptions& options) {
+  const std::vector<DTensor> gradients = widened(narrow);
   const double bound = options.clipnorm.value_or(0);
   const double global = options.global_clipnorm.value_or(0);
   const double value = options.clipvalue.value_or(0);

@@ -20,11 +20,13 @@ namespace {
 
 constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
 
-/// Whether the gradient needs only an all-reduce to have the target sharding.
+/// Most buckets whose reductions run at the same time: more would hold more partial sums.
+constexpr size_t max_in_flight = 2;
+
+/// Whether the gradient needs only an all-reduce to have the target layout.
 bool needs_all_reduce(const DTensor& gradient, const ShardingPtr& target) {
   const Layout& layout = gradient.layout();
-  return layout.is_partial() && layout.resolved() == target->layout &&
-         gradient.dtype() == target->dtype;
+  return layout.is_partial() && layout.resolved() == target->layout;
 }
 
 CommEntry entry_of(const DTensor& gradient) {
@@ -48,15 +50,14 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
                             const ShardingPtr& target) {
   const std::string& path = variable.path();
   record_finished();
-  const auto [entry, inserted] = seen_.try_emplace(gradient.id());
-  if (!inserted) return;
+  Seen& seen = seen_[gradient.id()];
+  if (std::exchange(seen.reduced, true)) return;
   const bool distributed = !is_abstract() && !gradient.mesh().is_local();
   if (!distributed || !needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
     if (distributed) check_blocks(path, gradient);
-    entry->second = reduce_now(path, gradient, target);
-    return;
+    return reduce_now(path, gradient, target);
   }
-  entry->second = {entry_of(gradient)};
+  seen.entries.push_back(entry_of(gradient));
   auto it = std::find_if(open_.begin(), open_.end(),
                          [&](const PendingBucketPtr& open) { return open->bucket.fits(gradient); });
   if (it == open_.end()) {
@@ -64,11 +65,19 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
   }
   (*it)->bucket.add(gradient, variable.spec().memory_order);
   (*it)->paths.push_back(path);
-  const double limit = started_.empty() ? first_bucket_bytes : cap_bytes_;
+  const double limit = times_.messages == 0 ? first_bucket_bytes : cap_bytes_;
   if ((*it)->bucket.bytes() < std::min(limit, cap_bytes_)) return;
   PendingBucketPtr full = std::move(*it);
   open_.erase(it);
   start(std::move(full));
+}
+
+void GradientReducer::scatter(const Variable& variable, const DTensor& gradient,
+                              const ShardingPtr& target) {
+  if (std::exchange(seen_[gradient.id()].scattered, true)) return;
+  const bool distributed = !is_abstract() && !gradient.mesh().is_local();
+  if (distributed) check_blocks(variable.path(), gradient);
+  reduce_now(variable.path(), gradient, target);
 }
 
 /// Checks this process's own partial sums of a gradient that is reduced by itself.
@@ -87,18 +96,19 @@ void GradientReducer::check_blocks(const std::string& path, const DTensor& gradi
 }
 
 /// Moves a gradient to the target's layout, in all its handles, so that its partial sums are
-/// released. Returns the log entries of that.
-std::vector<CommEntry> GradientReducer::reduce_now(const std::string& path, const DTensor& gradient,
-                                                   const ShardingPtr& target) {
+/// released.
+void GradientReducer::reduce_now(const std::string& path, const DTensor& gradient,
+                                 const ShardingPtr& target) {
   // The rows of a table are reduced by the update.
-  if (gradient.is_row_sparse() || !(gradient.mesh() == target->mesh())) return {};
+  if (gradient.is_row_sparse() || !(gradient.mesh() == target->mesh())) return;
   CommLog log;
   const CommLogScope logged(log);
   const CommLabel label(path);
   const ShardingPtr reduced =
       intern(gradient.shape(), gradient.dtype(), target->layout, target->groups);
   gradient.replace(relayout_to(gradient, reduced));
-  return log.entries();
+  std::vector<CommEntry>& entries = seen_.at(gradient.id()).entries;
+  entries.insert(entries.end(), log.entries().begin(), log.entries().end());
 }
 
 void GradientReducer::start(PendingBucketPtr open) {
@@ -106,6 +116,8 @@ void GradientReducer::start(PendingBucketPtr open) {
   // Errors name the range of gradients, which are in the order of the backward pass.
   const std::string range = paths.size() == 1 ? paths[0] : str(paths.front(), " to ", paths.back());
   const CommLabel label(range);
+  // At the same point of the backward pass on all processes.
+  while (started_.size() >= max_in_flight) end_oldest();
   open->started = Clock::now();
   started_.push_back(std::move(open));
   PendingBucket& added = *started_.back();
@@ -172,30 +184,27 @@ void GradientReducer::check_finite(const PendingBucket& open) {
   if (bad) record_non_finite(open.paths[*bad]);
 }
 
-void GradientReducer::end(PendingBucket& open) {
+/// Waits for the oldest running reduction and resolves its gradients.
+void GradientReducer::end_oldest() {
   const auto seconds = [](Clock::duration time) {
     return std::chrono::duration<double>(time).count();
   };
+  PendingBucket& open = *started_.front();
   check_finite(open);
   const Clock::time_point before = Clock::now();
   open.bucket.finish();
   const Clock::time_point after = Clock::now();
   if (!open.finished) open.ended = after;
-  open.finished = true;
   times_.blocked += seconds(after - before);
+  times_.total += seconds(open.ended - std::max(open.started, previous_end_));
+  previous_end_ = open.ended;
+  started_.pop_front();
 }
 
 void GradientReducer::finish() {
   for (PendingBucketPtr& open : std::exchange(open_, {})) start(std::move(open));
   record_finished();
-  Clock::time_point previous_end = {};
-  for (const PendingBucketPtr& open : started_) {
-    end(*open);
-    const Clock::time_point begun = std::max(open->started, previous_end);
-    times_.total += std::chrono::duration<double>(open->ended - begun).count();
-    previous_end = open->ended;
-  }
-  started_.clear();
+  while (!started_.empty()) end_oldest();
   last_ = std::exchange(times_, {});
   ++steps_;
 }
@@ -204,7 +213,7 @@ void GradientReducer::log(const DTensor& gradient) const {
   CommLog* log = CommLogScope::current();
   const auto found = seen_.find(gradient.id());
   if (!log || found == seen_.end()) return;
-  for (const CommEntry& entry : found->second) log->add(entry);
+  for (const CommEntry& entry : found->second.entries) log->add(entry);
 }
 
 void GradientReducer::reset() noexcept {
@@ -220,6 +229,7 @@ void GradientReducer::reset() noexcept {
   started_.clear();
   seen_.clear();
   times_ = {};
+  previous_end_ = {};
 }
 
 }  // namespace tessera::detail

@@ -32,7 +32,8 @@ struct ReductionTimes {
 /// its update and the partial sums of few others. Between processes, gradients that need only an
 /// all-reduce are collected into buckets in the order of ready(), as by DistributedDataParallel's
 /// Reducer; the reduction of a bucket starts when it is full. The first bucket of a step is full at
-/// one megabyte, so that communication starts early. Buckets depend only on shapes, layouts and the
+/// one megabyte, so that communication starts early; at most two reductions run at a time. Buckets
+/// depend only on shapes, layouts and the
 /// order of ready(), which are the same on all processes of a mesh. Other gradients are reduced by
 /// ready() itself.
 class GradientReducer {
@@ -50,6 +51,10 @@ class GradientReducer {
   /// adds it to a bucket and starts the reduction of that if it is full. Ignores a gradient already
   /// seen in this step, and a row-sparse one. Collective.
   void ready(const Variable& variable, const DTensor& gradient, const ShardingPtr& target);
+  /// Brings a gradient of which other addends follow into `target`, a layout in which it may still
+  /// be a partial sum, to be reduced over the remaining dimensions with them. Ignores a gradient
+  /// already scattered in this step. Collective.
+  void scatter(const Variable& variable, const DTensor& gradient, const ShardingPtr& target);
   /// Starts the remaining buckets and waits for all: afterwards the gradients taken are resolved,
   /// in all their handles. Collective. Throws CommError.
   void finish();
@@ -79,11 +84,10 @@ class GradientReducer {
   };
   using PendingBucketPtr = std::unique_ptr<PendingBucket>;
 
-  std::vector<CommEntry> reduce_now(const std::string& path, const DTensor& gradient,
-                                    const ShardingPtr& target);
+  void reduce_now(const std::string& path, const DTensor& gradient, const ShardingPtr& target);
   void start(PendingBucketPtr open);
   void record_finished();
-  void end(PendingBucket& open);
+  void end_oldest();
   void check_finite(const PendingBucket& open);
   void check_blocks(const std::string& path, const DTensor& gradient);
   void check_on_gpus(const std::vector<std::string>& paths, const std::vector<at::Tensor>& blocks);
@@ -91,9 +95,14 @@ class GradientReducer {
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
   BufferPool pool_;
-  /// The log entries of the reductions of this step's gradients, by the gradients' ids.
-  std::unordered_map<uint64_t, std::vector<CommEntry>> seen_;
-  std::vector<PendingBucketPtr> open_, started_;
+  struct Seen {
+    std::vector<CommEntry> entries = {};  ///< what its reduction logs
+    bool scattered = false, reduced = false;
+  };
+  std::unordered_map<uint64_t, Seen> seen_;  ///< this step's gradients, by their ids
+  std::vector<PendingBucketPtr> open_;
+  std::deque<PendingBucketPtr> started_;  ///< the oldest first
+  Clock::time_point previous_end_ = {};   ///< the end of the last reduction that ended
   ReductionTimes times_, last_;
   std::string non_finite_;  ///< path of a variable with a non-finite gradient; empty if none
   /// Maximum norms of partial sums on GPUs, being copied to the host.

@@ -15,9 +15,16 @@ struct PlannedTensor {
   ShardingPtr sharding;
 };
 
+/// A planned tensor that is made of a Variable alone, for operations to use.
+struct PlannedCopy {
+  PlannedTensor tensor;
+  bool gathered = false;  ///< whether it has fewer shards than the Variable; else a cast of it
+};
+
 /// The tensors that a planned step keeps in memory.
 struct PlannedTensors {
   std::vector<PlannedTensor> saved;      ///< saved for the backward pass, Variables excluded
+  std::vector<PlannedCopy> copies;       ///< saved for it too, made of Variables
   std::vector<PlannedTensor> gradients;  ///< in the layouts that the optimizer receives
 };
 

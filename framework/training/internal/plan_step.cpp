@@ -75,7 +75,7 @@ class Rows {
  private:
   StepPlan::Row& append(const std::string& path, const std::string& type) {
     const std::vector<double> none(devices_);
-    rows_.push_back({path, type, none, none, none, none});
+    rows_.push_back({path, type, none, none, none, none, none, none});
     return rows_.back();
   }
 
@@ -150,6 +150,12 @@ void add_planned_tensors(Rows& rows, const PlannedTensors& planned) {
   for (const auto& [path, sharding] : planned.saved) {
     add_to(rows.of(path).activations,
            bytes_by_device(sharding->shape, sharding->dtype, sharding->layout));
+  }
+  for (const auto& [tensor, gathered] : planned.copies) {
+    StepPlan::Row& row = rows.of(tensor.path);
+    const Sharding& sharding = *tensor.sharding;
+    add_to(gathered ? row.gathered : row.casts,
+           bytes_by_device(sharding.shape, sharding.dtype, sharding.layout));
   }
   for (const auto& [path, sharding] : planned.gradients) {
     add_to(rows.of(path).gradients,
