@@ -37,6 +37,9 @@ struct CommonOptions {
   std::optional<int64_t> test_size;
   int64_t batch_size = 128;
   int64_t epochs = 3;
+  /// FitOptions::memory_limit and FitOptions::peak_flops (default: none).
+  std::optional<double> memory_limit;
+  std::optional<double> peak_flops;
   /// Steps per epoch (default: until the data end).
   std::optional<int64_t> steps_per_epoch;
   /// Learning rate (default: the model's own).

@@ -35,6 +35,8 @@ FitOptions fit_options(const CommonOptions& common) {
   fit.validation_split = 0.2;
   fit.shuffle = common.shuffle;
   fit.steps_per_epoch = common.steps_per_epoch;
+  fit.memory_limit = common.memory_limit.value_or(0);
+  fit.peak_flops = common.peak_flops;
   const bool prints = is_first_process(common);
   fit.callbacks = {LambdaCallback({.on_epoch_end = [prints](int64_t epoch, const Logs& logs) {
     if (prints) print_epoch(epoch, logs);

@@ -50,7 +50,7 @@ class TiedLogits final : public Layer {
  private:
   DTensor call(const Inputs& inputs, const CallContext&) override {
     const DTensor table = read(tokens_->own_weights().front());
-    return ops::einsum("btd,vd->btv", {inputs[0], table});
+    return ops::deferred_logits(inputs[0], table, {}, ops::ClassAxis::first);
   }
 
   std::shared_ptr<Layer> tokens_;

@@ -5,6 +5,8 @@
 #include <iostream>
 #include <optional>
 
+#include <ATen/ATen.h>
+
 #include <tessera/framework/base/internal/file.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -123,7 +125,9 @@ History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& fl
                      .verbose = static_cast<int>(common.verbose),
                      .callbacks = callbacks,
                      .shuffle = common.shuffle,
-                     .steps_per_epoch = common.steps_per_epoch};
+                     .steps_per_epoch = common.steps_per_epoch,
+                     .memory_limit = common.memory_limit.value_or(0),
+                     .peak_flops = common.peak_flops};
   if (corpus.validation) options.validation_data = *corpus.validation;
   return model.fit(corpus.data, options);
 }

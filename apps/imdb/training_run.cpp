@@ -183,7 +183,9 @@ void TrainingRun::train_phase(size_t number) {
                                               .callbacks = callbacks,
                                               .validation_data = corpus_.test,
                                               .shuffle = common_.shuffle,
-                                              .steps_per_epoch = common_.steps_per_epoch});
+                                              .steps_per_epoch = common_.steps_per_epoch,
+                                              .memory_limit = common_.memory_limit.value_or(0),
+                                              .peak_flops = common_.peak_flops});
   first_step_ += (*model_)->optimizer()->steps();
   resumes_ = false;
   phases_.push_back(std::move(phase));

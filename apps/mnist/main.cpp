@@ -151,7 +151,9 @@ History fit(const ModelHandle& model, const MnistDataset& train, const MnistData
                            .callbacks = callbacks_of(common, saving),
                            .validation_data = test,
                            .shuffle = common.shuffle,
-                           .steps_per_epoch = common.steps_per_epoch});
+                           .steps_per_epoch = common.steps_per_epoch,
+                           .memory_limit = common.memory_limit.value_or(0),
+                           .peak_flops = common.peak_flops});
 }
 
 /// Runs the task "evaluator": evaluates the checkpoints that the run writes.

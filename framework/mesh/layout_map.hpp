@@ -56,8 +56,8 @@ struct LayoutRule {
 /// How LayoutMap::fully_shard() shards weights.
 struct FullyShard {
   AxisSpec over = {};                 ///< mesh dimensions over which each weight is sharded
-  bool reshard_after_forward = true;  ///< as in LayoutRule
-  bool reduce_at_end = false;         ///< as in LayoutRule
+  bool reshard_after_forward = true;  ///< LayoutRule::reshard_after_forward
+  bool reduce_at_end = false;         ///< LayoutRule::reduce_at_end
   bool operator==(const FullyShard&) const = default;
 };
 

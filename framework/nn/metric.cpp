@@ -27,8 +27,11 @@ DTensor sum_of(const DTensor& a, const DTensor& b) {
 }  // namespace
 
 void Metric::add(const DTensor& totals, const std::vector<double>& known) {
-  if (is_abstract()) return;
   const auto in = std::span(&totals, totals.defined() ? 1 : 0);
+  if (is_abstract()) {
+    if (OpListener* const listener = tracer()) listener->action(in, {}, Changes::sums);
+    return;
+  }
   const auto add_batch = [this, known](std::span<const DTensor> batch) {
     const NoRecording no_tape;
     if (!batch.empty()) state_ = state_.defined() ? sum_of(state_, batch[0]) : batch[0];

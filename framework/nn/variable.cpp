@@ -144,7 +144,10 @@ void Variable::assign(const DTensor& value) {
     throw ShapeError(path(), "a new value must have the variable's shape " + to_string(shape()),
                      to_string(value.shape()), "reshape it first");
   }
-  if (is_abstract()) return;
+  if (is_abstract()) {
+    if (OpListener* const listener = tracer()) listener->action(std::span(&value, 1), {}, {});
+    return;
+  }
   traced(std::span(&value, 1),
          [variable = *this](std::span<const DTensor> in) mutable { variable.take(in[0]); });
 }

@@ -3,11 +3,14 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/index_check.hpp>
 #include <tessera/framework/ops/gather.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/class_labels.hpp>
+#include <tessera/framework/ops/internal/deferred_logits.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -120,17 +123,6 @@ struct SparseCrossEntropyOp {
             {{{{4, 1}}, {{4}, at::kLong, 0, 1}}},
             {{{{0, 3}}, {{0}, at::kLong, 0, 3}}}};
   }
-};
-
-/// The labels' positions within a shard of the class axis.
-struct LocalLabels {
-  LocalLabels(const at::Tensor& labels, Interval shard)
-      : index(labels.sub(shard.lo).unsqueeze_(-1)),
-        inside(index.ge(0).logical_and_(index.lt(shard.size()))) {
-    index.clamp_(0, shard.size() - 1);
-  }
-  at::Tensor index;   ///< (…, 1), relative to the shard; clamped to it where not inside
-  at::Tensor inside;  ///< (…, 1), whether the shard holds the label
 };
 
 /// exp(logits - top) dy_sum, with dy_picked added at the label. Fused, so that no second tensor has
@@ -264,6 +256,11 @@ namespace ops {
 
 DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& labels) {
   const DTensor index = to_int64_indices(labels);
+  if (const DeferredLogits* const later = large_deferred_logits(logits)) {
+    const CommLabel label(later->label);
+    return linear_softmax_cross_entropy(later->x, later->kernel, index, later->bias,
+                                        later->classes);
+  }
   const int64_t axis = logits.rank() - 1;
   if (axis < 0 || logits.layout().num_shards(axis) == 1) {
     return run_op(SparseCrossEntropyOp{}, {logits, index});

@@ -10,7 +10,8 @@ namespace tessera::ops {
 /// (tf.nn.sparse_softmax_cross_entropy_with_logits). Fused, without communication, unless the class
 /// axis is sharded. A sharded class axis is never all-gathered: the forward pass reduces a max, a
 /// sum of exponentials and the label's logit, each of the labels' shape; the backward pass
-/// communicates nothing. Throws ShapeError unless the shapes fit and there is at least one class,
+/// communicates nothing. Large deferred_logits() are read as linear_softmax_cross_entropy() says.
+/// Throws ShapeError unless the shapes fit and there is at least one class,
 /// ConfigError for a label outside [0, c).
 DTensor sparse_softmax_cross_entropy(const DTensor& logits, const DTensor& labels);
 

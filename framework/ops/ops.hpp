@@ -14,6 +14,7 @@
 #include <tessera/framework/ops/int8.hpp>
 #include <tessera/framework/ops/keras_names.hpp>
 #include <tessera/framework/ops/layer_norm.hpp>
+#include <tessera/framework/ops/linear_cross_entropy.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/norm.hpp>
 #include <tessera/framework/ops/operand.hpp>

@@ -288,12 +288,14 @@ DimMask Optimizer::dims_reduced_late(const Variable& variable, const DTensor& gr
   const bool accumulates = options_.gradient_accumulation_steps.has_value();
   if (!accumulates || !(gradient.mesh() == target.mesh())) return 0;
   const DimMask partial = gradient.layout().partial_dims();
-  return variable.placement().reduce_at_end ? partial : partial & ~target.sharded_dims();
+  const DimMask late =
+      variable.placement().reduce_at_end ? partial : partial & ~target.sharded_dims();
+  return gradient.mesh().size_of(late) > 1 ? late : 0;
 }
 
 /// Begins the reduction of a gradient to the layout of its variable's update, unless that was done.
-/// In apply(), adds it to the sum that is reduced instead, if there is one: a step that fails
-/// before or whose gradients are changed leaves the sum as it was.
+/// If gradients are added up first, apply() adds this one to the sum: a step that fails before, or
+/// whose gradients are changed, leaves the sum as it was.
 void Optimizer::reduce(const Variable& variable, const DTensor& gradient, bool in_apply) {
   if (!needs_reduction(variable, gradient)) return;
   State& state = states_.at(variable.id());

@@ -10,6 +10,7 @@
 #include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
+#include <tessera/framework/tensor/internal/deferred_value.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -54,7 +55,33 @@ uint64_t DTensor::next_id() {
 DTensor::DTensor(ShardingPtr sharding, Blocks blocks) {
   const bool sparse = holds_rows(blocks);
   state_ = std::make_shared<State>(
-      State{std::move(sharding), std::move(blocks), next_id(), false, sparse, {}, {}});
+      State{std::move(sharding), std::move(blocks), next_id(), false, sparse, {}, {}, {}});
+}
+
+DTensor DeferredValue::make(const Shape& shape, at::ScalarType dtype, const Mesh& mesh,
+                            std::shared_ptr<const DeferredValue> value) {
+  const auto rank = static_cast<int64_t>(shape.size());
+  DTensor later(intern(shape, dtype, Layout::replicated(mesh, rank)), {});
+  later.state().deferred = std::move(value);
+  return later;
+}
+
+const DeferredValue* DeferredValue::of(const DTensor& value) {
+  return value.state().deferred.get();
+}
+
+void DeferredValue::compute_now(const DTensor& value) { value.ready(); }
+
+/// The value gets the id under which tapes know its result: nothing has recorded it before.
+void DTensor::compute_deferred() const {
+  const std::shared_ptr<const DeferredValue> later = state().deferred;
+  const DTensor value = later->compute();
+  State& here = state();
+  here.sharding = value.sharding();
+  here.blocks = value.stored_blocks();
+  here.id = value.id();
+  here.row_sparse = value.is_row_sparse();
+  here.deferred = nullptr;
 }
 
 void DTensor::make_dense() const {
@@ -145,13 +172,13 @@ std::ostream& operator<<(std::ostream& out, const DTensor& value) {
 
 void DTensor::replace(const DTensor& equal) const {
   if (is(equal)) return;
-  state().sharding = equal.state().sharding;
+  ready().sharding = equal.state().sharding;
   state().blocks = equal.state().blocks;
   state().row_sparse = equal.state().row_sparse;
 }
 
 bool DTensor::owns_memory() const {
-  if (state_.use_count() != 1 || state().row_sparse) return false;
+  if (state_.use_count() != 1 || state().row_sparse || state().deferred) return false;
   for (const at::Tensor& block : state().blocks) {
     if (!block.defined() || block.use_count() != 1 || block.storage().use_count() != 1) {
       return false;

@@ -34,6 +34,9 @@ struct VariableTag {
   uint64_t unexpected() const { return version - expected; }
 };
 
+/// Makes values that are computed when they are first read; see deferred_value.hpp.
+struct DeferredValue;
+
 }  // namespace detail
 
 /// A tensor sharded over a mesh, used like one tensor: it has the global shape, and operations on
@@ -53,8 +56,8 @@ class DTensor {
   at::ScalarType dtype() const { return state().sharding->dtype; }
   /// Returns the layout; for a partial sum, that of the partial sum (Layout::is_partial). See
   /// fetch_layout().
-  const Layout& layout() const { return state().sharding->layout; }
-  const Mesh& mesh() const { return layout().mesh(); }
+  const Layout& layout() const { return ready().sharding->layout; }
+  const Mesh& mesh() const { return state().sharding->layout.mesh(); }
 
   /// Returns the global tensor on the CPU of every process, contiguous, with partial sums resolved.
   /// Collective. It may share memory with the value: do not write to it.
@@ -94,18 +97,18 @@ class DTensor {
   DTensor with_mask(const DTensor& mask) const;
 
   // Used by the runtime.
-  const detail::ShardingPtr& sharding() const { return state().sharding; }
+  const detail::ShardingPtr& sharding() const { return ready().sharding; }
   /// Returns the dense blocks; makes those of a row-sparse value dense first, in all its handles.
   const detail::Blocks& blocks() const {
-    if (state().row_sparse) make_dense();
+    if (ready().row_sparse) make_dense();
     return state().blocks;
   }
   /// Whether the blocks hold only some rows, the others being 0; see GradientOptions::row_sparse.
-  bool is_row_sparse() const { return state().row_sparse; }
+  bool is_row_sparse() const { return ready().row_sparse; }
   /// Returns the blocks as they are, dense or row-sparse.
-  const detail::Blocks& stored_blocks() const { return state().blocks; }
+  const detail::Blocks& stored_blocks() const { return ready().blocks; }
   /// Returns the value's id on a tape: the Variable's id if this is a Variable's value.
-  uint64_t id() const { return state().tag ? state().tag->id : state().id; }
+  uint64_t id() const { return ready().tag ? state().tag->id : state().id; }
   /// Marks this as the value of a Variable, and as a parameter.
   void set_tag(std::shared_ptr<const detail::VariableTag> tag) const {
     state().tag = std::move(tag);
@@ -113,7 +116,7 @@ class DTensor {
   }
   const std::shared_ptr<const detail::VariableTag>& tag() const { return state().tag; }
   /// Whether this is a Variable's value, or derived from one by cast, transpose or reshape.
-  bool is_parameter() const { return state().parameter; }
+  bool is_parameter() const { return ready().parameter; }
   void mark_parameter() const { state().parameter = true; }
   /// Replaces the blocks of this handle and all its copies with those of an equal value in another
   /// sharding.
@@ -126,6 +129,7 @@ class DTensor {
   static uint64_t next_id();
 
  private:
+  friend struct detail::DeferredValue;
   struct State {
     detail::ShardingPtr sharding;
     detail::Blocks blocks;
@@ -134,13 +138,23 @@ class DTensor {
     bool row_sparse = false;
     std::shared_ptr<const detail::VariableTag> tag;
     std::shared_ptr<const DTensor> mask;
+    std::shared_ptr<const detail::DeferredValue> deferred;
   };
   at::Tensor complete_element() const;
   void make_dense() const;
+  /// Computes a deferred value, in all its handles.
+  void compute_deferred() const;
 
   State& state() const {
     return detail::handle_state(
         state_, "DTensor", "a gradient is empty where the target does not depend on the source");
+  }
+
+  /// Returns the state of a value that is computed.
+  State& ready() const {
+    State& here = state();
+    if (here.deferred) compute_deferred();
+    return here;
   }
 
   std::shared_ptr<State> state_;

@@ -101,6 +101,14 @@ struct FitOptions {
   /// Rows of a global batch in validation (default: `batch_size`).
   std::optional<int64_t> validation_batch_size = std::nullopt;
   ValidationFreq validation_freq = 1;  ///< every n-th epoch, or a list of epochs
+  /// Bytes of a device that a step may need at most, as plan() finds them before the first step; 0:
+  /// any number.
+  double memory_limit = 0;
+  /// If set, an epoch's logs have rows_per_second and flops_per_second: floating-point operations
+  /// as plan() counts them, of all devices together. Unless it is 0, they also have mfu, the model
+  /// FLOPs utilization: flops_per_second divided by `peak_flops`, the most that one device can do,
+  /// and by the number of devices.
+  std::optional<double> peak_flops = std::nullopt;
 };
 
 /// Arguments of keras.Model.evaluate.

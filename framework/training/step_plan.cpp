@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <iterator>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
@@ -10,6 +11,16 @@ namespace tessera {
 using namespace detail;
 
 namespace {
+
+/// Returns a number with three digits: "2.5 T".
+std::string readable_count(double count) {
+  constexpr const char* units[] = {"", " k", " M", " G", " T", " P", " E"};
+  size_t unit = 0;
+  for (; count >= 999.5 && unit + 1 < std::size(units); ++unit) count /= 1000;
+  char text[32];
+  std::snprintf(text, sizeof text, "%.3g%s", count, units[unit]);
+  return text;
+}
 
 /// Returns rows of texts as a table with columns as wide as their longest text.
 std::string table(std::vector<TableColumn> columns,
@@ -97,6 +108,38 @@ std::string collectives_table(const StepPlan& plan) {
   return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
 }
 
+struct PeakColumn {
+  const char* name;
+  double StepPlan::Peak::*bytes;
+};
+
+constexpr PeakColumn columns_of_peak[] = {
+    {"weights", &StepPlan::Peak::weights},
+    {"slots", &StepPlan::Peak::slots},
+    {"batch", &StepPlan::Peak::batch},
+    {"casts", &StepPlan::Peak::casts},
+    {"gathered", &StepPlan::Peak::gathered},
+    {"gradients", &StepPlan::Peak::gradients},
+    {"activations", &StepPlan::Peak::activations},
+};
+
+/// Describes the fullest device: what it holds most, and when.
+std::string peaks_text(const StepPlan& plan) {
+  if (plan.peaks.empty()) return "";
+  const auto fullest = std::max_element(
+      plan.peaks.begin(), plan.peaks.end(),
+      [](const StepPlan::Peak& a, const StepPlan::Peak& b) { return a.total() < b.total(); });
+  std::string parts;
+  for (const PeakColumn& column : columns_of_peak) {
+    const double bytes = (*fullest).*column.bytes;
+    if (bytes > 0) parts += str(parts.empty() ? "" : ", ", column.name, " ", readable_bytes(bytes));
+  }
+  return str("Peak of device ", fullest - plan.peaks.begin(), ": ",
+             readable_bytes(fullest->total()),
+             fullest->place.empty() ? "" : " in " + fullest->place, " (", parts,
+             "). Floating-point operations of the step: ", readable_count(plan.flops), "\n");
+}
+
 }  // namespace
 
 double StepPlan::bytes(int64_t device) const {
@@ -112,8 +155,8 @@ std::string StepPlan::to_string() const {
   std::vector<double> all;
   for (int64_t device = 0; device < mesh.size(); ++device) all.push_back(bytes(device));
   return str("A training step on mesh ", mesh.describe(), ", bytes of each device: ", range(all),
-             "\n", layers_table(*this), "Collectives of a step, bytes that each device receives:\n",
-             collectives_table(*this));
+             "\n", layers_table(*this), peaks_text(*this),
+             "Collectives of a step, bytes that each device receives:\n", collectives_table(*this));
 }
 
 Json StepPlan::to_json() const {
@@ -126,6 +169,14 @@ Json StepPlan::to_json() const {
       json["layers"].back()[column.key] = layer.*column.bytes;
     }
   }
+  json["peaks"] = Json::array();
+  for (const Peak& peak : peaks) {
+    json["peaks"].push_back({{"place", peak.place}, {"total", peak.total()}});
+    for (const PeakColumn& column : columns_of_peak) {
+      json["peaks"].back()[column.name] = peak.*column.bytes;
+    }
+  }
+  json["flops"] = flops;
   json["collectives"] = Json::array();
   for (const CommEntry& entry : collectives) {
     json["collectives"].push_back({{"for", entry.place},

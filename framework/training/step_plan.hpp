@@ -13,6 +13,8 @@ namespace tessera {
 /// The options of plan().
 struct PlanOptions {
   int64_t batch_size = 32;  ///< rows of a global batch
+  /// Bytes of a device that a step may need at most; 0: any number.
+  double memory_limit = 0;
 };
 
 /// Memory and collectives of a training step, found without allocating any of it.
@@ -30,13 +32,31 @@ struct StepPlan {
     std::vector<double> activations;  ///< saved for the backward pass; in row "batch": the batch
   };
 
+  /// The bytes that one device holds at the moment of a step at which it holds most. Values are
+  /// held from the operation that makes them to the last that reads them, so that activations and
+  /// gradients are not there at once in their full size. What an operation allocates and frees
+  /// itself is not contained.
+  struct Peak {
+    double weights = 0, slots = 0;  ///< throughout the step
+    double batch = 0, casts = 0, gathered = 0, gradients = 0;
+    double activations = 0;  ///< all other values, also those of the backward pass
+    std::string place;       ///< path of the layer that runs then
+    double total() const {
+      return weights + slots + batch + casts + gathered + gradients + activations;
+    }
+  };
+
   Mesh mesh;
   std::vector<Row> layers;
+  std::vector<Peak> peaks;  ///< by global device id
+  /// Floating-point operations of a step, of all devices together: two for each product in a sum of
+  /// products, one for each result of other operations; recomputed values count again.
+  double flops = 0;
   /// The step's collectives in order; CommEntry::place is the layer or, for a gradient's reduction,
   /// the weight.
   std::vector<CommEntry> collectives;
 
-  /// Returns the total bytes on one device.
+  /// Returns the total of all rows on one device, as if all were held at once.
   double bytes(int64_t device) const;
   /// Returns two tables: bytes by layer (a range if devices differ), and collectives by kind and
   /// place.

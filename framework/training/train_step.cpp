@@ -1,4 +1,7 @@
+#include <exception>
+#include <functional>
 #include <span>
+#include <string>
 #include <utility>
 
 #include <c10/util/ScopeExit.h>
@@ -9,10 +12,12 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/deferred_value.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
+#include <tessera/framework/training/internal/plan_step.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
 #include <tessera/framework/training/trainer.hpp>
@@ -51,6 +56,24 @@ void tell_tracer(const T& used, const char* what) {
   if (listener && !used.can_be_replayed()) listener->user_code(str(what, " ", used.class_name()));
 }
 
+/// Throws StateError for an allocator's error: says what a step holds, by use and layer.
+[[noreturn]] void throw_out_of_memory(const std::exception& error,
+                                      const std::function<StepPlan()>& make_plan) {
+  std::string message = error.what();
+  message = message.substr(0, message.find('\n'));
+  std::string place = "train_step", held;
+  try {
+    const StepPlan plan = make_plan();
+    for (const StepPlan::Peak& peak : plan.peaks) {
+      if (!peak.place.empty()) place = peak.place;
+    }
+    held = "; a step holds up to " + memory_text(plan);
+  } catch (const std::exception&) {
+    held = "";
+  }
+  throw StateError(place, "a training step fits in memory", message + held, memory_advice());
+}
+
 }  // namespace
 
 CallContext Trainer::training_context() const {
@@ -62,6 +85,10 @@ CallContext Trainer::training_context() const {
 DTensor Trainer::compute_loss(const Batch& batch, const std::vector<DTensor>& y_pred) {
   TrainingState& state = training("compute_loss");
   if (!state.metrics.fits(batch, y_pred)) state.metrics.choose(output_names(), batch, y_pred);
+  for (size_t i = 0; i < y_pred.size(); ++i) {
+    // The loss reads what a metric needs anyway.
+    if (state.metrics.reads_predictions(i)) DeferredValue::compute_now(y_pred[i]);
+  }
   DTensor total;
   const auto add = [&](const DTensor& loss) {
     total = total.defined() ? total + ops::cast(loss, total.dtype()) : loss;
@@ -87,7 +114,8 @@ void Trainer::minimize(const DTensor& loss, GradientTape& tape) {
   if (is_abstract() && !state.placed) return;
   const std::vector<Variable> variables = layer_.trainable_weights();
   if (!state.first_step.trains(layer_, variables)) return;
-  if (loss.mesh().is_local()) {
+  // Not the mesh of the loss, which a plan replaces.
+  if (state.layouts.mesh().is_local()) {
     // The state is read on every replay, since what is checked may change.
     traced(std::span(&loss, 1), [&state](std::span<const DTensor> in) {
       if (state.finite.loss) check_finite_blocks(in[0]);
@@ -132,14 +160,27 @@ StepValues Trainer::train_step(const Batch& batch) {
   TrainingState& state = training("train_step");
   const auto step = [&] {
     GradientTape tape;
-    const std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());
+    std::vector<DTensor> y_pred = layer_.outputs(batch.x, training_context());
     const DTensor loss = compute_loss(batch, y_pred);
+    const bool read = state.metrics.reads_predictions();
+    // Deferred logits hold the weights, which are updated in place.
+    if (!read) y_pred.clear();
     minimize(loss, tape);
-    update_metrics(batch, y_pred);
+    if (read) update_metrics(batch, y_pred);
     return std::vector{loss};
   };
-  return state.captures.of(Phase::train)
-      .run(layer_, batch, state.options, state.steps(), false, step)[0];
+  try {
+    return state.captures.of(Phase::train)
+        .run(layer_, batch, state.options, state.steps(), false, step)[0];
+  } catch (const std::exception& error) {
+    if (is_abstract() || !is_out_of_memory(error)) throw;
+    const auto planned_step = [this](const Batch& abstract) { return train_step(abstract).loss(); };
+    throw_out_of_memory(error, [&] {
+      return plan_step(
+          layer_, state.optimizer(), state.layouts, [&] { return abstract_like(batch); }, 0,
+          planned_step);
+    });
+  }
 }
 
 StepValues Trainer::test_step(const Batch& batch) {
@@ -147,7 +188,7 @@ StepValues Trainer::test_step(const Batch& batch) {
   const auto step = [&] {
     const std::vector<DTensor> y_pred = layer_.outputs(batch.x);
     const DTensor loss = compute_loss(batch, y_pred);
-    update_metrics(batch, y_pred);
+    if (state.metrics.reads_predictions()) update_metrics(batch, y_pred);
     return std::vector{loss};
   };
   return state.captures.of(Phase::test)
@@ -159,8 +200,11 @@ std::vector<DTensor> Trainer::predict_step(const Batch& batch) {
   if (!compiled()) return layer_.outputs(batch.x);
   TrainingState& state = training("predict_step");
   return state.captures.of(Phase::predict)
-      .run(layer_, batch, state.options, state.steps(), false,
-           [&] { return layer_.outputs(batch.x); });
+      .run(layer_, batch, state.options, state.steps(), false, [&] {
+        std::vector<DTensor> y_pred = layer_.outputs(batch.x);
+        for (const DTensor& each : y_pred) DeferredValue::compute_now(each);
+        return y_pred;
+      });
 }
 
 }  // namespace tessera

@@ -188,6 +188,12 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
       check_same_on_all_ranks(mesh, "fit", facts);
     }
     if (!state->placed) ensure_placed(data.train);
+    double flops_per_row = 0;
+    if (options.memory_limit > 0 || options.peak_flops) {
+      const PlanOptions step{.batch_size = options.batch_size,
+                             .memory_limit = options.memory_limit};
+      flops_per_row = plan(data.train, step).flops / static_cast<double>(options.batch_size);
+    }
     if (const auto history = state->executor->work_for_leader(*this, data, options)) {
       return state->progress.history = *history;
     }
@@ -195,7 +201,7 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
     const CallbackList callbacks(
         options.callbacks, *this, mesh,
         {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
-    FitLoop({*this, *state, data, options, callbacks}).run();
+    FitLoop({*this, *state, data, options, callbacks, flops_per_row}).run();
     return state->progress.history;
   });
 }
@@ -332,8 +338,13 @@ StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
   ensure_placed(data);
   // Metrics are stored on the real mesh, not on the abstract one.
   state.metrics.reset();
-  StepPlan plan = plan_step(layer_, state.optimizer(), state.layouts, *rows, options,
-                            [this](const Batch& batch) { return train_step(batch).loss(); });
+  const auto make_batch = [&] {
+    const std::vector<int64_t> first = {0};
+    return abstract_batch(rows->get(first), state.layouts, options.batch_size);
+  };
+  StepPlan plan =
+      plan_step(layer_, state.optimizer(), state.layouts, make_batch, options.memory_limit,
+                [this](const Batch& batch) { return train_step(batch).loss(); });
   state.metrics.reset();
   return plan;
 }

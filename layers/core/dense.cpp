@@ -1,7 +1,9 @@
 #include <tessera/layers/core/dense.hpp>
 
+#include <tessera/framework/autodiff/internal/remat_region.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
+#include <tessera/framework/ops/linear_cross_entropy.hpp>
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/layers/internal/int8_kernel.hpp>
 #include <tessera/layers/internal/layer_of.hpp>
@@ -42,6 +44,7 @@ class DenseLayer final : public LayerOf<DenseLayer, DenseArguments> {
 
  private:
   DTensor product(const DTensor& x);
+  bool is_logits() const;
 
   Variable kernel_, bias_, kernel_scale_;  ///< kernel_scale_: of an int8 kernel
 };
@@ -98,6 +101,14 @@ void DenseLayer::quantize_weights() {
   kernel_scale_ = add_value("kernel_scale", kernel.scale);
 }
 
+/// Whether the result may be the logits of a large vocabulary, of which a loss needs not compute
+/// the whole.
+bool DenseLayer::is_logits() const {
+  constexpr int64_t large = 8192;
+  return arguments_.units >= large && arguments_.activation.name() == "linear" &&
+         !arguments_.activity_regularizer && !places_output() && !remat_region();
+}
+
 /// Returns x · kernel in integers.
 DTensor DenseLayer::product(const DTensor& x) {
   std::string rows;
@@ -118,6 +129,9 @@ DTensor DenseLayer::call(const Inputs& inputs, const CallContext&) {
   DTensor y;
   if (bias_.defined() && places_output()) {
     y = place_output(ops::matmul(inputs[0], read(kernel_))) + read(bias_);
+  } else if (is_logits()) {
+    return ops::deferred_logits(inputs[0], read(kernel_),
+                                bias_.defined() ? read(bias_) : DTensor());
   } else {
     y = bias_.defined() ? ops::dense(inputs[0], read(kernel_), read(bias_), relu)
                         : ops::matmul(inputs[0], read(kernel_));

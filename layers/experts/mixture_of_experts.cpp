@@ -11,7 +11,6 @@
 #include <tessera/framework/ops/matmul.hpp>
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
-#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/layers/experts/internal/expert_initializer.hpp>
 #include <tessera/layers/experts/internal/expert_metrics.hpp>
 #include <tessera/layers/experts/internal/expert_routing.hpp>
@@ -176,8 +175,6 @@ RoutingOptions MixtureOfExpertsLayer::routing_options(const DTensor& x,
 void MixtureOfExpertsLayer::report(const Routing& routing) {
   if (arguments_.aux_loss > 0) add_loss(routing.aux_loss * arguments_.aux_loss);
   if (arguments_.z_loss > 0) add_loss(routing.z_loss * arguments_.z_loss);
-  // While planning, there are no values to count.
-  if (is_abstract()) return;
   load_->add_routing(routing);
   dropped_->add_routing(routing);
 }

@@ -6,12 +6,16 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/internal/scoped_value.hpp>
+#include <tessera/framework/ops/internal/deferred_logits.hpp>
+
 #include "apps/gpt/generator.hpp"
 #include "tests/apps/gpt_layouts.hpp"
 #include "tests/apps/gpt_sample.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/dtype_scope.hpp"
 #include "tests/support/seed_scope.hpp"
+#include "tests/support/step_graphs.hpp"
 
 /// Compares each of gpt's layouts files with one device.
 namespace gpt_every_file_test {
@@ -122,6 +126,50 @@ TEST_CASE("gpt: every layouts file trains as one device does") {
 
 TEST_CASE("gpt: every layouts file trains as one device does, float32") {
   check_every_file("float32", {false}, 1e-5);
+}
+
+TEST_CASE("gpt: a loss that computes few logits at a time equals that of logits, in every file") {
+  const DTypeScope doubles("float64");
+  for (const Scheme& scheme : schemes()) {
+    const ModelSize size = size_of(scheme, true);
+    REQUIRE(size.tied);
+    const auto first_losses = [&](int64_t least) {
+      const ScopedValue<int64_t> large(least_large_logits(), least);
+      const SeedScope seed(7);
+      const Functional model = gpt_model(size);
+      model.compile(gpt_training(scheme.on(scheme.meshes[0])));
+      const at::Tensor rows = gpt_words(24, size);
+      std::vector<double> all;
+      for (int64_t step = 0; step < 4; ++step) {
+        const Logs logs = model.train_on_batch(gpt_batch(rows, step * 6, 6));
+        all.push_back(find_value(logs, "loss").value());
+      }
+      return all;
+    };
+    const std::vector<double> parts = first_losses(0), whole = first_losses(int64_t{1} << 40);
+    for (size_t i = 0; i < parts.size(); ++i) {
+      CAPTURE(scheme.file, i);
+      CHECK(std::abs(parts[i] / whole[i] - 1) < 1e-12);
+    }
+  }
+}
+
+TEST_CASE("gpt: the graph of a planned step is that of a real one, in every layouts file") {
+  for (const Scheme& scheme : schemes()) {
+    for (const std::string dtype : {"float32", "mixed_bfloat16"}) {
+      CAPTURE(scheme.file, dtype);
+      const DTypeScope policy(dtype);
+      const LayoutMap layouts = scheme.on(scheme.meshes[0]);
+      ModelSize size = size_of(scheme, true);
+      size.blocks = 2;
+      size.dropout = 0.1;
+      const Functional model = gpt_model(size);
+      model.compile(gpt_training(layouts));
+      const Examples batch = gpt_batch(gpt_words(24, size), 0, 8);
+      const StepGraph planned = planned_graph(model, batch, layouts);
+      CHECK(planned.difference(second_graph(model, batch, layouts)) == "");
+    }
+  }
 }
 
 TEST_CASE("gpt: decoding with cached keys and values equals decoding without, on every mesh") {

@@ -126,6 +126,10 @@ std::vector<Case> reductions() {
       {{"sparse_softmax_cross_entropy", "sparse_softmax_cross_entropy_grad", "class_terms"},
        {uniform({2, extent}, -3, 3), indices({2}, extent)},
        [](const Inputs& x) { return ops::sparse_softmax_cross_entropy(x[0], x[1]); }},
+      {{"linear_softmax_cross_entropy", "linear_class_max", "linear_class_terms",
+        "linear_class_terms_grad"},
+       {uniform({2, 3}, -1, 1), uniform({3, extent}, -1, 1), indices({2}, extent)},
+       [](const Inputs& x) { return ops::linear_softmax_cross_entropy(x[0], x[1], x[2]); }},
       // The logarithms of probabilities of 10^4 steps would be too large for float32.
       {{"ctc_loss", "ctc_loss_grad"},
        {uniform({2, extent / 10, 3}, -1, 1), at::tensor({1, 2, 2, 1}, at::kLong).view({2, 2})},

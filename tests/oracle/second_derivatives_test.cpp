@@ -24,7 +24,9 @@ using Names = std::set<std::string>;
 
 /// Operations whose gradient is a fused kernel that has no gradient: attention, the forward and
 /// backward passes of CTC, and recurrences, which layers compute step by step under two tapes.
-const Names only_first = {"attention", "ctc_loss", "recurrence", "ring_attention"};
+const Names only_first = {"attention",          "ctc_loss",
+                          "linear_class_terms", "linear_softmax_cross_entropy",
+                          "recurrence",         "ring_attention"};
 
 /// The gradients of other operations, whose second derivatives are third ones of these; the oracle
 /// checks their first ones.

@@ -86,6 +86,10 @@ class SparseCategoricalCrossentropyLoss : public Loss {
     return ops::where(counted, values, scalar(0, values.mesh(), values.dtype()));
   }
 
+  bool reads_deferred(const DTensor& y_pred) const override {
+    return options_.from_logits && class_axis(y_pred) == y_pred.rank() - 1;
+  }
+
   DTensor mask(const DTensor& y_true, const DTensor& y_pred) const override {
     if (!options_.ignore_class) return {};
     const DTensor labels = labels_of(y_true, y_pred);

@@ -7,6 +7,7 @@
 #include <tessera/framework/ops/reduce.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/deferred_value.hpp>
 
 namespace tessera {
 
@@ -33,15 +34,20 @@ const char* to_string(Reduction reduction) {
   return names_of(reduction)[static_cast<size_t>(reduction)];
 }
 
+DTensor Loss::in_loss_dtype(const DTensor& y_pred) const {
+  const bool later = DeferredValue::of(y_pred) && reads_deferred(y_pred);
+  return later ? y_pred : ops::cast(y_pred, loss_dtype(y_pred));
+}
+
 DTensor Loss::values(const DTensor& y_true, const DTensor& y_pred) const {
-  const auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, loss_dtype(y_pred)));
+  const auto [labels, predictions] = match_ranks(y_true, in_loss_dtype(y_pred));
   return call(labels, predictions);
 }
 
 DTensor Loss::operator()(const DTensor& y_true, const DTensor& y_pred,
                          const DTensor& sample_weight) const {
   const at::ScalarType dtype = loss_dtype(y_pred);
-  const auto [labels, predictions] = match_ranks(y_true, ops::cast(y_pred, dtype));
+  const auto [labels, predictions] = match_ranks(y_true, in_loss_dtype(y_pred));
   DTensor values = call(labels, predictions);
   DTensor counted = mask(labels, predictions);
   for (const DTensor& mask : {y_pred.mask(), values.mask()}) {

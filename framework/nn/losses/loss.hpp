@@ -34,6 +34,9 @@ class Loss {
   virtual DTensor call(const DTensor& y_true, const DTensor& y_pred) const = 0;
   /// Returns a bool for each loss of call(): whether it counts (Keras' mask); undefined: all count.
   virtual DTensor mask(const DTensor&, const DTensor&) const { return {}; }
+  /// Whether call() reads deferred predictions (ops::deferred_logits()) in any dtype, without
+  /// computing them, and returns float32 or wider.
+  virtual bool reads_deferred(const DTensor& /*y_pred*/) const { return false; }
   /// Whether a training step may be captured and replayed operation by operation, without calling
   /// the loss again. Override it in your own loss if call() consists of operations only.
   virtual bool can_be_replayed() const { return false; }
@@ -57,6 +60,9 @@ class Loss {
   Loss(Reduction reduction, std::string name) : reduction_(reduction), name_(std::move(name)) {}
 
  private:
+  /// Returns predictions in the dtype of the loss; those that it reads deferred as they are.
+  DTensor in_loss_dtype(const DTensor& y_pred) const;
+
   Reduction reduction_;
   std::string name_;
 };

@@ -51,7 +51,7 @@ class GradientReducer {
   /// adds it to a bucket and starts the reduction of that if it is full. Ignores a gradient already
   /// seen in this step, and a row-sparse one. Collective.
   void ready(const Variable& variable, const DTensor& gradient, const ShardingPtr& target);
-  /// Brings a gradient of which other addends follow into `target`, a layout in which it may still
+  /// Reshards a gradient to which others will be added to `target`, a layout in which it may still
   /// be a partial sum, to be reduced over the remaining dimensions with them. Ignores a gradient
   /// already scattered in this step. Collective.
   void scatter(const Variable& variable, const DTensor& gradient, const ShardingPtr& target);

@@ -1,6 +1,7 @@
 #include <tessera/framework/training/internal/fit_loop.hpp>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <utility>
 
@@ -83,8 +84,10 @@ void FitLoop::run_epochs() {
     if (state_.exchange.stops()) break;
     state_.exchange.do_on_all_ranks([&] { run_.callbacks.epoch_begin(epoch); });
     state_.metrics.begin_epoch(progress.position.step);
+    const auto start = std::chrono::steady_clock::now();
     train_epoch(epoch);
-    end_epoch();
+    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
+    end_epoch(taken.count());
   }
   const OptimizerHandle& optimizer = state_.optimizer();
   if (optimizer && optimizer->built()) {
@@ -109,12 +112,24 @@ std::optional<int64_t> FitLoop::batches_in_pass() const {
   return epoch_steps(run_.data.train, {.batch_size = run_.options.batch_size});
 }
 
-void FitLoop::end_epoch() {
+/// Adds the rates of an epoch that took some seconds to its logs.
+void FitLoop::add_rates(double seconds, Logs& logs) const {
+  if (!run_.options.peak_flops || !(seconds > 0)) return;
+  const double rows = static_cast<double>(state_.metrics.loss().rows()) / seconds;
+  const double flops = run_.flops_per_row * rows;
+  logs.emplace_back("rows_per_second", rows);
+  logs.emplace_back("flops_per_second", flops);
+  const double most = *run_.options.peak_flops * static_cast<double>(state_.layouts.mesh().size());
+  if (most > 0) logs.emplace_back("mfu", flops / most);
+}
+
+void FitLoop::end_epoch(double seconds) {
   FitProgress& progress = state_.progress;
   const int64_t epoch = progress.position.epoch;
   const FitPosition trained = progress.position;
   const Json sums = state_.metrics.totals();
   progress.epoch_logs = state_.metrics.logs_of(sums);
+  add_rates(seconds, progress.epoch_logs);
   if (!state_.exchange.stops())
     progress.position = next_epoch(trained, run_.options, batches_in_pass());
   if (run_.data.validation && run_.options.validation_freq.due(epoch)) {

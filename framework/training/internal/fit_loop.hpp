@@ -26,8 +26,10 @@ class FitLoop {
   void run_epochs();
   void train_epoch(int64_t epoch);
   std::optional<int64_t> batches_in_pass() const;
-  /// Validates, calls on_epoch_end of the callbacks, and appends the logs to the history.
-  void end_epoch();
+  /// Validates, calls on_epoch_end of the callbacks, and appends the logs to the history of an
+  /// epoch whose training took some seconds.
+  void end_epoch(double seconds);
+  void add_rates(double seconds, Logs& logs) const;
 
   const FitRun run_;
   TrainingState& state_;

@@ -174,6 +174,17 @@ void MetricTracker::name_metrics(const std::vector<std::string>& names) {
   }
 }
 
+bool MetricTracker::reads_predictions(size_t output) const {
+  if (outputs_.empty()) return true;
+  return !outputs_[output].metrics.empty() || !outputs_[output].weighted_metrics.empty();
+}
+
+bool MetricTracker::reads_predictions() const {
+  bool any = outputs_.empty();
+  for (size_t i = 0; i < outputs_.size(); ++i) any = any || reads_predictions(i);
+  return any;
+}
+
 NamedMetrics MetricTracker::metrics() const {
   NamedMetrics all = metrics_;
   for (const StepMean& step : step_means_) {

@@ -98,6 +98,9 @@ class MetricTracker {
               const std::vector<DTensor>& y_pred);
   /// Empty before the first batch.
   const std::vector<CompiledOutput>& outputs() const { return outputs_; }
+  /// Whether a metric reads the predictions of an output, or of any; true before the first batch.
+  bool reads_predictions(size_t output) const;
+  bool reads_predictions() const;
   /// Returns the metrics by their names in logs: after the first batch the outputs' losses and the
   /// compiled metrics, then the named values of steps, then the metrics of layers.
   NamedMetrics metrics() const;

@@ -3,34 +3,25 @@
 #include <algorithm>
 #include <functional>
 #include <map>
+#include <new>
 #include <set>
+#include <utility>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/ops/shape.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/tracer.hpp>
+#include <tessera/framework/training/internal/step_graph.hpp>
 
 namespace tessera::detail {
 namespace {
 
-/// Returns the bytes of a tensor on every device.
-std::vector<double> bytes_by_device(const Shape& shape, at::ScalarType dtype,
-                                    const Layout& layout) {
-  const Mesh& mesh = layout.mesh();
-  std::vector<double> bytes;
-  for (int64_t id = 0; id < mesh.size(); ++id) {
-    std::vector<Interval> at;
-    for (int64_t coordinate : mesh.coordinates(id)) at.push_back({coordinate, coordinate + 1});
-    double size = static_cast<double>(c10::elementSize(dtype));
-    for (int64_t a = 0; a < layout.rank(); ++a) {
-      const int64_t extent = shape[static_cast<size_t>(a)];
-      size *= static_cast<double>(axis_interval(layout, a, extent, at).size());
-    }
-    bytes.push_back(size);
-  }
-  return bytes;
+std::vector<double> bytes_of(const Shape& shape, at::ScalarType dtype, const Layout& layout) {
+  return bytes_by_device(*intern(shape, dtype, layout));
 }
 
 void add_to(std::vector<double>& sum, const std::vector<double>& bytes) {
@@ -111,7 +102,7 @@ void add_batch(Rows& rows, const Batch& batch) {
   StepPlan::Row& row = rows.add("batch", "data");
   const auto add = [&](const std::vector<DTensor>& tensors) {
     for (const DTensor& tensor : tensors) {
-      add_to(row.activations, bytes_by_device(tensor.shape(), tensor.dtype(), tensor.layout()));
+      add_to(row.activations, bytes_by_device(*tensor.sharding()));
     }
   };
   add(batch.x);
@@ -123,7 +114,7 @@ void add_batch(Rows& rows, const Batch& batch) {
 /// mesh, on the devices that both meshes have.
 std::vector<double> stored_bytes(const Variable& variable, const Mesh& mesh) {
   const Layout& layout = variable.layout();
-  const std::vector<double> bytes = bytes_by_device(variable.shape(), variable.dtype(), layout);
+  const std::vector<double> bytes = bytes_of(variable.shape(), variable.dtype(), layout);
   if (layout.mesh() == mesh || !mesh.is_local()) return bytes;
   std::vector<double> mesh_bytes(static_cast<size_t>(mesh.size()));
   for (size_t i = 0; i < mesh_bytes.size(); ++i) {
@@ -148,18 +139,44 @@ void add_weights(Rows& rows, const std::vector<Variable>& weights, const Optimiz
 
 void add_planned_tensors(Rows& rows, const PlannedTensors& planned) {
   for (const auto& [path, sharding] : planned.saved) {
-    add_to(rows.of(path).activations,
-           bytes_by_device(sharding->shape, sharding->dtype, sharding->layout));
+    add_to(rows.of(path).activations, bytes_by_device(*sharding));
   }
   for (const auto& [tensor, gathered] : planned.copies) {
     StepPlan::Row& row = rows.of(tensor.path);
-    const Sharding& sharding = *tensor.sharding;
-    add_to(gathered ? row.gathered : row.casts,
-           bytes_by_device(sharding.shape, sharding.dtype, sharding.layout));
+    add_to(gathered ? row.gathered : row.casts, bytes_by_device(*tensor.sharding));
   }
   for (const auto& [path, sharding] : planned.gradients) {
-    add_to(rows.of(path).gradients,
-           bytes_by_device(sharding->shape, sharding->dtype, sharding->layout));
+    add_to(rows.of(path).gradients, bytes_by_device(*sharding));
+  }
+}
+
+/// Adds the peaks of a step's values; weights and slots are held throughout.
+void add_peaks(StepPlan& plan, const std::vector<StepPeak>& peaks) {
+  for (size_t device = 0; device < peaks.size(); ++device) {
+    const HeldBytes& held = peaks[device].held;
+    StepPlan::Peak peak{.batch = held.batch,
+                        .casts = held.casts,
+                        .gathered = held.gathered,
+                        .gradients = held.gradients,
+                        .activations = held.activations,
+                        .place = peaks[device].place};
+    for (const StepPlan::Row& layer : plan.layers) {
+      peak.weights += layer.weights[device];
+      peak.slots += layer.slots[device];
+    }
+    plan.peaks.push_back(peak);
+  }
+}
+
+/// Throws StateError if a device needs more than a limit, naming the layer that needs most then.
+void check_limit(const StepPlan& plan, double limit) {
+  if (limit <= 0) return;
+  for (size_t device = 0; device < plan.peaks.size(); ++device) {
+    const StepPlan::Peak& peak = plan.peaks[device];
+    if (peak.total() <= limit) continue;
+    throw StateError(peak.place.empty() ? "plan" : peak.place,
+                     str("a training step fits in ", readable_bytes(limit), " of each device"),
+                     memory_text(plan), memory_advice());
   }
 }
 
@@ -170,8 +187,66 @@ bool contains_sharding(const std::vector<DTensor>& tensors, const ShardingPtr& s
 
 }  // namespace
 
+Batch abstract_like(const Batch& batch) {
+  const auto abstract = [](const std::vector<DTensor>& values) {
+    std::vector<DTensor> list;
+    for (const DTensor& value : values) {
+      if (!value.defined()) {
+        list.emplace_back();
+        continue;
+      }
+      list.emplace_back(intern(value.shape(), value.dtype(), abstract_layout(value.layout())),
+                        Blocks());
+    }
+    return list;
+  };
+  Batch like;
+  like.rows = batch.rows;
+  like.x = abstract(batch.x);
+  like.y = abstract(batch.y);
+  like.sample_weight = abstract(batch.sample_weight);
+  return like;
+}
+
+std::string memory_text(const StepPlan& plan) {
+  size_t device = 0;
+  for (size_t d = 0; d < plan.peaks.size(); ++d) {
+    if (plan.peaks[d].total() > plan.peaks[device].total()) device = d;
+  }
+  const StepPlan::Peak& peak = plan.peaks[device];
+  std::vector<std::pair<double, std::string>> layers;
+  for (const StepPlan::Row& row : plan.layers) {
+    const double bytes = row.weights[device] + row.slots[device] + row.gathered[device] +
+                         row.casts[device] + row.gradients[device] + row.activations[device];
+    layers.emplace_back(bytes, row.path);
+  }
+  std::stable_sort(layers.begin(), layers.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::string largest;
+  for (size_t l = 0; l < std::min<size_t>(layers.size(), 3); ++l) {
+    largest += str(l == 0 ? "" : ", ", layers[l].second, " ", readable_bytes(layers[l].first));
+  }
+  return str(readable_bytes(peak.total()), " on device ", device, ": weights ",
+             readable_bytes(peak.weights), ", slots ", readable_bytes(peak.slots),
+             ", gathered weights ", readable_bytes(peak.gathered + peak.casts), ", gradients ",
+             readable_bytes(peak.gradients), ", activations ",
+             readable_bytes(peak.activations + peak.batch), "; the largest layers need ", largest);
+}
+
+std::string memory_advice() {
+  return "shard what is largest (layouts.fully_shard), rematerialize layers, or take smaller "
+         "batches";
+}
+
+bool is_out_of_memory(const std::exception& error) {
+  if (dynamic_cast<const std::bad_alloc*>(&error)) return true;
+  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
+  const auto* const aten = dynamic_cast<const c10::Error*>(&error);
+  return aten && aten->msg().find("allocate memory") != std::string::npos;
+}
+
 StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutMap& layouts,
-                   const Dataset& data, const PlanOptions& options,
+                   const std::function<Batch()>& make_batch, double memory_limit,
                    const std::function<DTensor(const Batch&)>& train_step) {
   const int64_t steps = optimizer ? optimizer->steps() : 0;
   StepPlan plan;
@@ -179,17 +254,24 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   Rows rows(plan.mesh);
   CommLog log;
   PlannedTensors planned;
+  StepGraph graph;
+  std::vector<StepPeak> peaks;
   {
     const AbstractScope plans_only(plan.mesh, &planned);
     const CommLogScope logged(log);
-    const std::vector<int64_t> first = {0};
-    const Batch batch = abstract_batch(data.get(first), layouts, options.batch_size);
+    const Batch batch = make_batch();
     add_batch(rows, batch);
-    ops::relayout(train_step(batch), Layout());
+    GraphRecorder recorder(batch);
+    {
+      const TracerScope listening(&recorder);
+      ops::relayout(train_step(batch), Layout());
+    }
+    graph = recorder.finish();
     std::erase_if(planned.saved, [&](const PlannedTensor& saved) {
       return contains_sharding(batch.x, saved.sharding) ||
              contains_sharding(batch.y, saved.sharding);
     });
+    peaks = peaks_of(graph, abstract_mesh());
   }
   if (optimizer) optimizer->set_steps(steps);
   model.clear_losses();
@@ -199,6 +281,9 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   add_planned_tensors(rows, planned);
   plan.layers = rows.take();
   plan.collectives = log.entries();
+  plan.flops = graph.flops();
+  add_peaks(plan, peaks);
+  check_limit(plan, memory_limit);
   return plan;
 }
 

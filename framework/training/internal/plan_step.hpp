@@ -1,6 +1,8 @@
 #pragma once
 
+#include <exception>
 #include <functional>
+#include <string>
 
 #include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/data/dataset.hpp>
@@ -14,10 +16,24 @@ namespace tessera::detail {
 /// Returns a batch of `rows` abstract rows like those of `sample`, sharded by the layouts.
 Batch abstract_batch(const Examples& sample, const LayoutMap& layouts, int64_t rows);
 
-/// Returns the plan of a training step on batches of `data`, by running `train_step` on abstract
-/// tensors. Weights must be placed; the caller resets metrics stored on the real mesh.
+/// Returns a batch of abstract values with the shapes, dtypes and layouts of `batch`.
+Batch abstract_like(const Batch& batch);
+
+/// Returns the plan of a training step on the batch that `make_batch` returns within an
+/// AbstractScope, by running `train_step` on it. Weights must be placed; the caller resets metrics
+/// stored on the real mesh. Throws StateError if a device needs more than `memory_limit` bytes,
+/// unless that is 0.
 StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutMap& layouts,
-                   const Dataset& data, const PlanOptions& options,
+                   const std::function<Batch()>& make_batch, double memory_limit,
                    const std::function<DTensor(const Batch&)>& train_step);
+
+/// Describes what the fullest device of a plan holds at its peak, and its largest layers.
+std::string memory_text(const StepPlan& plan);
+
+/// Returns what to do about a step that does not fit in memory.
+std::string memory_advice();
+
+/// Whether an error says that memory, of the host or of a GPU, ran out.
+bool is_out_of_memory(const std::exception& error);
 
 }  // namespace tessera::detail

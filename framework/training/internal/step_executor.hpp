@@ -25,6 +25,7 @@ struct FitRun {
   const FitData& data;
   const FitOptions& options;
   const CallbackList& callbacks;
+  double flops_per_row = 0;  ///< for FitOptions::peak_flops
 };
 
 /// Runs the steps of fit: in this process, or all processes of the mesh together (LocalSteps), or

@@ -1,0 +1,360 @@
+#include <tessera/framework/training/internal/step_graph.hpp>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
+#include <tessera/framework/ops/engine/op_plan.hpp>
+
+namespace tessera::detail {
+
+namespace {
+
+constexpr const char* effect_name = "a side effect";
+
+std::string text_of(const Sharding& sharding) {
+  return str(dtype_name(sharding.dtype), " ", to_string(sharding.shape), " ",
+             sharding.layout.describe());
+}
+
+/// Returns the numbers of a node's operands and results: "3 W1 -> 4".
+std::string numbers_of(const StepGraph::Node& node) {
+  std::string text;
+  for (const StepGraph::Operand& in : node.in) {
+    const bool variable = in.kind == StepGraph::Operand::Kind::variable;
+    text += str(variable ? "W" : "", in.number, " ");
+  }
+  text += "->";
+  for (int32_t out : node.out) text += str(" ", out);
+  return text;
+}
+
+/// Whether a device holds less of a value before a relayout than after it.
+bool is_gathered(const Sharding& before, const Sharding& after) {
+  const auto shards = [](const Layout& layout) {
+    int64_t count = 1;
+    for (int64_t axis = 0; axis < layout.rank(); ++axis) count *= layout.num_shards(axis);
+    return count;
+  };
+  return !before.layout.is_partial() && shards(before.layout) > shards(after.layout);
+}
+
+/// Whether the result of an operation shares the memory of its input.
+bool is_view(const OpInfo& info, const Sharding& in, const Sharding& out) {
+  const std::string_view name = info.name;
+  const bool moves =
+      name == "reshape" || name == "transpose" || name == "relayout" || name == "stop_gradient";
+  return moves && in.layout.sharded_dims() == out.layout.sharded_dims() &&
+         in.layout.partial_dims() == out.layout.partial_dims();
+}
+
+}  // namespace
+
+std::string StepGraph::Node::name() const {
+  if (effect) return effect_name;
+  return info ? std::string(info->name) : "a number of the step";
+}
+
+double StepGraph::flops() const {
+  double sum = 0;
+  for (const Node& node : nodes) sum += node.flops;
+  return sum;
+}
+
+std::string StepGraph::difference(const StepGraph& other) const {
+  const auto difference_of = [&](const Node& mine, const Node& theirs) -> std::string {
+    if (mine.name() != theirs.name()) return theirs.name() + " instead";
+    if (mine.place != theirs.place) return "in " + theirs.place;
+    if (mine.in != theirs.in || mine.out != theirs.out) {
+      return str("operands ", numbers_of(mine), ", ", numbers_of(theirs));
+    }
+    // The layouts of operations that only move values are those of their results.
+    const bool comparable = mine.op && !mine.info->moves_blocks;
+    if (comparable && !mine.info->equal(mine.op.get(), theirs.op.get())) return "other options";
+    for (int32_t number : mine.out) {
+      const std::string here = text_of(*values[size_t(number)].sharding),
+                        there = text_of(*other.values[size_t(number)].sharding);
+      if (here != there) return here + ", " + there;
+    }
+    if (mine.reduced.size() != theirs.reduced.size()) return "another number of reductions";
+    for (size_t r = 0; r < mine.reduced.size(); ++r) {
+      const std::string here = text_of(*mine.reduced[r].second),
+                        there = text_of(*theirs.reduced[r].second);
+      if (mine.reduced[r].first != theirs.reduced[r].first || here != there) {
+        return here + ", " + there;
+      }
+    }
+    return "";
+  };
+  for (size_t n = 0; n < std::min(nodes.size(), other.nodes.size()); ++n) {
+    const std::string what = difference_of(nodes[n], other.nodes[n]);
+    if (!what.empty()) {
+      return str("node ", n + 1, ", ", nodes[n].name(), " in ", nodes[n].place, ": ", what);
+    }
+  }
+  if (nodes.size() == other.nodes.size()) return "";
+  return str(other.nodes.size(), " nodes instead of ", nodes.size());
+}
+
+std::vector<double> bytes_by_device(const Sharding& sharding) {
+  const Mesh& mesh = sharding.layout.mesh();
+  std::vector<double> bytes;
+  for (int64_t id = 0; id < mesh.size(); ++id) {
+    std::vector<Interval> at;
+    for (int64_t coordinate : mesh.coordinates(id)) at.push_back({coordinate, coordinate + 1});
+    double size = static_cast<double>(c10::elementSize(sharding.dtype));
+    for (int64_t a = 0; a < sharding.layout.rank(); ++a) {
+      const int64_t extent = sharding.shape[static_cast<size_t>(a)];
+      size *= static_cast<double>(axis_interval(sharding.layout, a, extent, at).size());
+    }
+    bytes.push_back(size);
+  }
+  return bytes;
+}
+
+double flops_of(const OpInfo& info, const void* op, std::span<const ShardingPtr> in,
+                std::span<const ShardingPtr> out) {
+  const std::string_view name = info.name;
+  if (info.moves_blocks) return 0;
+  // How many products there are for each product of the extents of all factors.
+  static const std::map<std::string_view, double> products = {{"attention", 2},
+                                                              {"attention_grad", 5},
+                                                              {"ring_attention", 2},
+                                                              {"ring_attention_grad", 5},
+                                                              {"conv", 1},
+                                                              {"conv_kernel_grad", 1},
+                                                              {"conv_transpose", 1},
+                                                              {"dense", 1},
+                                                              {"dense_relu", 1},
+                                                              {"einsum", 1},
+                                                              {"fused_conv", 1},
+                                                              {"int8_einsum", 1},
+                                                              {"linear_class_max", 1},
+                                                              {"linear_class_terms", 1},
+                                                              {"linear_class_terms_grad", 3},
+                                                              {"linear_softmax_cross_entropy", 1},
+                                                              {"matmul", 1}};
+  const auto found = products.find(name);
+  if (found == products.end()) {
+    double results = 0;
+    for (const ShardingPtr& sharding : out) results += double(numel(sharding->shape));
+    return results;
+  }
+  Specs specs;
+  for (const ShardingPtr& sharding : in) specs.push_back({sharding->shape, sharding->dtype});
+  const Rule rule = info.rule(op, specs);
+  double product = 1;
+  std::set<int> seen;
+  const auto multiply = [&](const std::vector<int>& factors, const Shape& shape, bool is_kernel) {
+    for (size_t a = 0; a < factors.size(); ++a) {
+      const bool window = factors[a] == Rule::none && is_kernel;
+      if (window || (factors[a] != Rule::none && seen.insert(factors[a]).second)) {
+        product *= double(shape[a]);
+      }
+    }
+  };
+  // A convolution has a product for each of its own pixels, those of its result or of that result's
+  // gradient, and for each position of its window, which are axes of the kernel without a factor.
+  const bool convolves = name == "conv" || name == "fused_conv";
+  if (convolves) multiply(rule.out[0], out[0]->shape, false);
+  if (name == "conv_kernel_grad") {
+    multiply(rule.in[1], specs[1].shape, false);
+    multiply(rule.out[0], out[0]->shape, true);
+  }
+  for (size_t i = 0; i < rule.in.size(); ++i) {
+    const bool is_kernel = i == 1 && (convolves || name == "conv_transpose");
+    multiply(rule.in[i], specs[i].shape, is_kernel);
+  }
+  return 2 * found->second * product;
+}
+
+std::vector<StepPeak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
+  const auto devices = static_cast<size_t>(mesh.size());
+  std::vector<HeldBytes> held(devices);
+  std::vector<StepPeak> peaks(devices);
+  std::vector<ShardingPtr> now;
+  for (const StepGraph::Value& value : graph.values) now.push_back(value.sharding);
+  const auto column = [](StepGraph::Use use) {
+    switch (use) {
+      case StepGraph::Use::batch:
+        return &HeldBytes::batch;
+      case StepGraph::Use::cast:
+        return &HeldBytes::casts;
+      case StepGraph::Use::gathered:
+        return &HeldBytes::gathered;
+      case StepGraph::Use::gradient:
+        return &HeldBytes::gradients;
+      case StepGraph::Use::activation:
+        return &HeldBytes::activations;
+    }
+    return &HeldBytes::activations;
+  };
+  const auto add = [&](double HeldBytes::*use, const Sharding& sharding, double sign) {
+    if (!(sharding.layout.mesh().size() == mesh.size())) return;
+    const std::vector<double> bytes = bytes_by_device(sharding);
+    for (size_t d = 0; d < devices; ++d) held[d].*use += sign * bytes[d];
+  };
+  // Memory lives until the last node that reads a value in it.
+  std::vector<int64_t> last(graph.values.size(), -1);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const auto use = [&](int32_t number) {
+      const int32_t memory = graph.values[size_t(number)].memory;
+      if (memory >= 0) last[size_t(memory)] = static_cast<int64_t>(n);
+    };
+    for (const StepGraph::Operand& in : graph.nodes[n].in) {
+      if (in.kind == StepGraph::Operand::Kind::value) use(in.number);
+    }
+    for (int32_t number : graph.nodes[n].out) use(number);
+  }
+  std::vector<std::vector<int32_t>> released(graph.nodes.size());
+  for (size_t v = 0; v < graph.values.size(); ++v) {
+    const StepGraph::Value& value = graph.values[v];
+    const bool own = value.memory == static_cast<int32_t>(v);
+    if (own && value.use == StepGraph::Use::batch) add(&HeldBytes::batch, *value.sharding, 1);
+    if (own && value.use != StepGraph::Use::batch && last[v] >= 0) {
+      released[size_t(last[v])].push_back(static_cast<int32_t>(v));
+    }
+  }
+  const auto note = [&](const StepGraph::Node& node) {
+    for (size_t d = 0; d < devices; ++d) {
+      if (held[d].total() <= peaks[d].held.total()) continue;
+      peaks[d] = {held[d], node.place, node.name()};
+    }
+  };
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const StepGraph::Node& node = graph.nodes[n];
+    for (const ShardingPtr& moved : node.moved) add(&HeldBytes::activations, *moved, 1);
+    for (int32_t number : node.out) {
+      const StepGraph::Value& value = graph.values[size_t(number)];
+      if (value.memory == number) add(column(value.use), *value.sharding, 1);
+    }
+    for (const auto& [number, sharding] : node.reduced) {
+      add(column(graph.values[size_t(number)].use), *sharding, 1);
+    }
+    note(node);
+    for (const ShardingPtr& moved : node.moved) add(&HeldBytes::activations, *moved, -1);
+    for (const auto& [number, sharding] : node.reduced) {
+      add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
+      now[size_t(number)] = sharding;
+    }
+    for (int32_t number : released[n]) {
+      add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
+    }
+  }
+  return peaks;
+}
+
+GraphRecorder::GraphRecorder(const Batch& batch) {
+  for (const auto* list : {&batch.x, &batch.y, &batch.sample_weight}) {
+    for (const DTensor& value : *list) {
+      if (!value.defined() || numbers_.contains(value.id())) continue;
+      graph_.values[size_t(number(value))].use = StepGraph::Use::batch;
+    }
+  }
+}
+
+StepGraph GraphRecorder::finish() {
+  note_reduced();
+  return std::move(graph_);
+}
+
+int32_t GraphRecorder::number(const DTensor& value) {
+  const auto next = static_cast<int32_t>(graph_.values.size());
+  graph_.values.push_back({value.sharding(), next});
+  handles_.push_back(value);
+  now_.push_back(value.sharding());
+  numbers_[value.id()] = next;
+  return next;
+}
+
+GraphRecorder::Operand GraphRecorder::operand(const DTensor& value) {
+  if (!value.defined()) return {};
+  if (value.tag()) {
+    const auto [it, inserted] =
+        variables_.try_emplace(value.tag()->id, static_cast<int32_t>(graph_.variables.size()));
+    if (inserted) graph_.variables.push_back(value.tag()->path);
+    return {Operand::Kind::variable, it->second};
+  }
+  const auto it = numbers_.find(value.id());
+  // A value that no operation of the step made is a constant.
+  return {Operand::Kind::value, it == numbers_.end() ? number(value) : it->second};
+}
+
+StepGraph::Node& GraphRecorder::add(std::span<const DTensor> in) {
+  note_reduced();
+  StepGraph::Node node;
+  for (const DTensor& value : in) node.in.push_back(operand(value));
+  node.place = CommLabel::current();
+  graph_.nodes.push_back(std::move(node));
+  return graph_.nodes.back();
+}
+
+void GraphRecorder::note_reduced() {
+  if (graph_.nodes.empty()) return;
+  for (int32_t value : reduced_by_action_) {
+    const ShardingPtr& sharding = handles_[size_t(value)].sharding();
+    if (sharding == now_[size_t(value)]) continue;
+    now_[size_t(value)] = sharding;
+    graph_.nodes.back().reduced.emplace_back(value, sharding);
+  }
+  reduced_by_action_.clear();
+}
+
+void GraphRecorder::constant(const DTensor& made) { number(made); }
+
+void GraphRecorder::input(const DTensor& made, int64_t, std::function<at::Tensor(int64_t)>) {
+  const int32_t out = number(made);
+  add({}).out.push_back(out);
+}
+
+void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
+                        const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
+                        std::span<const DTensor> out) {
+  StepGraph::Node& node = add(in);
+  node.info = &info;
+  node.op = op;
+  std::vector<ShardingPtr> read, made;
+  for (size_t i = 0; i < in.size(); ++i) {
+    read.push_back(in[i].sharding());
+    // A partial sum is resolved in all its handles.
+    if (!plan || plan->inputs()[i]->layout.is_partial()) continue;
+    const Layout& wanted = plan->propagation().inputs[i];
+    const bool gathered = is_gathered(*read[i], *intern(read[i]->shape, read[i]->dtype, wanted));
+    if (gathered) node.moved.push_back(intern(read[i]->shape, read[i]->dtype, wanted));
+  }
+  for (const DTensor& value : out) {
+    const int32_t result = number(value);
+    graph_.nodes.back().out.push_back(result);
+    made.push_back(value.sharding());
+    StepGraph::Value& noted = graph_.values[size_t(result)];
+    const Operand& first = graph_.nodes.back().in[0];
+    const StepGraph::Value* const from =
+        first.kind == Operand::Kind::value ? &graph_.values[size_t(first.number)] : nullptr;
+    const bool view = is_view(info, *read[0], *value.sharding());
+    if (view) noted.memory = from ? from->memory : StepGraph::Value::of_variable;
+    if (!value.is_parameter()) continue;
+    const bool gathered =
+        (from && from->use == StepGraph::Use::gathered) || is_gathered(*read[0], *value.sharding());
+    noted.use = gathered ? StepGraph::Use::gathered : StepGraph::Use::cast;
+  }
+  graph_.nodes.back().flops = flops_of(info, op.get(), read, made);
+}
+
+void GraphRecorder::action(std::span<const DTensor> in, const SideEffect&, Changes changes) {
+  StepGraph::Node& node = add(in);
+  node.effect = true;
+  for (const Operand& operand : node.in) {
+    if (operand.kind != Operand::Kind::value) continue;
+    StepGraph::Value& value = graph_.values[size_t(operand.number)];
+    reduced_by_action_.push_back(operand.number);
+    const bool made = value.use == StepGraph::Use::activation;
+    if (changes == Changes::variables && made && now_[size_t(operand.number)]->shape.size() > 0) {
+      value.use = StepGraph::Use::gradient;
+    }
+  }
+}
+
+}  // namespace tessera::detail

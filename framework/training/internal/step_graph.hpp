@@ -1,0 +1,119 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include <c10/util/SmallVector.h>
+
+#include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/tensor/internal/op_listener.hpp>
+#include <tessera/framework/tensor/internal/sharding.hpp>
+
+namespace tessera::detail {
+
+/// A training step as a list of operations and side effects on numbered values: what a captured
+/// step replays, without its numbers. It is recorded from a step that plans, before anything is
+/// allocated, or from a real one.
+struct StepGraph {
+  /// A numbered value, a Variable by its number, or none.
+  struct Operand {
+    enum class Kind : uint8_t { value, variable, none } kind = Kind::none;
+    int32_t number = 0;
+    bool operator==(const Operand&) const = default;
+  };
+  struct Node {
+    /// The operation; null for a side effect and for a number of the step, such as a seed.
+    const OpInfo* info = nullptr;
+    std::shared_ptr<const void> op = {};
+    bool effect = false;
+    std::string place = {};  ///< path of the layer, or of a gradient's weight
+    c10::SmallVector<Operand, 4> in = {};
+    c10::SmallVector<int32_t, 2> out = {};
+    /// Inputs as the operation reads them, where their layouts differ from the values'.
+    std::vector<ShardingPtr> moved = {};
+    /// Values that have another sharding from here on: partial sums that were reduced.
+    std::vector<std::pair<int32_t, ShardingPtr>> reduced = {};
+    double flops = 0;  ///< flops_of(), of all devices together
+    std::string name() const;
+  };
+  enum class Use : uint8_t { batch, cast, gathered, gradient, activation };
+  struct Value {
+    ShardingPtr sharding = {};  ///< that of the operation's result
+    static constexpr int32_t of_variable = -1;
+    /// Number of the value whose memory this one shares, its own number, or of_variable.
+    int32_t memory = 0;
+    Use use = Use::activation;
+  };
+
+  std::vector<Node> nodes;
+  std::vector<Value> values;
+  std::vector<std::string> variables;  ///< paths, by number
+
+  /// Returns what first differs in another graph: "node 12, einsum in block_1/up: …"; empty if
+  /// nothing does. Meshes may differ in their devices.
+  std::string difference(const StepGraph& other) const;
+  /// Returns the floating-point operations of a step, of all devices together.
+  double flops() const;
+};
+
+/// The bytes of a step's values that a device holds at one moment.
+struct HeldBytes {
+  double batch = 0, casts = 0, gathered = 0, gradients = 0, activations = 0;
+  double total() const { return batch + casts + gathered + gradients + activations; }
+};
+
+/// The moment at which a device holds most of a step's values.
+struct StepPeak {
+  HeldBytes held;
+  std::string place;  ///< path of the layer that runs, empty for none
+  std::string node;   ///< name of the operation
+};
+
+/// Returns the peak of each device of a mesh: a value is held from the operation that makes it to
+/// the last that reads it, and an input that is moved for an operation during it.
+std::vector<StepPeak> peaks_of(const StepGraph& graph, const Mesh& mesh);
+
+/// Returns the bytes of a tensor on every device of its mesh.
+std::vector<double> bytes_by_device(const Sharding& sharding);
+
+/// Returns the floating-point operations of an operation: two for each product that is added to a
+/// sum, in products of matrices, convolutions, attention and recurrence; one for each element of
+/// the results of others.
+double flops_of(const OpInfo& info, const void* op, std::span<const ShardingPtr> in,
+                std::span<const ShardingPtr> out);
+
+/// Listens to a step and records its graph.
+class GraphRecorder final : public OpListener {
+ public:
+  explicit GraphRecorder(const Batch& batch);
+  StepGraph finish();
+
+  void constant(const DTensor& made) override;
+  void input(const DTensor& made, int64_t step, std::function<at::Tensor(int64_t)> host) override;
+  void ran(const OpInfo& info, const std::shared_ptr<const void>& op,
+           const std::shared_ptr<OpPlan>& plan, std::span<const DTensor> in,
+           std::span<const DTensor> out) override;
+  void action(std::span<const DTensor> in, const SideEffect& run, Changes changes) override;
+
+ private:
+  using Operand = StepGraph::Operand;
+  int32_t number(const DTensor& value);
+  Operand operand(const DTensor& value);
+  StepGraph::Node& add(std::span<const DTensor> in);
+  /// Notes the values that the side effect of the last node has moved.
+  void note_reduced();
+
+  StepGraph graph_;
+  std::vector<DTensor> handles_;  ///< values by number
+  std::vector<ShardingPtr> now_;  ///< their present shardings
+  std::unordered_map<uint64_t, int32_t> numbers_;
+  std::unordered_map<uint64_t, int32_t> variables_;
+  std::vector<int32_t> reduced_by_action_;  ///< inputs of the last node, a side effect
+};
+
+}  // namespace tessera::detail

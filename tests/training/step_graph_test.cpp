@@ -1,0 +1,212 @@
+#include "tests/support/step_graphs.hpp"
+
+#include <algorithm>
+#include <string>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/execution.hpp>
+
+#include "tests/support/catch.hpp"
+#include "tests/support/small_model.hpp"
+
+namespace step_graph_test {
+
+using namespace tessera;
+using namespace tessera::detail;
+using namespace tessera::test;
+using Catch::Contains;
+
+namespace {
+
+constexpr int64_t rows = 64;
+
+Examples all_rows() {
+  std::vector<int64_t> all(rows);
+  std::iota(all.begin(), all.end(), 0);
+  return small_data(rows).get(all);
+}
+
+Sequential compiled(const LayoutMap& layouts, const OptimizerHandle& optimizer) {
+  const Sequential model = small_model();
+  CompileOptions options = small_compile(layouts);
+  options.optimizer = optimizer;
+  model.compile(options);
+  model.build({rows, 18});
+  return model;
+}
+
+/// Adds a branch that a plan does not see.
+class LocalBranch final : public Layer {
+ public:
+  Shape output_shape(const Shapes& inputs) const override { return inputs[0]; }
+  std::string class_name() const override { return "LocalBranch"; }
+
+ private:
+  DTensor call(const Inputs& inputs, const CallContext&) override {
+    return inputs[0].mesh().is_local() ? ops::relu(inputs[0]) : inputs[0];
+  }
+};
+
+}  // namespace
+
+TEST_CASE("the graph of a planned step is that of a real second step", "[graph]") {
+  for (const SmallScheme& scheme : small_schemes()) {
+    for (const OptimizerHandle& optimizer :
+         std::vector<OptimizerHandle>{Adam(1e-2), SGD(0.1, {.global_clipnorm = 1.0}),
+                                      Adam(1e-2, {.gradient_accumulation_steps = 2})}) {
+      CAPTURE(scheme.layouts, scheme.mesh.size());
+      const LayoutMap layouts = small_layouts(scheme.layouts, create_mesh(scheme.mesh));
+      const Sequential model = compiled(layouts, optimizer);
+      StepGraph planned = planned_graph(model, all_rows(), layouts);
+      StepGraph real = second_graph(model, all_rows(), layouts);
+      // A plan reduces the gradients of the step that updates, a real one the sum of several.
+      const bool sums =
+          optimizer->config().value("gradient_accumulation_steps", Json()).is_number();
+      for (StepGraph* graph : {&planned, &real}) {
+        for (StepGraph::Node& node : graph->nodes) {
+          if (sums) node.reduced.clear();
+        }
+      }
+      CHECK(planned.nodes.size() > 10);
+      CHECK(planned.difference(real) == "");
+    }
+  }
+}
+
+TEST_CASE("the graph of a planned step is that of a real one, of states and penalties", "[graph]") {
+  const Mesh mesh = create_mesh({{"batch", 4}});
+  LayoutMap layouts(mesh);
+  layouts.fully_shard("batch");
+  const auto check = [&](const Sequential& model, const Examples& batch) {
+    model.compile({.optimizer = Adam(1e-2), .loss = "mse", .metrics = {"mae"}, .layouts = layouts});
+    Shape shape = batch.x[0].sizes().vec();
+    model.build(shape);
+    const StepGraph planned = planned_graph(model, batch, layouts);
+    CHECK(planned.difference(second_graph(model, batch, layouts)) == "");
+  };
+  const at::Tensor images = at::rand({8, 6, 6, 3}), y = at::rand({8, 4});
+  check(Sequential({Conv2D(8, 3, {.activation = "relu", .kernel_regularizer = L2(0.01)}),
+                    BatchNormalization(), Dropout(0.3), Flatten(), Dense(4)}),
+        {.x = {images}, .y = {y}});
+  check(Sequential({LSTM(6, {.return_sequences = true}), LayerNormalization(), GRU(5), Dense(4)}),
+        {.x = {at::rand({8, 7, 3})}, .y = {y}});
+}
+
+TEST_CASE("a layer that computes otherwise while it plans is found", "[graph]") {
+  const LayoutMap layouts = small_layouts("data", create_mesh({{"batch", 2}}));
+  const Sequential model({make_layer<LocalBranch>(), Dense(5)});
+  model.compile({.optimizer = "sgd",
+                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+                 .layouts = layouts});
+  model.build({rows, 18});
+  const Examples batch = {.x = {at::rand({rows, 18})}, .y = {at::zeros({rows}, at::kLong)}};
+  const StepGraph planned = planned_graph(model, batch, layouts);
+  CHECK_THAT(planned.difference(second_graph(model, batch, layouts)), Contains("relu"));
+}
+
+TEST_CASE("a plan's peak is what a replayed step allocates", "[graph]") {
+  const BlockPolicyScope separate(BlockPolicy::per_device);
+  for (const std::string kind : {"data", "fully_shard", "never"}) {
+    CAPTURE(kind);
+    const int64_t devices = 4, batch_rows = 64, width = 256;
+    LayoutMap layouts(create_mesh({{"batch", devices}}));
+    if (kind != "data") layouts.fully_shard({"batch", kind == "fully_shard"});
+    std::vector<LayerHandle> layers;
+    for (int i = 0; i < 6; ++i) layers.push_back(Dense(width, {.activation = "tanh"}));
+    const Sequential model(layers);
+    model.compile({.optimizer = Adam(1e-3), .loss = "mse", .layouts = layouts});
+    model.build({batch_rows, width});
+    const Examples batch = {.x = {at::rand({batch_rows, width})},
+                            .y = {at::rand({batch_rows, width})}};
+    const StepPlan plan = model.plan(TensorDataset(batch), {.batch_size = batch_rows});
+    for (int step = 0; step < 3; ++step) model.train_on_batch(batch);
+    REQUIRE(model.step_records().replayed >= 1);
+    const Batch packed = pack_batch(Examples(batch), layouts);
+    const DeviceMemory memory;
+    model.model().train_step(packed);
+    for (int64_t d = 0; d < devices; ++d) {
+      const StepPlan::Peak& peak = plan.peaks[size_t(d)];
+      const double values = peak.total() - peak.weights - peak.slots - peak.batch;
+      CAPTURE(d, peak.gathered, peak.gradients, peak.activations, peak.place);
+      CHECK(double(memory.peak(d)) == Approx(values).epsilon(0.03));
+    }
+  }
+}
+
+TEST_CASE("a step that does not fit is refused before it runs, naming a layer", "[graph]") {
+  const LayoutMap layouts = small_layouts("data", create_mesh({{"batch", 2}}));
+  const Sequential model = compiled(layouts, Adam(1e-2));
+  const DatasetHandle data = small_data(rows);
+  const double needed = model.plan(data, {.batch_size = rows}).peaks[0].total();
+  CHECK_NOTHROW(model.plan(data, {.batch_size = rows, .memory_limit = needed}));
+  const auto plan = [&] { model.plan(data, {.batch_size = rows, .memory_limit = needed - 1}); };
+  CHECK_THROWS_WITH(plan(), Contains("a training step fits in") && Contains("device 0") &&
+                                Contains("activations") && Contains("hidden_"));
+  CHECK_THROWS_WITH(model.fit(data, {.batch_size = rows, .verbose = 0, .memory_limit = needed / 2}),
+                    Contains("a training step fits in"));
+  CHECK(model->optimizer()->iterations() == 0);
+  CHECK_NOTHROW(model.fit(data, {.batch_size = rows, .verbose = 0, .memory_limit = needed}));
+}
+
+TEST_CASE("an epoch's logs have rates and the share of the devices' operations", "[graph]") {
+  const LayoutMap layouts = small_layouts("data", create_mesh({{"batch", 2}}));
+  const Sequential model = compiled(layouts, SGD(0.1));
+  const DatasetHandle data = small_data(rows);
+  const double flops = model.plan(data, {.batch_size = 16}).flops / 16;
+  const FitOptions plain{.batch_size = 16, .verbose = 0};
+  const auto has = [](const History& history, const std::string& name) {
+    return std::any_of(history.history.begin(), history.history.end(),
+                       [&](const auto& values) { return values.first == name; });
+  };
+  CHECK_FALSE(has(model.fit(data, plain), "flops_per_second"));
+  FitOptions rated = plain;
+  rated.peak_flops = 1e9;
+  const History history = model.fit(data, rated);
+  const double rate = history.at("flops_per_second")[0];
+  CHECK(rate / history.at("rows_per_second")[0] == Approx(flops));
+  CHECK(history.at("mfu")[0] == Approx(rate / 2e9));
+  rated.peak_flops = 0;
+  const History without = model.fit(data, rated);
+  CHECK(has(without, "flops_per_second"));
+  CHECK_FALSE(has(without, "mfu"));
+}
+
+TEST_CASE("when memory runs out, the error says what the step holds and where", "[graph]") {
+  // A relu of 2^20 rows and 2^22 units would take 16 TiB.
+  const int64_t many = int64_t{1} << 20, units = int64_t{1} << 22;
+  const Sequential model({Dense(units, {.activation = "relu", .use_bias = false, .name = "wide"})});
+  model.compile(
+      {.optimizer = SGD(0.1), .loss = SparseCategoricalCrossentropy({.from_logits = true})});
+  model.build({many, 1});
+  const auto fit = [&] {
+    model.fit(DatasetHandle(at::ones({many, 1}), at::zeros({many}, at::kLong)),
+              {.batch_size = many, .verbose = 0});
+  };
+  CHECK_THROWS_WITH(fit(), Contains("a training step fits in memory") && Contains("16.0") &&
+                               Contains("wide") && Contains("activations") && Contains("To fix"));
+  CHECK(model->optimizer()->iterations() == 0);
+}
+
+TEST_CASE("a plan counts floating-point operations", "[graph]") {
+  const LayoutMap layouts = small_layouts("data", create_mesh({{"batch", 2}}));
+  const StepPlan plan = compiled(layouts, SGD(0.1)).plan(small_data(rows), {.batch_size = rows});
+  // Forward, the kernels' gradients, and the features' but for those of the data.
+  const double forward = 2.0 * rows * (18 * 14 + 14 * 9 + 9 * 5);
+  const double backward = 2 * forward - 2.0 * rows * 18 * 14;
+  CHECK(plan.flops >= forward + backward);
+  CHECK(plan.flops < 1.2 * (forward + backward));
+  const Sequential image({Conv2D(4, 3, {.padding = "same", .use_bias = false})});
+  image.compile({.optimizer = "sgd", .loss = "mse"});
+  image.build({2, 8, 8, 3});
+  const StepPlan conv =
+      image.plan(DatasetHandle(at::rand({2, 8, 8, 3}), at::rand({2, 8, 8, 4})), {.batch_size = 2});
+  const double products = 2.0 * 2 * 8 * 8 * 4 * 3 * 3 * 3;
+  CHECK(conv.flops >= 2 * products);
+  CHECK(conv.flops < 2.3 * products);
+  CHECK_THAT(plan.to_string(), Contains("Peak of device") && Contains("Floating-point operations"));
+  CHECK(plan.to_json().at("peaks").size() == 2);
+}
+
+}  // namespace step_graph_test
