@@ -15,6 +15,7 @@
 #include <tessera/framework/nn/initializers/initializers.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -96,7 +97,7 @@ void Optimizer::set_loss_scale_of(Optimizer& inner, const std::optional<double>&
 
 void Optimizer::set_loss_scale_factor(const std::optional<double>& factor) {
   stop_tracing("a loss scale was set");
-  reduce_accumulated();
+  GradientAccumulation(*this).reduce();
   BaseOptions changed = options_;
   changed.loss_scale_factor = factor;
   check_base_options(class_name(), changed);

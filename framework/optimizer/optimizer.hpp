@@ -22,6 +22,8 @@ class Optimizer;
 class OptimizerHandle;
 namespace detail {
 class GradientReducer;
+class AccumulatedGradients;
+class GradientAccumulation;
 class MovingAverages;
 class PartUpdater;
 class UpdateStrategy;
@@ -109,10 +111,6 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   int64_t steps() const { return steps_; }
   /// Sets the number of calls of apply(), to resume training.
   void set_steps(int64_t steps) { steps_ = steps; }
-  /// With gradient_accumulation_steps: reduces the partial sums of the gradients since the last
-  /// update, which apply() reduces with the last of them, into the gradient accumulators, so that
-  /// those are complete; to be called before they are read between updates. Collective.
-  void reduce_accumulated();
 
   /// Whether updates use row-sparse gradients (GradientOptions::row_sparse) without making them
   /// dense.
@@ -225,6 +223,8 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   static void add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks);
 
  private:
+  friend class detail::AccumulatedGradients;
+  friend class detail::GradientAccumulation;
   friend class detail::MovingAverages;
   friend class detail::PartUpdater;
   friend void detail::check_optimizer(const Layer& model, Optimizer& optimizer);
@@ -244,7 +244,11 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
     bool is_part = false;  ///< whether the variable is a part of a weight
     std::vector<Variable> all() const;
   };
-  struct Step;
+  /// The variables that have a gradient, and their gradients, in the shardings of the updates.
+  struct Step {
+    std::vector<State*> states;
+    std::vector<DTensor> gradients;
+  };
 
   /// Returns the layout in which a variable is updated: its own, or that of its slots (ZeRO).
   static const Layout& update_layout(const Variable& variable);
@@ -267,19 +271,12 @@ class Optimizer : public std::enable_shared_from_this<Optimizer> {
   Step reduced(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   bool needs_reduction(const Variable& variable, const DTensor& gradient) const;
   void reduce(const Variable& variable, const DTensor& gradient, bool in_apply);
-  DimMask dims_reduced_late(const Variable& variable, const DTensor& gradient,
-                            const Layout& target) const;
-  void add_partial_sum(State& state, const DTensor& gradient) const;
-  void reduce_accumulated(State& state) const;
-  bool is_update_step() const;
-  bool accumulate(Step& step);
   Step step_of(const std::vector<DTensor>& gradients, const std::vector<Variable>& variables);
   void finish(const Step& step) const;
   std::vector<Variable> changed_if_skipped() const;
   void delegate_update(const Step& step) const;
   void update_weights(const Step& step);
   void update_in_parts(const std::vector<VariableUpdate>& updates) const;
-  void reset_accumulators();
   void update_averages() const;
   void constrain(const Step& step) const;
 

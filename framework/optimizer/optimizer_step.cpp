@@ -11,13 +11,14 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/optimizer/internal/row_update.hpp>
+#include <tessera/framework/optimizer/internal/update_step.hpp>
 #include <tessera/framework/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/optimizer/optimizer.hpp>
-#include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/memory_order.hpp>
@@ -30,18 +31,6 @@ namespace tessera {
 using namespace detail;
 
 namespace {
-
-/// An update is not an operation of the model: neither tapes nor ATen record it.
-struct UpdateScope {
-  NoRecording no_tape;
-  c10::InferenceMode inference;
-};
-
-/// Returns a variable's blocks, to be written in place.
-const Blocks& writable_blocks(Variable& variable) {
-  const Blocks& blocks = variable.value().blocks();
-  return blocks.empty() ? blocks : variable.writable();
-}
 
 /// Returns a copy of a variable's value with another sharding.
 DTensor copy_in_layout(const Variable& variable, const ShardingPtr& sharding) {
@@ -57,27 +46,6 @@ DTensor copy_in_layout(const Variable& variable, const ShardingPtr& sharding) {
 /// Whether a gradient has a dtype in which no update computes.
 bool is_narrow(const DTensor& gradient, const Variable& variable) {
   return at::isReducedFloatingType(gradient.dtype()) && gradient.dtype() != variable.dtype();
-}
-
-/// Returns the sharding in which a variable is updated by a gradient.
-ShardingPtr sharding_of_update(const DTensor& gradient, const Variable& variable) {
-  const Sharding& sharding = *gradient.sharding();
-  return intern(sharding.shape, variable.dtype(), sharding.layout, sharding.groups);
-}
-
-/// Adds `from` times a factor to `to`, block by block.
-void accumulate_blocks(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from,
-                       double factor) {
-  for_each_list(
-      to,
-      [&](size_t b) {
-        const ProfileSpan span(SpanKind::aten, "accumulate");
-        to[b].add_(from[b], factor);
-      },
-      [&](const std::vector<size_t>& indices) {
-        std::vector<at::Tensor> list = select(to, indices);
-        at::_foreach_add_(list, select(from, indices), factor);
-      });
 }
 
 /// Returns copies of the blocks of variables on GPUs.
@@ -108,12 +76,6 @@ void scale_blocks(const std::vector<at::Tensor>& blocks, const std::vector<at::S
 }
 
 }  // namespace
-
-/// The variables that have a gradient, and their gradients, in the shardings of the updates.
-struct Optimizer::Step {
-  std::vector<State*> states;
-  std::vector<DTensor> gradients;
-};
 
 void Optimizer::apply(const std::vector<DTensor>& gradients,
                       const std::vector<Variable>& variables) {
@@ -199,6 +161,7 @@ std::vector<Variable> Optimizer::changed_if_skipped() const {
 
 void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
                                const std::vector<Variable>& variables) {
+  const GradientAccumulation accumulation(*this);
   Step step{{}, gradients};
   for (const Variable& variable : variables) step.states.push_back(&states_.at(variable.id()));
   if (!takes_rows()) {
@@ -206,7 +169,7 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
   }
   {
     const RowsAsValues values(step.gradients);
-    if (!accumulate(step)) return;
+    if (!accumulation.add(step)) return;
     if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
   }
   if (strategy_) {
@@ -214,7 +177,7 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
   } else {
     update_weights(step);
   }
-  reset_accumulators();
+  accumulation.reset();
   if (!strategy_) finish(step);
 }
 
@@ -276,23 +239,6 @@ bool Optimizer::needs_reduction(const Variable& variable, const DTensor& gradien
   return !(gradient.layout() == abstract_layout(update_layout(variable)));
 }
 
-bool Optimizer::is_update_step() const {
-  // A plan shows a step that updates.
-  return is_abstract() || (steps_ + 1) % options_.gradient_accumulation_steps.value_or(1) == 0;
-}
-
-/// Returns the mesh dimensions over which the gradients since the last update are added up before
-/// they are reduced: those that do not shard the update, or all if the gradient is to stay whole.
-DimMask Optimizer::dims_reduced_late(const Variable& variable, const DTensor& gradient,
-                                     const Layout& target) const {
-  const bool accumulates = options_.gradient_accumulation_steps.has_value();
-  if (!accumulates || !(gradient.mesh() == target.mesh())) return 0;
-  const DimMask partial = gradient.layout().partial_dims();
-  const DimMask late =
-      variable.placement().reduce_at_end ? partial : partial & ~target.sharded_dims();
-  return gradient.mesh().size_of(late) > 1 ? late : 0;
-}
-
 /// Begins the reduction of a gradient to the layout of its variable's update, unless that was done.
 /// If gradients are added up first, apply() adds this one to the sum: a step that fails before, or
 /// whose gradients are changed, leaves the sum as it was.
@@ -300,7 +246,8 @@ void Optimizer::reduce(const Variable& variable, const DTensor& gradient, bool i
   if (!needs_reduction(variable, gradient)) return;
   State& state = states_.at(variable.id());
   const ShardingPtr target = update_sharding(state);
-  const DimMask late = dims_reduced_late(variable, gradient, target->layout);
+  const GradientAccumulation accumulation(*this);
+  const DimMask late = accumulation.dims_reduced_late(variable, gradient, target->layout);
   if (late == 0) return reducer_->ready(variable, gradient, target);
   const Layout& layout = gradient.layout();
   const Layout partial = variable.placement().reduce_at_end
@@ -309,57 +256,9 @@ void Optimizer::reduce(const Variable& variable, const DTensor& gradient, bool i
   reducer_->scatter(variable, gradient, intern(gradient.shape(), gradient.dtype(), partial));
   if (!in_apply) return;
   if (is_abstract()) return reducer_->ready(variable, gradient, target);
-  add_partial_sum(state, gradient);
+  accumulation.add_partial_sum(state, gradient);
   state.added = true;
-  if (is_update_step()) reducer_->ready(variable, state.partial_sum, target);
-}
-
-void Optimizer::add_partial_sum(State& state, const DTensor& gradient) const {
-  const DTensor& sum = state.partial_sum;
-  if (sum.defined() && !(sum.layout() == gradient.layout())) reduce_accumulated(state);
-  const ShardingPtr sharding =
-      sum.defined() ? sum.sharding() : sharding_of_update(gradient, state.variable);
-  const DTensor addend = relayout_to(
-      gradient, intern(sharding->shape, gradient.dtype(), sharding->layout, sharding->groups));
-  if (sum.defined()) {
-    std::vector<at::Tensor> sums, addends;
-    for (size_t b = 0; b < addend.blocks().size(); ++b) {
-      if (!addend.blocks()[b].defined()) continue;
-      sums.push_back(sum.blocks()[b]);
-      addends.push_back(addend.blocks()[b]);
-    }
-    return accumulate_blocks(sums, addends, 1);
-  }
-  Blocks copies;
-  for (size_t b = 0; b < sharding->blocks.size(); ++b) {
-    const BlockInfo& info = sharding->blocks[b];
-    const DeviceMemory::For memory(info.devices.front());
-    const at::Tensor& block = addend.blocks()[b];
-    copies.push_back(block.defined()
-                         ? block.to(sharding->dtype, false, true)
-                         : at::zeros(extents(info.intervals), block_options(*sharding, info)));
-  }
-  state.partial_sum = DTensor(sharding, std::move(copies));
-}
-
-/// Adds the reduced sum of the gradients since the last update to the accumulator.
-void Optimizer::reduce_accumulated(State& state) const {
-  if (!state.partial_sum.defined()) return;
-  const CommLabel label(state.variable.path());
-  const Layout& layout = update_layout(state.variable);
-  const DTensor sum = std::exchange(state.partial_sum, DTensor());
-  const DTensor reduced = sum.mesh() == layout.mesh()
-                              ? relayout_to(sum, state.accumulator.value().sharding())
-                              : copy_to_mesh_value(sum, layout);
-  const Blocks& blocks = writable_blocks(state.accumulator);
-  accumulate_blocks({blocks.begin(), blocks.end()}, blocks_of({reduced}),
-                    1 / options_.loss_scale_factor.value_or(1));
-}
-
-void Optimizer::reduce_accumulated() {
-  const UpdateScope scope;
-  for (uint64_t id : order_) reduce_accumulated(states_.at(id));
-  for (const OptimizerHandle& each : inner()) each->reduce_accumulated();
+  if (accumulation.is_update_step()) reducer_->ready(variable, state.partial_sum, target);
 }
 
 std::function<void(size_t, const DTensor&)> Optimizer::reduce_when_ready(
@@ -415,7 +314,7 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
     reducer_->log(gradients[i]);
     DTensor gradient = gradients[i];
     if (std::exchange(state.added, false)) {
-      if (!is_update_step()) continue;
+      if (!GradientAccumulation(*this).is_update_step()) continue;
       gradient = std::exchange(state.partial_sum, DTensor());
       state.is_sum = true;
       reducer_->log(gradient);
@@ -429,36 +328,6 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
     step.gradients.push_back(relayout_to(gradient, moved));
   }
   return step;
-}
-
-/// Divides by the loss scale and averages over the accumulated steps. Returns whether this is the
-/// last of them, so that an update follows.
-bool Optimizer::accumulate(Step& step) {
-  const double factor = 1 / options_.loss_scale_factor.value_or(1);
-  if (!options_.gradient_accumulation_steps) {
-    step.gradients = scaled(step.gradients, factor);
-    return true;
-  }
-  std::vector<at::Tensor> sums, addends;
-  std::vector<bool> complete;  // gradients that are sums without an accumulator
-  for (size_t i = 0; i < step.states.size(); ++i) {
-    State& state = *step.states[i];
-    complete.push_back(std::exchange(state.is_sum, false) && !state.accumulator.has_value());
-    if (complete.back()) continue;
-    for (const at::Tensor& block : writable_blocks(state.accumulator)) sums.push_back(block);
-    for (const at::Tensor& block : step.gradients[i].blocks()) addends.push_back(block);
-  }
-  accumulate_blocks(sums, addends, factor);
-  if (!is_update_step()) return false;
-  const double mean = 1 / static_cast<double>(*options_.gradient_accumulation_steps);
-  std::vector<DTensor> totals;
-  for (size_t i = 0; i < step.states.size(); ++i) {
-    const DTensor total =
-        complete[i] ? scaled({step.gradients[i]}, factor)[0] : step.states[i]->accumulator.value();
-    totals.push_back(total);
-  }
-  step.gradients = scaled(totals, mean);
-  return true;
 }
 
 void Optimizer::update_weights(const Step& step) {
@@ -570,19 +439,6 @@ void Optimizer::update_all(const std::vector<UpdateArgs>& blocks) const {
 }
 
 void Optimizer::update(const UpdateArgs&) const {}
-
-void Optimizer::reset_accumulators() {
-  if (!options_.gradient_accumulation_steps) return;
-  std::vector<at::Tensor> sums;
-  for (uint64_t id : order_) {
-    Variable& accumulator = states_.at(id).accumulator;
-    if (!accumulator.has_value()) continue;
-    for (const at::Tensor& block : writable_blocks(accumulator)) sums.push_back(block);
-  }
-  for_each_list(
-      sums, [&](size_t b) { sums[b].zero_(); },
-      [&](const std::vector<size_t>& indices) { at::_foreach_zero_(select(sums, indices)); });
-}
 
 void Optimizer::constrain(const Step& step) const {
   for (State* state : step.states) {

@@ -4,6 +4,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
+#include <tessera/framework/training/internal/plan_peak.hpp>
 #include <tessera/framework/training/step_plan.hpp>
 
 namespace tessera {
@@ -108,35 +109,13 @@ std::string collectives_table(const StepPlan& plan) {
   return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
 }
 
-struct PeakColumn {
-  const char* name;
-  double StepPlan::Peak::*bytes;
-};
-
-constexpr PeakColumn columns_of_peak[] = {
-    {"weights", &StepPlan::Peak::weights},
-    {"slots", &StepPlan::Peak::slots},
-    {"batch", &StepPlan::Peak::batch},
-    {"casts", &StepPlan::Peak::casts},
-    {"gathered", &StepPlan::Peak::gathered},
-    {"gradients", &StepPlan::Peak::gradients},
-    {"activations", &StepPlan::Peak::activations},
-};
-
 /// Describes the fullest device: what it holds most, and when.
 std::string peaks_text(const StepPlan& plan) {
   if (plan.peaks.empty()) return "";
-  const auto fullest = std::max_element(
-      plan.peaks.begin(), plan.peaks.end(),
-      [](const StepPlan::Peak& a, const StepPlan::Peak& b) { return a.total() < b.total(); });
-  std::string parts;
-  for (const PeakColumn& column : columns_of_peak) {
-    const double bytes = (*fullest).*column.bytes;
-    if (bytes > 0) parts += str(parts.empty() ? "" : ", ", column.name, " ", readable_bytes(bytes));
-  }
-  return str("Peak of device ", fullest - plan.peaks.begin(), ": ",
-             readable_bytes(fullest->total()),
-             fullest->place.empty() ? "" : " in " + fullest->place, " (", parts,
+  const size_t device = fullest_device(plan);
+  const StepPlan::Peak& peak = plan.peaks[device];
+  return str("Peak of device ", device, ": ", readable_bytes(peak.total()),
+             peak.place.empty() ? "" : " in " + peak.place, " (", parts_text(peak),
              "). Floating-point operations of the step: ", readable_count(plan.flops), "\n");
 }
 
@@ -172,8 +151,8 @@ Json StepPlan::to_json() const {
   json["peaks"] = Json::array();
   for (const Peak& peak : peaks) {
     json["peaks"].push_back({{"place", peak.place}, {"total", peak.total()}});
-    for (const PeakColumn& column : columns_of_peak) {
-      json["peaks"].back()[column.name] = peak.*column.bytes;
+    for (const PeakPart& part : parts_of_peak) {
+      json["peaks"].back()[part.name] = peak.*part.bytes;
     }
   }
   json["flops"] = flops;

@@ -8,6 +8,7 @@
 
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/nn/internal/random_stream.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
@@ -17,6 +18,7 @@
 #include <tessera/framework/training/callbacks/internal/learning_rate_access.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/non_finite.hpp>
+#include <tessera/framework/training/internal/plan_peak.hpp>
 #include <tessera/framework/training/internal/plan_step.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 #include <tessera/framework/training/internal/training_state.hpp>
@@ -59,19 +61,18 @@ void tell_tracer(const T& used, const char* what) {
 /// Throws StateError for an allocator's error: says what a step holds, by use and layer.
 [[noreturn]] void throw_out_of_memory(const std::exception& error,
                                       const std::function<StepPlan()>& make_plan) {
-  std::string message = error.what();
-  message = message.substr(0, message.find('\n'));
-  std::string place = "train_step", held;
+  std::string received = error.what();
+  received = "out of memory: " + received.substr(0, received.find('\n'));
+  std::string place = "train_step";
   try {
     const StepPlan plan = make_plan();
-    for (const StepPlan::Peak& peak : plan.peaks) {
-      if (!peak.place.empty()) place = peak.place;
-    }
-    held = "; a step holds up to " + memory_text(plan);
+    received += "; a step holds up to " + memory_text(plan);
+    const std::string& layer = plan.peaks[fullest_device(plan)].place;
+    if (!layer.empty()) place = layer;
   } catch (const std::exception&) {
-    held = "";
+    // Without a plan, the allocator's text is all there is to say.
   }
-  throw StateError(place, "a training step fits in memory", message + held, memory_advice());
+  throw StateError(place, "a training step fits in memory", received, memory_advice());
 }
 
 }  // namespace

@@ -181,7 +181,7 @@ TEST_CASE("released gathers train as kept ones, with more gathers and less memor
     const auto [x, y] = data();
     double bytes = 0;
     const StepPlan plan = model.plan(TensorDataset(x, y), {.batch_size = 8});
-    for (const StepPlan::Row& row : plan.layers) bytes += row.activations[0];
+    for (const StepPlan::Row& row : plan.layers) bytes += row.activations[0] + row.gathered[0];
     return bytes;
   };
   // Both keep the device's shard of the output of `up`.

@@ -70,6 +70,12 @@ TEST_CASE("large logits and distant shards lose no precision") {
   CHECK(wrong_values({x, kernel, labels}, last, reference(x, kernel, labels)) == "");
 }
 
+TEST_CASE("there may be no rows") {
+  const at::Tensor labels = at::empty({0}, at::kLong);
+  const at::Tensor x = at::empty({0, 4}, at::kDouble), kernel = at::randn({4, 3}, at::kDouble);
+  CHECK(wrong_values({x, kernel, labels}, last, reference(x, kernel, labels)) == "");
+}
+
 TEST_CASE("a block computes few logits at a time, forward and backward") {
   // The logits are 4.3 times as large as the most that a block computes.
   const int64_t rows = 900, classes = 80000, width = 4;

@@ -3,6 +3,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/ops.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/optimizers/optimizers.hpp>
@@ -40,7 +41,7 @@ std::vector<at::Tensor> train(const ReducerCase& c, const Mesh& mesh, const Adam
     if (early) with.on_ready = adam->reduce_when_ready(net.variables);
     adam->apply(tape.gradient(loss, net.values(), with), net.variables);
   }
-  adam->reduce_accumulated();
+  const AccumulatedGradients accumulated({adam});
   std::vector<at::Tensor> list;
   for (const Variable& v : net.variables) list.push_back(v.value().full().clone());
   for (const Variable& v : adam->variables()) list.push_back(v.value().full().clone());

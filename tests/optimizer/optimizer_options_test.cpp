@@ -102,35 +102,40 @@ TEST_CASE("accumulated gradients are all-reduced once for an update") {
   CHECK(count(late, CommOp::reduce_scatter, "batch") == 6);
 }
 
-TEST_CASE("accumulation goes on after its sums were reduced, saved and read again") {
-  for (const LayoutMap& layouts : layout_maps()) {
+TEST_CASE("accumulation goes on from a checkpoint: with the same bits, or on another mesh") {
+  const std::vector<LayoutMap> maps = layout_maps();
+  for (size_t m = 0; m < maps.size(); ++m) {
+    const LayoutMap& layouts = maps[m];
     CAPTURE(layouts.mesh().describe());
-    const auto run = [&](int64_t stop) {
+    const auto run = [&](int64_t stop, const LayoutMap& then) {
       const test::TempFolder folder;
-      const auto compiled = [&] {
+      const auto compiled = [&](const LayoutMap& on) {
         const Sequential model = test::small_model();
-        CompileOptions compile = test::small_compile(layouts);
+        CompileOptions compile = test::small_compile(on);
         compile.optimizer = SGD(0.1, {.gradient_accumulation_steps = 4});
         model.compile(compile);
         model.build({4, 18});
         return model;
       };
-      Sequential model = compiled();
+      Sequential model = compiled(layouts);
       for (int64_t step = 0; step < 8; ++step) {
         std::vector<int64_t> rows(4);
         std::iota(rows.begin(), rows.end(), 4 * step);
         if (step == stop) {
           Checkpoint(model).save((folder / "half").string());
-          model = compiled();
+          model = compiled(then);
           Checkpoint(model).restore((folder / "half").string());
         }
         model.train_on_batch(test::small_data(32).get(rows));
       }
       return test::full_weights(model);
     };
-    const std::vector<at::Tensor> through = run(-1);
-    CHECK(differs(run(2), through) == "");
-    CHECK(differs(run(7), through) == "");
+    const std::vector<at::Tensor> through = run(-1, layouts);
+    for (int64_t stop : {2, 7}) {
+      const std::vector<at::Tensor> resumed = run(stop, layouts);
+      for (size_t w = 0; w < through.size(); ++w) CHECK(at::equal(resumed[w], through[w]));
+      CHECK(differs(run(stop, maps[(m + 1) % maps.size()]), through) == "");
+    }
   }
 }
 

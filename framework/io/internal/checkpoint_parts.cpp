@@ -48,7 +48,6 @@ std::vector<CheckpointItem> items_of(const CheckpointParts& parts) {
   for (const Variable& weight : weights_of(parts)) items.push_back({weight.path(), weight, true});
   const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < optimizers.size(); ++i) {
-    optimizers[i]->reduce_accumulated();
     add_slots(items, optimizer_prefix(i), *optimizers[i]);
   }
   std::set<std::string> names;

@@ -44,6 +44,12 @@ std::vector<CheckpointItem> items_of(const CheckpointParts& parts);
 /// Returns the mesh of the first weight; the default mesh if there is none.
 Mesh mesh_of(const CheckpointParts& parts);
 
+/// Returns the name of the tensor with the partial sums of an accumulator (UnreducedSum), which
+/// training goes on with, to the bit, where the mesh has the same dimensions.
+inline std::string partial_sums_name(const std::string& accumulator) {
+  return accumulator + ".partial_sums";
+}
+
 /// Returns "optimizer", "optimizer_1" and so on.
 std::string optimizer_prefix(size_t number);
 

@@ -13,6 +13,7 @@
 #include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/nn/internal/layer_states.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -242,7 +243,30 @@ struct Plan {
   std::vector<std::pair<CheckpointItem, TargetTensor>> items;
   std::vector<std::pair<HasStates*, std::vector<TargetTensor>>> states;
   std::vector<std::pair<std::string, std::vector<TargetTensor>>> callbacks;
+  std::vector<std::pair<Variable, TargetTensor>> partial_sums;  ///< UnreducedSum, by accumulator
 };
+
+/// Returns the tensor with the partial sums of an accumulator, if the checkpoint has it and it fits
+/// this mesh.
+std::optional<TargetTensor> match_partial_sums(const Opened& opened, const CheckpointItem& item) {
+  const std::string name = partial_sums_name(item.name);
+  const CheckpointTensor* const stored = opened.reader.find(name);
+  const auto found = opened.state.partial_sums.find(name);
+  if (!stored || found == opened.state.partial_sums.end()) return std::nullopt;
+  const Mesh& mesh = item.variable.layout().mesh();
+  LayoutSpec spec;
+  for (const std::vector<std::string>& dims : found->second) {
+    for (const std::string& dim : dims) {
+      if (mesh.find(dim) < 0) return std::nullopt;
+    }
+    spec.emplace_back(dims);
+  }
+  const Layout layout(spec, mesh);
+  Shape shape = item.variable.shape();
+  shape.insert(shape.begin(), layout.rank() > 0 ? layout.num_shards(0) : 0);
+  if (layout.rank() != std::ssize(shape) || shape != stored->shape) return std::nullopt;
+  return TargetTensor{name, intern(shape, item.variable.dtype(), layout)};
+}
 
 /// Plans the states of layers. A layer without states in the checkpoint had not been called.
 void plan_states(const CheckpointParts& parts, const CheckpointReader& reader,
@@ -272,12 +296,19 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
     }
     auto match =
         match_tensor(opened.reader, item.name, item.is_weight, sharding_of(item.variable), options);
-    if (match) plan.items.emplace_back(item, std::move(*match));
+    if (!match) continue;
+    auto partial_sums = match_partial_sums(opened, item);
+    match->is_initial = partial_sums.has_value();
+    plan.items.emplace_back(item, std::move(*match));
+    if (partial_sums) plan.partial_sums.emplace_back(item.variable, std::move(*partial_sums));
   }
   if (options.weights_only) return plan;
   plan_states(parts, opened.reader, options, plan);
   std::set<std::string> known;
-  for (const CheckpointItem& item : items) known.insert(item.name);
+  for (const CheckpointItem& item : items) {
+    known.insert(item.name);
+    known.insert(partial_sums_name(item.name));
+  }
   for (const auto& [layer, targets] : plan.states) {
     for (const TargetTensor& target : targets) known.insert(target.name);
   }
@@ -294,6 +325,7 @@ void read_values(const CheckpointReader& reader, Plan& plan) {
     target.value =
         target.is_initial ? draw_initial_value(item.variable) : read_tensor(reader, target);
   }
+  for (auto& [accumulator, target] : plan.partial_sums) target.value = read_tensor(reader, target);
   for (auto& [layer, tensors] : plan.states) {
     for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);
   }
@@ -347,6 +379,13 @@ Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::strin
   for (auto& [item, target] : plan.items) {
     item.variable.assign(std::exchange(target.value, {}));
     ++restored.tensors;
+  }
+  if (!options.weights_only) {
+    std::vector<UnreducedSum> sums;
+    for (auto& [accumulator, target] : plan.partial_sums) {
+      sums.push_back({accumulator, std::exchange(target.value, {})});
+    }
+    AccumulatedGradients::replace(optimizers_of(parts), sums);
   }
   for (auto& [layer, targets] : plan.states) {
     std::vector<DTensor> values;

@@ -1,6 +1,7 @@
 #include <tessera/framework/io/internal/checkpoint_snapshot.hpp>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -8,9 +9,9 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
-#include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/nn/internal/layer_states.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -31,21 +32,40 @@ CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json&
   if (!mesh_.is_local()) rank_ = communicator_of(mesh_).rank();
   raise_deferred_checks();
   writers_ = Writers(mesh_);
-  for (const CheckpointItem& item : items_of(parts)) add(item.name, item.variable.value());
+  CheckpointState state = current_state(parts);
+  add_items(parts, state);
   if (parts.model) {
-    for (const auto& [name, state] : layer_states(*parts.model)) add(name, state.value());
+    for (const auto& [name, value] : layer_states(*parts.model)) add(name, value.value());
   }
   for (const auto& [key, callback] : named_callbacks(parts)) {
     for (const auto& [path, value] : callback->tensors()) {
       add("callbacks/" + key + "/" + path, value);
     }
   }
-  CheckpointState state = current_state(parts);
   if (state.history) add_step_losses(std::exchange(state.history->steps, {}));
   state.about = about;
   state_ = to_json(state);
   state_["mesh"] = mesh_.describe();
   state_["layouts"] = std::move(layouts_);
+}
+
+/// Adds the weights and slots, and the partial sums that are not reduced yet.
+void CheckpointSnapshot::add_items(const CheckpointParts& parts, CheckpointState& state) {
+  const AccumulatedGradients accumulated(optimizers_of(parts));
+  std::map<uint64_t, DTensor> partial_sums;
+  for (const UnreducedSum& sum : accumulated.unreduced()) {
+    partial_sums[sum.accumulator.id()] = sum.partial_sums;
+  }
+  for (const CheckpointItem& item : items_of(parts)) {
+    add(item.name, item.variable.value());
+    const auto found = partial_sums.find(item.variable.id());
+    if (found == partial_sums.end()) continue;
+    const std::string name = partial_sums_name(item.name);
+    add(name, found->second);
+    for (const AxisSpec& axis : found->second.layout().spec()) {
+      state.partial_sums[name].push_back(axis.dims());
+    }
+  }
 }
 
 void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {

@@ -5,6 +5,7 @@
 
 #include <tessera/framework/io/format/checkpoint_writer.hpp>
 #include <tessera/framework/io/internal/checkpoint_parts.hpp>
+#include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 
 namespace tessera::detail {
@@ -15,7 +16,7 @@ namespace tessera::detail {
 /// it.
 class CheckpointSnapshot {
  public:
-  /// Collective. Sends no tensors.
+  /// Collective. Sends no tensors, except for gradients that accumulate and are not reduced yet.
   CheckpointSnapshot(const CheckpointParts& parts, const Json& about);
   /// Writes the checkpoint. Collective, on any thread. Throws as write_checkpoint() does.
   void write(const std::string& folder) const;
@@ -28,6 +29,7 @@ class CheckpointSnapshot {
     at::Tensor data = {};  ///< defined on its writer only
   };
   void add(const std::string& name, const DTensor& value);
+  void add_items(const CheckpointParts& parts, CheckpointState& state);
   void add_step_losses(const std::vector<double>& losses);
 
   Mesh mesh_;

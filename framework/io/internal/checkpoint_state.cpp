@@ -102,6 +102,12 @@ CheckpointState read_state(const Json& json, const JsonPath& path) {
   }
   state.callbacks = object.take<Json>("callbacks");
   if (!state.callbacks.is_object()) json_fail(state.callbacks, path.key("callbacks"), "an object");
+  // Absent unless gradients are still to be reduced.
+  const Json partial_sums = object.take_or("partial_sums", Json::object());
+  if (!partial_sums.is_object()) json_fail(partial_sums, path.key("partial_sums"), "an object");
+  for (const auto& [name, axes] : partial_sums.items()) {
+    json_get(axes, path.key("partial_sums").key(name), state.partial_sums[name]);
+  }
   state.extra = object.take<Json>("extra");
   state.about = object.take<Json>("about");
   return state;
@@ -168,6 +174,7 @@ Json to_json(const CheckpointState& state) {
                {"callbacks", state.callbacks},
                {"extra", state.extra},
                {"about", state.about}};
+  if (!state.partial_sums.empty()) json["partial_sums"] = state.partial_sums;
   encode_non_finite(json);
   return json;
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +28,8 @@ struct CheckpointState {
   Json metrics = nullptr;                         ///< result of Model::metric_totals(); null: none
   std::vector<OptimizerState> optimizers = {};
   Json callbacks = Json::object();  ///< states by named_callbacks()
+  /// Layouts of the tensors with partial_sums_name(): mesh dimensions of each axis.
+  std::map<std::string, std::vector<std::vector<std::string>>> partial_sums = {};
   Json extra = nullptr;
   /// Note by the owner of the checkpoint: null, or what CheckpointManager writes.
   Json about = nullptr;

@@ -15,6 +15,7 @@
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/io/keras/legacy_slots.hpp>
 #include <tessera/framework/model/model.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/tensor/create.hpp>
 
 namespace tessera::detail {
@@ -240,7 +241,8 @@ std::vector<OptimizerGroup> optimizer_groups(const Layer& model) {
   const OptimizerHandle optimizer = optimizer_in(model);
   if (!optimizer) return {};
   optimizer->build(model.trainable_weights());
-  optimizer->reduce_accumulated();
+  // Its copies of accumulators stay in the groups.
+  const AccumulatedGradients accumulated({optimizer});
   std::vector<OptimizerGroup> groups;
   add_groups("/optimizer", optimizer, trainable_as_created(model), has_begun(*optimizer), groups);
   return groups;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 #include <map>
-#include <new>
 #include <set>
 #include <utility>
 
@@ -15,6 +14,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
+#include <tessera/framework/training/internal/plan_peak.hpp>
 #include <tessera/framework/training/internal/step_graph.hpp>
 
 namespace tessera::detail {
@@ -151,33 +151,24 @@ void add_planned_tensors(Rows& rows, const PlannedTensors& planned) {
 }
 
 /// Adds the peaks of a step's values; weights and slots are held throughout.
-void add_peaks(StepPlan& plan, const std::vector<StepPeak>& peaks) {
+void add_peaks(StepPlan& plan, std::vector<StepPlan::Peak> peaks) {
   for (size_t device = 0; device < peaks.size(); ++device) {
-    const HeldBytes& held = peaks[device].held;
-    StepPlan::Peak peak{.batch = held.batch,
-                        .casts = held.casts,
-                        .gathered = held.gathered,
-                        .gradients = held.gradients,
-                        .activations = held.activations,
-                        .place = peaks[device].place};
     for (const StepPlan::Row& layer : plan.layers) {
-      peak.weights += layer.weights[device];
-      peak.slots += layer.slots[device];
+      peaks[device].weights += layer.weights[device];
+      peaks[device].slots += layer.slots[device];
     }
-    plan.peaks.push_back(peak);
   }
+  plan.peaks = std::move(peaks);
 }
 
 /// Throws StateError if a device needs more than a limit, naming the layer that needs most then.
 void check_limit(const StepPlan& plan, double limit) {
   if (limit <= 0) return;
-  for (size_t device = 0; device < plan.peaks.size(); ++device) {
-    const StepPlan::Peak& peak = plan.peaks[device];
-    if (peak.total() <= limit) continue;
-    throw StateError(peak.place.empty() ? "plan" : peak.place,
-                     str("a training step fits in ", readable_bytes(limit), " of each device"),
-                     memory_text(plan), memory_advice());
-  }
+  const StepPlan::Peak& peak = plan.peaks[fullest_device(plan)];
+  if (peak.total() <= limit) return;
+  throw StateError(peak.place.empty() ? "plan" : peak.place,
+                   str("a training step fits in ", readable_bytes(limit), " of each device"),
+                   memory_text(plan), memory_advice());
 }
 
 bool contains_sharding(const std::vector<DTensor>& tensors, const ShardingPtr& sharding) {
@@ -208,43 +199,6 @@ Batch abstract_like(const Batch& batch) {
   return like;
 }
 
-std::string memory_text(const StepPlan& plan) {
-  size_t device = 0;
-  for (size_t d = 0; d < plan.peaks.size(); ++d) {
-    if (plan.peaks[d].total() > plan.peaks[device].total()) device = d;
-  }
-  const StepPlan::Peak& peak = plan.peaks[device];
-  std::vector<std::pair<double, std::string>> layers;
-  for (const StepPlan::Row& row : plan.layers) {
-    const double bytes = row.weights[device] + row.slots[device] + row.gathered[device] +
-                         row.casts[device] + row.gradients[device] + row.activations[device];
-    layers.emplace_back(bytes, row.path);
-  }
-  std::stable_sort(layers.begin(), layers.end(),
-                   [](const auto& a, const auto& b) { return a.first > b.first; });
-  std::string largest;
-  for (size_t l = 0; l < std::min<size_t>(layers.size(), 3); ++l) {
-    largest += str(l == 0 ? "" : ", ", layers[l].second, " ", readable_bytes(layers[l].first));
-  }
-  return str(readable_bytes(peak.total()), " on device ", device, ": weights ",
-             readable_bytes(peak.weights), ", slots ", readable_bytes(peak.slots),
-             ", gathered weights ", readable_bytes(peak.gathered + peak.casts), ", gradients ",
-             readable_bytes(peak.gradients), ", activations ",
-             readable_bytes(peak.activations + peak.batch), "; the largest layers need ", largest);
-}
-
-std::string memory_advice() {
-  return "shard what is largest (layouts.fully_shard), rematerialize layers, or take smaller "
-         "batches";
-}
-
-bool is_out_of_memory(const std::exception& error) {
-  if (dynamic_cast<const std::bad_alloc*>(&error)) return true;
-  if (dynamic_cast<const c10::OutOfMemoryError*>(&error)) return true;
-  const auto* const aten = dynamic_cast<const c10::Error*>(&error);
-  return aten && aten->msg().find("allocate memory") != std::string::npos;
-}
-
 StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutMap& layouts,
                    const std::function<Batch()>& make_batch, double memory_limit,
                    const std::function<DTensor(const Batch&)>& train_step) {
@@ -255,7 +209,7 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   CommLog log;
   PlannedTensors planned;
   StepGraph graph;
-  std::vector<StepPeak> peaks;
+  std::vector<StepPlan::Peak> peaks;
   {
     const AbstractScope plans_only(plan.mesh, &planned);
     const CommLogScope logged(log);
@@ -282,7 +236,7 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   plan.layers = rows.take();
   plan.collectives = log.entries();
   plan.flops = graph.flops();
-  add_peaks(plan, peaks);
+  add_peaks(plan, std::move(peaks));
   check_limit(plan, memory_limit);
   return plan;
 }

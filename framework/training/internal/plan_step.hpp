@@ -27,13 +27,4 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
                    const std::function<Batch()>& make_batch, double memory_limit,
                    const std::function<DTensor(const Batch&)>& train_step);
 
-/// Describes what the fullest device of a plan holds at its peak, and its largest layers.
-std::string memory_text(const StepPlan& plan);
-
-/// Returns what to do about a step that does not fit in memory.
-std::string memory_advice();
-
-/// Whether an error says that memory, of the host or of a GPU, ran out.
-bool is_out_of_memory(const std::exception& error);
-
 }  // namespace tessera::detail

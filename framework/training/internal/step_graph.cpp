@@ -171,28 +171,27 @@ double flops_of(const OpInfo& info, const void* op, std::span<const ShardingPtr>
   return 2 * found->second * product;
 }
 
-std::vector<StepPeak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
+std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   const auto devices = static_cast<size_t>(mesh.size());
-  std::vector<HeldBytes> held(devices);
-  std::vector<StepPeak> peaks(devices);
+  std::vector<StepPlan::Peak> held(devices), peaks(devices);
   std::vector<ShardingPtr> now;
   for (const StepGraph::Value& value : graph.values) now.push_back(value.sharding);
   const auto column = [](StepGraph::Use use) {
     switch (use) {
       case StepGraph::Use::batch:
-        return &HeldBytes::batch;
+        return &StepPlan::Peak::batch;
       case StepGraph::Use::cast:
-        return &HeldBytes::casts;
+        return &StepPlan::Peak::casts;
       case StepGraph::Use::gathered:
-        return &HeldBytes::gathered;
+        return &StepPlan::Peak::gathered;
       case StepGraph::Use::gradient:
-        return &HeldBytes::gradients;
+        return &StepPlan::Peak::gradients;
       case StepGraph::Use::activation:
-        return &HeldBytes::activations;
+        return &StepPlan::Peak::activations;
     }
-    return &HeldBytes::activations;
+    return &StepPlan::Peak::activations;
   };
-  const auto add = [&](double HeldBytes::*use, const Sharding& sharding, double sign) {
+  const auto add = [&](double StepPlan::Peak::*use, const Sharding& sharding, double sign) {
     if (!(sharding.layout.mesh().size() == mesh.size())) return;
     const std::vector<double> bytes = bytes_by_device(sharding);
     for (size_t d = 0; d < devices; ++d) held[d].*use += sign * bytes[d];
@@ -213,20 +212,21 @@ std::vector<StepPeak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const StepGraph::Value& value = graph.values[v];
     const bool own = value.memory == static_cast<int32_t>(v);
-    if (own && value.use == StepGraph::Use::batch) add(&HeldBytes::batch, *value.sharding, 1);
+    if (own && value.use == StepGraph::Use::batch) add(&StepPlan::Peak::batch, *value.sharding, 1);
     if (own && value.use != StepGraph::Use::batch && last[v] >= 0) {
       released[size_t(last[v])].push_back(static_cast<int32_t>(v));
     }
   }
   const auto note = [&](const StepGraph::Node& node) {
     for (size_t d = 0; d < devices; ++d) {
-      if (held[d].total() <= peaks[d].held.total()) continue;
-      peaks[d] = {held[d], node.place, node.name()};
+      if (held[d].total() <= peaks[d].total()) continue;
+      peaks[d] = held[d];
+      peaks[d].place = node.place;
     }
   };
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const StepGraph::Node& node = graph.nodes[n];
-    for (const ShardingPtr& moved : node.moved) add(&HeldBytes::activations, *moved, 1);
+    for (const ShardingPtr& moved : node.moved) add(&StepPlan::Peak::activations, *moved, 1);
     for (int32_t number : node.out) {
       const StepGraph::Value& value = graph.values[size_t(number)];
       if (value.memory == number) add(column(value.use), *value.sharding, 1);
@@ -235,7 +235,7 @@ std::vector<StepPeak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
       add(column(graph.values[size_t(number)].use), *sharding, 1);
     }
     note(node);
-    for (const ShardingPtr& moved : node.moved) add(&HeldBytes::activations, *moved, -1);
+    for (const ShardingPtr& moved : node.moved) add(&StepPlan::Peak::activations, *moved, -1);
     for (const auto& [number, sharding] : node.reduced) {
       add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
       now[size_t(number)] = sharding;

@@ -13,6 +13,7 @@
 #include <tessera/framework/data/batch_loader.hpp>
 #include <tessera/framework/tensor/internal/op_listener.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
+#include <tessera/framework/training/step_plan.hpp>
 
 namespace tessera::detail {
 
@@ -61,22 +62,10 @@ struct StepGraph {
   double flops() const;
 };
 
-/// The bytes of a step's values that a device holds at one moment.
-struct HeldBytes {
-  double batch = 0, casts = 0, gathered = 0, gradients = 0, activations = 0;
-  double total() const { return batch + casts + gathered + gradients + activations; }
-};
-
-/// The moment at which a device holds most of a step's values.
-struct StepPeak {
-  HeldBytes held;
-  std::string place;  ///< path of the layer that runs, empty for none
-  std::string node;   ///< name of the operation
-};
-
-/// Returns the peak of each device of a mesh: a value is held from the operation that makes it to
-/// the last that reads it, and an input that is moved for an operation during it.
-std::vector<StepPeak> peaks_of(const StepGraph& graph, const Mesh& mesh);
+/// Returns the peak of each device of a mesh, without weights and slots: a value is held from the
+/// operation that makes it to the last that reads it, and an input that is moved for an operation
+/// during it.
+std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh);
 
 /// Returns the bytes of a tensor on every device of its mesh.
 std::vector<double> bytes_by_device(const Sharding& sharding);

@@ -1,0 +1,272 @@
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
+
+#include <set>
+#include <utility>
+
+#include <ATen/ATen.h>
+
+#include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/optimizer/internal/for_each_block.hpp>
+#include <tessera/framework/optimizer/internal/gradient_clipping.hpp>
+#include <tessera/framework/optimizer/internal/update_step.hpp>
+#include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
+
+namespace tessera::detail {
+namespace {
+
+/// Adds `from` times a factor to `to`, block by block.
+void accumulate_blocks(const std::vector<at::Tensor>& to, const std::vector<at::Tensor>& from,
+                       double factor) {
+  for_each_list(
+      to,
+      [&](size_t b) {
+        const ProfileSpan span(SpanKind::aten, "accumulate");
+        to[b].add_(from[b], factor);
+      },
+      [&](const std::vector<size_t>& indices) {
+        std::vector<at::Tensor> list = select(to, indices);
+        at::_foreach_add_(list, select(from, indices), factor);
+      });
+}
+
+/// Returns a copy in the dtype of `sharding`, which is otherwise that of the value, with zeros for
+/// blocks that are not defined.
+DTensor copy_of(const DTensor& value, const ShardingPtr& sharding) {
+  Blocks copies;
+  for (size_t b = 0; b < sharding->blocks.size(); ++b) {
+    const BlockInfo& info = sharding->blocks[b];
+    const DeviceMemory::For memory(info.devices.front());
+    const at::Tensor& block = value.blocks()[b];
+    copies.push_back(block.defined()
+                         ? block.to(sharding->dtype, false, true)
+                         : at::zeros(extents(info.intervals), block_options(*sharding, info)));
+  }
+  return DTensor(sharding, std::move(copies));
+}
+
+/// Returns the index of the block of `sharding` that stands for the first device of another block.
+size_t block_with(const Sharding& sharding, const BlockInfo& block) {
+  const Mesh& mesh = sharding.mesh();
+  const int64_t device = mesh.local_ids()[static_cast<size_t>(block.devices.front())];
+  return static_cast<size_t>(sharding.block_of(mesh.coordinates(device)));
+}
+
+/// Returns the index along the first axis that belongs to a block's first device.
+int64_t index_of(const Layout& layout, const BlockInfo& block) {
+  const Mesh& mesh = layout.mesh();
+  const auto device = static_cast<size_t>(block.devices.front());
+  const std::vector<int64_t> coordinates = mesh.coordinates(mesh.local_ids()[device]);
+  int64_t index = 0;
+  for (int d : layout.axis(0)) {
+    index = index * mesh.dim_size(d) + coordinates[static_cast<size_t>(d)];
+  }
+  return index;
+}
+
+/// Returns UnreducedSum::partial_sums.
+DTensor stacked_partial_sums(const DTensor& sum) {
+  const Sharding& from = *sum.sharding();
+  const Mesh& mesh = from.mesh();
+  std::vector<int> partial;
+  for (int d = 0; d < mesh.rank(); ++d) {
+    if (from.layout.partial_dims() & (DimMask{1} << d)) partial.push_back(d);
+  }
+  std::vector<std::vector<int>> axes = from.layout.axes();
+  axes.insert(axes.begin(), partial);
+  const Layout layout = Layout::from_axes(mesh, std::move(axes));
+  Groups groups = from.groups;
+  refine(layout, groups);
+  Shape shape = from.shape;
+  shape.insert(shape.begin(), mesh.size_of(from.layout.partial_dims()));
+  const ShardingPtr to = intern(shape, from.dtype, layout, groups);
+  Blocks blocks;
+  std::set<size_t> taken;
+  for (const BlockInfo& info : to->blocks) {
+    const DeviceMemory::For memory(info.devices.front());
+    blocks.push_back(at::zeros(extents(info.intervals), block_options(*to, info)));
+    const size_t source = block_with(from, info);
+    if (taken.insert(source).second) blocks.back()[0].copy_(sum.blocks()[source]);
+  }
+  return DTensor(to, std::move(blocks));
+}
+
+/// Inverts stacked_partial_sums(). The result has a block for each coordinate.
+DTensor unstacked_partial_sum(const DTensor& stacked) {
+  const Sharding& from = *stacked.sharding();
+  const Mesh& mesh = from.mesh();
+  std::vector<std::vector<int>> axes = from.layout.axes();
+  DimMask partial = 0;
+  Groups groups = from.groups;
+  for (int d : axes[0]) {
+    partial |= DimMask{1} << d;
+    groups[static_cast<size_t>(d)] = mesh.dim_size(d);
+  }
+  axes.erase(axes.begin());
+  const Layout layout = Layout::from_axes(mesh, std::move(axes), partial);
+  const ShardingPtr to =
+      intern({from.shape.begin() + 1, from.shape.end()}, from.dtype, layout, groups);
+  Blocks blocks;
+  for (const BlockInfo& info : to->blocks) {
+    const DeviceMemory::For memory(info.devices.front());
+    const size_t source = block_with(from, info);
+    const int64_t first = from.blocks[source].intervals[0].lo;
+    blocks.push_back(stacked.blocks()[source][index_of(from.layout, info) - first].clone());
+  }
+  return DTensor(to, std::move(blocks));
+}
+
+}  // namespace
+
+bool GradientAccumulation::is_update_step() const {
+  // A plan shows a step that updates.
+  return is_abstract() ||
+         (optimizer_.steps_ + 1) % options().gradient_accumulation_steps.value_or(1) == 0;
+}
+
+DimMask GradientAccumulation::dims_reduced_late(const Variable& variable, const DTensor& gradient,
+                                                const Layout& target) const {
+  const bool accumulates = options().gradient_accumulation_steps.has_value();
+  if (!accumulates || !(gradient.mesh() == target.mesh())) return 0;
+  const DimMask partial = gradient.layout().partial_dims();
+  const DimMask late =
+      variable.placement().reduce_at_end ? partial : partial & ~target.sharded_dims();
+  return gradient.mesh().size_of(late) > 1 ? late : 0;
+}
+
+void GradientAccumulation::add_partial_sum(Optimizer::State& state, const DTensor& gradient) const {
+  DTensor& sum = state.partial_sum;
+  if (sum.defined() && !(sum.layout() == gradient.layout())) reduce(state);
+  const ShardingPtr sharding = sharding_of_update(gradient, state.variable);
+  if (!sum.defined()) {
+    sum = copy_of(gradient, sharding);
+    return;
+  }
+  // A restored sum has a block for each device.
+  if (sum.sharding() != sharding) sum = copy_of(relayout_to(sum, sharding), sharding);
+  std::vector<at::Tensor> sums, gradients;
+  for (size_t b = 0; b < sharding->blocks.size(); ++b) {
+    if (!gradient.blocks()[b].defined()) continue;
+    sums.push_back(sum.blocks()[b]);
+    gradients.push_back(gradient.blocks()[b]);
+  }
+  accumulate_blocks(sums, gradients, 1);
+}
+
+void GradientAccumulation::reduce(Optimizer::State& state) const {
+  if (!state.partial_sum.defined()) return;
+  const CommLabel label(state.variable.path());
+  const Layout& layout = Optimizer::update_layout(state.variable);
+  const DTensor sum = std::exchange(state.partial_sum, DTensor());
+  const DTensor reduced = sum.mesh() == layout.mesh()
+                              ? relayout_to(sum, state.accumulator.value().sharding())
+                              : copy_to_mesh_value(sum, layout);
+  const Blocks& blocks = writable_blocks(state.accumulator);
+  accumulate_blocks({blocks.begin(), blocks.end()}, blocks_of({reduced}),
+                    1 / options().loss_scale_factor.value_or(1));
+}
+
+void GradientAccumulation::reduce() const {
+  const UpdateScope scope;
+  for (uint64_t id : optimizer_.order_) reduce(optimizer_.states_.at(id));
+  for (const OptimizerHandle& each : optimizer_.inner()) GradientAccumulation(*each).reduce();
+}
+
+bool GradientAccumulation::add(Optimizer::Step& step) const {
+  const double factor = 1 / options().loss_scale_factor.value_or(1);
+  if (!options().gradient_accumulation_steps) {
+    step.gradients = scaled(step.gradients, factor);
+    return true;
+  }
+  std::vector<at::Tensor> sums, gradients;
+  std::vector<bool> complete;  // gradients that are sums without an accumulator
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    Optimizer::State& state = *step.states[i];
+    complete.push_back(std::exchange(state.is_sum, false) && !state.accumulator.has_value());
+    if (complete.back()) continue;
+    for (const at::Tensor& block : writable_blocks(state.accumulator)) sums.push_back(block);
+    for (const at::Tensor& block : step.gradients[i].blocks()) gradients.push_back(block);
+  }
+  accumulate_blocks(sums, gradients, factor);
+  if (!is_update_step()) return false;
+  const double mean = 1 / static_cast<double>(*options().gradient_accumulation_steps);
+  std::vector<DTensor> totals;
+  for (size_t i = 0; i < step.states.size(); ++i) {
+    const DTensor total =
+        complete[i] ? scaled({step.gradients[i]}, factor)[0] : step.states[i]->accumulator.value();
+    totals.push_back(total);
+  }
+  step.gradients = scaled(totals, mean);
+  return true;
+}
+
+void GradientAccumulation::reset() const {
+  if (!options().gradient_accumulation_steps) return;
+  std::vector<at::Tensor> sums;
+  for (uint64_t id : optimizer_.order_) {
+    Variable& accumulator = optimizer_.states_.at(id).accumulator;
+    if (!accumulator.has_value()) continue;
+    for (const at::Tensor& block : writable_blocks(accumulator)) sums.push_back(block);
+  }
+  for_each_list(
+      sums, [&](size_t b) { sums[b].zero_(); },
+      [&](const std::vector<size_t>& indices) { at::_foreach_zero_(select(sums, indices)); });
+}
+
+AccumulatedGradients::AccumulatedGradients(const std::vector<OptimizerHandle>& optimizers) {
+  for (const OptimizerHandle& optimizer : optimizers) complete(*optimizer);
+}
+
+void AccumulatedGradients::complete(Optimizer& optimizer) {
+  for (const OptimizerHandle& each : optimizer.inner()) complete(*each);
+  for (uint64_t id : optimizer.order_) {
+    Optimizer::State& state = optimizer.states_.at(id);
+    if (!state.partial_sum.defined()) continue;
+    // Another handle, since the reduction resolves the sum in all its handles.
+    const DTensor& sum = state.partial_sum;
+    before_.push_back({&state, state.accumulator, DTensor(sum.sharding(), sum.blocks())});
+    state.accumulator = Variable(state.accumulator.spec());
+    state.accumulator.set_trainable(false);
+    state.accumulator.place(before_.back().accumulator.placement());
+    if (before_.back().accumulator.has_value()) {
+      state.accumulator.assign(before_.back().accumulator.value());
+    }
+    GradientAccumulation(optimizer).reduce(state);
+  }
+}
+
+AccumulatedGradients::~AccumulatedGradients() {
+  for (Before& each : before_) {
+    each.state->accumulator = std::move(each.accumulator);
+    each.state->partial_sum = std::move(each.partial_sum);
+  }
+}
+
+std::vector<UnreducedSum> AccumulatedGradients::unreduced() const {
+  std::vector<UnreducedSum> sums;
+  for (const Before& each : before_) {
+    sums.push_back({each.state->accumulator, stacked_partial_sums(each.partial_sum)});
+  }
+  return sums;
+}
+
+void AccumulatedGradients::replace(const std::vector<OptimizerHandle>& optimizers,
+                                   const std::vector<UnreducedSum>& sums) {
+  for (const OptimizerHandle& optimizer : optimizers) {
+    replace(optimizer->inner(), sums);
+    for (auto& [id, state] : optimizer->states_) {
+      state.partial_sum = {};
+      for (const UnreducedSum& sum : sums) {
+        if (state.accumulator.defined() && sum.accumulator.is(state.accumulator)) {
+          state.partial_sum = unstacked_partial_sum(sum.partial_sums);
+        }
+      }
+    }
+  }
+}
+
+}  // namespace tessera::detail
