@@ -96,7 +96,7 @@ void show_model(const ModelHandle& model, const DatasetHandle& data, const Train
   if (!common.summary && !plans && common.plot_model.empty()) return;
   const StepPlan plan = model.plan(data, {.batch_size = common.batch_size});
   if (!app::is_first_process(common)) return;
-  if (common.summary) model.summary({.expand_nested = true, .show_layout = true});
+  if (common.summary) model.summary({.expand_nested = true, .show_layout = true, .plan = plan});
   if (common.plan) std::cout << plan.to_string() << std::flush;
   if (!flags.plan_json.empty()) {
     write_file_atomically(flags.plan_json, to_json_text(plan.to_json(), 1) + "\n");

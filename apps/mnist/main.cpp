@@ -121,7 +121,7 @@ void show_model(const ModelHandle& model, const MnistDataset& data,
   if (!common.summary && !common.plan && common.plot_model.empty()) return;
   const StepPlan plan = model.plan(data, {.batch_size = common.batch_size});
   if (!prints) return;
-  if (common.summary) model.summary({.show_layout = true});
+  if (common.summary) model.summary({.show_layout = true, .plan = plan});
   if (common.plan) std::cout << plan.to_string() << std::flush;
   if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
 }

@@ -176,6 +176,14 @@ LayoutFile detail::layout_file_from_json(const Json& json, const std::string& so
   if (const auto shard = object.take_optional<Json>("fully_shard")) {
     file.fully_shard = read_fully_shard(*shard, path.key("fully_shard"));
   }
+  if (const auto memory = object.take_optional<Json>("memory")) {
+    JsonObject places(*memory, path.key("memory"));
+    file.memory.slots = places.take_or<std::string>("slots", "");
+    places.finish();
+    if (!file.memory.valid()) {
+      json_fail(file.memory.slots, path.key("memory").key("slots"), "\"host\" or \"disk:FOLDER\"");
+    }
+  }
   const auto remat = object.take_or<std::vector<Json>>("remat", {});
   for (size_t i = 0; i < remat.size(); ++i) {
     file.remat.push_back(read_remat_rule(remat[i], path.key("remat").index(i)));
@@ -195,6 +203,7 @@ LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh) {
   LayoutMap map(mesh, {.on_multiple = file.on_multiple});
   for (const LayoutRule& rule : file.rules) map.add(rule);
   if (file.fully_shard) map.fully_shard(*file.fully_shard);
+  map.set_memory(file.memory);
   for (const RematRule& rule : file.remat) map.rematerialize(rule);
   for (const auto& [name, spec] : file.data) map.set_data(name, spec);
   return map;
@@ -206,6 +215,7 @@ Json to_json(const LayoutMap& map) {
   for (const auto& [name, spec] : map.data()) json["data"][name] = spec_json(spec);
   for (const LayoutRule& rule : map.rules()) json["layouts"].push_back(rule_json(rule));
   if (map.fully_shard()) json["fully_shard"] = fully_shard_json(*map.fully_shard());
+  if (!map.memory().slots.empty()) json["memory"]["slots"] = map.memory().slots;
   for (const RematRule& rule : map.remat_rules()) json["remat"].push_back(remat_rule_json(rule));
   json["on_multiple"] = map.options().on_multiple == OnMultiple::first ? "first" : "error";
   return json;

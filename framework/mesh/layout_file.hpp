@@ -16,6 +16,7 @@ namespace tessera {
 ///      "data": {"x": ["batch", null], "y": ["batch"]},
 ///      "layouts": [{"match": "hidden/kernel", "layout": [null, "model"]}],
 ///      "fully_shard": "batch",
+///      "memory": {"slots": "disk:/tmp"},
 ///      "remat": [{"match": "block_\\d+", "save": "matmuls"}],
 ///      "on_multiple": "error"}
 ///
@@ -24,14 +25,16 @@ namespace tessera {
 /// (LayoutRule). An axis is null or "unsharded", the name of a mesh dimension, or a list of names.
 /// A rule may add "use", "slots", "reshard" ("never" or "after_forward"), "reduce" ("ready" or
 /// "end") and "optional" (LayoutRule). "fully_shard" names one mesh dimension or several, or is an
-/// object with "over", "reshard" (default: "after_forward") and "reduce" (FullyShard). A rule of
-/// "remat" says what is saved of layers that are rematerialized (RematRule): "save" is "nothing"
-/// (default), "matmuls" or a list of names of operations; "collectives" may be true.
+/// object with "over", "reshard" (default: "after_forward") and "reduce" (FullyShard). "memory"
+/// says where slots rest (MemoryOptions). A rule of "remat" says what is saved of layers that are
+/// rematerialized (RematRule): "save" is "nothing" (default), "matmuls" or a list of names of
+/// operations; "collectives" may be true.
 struct LayoutFile {
   std::optional<MeshDims> mesh = std::nullopt;
   std::map<std::string, LayoutSpec> data = {};
   std::vector<LayoutRule> rules = {};
   std::optional<FullyShard> fully_shard = std::nullopt;
+  MemoryOptions memory = {};
   std::vector<RematRule> remat = {};
   OnMultiple on_multiple = OnMultiple::error;
   bool operator==(const LayoutFile&) const = default;

@@ -308,6 +308,20 @@ void LayoutMap::fully_shard(FullyShard shard) {
   fully_shard_ = std::move(shard);
 }
 
+bool MemoryOptions::valid() const {
+  constexpr std::string_view disk = "disk:";
+  return slots.empty() || slots == "host" ||
+         (slots.starts_with(disk) && slots.size() > disk.size());
+}
+
+void LayoutMap::set_memory(MemoryOptions memory) {
+  if (!memory.valid()) {
+    throw ConfigError("memory", "slots rest in \"host\" or \"disk:FOLDER\"",
+                      in_quotes(memory.slots), "write one of them, or leave slots out");
+  }
+  memory_ = std::move(memory);
+}
+
 Placement LayoutMap::fully_sharded(Placement placement) const {
   if (!fully_shard_ || placement.use || placement.slots) return placement;
   DimMask dims = 0;

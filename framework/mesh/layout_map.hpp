@@ -61,6 +61,18 @@ struct FullyShard {
   bool operator==(const FullyShard&) const = default;
 };
 
+/// The places of training state that no operation uses.
+struct MemoryOptions {
+  /// The optimizer's slots between updates: "" with their weights; "host": in the host's memory, if
+  /// the weights are on GPUs; "disk:FOLDER": on disk, in files without a name, which are gone when
+  /// the process ends in any way. An update has the slots of two weights in memory. Results are
+  /// equal to the bit. Parameter servers keep theirs in memory.
+  std::string slots = "";
+  /// Whether `slots` is one of these.
+  bool valid() const;
+  bool operator==(const MemoryOptions&) const = default;
+};
+
 /// The layouts of one weight.
 struct Placement {
   Shape shape = {};
@@ -69,6 +81,8 @@ struct Placement {
   std::optional<Layout> slots = std::nullopt;
   bool reshard_after_forward = false;
   bool reduce_at_end = false;
+  std::string slots_in = {};  ///< MemoryOptions::slots
+  std::string rests_in = {};  ///< where a slot itself rests: "host" or "disk:FOLDER"
   /// Position of the rule in LayoutMap::rules(), -1 if none matched.
   int rule = -1;
 };
@@ -149,6 +163,10 @@ class LayoutMap {
   /// Returns a weight's layouts after fully_shard().
   Placement fully_sharded(Placement placement) const;
 
+  /// Sets where slots rest. Throws ConfigError for a place that is not one of MemoryOptions.
+  void set_memory(MemoryOptions memory);
+  const MemoryOptions& memory() const { return memory_; }
+
   /// Adds a rule for layers of which the backward pass computes inner values again instead of
   /// saving them; the first rule that matches counts. Throws LayoutError for an invalid expression.
   void rematerialize(RematRule rule);
@@ -211,6 +229,7 @@ class LayoutMap {
   std::vector<RematRule> remat_rules_;
   std::vector<std::shared_ptr<const re2::RE2>> remat_expressions_;
   std::optional<FullyShard> fully_shard_;
+  MemoryOptions memory_;
   std::map<std::string, LayoutSpec> data_;
   std::vector<std::string> inputs_, outputs_;
 };

@@ -17,6 +17,7 @@
 #include <tessera/framework/model/internal/summary_rows.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
+#include <tessera/framework/training/internal/plan_peak.hpp>
 
 namespace tessera {
 
@@ -72,7 +73,9 @@ std::string device_line(const Model& model, const Optimizer* optimizer, bool col
   const std::vector<Variable> all = model.weights();
   if (all.empty()) return "";
   const double weights = bytes_per_device(all);
-  const double slots = optimizer ? bytes_per_device(optimizer->variables()) : 0;
+  std::vector<Variable> held = optimizer ? optimizer->variables() : std::vector<Variable>();
+  std::erase_if(held, [](const Variable& slot) { return !slot.placement().rests_in.empty(); });
+  const double slots = bytes_per_device(held);
   const Mesh& mesh = all[0].layout().mesh();
   const std::string precision =
       on_gpus(mesh)
@@ -217,6 +220,10 @@ std::string detail::summary_text(Model& model, const SummaryOptions& options,
                      color);
   if (trained) text += total_line("Optimizer", slots, color);
   if (options.show_layout) text += device_line(model, trained ? &*optimizer : nullptr, color);
+  if (options.plan) {
+    text += StyledText(" Peak of a training step: ", TextStyle::bold).to_string(color) +
+            peak_text(*options.plan) + "\n";
+  }
   return text;
 }
 

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/training/step_plan.hpp>
+
 namespace tessera {
 
 class Model;
@@ -22,6 +24,8 @@ struct SummaryOptions {
   std::vector<std::string> layer_range = {};
   /// Whether to add the layouts of weights and the bytes per device.
   bool show_layout = false;
+  /// A plan of the model's training step (Model::plan()): adds what a device holds at most.
+  std::optional<StepPlan> plan = std::nullopt;
 };
 
 namespace detail {

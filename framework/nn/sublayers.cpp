@@ -309,7 +309,9 @@ void Layer::place_weights(const LayoutMap& layouts) {
       placement =
           layouts.find(weight.path(), weight.shape(), kernel.layout.defined() ? &kernel : nullptr);
     }
-    weight.place(weight.trainable() ? layouts.fully_sharded(placement) : placement);
+    Placement placed = weight.trainable() ? layouts.fully_sharded(placement) : placement;
+    placed.slots_in = layouts.memory().slots;
+    weight.place(placed);
     // Biases and other vectors follow the layer's first weight of rank 2 or more.
     if (!kernel.layout.defined() && weight.shape().size() > 1) kernel = placement;
   }

@@ -1,6 +1,7 @@
 #include <tessera/framework/nn/variable.hpp>
 
 #include <algorithm>
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -19,6 +20,7 @@
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/memory_order.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/stored_value.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
@@ -165,6 +167,11 @@ void Variable::assign_in_call(const DTensor& value) {
 
 void Variable::take(const DTensor& value) {
   const NoRecording no_tape;
+  const std::shared_ptr<StoredValue> stored = StoredValue::of(value);
+  if (stored && stored->sharding == intern(shape(), dtype(), layout())) {
+    ++state().tag->version;
+    return set_value(DeferredValue::make(stored->sharding, stored));
+  }
   DTensor source = ops::cast(value, dtype());
   if (!(source.mesh() == layout().mesh())) source = copy_to_mesh_value(source, layout());
   source = relayout_to(source, intern(shape(), dtype(), layout()));

@@ -12,6 +12,10 @@
 
 namespace tessera {
 
+namespace detail {
+class StoredSlots;
+}
+
 /// The specification of a weight whose values are drawn later.
 struct VariableSpec {
   std::string path;  ///< "hidden/kernel"
@@ -85,6 +89,7 @@ class Variable {
   uint64_t id() const { return state().tag->id; }
 
  private:
+  friend class detail::StoredSlots;
   struct State {
     VariableSpec spec;
     Placement placement;

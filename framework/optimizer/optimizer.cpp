@@ -18,6 +18,7 @@
 #include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/optimizer/internal/moving_averages.hpp>
+#include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera {
@@ -242,10 +243,14 @@ Optimizer::State& Optimizer::build_state(const Variable& variable) {
     }
   }
   const Layout& layout = update_layout(variable);
+  // The host's memory is where the slots of a mesh of CPUs are anyway.
+  std::string rests_in = variable.placement().slots_in;
+  if (rests_in == "host" && !on_gpus(layout.mesh())) rests_in.clear();
   for (size_t i = 0; i < state.slots.size(); ++i) {
     const std::optional<int64_t>& removed_axis = state.specs[i].without_axis;
-    state.slots[i].place(
-        {state.slots[i].shape(), removed_axis ? layout.remove({*removed_axis}) : layout});
+    state.slots[i].place({.shape = state.slots[i].shape(),
+                          .layout = removed_axis ? layout.remove({*removed_axis}) : layout,
+                          .rests_in = rests_in});
   }
   if (state.average.defined()) state.average.place({variable.shape(), layout});
   if (state.accumulator.defined()) state.accumulator.place({variable.shape(), layout});

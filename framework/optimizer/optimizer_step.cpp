@@ -16,6 +16,7 @@
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
 #include <tessera/framework/optimizer/internal/moving_averages.hpp>
 #include <tessera/framework/optimizer/internal/row_update.hpp>
+#include <tessera/framework/optimizer/internal/stored_slots.hpp>
 #include <tessera/framework/optimizer/internal/update_step.hpp>
 #include <tessera/framework/optimizer/internal/update_strategy.hpp>
 #include <tessera/framework/optimizer/optimizer.hpp>
@@ -339,7 +340,13 @@ void Optimizer::update_weights(const Step& step) {
     State& state = *step.states[i];
     const DTensor& gradient = step.gradients[i];
     // Before the variable changes, since a slot may start as a copy of it.
-    for (Variable& slot : state.slots) writable_blocks(slot);
+    for (Variable& slot : state.slots) {
+      if (StoredSlots::rests(slot) && !is_abstract()) {
+        StoredSlots::put_away(slot);
+      } else {
+        writable_blocks(slot);
+      }
+    }
     const ShardingPtr sharding = sharding_of_update(gradient, state.variable);
     const bool resharded = sharding != state.variable.value().sharding();
     if (!resharded) writable_blocks(state.variable);
@@ -371,24 +378,34 @@ void Optimizer::update_weights(const Step& step) {
 /// Runs update_variables(), which takes gradients in the variables' dtypes. Narrow ones are widened
 /// for one of several calls, so that no more of them are wide at a time than the largest one.
 void Optimizer::update_in_parts(const std::vector<VariableUpdate>& updates) const {
+  const auto widened = [](VariableUpdate update) {
+    update.gradient = ops::cast(update.gradient, update.weight.dtype());
+    return update;
+  };
   const auto wide_bytes = [](const VariableUpdate& update) {
     if (update.gradient.dtype() == update.weight.dtype()) return 0.0;
     return shard_bytes(update.weight.shape(), update.weight.dtype(), update.weight.layout());
   };
   double most = 0;
   for (const VariableUpdate& update : updates) most = std::max(most, wide_bytes(update));
-  std::vector<VariableUpdate> part;
+  std::vector<VariableUpdate> part, stored;
   double bytes = 0;
   for (const VariableUpdate& update : updates) {
+    if (!is_abstract() && !update.slots.empty() && StoredSlots::rests(update.slots[0])) {
+      stored.push_back(update);
+      continue;
+    }
     if (bytes + wide_bytes(update) > most) {
       update_variables(std::exchange(part, {}));
       bytes = 0;
     }
     bytes += wide_bytes(update);
-    part.push_back(update);
-    part.back().gradient = ops::cast(update.gradient, update.weight.dtype());
+    part.push_back(widened(update));
   }
   if (!part.empty()) update_variables(part);
+  if (stored.empty()) return;
+  StoredSlots::update(stored,
+                      [&](const VariableUpdate& update) { update_variables({widened(update)}); });
 }
 
 void Optimizer::add_blocks(const VariableUpdate& update, std::vector<UpdateArgs>& blocks) {

@@ -55,19 +55,26 @@ uint64_t DTensor::next_id() {
 DTensor::DTensor(ShardingPtr sharding, Blocks blocks) {
   const bool sparse = holds_rows(blocks);
   state_ = std::make_shared<State>(
-      State{std::move(sharding), std::move(blocks), next_id(), false, sparse, {}, {}, {}});
+      State{std::move(sharding), std::move(blocks), next_id(), false, sparse, {}, {}, {}, false});
 }
 
 DTensor DeferredValue::make(const Shape& shape, at::ScalarType dtype, const Mesh& mesh,
                             std::shared_ptr<const DeferredValue> value) {
   const auto rank = static_cast<int64_t>(shape.size());
-  DTensor later(intern(shape, dtype, Layout::replicated(mesh, rank)), {});
+  DTensor later = make(intern(shape, dtype, Layout::replicated(mesh, rank)), std::move(value));
+  later.state().layout_deferred = true;
+  return later;
+}
+
+DTensor DeferredValue::make(const ShardingPtr& sharding,
+                            std::shared_ptr<const DeferredValue> value) {
+  DTensor later(sharding, {});
   later.state().deferred = std::move(value);
   return later;
 }
 
-const DeferredValue* DeferredValue::of(const DTensor& value) {
-  return value.state().deferred.get();
+std::shared_ptr<const DeferredValue> DeferredValue::shared(const DTensor& value) {
+  return value.state().deferred;
 }
 
 void DeferredValue::compute_now(const DTensor& value) { value.ready(); }
@@ -82,6 +89,7 @@ void DTensor::compute_deferred() const {
   here.id = value.id();
   here.row_sparse = value.is_row_sparse();
   here.deferred = nullptr;
+  here.layout_deferred = false;
 }
 
 void DTensor::make_dense() const {

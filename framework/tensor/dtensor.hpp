@@ -56,7 +56,7 @@ class DTensor {
   at::ScalarType dtype() const { return state().sharding->dtype; }
   /// Returns the layout; for a partial sum, that of the partial sum (Layout::is_partial). See
   /// fetch_layout().
-  const Layout& layout() const { return ready().sharding->layout; }
+  const Layout& layout() const { return placed().sharding->layout; }
   const Mesh& mesh() const { return state().sharding->layout.mesh(); }
 
   /// Returns the global tensor on the CPU of every process, contiguous, with partial sums resolved.
@@ -97,7 +97,7 @@ class DTensor {
   DTensor with_mask(const DTensor& mask) const;
 
   // Used by the runtime.
-  const detail::ShardingPtr& sharding() const { return ready().sharding; }
+  const detail::ShardingPtr& sharding() const { return placed().sharding; }
   /// Returns the dense blocks; makes those of a row-sparse value dense first, in all its handles.
   const detail::Blocks& blocks() const {
     if (ready().row_sparse) make_dense();
@@ -108,7 +108,7 @@ class DTensor {
   /// Returns the blocks as they are, dense or row-sparse.
   const detail::Blocks& stored_blocks() const { return ready().blocks; }
   /// Returns the value's id on a tape: the Variable's id if this is a Variable's value.
-  uint64_t id() const { return ready().tag ? state().tag->id : state().id; }
+  uint64_t id() const { return placed().tag ? state().tag->id : state().id; }
   /// Marks this as the value of a Variable, and as a parameter.
   void set_tag(std::shared_ptr<const detail::VariableTag> tag) const {
     state().tag = std::move(tag);
@@ -116,7 +116,7 @@ class DTensor {
   }
   const std::shared_ptr<const detail::VariableTag>& tag() const { return state().tag; }
   /// Whether this is a Variable's value, or derived from one by cast, transpose or reshape.
-  bool is_parameter() const { return ready().parameter; }
+  bool is_parameter() const { return placed().parameter; }
   void mark_parameter() const { state().parameter = true; }
   /// Replaces the blocks of this handle and all its copies with those of an equal value in another
   /// sharding.
@@ -139,6 +139,7 @@ class DTensor {
     std::shared_ptr<const detail::VariableTag> tag;
     std::shared_ptr<const DTensor> mask;
     std::shared_ptr<const detail::DeferredValue> deferred;
+    bool layout_deferred = false;  ///< whether `sharding` has only the value's shape and dtype
   };
   at::Tensor complete_element() const;
   void make_dense() const;
@@ -148,6 +149,13 @@ class DTensor {
   State& state() const {
     return detail::handle_state(
         state_, "DTensor", "a gradient is empty where the target does not depend on the source");
+  }
+
+  /// Returns the state of a value whose layout is known.
+  State& placed() const {
+    State& here = state();
+    if (here.layout_deferred) compute_deferred();
+    return here;
   }
 
   /// Returns the state of a value that is computed.

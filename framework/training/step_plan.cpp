@@ -109,16 +109,6 @@ std::string collectives_table(const StepPlan& plan) {
   return table({{"For"}, {"Collective"}, {"Over"}, {"Times", 1}, {"Received", 1}}, rows);
 }
 
-/// Describes the fullest device: what it holds most, and when.
-std::string peaks_text(const StepPlan& plan) {
-  if (plan.peaks.empty()) return "";
-  const size_t device = fullest_device(plan);
-  const StepPlan::Peak& peak = plan.peaks[device];
-  return str("Peak of device ", device, ": ", readable_bytes(peak.total()),
-             peak.place.empty() ? "" : " in " + peak.place, " (", parts_text(peak),
-             "). Floating-point operations of the step: ", readable_count(plan.flops), "\n");
-}
-
 }  // namespace
 
 double StepPlan::bytes(int64_t device) const {
@@ -134,8 +124,10 @@ std::string StepPlan::to_string() const {
   std::vector<double> all;
   for (int64_t device = 0; device < mesh.size(); ++device) all.push_back(bytes(device));
   return str("A training step on mesh ", mesh.describe(), ", bytes of each device: ", range(all),
-             "\n", layers_table(*this), peaks_text(*this),
-             "Collectives of a step, bytes that each device receives:\n", collectives_table(*this));
+             "\n", layers_table(*this), "Peak: ", peak_text(*this),
+             "\nFloating-point operations: ", readable_count(flops),
+             "\nCollectives of a step, bytes that each device receives:\n",
+             collectives_table(*this));
 }
 
 Json StepPlan::to_json() const {

@@ -65,7 +65,9 @@ std::string row(const std::string& name, const StepPlan& plan) {
        {&Row::weights, &Row::gathered, &Row::gradients, &Row::slots, &Row::activations}) {
     text += " | " + megabytes(most(plan, {column}));
   }
-  double received = 0;
+  double peak = 0, received = 0;
+  for (const StepPlan::Peak& each : plan.peaks) peak = std::max(peak, each.total());
+  text += " | " + megabytes(peak);
   for (const CommEntry& entry : plan.collectives) received += entry.received;
   return text + " | " + kinds(plan) + " | " + megabytes(received) + " |\n";
 }
@@ -119,9 +121,9 @@ TEST_CASE("gpt: the table of layouts in the documentation equals the plans") {
   const TensorDataset rows(at::zeros({128, size.length}, at::kLong),
                            at::zeros({128, size.length}, at::kLong));
   std::string table =
-      "| file | mesh | weights | gathered | gradients | slots | activations | collectives | "
+      "| file | mesh | weights | gathered | gradients | slots | activations | peak | collectives | "
       "received |\n"
-      "|---|---|---|---|---|---|---|---|---|\n";
+      "|---|---|---|---|---|---|---|---|---|---|\n";
   for (const std::string& name : names) {
     const LayoutFile file =
         read_layout_file((root / "apps/gpt/layouts" / (name + ".json")).string());

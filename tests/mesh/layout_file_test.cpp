@@ -119,6 +119,7 @@ TEST_CASE("a layout map round-trips through JSON") {
            .reshard_after_forward = true,
            .reduce_at_end = true});
   map.fully_shard({AxisSpec{"batch", "model"}, false, true});
+  map.set_memory({.slots = "disk:/tmp"});
   map.set_data("x", {"batch", unsharded});
   map.set_data("sample_weight", {unsharded});
   const std::string text = to_json_text(to_json(map));
@@ -126,6 +127,7 @@ TEST_CASE("a layout map round-trips through JSON") {
   CHECK(back.rules() == map.rules());
   CHECK(back.data() == map.data());
   CHECK(back.fully_shard() == map.fully_shard());
+  CHECK(back.memory() == map.memory());
   CHECK(back.options().on_multiple == OnMultiple::first);
   CHECK(to_json(back) == to_json(map));
   CHECK(to_string(*parse(text).mesh) == "batch=4,model=2");
@@ -160,6 +162,8 @@ TEST_CASE("errors in a layouts file name the path") {
       {R"({"layouts": [{"match": "a", "layout": [], "optional": 1}]})", "layouts[0].optional]"},
       {R"({"layouts": [{"match": "a", "layout": [], "optinal": true}]})", "\"optional\""},
       {R"({"layouts": [{"match": "a", "layout": [], "reduce": true}]})", "layouts[0].reduce]"},
+      {R"({"memory": {"slots": "tape"}})", "\"disk:FOLDER\""},
+      {R"({"memory": {"weights": "host"}})", "\"weights\""},
       {R"({"fully_shard": true})", "[l.json: fully_shard]"},
       {R"({"fully_shard": {"reshard": "never"}})", "\"over\""},
       {R"({"fully_shard": {"over": "batch", "reshard": 1}})", "[l.json: fully_shard.reshard]"},

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <functional>
 #include <map>
+
+#include <ATen/ATen.h>
 
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/tessera.hpp>
@@ -128,6 +131,13 @@ TEST_CASE("summary can show layouts and bytes per device", "[summary]") {
   CHECK_THAT(text, Contains(" Bytes per device: " + readable_bytes(3 * weights) + " (weights " +
                             readable_bytes(weights) + ", optimizer " + readable_bytes(2 * weights) +
                             ")\n Mesh: batch=2, model=2\n"));
+  CHECK_THAT(text, !Contains("Peak"));
+  const StepPlan plan =
+      model->plan(TensorDataset(at::zeros({8, 28, 28}), at::zeros({8, 10})), {.batch_size = 8});
+  double most = 0;
+  for (const StepPlan::Peak& peak : plan.peaks) most = std::max(most, peak.total());
+  CHECK_THAT(summary_text(model.model(), {.plan = plan}, {160, false}),
+             Contains(" Peak of a training step: " + readable_bytes(most) + " on device "));
   const Sequential shapes({Input({4}), Flatten()});
   CHECK_THAT(summary_text(shapes.model(), options, {160, false}), !Contains("device"));
 }

@@ -5,25 +5,11 @@
 #include <tessera/framework/autodiff/internal/remat_region.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/ops/engine/moves.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
 namespace tessera::detail {
-
-namespace {
-
-/// Whether a device holds less of a value before a relayout than after it. Otherwise, as for
-/// partial sums, saving the input instead of the result saves no memory.
-bool is_gathered(const DTensor& before, const DTensor& after) {
-  const auto shards = [](const Layout& layout) {
-    int64_t count = 1;
-    for (int64_t axis = 0; axis < layout.rank(); ++axis) count *= layout.num_shards(axis);
-    return count;
-  };
-  return !before.layout().is_partial() && shards(before.layout()) > shards(after.layout());
-}
-
-}  // namespace
 
 void TapeRecord::start() {
   if (!recording_) push_tape(this);
@@ -102,8 +88,8 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
     return named ? CommLabel::current() : std::string();
   };
   const RematRegion* const region = remat_region();
-  const bool gathered =
-      info.rematerialized && info.rematerialized(op.get()) && is_gathered(in[0], out[0]);
+  const bool gathered = info.rematerialized && info.rematerialized(op.get()) &&
+                        gathers(in[0].layout(), out[0].layout());
   const bool rematerialized =
       gathered || (region && !region->saved.contains(info, thread_state().communicated));
   if (!recipe_of_.empty()) save_later(info, rematerialized, in);
@@ -175,14 +161,9 @@ bool TapeRecord::took_result(std::string_view name, std::string_view maker) cons
 
 void TapeRecord::note_view(const OpInfo& info, std::span<const DTensor> in,
                            std::span<const DTensor> out) {
-  const bool gathered = gathered_.contains(in[0].id()) || is_gathered(in[0], out[0]);
+  const bool gathered = gathered_.contains(in[0].id()) || gathers(in[0].layout(), out[0].layout());
   if (out[0].is_parameter() && gathered) gathered_.insert(out[0].id());
-  const std::string_view name = info.name;
-  const bool view = name == "reshape" || name == "transpose" || name == "relayout";
-  if (!view || out[0].layout().sharded_dims() != in[0].layout().sharded_dims() ||
-      out[0].layout().partial_dims() != in[0].layout().partial_dims()) {
-    return;
-  }
+  if (!shares_memory(info, in[0].layout(), out[0].layout())) return;
   if (in[0].tag()) variable_memory_.insert(in[0].id());
   const auto found = memory_of_.find(in[0].id());
   memory_of_[out[0].id()] = found == memory_of_.end() ? in[0].id() : found->second;

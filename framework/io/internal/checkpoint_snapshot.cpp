@@ -71,12 +71,16 @@ void CheckpointSnapshot::add_items(const CheckpointParts& parts, CheckpointState
 void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {
   tensors_.push_back({name, safetensors_dtype(value.dtype(), name), value.shape()});
   layouts_[name] = value.layout().describe();
+  const std::shared_ptr<const StoredValue> stored = StoredValue::of(value);
   for (const Tile& tile : tiles_of(*value.sharding())) {
     const auto bytes =
         static_cast<uint64_t>(numel(tile_shape(tile.intervals))) * c10::elementSize(value.dtype());
     Piece piece{name, tile_begin(tile.intervals), tile_end(tile.intervals),
                 writers_.choose(tile.ranks, bytes)};
-    if (piece.writer == rank_) {
+    if (piece.writer == rank_ && stored) {
+      piece.stored = stored;
+      piece.block = static_cast<size_t>(tile.block);
+    } else if (piece.writer == rank_) {
       piece.data = value.blocks()[static_cast<size_t>(tile.block)].cpu().contiguous();
     }
     pieces_.push_back(std::move(piece));
@@ -95,10 +99,13 @@ void CheckpointSnapshot::add_step_losses(const std::vector<double>& losses) {
 
 void CheckpointSnapshot::write(const std::string& folder) const {
   std::vector<CheckpointPiece> pieces;
+  std::vector<at::Tensor> views;  // of stored blocks
   for (const Piece& piece : pieces_) {
     std::span<const std::byte> data;
-    if (piece.data.defined()) {
-      data = {static_cast<const std::byte*>(piece.data.const_data_ptr()), piece.data.nbytes()};
+    at::Tensor elements = piece.data;
+    if (piece.stored) views.push_back(elements = piece.stored->view(piece.block).contiguous());
+    if (elements.defined()) {
+      data = {static_cast<const std::byte*>(elements.const_data_ptr()), elements.nbytes()};
     }
     pieces.push_back({piece.tensor, piece.begin, piece.end, data, piece.writer});
   }

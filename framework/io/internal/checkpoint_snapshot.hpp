@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,7 @@
 #include <tessera/framework/io/internal/checkpoint_parts.hpp>
 #include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
+#include <tessera/framework/tensor/internal/stored_value.hpp>
 
 namespace tessera::detail {
 
@@ -26,7 +28,9 @@ class CheckpointSnapshot {
     std::string tensor;
     Shape begin, end;
     int writer = 0;
-    at::Tensor data = {};  ///< defined on its writer only
+    at::Tensor data = {};  ///< defined on its writer only, unless stored
+    std::shared_ptr<const StoredValue> stored = nullptr;
+    size_t block = 0;  ///< its position in `stored`
   };
   void add(const std::string& name, const DTensor& value);
   void add_items(const CheckpointParts& parts, CheckpointState& state);

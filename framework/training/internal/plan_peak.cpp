@@ -25,6 +25,14 @@ std::string parts_text(const StepPlan::Peak& peak) {
   return text;
 }
 
+std::string peak_text(const StepPlan& plan) {
+  if (plan.peaks.empty()) return "";
+  const size_t device = fullest_device(plan);
+  const StepPlan::Peak& peak = plan.peaks[device];
+  return str(readable_bytes(peak.total()), " on device ", device,
+             peak.place.empty() ? "" : " in " + peak.place, " (", parts_text(peak), ")");
+}
+
 std::string memory_text(const StepPlan& plan) {
   const size_t device = fullest_device(plan);
   const StepPlan::Peak& peak = plan.peaks[device];

@@ -28,6 +28,10 @@ size_t fullest_device(const StepPlan& plan);
 /// MB, activations 12.0 MB".
 std::string parts_text(const StepPlan::Peak& peak);
 
+/// Describes the peak of the fullest device: "1.5 MB on device 0 in hidden/kernel (weights 0.5 MB,
+/// activations 1.0 MB)". Empty for a plan without devices.
+std::string peak_text(const StepPlan& plan);
+
 /// Describes what the fullest device of a plan holds at its peak, and its largest layers.
 std::string memory_text(const StepPlan& plan);
 

@@ -132,7 +132,7 @@ void add_weights(Rows& rows, const std::vector<Variable>& weights, const Optimiz
     add_to(row.weights, stored_bytes(weight, mesh));
     if (!optimizer || !weight.trainable()) continue;
     for (const Variable& slot : optimizer->variables_of(weight)) {
-      add_to(row.slots, stored_bytes(slot, mesh));
+      if (slot.placement().rests_in.empty()) add_to(row.slots, stored_bytes(slot, mesh));
     }
   }
 }
@@ -150,9 +150,26 @@ void add_planned_tensors(Rows& rows, const PlannedTensors& planned) {
   }
 }
 
+/// Returns what an update stages of slots that rest elsewhere: twice those of the weight with most.
+std::vector<double> staged_slots(const std::vector<Variable>& weights,
+                                 const OptimizerHandle& optimizer, const Mesh& mesh) {
+  std::vector<double> most(static_cast<size_t>(mesh.size()));
+  for (const Variable& weight : weights) {
+    std::vector<double> bytes(most.size());
+    if (!optimizer || !weight.trainable()) continue;
+    for (const Variable& slot : optimizer->variables_of(weight)) {
+      if (!slot.placement().rests_in.empty()) add_to(bytes, stored_bytes(slot, mesh));
+    }
+    for (size_t d = 0; d < most.size(); ++d) most[d] = std::max(most[d], 2 * bytes[d]);
+  }
+  return most;
+}
+
 /// Adds the peaks of a step's values; weights and slots are held throughout.
-void add_peaks(StepPlan& plan, std::vector<StepPlan::Peak> peaks) {
+void add_peaks(StepPlan& plan, std::vector<StepPlan::Peak> peaks,
+               const std::vector<double>& staged) {
   for (size_t device = 0; device < peaks.size(); ++device) {
+    peaks[device].slots = staged[device];
     for (const StepPlan::Row& layer : plan.layers) {
       peaks[device].weights += layer.weights[device];
       peaks[device].slots += layer.slots[device];
@@ -236,7 +253,7 @@ StepPlan plan_step(Layer& model, const OptimizerHandle& optimizer, const LayoutM
   plan.layers = rows.take();
   plan.collectives = log.entries();
   plan.flops = graph.flops();
-  add_peaks(plan, std::move(peaks));
+  add_peaks(plan, std::move(peaks), staged_slots(model.weights(), optimizer, plan.mesh));
   check_limit(plan, memory_limit);
   return plan;
 }

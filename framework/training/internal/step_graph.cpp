@@ -7,6 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/dtype_name.hpp>
+#include <tessera/framework/ops/engine/moves.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 
 namespace tessera::detail {
@@ -30,25 +31,6 @@ std::string numbers_of(const StepGraph::Node& node) {
   text += "->";
   for (int32_t out : node.out) text += str(" ", out);
   return text;
-}
-
-/// Whether a device holds less of a value before a relayout than after it.
-bool is_gathered(const Sharding& before, const Sharding& after) {
-  const auto shards = [](const Layout& layout) {
-    int64_t count = 1;
-    for (int64_t axis = 0; axis < layout.rank(); ++axis) count *= layout.num_shards(axis);
-    return count;
-  };
-  return !before.layout.is_partial() && shards(before.layout) > shards(after.layout);
-}
-
-/// Whether the result of an operation shares the memory of its input.
-bool is_view(const OpInfo& info, const Sharding& in, const Sharding& out) {
-  const std::string_view name = info.name;
-  const bool moves =
-      name == "reshape" || name == "transpose" || name == "relayout" || name == "stop_gradient";
-  return moves && in.layout.sharded_dims() == out.layout.sharded_dims() &&
-         in.layout.partial_dims() == out.layout.partial_dims();
 }
 
 }  // namespace
@@ -224,6 +206,12 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
       peaks[d].place = node.place;
     }
   };
+  // Whether a reduction makes another tensor, which one over a single device does not.
+  const auto copies = [&](int32_t number, const Sharding& to) {
+    const Sharding& from = *now[size_t(number)];
+    return from.mesh().size_of(from.layout.partial_dims()) > 1 ||
+           bytes_by_device(from) != bytes_by_device(to);
+  };
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const StepGraph::Node& node = graph.nodes[n];
     for (const ShardingPtr& moved : node.moved) add(&StepPlan::Peak::activations, *moved, 1);
@@ -232,12 +220,13 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
       if (value.memory == number) add(column(value.use), *value.sharding, 1);
     }
     for (const auto& [number, sharding] : node.reduced) {
-      add(column(graph.values[size_t(number)].use), *sharding, 1);
+      if (copies(number, *sharding)) add(column(graph.values[size_t(number)].use), *sharding, 1);
     }
     note(node);
     for (const ShardingPtr& moved : node.moved) add(&StepPlan::Peak::activations, *moved, -1);
     for (const auto& [number, sharding] : node.reduced) {
-      add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
+      if (copies(number, *sharding))
+        add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
       now[size_t(number)] = sharding;
     }
     for (int32_t number : released[n]) {
@@ -322,7 +311,7 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
     // A partial sum is resolved in all its handles.
     if (!plan || plan->inputs()[i]->layout.is_partial()) continue;
     const Layout& wanted = plan->propagation().inputs[i];
-    const bool gathered = is_gathered(*read[i], *intern(read[i]->shape, read[i]->dtype, wanted));
+    const bool gathered = gathers(read[i]->layout, wanted);
     if (gathered) node.moved.push_back(intern(read[i]->shape, read[i]->dtype, wanted));
   }
   for (const DTensor& value : out) {
@@ -333,11 +322,11 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
     const Operand& first = graph_.nodes.back().in[0];
     const StepGraph::Value* const from =
         first.kind == Operand::Kind::value ? &graph_.values[size_t(first.number)] : nullptr;
-    const bool view = is_view(info, *read[0], *value.sharding());
+    const bool view = shares_memory(info, read[0]->layout, value.layout());
     if (view) noted.memory = from ? from->memory : StepGraph::Value::of_variable;
     if (!value.is_parameter()) continue;
     const bool gathered =
-        (from && from->use == StepGraph::Use::gathered) || is_gathered(*read[0], *value.sharding());
+        (from && from->use == StepGraph::Use::gathered) || gathers(read[0]->layout, value.layout());
     noted.use = gathered ? StepGraph::Use::gathered : StepGraph::Use::cast;
   }
   graph_.nodes.back().flops = flops_of(info, op.get(), read, made);
