@@ -15,6 +15,7 @@
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/summary_rows.hpp>
+#include <tessera/framework/optimizer/internal/stored_slots.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/training/internal/plan_peak.hpp>
@@ -74,7 +75,7 @@ std::string device_line(const Model& model, const Optimizer* optimizer, bool col
   if (all.empty()) return "";
   const double weights = bytes_per_device(all);
   std::vector<Variable> held = optimizer ? optimizer->variables() : std::vector<Variable>();
-  std::erase_if(held, [](const Variable& slot) { return !slot.placement().rests_in.empty(); });
+  std::erase_if(held, StoredSlots::rests);
   const double slots = bytes_per_device(held);
   const Mesh& mesh = all[0].layout().mesh();
   const std::string precision =

@@ -7,14 +7,9 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
-#include <fstream>
 #include <functional>
-#include <iterator>
-#include <thread>
 
 #include <ATen/ATen.h>
 
@@ -25,6 +20,7 @@
 
 #include "tests/support/catch.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/process_memory.hpp"
 #include "tests/support/program.hpp"
 #include "tests/support/skip.hpp"
 #include "tests/support/small_model.hpp"
@@ -108,34 +104,6 @@ int64_t cached_pages(int file) {
   ::munmap(memory, bytes);
   return std::count_if(present.begin(), present.end(), [](unsigned char p) { return p & 1; });
 }
-
-/// Returns a number of bytes in /proc/self/status.
-int64_t bytes_of(const std::string& name) {
-  std::ifstream in("/proc/self/status");
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  return std::stoll(text.substr(text.find(name) + name.size())) * 1024;
-}
-
-/// Measures the most anonymous memory that this process has during its lifetime.
-class AnonymousPeak {
- public:
-  ~AnonymousPeak() { end(); }
-  int64_t end() {
-    ended_ = true;
-    if (thread_.joinable()) thread_.join();
-    return peak_;
-  }
-
- private:
-  std::atomic<bool> ended_ = false;
-  int64_t peak_ = 0;
-  std::thread thread_{[this] {
-    while (!ended_) {
-      peak_ = std::max(peak_, bytes_of("RssAnon:"));
-      std::this_thread::sleep_for(std::chrono::milliseconds(2));
-    }
-  }};
-};
 
 /// Momentum of 8 rates: 8 slots for each weight.
 class EightMomenta final : public Optimizer {
@@ -231,7 +199,7 @@ TEST_CASE("checkpoints hold stored slots as they were, and any model reads them"
       CHECK(all_stored(restored));
       CHECK(equal(everything(restored), everything(expected)));
     }
-    // What was overwritten after the snapshot goes on too.
+    // Training goes on from the slots that replaced those of the snapshot.
     fit(expected);
     CHECK(equal(everything(stored), everything(expected)));
   }
@@ -310,11 +278,12 @@ TEST_CASE("training with slots of four times the rest", "[.slots_under_limit]") 
                  .loss = MeanSquaredError(),
                  .layouts = layouts});
   model.build({8, width});
-  const int64_t before = bytes_of("RssAnon:");
+  const int64_t before = anonymous_bytes();
   constexpr int64_t weights = layers * (width + 1) * width * 4, staging = 8 * width * width * 4;
   constexpr int64_t limit = 2 * weights + 2 * staging + 50 * (int64_t{1} << 20);
   // Limits reserved memory, with the threads' stacks of 8 MB, most of which are never used.
-  const auto most = rlim_t(bytes_of("VmData:") + limit + 64 * (int64_t{1} << 20));
+  const auto most =
+      rlim_t(number_in_proc("status", "VmData:") * 1024 + limit + 64 * (int64_t{1} << 20));
   const rlimit data{most, most};
   REQUIRE(::setrlimit(RLIMIT_DATA, &data) == 0);
   AnonymousPeak peak;

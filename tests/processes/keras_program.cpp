@@ -1,14 +1,9 @@
 // One of several processes that save or load a model of some megabytes whose kernels are sharded
 // over all of them, and print its cost: save=PATH or load=PATH, units=N, layers=N; times=N saves
 // repeatedly.
-#include <atomic>
-#include <chrono>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/distributed.hpp>
@@ -16,6 +11,7 @@
 
 #include "apps/common/run_app.hpp"
 #include "tests/processes/planted_fault.hpp"
+#include "tests/support/process_memory.hpp"
 
 namespace tessera::test {
 
@@ -23,47 +19,11 @@ using namespace detail;
 
 namespace {
 
-/// Bytes read by the measurement itself.
-std::atomic<int64_t> looked = 0;
-
-/// Returns a number of a file in /proc/self, such as "RssAnon:" of "status".
-int64_t number_of(const char* file, const std::string& name) {
-  std::ifstream in(std::string("/proc/self/") + file);
-  const std::string text{std::istreambuf_iterator<char>(in), {}};
-  looked += static_cast<int64_t>(text.size());
-  const size_t at = text.find(name);
-  return at == std::string::npos ? 0 : std::stoll(text.substr(at + name.size()));
-}
-
-int64_t anonymous_bytes() { return number_of("status", "RssAnon:") * 1024; }
-
 /// Bytes that this process has read so far, without those of the measurement.
 int64_t bytes_read() {
-  const int64_t all = number_of("io", "rchar:");
-  return all - looked;
+  const int64_t all = number_in_proc("io", "rchar:");
+  return all - bytes_read_in_proc;
 }
-
-/// Measures the peak memory of this process during its lifetime.
-class Peak {
- public:
-  Peak()
-      : thread_([this] {
-          while (!ended_) {
-            peak_ = std::max(peak_, anonymous_bytes());
-            std::this_thread::sleep_for(std::chrono::milliseconds(2));
-          }
-        }) {}
-  int64_t end() {
-    ended_ = true;
-    thread_.join();
-    return peak_;
-  }
-
- private:
-  std::atomic<bool> ended_ = false;
-  int64_t peak_ = 0;
-  std::thread thread_;
-};
 
 ModelHandle large_model(const Arguments& arguments, const LayoutMap& layouts) {
   const int64_t units = arguments.number("units", 256);
@@ -102,7 +62,7 @@ int run(int argc, char** argv) {
   if (model) shard_bytes(*model);
   CommLog log;
   const int64_t before = anonymous_bytes(), read = bytes_read();
-  Peak peak;
+  AnonymousPeak peak;
   {
     const CommLogScope scope(log);
     if (!save.empty()) {

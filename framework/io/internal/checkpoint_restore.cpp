@@ -14,9 +14,9 @@
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
+#include <tessera/framework/optimizer/internal/stored_slots.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
-#include <tessera/framework/tensor/internal/stored_value.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -325,9 +325,9 @@ void read_values(const CheckpointReader& reader, Plan& plan) {
   for (auto& [item, target] : plan.items) {
     target.value =
         target.is_initial ? draw_initial_value(item.variable) : read_tensor(reader, target);
-    const std::string& rests_in = item.variable.placement().rests_in;
-    if (rests_in.empty()) continue;
-    target.value = StoredValue::store(target.value, item.variable.spec().memory_order, rests_in);
+    if (StoredSlots::rests(item.variable)) {
+      target.value = StoredSlots::stored(item.variable, target.value);
+    }
   }
   for (auto& [accumulator, target] : plan.partial_sums) target.value = read_tensor(reader, target);
   for (auto& [layer, tensors] : plan.states) {

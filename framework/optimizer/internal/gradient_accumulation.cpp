@@ -49,21 +49,22 @@ DTensor copy_of(const DTensor& value, const ShardingPtr& sharding) {
   return DTensor(sharding, std::move(copies));
 }
 
+/// Returns the coordinates of the first device that a block stands for.
+std::vector<int64_t> coordinates_of(const Mesh& mesh, const BlockInfo& block) {
+  return mesh.coordinates(mesh.local_ids()[static_cast<size_t>(block.devices.front())]);
+}
+
 /// Returns the index of the block of `sharding` that stands for the first device of another block.
 size_t block_with(const Sharding& sharding, const BlockInfo& block) {
-  const Mesh& mesh = sharding.mesh();
-  const int64_t device = mesh.local_ids()[static_cast<size_t>(block.devices.front())];
-  return static_cast<size_t>(sharding.block_of(mesh.coordinates(device)));
+  return static_cast<size_t>(sharding.block_of(coordinates_of(sharding.mesh(), block)));
 }
 
 /// Returns the index along the first axis that belongs to a block's first device.
 int64_t index_of(const Layout& layout, const BlockInfo& block) {
-  const Mesh& mesh = layout.mesh();
-  const auto device = static_cast<size_t>(block.devices.front());
-  const std::vector<int64_t> coordinates = mesh.coordinates(mesh.local_ids()[device]);
+  const std::vector<int64_t> coordinates = coordinates_of(layout.mesh(), block);
   int64_t index = 0;
   for (int d : layout.axis(0)) {
-    index = index * mesh.dim_size(d) + coordinates[static_cast<size_t>(d)];
+    index = index * layout.mesh().dim_size(d) + coordinates[static_cast<size_t>(d)];
   }
   return index;
 }

@@ -82,10 +82,13 @@ class StoredSlots::Staged {
   int64_t bytes_ = 0;
 };
 
+DTensor StoredSlots::stored(const Variable& slot, const DTensor& value) {
+  return StoredValue::store(value, slot.spec().memory_order, slot.placement().rests_in);
+}
+
 void StoredSlots::put_away(const Variable& slot) {
   if (StoredValue::of(slot.value())) return;
-  slot.set_value(
-      StoredValue::store(slot.value(), slot.spec().memory_order, slot.placement().rests_in));
+  slot.set_value(stored(slot, slot.value()));
 }
 
 void StoredSlots::update(const std::vector<VariableUpdate>& updates,

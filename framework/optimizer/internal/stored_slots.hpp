@@ -14,6 +14,8 @@ class StoredSlots {
  public:
   /// Whether a variable rests in a BlockStore.
   static bool rests(const Variable& slot) { return !slot.placement().rests_in.empty(); }
+  /// Returns an equal value in BlockStores for a variable that rests there.
+  static DTensor stored(const Variable& slot, const DTensor& value);
   /// Moves a slot to its BlockStores, with its initial value if it has none yet.
   static void put_away(const Variable& slot);
   /// Calls `update` for each of several updates with stored slots, which are in memory meanwhile.

@@ -11,6 +11,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/optimizer/internal/stored_slots.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
@@ -132,7 +133,7 @@ void add_weights(Rows& rows, const std::vector<Variable>& weights, const Optimiz
     add_to(row.weights, stored_bytes(weight, mesh));
     if (!optimizer || !weight.trainable()) continue;
     for (const Variable& slot : optimizer->variables_of(weight)) {
-      if (slot.placement().rests_in.empty()) add_to(row.slots, stored_bytes(slot, mesh));
+      if (!StoredSlots::rests(slot)) add_to(row.slots, stored_bytes(slot, mesh));
     }
   }
 }
@@ -158,7 +159,7 @@ std::vector<double> staged_slots(const std::vector<Variable>& weights,
     std::vector<double> bytes(most.size());
     if (!optimizer || !weight.trainable()) continue;
     for (const Variable& slot : optimizer->variables_of(weight)) {
-      if (!slot.placement().rests_in.empty()) add_to(bytes, stored_bytes(slot, mesh));
+      if (StoredSlots::rests(slot)) add_to(bytes, stored_bytes(slot, mesh));
     }
     for (size_t d = 0; d < most.size(); ++d) most[d] = std::max(most[d], 2 * bytes[d]);
   }
