@@ -15,6 +15,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/nn/dtype_policy_map.hpp>
+#include <tessera/framework/nn/internal/gathered_weights.hpp>
 #include <tessera/framework/nn/internal/layer_remat.hpp>
 #include <tessera/framework/nn/internal/missing_call.hpp>
 #include <tessera/framework/nn/internal/placed_values.hpp>
@@ -185,6 +186,10 @@ DTensor Layer::call(const Inputs&, const CallContext&) {
                     "override DTensor call(const Inputs&, const CallContext&)");
 }
 
+DTensor Layer::read(const Variable& weight, std::optional<at::ScalarType> dtype) const {
+  return GatheredWeights::read(*this, weight, dtype);
+}
+
 std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& context) {
   if (OpListener* const listener = tracer(); listener && !can_be_replayed()) {
     listener->user_code(str("layer ", class_name(), " (", path(), ")"));
@@ -201,6 +206,7 @@ std::vector<DTensor> Layer::outputs(const Inputs& inputs, const CallContext& con
   const std::optional<DefaultMeshScope> mesh = mesh_of_call(inputs);
   const RematCall again(remat_rule_ ? remat_rule_.get() : remat_.get(), *this, shapes);
   const ScopedValue<const CallContext*> in_call(thread_state().call_context, &context);
+  const GatheredWeights gathered(*this);
   if (is_model()) {
     place_compiled();
     return call_placed(inputs, inputs, context);

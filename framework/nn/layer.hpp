@@ -291,8 +291,12 @@ class Layer {
   void replace_weight(Variable& weight, const DTensor& value);
   /// Adds a weight with this value, which is not trainable; replicated until it is placed.
   Variable add_value(const std::string& name, const DTensor& value);
-  /// Returns a weight's value in the compute dtype.
-  DTensor read(const Variable& weight) const { return weight.read(policy_.compute); }
+  /// Returns a weight's value in the compute dtype, for use in call(). Communication: if the weight
+  /// must be gathered, the first read of a call gathers all such weights of this layer, in one
+  /// all-gather where their layouts and dtypes allow it.
+  DTensor read(const Variable& weight) const { return read(weight, policy_.compute); }
+  /// read() in another dtype; none means the weight's own.
+  DTensor read(const Variable& weight, std::optional<at::ScalarType> dtype) const;
 
  private:
   std::vector<DTensor> call_placed(const Inputs& inputs, const Inputs& uncast,

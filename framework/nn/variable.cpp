@@ -7,11 +7,11 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/autodiff/internal/remat_region.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/internal/weight_placement.hpp>
+#include <tessera/framework/nn/internal/gathered_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
@@ -122,23 +122,14 @@ DTensor Variable::read(std::optional<at::ScalarType> dtype) const {
   DTensor result = value();
   const Placement& placement = state().placement;
   const Layout use = placement.use ? abstract_layout(*placement.use) : Layout();
-  const bool elsewhere = placement.use && !(use.mesh() == result.mesh());
-  if (elsewhere) {
+  if (placement.use && use.mesh() == result.mesh()) return read_together({*this}, dtype)[0];
+  if (placement.use) {
     // The gradient's reduction is logged under the variable's path.
     const CommLabel label(path());
     result = ops::copy_to_mesh(result, use);
   }
-  // With reshard, the backward pass casts again too.
-  std::optional<RematRegionScope> resharded;
-  if (placement.reshard_after_forward) resharded.emplace(SavedOps());
-  // Cast before the all-gather: fewer bytes are sent, and the narrow copy is the one kept.
-  if (dtype && *dtype != this->dtype() && at::isFloatingType(this->dtype())) {
-    result = ops::cast(result, *dtype);
-  }
-  if (placement.use && !elsewhere) {
-    result = ops::relayout(result, use, placement.reshard_after_forward);
-  }
-  return result;
+  const bool cast = dtype && *dtype != this->dtype() && at::isFloatingType(this->dtype());
+  return cast ? ops::cast(result, *dtype) : result;
 }
 
 void Variable::assign(const DTensor& value) {

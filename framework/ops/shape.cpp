@@ -16,26 +16,35 @@ using namespace detail;
 
 namespace {
 
-/// Reshards a value to a layout; an undefined layout means replicated.
+/// Returns the layouts of a relayout; none means that all are replicated.
+std::vector<Layout> targets_of(const std::vector<DTensor>& in, std::vector<Layout> layouts) {
+  for (size_t i = layouts.size(); i < in.size(); ++i) {
+    layouts.push_back(Layout::replicated(in[i].mesh(), in[i].rank()));
+  }
+  return layouts;
+}
+
+/// Reshards values, each to a layout.
 struct RelayoutOp {
   static constexpr std::string_view name = "relayout";
   static constexpr bool keeps_parameter = true;
   static constexpr bool only_moves = true;
-  Layout layout;
+  std::vector<Layout> layouts = {};
   bool reshard_after_forward = false;
-  auto attributes() const { return std::tie(layout, reshard_after_forward); }
+  auto attributes() const { return std::tie(layouts, reshard_after_forward); }
   bool rematerialized() const { return reshard_after_forward; }
-  DTensor run(const std::vector<DTensor>& in) const {
-    const Layout target =
-        layout.defined() ? layout : Layout::replicated(in[0].mesh(), in[0].rank());
-    const DTensor moved = relayout_value(in[0], target);
-    return DTensor(moved.sharding(), moved.blocks());
+  std::vector<DTensor> run(const std::vector<DTensor>& in) const {
+    std::vector<DTensor> results;
+    for (const DTensor& moved : relayout_values(in, targets_of(in, layouts))) {
+      results.emplace_back(moved.sharding(), moved.blocks());
+    }
+    return results;
   }
   static constexpr Saves saves = nothing_saved;
   // The tape passes dy on, and reshards it to the input's layout when it is used.
-  Grads gradient(const Saved&, const Cotangents& dy, Needs) const { return {dy[0]}; }
+  Grads gradient(const Saved&, const Cotangents& dy, Needs) const { return dy; }
   static Samples<RelayoutOp> samples() {
-    return {{{{{3, 4}}}, RelayoutOp()}, {{{{}}}, RelayoutOp()}};
+    return {{{{{3, 4}}}, RelayoutOp()}, {{{{}}}, RelayoutOp()}, {{{{3, 4}}, {{4}}}, RelayoutOp()}};
   }
 };
 
@@ -178,8 +187,22 @@ Shape complete(const DTensor& x, Shape shape) {
 namespace ops {
 
 DTensor relayout(const DTensor& x, const Layout& layout, bool reshard_after_forward) {
-  return run_op(
-      RelayoutOp{layout.defined() ? abstract_layout(layout) : layout, reshard_after_forward}, {x});
+  std::vector<Layout> layouts;
+  if (layout.defined()) layouts.push_back(abstract_layout(layout));
+  return run_op(RelayoutOp{std::move(layouts), reshard_after_forward}, {x});
+}
+
+std::vector<DTensor> relayout(const std::vector<DTensor>& values,
+                              const std::vector<Layout>& layouts, bool reshard_after_forward) {
+  if (values.size() != layouts.size()) {
+    throw ConfigError("relayout", str("a layout for each of ", values.size(), " values"),
+                      str(layouts.size(), " layouts"), "give each value its layout");
+  }
+  if (values.empty()) return {};
+  std::vector<Layout> targets;
+  for (const Layout& layout : layouts) targets.push_back(abstract_layout(layout));
+  const RelayoutOp op{std::move(targets), reshard_after_forward};
+  return dispatch(op_info<RelayoutOp>(), &op, attribute_hash(op), values);
 }
 
 DTensor relayout_like(const DTensor& x, const DTensor& like) {

@@ -13,6 +13,12 @@ namespace tessera::ops {
 /// Collective; free where it only slices. With `reshard_after_forward`, a tape saves x instead of
 /// the all-gathered result, and repeats the relayout where the backward pass reads the result.
 DTensor relayout(const DTensor& x, const Layout& layout, bool reshard_after_forward = false);
+/// Reshards several values, each to its layout, as relayout() does. Those that only need an
+/// all-gather over the same mesh dimensions, in the same dtype, are gathered in one exchange, also
+/// when a tape repeats it. Throws ConfigError unless there are as many layouts as values.
+std::vector<DTensor> relayout(const std::vector<DTensor>& values,
+                              const std::vector<Layout>& layouts,
+                              bool reshard_after_forward = false);
 /// Reshards a value to the layout of `like` (tf.experimental.dtensor.relayout_like).
 DTensor relayout_like(const DTensor& x, const DTensor& like);
 /// Copies a value to another mesh; its gradient is copied back.

@@ -106,6 +106,10 @@ namespace detail {
 /// where it only slices. Throws MeshError for a layout on another mesh, LayoutError for one of
 /// another rank. Not recorded on a tape: ops::relayout is.
 DTensor relayout_value(const DTensor& value, const Layout& layout);
+/// relayout_value() of several values to the layout of each. Those that only need an all-gather
+/// over the same mesh dimensions, in the same dtype, are gathered in one exchange.
+std::vector<DTensor> relayout_values(const std::vector<DTensor>& values,
+                                     const std::vector<Layout>& layouts);
 
 }  // namespace detail
 

@@ -79,14 +79,15 @@ std::shared_ptr<const DeferredValue> DeferredValue::shared(const DTensor& value)
 
 void DeferredValue::compute_now(const DTensor& value) { value.ready(); }
 
-/// The value gets the id under which tapes know its result: nothing has recorded it before.
+/// The value gets the id under which tapes know its result, unless something has recorded it
+/// before.
 void DTensor::compute_deferred() const {
   const std::shared_ptr<const DeferredValue> later = state().deferred;
   const DTensor value = later->compute();
   State& here = state();
   here.sharding = value.sharding();
   here.blocks = value.stored_blocks();
-  here.id = value.id();
+  if (!later->keeps_id()) here.id = value.id();
   here.row_sparse = value.is_row_sparse();
   here.deferred = nullptr;
   here.layout_deferred = false;
@@ -180,9 +181,10 @@ std::ostream& operator<<(std::ostream& out, const DTensor& value) {
 
 void DTensor::replace(const DTensor& equal) const {
   if (is(equal)) return;
-  ready().sharding = equal.state().sharding;
+  ready().sharding = equal.sharding();
   state().blocks = equal.state().blocks;
   state().row_sparse = equal.state().row_sparse;
+  state().deferred = equal.state().deferred;
 }
 
 bool DTensor::owns_memory() const {

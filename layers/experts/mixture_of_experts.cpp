@@ -222,7 +222,8 @@ DTensor MixtureOfExpertsLayer::by_sort(const DTensor& x, const Routing& routing,
 DTensor MixtureOfExpertsLayer::call(const Inputs& inputs, const CallContext& context) {
   const DTensor x = inputs[0].with_mask({});
   const at::ScalarType precise = c10::promoteTypes(x.dtype(), at::kFloat);
-  const DTensor logits = place("router", ops::matmul(ops::cast(x, precise), router_.read(precise)));
+  const DTensor logits =
+      place("router", ops::matmul(ops::cast(x, precise), read(router_, precise)));
   const RoutingOptions options = routing_options(x, context);
   const Routing routing = route_tokens(logits, inputs[0].mask(), options);
   report(routing);

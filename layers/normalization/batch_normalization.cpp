@@ -250,7 +250,7 @@ std::pair<DTensor, DTensor> BatchNormalizationLayer::renormalize(const DTensor& 
 DTensor BatchNormalizationLayer::fused(const DTensor& x, const Shape& features,
                                        const ops::Axes& reduced, bool learns) {
   const auto weight = [&](const Variable& variable, at::ScalarType dtype) {
-    return variable.defined() ? ops::reshape(variable.read(dtype), features) : DTensor();
+    return variable.defined() ? ops::reshape(read(variable, dtype), features) : DTensor();
   };
   const DTensor moments =
       learns
@@ -273,7 +273,7 @@ DTensor BatchNormalizationLayer::composed(const DTensor& narrow, const Shape& fe
   const DTensor x = ops::cast(narrow, dtype);
   const int64_t axis = normalize_axis(arguments_.axis, x.rank(), path());
   const auto weight = [&](const Variable& variable) {
-    return ops::reshape(variable.read(dtype), features);
+    return ops::reshape(read(variable, dtype), features);
   };
   const DTensor mean = learns ? mean_of_each(x, axis, steps) : weight(moving_mean_);
   const DTensor centered = x - mean;

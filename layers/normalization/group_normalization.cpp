@@ -84,7 +84,7 @@ DTensor GroupNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
     if (a != axis) reduced.push_back(a);
   }
   const auto weight = [&](const Variable& variable) {
-    return variable.defined() ? ops::reshape(variable.read(dtype), weights) : DTensor();
+    return variable.defined() ? ops::reshape(read(variable, dtype), weights) : DTensor();
   };
   const DTensor y =
       normalized_over(x, weight(gamma_), weight(beta_), weights, reduced, arguments_.epsilon);

@@ -78,7 +78,7 @@ DTensor LayerNormalizationLayer::call(const Inputs& inputs, const CallContext&) 
   // Computes as precisely as the weights are stored.
   const at::ScalarType dtype = c10::promoteTypes(inputs[0].dtype(), at::kFloat);
   const auto weight = [&](const Variable& variable) {
-    return variable.defined() ? variable.read(dtype) : DTensor();
+    return variable.defined() ? read(variable, dtype) : DTensor();
   };
   const DTensor y = ops::layer_norm(ops::cast(inputs[0], dtype), weight(gamma_), weight(beta_),
                                     normalized_axes(path(), arguments_.axis, inputs[0].shape()),

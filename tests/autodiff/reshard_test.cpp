@@ -1,4 +1,5 @@
 #include <tessera/framework/autodiff/tape.hpp>
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/matmul.hpp>
@@ -45,6 +46,36 @@ TEST_CASE("a gathered tensor that was released is gathered again once for all it
     CHECK(same(gradients[1], x.t().mm(da)) == "");
     CHECK(same(gradients[2], x.t().mm(db)) == "");
   }
+}
+
+TEST_CASE("values gathered in one exchange are gathered again in one, for those that are read") {
+  const at::Tensor x = numbers({4, 6}, 1), a = numbers({6, 3}, 2), b = numbers({3}, 3);
+  const DTensor input = pack(x, Layout({"batch", nullptr}, mesh()));
+  const DTensor kernel = variable(a, {"model", nullptr}), bias = variable(b, {"model"});
+  const std::vector<Layout> whole = {Layout::replicated(mesh(), 2), Layout::replicated(mesh(), 1)};
+  CommLog log;
+  const CommLogScope scope(log);
+  for (const bool reshard : {false, true}) {
+    CAPTURE(reshard);
+    log.clear();
+    GradientTape tape;
+    tape.watch(input);
+    DTensor y;
+    {
+      const std::vector<DTensor> gathered = ops::relayout({kernel, bias}, whole, reshard);
+      y = ops::sum(ops::square(ops::matmul(input, gathered[0]) + gathered[1]));
+    }
+    CHECK(log.count(CommOp::all_gather, "model") == 1);
+    CHECK(log.entries()[0].bytes == 8 * (6 * 3 + 3));
+    const std::vector<DTensor> gradients = tape.gradient(y, {input, kernel, bias});
+    CHECK(log.count(CommOp::all_gather, "model") == (reshard ? 2 : 1));
+    const at::Tensor dy = 2 * (x.mm(a) + b);
+    CHECK(same(gradients[0], dy.mm(a.t())) == "");
+    CHECK(same(gradients[1], x.t().mm(dy)) == "");
+    CHECK(same(gradients[2], dy.sum(0)) == "");
+  }
+  CHECK_THROWS_AS(ops::relayout({kernel, bias}, {whole[0]}), ConfigError);
+  CHECK(ops::relayout(std::vector<DTensor>(), {}).empty());
 }
 
 TEST_CASE("a persistent tape gathers again each time, also under an outer tape") {

@@ -131,50 +131,66 @@ TEST_CASE("engine: sums are bit-identical on every rank, and inputs are unchange
   }
 }
 
-TEST_CASE("engine: all_gather joins members in order along any axis") {
+TEST_CASE("engine: all_gather joins members in order along any axis, values of any shape at once") {
   on_all_groups([](const Owners& owner, int rank, const auto& engine) {
     const Group group = group_of(owner, rank);
+    std::vector<Tensors> all;
+    std::vector<GatheredValue> joined;
     for (int64_t axis : {0, 1}) {
       for (int64_t width : {1, 3000}) {
-        Tensors all;
-        std::vector<int64_t> counts;
+        GatheredValue value = {axis, {}, {}};
+        all.emplace_back();
         for (int64_t m = 0; m < group.size(); ++m) {
-          counts.push_back((m * 2) % 3);
-          all.push_back(axis == 0 ? values({counts.back(), width}, at::kInt, m)
-                                  : values({width, counts.back()}, at::kInt, m));
+          value.counts.push_back((m * 2) % 3);
+          const int64_t count = value.counts.back();
+          all.back().push_back(axis == 0 ? values({count, width}, at::kInt, m)
+                                         : values({width, count}, at::kInt, m));
         }
-        at::Tensor out;
-        wait(engine->all_gather(group, axis, counts, local_parts(group, all), out));
-        expect(same(out, at::cat(all, axis)), str("axis ", axis, " width ", width));
+        value.inputs = local_parts(group, all.back());
+        joined.push_back(value);
+        wait(engine->all_gather(group, std::span(&value, 1)));
+        expect(same(value.out, at::cat(all.back(), axis)), str("axis ", axis, " width ", width));
       }
+    }
+    wait(engine->all_gather(group, joined));
+    for (size_t v = 0; v < joined.size(); ++v) {
+      expect(same(joined[v].out, at::cat(all[v], joined[v].axis)), str("value ", v, " of four"));
     }
   });
 }
 
-TEST_CASE("engine: reduce_scatter gives each member its shard") {
+TEST_CASE("engine: reduce_scatter gives each member its shard, of several values at once") {
   on_all_groups([](const Owners& owner, int rank, const auto& engine) {
     const Group group = group_of(owner, rank);
+    std::vector<at::Tensor> sums;
+    std::vector<ScatteredValue> joint;
+    const auto check = [&](const ScatteredValue& value, const at::Tensor& sum) {
+      expect(value.out.size() == group.local.size(), "one for each local member");
+      for (size_t i = 0; i < value.out.size(); ++i) {
+        const Interval part = value.intervals[size_t(group.local[i])];
+        expect(same(value.out[i], sum.narrow(value.axis, part.lo, part.size())),
+               str("part ", i, " of axis ", value.axis));
+      }
+    };
     for (int64_t axis : {0, 1}) {
       for (int64_t width : {2, 40000}) {
-        Tensors all;
-        std::vector<Interval> pieces;
         const int64_t extent = 7;
+        Tensors all;
+        ScatteredValue value = {axis, {}, {}};
         for (int64_t m = 0; m < group.size(); ++m) {
-          pieces.push_back(shard_interval(extent, group.size() + 3, m));
+          value.intervals.push_back(shard_interval(extent, group.size() + 3, m));
           const Shape shape = axis == 0 ? Shape{extent, width} : Shape{width, extent};
           all.push_back(values(shape, at::kDouble, m));
         }
-        Tensors out;
-        wait(
-            engine->reduce_scatter(group, Reduce::sum, axis, pieces, local_parts(group, all), out));
-        const at::Tensor sum = reduce_all(Reduce::sum, all);
-        expect(out.size() == group.local.size(), "one for each local member");
-        for (size_t i = 0; i < out.size(); ++i) {
-          const Interval piece = pieces[size_t(group.local[i])];
-          expect(same(out[i], sum.narrow(axis, piece.lo, piece.size())), str("piece ", i));
-        }
+        value.inputs = local_parts(group, all);
+        sums.push_back(reduce_all(Reduce::sum, all));
+        joint.push_back(value);
+        wait(engine->reduce_scatter(group, Reduce::sum, std::span(&value, 1)));
+        check(value, sums.back());
       }
     }
+    wait(engine->reduce_scatter(group, Reduce::sum, joint));
+    for (size_t v = 0; v < joint.size(); ++v) check(joint[v], sums[v]);
   });
 }
 

@@ -119,10 +119,9 @@ TEST_CASE("numbers are readable on the wire unless messages are encrypted") {
     std::list<WireProxy> proxies;
     run_engines(through(record, encrypts, proxies, proxies_mutex), 2,
                 [](int rank, const std::shared_ptr<Engine>& engine) {
-                  at::Tensor out;
-                  wait(engine->all_gather(group_of({0, 1}, rank), 0, {1000, 1000},
-                                          {at::full({1000}, 1234.5, at::kDouble)}, out));
-                  expect(out.numel() == 2000, "all elements arrive");
+                  GatheredValue value = {0, {1000, 1000}, {at::full({1000}, 1234.5, at::kDouble)}};
+                  wait(engine->all_gather(group_of({0, 1}, rank), std::span(&value, 1)));
+                  expect(value.out.numel() == 2000, "all elements arrive");
                 });
     proxies.clear();
     CHECK(wire.size() > 16000);

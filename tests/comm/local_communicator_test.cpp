@@ -30,15 +30,18 @@ TEST_CASE("local: all_reduce, with one partial sum or all") {
 
 TEST_CASE("local: all_gather concatenates inputs in order, empty ones too") {
   const auto local = local_communicator();
-  at::Tensor out;
-  wait(local->all_gather(local_group(3), 0, {3, 0, 3}, {parts[0], at::empty({0}), parts[1]}, out));
-  CHECK(difference(out, at::tensor({1.f, 2.f, 3.f, 10.f, 20.f, 30.f})) == "");
+  GatheredValue values[] = {{0, {3, 0, 3}, {parts[0], at::empty({0}), parts[1]}},
+                            {0, {1, 1, 1}, {at::ones({1}), at::zeros({1}), at::ones({1})}}};
+  wait(local->all_gather(local_group(3), values));
+  CHECK(difference(values[0].out, at::tensor({1.f, 2.f, 3.f, 10.f, 20.f, 30.f})) == "");
+  CHECK(difference(values[1].out, at::tensor({1.f, 0.f, 1.f})) == "");
 }
 
 TEST_CASE("local: reduce_scatter gives each member its shard") {
   const auto local = local_communicator();
-  std::vector<at::Tensor> out;
-  wait(local->reduce_scatter(local_group(2), Reduce::sum, 0, {{0, 1}, {1, 3}}, parts, out));
+  ScatteredValue value = {0, {{0, 1}, {1, 3}}, parts};
+  wait(local->reduce_scatter(local_group(2), Reduce::sum, std::span(&value, 1)));
+  const std::vector<at::Tensor>& out = value.out;
   REQUIRE(out.size() == 2);
   CHECK(difference(out[0], at::tensor({11.f})) == "");
   CHECK(difference(out[1], at::tensor({22.f, 33.f})) == "");

@@ -23,12 +23,8 @@ class NotingEngine final : public Engine {
   WorkPtr all_reduce(const Group&, Reduce, const std::vector<at::Tensor>&, at::Tensor&) override {
     return note("all_reduce");
   }
-  WorkPtr all_gather(const Group&, int64_t, const std::vector<int64_t>&,
-                     const std::vector<at::Tensor>&, at::Tensor&) override {
-    return note("all_gather");
-  }
-  WorkPtr reduce_scatter(const Group&, Reduce, int64_t, const std::vector<Interval>&,
-                         const std::vector<at::Tensor>&, std::vector<at::Tensor>&) override {
+  WorkPtr all_gather(const Group&, std::span<GatheredValue>) override { return note("all_gather"); }
+  WorkPtr reduce_scatter(const Group&, Reduce, std::span<ScatteredValue>) override {
     return note("reduce_scatter");
   }
   WorkPtr all_to_all(const Group&, const std::vector<std::vector<at::Tensor>>&,
@@ -54,12 +50,13 @@ TEST_CASE("tensors on CPUs and on GPUs use separate engines") {
   const auto engine = split_engine(host, gpus);
   const at::Tensor here = at::ones({2}), there = at::empty({2}, at::kMeta);
   at::Tensor out;
-  std::vector<at::Tensor> pieces;
+  GatheredValue gathered = {0, {2}, {there}};
+  ScatteredValue scattered = {0, {}, {there}};
   std::vector<std::vector<at::Tensor>> nothing = {{{}, {}}}, received = {{{}, there}};
   engine->set_call(7);
   engine->all_reduce({}, Reduce::sum, {here}, out);
-  engine->all_gather({}, 0, {2}, {there}, out);
-  engine->reduce_scatter({}, Reduce::sum, 0, {}, {there}, pieces);
+  engine->all_gather({}, std::span(&gathered, 1));
+  engine->reduce_scatter({}, Reduce::sum, std::span(&scattered, 1));
   engine->all_to_all({}, nothing, nothing);
   engine->all_to_all({}, {{{}, here}}, nothing);
   engine->all_to_all({}, nothing, received);

@@ -89,24 +89,34 @@ TEST_CASE("NCCL gathers and scatters uneven blocks, also several per rank") {
         all.push_back(numbers(axis == 0 ? Shape{counts.back(), 3} : Shape{3, counts.back()}, m));
       }
       for (int64_t m : group.local) mine.push_back(all[size_t(m)].to(r.device));
-      at::Tensor joined;
-      wait(r.engine->all_gather(group, axis, counts, mine, joined));
-      std::string wrong = unlike(joined, at::cat(all, axis));
+      std::vector<at::Tensor> ones, local_ones;
+      for (int64_t m = 0; m < group.size(); ++m) ones.push_back(numbers({2}, m));
+      for (int64_t m : group.local) local_ones.push_back(ones[size_t(m)].to(r.device));
+      GatheredValue joined[] = {
+          {axis, counts, mine},
+          {0, std::vector<int64_t>(size_t(group.size()), 2), local_ones},
+      };
+      wait(r.engine->all_gather(group, joined));
+      std::string wrong = unlike(joined[0].out, at::cat(all, axis));
+      if (wrong.empty()) wrong = unlike(joined[1].out, at::cat(ones, 0));
       if (!wrong.empty()) return "all_gather: " + wrong;
 
       std::vector<Interval> pieces;
       for (int64_t m = 0; m < group.size(); ++m) {
         pieces.push_back(shard_interval(7, group.size(), m));
       }
-      std::vector<at::Tensor> addends, out;
+      std::vector<at::Tensor> addends;
       for (int i = 0; i < r.size; ++i) addends.push_back(numbers({7, 7}, i));
       const at::Tensor total = reduce_all(Reduce::sum, addends);
-      wait(r.engine->reduce_scatter(group, Reduce::sum, axis, pieces,
-                                    {addends[size_t(r.rank)].to(r.device)}, out));
-      for (size_t i = 0; i < group.local.size(); ++i) {
-        const Interval piece = pieces[size_t(group.local[i])];
-        wrong = unlike(out[i], total.narrow(axis, piece.lo, piece.size()));
-        if (!wrong.empty()) return "reduce_scatter: " + wrong;
+      const at::Tensor addend = addends[size_t(r.rank)].to(r.device);
+      ScatteredValue scattered[] = {{axis, pieces, {addend}}, {1 - axis, pieces, {addend}}};
+      wait(r.engine->reduce_scatter(group, Reduce::sum, scattered));
+      for (const ScatteredValue& value : scattered) {
+        for (size_t i = 0; i < group.local.size(); ++i) {
+          const Interval piece = pieces[size_t(group.local[i])];
+          wrong = unlike(value.out[i], total.narrow(value.axis, piece.lo, piece.size()));
+          if (!wrong.empty()) return "reduce_scatter: " + wrong;
+        }
       }
     }
     return "";

@@ -113,6 +113,41 @@ TEST_CASE("gradients are reduced in buckets, or one by one without them", "[redu
   }));
 }
 
+TEST_CASE("reduce-scatters go into buckets, whose whole gradients are released", "[reducer]") {
+  CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& inner) {
+    for (const bool together : {true, false}) {
+      CommNotes notes;
+      const Mesh mesh = rank_mesh({{"batch", 2}}, noted_communicator(inner, notes));
+      const Layout rows({"batch", unsharded}, mesh), columns({unsharded, "batch"}, mesh);
+      std::vector<Variable> kernels;
+      for (int k = 0; k < 3; ++k) {
+        kernels.push_back(reducer_variable(str("kernel_", k), {6, 6}, k == 1 ? columns : rows));
+        kernels.back().value();
+      }
+      DTensor y = pack(at::ones({8, 6}, at::kDouble), rows);
+      const OptimizerHandle sgd = SGD(0.1);
+      sgd->reducer().set_bucket_cap_mb(together ? default_bucket_cap_mb : 0);
+      GradientTape tape;
+      for (const Variable& kernel : kernels) {
+        const DTensor whole = ops::relayout(kernel.read(), Layout::replicated(mesh, 2));
+        y = ops::tanh(ops::matmul(y, whole));
+      }
+      const DTensor loss = ops::sum(y);
+      notes.calls.clear();
+      sgd->apply(tape.gradient(loss, kernels, {.on_ready = sgd->reduce_when_ready(kernels)}),
+                 kernels);
+      std::erase_if(notes.calls,
+                    [](const std::string& call) { return !call.starts_with("reduce_scatter"); });
+      const std::vector<std::string> one = {"reduce_scatter of kernel_2 to kernel_0"};
+      const std::vector<std::string> three = {
+          "reduce_scatter of kernel_2", "reduce_scatter of kernel_1", "reduce_scatter of kernel_0"};
+      expect(notes.calls == (together ? one : three), str("called ", notes.calls.size()));
+      expect(sgd->reducer().last_times().messages == (together ? 1 : 3), "messages counted");
+      expect(notes.waiting == 0, "all waited for");
+    }
+  }));
+}
+
 TEST_CASE("reductions begin during the backward pass", "[reducer]") {
   CHECK_NOTHROW(run_ranks(2, [](int, const std::shared_ptr<Communicator>& inner) {
     CommNotes notes;

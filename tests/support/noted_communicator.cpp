@@ -46,14 +46,12 @@ class NotedCommunicator final : public Communicator {
                      at::Tensor& out) override {
     return noted(inner_->all_reduce(group, kind, parts, out));
   }
-  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& parts, at::Tensor& out) override {
-    return noted(inner_->all_gather(group, axis, counts, parts, out));
+  WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) override {
+    return noted(inner_->all_gather(group, values));
   }
-  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
-                         std::vector<at::Tensor>& out) override {
-    return noted(inner_->reduce_scatter(group, kind, axis, pieces, parts, out));
+  WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                         std::span<ScatteredValue> values) override {
+    return noted(inner_->reduce_scatter(group, kind, values));
   }
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override {

@@ -39,7 +39,9 @@ std::vector<at::Tensor> run_single(const OpInfo& info, const void* op,
   for (const at::Tensor& t : in) {
     values.push_back(make_value(t, Layout::replicated(mesh, t.dim()), 0));
   }
-  return {info.run(op, values).blocks()[0]};
+  std::vector<at::Tensor> results;
+  for (const DTensor& result : info.run(op, values)) results.push_back(result.blocks()[0]);
+  return results;
 }
 
 OracleCase make_case(const OpInfo& info, const AnySample& sample, std::string name) {

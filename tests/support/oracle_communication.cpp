@@ -114,9 +114,13 @@ class BruteForce {
       if (results.size() != ref.out.size()) throw std::length_error("other outputs");
       return {results.begin(), results.end()};
     }
-    Shape shape;
-    for (Interval range : out_ranges[0]) shape.push_back(range.size());
-    return {cut(ref.in[0], ranges[0]).reshape(shape)};
+    std::vector<at::Tensor> results;
+    for (size_t o = 0; o < ref.out.size(); ++o) {
+      Shape shape;
+      for (Interval range : out_ranges[o]) shape.push_back(range.size());
+      results.push_back(cut(ref.in[o], ranges[o]).reshape(shape));
+    }
+    return results;
   }
 
   /// Whether some way to shard each output remains; removes those that are wrong.

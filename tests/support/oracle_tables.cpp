@@ -50,8 +50,13 @@ std::string plan_line(const std::vector<Layout>& requested, const std::vector<La
 
 std::string plan_of(const OracleCase& c, const std::vector<Layout>& layouts) {
   if (c.info->moves_blocks) {
-    const DTensor x = make_value(random_values(c.inputs[0], 1), layouts[0], 1);
-    return plan_line(layouts, layouts, {c.run({x})[0].layout()});
+    std::vector<DTensor> in;
+    for (size_t i = 0; i < layouts.size(); ++i) {
+      in.push_back(make_value(random_values(c.inputs[i], 1), layouts[i], 1));
+    }
+    std::vector<Layout> out;
+    for (const DTensor& result : c.run(in)) out.push_back(result.layout());
+    return plan_line(layouts, layouts, out);
   }
   std::vector<ShardingPtr> in;
   for (size_t i = 0; i < layouts.size(); ++i) {

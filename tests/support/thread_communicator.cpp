@@ -83,42 +83,45 @@ class ThreadCommunicator final : public Communicator {
     return work;
   }
 
-  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& parts, at::Tensor& out) override {
-    hub_->check_alive();
-    check_counts(group, axis, counts, parts);
-    if (group.is_local()) {
-      out = parts.size() == 1 ? parts[0] : at::cat(parts, axis);
-      return nullptr;
-    }
-    Shape shape = parts[0].sizes().vec();
-    shape[static_cast<size_t>(axis)] = -1;
-    const std::string call = str("all_gather of ", c10::toString(parts[0].scalar_type()), " ",
-                                 to_string(shape), " by ", to_string(counts));
-    const Parcels parcels = meet(group, call, parts);
-    std::vector<at::Tensor> all;
-    std::map<int, size_t> next;
-    for (int owner : group.owner) all.push_back(parcels->at(owner)[next[owner]++]);
+  WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) override {
     const auto work = std::make_shared<LateResults>();
-    out = work->promise(at::cat(all, axis));
-    return work;
+    for (GatheredValue& value : values) {
+      hub_->check_alive();
+      check_counts(group, value);
+      const std::vector<at::Tensor>& parts = value.inputs;
+      if (group.is_local()) {
+        value.out = parts.size() == 1 ? parts[0] : at::cat(parts, value.axis);
+        continue;
+      }
+      Shape shape = parts[0].sizes().vec();
+      shape[static_cast<size_t>(value.axis)] = -1;
+      const std::string call = str("all_gather of ", c10::toString(parts[0].scalar_type()), " ",
+                                   to_string(shape), " by ", to_string(value.counts));
+      const Parcels parcels = meet(group, call, parts);
+      std::vector<at::Tensor> all;
+      std::map<int, size_t> next;
+      for (int owner : group.owner) all.push_back(parcels->at(owner)[next[owner]++]);
+      value.out = work->promise(at::cat(all, value.axis));
+    }
+    return group.is_local() ? nullptr : work;
   }
 
-  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& pieces, const std::vector<at::Tensor>& parts,
-                         std::vector<at::Tensor>& out) override {
-    hub_->check_alive();
-    at::Tensor full = reduce_all(kind, parts);
+  WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                         std::span<ScatteredValue> values) override {
     const auto work = std::make_shared<LateResults>();
-    if (!group.is_local()) {
-      std::string call = str("reduce_scatter ", to_string(kind), " of ", describe(full));
-      for (Interval piece : pieces) call += str(" ", piece.lo, "-", piece.hi);
-      full = reduced(group, kind, full, call);
-    }
-    out.clear();
-    for (int64_t m : group.local) {
-      const Interval piece = pieces[static_cast<size_t>(m)];
-      out.push_back(work->promise(full.narrow(axis, piece.lo, piece.size())));
+    for (ScatteredValue& value : values) {
+      hub_->check_alive();
+      at::Tensor full = reduce_all(kind, value.inputs);
+      if (!group.is_local()) {
+        std::string call = str("reduce_scatter ", to_string(kind), " of ", describe(full));
+        for (Interval part : value.intervals) call += str(" ", part.lo, "-", part.hi);
+        full = reduced(group, kind, full, call);
+      }
+      value.out.clear();
+      for (int64_t m : group.local) {
+        const Interval part = value.intervals[static_cast<size_t>(m)];
+        value.out.push_back(work->promise(full.narrow(value.axis, part.lo, part.size())));
+      }
     }
     return work;
   }
@@ -181,11 +184,11 @@ class ThreadCommunicator final : public Communicator {
     if (value.defined()) work.promise(target, value);
   }
 
-  void check_counts(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                    const std::vector<at::Tensor>& parts) {
-    bool fits = counts.size() == group.owner.size() && parts.size() == group.local.size();
+  void check_counts(const Group& group, const GatheredValue& value) {
+    const std::vector<at::Tensor>& parts = value.inputs;
+    bool fits = value.counts.size() == group.owner.size() && parts.size() == group.local.size();
     for (size_t i = 0; fits && i < parts.size(); ++i) {
-      fits = parts[i].size(axis) == counts[static_cast<size_t>(group.local[i])];
+      fits = parts[i].size(value.axis) == value.counts[static_cast<size_t>(group.local[i])];
     }
     if (!fits) hub_->fail(str("rank ", rank_, " gathers other parts than it counts"));
   }

@@ -68,22 +68,20 @@ TEST_CASE("threads: results are garbage until their work is waited for") {
 
 TEST_CASE("threads: all_gather orders members, not ranks") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
-    at::Tensor out;
-    const std::vector<at::Tensor> parts = {number(rank, 1 + rank), number(2 + rank, rank)};
-    wait(communicator->all_gather(crossed(rank), 0, {1, 2, 0, 1}, parts, out));
-    expect(difference(out, at::tensor({0.f, 1.f, 1.f, 3.f})).empty(), "joined");
+    GatheredValue value = {0, {1, 2, 0, 1}, {number(rank, 1 + rank), number(2 + rank, rank)}};
+    wait(communicator->all_gather(crossed(rank), std::span(&value, 1)));
+    expect(difference(value.out, at::tensor({0.f, 1.f, 1.f, 3.f})).empty(), "joined");
   }));
 }
 
 TEST_CASE("threads: reduce_scatter and all_to_all") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
-    std::vector<at::Tensor> out;
-    wait(communicator->reduce_scatter(plain(2, rank), Reduce::sum, 0, {{0, 1}, {1, 3}},
-                                      {at::arange(3) + rank}, out));
-    expect(
-        difference(out[0], rank == 0 ? at::tensor({1}, at::kLong) : at::tensor({3, 5}, at::kLong))
-            .empty(),
-        "scatter");
+    ScatteredValue value = {0, {{0, 1}, {1, 3}}, {at::arange(3) + rank}};
+    wait(communicator->reduce_scatter(plain(2, rank), Reduce::sum, std::span(&value, 1)));
+    expect(difference(value.out[0],
+                      rank == 0 ? at::tensor({1}, at::kLong) : at::tensor({3, 5}, at::kLong))
+               .empty(),
+           "scatter");
     std::vector<std::vector<at::Tensor>> recv = {{number(-1), number(-1)}};
     wait(communicator->all_to_all(plain(2, rank), {{number(10 * rank), number(10 * rank + 1)}},
                                   recv));
@@ -118,7 +116,8 @@ TEST_CASE("threads: ranks that call different things all get an error") {
   };
   at::Tensor out[2];
   const std::string op = both([&](int rank, const auto& communicator) {
-    if (rank == 0) communicator->all_gather(plain(2, rank), 0, {1, 1}, {number(1)}, out[rank]);
+    GatheredValue value = {0, {1, 1}, {number(1)}};
+    if (rank == 0) communicator->all_gather(plain(2, rank), std::span(&value, 1));
     communicator->all_reduce(plain(2, rank), Reduce::sum, {number(1)}, out[rank]);
   });
   CHECK(op.find("all_gather of Float (-1,)") != op.npos);

@@ -152,13 +152,19 @@ bool TapeWalk::keeps_narrow(const Entry& entry) const {
 }
 
 void TapeWalk::forward_gradient(const Entry& entry) {
-  const auto it = gradients_.find(entry.out_ids[0]);
-  if (it == gradients_.end()) return;
-  const Contributions contributions = it->second;
-  if (!source_of_.count(entry.out_ids[0])) gradients_.erase(it);
-  if (!(entry.tracked & 1) || !dependent_.count(entry.in_ids[0])) return;
-  if (entry.out_parameters) return gradients_[entry.in_ids[0]].add(contributions);
-  gradients_[entry.in_ids[0]].add(contributions.total(entry.in_shardings[0]->layout.resolved()));
+  for (size_t o = 0; o < entry.out_ids.size(); ++o) {
+    const auto it = gradients_.find(entry.out_ids[o]);
+    if (it == gradients_.end()) continue;
+    const Contributions contributions = it->second;
+    if (!source_of_.count(entry.out_ids[o])) gradients_.erase(it);
+    const uint64_t input = entry.in_ids[o];
+    if (!(entry.tracked >> o & 1) || !dependent_.count(input)) continue;
+    if (entry.out_parameters >> o & 1) {
+      gradients_[input].add(contributions);
+    } else {
+      gradients_[input].add(contributions.total(entry.in_shardings[o]->layout.resolved()));
+    }
+  }
 }
 
 void TapeWalk::check(const Entry& entry) {

@@ -88,8 +88,13 @@ void TapeRecord::ran(const OpInfo& info, const std::shared_ptr<const void>& op,
     return named ? CommLabel::current() : std::string();
   };
   const RematRegion* const region = remat_region();
-  const bool gathered = info.rematerialized && info.rematerialized(op.get()) &&
-                        gathers(in[0].layout(), out[0].layout());
+  const auto is_gathered = [&] {
+    for (size_t o = 0; o < out.size(); ++o) {
+      if (gathers(in[input_of_result(info, o)].layout(), out[o].layout())) return true;
+    }
+    return false;
+  };
+  const bool gathered = info.rematerialized && info.rematerialized(op.get()) && is_gathered();
   const bool rematerialized =
       gathered || (region && !region->saved.contains(info, thread_state().communicated));
   if (!recipe_of_.empty()) save_later(info, rematerialized, in);
@@ -148,12 +153,18 @@ bool TapeRecord::took_result(std::string_view name, std::string_view maker) cons
     const auto found = makers.find(id);
     return found == makers.end() ? nullptr : found->second;
   };
+  const auto moved_input = [](const Entry& entry, uint64_t result) {
+    const auto found = std::find(entry.out_ids.begin(), entry.out_ids.end(), result);
+    return entry.in_ids[input_of_result(*entry.info, size_t(found - entry.out_ids.begin()))];
+  };
   return std::any_of(entries_.begin(), entries_.end(), [&](const Entry& entry) {
     if (entry.info->name != name) return false;
-    const Entry* from = maker_of(entry.in_ids[0]);
+    uint64_t value = entry.in_ids[0];
+    const Entry* from = maker_of(value);
     while (from && (from->info->name == "cast" || from->info->name == "reshape" ||
                     from->info->name == "transpose" || from->info->name == "relayout")) {
-      from = maker_of(from->in_ids[0]);
+      value = moved_input(*from, value);
+      from = maker_of(value);
     }
     return from && from->info->name == maker;
   });
@@ -161,12 +172,15 @@ bool TapeRecord::took_result(std::string_view name, std::string_view maker) cons
 
 void TapeRecord::note_view(const OpInfo& info, std::span<const DTensor> in,
                            std::span<const DTensor> out) {
-  const bool gathered = gathered_.contains(in[0].id()) || gathers(in[0].layout(), out[0].layout());
-  if (out[0].is_parameter() && gathered) gathered_.insert(out[0].id());
-  if (!shares_memory(info, in[0].layout(), out[0].layout())) return;
-  if (in[0].tag()) variable_memory_.insert(in[0].id());
-  const auto found = memory_of_.find(in[0].id());
-  memory_of_[out[0].id()] = found == memory_of_.end() ? in[0].id() : found->second;
+  for (size_t o = 0; o < out.size(); ++o) {
+    const DTensor& from = in[input_of_result(info, o)];
+    const bool gathered = gathered_.contains(from.id()) || gathers(from.layout(), out[o].layout());
+    if (out[o].is_parameter() && gathered) gathered_.insert(out[o].id());
+    if (!shares_memory(info, from.layout(), out[o].layout())) continue;
+    if (from.tag()) variable_memory_.insert(from.id());
+    const auto found = memory_of_.find(from.id());
+    memory_of_[out[o].id()] = found == memory_of_.end() ? from.id() : found->second;
+  }
 }
 
 void TapeRecord::note_saved() {

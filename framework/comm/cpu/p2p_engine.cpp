@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <span>
 
 #include <ATen/ATen.h>
 
@@ -34,14 +36,15 @@ std::vector<int64_t> members_of(const Group& group, int rank) {
 
 at::Tensor flat(const at::Tensor& tensor) { return tensor.contiguous().view(-1); }
 
-/// Returns the blocks of `tensor` at the members' `intervals`, flattened and concatenated.
-at::Tensor flat_blocks(const at::Tensor& tensor, int64_t axis,
-                       const std::vector<Interval>& intervals,
-                       const std::vector<int64_t>& members) {
+/// Returns the parts of each value, reduced, that the members get, flattened and concatenated.
+at::Tensor flat_parts(std::span<const ScatteredValue> values,
+                      const std::vector<at::Tensor>& reduced, const std::vector<int64_t>& members) {
   std::vector<at::Tensor> list;
-  for (int64_t m : members) {
-    const Interval interval = intervals[static_cast<size_t>(m)];
-    list.push_back(flat(tensor.narrow(axis, interval.lo, interval.size())));
+  for (size_t v = 0; v < values.size(); ++v) {
+    for (int64_t m : members) {
+      const Interval part = values[v].intervals[static_cast<size_t>(m)];
+      list.push_back(flat(reduced[v].narrow(values[v].axis, part.lo, part.size())));
+    }
   }
   return list.size() == 1 ? list[0] : at::cat(list);
 }
@@ -68,12 +71,9 @@ class P2pEngine final : public Engine {
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      at::Tensor& out) override;
-  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& inputs, at::Tensor& out) override;
-  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& intervals,
-                         const std::vector<at::Tensor>& inputs,
-                         std::vector<at::Tensor>& out) override;
+  WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) override;
+  WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                         std::span<ScatteredValue> values) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
   void flush() override { transport().flush(); }
@@ -133,60 +133,69 @@ WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
   return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
 }
 
-WorkPtr P2pEngine::all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                              const std::vector<at::Tensor>& inputs, at::Tensor& out) {
+WorkPtr P2pEngine::all_gather(const Group& group, std::span<GatheredValue> values) {
   queue_->check();
-  if (group.is_local()) return local_->all_gather(group, axis, counts, inputs, out);
+  if (group.is_local()) return local_->all_gather(group, values);
   const Ranks ranks(group, rank());
-  Shape shape = inputs[0].sizes().vec();
-  shape[static_cast<size_t>(axis)] = 0;
-  for (int64_t count : counts) shape[static_cast<size_t>(axis)] += count;
-  out = memory_.make(shape, inputs[0].options());
   std::unique_ptr<ExchangeTask> task = make_exchange(TagKind::gather, ranks);
-  int64_t offset = 0;
-  size_t local = 0;
-  for (int64_t m = 0; m < group.size(); ++m) {
-    const int owner = group.owner[static_cast<size_t>(m)];
-    const int64_t count = counts[static_cast<size_t>(m)];
-    const at::Tensor slot = out.narrow(axis, offset, count);
-    offset += count;
-    if (owner != rank()) {
-      task->recv(owner, slot);
-      continue;
-    }
-    const at::Tensor input = inputs[local++].contiguous();
-    slot.copy_(input);
-    for (int r : ranks.list) {
-      if (r != rank()) task->send(r, input);
+  size_t bytes = 0;
+  for (GatheredValue& value : values) {
+    Shape shape = value.inputs[0].sizes().vec();
+    int64_t& extent = shape[static_cast<size_t>(value.axis)];
+    extent = std::accumulate(value.counts.begin(), value.counts.end(), int64_t{0});
+    value.out = memory_.make(shape, value.inputs[0].options());
+    bytes += value.out.nbytes();
+    int64_t offset = 0;
+    size_t local = 0;
+    for (int64_t m = 0; m < group.size(); ++m) {
+      const int owner = group.owner[static_cast<size_t>(m)];
+      const int64_t count = value.counts[static_cast<size_t>(m)];
+      const at::Tensor slot = value.out.narrow(value.axis, offset, count);
+      offset += count;
+      if (owner != rank()) {
+        task->recv(owner, slot);
+        continue;
+      }
+      const at::Tensor input = value.inputs[local++].contiguous();
+      slot.copy_(input);
+      for (int r : ranks.list) {
+        if (r != rank()) task->send(r, input);
+      }
     }
   }
-  return queue_->push(std::move(task), out.nbytes() <= max_single_step_bytes);
+  return queue_->push(std::move(task), bytes <= max_single_step_bytes);
 }
 
-WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                  const std::vector<Interval>& intervals,
-                                  const std::vector<at::Tensor>& inputs,
-                                  std::vector<at::Tensor>& out) {
+WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind,
+                                  std::span<ScatteredValue> values) {
   queue_->check();
-  if (group.is_local()) return local_->reduce_scatter(group, kind, axis, intervals, inputs, out);
+  if (group.is_local()) return local_->reduce_scatter(group, kind, values);
   const Ranks ranks(group, rank());
-  const at::Tensor reduced = reduce_all(kind, inputs);
+  std::vector<at::Tensor> reduced;
+  size_t bytes = 0;
+  for (const ScatteredValue& value : values) {
+    reduced.push_back(reduce_all(kind, value.inputs));
+    bytes += reduced.back().nbytes();
+  }
   ReduceBuffers reduce;
   reduce.kind = kind;
   for (int r : ranks.list) {
-    reduce.addends.push_back(flat_blocks(reduced, axis, intervals, members_of(group, r)));
+    reduce.addends.push_back(flat_parts(values, reduced, members_of(group, r)));
   }
-  reduce.result = memory_.make(reduce.addends[ranks.mine].sizes().vec(), reduced.options());
-  out.clear();
+  const at::Tensor& mine = reduce.addends[ranks.mine];
+  reduce.result = memory_.make(mine.sizes().vec(), mine.options());
   int64_t offset = 0;
-  for (int64_t m : group.local) {
-    Shape shape = reduced.sizes().vec();
-    shape[static_cast<size_t>(axis)] = intervals[static_cast<size_t>(m)].size();
-    out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
-    offset += numel(shape);
+  for (size_t v = 0; v < values.size(); ++v) {
+    ScatteredValue& value = values[v];
+    value.out.clear();
+    for (int64_t m : group.local) {
+      Shape shape = reduced[v].sizes().vec();
+      shape[static_cast<size_t>(value.axis)] = value.intervals[static_cast<size_t>(m)].size();
+      value.out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
+      offset += numel(shape);
+    }
   }
-  return push_reduce(TagKind::scatter, ranks, std::move(reduce),
-                     reduced.nbytes() <= max_single_step_bytes);
+  return push_reduce(TagKind::scatter, ranks, std::move(reduce), bytes <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,

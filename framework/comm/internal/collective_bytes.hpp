@@ -1,9 +1,12 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <vector>
 
 #include <ATen/core/Tensor.h>
+
+#include <tessera/framework/comm/internal/communicator.hpp>
 
 namespace tessera::detail {
 
@@ -18,17 +21,28 @@ inline int64_t reduced_bytes(const std::vector<at::Tensor>& inputs) {
   return inputs.empty() ? 0 : tensor_bytes(inputs[0]);
 }
 
-/// Returns the bytes of an all-gather per member: the gathered result.
-inline int64_t gathered_bytes(int64_t axis, const std::vector<int64_t>& counts,
-                              const std::vector<at::Tensor>& inputs) {
-  if (inputs.empty()) return 0;
-  int64_t bytes = inputs[0].element_size();
-  for (int64_t a = 0; a < inputs[0].dim(); ++a) {
-    if (a != axis) bytes *= inputs[0].size(a);
+/// Returns the bytes of a reduce-scatter per member: the member's inputs.
+inline int64_t scattered_bytes(std::span<const ScatteredValue> values) {
+  int64_t bytes = 0;
+  for (const ScatteredValue& value : values) bytes += reduced_bytes(value.inputs);
+  return bytes;
+}
+
+/// Returns the bytes of an all-gather per member: the gathered results.
+inline int64_t gathered_bytes(std::span<const GatheredValue> values) {
+  int64_t all = 0;
+  for (const GatheredValue& value : values) {
+    if (value.inputs.empty()) continue;
+    const at::Tensor& first = value.inputs[0];
+    int64_t bytes = first.element_size();
+    for (int64_t a = 0; a < first.dim(); ++a) {
+      if (a != value.axis) bytes *= first.size(a);
+    }
+    int64_t extent = 0;
+    for (int64_t count : value.counts) extent += count;
+    all += bytes * extent;
   }
-  int64_t extent = 0;
-  for (int64_t count : counts) extent += count;
-  return bytes * extent;
+  return all;
 }
 
 /// Returns the bytes of an all-to-all per member: all that the member sends.

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -47,6 +48,22 @@ using WorkPtr = std::shared_ptr<Work>;
 /// Waits for `work` unless it is null.
 void wait(const WorkPtr& work);
 
+/// A value that an all-gather concatenates.
+struct GatheredValue {
+  int64_t axis = 0;
+  std::vector<int64_t> counts;  ///< the members' extents along the axis; they may differ or be 0
+  std::vector<at::Tensor> inputs;
+  at::Tensor out = {};  ///< the inputs of all members, in member order
+};
+
+/// A value that is reduced and scattered.
+struct ScatteredValue {
+  int64_t axis = 0;
+  std::vector<Interval> intervals;  ///< each member's part, relative to the beginning of the inputs
+  std::vector<at::Tensor> inputs;
+  std::vector<at::Tensor> out = {};  ///< the sums of this process's members' parts
+};
+
 /// Runs the collectives of a mesh: `local` inside a process, Gloo and NCCL between processes. Every
 /// process of a group calls the same operations in the same order, from one thread. `inputs` are
 /// the tensors of this process, one for each member in group.local, in that order (reductions may
@@ -81,16 +98,13 @@ class Communicator {
   /// members.
   virtual WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                              at::Tensor& out) = 0;
-  /// Concatenates the members' inputs along `axis` in member order; `counts` are their extents
-  /// there, which may differ or be 0.
-  virtual WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                             const std::vector<at::Tensor>& inputs, at::Tensor& out) = 0;
-  /// Reduces all members' inputs; member m gets the interval `intervals[m]` of `axis`, relative to
-  /// the beginning of the inputs.
-  virtual WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                 const std::vector<Interval>& intervals,
-                                 const std::vector<at::Tensor>& inputs,
-                                 std::vector<at::Tensor>& out) = 0;
+  /// Concatenates the members' inputs of each value, in one exchange. The values have one dtype and
+  /// are on one kind of device.
+  virtual WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) = 0;
+  /// Reduces all members' inputs of each value, in one exchange; each member gets its part. The
+  /// values have one dtype and are on one kind of device.
+  virtual WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                                 std::span<ScatteredValue> values) = 0;
   /// Sends send[i][m] from local member i to member m, and fills recv[i][m], which the caller
   /// creates with its shape, with what member m sends to local member i. Undefined tensors are not
   /// sent.

@@ -23,29 +23,31 @@ WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
   return nullptr;
 }
 
-WorkPtr LocalCommunicator::all_gather(const Group& group, int64_t axis,
-                                      const std::vector<int64_t>& counts,
-                                      const std::vector<at::Tensor>& inputs, at::Tensor& out) {
-  const ProfileSpan span(SpanKind::collective, "all_gather", gathered_bytes(axis, counts, inputs));
+WorkPtr LocalCommunicator::all_gather(const Group& group, std::span<GatheredValue> values) {
+  const ProfileSpan span(SpanKind::collective, "all_gather", gathered_bytes(values));
   check(group);
-  const auto joined = [&] {
+  for (GatheredValue& value : values) {
+    if (value.inputs.size() == 1) {
+      value.out = value.inputs[0];
+      continue;
+    }
     const ProfileSpan work(SpanKind::aten, "cat");
-    return at::cat(inputs, axis);
-  };
-  out = inputs.size() == 1 ? inputs[0] : joined();
+    value.out = at::cat(value.inputs, value.axis);
+  }
   return nullptr;
 }
 
-WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                          const std::vector<Interval>& intervals,
-                                          const std::vector<at::Tensor>& inputs,
-                                          std::vector<at::Tensor>& out) {
-  const ProfileSpan span(SpanKind::collective, "reduce_scatter", reduced_bytes(inputs));
-  at::Tensor reduced;
-  wait(all_reduce(group, kind, inputs, reduced));
-  out.clear();
-  for (Interval interval : intervals)
-    out.push_back(reduced.narrow(axis, interval.lo, interval.size()));
+WorkPtr LocalCommunicator::reduce_scatter(const Group& group, Reduce kind,
+                                          std::span<ScatteredValue> values) {
+  const ProfileSpan span(SpanKind::collective, "reduce_scatter", scattered_bytes(values));
+  for (ScatteredValue& value : values) {
+    at::Tensor reduced;
+    wait(all_reduce(group, kind, value.inputs, reduced));
+    value.out.clear();
+    for (Interval interval : value.intervals) {
+      value.out.push_back(reduced.narrow(value.axis, interval.lo, interval.size()));
+    }
+  }
   return nullptr;
 }
 

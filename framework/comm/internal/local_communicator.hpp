@@ -17,12 +17,9 @@ class LocalCommunicator : public Communicator {
   std::vector<std::string> gather(const std::string& key, const std::string& text) override;
   WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      at::Tensor& out) override;
-  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const std::vector<at::Tensor>& inputs, at::Tensor& out) override;
-  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& intervals,
-                         const std::vector<at::Tensor>& inputs,
-                         std::vector<at::Tensor>& out) override;
+  WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) override;
+  WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                         std::span<ScatteredValue> values) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
   void abort(const std::string& reason) override;

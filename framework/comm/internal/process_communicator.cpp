@@ -210,19 +210,15 @@ WorkPtr ProcessCommunicator::all_reduce(const Group& group, Reduce kind,
              [&] { return engine_->all_reduce(group, kind, inputs, out); });
 }
 
-WorkPtr ProcessCommunicator::all_gather(const Group& group, int64_t axis,
-                                        const std::vector<int64_t>& counts,
-                                        const std::vector<at::Tensor>& inputs, at::Tensor& out) {
-  return run("all_gather", gathered_bytes(axis, counts, inputs),
-             [&] { return engine_->all_gather(group, axis, counts, inputs, out); });
+WorkPtr ProcessCommunicator::all_gather(const Group& group, std::span<GatheredValue> values) {
+  return run("all_gather", gathered_bytes(values),
+             [&] { return engine_->all_gather(group, values); });
 }
 
-WorkPtr ProcessCommunicator::reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                                            const std::vector<Interval>& intervals,
-                                            const std::vector<at::Tensor>& inputs,
-                                            std::vector<at::Tensor>& out) {
-  return run("reduce_scatter", reduced_bytes(inputs),
-             [&] { return engine_->reduce_scatter(group, kind, axis, intervals, inputs, out); });
+WorkPtr ProcessCommunicator::reduce_scatter(const Group& group, Reduce kind,
+                                            std::span<ScatteredValue> values) {
+  return run("reduce_scatter", scattered_bytes(values),
+             [&] { return engine_->reduce_scatter(group, kind, values); });
 }
 
 WorkPtr ProcessCommunicator::all_to_all(const Group& group,

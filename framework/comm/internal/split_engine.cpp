@@ -22,14 +22,12 @@ class SplitEngine final : public Engine {
                      at::Tensor& out) override {
     return engine_of(inputs).all_reduce(group, kind, inputs, out);
   }
-  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const Tensors& inputs, at::Tensor& out) override {
-    return engine_of(inputs).all_gather(group, axis, counts, inputs, out);
+  WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) override {
+    return engine_of(values[0].inputs).all_gather(group, values);
   }
-  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& intervals, const Tensors& inputs,
-                         Tensors& out) override {
-    return engine_of(inputs).reduce_scatter(group, kind, axis, intervals, inputs, out);
+  WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                         std::span<ScatteredValue> values) override {
+    return engine_of(values[0].inputs).reduce_scatter(group, kind, values);
   }
   WorkPtr all_to_all(const Group& group, const std::vector<Tensors>& send,
                      std::vector<Tensors>& recv) override {

@@ -24,6 +24,7 @@ namespace tessera::detail {
 class OpListener;
 class StepExecutor;
 struct PlannedTensors;
+class GatheredWeights;
 struct LayerRemat;
 struct RematRegion;
 enum class BlockPolicy : uint8_t;
@@ -47,6 +48,7 @@ struct ThreadState {
   OpListener* tracer = nullptr;                        ///< TracerScope
   const RematRegion* remat_region = nullptr;           ///< RematRegionScope
   std::shared_ptr<const LayerRemat> layer_remat = {};  ///< RematScope
+  GatheredWeights* gathered_weights = nullptr;         ///< the innermost GatheredWeights
   bool remat_activations = false;                      ///< RematCall
   bool communicated = false;  ///< whether the running operation has communicated; see dispatch()
 

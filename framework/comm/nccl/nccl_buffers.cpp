@@ -65,15 +65,18 @@ NcclOp nccl_op(Reduce kind, at::ScalarType dtype) {
   return kind == Reduce::max ? NcclOp::max : NcclOp::min;
 }
 
-RankRows::RankRows(const Group& group, const std::vector<int64_t>& elements) {
+RankRows::RankRows(const Group& group, const std::vector<std::vector<int64_t>>& elements)
+    : positions_(elements.size()) {
   const std::vector<int> ranks = ranks_of(group);
   used_.resize(ranks.size(), 0);
-  for (size_t m = 0; m < elements.size(); ++m) {
-    const auto row = std::lower_bound(ranks.begin(), ranks.end(), group.owner[m]) - ranks.begin();
-    int64_t& used = used_[static_cast<size_t>(row)];
-    positions_.emplace_back(row, used);
-    used += elements[m];
-    length_ = std::max(length_, used);
+  for (size_t v = 0; v < elements.size(); ++v) {
+    for (size_t m = 0; m < elements[v].size(); ++m) {
+      const auto row = std::lower_bound(ranks.begin(), ranks.end(), group.owner[m]) - ranks.begin();
+      int64_t& used = used_[static_cast<size_t>(row)];
+      positions_[v].emplace_back(row, used);
+      used += elements[v][m];
+      length_ = std::max(length_, used);
+    }
   }
 }
 

@@ -28,21 +28,24 @@ NcclType nccl_type(at::ScalarType wire);
 /// Returns NCCL's reduction; the sum of bools is their logical or (max).
 NcclOp nccl_op(Reduce kind, at::ScalarType dtype);
 
-/// Positions of the members' blocks in a buffer with one row per rank: a rank's blocks are
-/// contiguous, in member order, and all rows are as long as the longest.
+/// Positions of the members' blocks of several values in a buffer with one row per rank: a rank's
+/// blocks are contiguous, by value and then in member order, and all rows are as long as the
+/// longest.
 class RankRows {
  public:
-  /// `elements`: the number of elements of each member's block.
-  RankRows(const Group& group, const std::vector<int64_t>& elements);
+  /// `elements`: the number of elements of each member's block, by value.
+  RankRows(const Group& group, const std::vector<std::vector<int64_t>>& elements);
   int64_t ranks() const { return static_cast<int64_t>(used_.size()); }
   int64_t length() const { return length_; }
-  /// Returns the row and first element of a member's block.
-  std::pair<int64_t, int64_t> position(size_t member) const { return positions_[member]; }
+  /// Returns the row and first element of a member's block of a value.
+  std::pair<int64_t, int64_t> position(size_t member, size_t value) const {
+    return positions_[value][member];
+  }
   /// Returns a tensor of `rows` rows; padding is 0.
   at::Tensor make(int64_t rows, const at::TensorOptions& options) const;
 
  private:
-  std::vector<std::pair<int64_t, int64_t>> positions_;
+  std::vector<std::vector<std::pair<int64_t, int64_t>>> positions_;
   std::vector<int64_t> used_;
   int64_t length_ = 0;
 };

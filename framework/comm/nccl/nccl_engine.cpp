@@ -69,52 +69,68 @@ class NcclEngine final : public Engine {
     });
   }
 
-  WorkPtr all_gather(const Group& group, int64_t axis, const std::vector<int64_t>& counts,
-                     const Tensors& inputs, at::Tensor& out) override {
-    if (is_process_local(group)) return local_->all_gather(group, axis, counts, inputs, out);
+  WorkPtr all_gather(const Group& group, std::span<GatheredValue> values) override {
+    if (is_process_local(group)) return local_->all_gather(group, values);
     return issue([&](const c10::Stream& compute) {
-      const Tensors mine = staged(inputs);
-      Shape shape = mine[0].sizes().vec();
-      const std::vector<int64_t> elements = elements_of(shape, axis, counts);
+      std::vector<Tensors> mine;
+      std::vector<std::vector<int64_t>> elements;
+      for (const GatheredValue& value : values) {
+        mine.push_back(staged(value.inputs));
+        elements.push_back(elements_of(mine.back()[0].sizes().vec(), value.axis, value.counts));
+      }
       const RankRows rows(group, elements);
       const at::Tensor all = gathered(group, rows, mine);
-      Tensors blocks;
-      for (size_t m = 0; m < counts.size(); ++m) {
-        const auto [row, first] = rows.position(m);
-        shape[static_cast<size_t>(axis)] = counts[m];
-        blocks.push_back(all[row].narrow(0, first, elements[m]).view(shape));
+      for (size_t v = 0; v < values.size(); ++v) {
+        GatheredValue& value = values[v];
+        Shape shape = mine[v][0].sizes().vec();
+        Tensors blocks;
+        for (size_t m = 0; m < value.counts.size(); ++m) {
+          const auto [row, first] = rows.position(m, v);
+          shape[static_cast<size_t>(value.axis)] = value.counts[m];
+          blocks.push_back(all[row].narrow(0, first, elements[v][m]).view(shape));
+        }
+        value.out = published(at::cat(blocks, value.axis), value.inputs[0].device(), compute);
       }
-      out = published(at::cat(blocks, axis), inputs[0].device(), compute);
     });
   }
 
-  WorkPtr reduce_scatter(const Group& group, Reduce kind, int64_t axis,
-                         const std::vector<Interval>& intervals, const Tensors& inputs,
-                         Tensors& out) override {
-    if (is_process_local(group))
-      return local_->reduce_scatter(group, kind, axis, intervals, inputs, out);
+  WorkPtr reduce_scatter(const Group& group, Reduce kind,
+                         std::span<ScatteredValue> values) override {
+    if (is_process_local(group)) return local_->reduce_scatter(group, kind, values);
     return issue([&](const c10::Stream& compute) {
-      const at::Tensor mine = reduce_all(kind, staged(inputs));
-      const at::Tensor wire = to_wire(mine);
-      Shape shape = wire.sizes().vec();
-      std::vector<int64_t> counts;
-      for (const Interval& interval : intervals) counts.push_back(interval.size());
-      const std::vector<int64_t> elements = elements_of(shape, axis, counts);
-      const RankRows rows(group, elements);
-      const at::Tensor send = rows.make(rows.ranks(), wire.options());
-      for (size_t m = 0; m < intervals.size(); ++m) {
-        const auto [row, first] = rows.position(m);
-        send[row]
-            .narrow(0, first, elements[m])
-            .copy_(wire.narrow(axis, intervals[m].lo, counts[m]).reshape({-1}));
+      Tensors wires;
+      std::vector<std::vector<int64_t>> elements;
+      const at::ScalarType dtype = values[0].inputs[0].scalar_type();
+      for (const ScatteredValue& value : values) {
+        wires.push_back(to_wire(reduce_all(kind, staged(value.inputs))));
+        std::vector<int64_t> counts;
+        for (const Interval& part : value.intervals) counts.push_back(part.size());
+        elements.push_back(elements_of(wires.back().sizes().vec(), value.axis, counts));
       }
-      const at::Tensor row = scattered(group, send, nccl_op(kind, mine.scalar_type()));
-      out.clear();
-      for (int64_t m : group.local) {
-        const auto i = static_cast<size_t>(m);
-        shape[static_cast<size_t>(axis)] = counts[i];
-        const at::Tensor block = row.narrow(0, rows.position(i).second, elements[i]).view(shape);
-        out.push_back(published(from_wire(block, mine.scalar_type()), inputs[0].device(), compute));
+      const RankRows rows(group, elements);
+      const at::Tensor send = rows.make(rows.ranks(), wires[0].options());
+      for (size_t v = 0; v < values.size(); ++v) {
+        for (size_t m = 0; m < values[v].intervals.size(); ++m) {
+          const auto [row, first] = rows.position(m, v);
+          const Interval part = values[v].intervals[m];
+          send[row]
+              .narrow(0, first, elements[v][m])
+              .copy_(wires[v].narrow(values[v].axis, part.lo, part.size()).reshape({-1}));
+        }
+      }
+      const at::Tensor row = scattered(group, send, nccl_op(kind, dtype));
+      for (size_t v = 0; v < values.size(); ++v) {
+        ScatteredValue& value = values[v];
+        value.out.clear();
+        Shape shape = wires[v].sizes().vec();
+        for (int64_t m : group.local) {
+          const auto i = static_cast<size_t>(m);
+          shape[static_cast<size_t>(value.axis)] = value.intervals[i].size();
+          const at::Tensor block =
+              row.narrow(0, rows.position(i, v).second, elements[v][i]).view(shape);
+          value.out.push_back(
+              published(from_wire(block, dtype), value.inputs[0].device(), compute));
+        }
       }
     });
   }
@@ -201,13 +217,17 @@ class NcclEngine final : public Engine {
     return moved;
   }
 
-  /// All-gathers the rows of all ranks; this rank's row holds `mine`.
-  at::Tensor gathered(const Group& group, const RankRows& rows, const Tensors& mine) {
-    const at::Tensor send = rows.make(1, mine[0].options())[0];
-    const at::Tensor all = at::empty({rows.ranks(), rows.length()}, mine[0].options());
-    for (size_t i = 0; i < mine.size(); ++i) {
-      const int64_t first = rows.position(static_cast<size_t>(group.local[i])).second;
-      send.narrow(0, first, mine[i].numel()).copy_(mine[i].view({-1}));
+  /// All-gathers the rows of all ranks; this rank's row holds `mine`: by value, the blocks of this
+  /// process's members.
+  at::Tensor gathered(const Group& group, const RankRows& rows, const std::vector<Tensors>& mine) {
+    const at::TensorOptions options = mine[0][0].options();
+    const at::Tensor send = rows.make(1, options)[0];
+    const at::Tensor all = at::empty({rows.ranks(), rows.length()}, options);
+    for (size_t v = 0; v < mine.size(); ++v) {
+      for (size_t i = 0; i < mine[v].size(); ++i) {
+        const int64_t first = rows.position(static_cast<size_t>(group.local[i]), v).second;
+        send.narrow(0, first, mine[v][i].numel()).copy_(mine[v][i].view({-1}));
+      }
     }
     if (rows.length() == 0) return all;
     NcclComm* const comm = groups_.of(ranks_of(group));

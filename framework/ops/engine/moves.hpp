@@ -16,7 +16,12 @@ inline bool gathers(const Layout& before, const Layout& after) {
   return !before.is_partial() && shards(before) > shards(after);
 }
 
-/// Whether the result of an operation, in layout `out`, shares the memory of its first input.
+/// Returns the number of the input of which a result is a part, or which it is, moved.
+inline size_t input_of_result(const OpInfo& info, size_t result) {
+  return info.only_moves ? result : 0;
+}
+
+/// Whether the result of an operation, in layout `out`, shares the memory of input_of_result().
 inline bool shares_memory(const OpInfo& info, const Layout& in, const Layout& out) {
   const std::string_view name = info.name;
   const bool moves =

@@ -143,9 +143,13 @@ concept CommunicatingOp = requires(const Op& op, const BlockGrid& grid) {
   { op.forward_all(grid) } -> std::same_as<std::vector<Tensors>>;
 };
 
-/// An operation that moves blocks itself, instead of by rule and forward: relayout, reshape.
+/// An operation that moves blocks itself, instead of by rule and forward: relayout, reshape. With
+/// several results, each is one input, moved.
 template <class Op>
 concept MovingOp = requires(const Op& op, const std::vector<DTensor>& in) {
+  { op.run(in) } -> std::same_as<std::vector<DTensor>>;
+}
+|| requires(const Op& op, const std::vector<DTensor>& in) {
   { op.run(in) } -> std::same_as<DTensor>;
 };
 
@@ -176,7 +180,7 @@ struct OpInfo {
   bool windowed = false;
   bool stops_gradient = false;   ///< its derivative is zero wherever it exists
   bool keeps_parameter = false;  ///< a parameter's result is a parameter: cast, transpose, reshape
-  bool only_moves = false;       ///< changes the layout only, of the gradient as well
+  bool only_moves = false;       ///< changes the layouts only, of the gradients as well
   bool only_casts = false;       ///< changes the dtype only, of the gradient as well
   bool takes_rows = false;       ///< forward() reads blocks of row-sparse inputs as they are
   Saves saves;
@@ -187,7 +191,7 @@ struct OpInfo {
   Specs (*infer)(const void*, const Specs&) = nullptr;
   Tensors (*forward)(const void*, const LocalArgs&) = nullptr;
   std::vector<Tensors> (*forward_all)(const void*, const BlockGrid&) = nullptr;
-  DTensor (*run)(const void*, const std::vector<DTensor>&) = nullptr;
+  std::vector<DTensor> (*run)(const void*, const std::vector<DTensor>&) = nullptr;
   Interval (*window)(const void*, size_t, int64_t, Interval, const Specs&) = nullptr;
   double (*fill)(const void*) = nullptr;
   Grads (*gradient)(const void*, const Saved&, const Cotangents&, Needs) = nullptr;
@@ -248,8 +252,8 @@ OpInfo make_info() {
       return static_cast<const Op*>(op)->forward(args);
     };
   } else {
-    info.run = [](const void* op, const std::vector<DTensor>& in) {
-      return static_cast<const Op*>(op)->run(in);
+    info.run = [](const void* op, const std::vector<DTensor>& in) -> std::vector<DTensor> {
+      return {static_cast<const Op*>(op)->run(in)};
     };
   }
   if constexpr (CommunicatingOp<Op>) {

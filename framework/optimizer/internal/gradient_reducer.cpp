@@ -14,6 +14,7 @@
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/relayout_step.hpp>
+#include <tessera/framework/tensor/internal/scatter_bucket.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -23,17 +24,11 @@ constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
 /// Most buckets whose reductions run at the same time: more would hold more partial sums.
 constexpr size_t max_in_flight = 2;
 
-/// Whether the gradient needs only an all-reduce to have the target layout.
-bool needs_all_reduce(const DTensor& gradient, const ShardingPtr& target) {
+/// Returns the entry of a gradient's reduction, which is one step.
+CommEntry entry_of(const DTensor& gradient, const ShardingPtr& target) {
   const Layout& layout = gradient.layout();
-  return layout.is_partial() && layout.resolved() == target->layout;
-}
-
-CommEntry entry_of(const DTensor& gradient) {
-  const Layout& layout = gradient.layout();
-  const RelayoutStep step{RelayoutStep::Kind::all_reduce, dims_of(layout.partial_dims()), 0, 0,
-                          layout.resolved()};
-  return step_entry(gradient.shape(), gradient.dtype(), layout, step);
+  return step_entry(gradient.shape(), gradient.dtype(), layout,
+                    plan_relayout(layout, target->layout)[0]);
 }
 
 }  // namespace
@@ -53,23 +48,33 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
   Seen& seen = seen_[gradient.id()];
   if (std::exchange(seen.reduced, true)) return;
   const bool distributed = !is_abstract() && !gradient.mesh().is_local();
-  if (!distributed || !needs_all_reduce(gradient, target) || !Bucket(pool_).fits(gradient)) {
-    if (distributed) check_blocks(path, gradient);
-    return reduce_now(path, gradient, target);
-  }
-  seen.entries.push_back(entry_of(gradient));
-  auto it = std::find_if(open_.begin(), open_.end(),
-                         [&](const PendingBucketPtr& open) { return open->bucket.fits(gradient); });
-  if (it == open_.end()) {
-    it = open_.insert(it, std::make_unique<PendingBucket>(pool_));
-  }
-  (*it)->bucket.add(gradient, variable.spec().memory_order);
+  if (!distributed) return reduce_now(path, gradient, target);
+  const bool rows = gradient.is_row_sparse() || !(gradient.mesh() == target->mesh());
+  auto it = rows ? open_.end()
+                 : std::find_if(open_.begin(), open_.end(), [&](const PendingBucketPtr& open) {
+                     return open->bucket->fits(gradient, target);
+                   });
+  std::unique_ptr<ReductionBucket> added;
+  if (!rows && it == open_.end()) added = new_bucket(gradient, target);
+  if (added) it = open_.insert(it, std::make_unique<PendingBucket>(std::move(added)));
+  if (it == open_.end() || !(*it)->bucket->is_checked()) check_blocks(path, gradient);
+  if (it == open_.end()) return reduce_now(path, gradient, target);
+  seen.entries.push_back(entry_of(gradient, target));
+  (*it)->bucket->add(gradient, target, variable.spec().memory_order);
   (*it)->paths.push_back(path);
   const double limit = times_.messages == 0 ? first_bucket_bytes : cap_bytes_;
-  if ((*it)->bucket.bytes() < std::min(limit, cap_bytes_)) return;
+  if ((*it)->bucket->bytes() < std::min(limit, cap_bytes_)) return;
   PendingBucketPtr full = std::move(*it);
   open_.erase(it);
   start(std::move(full));
+}
+
+std::unique_ptr<ReductionBucket> GradientReducer::new_bucket(const DTensor& gradient,
+                                                             const ShardingPtr& target) {
+  std::unique_ptr<ReductionBucket> bucket = std::make_unique<Bucket>(pool_);
+  if (bucket->fits(gradient, target)) return bucket;
+  bucket = std::make_unique<ScatterBucket>();
+  return bucket->fits(gradient, target) ? std::move(bucket) : nullptr;
 }
 
 void GradientReducer::scatter(const Variable& variable, const DTensor& gradient,
@@ -121,9 +126,9 @@ void GradientReducer::start(PendingBucketPtr open) {
   open->started = Clock::now();
   started_.push_back(std::move(open));
   PendingBucket& added = *started_.back();
-  times_.bytes += added.bucket.bytes();
+  times_.bytes += added.bucket->bytes();
   ++times_.messages;
-  added.bucket.start();
+  added.bucket->start();
 }
 
 /// Records the end times of finished reductions. They run one after the other, so polling in order
@@ -131,7 +136,7 @@ void GradientReducer::start(PendingBucketPtr open) {
 void GradientReducer::record_finished() {
   for (const PendingBucketPtr& open : started_) {
     if (open->finished) continue;
-    if (!open->bucket.done()) return;
+    if (!open->bucket->done()) return;
     open->finished = true;
     open->ended = Clock::now();
   }
@@ -171,16 +176,17 @@ void GradientReducer::record_non_finite(const std::string& path) {
 }
 
 void GradientReducer::check_finite(const PendingBucket& open) {
-  if (on_gpus(open.bucket.values()[0].mesh())) {
+  if (!open.bucket->is_checked()) return;
+  if (on_gpus(open.bucket->values()[0].mesh())) {
     std::vector<std::string> paths;
     std::vector<at::Tensor> blocks;
-    for (const auto& [value, block] : open.bucket.addends()) {
+    for (const auto& [value, block] : open.bucket->addends()) {
       paths.push_back(open.paths[value]);
       blocks.push_back(block);
     }
     return check_on_gpus(paths, blocks);
   }
-  const std::optional<size_t> bad = open.bucket.find_non_finite();
+  const std::optional<size_t> bad = open.bucket->find_non_finite();
   if (bad) record_non_finite(open.paths[*bad]);
 }
 
@@ -192,7 +198,7 @@ void GradientReducer::end_oldest() {
   PendingBucket& open = *started_.front();
   check_finite(open);
   const Clock::time_point before = Clock::now();
-  open.bucket.finish();
+  open.bucket->finish();
   const Clock::time_point after = Clock::now();
   if (!open.finished) open.ended = after;
   times_.blocked += seconds(after - before);
@@ -220,7 +226,7 @@ void GradientReducer::reset() noexcept {
   for (const PendingBucketPtr& open : started_) {
     try {
       // No reduction may still write memory or report an error when the next step begins.
-      open->bucket.wait();
+      open->bucket->wait();
     } catch (const std::exception&) {
       continue;
     }

@@ -22,7 +22,7 @@ inline constexpr double bytes_per_megabyte = 1 << 20;
 struct ReductionTimes {
   double total = 0;      ///< summed time of the reductions, until they were found done
   double blocked = 0;    ///< the part of the total during which the step waited
-  int64_t messages = 0;  ///< number of all-reduces, one per bucket
+  int64_t messages = 0;  ///< number of reductions, one per bucket
   double bytes = 0;      ///< bytes of gradients per device
   /// Returns the fraction of the time that overlapped with the backward pass.
   double hidden() const { return total > 0 ? 1 - blocked / total : 0; }
@@ -30,12 +30,11 @@ struct ReductionTimes {
 
 /// Reduces gradients during the backward pass, so that a device holds a gradient in the layout of
 /// its update and the partial sums of few others. Between processes, gradients that need only an
-/// all-reduce are collected into buckets in the order of ready(), as by DistributedDataParallel's
-/// Reducer; the reduction of a bucket starts when it is full. The first bucket of a step is full at
-/// one megabyte, so that communication starts early; at most two reductions run at a time. Buckets
-/// depend only on shapes, layouts and the
-/// order of ready(), which are the same on all processes of a mesh. Other gradients are reduced by
-/// ready() itself.
+/// all-reduce, or only a reduce-scatter, are collected into buckets in the order of ready(), as by
+/// DistributedDataParallel's Reducer; the reduction of a bucket starts when it is full. The first
+/// bucket of a step is full at one megabyte, so that communication starts early; at most two
+/// reductions run at a time. Buckets depend only on shapes, layouts and the order of ready(), which
+/// are the same on all processes of a mesh. Other gradients are reduced by ready() itself.
 class GradientReducer {
  public:
   GradientReducer() = default;
@@ -76,14 +75,15 @@ class GradientReducer {
  private:
   using Clock = std::chrono::steady_clock;
   struct PendingBucket {
-    explicit PendingBucket(BufferPool& pool) : bucket(pool) {}
-    Bucket bucket;
+    std::unique_ptr<ReductionBucket> bucket;
     std::vector<std::string> paths = {};
     Clock::time_point started = {}, ended = {};
     bool finished = false;
   };
   using PendingBucketPtr = std::unique_ptr<PendingBucket>;
 
+  /// Returns a new bucket that the gradient fits; null if none does.
+  std::unique_ptr<ReductionBucket> new_bucket(const DTensor& gradient, const ShardingPtr& target);
   void reduce_now(const std::string& path, const DTensor& gradient, const ShardingPtr& target);
   void start(PendingBucketPtr open);
   void record_finished();

@@ -50,6 +50,11 @@ bool Bucket::fits(const DTensor& value) const {
   return values_.empty() || key_of(value) == key_;
 }
 
+bool Bucket::fits(const DTensor& value, const ShardingPtr& target) const {
+  const Layout& layout = value.layout();
+  return layout.is_partial() && layout.resolved() == target->layout && fits(value);
+}
+
 void Bucket::add(const DTensor& value, const MemoryOrder& order) {
   if (values_.empty()) key_ = key_of(value);
   const ShardingPtr& sharding = value.sharding();

@@ -23,38 +23,72 @@ class BufferPool {
   std::vector<at::Tensor> buffers_;
 };
 
-/// Resolves several partial sums of one mesh by one asynchronous all-reduce per group; blocks and
-/// bits are those of relayout_value() to their resolved layouts. Values fit together if they have
-/// the same dtype, pending dimensions and block structure; these, and the order of calls, are the
-/// same on every process. Adds nothing to a CommLog.
-class Bucket {
+/// Partial sums whose reductions run as one, while other work does; blocks and bits are those of
+/// relayout_to() their targets. Which values fit together depends only on shapes and layouts;
+/// these, and the order of calls, are the same on every process. Adds nothing to a CommLog.
+class ReductionBucket {
+ public:
+  ReductionBucket() = default;
+  virtual ~ReductionBucket() = default;
+  ReductionBucket(const ReductionBucket&) = delete;
+  ReductionBucket& operator=(const ReductionBucket&) = delete;
+
+  /// Whether the bucket may reduce the value to the layout of `target`, with those added before.
+  virtual bool fits(const DTensor& value, const ShardingPtr& target) const = 0;
+  /// Keeps the value, which must fit, until finish(). `order` is the memory order of its sum, the
+  /// same on every process.
+  virtual void add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) = 0;
+  const std::vector<DTensor>& values() const { return values_; }
+  /// Returns the bytes of each device's partial sums, in the dtype in which they are reduced.
+  double bytes() const { return bytes_; }
+
+  /// Starts the reduction. Collective.
+  virtual void start() = 0;
+  /// Whether wait() would not block.
+  virtual bool done() const = 0;
+  /// Blocks until the reduction is done. Throws CommError.
+  virtual void wait() = 0;
+  /// Waits, reduces every value in all its handles and empties the bucket.
+  virtual void finish() = 0;
+
+  /// Whether the values between start() and finish() are to be checked for infinities and NaN, by
+  /// the following.
+  virtual bool is_checked() const { return false; }
+  /// Returns this process's partial sums, each with the index of its value.
+  virtual std::vector<std::pair<size_t, at::Tensor>> addends() const { return {}; }
+  /// Returns the index of the first value that is infinite or NaN in this process, if any; CPUs
+  /// only.
+  virtual std::optional<size_t> find_non_finite() const { return std::nullopt; }
+
+ protected:
+  std::vector<DTensor> values_;
+  double bytes_ = 0;
+};
+
+/// Resolves several partial sums by one all-reduce per group. Values fit together if they have the
+/// same dtype, pending dimensions and block structure.
+class Bucket final : public ReductionBucket {
  public:
   explicit Bucket(BufferPool& pool) : pool_(&pool) {}
 
   /// Whether the value is a partial sum over more than one device and fits the bucket's values.
   bool fits(const DTensor& value) const;
-  /// Keeps the value, which must fit, until finish(). `order` is the memory order of its sum, the
-  /// same on every process.
+  /// Whether it is, and an all-reduce alone leads to the target's layout.
+  bool fits(const DTensor& value, const ShardingPtr& target) const override;
   void add(const DTensor& value, const MemoryOrder& order = {});
-  const std::vector<DTensor>& values() const { return values_; }
-  /// Returns the bytes that each device all-reduces.
-  double bytes() const { return bytes_; }
+  void add(const DTensor& value, const ShardingPtr&, const MemoryOrder& order) override {
+    add(value, order);
+  }
 
-  /// Reduces this process's partial sums and starts the all-reduce across processes. Collective.
-  void start();
-  /// Whether wait() would not block.
-  bool done() const;
-  /// Blocks until the all-reduce is done. Throws CommError.
-  void wait();
-  /// Waits, resolves every value in all its handles and empties the bucket.
-  void finish();
-  /// Returns this process's partial sums, each with the index of its value. To be called between
-  /// start() and finish().
-  std::vector<std::pair<size_t, at::Tensor>> addends() const;
-  /// Returns the index of the first value that is infinite or NaN in this process, if any. To be
-  /// called between start() and finish(); CPUs only. Free if all are finite: start() sums the
-  /// bucket's memory once.
-  std::optional<size_t> find_non_finite() const;
+  /// Reduces this process's partial sums and starts the all-reduce across processes.
+  void start() override;
+  bool done() const override;
+  void wait() override;
+  void finish() override;
+  bool is_checked() const override { return true; }
+  std::vector<std::pair<size_t, at::Tensor>> addends() const override;
+  /// Free if all are finite: start() sums the bucket's memory once.
+  std::optional<size_t> find_non_finite() const override;
 
  private:
   /// The properties that the values of one bucket share.
@@ -86,10 +120,8 @@ class Bucket {
 
   BufferPool* pool_;
   Key key_;
-  std::vector<DTensor> values_;
   std::vector<DTensor> split_;  ///< the values in the key's blocks
   std::vector<MemoryOrder> orders_;
-  double bytes_ = 0;
   std::map<Coordinates, Flat> flats_;
 };
 

@@ -10,6 +10,8 @@ namespace tessera::detail {
 struct DeferredValue {
   virtual ~DeferredValue() = default;
   virtual DTensor compute() const = 0;
+  /// Whether tapes know the value under its own id, rather than that of what compute() returns.
+  virtual bool keeps_id() const { return false; }
 
   /// Returns a value of this shape and dtype that is computed when anything else of it is first
   /// read: its layout, its elements, or by an operation.

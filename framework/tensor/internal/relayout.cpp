@@ -1,5 +1,7 @@
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
@@ -72,6 +74,38 @@ DTensor relayout_value(const DTensor& value, const Layout& layout) {
     if (now.layout() == value.layout().resolved()) value.replace(now);
   }
   return now;
+}
+
+std::vector<DTensor> relayout_values(const std::vector<DTensor>& values,
+                                     const std::vector<Layout>& layouts) {
+  struct Gather {
+    JointStep step;
+    std::vector<size_t> values;
+  };
+  std::vector<DTensor> results(values.size());
+  std::vector<Gather> gathers;
+  for (size_t v = 0; v < values.size(); ++v) {
+    check_target(values[v], layouts[v]);
+    const std::vector<RelayoutStep> steps = plan_relayout(values[v].layout(), layouts[v]);
+    if (steps.size() != 1 || steps[0].kind != RelayoutStep::Kind::all_gather) {
+      results[v] = relayout_value(values[v], layouts[v]);
+      continue;
+    }
+    auto fitting = std::find_if(gathers.begin(), gathers.end(), [&](const Gather& gather) {
+      return gather.step.fits(values[v], steps[0]);
+    });
+    if (fitting == gathers.end()) fitting = gathers.insert(fitting, Gather());
+    fitting->step.add(values[v], steps[0]);
+    fitting->values.push_back(v);
+  }
+  const ProfileSpan span(SpanKind::op, "relayout");
+  const c10::InferenceMode inference;
+  for (Gather& gather : gathers) {
+    gather.step.start();
+    const std::vector<DTensor> gathered = gather.step.finish();
+    for (size_t i = 0; i < gathered.size(); ++i) results[gather.values[i]] = gathered[i];
+  }
+  return results;
 }
 
 DTensor relayout_to(const DTensor& value, const ShardingPtr& target) {

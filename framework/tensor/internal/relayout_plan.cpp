@@ -19,12 +19,6 @@ Dims tail(const Dims& dims, size_t from) {
   return {dims.begin() + static_cast<int64_t>(from), dims.end()};
 }
 
-DimMask mask_of(const Dims& dims) {
-  DimMask mask = 0;
-  for (int dim : dims) mask |= 1u << dim;
-  return mask;
-}
-
 class Planner {
  public:
   Planner(const Layout& from, const Layout& to) : now_(from), goal_(to) {}

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <span>
 
 #include <ATen/ATen.h>
 
@@ -20,22 +21,57 @@ namespace {
 
 using Kind = RelayoutStep::Kind;
 
-class Executor {
+using Coordinates = std::vector<int64_t>;
+
+/// Notes a collective over mesh dimensions of several devices in this thread's comm log.
+void log_collective(const CommEntry& entry) {
+  if (entry.members == 1) return;
+  thread_state().communicated = true;
+  CommLog* const log = CommLogScope::current();
+  if (log) log->add(entry);
+}
+
+/// One step of the relayout of one value.
+class RelayoutExecutor {
  public:
-  Executor(const Sharding& from, const Blocks& blocks, const RelayoutStep& step, const Sharding& to)
-      : from_(from), in_(blocks), step_(step), to_(to), out_(to.blocks.size()) {
-    for (int dim : step.dims) mask_ |= 1u << dim;
+  RelayoutExecutor(const ShardingPtr& from, Blocks blocks, const RelayoutStep& step,
+                   const ShardingPtr& to)
+      : from_ptr_(from),
+        to_ptr_(to),
+        from_(*from),
+        in_(std::move(blocks)),
+        step_(step),
+        to_(*to),
+        out_(to->blocks.size()),
+        mask_(mask_of(step.dims)) {}
+
+  CommEntry entry() const { return step_entry(from_.shape, from_.dtype, from_.layout, step_); }
+  const Sharding& from() const { return from_; }
+  const ShardingPtr& to() const { return to_ptr_; }
+  const RelayoutStep& step() const { return step_; }
+  const Group& group() const { return group_; }
+
+  /// Announces the collective of this value, or of several of `shape` elements together.
+  void announce(const Shape& shape, int64_t axis) const {
+    const Mesh& mesh = from_.mesh();
+    if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
+    const CommOp op = comm_op(step_.kind);
+    const Reduce kind = from_.layout.partial_kind();
+    const bool reduces = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
+    communicator().begin({.op = op,
+                          .mesh = mesh,
+                          .dims = mask_,
+                          .dtype = reduces ? reduction_dtype(from_.dtype, kind) : from_.dtype,
+                          .shape = shape,
+                          .kind = kind,
+                          .axis = axis,
+                          .to_axis = step_.to_axis});
   }
 
   Blocks run() {
-    if (from_.mesh().size_of(mask_) > 1) {
-      thread_state().communicated = true;
-      CommLog* const log = CommLogScope::current();
-      if (log) log->add(step_entry(from_.shape, from_.dtype, from_.layout, step_));
-    }
-    announce_collective();
-    if (in_.empty()) return std::move(out_);
-    group_ = make_group(from_.mesh(), step_.dims, from_.groups);
+    log_collective(entry());
+    announce(from_.shape, step_.axis);
+    if (!begin()) return std::move(out_);
     for (const auto& [key, members] : members_by_group()) {
       switch (step_.kind) {
         case Kind::all_gather:
@@ -55,24 +91,15 @@ class Executor {
     return std::move(out_);
   }
 
- private:
-  using Coordinates = std::vector<int64_t>;
-
-  void announce_collective() const {
-    const Mesh& mesh = from_.mesh();
-    if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
-    const CommOp op = comm_op(step_.kind);
-    const Reduce kind = from_.layout.partial_kind();
-    const bool reduces = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
-    communicator().begin({.op = op,
-                          .mesh = mesh,
-                          .dims = mask_,
-                          .dtype = reduces ? reduction_dtype(from_.dtype, kind) : from_.dtype,
-                          .shape = from_.shape,
-                          .kind = kind,
-                          .axis = step_.axis,
-                          .to_axis = step_.to_axis});
+  /// Prepares the exchange; returns whether this process takes part in it.
+  bool begin() {
+    if (in_.empty()) return false;
+    group_ = make_group(from_.mesh(), step_.dims, from_.groups);
+    return true;
   }
+  /// Releases the value before the step.
+  void drop_inputs() { in_.clear(); }
+  Blocks take_results() { return std::move(out_); }
 
   /// Returns groups of local blocks that differ only in their coordinates along the step's
   /// dimensions, in order.
@@ -89,6 +116,36 @@ class Executor {
     return groups;
   }
 
+  /// Returns the device that DeviceMemory counts a block for.
+  int64_t device_of(int block) const {
+    return from_.blocks[static_cast<size_t>(block)].devices.front();
+  }
+
+  GatheredValue gathered_value(const std::vector<int>& members) const {
+    GatheredValue value = {step_.axis, {}, block_tensors(members)};
+    for (Interval i : member_intervals(from_, from_.blocks[size_t(members.front())], step_.axis)) {
+      value.counts.push_back(i.size());
+    }
+    return value;
+  }
+  void store_gathered(const std::vector<int>& members, const GatheredValue& value) {
+    store(members, value.out);
+  }
+
+  ScatteredValue scattered_value(const std::vector<int>& members) const {
+    const BlockInfo& like = from_.blocks[size_t(members.front())];
+    ScatteredValue value = {step_.axis, member_intervals(to_, like, step_.axis), addends(members)};
+    const int64_t base = like.intervals[size_t(step_.axis)].lo;
+    for (Interval& part : value.intervals) part = {part.lo - base, part.hi - base};
+    return value;
+  }
+  void store_scattered(const std::vector<int>& members, const ScatteredValue& value) {
+    for (size_t m = 0; m < members.size(); ++m) {
+      store_member(members[m], value.out[m].to(from_.dtype));
+    }
+  }
+
+ private:
   Coordinates group_key(Coordinates group) const {
     for (int dim : step_.dims) group[static_cast<size_t>(dim)] = 0;
     return group;
@@ -102,11 +159,6 @@ class Executor {
 
   at::TensorOptions options(int block) const {
     return block_options(from_, from_.blocks[static_cast<size_t>(block)]);
-  }
-
-  /// Returns the device that DeviceMemory counts a block for.
-  int64_t device_of(int block) const {
-    return from_.blocks[static_cast<size_t>(block)].devices.front();
   }
 
   at::Tensor block_tensor(int block) const {
@@ -207,41 +259,30 @@ class Executor {
   }
 
   void all_gather(const std::vector<int>& members) {
-    std::vector<int64_t> counts;
-    for (Interval i : member_intervals(from_, from_.blocks[size_t(members.front())], step_.axis)) {
-      counts.push_back(i.size());
-    }
+    GatheredValue value = gathered_value(members);
     const DeviceMemory::For memory(device_of(members.front()));
-    at::Tensor out;
-    wait(communicator().all_gather(group_, step_.axis, counts, block_tensors(members), out));
-    store(members, out);
+    wait(communicator().all_gather(group_, std::span(&value, 1)));
+    store_gathered(members, value);
   }
 
   void reduce_scatter(const std::vector<int>& members) {
-    const BlockInfo& like = from_.blocks[size_t(members.front())];
-    std::vector<Interval> mine = member_intervals(to_, like, step_.axis);
-    const int64_t base = like.intervals[size_t(step_.axis)].lo;
-    for (Interval& piece : mine) piece = {piece.lo - base, piece.hi - base};
+    ScatteredValue value = scattered_value(members);
     const bool per_device = block_policy() == BlockPolicy::per_device;
     if (per_device && group_.is_local() && !on_gpus(from_.mesh())) {
-      return reduce_own_shards(members, mine);
+      return reduce_own_shards(members, value);
     }
     const DeviceMemory::For memory(device_of(members.front()));
-    std::vector<at::Tensor> out;
-    wait(communicator().reduce_scatter(group_, from_.layout.partial_kind(), step_.axis, mine,
-                                       addends(members), out));
-    for (size_t m = 0; m < members.size(); ++m) {
-      store_member(members[m], out[m].to(from_.dtype));
-    }
+    wait(communicator().reduce_scatter(group_, from_.layout.partial_kind(), std::span(&value, 1)));
+    store_scattered(members, value);
   }
 
   /// Reduce-scatters without a full sum on any device: each device reduces its own shard only.
-  void reduce_own_shards(const std::vector<int>& members, const std::vector<Interval>& mine) {
-    const std::vector<at::Tensor> all = addends(members);
+  void reduce_own_shards(const std::vector<int>& members, const ScatteredValue& value) {
+    const std::vector<at::Tensor>& all = value.inputs;
     const ProfileSpan span(SpanKind::collective, "reduce_scatter", reduced_bytes(all));
     for (size_t m = 0; m < members.size(); ++m) {
       const DeviceMemory::For memory(device_of(members[m]));
-      const Interval piece = mine[size_t(group_.local[m])];
+      const Interval piece = value.intervals[size_t(group_.local[m])];
       std::vector<at::Tensor> here;
       for (const at::Tensor& addend : all) {
         here.push_back(addend.narrow(step_.axis, piece.lo, piece.size()));
@@ -296,9 +337,10 @@ class Executor {
 
   Communicator& communicator() const { return communicator_of(from_.mesh()); }
 
+  ShardingPtr from_ptr_, to_ptr_;
   const Sharding& from_;
-  const Blocks& in_;
-  const RelayoutStep& step_;
+  Blocks in_;
+  RelayoutStep step_;
   const Sharding& to_;
   Blocks out_;
   DimMask mask_ = 0;
@@ -322,6 +364,12 @@ Groups groups_of_step(const Sharding& from, const RelayoutStep& step) {
 
 }  // namespace
 
+DimMask mask_of(const std::vector<int>& dims) {
+  DimMask mask = 0;
+  for (int dim : dims) mask |= 1u << dim;
+  return mask;
+}
+
 std::vector<int> dims_of(DimMask mask) {
   std::vector<int> dims;
   for (int d = 0; d < 32; ++d) {
@@ -334,18 +382,139 @@ DTensor split_blocks(const DTensor& value, const ShardingPtr& finer) {
   return DTensor(finer, slice_blocks(*value.sharding(), value.blocks(), *finer));
 }
 
-DTensor run_step(const DTensor& value, const RelayoutStep& step) {
-  ShardingPtr from = value.sharding();
-  Blocks blocks = value.blocks();
-  const Groups groups = groups_of_step(*from, step);
-  if (step.kind != Kind::slice && groups != from->groups) {
-    from = intern(from->shape, from->dtype, from->layout, groups);
-    blocks = split_blocks(value, from).blocks();
-  }
+namespace {
+
+/// Returns the executor of a step other than a slice.
+RelayoutExecutor executor_of(const DTensor& value, const RelayoutStep& step) {
+  const Sharding& now = *value.sharding();
+  const Groups groups = groups_of_step(now, step);
+  const ShardingPtr from =
+      groups == now.groups ? value.sharding() : intern(now.shape, now.dtype, now.layout, groups);
+  const DTensor split = groups == now.groups ? value : split_blocks(value, from);
   const ShardingPtr to =
       intern(from->shape, from->dtype, step.after, used_groups(step.after, groups));
-  if (step.kind == Kind::slice) return DTensor(to, slice_blocks(*from, blocks, *to));
-  return DTensor(to, Executor(*from, blocks, step, *to).run());
+  return RelayoutExecutor(from, split.blocks(), step, to);
+}
+
+}  // namespace
+
+DTensor run_step(const DTensor& value, const RelayoutStep& step) {
+  if (step.kind == Kind::slice) {
+    const Sharding& from = *value.sharding();
+    const ShardingPtr to = intern(from.shape, from.dtype, step.after,
+                                  used_groups(step.after, groups_of_step(from, step)));
+    return DTensor(to, slice_blocks(from, value.blocks(), *to));
+  }
+  RelayoutExecutor executor = executor_of(value, step);
+  return DTensor(executor.to(), executor.run());
+}
+
+/// The steps of the values, and what they exchange.
+struct JointStep::State {
+  std::vector<RelayoutExecutor> executors;
+  struct Exchange {
+    std::vector<std::vector<int>> members;  ///< by value
+    std::vector<GatheredValue> gathered = {};
+    std::vector<ScatteredValue> scattered = {};
+    WorkPtr work = {};
+  };
+  std::vector<Exchange> exchanges;
+};
+
+JointStep::JointStep() : state_(std::make_unique<State>()) {}
+JointStep::~JointStep() = default;
+JointStep::JointStep(JointStep&&) noexcept = default;
+JointStep& JointStep::operator=(JointStep&&) noexcept = default;
+
+bool JointStep::fits(const DTensor& value, const RelayoutStep& step) const {
+  if (step.kind != Kind::all_gather && step.kind != Kind::reduce_scatter) return false;
+  if (state_->executors.empty()) return true;
+  const RelayoutExecutor& first = state_->executors[0];
+  const Sharding &theirs = first.from(), &mine = *value.sharding();
+  return first.step().kind == step.kind && first.step().dims == step.dims &&
+         theirs.mesh() == mine.mesh() && theirs.dtype == mine.dtype &&
+         theirs.layout.partial_kind() == mine.layout.partial_kind() &&
+         theirs.groups == groups_of_step(mine, step);
+}
+
+void JointStep::add(const DTensor& value, const RelayoutStep& step) {
+  state_->executors.push_back(executor_of(value, step));
+}
+
+void JointStep::start() {
+  std::vector<RelayoutExecutor>& executors = state_->executors;
+  CommEntry entry = executors[0].entry();
+  int64_t elements = numel(executors[0].from().shape);
+  for (size_t v = 1; v < executors.size(); ++v) {
+    const CommEntry more = executors[v].entry();
+    entry.bytes += more.bytes;
+    entry.received += more.received;
+    elements += numel(executors[v].from().shape);
+  }
+  log_collective(entry);
+  if (executors.size() == 1) {
+    executors[0].announce(executors[0].from().shape, executors[0].step().axis);
+  } else {
+    executors[0].announce({elements}, 0);
+  }
+  if (!executors[0].begin()) return;
+  for (size_t v = 1; v < executors.size(); ++v) executors[v].begin();
+  const Group& group = executors[0].group();
+  Communicator& communicator = communicator_of(executors[0].from().mesh());
+  for (const auto& [key, first] : executors[0].members_by_group()) {
+    State::Exchange exchange;
+    for (const RelayoutExecutor& executor : executors) {
+      exchange.members.push_back(executor.members_by_group().at(key));
+    }
+    const DeviceMemory::For memory(executors[0].device_of(first.front()));
+    if (executors[0].step().kind == Kind::all_gather) {
+      for (size_t v = 0; v < executors.size(); ++v) {
+        exchange.gathered.push_back(executors[v].gathered_value(exchange.members[v]));
+      }
+      exchange.work = communicator.all_gather(group, exchange.gathered);
+    } else {
+      for (size_t v = 0; v < executors.size(); ++v) {
+        exchange.scattered.push_back(executors[v].scattered_value(exchange.members[v]));
+      }
+      const Reduce kind = executors[0].from().layout.partial_kind();
+      exchange.work = communicator.reduce_scatter(group, kind, exchange.scattered);
+    }
+    // The exchange keeps what it still reads.
+    for (GatheredValue& value : exchange.gathered) value.inputs.clear();
+    for (ScatteredValue& value : exchange.scattered) value.inputs.clear();
+    state_->exchanges.push_back(std::move(exchange));
+  }
+  for (RelayoutExecutor& executor : executors) executor.drop_inputs();
+}
+
+bool JointStep::done() const {
+  return std::all_of(state_->exchanges.begin(), state_->exchanges.end(),
+                     [](const auto& exchange) { return !exchange.work || exchange.work->done(); });
+}
+
+void JointStep::wait() {
+  for (State::Exchange& exchange : state_->exchanges) detail::wait(exchange.work);
+}
+
+std::vector<DTensor> JointStep::finish() {
+  wait();
+  std::vector<RelayoutExecutor>& executors = state_->executors;
+  for (const State::Exchange& exchange : state_->exchanges) {
+    const DeviceMemory::For memory(executors[0].device_of(exchange.members[0].front()));
+    for (size_t v = 0; v < executors.size(); ++v) {
+      if (exchange.scattered.empty()) {
+        executors[v].store_gathered(exchange.members[v], exchange.gathered[v]);
+      } else {
+        executors[v].store_scattered(exchange.members[v], exchange.scattered[v]);
+      }
+    }
+  }
+  std::vector<DTensor> results;
+  for (RelayoutExecutor& executor : executors) {
+    results.emplace_back(executor.to(), executor.take_results());
+  }
+  *state_ = State();
+  return results;
 }
 
 namespace {

@@ -212,15 +212,10 @@ void CapturedStep::run(const Instruction& instruction, int64_t step) {
 void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
   const OpInfo& info = *instruction.info;
   const ProfileSpan span(SpanKind::op, info.name);
-  const bool parameter = info.keeps_parameter && in[0].is_parameter();
-  if (!instruction.plan) {
-    DTensor& out = values_[size_t(instruction.out[0])];
-    out = info.run(instruction.op.get(), std::vector<DTensor>(in.begin(), in.end()));
-    if (parameter) out.mark_parameter();
-    return;
-  }
-  std::vector<DTensor> out = instruction.plan->run({in.data(), in.size()});
-  if (parameter) out[0].mark_parameter();
+  std::vector<DTensor> out =
+      instruction.plan ? instruction.plan->run({in.data(), in.size()})
+                       : info.run(instruction.op.get(), std::vector<DTensor>(in.begin(), in.end()));
+  mark_parameters(info, {in.data(), in.size()}, out);
   for (size_t o = 0; o < out.size(); ++o) values_[size_t(instruction.out[o])] = std::move(out[o]);
 }
 

@@ -314,19 +314,21 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
     const bool gathered = gathers(read[i]->layout, wanted);
     if (gathered) node.moved.push_back(intern(read[i]->shape, read[i]->dtype, wanted));
   }
-  for (const DTensor& value : out) {
+  for (size_t o = 0; o < out.size(); ++o) {
+    const DTensor& value = out[o];
     const int32_t result = number(value);
     graph_.nodes.back().out.push_back(result);
     made.push_back(value.sharding());
     StepGraph::Value& noted = graph_.values[size_t(result)];
-    const Operand& first = graph_.nodes.back().in[0];
+    const size_t i = input_of_result(info, o);
+    const Operand& input = graph_.nodes.back().in[i];
     const StepGraph::Value* const from =
-        first.kind == Operand::Kind::value ? &graph_.values[size_t(first.number)] : nullptr;
-    const bool view = shares_memory(info, read[0]->layout, value.layout());
+        input.kind == Operand::Kind::value ? &graph_.values[size_t(input.number)] : nullptr;
+    const bool view = shares_memory(info, read[i]->layout, value.layout());
     if (view) noted.memory = from ? from->memory : StepGraph::Value::of_variable;
     if (!value.is_parameter()) continue;
     const bool gathered =
-        (from && from->use == StepGraph::Use::gathered) || gathers(read[0]->layout, value.layout());
+        (from && from->use == StepGraph::Use::gathered) || gathers(read[i]->layout, value.layout());
     noted.use = gathered ? StepGraph::Use::gathered : StepGraph::Use::cast;
   }
   graph_.nodes.back().flops = flops_of(info, op.get(), read, made);
