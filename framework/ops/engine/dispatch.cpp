@@ -8,6 +8,7 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/ops/engine/moves.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -94,7 +95,7 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
     out = plan->run(in);
     saved_op = plan->op();
   }
-  if (info.keeps_parameter && in[0].is_parameter()) out[0].mark_parameter();
+  keep_parameter(info, in[0], out[0]);
   for (size_t t = state.tapes.size(); t-- > 0;) state.tapes[t]->ran(info, saved_op, plan, in, out);
   if (state.tracer) state.tracer->ran(info, saved_op, plan, in, out);
   state.communicated |= communicated;

@@ -2,6 +2,7 @@
 
 #include <tessera/framework/mesh/layout.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 
 namespace tessera::detail {
 
@@ -25,6 +26,17 @@ inline bool shares_memory(const OpInfo& info, const Layout& in, const Layout& ou
   const DimMask changed =
       (in.sharded_dims() ^ out.sharded_dims()) | (in.partial_dims() ^ out.partial_dims());
   return moves && in.mesh().size_of(changed) == 1;
+}
+
+/// Marks the result of an operation that keeps parameters as one if its input is one, and its
+/// memory as that of a gathered weight or of a cast.
+inline void keep_parameter(const OpInfo& info, const DTensor& in, const DTensor& out) {
+  if (!info.keeps_parameter || !in.is_parameter()) return;
+  out.mark_parameter();
+  if (!DeviceMemory::exists()) return;
+  const bool gathered =
+      DeviceMemory::use_of(in) == MemoryUse::gathered || gathers(in.layout(), out.layout());
+  DeviceMemory::label(out, gathered ? MemoryUse::gathered : MemoryUse::casts);
 }
 
 }  // namespace tessera::detail

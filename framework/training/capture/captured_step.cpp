@@ -10,6 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/engine/moves.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/training/capture/step_passes.hpp>
@@ -206,21 +207,19 @@ void CapturedStep::run(const Instruction& instruction, int64_t step) {
   }
   if (!instruction.action) return run_op(instruction, in);
   performed_action_ = true;
-  instruction.action({in.data(), in.size()});
+  perform({in.data(), in.size()}, instruction.action, instruction.changes);
 }
 
 void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
   const OpInfo& info = *instruction.info;
   const ProfileSpan span(SpanKind::op, info.name);
-  const bool parameter = info.keeps_parameter && in[0].is_parameter();
   if (!instruction.plan) {
     DTensor& out = values_[size_t(instruction.out[0])];
     out = info.run(instruction.op.get(), std::vector<DTensor>(in.begin(), in.end()));
-    if (parameter) out.mark_parameter();
-    return;
+    return keep_parameter(info, in[0], out);
   }
   std::vector<DTensor> out = instruction.plan->run({in.data(), in.size()});
-  if (parameter) out[0].mark_parameter();
+  keep_parameter(info, in[0], out[0]);
   for (size_t o = 0; o < out.size(); ++o) values_[size_t(instruction.out[o])] = std::move(out[o]);
 }
 
