@@ -14,6 +14,7 @@
 #include <tessera/framework/data/internal/pinned_batches.hpp>
 #include <tessera/framework/data/internal/prefetcher.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 
 namespace tessera {
@@ -132,6 +133,9 @@ Batch pack_batch(Examples&& examples, const LayoutMap& layouts) {
   for (at::Tensor& y : examples.y) batch.y.push_back(shard(y, "y", batch.y.size()));
   for (at::Tensor& weight : examples.sample_weight) {
     batch.sample_weight.push_back(shard(weight, "sample_weight", batch.sample_weight.size()));
+  }
+  for (const auto* values : {&batch.x, &batch.y, &batch.sample_weight}) {
+    for (const DTensor& value : *values) DeviceMemory::label(value, MemoryUse::batch);
   }
   return batch;
 }

@@ -73,6 +73,7 @@ Variable::Variable(std::string path, DTensor value, bool trainable)
 }
 
 void Variable::set_value(DTensor value) const {
+  DeviceMemory::label(value, state().spec.memory_use);
   state().value = std::move(value);
   state().value.set_tag(state().tag);
 }

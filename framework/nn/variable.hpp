@@ -9,6 +9,7 @@
 #include <tessera/framework/nn/initializers/constraint.hpp>
 #include <tessera/framework/nn/initializers/initializer.hpp>
 #include <tessera/framework/nn/initializers/regularizer.hpp>
+#include <tessera/framework/tensor/memory_use.hpp>
 
 namespace tessera {
 
@@ -29,6 +30,7 @@ struct VariableSpec {
   ConstraintHandle constraint = {};    ///< applied by the optimizer after each update
   /// The order of axes in a block's memory: see WeightOptions.
   std::vector<int64_t> memory_order = {};
+  MemoryUse memory_use = MemoryUse::weights;  ///< what DeviceMemory counts its memory for
 };
 
 /// A mutable DTensor, such as a weight (tf.experimental.dtensor.DVariable). A handle: copies refer

@@ -220,6 +220,7 @@ Variable Optimizer::make_slot(const Variable& variable, const SlotSpec& spec) co
                               : Constant(spec.initial_value);
   const std::string path = str(name(), "/", variable.path(), "/", spec.name);
   VariableSpec slot_spec{path, shape, variable.dtype(), initializer};
+  slot_spec.memory_use = MemoryUse::slots;
   if (shape == variable.shape()) slot_spec.memory_order = variable.spec().memory_order;
   Variable slot(std::move(slot_spec));
   slot.set_trainable(false);

@@ -173,6 +173,10 @@ void Optimizer::take_gradients(const std::vector<DTensor>& gradients,
     if (!accumulation.add(step)) return;
     if (clips(options_)) step.gradients = clip_gradients(step.gradients, options_);
   }
+  // They may have been moved, scaled or clipped.
+  for (const DTensor& gradient : step.gradients) {
+    DeviceMemory::label(gradient, MemoryUse::gradients);
+  }
   if (strategy_) {
     delegate_update(step);
   } else {

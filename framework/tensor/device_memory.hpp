@@ -4,11 +4,15 @@
 #include <memory>
 #include <optional>
 
+#include <ATen/core/Tensor.h>
 #include <c10/core/Allocator.h>
 
 #include <tessera/framework/base/internal/scoped_value.hpp>
+#include <tessera/framework/tensor/memory_use.hpp>
 
 namespace tessera {
+
+class DTensor;
 
 namespace detail {
 enum class BlockPolicy : uint8_t;
@@ -19,12 +23,14 @@ enum class BlockPolicy : uint8_t;
 /// whether a model fits a device. While it lives, its thread places one block per device
 /// (BlockPolicy::per_device), which virtual devices otherwise share; so construct it before
 /// compile(), which places the weights. Memory of no particular device counts for every device;
-/// host tensors below 1 KiB are not counted.
+/// host tensors below 1 KiB are not counted, nor is what a transport between processes buffers, or
+/// keeps of former results for later ones.
 ///
 ///     DeviceMemory memory;
 ///     model.compile({.optimizer = optimizer, .loss = "mse", .mesh = mesh});
 ///     model.fit(data);
 ///     std::cout << memory.peak(0) << " bytes\n";
+///     std::cout << memory.at_peak(0).gradients << " of them gradients\n";
 class DeviceMemory {
  public:
   DeviceMemory();
@@ -36,8 +42,18 @@ class DeviceMemory {
   /// memory made for no particular device.
   int64_t peak(int64_t device) const;
 
-  /// Returns the peak bytes of tensors on the GPU "cuda:index" since construction, by ATen's
-  /// allocator's count, which includes earlier tensors. Throws ConfigError for a missing GPU.
+  /// Returns the bytes by use that a device (as for peak()) held when it first held peak() bytes,
+  /// in the words of StepPlan::peaks. What an operation allocates and frees itself counts as
+  /// activations. Uses are not known on GPUs.
+  MemoryByUse at_peak(int64_t device) const;
+
+  /// Begins to measure anew: the peaks are what is held now. The first step of a fit, which runs as
+  /// code, may hold more than later ones.
+  void reset_peaks();
+
+  /// Returns the peak bytes of tensors on the GPU "cuda:index" since construction or
+  /// reset_peaks(), by ATen's allocator's count, which includes earlier tensors. Throws ConfigError
+  /// for a missing GPU.
   int64_t gpu_peak(int index) const;
 
   /// Attributes the tensors that this thread makes, while alive, to a device. Used by the runtime.
@@ -48,14 +64,26 @@ class DeviceMemory {
    private:
     detail::ScopedValue<std::optional<int64_t>> device_;
   };
-  /// Counts memory until it is freed. Used by the allocator.
+  /// Counts memory until it is freed, as activations. Used by allocators.
   static c10::DataPtr counted(c10::DataPtr memory, size_t bytes);
+
+  /// Whether one exists. Used by the runtime.
+  static bool exists();
+  /// Counts the memory of a tensor, or of a value's blocks, for a use: not from now on, but from
+  /// when it was made, since what an operation's result is for shows only later. The first use that
+  /// is given to memory stays. Used by the runtime.
+  static void label(const at::Tensor& block, MemoryUse use);
+  static void label(const DTensor& value, MemoryUse use);
+  /// Returns the use of a value's memory; activations if it is not counted. Used by the runtime.
+  static MemoryUse use_of(const DTensor& value);
 
  private:
   struct Counts;
   struct Allocation;
   /// Returns the counts of the DeviceMemory that is alive; null if there is none.
   static std::shared_ptr<Counts>& active();
+  /// Returns the counted allocation that holds a tensor's memory; null if there is none.
+  static Allocation* allocation_of(const at::Tensor& block);
 
   std::shared_ptr<Counts> counts_;
   detail::ScopedValue<std::optional<detail::BlockPolicy>> blocks_;

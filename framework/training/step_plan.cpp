@@ -143,8 +143,8 @@ Json StepPlan::to_json() const {
   json["peaks"] = Json::array();
   for (const Peak& peak : peaks) {
     json["peaks"].push_back({{"place", peak.place}, {"total", peak.total()}});
-    for (const PeakPart& part : parts_of_peak) {
-      json["peaks"].back()[part.name] = peak.*part.bytes;
+    for (MemoryUse use : memory_uses) {
+      json["peaks"].back()[tessera::to_string(use)] = peak[use];
     }
   }
   json["flops"] = flops;

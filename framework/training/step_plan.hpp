@@ -7,6 +7,7 @@
 #include <tessera/framework/base/json.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
+#include <tessera/framework/tensor/memory_use.hpp>
 
 namespace tessera {
 
@@ -32,18 +33,14 @@ struct StepPlan {
     std::vector<double> activations;  ///< saved for the backward pass; in row "batch": the batch
   };
 
-  /// The bytes that one device holds at the moment of a step at which it holds most. Values are
-  /// held from the operation that makes them to the last that reads them, so that activations and
-  /// gradients are not there at once in their full size. What an operation allocates and frees
-  /// itself is not contained.
-  struct Peak {
-    double weights = 0, slots = 0;  ///< throughout the step
-    double batch = 0, casts = 0, gathered = 0, gradients = 0;
-    double activations = 0;  ///< all other values, also those of the backward pass
-    std::string place;       ///< path of the layer that runs then
-    double total() const {
-      return weights + slots + batch + casts + gathered + gradients + activations;
-    }
+  /// The bytes that one device holds at the moment of a step at which it holds most, by use; of a
+  /// step that ran, DeviceMemory::at_peak() measures them. Values are held from the operation that
+  /// makes them to the last that reads them, so that activations and gradients are not there at
+  /// once in their full size; weights and slots throughout. Not contained are what an operation
+  /// allocates and frees itself, and between processes the buckets of the gradients that are
+  /// all-reduced (FitOptions::bucket_cap_mb), in which a gradient is copied and summed.
+  struct Peak : MemoryByUse {
+    std::string place;  ///< path of the layer that runs then
   };
 
   Mesh mesh;

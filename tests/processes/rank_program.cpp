@@ -18,6 +18,7 @@
 #include "apps/common/run_app.hpp"
 #include "tests/processes/planted_fault.hpp"
 #include "tests/support/small_model.hpp"
+#include "tests/support/step_memory.hpp"
 
 namespace tessera::test {
 
@@ -194,6 +195,16 @@ void adapt_normalization(const Mesh& mesh, int64_t rows) {
   std::printf("\n");
 }
 
+/// Prints what this rank's device was planned to hold at the peak of a step, and held, by use.
+void print_step_memory(const Mesh& mesh, const std::string& scheme) {
+  LayoutMap layouts(mesh);
+  if (scheme == "fully_shard") layouts.fully_shard("batch");
+  const DevicePeak peak = step_peaks(layouts).at(0);
+  for (MemoryUse use : memory_uses) {
+    std::printf("%s %.0f %.0f\n", to_string(use), peak.planned[use], peak.measured[use]);
+  }
+}
+
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const StopSignals signals;
@@ -216,6 +227,10 @@ int run(int argc, char** argv) {
   fault.at("connected", 0);
   if (arguments.number("adapt", 0) != 0) {
     adapt_normalization(mesh, arguments.number("adapt", 0));
+    return 0;
+  }
+  if (arguments.number("memory", 0) != 0) {
+    print_step_memory(mesh, arguments.text("layouts", "data"));
     return 0;
   }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));

@@ -8,6 +8,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/variable.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
@@ -46,6 +47,57 @@ TEST_CASE("virtual devices count as separate devices") {
   const DTensor square_of_rows = ops::square(rows), square_of_replicated = ops::square(replicated);
   // A device holds a quarter of the rows, and all of a replicated value.
   for (int64_t device = 0; device < 4; ++device) CHECK(memory->peak(device) == 8000 + 4000);
+}
+
+TEST_CASE("memory counts for its use from when it was made, also at a peak that is over") {
+  const at::Tensor before = at::empty({1000});
+  DeviceMemory memory;
+  const at::Tensor shared = at::empty({1000});
+  const DeviceMemory::For device(0);
+  const at::Tensor kept = at::empty({4000});
+  { const at::Tensor passing = at::empty({2000}); }
+  const at::Tensor late = at::empty({500});
+  CHECK(memory.at_peak(0).activations == 4000 + 16000 + 8000);
+  DeviceMemory::label(kept, MemoryUse::gradients);
+  DeviceMemory::label(shared, MemoryUse::weights);
+  DeviceMemory::label(late, MemoryUse::slots);
+  DeviceMemory::label(before, MemoryUse::slots);
+  const auto check = [&](const MemoryByUse& peak, double weights, double gradients, double slots,
+                         double activations) {
+    CHECK(peak.weights == weights);
+    CHECK(peak.gradients == gradients);
+    CHECK(peak.slots == slots);
+    CHECK(peak.activations == activations);
+    CHECK(peak.total() == weights + gradients + slots + activations);
+  };
+  check(memory.at_peak(0), 4000, 16000, 0, 8000);
+  check(memory.at_peak(-1), 4000, 0, 0, 0);
+  CHECK(memory.at_peak(0).total() == double(memory.peak(0)));
+  // The first use stays.
+  DeviceMemory::label(kept.narrow(0, 1000, 10), MemoryUse::slots);
+  memory.reset_peaks();
+  check(memory.at_peak(0), 4000, 16000, 2000, 0);
+  CHECK(memory.peak(0) == 22000);
+  // A device that has no memory of its own.
+  CHECK(memory.at_peak(3).total() == 4000);
+}
+
+TEST_CASE("a weight, its cast and its gathered cast are counted as such") {
+  const Mesh mesh = create_mesh({{"a", 4}}, virtual_cpus(4));
+  const Layout rows({"a", nullptr}, mesh);
+  const at::Tensor numbers = at::rand({64, 64});
+  DeviceMemory memory;
+  Variable kernel("kernel", pack(numbers, rows));
+  kernel.place({.shape = {64, 64}, .layout = rows, .use = Layout::replicated(mesh, 2)});
+  memory.reset_peaks();
+  const DTensor used = kernel.read(at::kBFloat16);
+  for (int64_t d = 0; d < 4; ++d) {
+    const MemoryByUse peak = memory.at_peak(d);
+    CHECK(peak.weights == 4 * 16 * 64);
+    CHECK(peak.casts == 2 * 16 * 64);
+    CHECK(peak.gathered == 2 * 64 * 64);
+    CHECK(peak.activations == 0);
+  }
 }
 
 namespace {

@@ -6,11 +6,9 @@
 
 #include <ATen/ATen.h>
 
-#include <tessera/framework/tensor/device_memory.hpp>
-#include <tessera/framework/tensor/internal/execution.hpp>
-
 #include "tests/support/catch.hpp"
 #include "tests/support/small_model.hpp"
+#include "tests/support/step_memory.hpp"
 
 namespace step_graph_test {
 
@@ -107,46 +105,38 @@ TEST_CASE("a layer that computes otherwise while it plans is found", "[graph]") 
   CHECK_THAT(planned.difference(second_graph(model, batch, layouts)), Contains("relu"));
 }
 
-namespace {
-
-/// Returns a model of Dense layers of 256 units, built for 64 rows.
-Sequential wide_layers(int64_t depth, const LayoutMap& layouts) {
-  std::vector<LayerHandle> layers;
-  for (int64_t i = 0; i < depth; ++i) layers.push_back(Dense(256, {.activation = "tanh"}));
-  const Sequential model(layers);
-  model.compile({.optimizer = Adam(1e-3), .loss = "mse", .layouts = layouts});
-  model.build({64, 256});
-  return model;
-}
-
-Examples wide_batch() { return {.x = {at::rand({64, 256})}, .y = {at::rand({64, 256})}}; }
-
-}  // namespace
-
-TEST_CASE("a plan's peak is what a replayed step allocates", "[graph]") {
-  const BlockPolicyScope separate(BlockPolicy::per_device);
+TEST_CASE("a plan's peak is what a replayed step allocates, use by use", "[graph]") {
   for (const std::string kind : {"data", "fully_shard", "never"}) {
     for (const int64_t devices : {1, 2, 4, 7, 8}) {
-      CAPTURE(kind, devices);
       // Shards of one device are whole weights, which a plan does not tell apart.
       if (devices == 1 && kind != "data") continue;
       LayoutMap layouts(create_mesh({{"batch", devices}}));
       if (kind != "data") layouts.fully_shard({"batch", kind == "fully_shard"});
-      const Sequential model = wide_layers(6, layouts);
-      const Examples batch = wide_batch();
-      const StepPlan plan = model.plan(TensorDataset(batch), {.batch_size = 64});
-      for (int step = 0; step < 3; ++step) model.train_on_batch(batch);
-      REQUIRE(model.step_records().replayed >= 1);
-      const Batch packed = pack_batch(Examples(batch), layouts);
-      const DeviceMemory memory;
-      model.model().train_step(packed);
-      for (int64_t d = 0; d < devices; ++d) {
-        const StepPlan::Peak& peak = plan.peaks[size_t(d)];
-        const double values = peak.total() - peak.weights - peak.slots - peak.batch;
-        CAPTURE(d, peak.gathered, peak.gradients, peak.activations, peak.place);
-        CHECK(double(memory.peak(d)) == Approx(values).epsilon(0.03));
+      const std::vector<DevicePeak> peaks = step_peaks(layouts);
+      REQUIRE(std::ssize(peaks) == devices);
+      for (size_t d = 0; d < peaks.size(); ++d) {
+        const auto& [planned, measured] = peaks[d];
+        for (MemoryUse use : memory_uses) {
+          CAPTURE(kind, devices, d, planned.place, to_string(use));
+          // A plan counts tensors below 1 KiB, too: the loss, seeds.
+          CHECK(measured[use] == Approx(planned[use]).epsilon(0.03).margin(1024));
+        }
+        CHECK(measured.total() == Approx(planned.total()).epsilon(0.03));
       }
     }
+  }
+}
+
+TEST_CASE("weights that stay gathered, and activations, are in the peak that is measured",
+          "[graph]") {
+  LayoutMap layouts(create_mesh({{"batch", 4}}));
+  layouts.fully_shard({"batch", false});
+  for (const auto& [planned, measured] : step_peaks(layouts)) {
+    const double kernel = 4 * 256 * 256, activation = 4 * 64 * 256 / 4.0;
+    CHECK(measured.gathered >= 4 * kernel);
+    CHECK(measured.gradients >= kernel);
+    CHECK(measured.activations >= 5 * activation);
+    CHECK(measured.casts == 0);
   }
 }
 

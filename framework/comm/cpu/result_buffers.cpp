@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <memory>
 #include <new>
+#include <utility>
 
 #include <ATen/ATen.h>
 
@@ -14,6 +16,8 @@ constexpr size_t min_bytes = size_t{1} << 18;
 /// Maximum size of all blocks; results beyond it come from ATen's allocator, too.
 constexpr size_t max_bytes = size_t{256} << 20;
 constexpr size_t alignment = 64;
+
+void give_back_result(void* block) { delete static_cast<std::shared_ptr<void>*>(block); }
 
 }  // namespace
 
@@ -37,8 +41,15 @@ at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& opti
     cached_bytes_ += bytes;
     it = blocks_.end() - 1;
   }
+  const Count count = count_;
+  // Freeing it makes the block unused.
+  auto kept = std::make_unique<std::shared_ptr<void>>(it->memory);
+  c10::DataPtr memory(it->memory.get(), kept.release(), &give_back_result,
+                      c10::Device(c10::DeviceType::CPU));
+  const auto held =
+      std::make_shared<c10::DataPtr>(count ? count(std::move(memory), bytes) : std::move(memory));
   return at::from_blob(
-      it->memory.get(), shape, [keep_alive = it->memory](void*) {}, options);
+      held->get(), shape, [held](void*) {}, options);
 }
 
 }  // namespace tessera::detail

@@ -1,9 +1,12 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <deque>
+#include <memory>
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Allocator.h>
 
 #include <tessera/framework/base/shape.hpp>
 
@@ -17,7 +20,13 @@ class ResultBuffers {
   /// Returns an uninitialized contiguous tensor.
   at::Tensor make(const Shape& shape, const at::TensorOptions& options);
 
+  /// Counts memory until it is freed, as ATen's allocator does that of other tensors.
+  using Count = c10::DataPtr (*)(c10::DataPtr memory, size_t bytes);
+  /// Sets what counts each result while a tensor holds it.
+  static void count_with(Count count) { count_ = count; }
+
  private:
+  inline static std::atomic<Count> count_ = nullptr;
   struct Block {
     std::shared_ptr<void> memory;
     size_t bytes;

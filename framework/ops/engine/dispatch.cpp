@@ -8,6 +8,7 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/ops/engine/moves.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/tracer.hpp>
 
@@ -94,7 +95,7 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
     out = plan->run(in);
     saved_op = plan->op();
   }
-  mark_parameters(info, in, out);
+  keep_parameters(info, in, out);
   for (size_t t = state.tapes.size(); t-- > 0;) state.tapes[t]->ran(info, saved_op, plan, in, out);
   if (state.tracer) state.tracer->ran(info, saved_op, plan, in, out);
   state.communicated |= communicated;
@@ -104,15 +105,6 @@ std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attribu
 Propagation plan_op(const OpInfo& info, const void* op, const std::vector<ShardingPtr>& in,
                     uint32_t parameters) {
   return OpPlan(info, op, in, parameters).propagation();
-}
-
-void mark_parameters(const OpInfo& info, std::span<const DTensor> in, std::span<DTensor> out) {
-  if (!info.keeps_parameter) return;
-  // Of several results, each is one input, moved.
-  const size_t results = info.moves_blocks ? out.size() : 1;
-  for (size_t o = 0; o < results; ++o) {
-    if (in[o].is_parameter()) out[o].mark_parameter();
-  }
 }
 
 PlanStats plan_stats() { return cache().stats; }

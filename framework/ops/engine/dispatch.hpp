@@ -27,9 +27,6 @@ class NoRecording {
 std::vector<DTensor> dispatch(const OpInfo& info, const void* op, size_t attributes,
                               std::span<const DTensor> in);
 
-/// Marks the results that are parameters, since their inputs are.
-void mark_parameters(const OpInfo& info, std::span<const DTensor> in, std::span<DTensor> out);
-
 /// Returns whether a tape records this thread's operations, and how many do.
 bool recording();
 size_t recording_tapes();

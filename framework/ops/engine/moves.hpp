@@ -1,7 +1,10 @@
 #pragma once
 
+#include <span>
+
 #include <tessera/framework/mesh/layout.hpp>
 #include <tessera/framework/ops/engine/op.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 
 namespace tessera::detail {
 
@@ -30,6 +33,22 @@ inline bool shares_memory(const OpInfo& info, const Layout& in, const Layout& ou
   const DimMask changed =
       (in.sharded_dims() ^ out.sharded_dims()) | (in.partial_dims() ^ out.partial_dims());
   return moves && in.mesh().size_of(changed) == 1;
+}
+
+/// Marks the results of an operation that keeps parameters as such where their inputs are, and
+/// their memory as that of gathered weights or of casts.
+inline void keep_parameters(const OpInfo& info, std::span<const DTensor> in,
+                            std::span<const DTensor> out) {
+  if (!info.keeps_parameter) return;
+  for (size_t o = 0; o < out.size(); ++o) {
+    const DTensor& from = in[input_of_result(info, o)];
+    if (!from.is_parameter()) continue;
+    out[o].mark_parameter();
+    if (!DeviceMemory::exists()) continue;
+    const bool gathered = DeviceMemory::use_of(from) == MemoryUse::gathered ||
+                          gathers(from.layout(), out[o].layout());
+    DeviceMemory::label(out[o], gathered ? MemoryUse::gathered : MemoryUse::casts);
+  }
 }
 
 }  // namespace tessera::detail

@@ -145,10 +145,11 @@ void GradientAccumulation::add_partial_sum(Optimizer::State& state, const DTenso
   const ShardingPtr sharding = sharding_of_update(gradient, state.variable);
   if (!sum.defined()) {
     sum = copy_of(gradient, sharding);
-    return;
+    return DeviceMemory::label(sum, MemoryUse::gradients);
   }
   // A restored sum has a block for each device.
   if (sum.sharding() != sharding) sum = copy_of(relayout_to(sum, sharding), sharding);
+  DeviceMemory::label(sum, MemoryUse::gradients);
   std::vector<at::Tensor> sums, gradients;
   for (size_t b = 0; b < sharding->blocks.size(); ++b) {
     if (!gradient.blocks()[b].defined()) continue;

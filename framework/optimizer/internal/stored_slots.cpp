@@ -108,6 +108,7 @@ void StoredSlots::update(const std::vector<VariableUpdate>& updates,
   };
   for (size_t i = 0; i < std::min<size_t>(2, all.size()); ++i) {
     staging[i] = at::empty({bytes}, at::kByte);
+    DeviceMemory::label(staging[i], MemoryUse::slots);
     ready[i] = std::async(std::launch::async, work, i, false);
   }
   for (size_t i = 0; i < all.size(); ++i) {

@@ -140,6 +140,10 @@ void Bucket::start() {
     const DeviceMemory::For memory(split_[0].sharding()->blocks[first].devices.front());
     fill(flat);
     flat.work = communicator.all_reduce(group, key_.kind, {flat.addends}, flat.result);
+    // Only gradients are put into buckets.
+    for (const at::Tensor& buffer : {flat.addends, flat.result}) {
+      DeviceMemory::label(buffer, MemoryUse::gradients);
+    }
   }
 }
 

@@ -8,6 +8,7 @@
 
 #include <c10/core/CPUAllocator.h>
 
+#include <tessera/framework/comm/cpu/result_buffers.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/memory_planner.hpp>
 
@@ -84,6 +85,7 @@ class HookedAllocator final : public c10::Allocator {
 [[maybe_unused]] const bool hooked = [] {
   static auto* const allocator = new HookedAllocator(*c10::GetCPUAllocator());
   c10::SetCPUAllocator(allocator);
+  ResultBuffers::count_with(&DeviceMemory::counted);
   return true;
 }();
 
@@ -97,6 +99,13 @@ c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*)) {
   if (!inserted) watch.before = std::make_unique<Watch>(std::move(it->second));
   it->second = std::move(watch);
   return {data, data, &free_watched, c10::Device(c10::DeviceType::CPU)};
+}
+
+void* watch_context(const void* data, void (*done)(void*)) {
+  Watches& all = watches();
+  const std::lock_guard lock(all.mutex);
+  const auto it = all.at.find(const_cast<void*>(data));
+  return it != all.at.end() && it->second.done == done ? it->second.context : nullptr;
 }
 
 }  // namespace tessera::detail

@@ -11,6 +11,9 @@ namespace tessera::detail {
 /// watched again; the last watcher is called first and frees the memory to the one before.
 c10::DataPtr watched_memory(void* data, void* context, void (*done)(void*));
 
+/// Returns the context of the last watch of memory at `data` if that calls `done`; otherwise null.
+void* watch_context(const void* data, void (*done)(void*));
+
 /// Wraps memory so that freeing it calls `done` with a context that it owns; the context is freed
 /// if watching throws.
 template <class Context>

@@ -2,6 +2,7 @@
 
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
+#include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/deferred_value.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
@@ -81,7 +82,11 @@ bool ScatterBucket::done() const { return exchange_->step.done(); }
 void ScatterBucket::wait() { exchange_->step.wait(); }
 
 void ScatterBucket::finish() {
-  for (const DTensor& value : values_) DeferredValue::compute_now(value);
+  for (const DTensor& value : values_) {
+    DeferredValue::compute_now(value);
+    // Only gradients are put into buckets.
+    DeviceMemory::label(value, MemoryUse::gradients);
+  }
   values_.clear();
   bytes_ = 0;
   exchange_ = std::make_shared<Exchange>();

@@ -24,6 +24,9 @@ class TracerScope {
 /// Runs the action; the tracer records the action, not the operations inside.
 void traced(std::span<const DTensor> in, const SideEffect& run,
             Changes changes = Changes::variables);
+/// Runs the action of a recorded step. What changes Variables takes gradients, whose memory is
+/// counted as theirs from when it was made.
+void perform(std::span<const DTensor> in, const SideEffect& run, Changes changes);
 /// Tells the tracer that the computation cannot be replayed.
 void stop_tracing(const char* why);
 

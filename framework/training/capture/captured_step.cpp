@@ -10,6 +10,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/ops/engine/moves.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
 #include <tessera/framework/training/capture/step_passes.hpp>
@@ -206,7 +207,7 @@ void CapturedStep::run(const Instruction& instruction, int64_t step) {
   }
   if (!instruction.action) return run_op(instruction, in);
   performed_action_ = true;
-  instruction.action({in.data(), in.size()});
+  perform({in.data(), in.size()}, instruction.action, instruction.changes);
 }
 
 void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
@@ -215,7 +216,7 @@ void CapturedStep::run_op(const Instruction& instruction, const Values& in) {
   std::vector<DTensor> out =
       instruction.plan ? instruction.plan->run({in.data(), in.size()})
                        : info.run(instruction.op.get(), std::vector<DTensor>(in.begin(), in.end()));
-  mark_parameters(info, {in.data(), in.size()}, out);
+  keep_parameters(info, {in.data(), in.size()}, out);
   for (size_t o = 0; o < out.size(); ++o) values_[size_t(instruction.out[o])] = std::move(out[o]);
 }
 

@@ -18,9 +18,10 @@ size_t fullest_device(const StepPlan& plan) {
 
 std::string parts_text(const StepPlan::Peak& peak) {
   std::string text;
-  for (const PeakPart& part : parts_of_peak) {
-    const double bytes = peak.*part.bytes;
-    if (bytes > 0) text += str(text.empty() ? "" : ", ", part.name, " ", readable_bytes(bytes));
+  for (MemoryUse use : memory_uses) {
+    const double bytes = peak[use];
+    if (bytes > 0)
+      text += str(text.empty() ? "" : ", ", to_string(use), " ", readable_bytes(bytes));
   }
   return text;
 }

@@ -7,20 +7,6 @@
 
 namespace tessera::detail {
 
-struct PeakPart {
-  const char* name;
-  double StepPlan::Peak::*bytes;
-};
-inline constexpr PeakPart parts_of_peak[] = {
-    {"weights", &StepPlan::Peak::weights},
-    {"slots", &StepPlan::Peak::slots},
-    {"batch", &StepPlan::Peak::batch},
-    {"casts", &StepPlan::Peak::casts},
-    {"gathered", &StepPlan::Peak::gathered},
-    {"gradients", &StepPlan::Peak::gradients},
-    {"activations", &StepPlan::Peak::activations},
-};
-
 /// Returns the device with the largest peak of a plan that has peaks.
 size_t fullest_device(const StepPlan& plan);
 

@@ -158,25 +158,11 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   std::vector<StepPlan::Peak> held(devices), peaks(devices);
   std::vector<ShardingPtr> now;
   for (const StepGraph::Value& value : graph.values) now.push_back(value.sharding);
-  const auto column = [](StepGraph::Use use) {
-    switch (use) {
-      case StepGraph::Use::batch:
-        return &StepPlan::Peak::batch;
-      case StepGraph::Use::cast:
-        return &StepPlan::Peak::casts;
-      case StepGraph::Use::gathered:
-        return &StepPlan::Peak::gathered;
-      case StepGraph::Use::gradient:
-        return &StepPlan::Peak::gradients;
-      case StepGraph::Use::activation:
-        return &StepPlan::Peak::activations;
-    }
-    return &StepPlan::Peak::activations;
-  };
-  const auto add = [&](double StepPlan::Peak::*use, const Sharding& sharding, double sign) {
+  using Use = StepGraph::Use;
+  const auto add = [&](Use use, const Sharding& sharding, double sign) {
     if (!(sharding.layout.mesh().size() == mesh.size())) return;
     const std::vector<double> bytes = bytes_by_device(sharding);
-    for (size_t d = 0; d < devices; ++d) held[d].*use += sign * bytes[d];
+    for (size_t d = 0; d < devices; ++d) held[d][use] += sign * bytes[d];
   };
   // Memory lives until the last node that reads a value in it.
   std::vector<int64_t> last(graph.values.size(), -1);
@@ -194,8 +180,8 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const StepGraph::Value& value = graph.values[v];
     const bool own = value.memory == static_cast<int32_t>(v);
-    if (own && value.use == StepGraph::Use::batch) add(&StepPlan::Peak::batch, *value.sharding, 1);
-    if (own && value.use != StepGraph::Use::batch && last[v] >= 0) {
+    if (own && value.use == Use::batch) add(Use::batch, *value.sharding, 1);
+    if (own && value.use != Use::batch && last[v] >= 0) {
       released[size_t(last[v])].push_back(static_cast<int32_t>(v));
     }
   }
@@ -214,23 +200,23 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   };
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const StepGraph::Node& node = graph.nodes[n];
-    for (const ShardingPtr& moved : node.moved) add(&StepPlan::Peak::activations, *moved, 1);
+    for (const ShardingPtr& moved : node.moved) add(Use::activations, *moved, 1);
     for (int32_t number : node.out) {
       const StepGraph::Value& value = graph.values[size_t(number)];
-      if (value.memory == number) add(column(value.use), *value.sharding, 1);
+      if (value.memory == number) add(value.use, *value.sharding, 1);
     }
     for (const auto& [number, sharding] : node.reduced) {
-      if (copies(number, *sharding)) add(column(graph.values[size_t(number)].use), *sharding, 1);
+      if (copies(number, *sharding)) add(graph.values[size_t(number)].use, *sharding, 1);
     }
     note(node);
-    for (const ShardingPtr& moved : node.moved) add(&StepPlan::Peak::activations, *moved, -1);
+    for (const ShardingPtr& moved : node.moved) add(Use::activations, *moved, -1);
     for (const auto& [number, sharding] : node.reduced) {
       if (copies(number, *sharding))
-        add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
+        add(graph.values[size_t(number)].use, *now[size_t(number)], -1);
       now[size_t(number)] = sharding;
     }
     for (int32_t number : released[n]) {
-      add(column(graph.values[size_t(number)].use), *now[size_t(number)], -1);
+      add(graph.values[size_t(number)].use, *now[size_t(number)], -1);
     }
   }
   return peaks;
@@ -329,7 +315,7 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
     if (!value.is_parameter()) continue;
     const bool gathered =
         (from && from->use == StepGraph::Use::gathered) || gathers(read[i]->layout, value.layout());
-    noted.use = gathered ? StepGraph::Use::gathered : StepGraph::Use::cast;
+    noted.use = gathered ? StepGraph::Use::gathered : StepGraph::Use::casts;
   }
   graph_.nodes.back().flops = flops_of(info, op.get(), read, made);
 }
@@ -339,11 +325,13 @@ void GraphRecorder::action(std::span<const DTensor> in, const SideEffect&, Chang
   node.effect = true;
   for (const Operand& operand : node.in) {
     if (operand.kind != Operand::Kind::value) continue;
-    StepGraph::Value& value = graph_.values[size_t(operand.number)];
     reduced_by_action_.push_back(operand.number);
-    const bool made = value.use == StepGraph::Use::activation;
-    if (changes == Changes::variables && made && now_[size_t(operand.number)]->shape.size() > 0) {
-      value.use = StepGraph::Use::gradient;
+    StepGraph::Value& value = graph_.values[size_t(operand.number)];
+    if (changes != Changes::variables || value.sharding->shape.empty() || value.memory < 0)
+      continue;
+    // A gradient may be a view, of memory that is then the gradient's.
+    for (StepGraph::Value* each : {&value, &graph_.values[size_t(value.memory)]}) {
+      if (each->use == StepGraph::Use::activations) each->use = StepGraph::Use::gradients;
     }
   }
 }

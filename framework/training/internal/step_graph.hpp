@@ -42,13 +42,13 @@ struct StepGraph {
     double flops = 0;  ///< flops_of(), of all devices together
     std::string name() const;
   };
-  enum class Use : uint8_t { batch, cast, gathered, gradient, activation };
+  using Use = MemoryUse;
   struct Value {
     ShardingPtr sharding = {};  ///< that of the operation's result
     static constexpr int32_t of_variable = -1;
     /// Number of the value whose memory this one shares, its own number, or of_variable.
     int32_t memory = 0;
-    Use use = Use::activation;
+    Use use = Use::activations;
   };
 
   std::vector<Node> nodes;

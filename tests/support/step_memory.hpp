@@ -1,0 +1,25 @@
+#pragma once
+
+#include <vector>
+
+#include <tessera/tessera.hpp>
+
+namespace tessera::test {
+
+/// Returns a model of Dense layers of 256 units, built for 64 rows.
+Sequential wide_layers(int64_t depth, const LayoutMap& layouts);
+
+/// Returns a batch for it.
+Examples wide_batch();
+
+/// What a device holds at the peak of a training step.
+struct DevicePeak {
+  StepPlan::Peak planned;
+  MemoryByUse measured;
+};
+
+/// Plans a training step of six such layers, and measures one that is replayed; returns the peaks
+/// of this process's devices. Collective.
+std::vector<DevicePeak> step_peaks(const LayoutMap& layouts);
+
+}  // namespace tessera::test
