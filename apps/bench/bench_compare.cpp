@@ -64,6 +64,8 @@ std::vector<Work> works(const std::string& device) {
             {"recurrent", compare_recurrent},
             {"embedding", compare_embedding},
             {"inference", compare_inference},
+            {"remat", compare_remat},
+            {"logits", compare_logits},
             {"serving", compare_serving}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};

@@ -62,6 +62,12 @@ void compare_recurrent(CompareRun& run);
 void compare_embedding(CompareRun& run);
 /// Compares inference_works() with PyTorch and ONNX Runtime.
 void compare_inference(CompareRun& run);
+/// Compares time and memory of remat_works(): of steps that compute blocks again with steps that
+/// save them.
+void compare_remat(CompareRun& run);
+/// Compares time and memory of logits_works(): of a loss that never has the whole logits with one
+/// that reads them.
+void compare_logits(CompareRun& run);
 /// Compares our HTTP server with uvicorn, starlette and ONNX Runtime under wrk's load.
 void compare_serving(CompareRun& run);
 /// Compares fit, which copies batches to the device, with steps on data that are already there.

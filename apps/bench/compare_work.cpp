@@ -113,11 +113,31 @@ TimedWork predictions(const ModelHandle& model, const TensorDataset& data, int64
   };
 }
 
+/// Returns a value of /proc/self/status, such as "VmRSS", in megabytes.
+double memory(const std::string& name) {
+  std::ifstream file("/proc/self/status");
+  for (std::string line; std::getline(file, line);) {
+    if (line.starts_with(name + ":")) return std::stod(line.substr(name.size() + 1)) / 1024;
+  }
+  return 0;
+}
+
+/// Measures the peak memory growth of the process while it trains.
+TimedWork step_memory(const StepWork& work, const LayoutMap& layouts, const TensorDataset& data) {
+  const double bare = memory("VmRSS");
+  return [=](int64_t count) -> Json {
+    TrainingSteps steps(work.model(layouts), layouts, data, work.batch_size);
+    for (int64_t i = 0; i < count; ++i) steps.step();
+    return {{"megabytes", memory("VmHWM") - bare}};
+  };
+}
+
 /// Times the training of `bench compare --device` and `--work transformer`.
 TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   set_dtype_policy(dtype_policy(work.dtype));
   const LayoutMap layouts(mesh_of(flags));
   const TensorDataset data = work.data();
+  if (flags.way == "memory") return step_memory(work, layouts, data);
   const auto steps =
       std::make_shared<TrainingSteps>(work.model(layouts), layouts, data, work.batch_size);
   if (flags.way == "predict") return predictions(steps->model(), data, work.batch_size);
@@ -195,15 +215,6 @@ TimedWork first_step_work(const WorkFlags& flags) {
                            {.batch_size = mlp_batch_size, .verbose = 0, .steps_per_epoch = 1});
     return {{"steps", 1}};
   };
-}
-
-/// Returns a value of /proc/self/status, such as "VmRSS", in megabytes.
-double memory(const std::string& name) {
-  std::ifstream file("/proc/self/status");
-  for (std::string line; std::getline(file, line);) {
-    if (line.starts_with(name + ":")) return std::stod(line.substr(name.size() + 1)) / 1024;
-  }
-  return 0;
 }
 
 /// Measures the peak memory growth of the process while it trains the large model.
@@ -290,8 +301,9 @@ int compare_work(int argc, const char* const* argv) {
   options.add({"device", "Work", "device type, instead of virtual CPUs",
                app::choice(flags.device, {"cpu", "cuda"})});
   options.add({"way", "Work",
-               "step: batches on the host; resident: batches on the device; fit; predict",
-               app::choice(flags.way, {"step", "resident", "fit", "predict"})});
+               "step: batches on the host; resident: batches on the device; fit; predict; memory: "
+               "the growth of the process instead of times",
+               app::choice(flags.way, {"step", "resident", "fit", "predict", "memory"})});
   options.add({"devices", "Work", "devices of the mesh", app::integer(flags.devices, 1, 4096)});
   options.add({"blocks", "Work", "block policy",
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});

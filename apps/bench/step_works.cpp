@@ -1,11 +1,13 @@
 #include "apps/bench/step_works.hpp"
 
 #include <algorithm>
+#include <limits>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/ops/internal/deferred_logits.hpp>
 
 #include "apps/bench/models.hpp"
 #include "apps/bench/networks.hpp"
@@ -208,23 +210,16 @@ StepWork embedding_work(const std::string& name, const std::string& title, bool 
           }};
 }
 
-StepWork mini_gpt() {
-  const gpt::ModelSize size{.vocabulary = 2000, .dropout = 0};
-  constexpr int64_t batch = 128;
+/// Makes a work that trains a model of apps/gpt on random words.
+StepWork gpt_work(const std::string& name, const std::string& title, const gpt::ModelSize& size,
+                  int64_t batch, const std::vector<RematRule>& remat = {}) {
   return {
-      "mini_gpt",
+      name,
       "gpt",
-      "mini GPT, 2,000 words, batch 128",
+      title,
       batch,
       "float32",
-      {{"batch", batch},
-       {"layers", size.blocks},
-       {"width", size.width},
-       {"heads", size.heads},
-       {"head_dim", size.head_dim},
-       {"hidden", size.hidden},
-       {"length", size.length},
-       {"words", size.vocabulary}},
+      gpt::to_json(size),
       [=] {
         const at::Tensor x = random_choices({step_batches * batch, size.length}, size.vocabulary);
         return TensorDataset(x, x.roll(-1, 1));
@@ -233,9 +228,20 @@ StepWork mini_gpt() {
         const Functional model = gpt::gpt_model(size);
         model.compile({.optimizer = Adam(1e-3),
                        .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                       .layouts = layouts});
+                       .layouts = layouts,
+                       .remat = remat});
         return model;
       }};
+}
+
+StepWork mini_gpt() {
+  const gpt::ModelSize size{.vocabulary = 2000, .dropout = 0};
+  constexpr int64_t batch = 128;
+  StepWork work = gpt_work("mini_gpt", "mini GPT, 2,000 words, batch 128", size, batch);
+  work.sizes = {{"batch", batch},        {"layers", size.blocks},     {"width", size.width},
+                {"heads", size.heads},   {"head_dim", size.head_dim}, {"hidden", size.hidden},
+                {"length", size.length}, {"words", size.vocabulary}};
+  return work;
 }
 
 }  // namespace
@@ -283,6 +289,33 @@ std::vector<StepWork> inference_works() {
   return all;
 }
 
+std::vector<StepWork> remat_works() {
+  const gpt::ModelSize size{.blocks = 8,
+                            .heads = 3,
+                            .head_dim = 64,
+                            .width = 192,
+                            .hidden = 768,
+                            .length = 128,
+                            .vocabulary = 2000,
+                            .pre_norm = true};
+  const std::string title = "GPT 8 x 192, 128 words, batch 16";
+  return {gpt_work("gpt_remat", title, size, 16, {{.match = "block_\\d+"}}),
+          gpt_work("gpt_saved", title, size, 16)};
+}
+
+std::vector<StepWork> logits_works() {
+  const std::string title = "mini GPT, 20,000 words, batch 32";
+  const StepWork parts = gpt_work("gpt_logits_parts", title, {}, 32);
+  StepWork whole = parts;
+  whole.name = "gpt_logits_whole";
+  whole.model = [parts](const LayoutMap& layouts) {
+    // In this process, no logits are large.
+    least_large_logits() = std::numeric_limits<int64_t>::max();
+    return parts.model(layouts);
+  };
+  return {parts, whole};
+}
+
 std::vector<StepWork> step_works(const std::string& device) {
   const bool small = device == "cpu";
   return {mnist_work("mlp", "MLP 784-700-500-10", mlp_model),
@@ -302,7 +335,7 @@ std::vector<StepWork> step_works(const std::string& device) {
 StepWork find_step_work(const std::string& name, const std::string& device) {
   std::vector<StepWork> all = step_works(device);
   for (const auto& list : {transformer_works(), vision_works(), recurrent_works(),
-                           embedding_works(), inference_works()}) {
+                           embedding_works(), inference_works(), remat_works(), logits_works()}) {
     all.insert(all.end(), list.begin(), list.end());
   }
   const auto found =

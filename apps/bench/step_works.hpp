@@ -42,6 +42,14 @@ std::vector<StepWork> embedding_works();
 /// Returns the works of `bench compare --work inference`, for CPUs: predictions of a small BERT.
 std::vector<StepWork> inference_works();
 
+/// Returns the works of `bench compare --work remat`, for CPUs: a GPT whose blocks are
+/// rematerialized, without anything saved in them, and the same with everything saved.
+std::vector<StepWork> remat_works();
+
+/// Returns the works of `bench compare --work logits`, for CPUs: the miniature GPT with 20,000
+/// words, whose loss computes the logits of some rows at a time, and the same with whole logits.
+std::vector<StepWork> logits_works();
+
 /// Returns the work of that name from any list. Throws ConfigError for an unknown name.
 StepWork find_step_work(const std::string& name, const std::string& device);
 

@@ -194,6 +194,28 @@ esac
   }
 }
 
+TEST_CASE("bench compare times steps that keep less, which need less memory", "[bench][nightly]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run =
+      bench({"compare", "--work", "remat,logits", "--rounds", "1", "--steps", "1", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  // Two works: the times and the memory of both ways.
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 8);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(rows[i].dump());
+    CHECK(rows[i]["own"] == (i % 2 == 0));
+    CHECK(rows[i]["unit"] == (i % 4 < 2 ? "ms" : "MB"));
+    CHECK(rows[i]["rounds"].size() == 1);
+    CHECK(rows[i]["least"].get<double>() > 0);
+    if (i % 4 == 3) CHECK(rows[i]["ours_to_it"].get<double>() < 1);
+  }
+  CHECK(rows[1]["at_most"] == 1.4);
+  CHECK_FALSE(rows[5].contains("at_most"));
+}
+
 TEST_CASE("bench compare --work serving says that it needs wrk", "[bench]") {
   const test::ProgramRun run = test::run_program(
       test::app_path("bench"), {"compare", "--work", "serving"}, {{"PATH", "/none"}});

@@ -113,12 +113,14 @@ TEST_CASE("gpt: a forward pass over rematerialized blocks keeps their inputs") {
     return memory.peak(0) - before;
   };
   const int64_t input = 4 * 32 * 64 * 48;
-  const int64_t interior = peak(8, {}) - peak(7, {});
-  const int64_t again = peak(8, {full});
-  CAPTURE(input, interior, again);
-  CHECK(peak(8, {full}) - peak(7, {full}) <= input * 105 / 100);
-  CHECK(again <= 8 * input + interior * 115 / 100);
-  CHECK(peak(8, {}) > 8 * input + interior * 4);
+  for (const int64_t blocks : {8, 16}) {
+    const int64_t saved = peak(blocks, {}), again = peak(blocks, {full});
+    const int64_t interior = saved - peak(blocks - 1, {});
+    CAPTURE(blocks, input, interior, saved, again);
+    CHECK(again - peak(blocks - 1, {full}) <= input * 105 / 100);
+    CHECK(again <= blocks * input + interior * 115 / 100);
+    CHECK(saved > blocks * input + interior * blocks / 2);
+  }
 }
 
 }  // namespace gpt_remat_test

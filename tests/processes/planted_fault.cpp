@@ -2,10 +2,22 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <csignal>
 #include <stdexcept>
+#include <thread>
 
 namespace tessera::test {
+namespace {
+
+void kill_after(std::chrono::microseconds delay) {
+  std::thread([delay] {
+    std::this_thread::sleep_for(delay);
+    ::raise(SIGKILL);
+  }).detach();
+}
+
+}  // namespace
 
 Arguments::Arguments(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
@@ -25,7 +37,13 @@ int64_t Arguments::number(const std::string& name, int64_t otherwise) const {
 }
 
 void Fault::at(const std::string& now, int64_t number) const {
-  if (!here || now != phase || number != step) return;
+  if (!here || now != phase || number < step) return;
+  const bool later = kind == "kill" && delay > 0;
+  if (number > step && !later) return;
+  if (number == step && later) {
+    kill_after(std::chrono::microseconds(delay));
+    return;
+  }
   if (kind == "kill") ::raise(SIGKILL);
   if (kind == "stop") ::raise(SIGSTOP);
   if (kind == "throw") throw std::runtime_error("the planted error");

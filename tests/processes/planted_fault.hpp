@@ -22,6 +22,9 @@ struct Fault {
   std::string kind, phase;
   int64_t step = 0;
   bool here = false;
+  /// Microseconds by which a kill comes later, wherever the process then is: at the latest in the
+  /// same phase of the next step.
+  int64_t delay = 0;
 
   void at(const std::string& now, int64_t number) const;
 };

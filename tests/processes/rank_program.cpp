@@ -1,4 +1,5 @@
 // One of several processes that train the small model, with an optional planted fault.
+#include <algorithm>
 #include <cstdio>
 #include <optional>
 
@@ -13,6 +14,7 @@
 #include <tessera/framework/io/format/checkpoint_folder.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
+#include <tessera/framework/tensor/internal/stored_value.hpp>
 #include <tessera/tessera.hpp>
 
 #include "apps/common/run_app.hpp"
@@ -139,14 +141,25 @@ struct Watch : Callback {
   int64_t every;
 };
 
-/// Hashes the bytes that the first device of this process holds.
-std::string digest(const ModelHandle& model) {
+/// Hashes the bytes that the devices of this process hold.
+std::string digest(const std::vector<Variable>& variables) {
   Xxh128 sum;
-  for (const Variable& weight : model.weights()) {
-    const at::Tensor part = weight.value().local(0).contiguous();
-    sum.update({static_cast<const std::byte*>(part.const_data_ptr()), part.nbytes()});
+  for (const Variable& variable : variables) {
+    const DTensor& value = variable.value();
+    for (int device = 0; device < std::ssize(value.mesh().local_ids()); ++device) {
+      const at::Tensor part = value.local(device).contiguous();
+      sum.update({static_cast<const std::byte*>(part.const_data_ptr()), part.nbytes()});
+    }
   }
   return sum.digits();
+}
+
+/// Prints how many slots are on disk, and a hash of all.
+void print_slots(const std::vector<Variable>& slots) {
+  const auto stored = std::count_if(slots.begin(), slots.end(), [](const Variable& slot) {
+    return StoredValue::of(slot.value()) != nullptr;
+  });
+  std::printf("stored %td slots %s\n", stored, digest(slots).c_str());
 }
 
 /// Prints, for every kind of collective, its bytes in profile and log, and whether it was waited
@@ -211,7 +224,7 @@ int run(int argc, char** argv) {
   const char* rank = std::getenv("RANK");
   const bool here = rank && arguments.text("rank") == rank;
   const Fault fault{arguments.text("fault"), arguments.text("at"), arguments.number("step", 0),
-                    here};
+                    here, arguments.number("delay", 0)};
   fault.at("start", 0);
   set_random_seed(arguments.number(here ? "odd_seed" : "seed", arguments.number("seed", 7)));
   const auto seconds = [&](const char* name, int64_t otherwise) {
@@ -235,8 +248,10 @@ int run(int argc, char** argv) {
   }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));
   const std::string scheme = arguments.text("layouts", "data");
-  model.compile(
-      small_compile(small_layouts(arguments.text(here ? "odd_layouts" : "layouts", scheme), mesh)));
+  LayoutMap layouts = small_layouts(arguments.text(here ? "odd_layouts" : "layouts", scheme), mesh);
+  const std::string slots = arguments.text("slots");
+  if (!slots.empty() && slots != "memory") layouts.set_memory({.slots = "disk:" + slots});
+  model.compile(small_compile(layouts));
   const int64_t rows = arguments.number(here ? "odd_rows" : "rows", arguments.number("rows", 320));
   FitOptions options{.batch_size = arguments.number("batch", 32),
                      .epochs = static_cast<int64_t>(arguments.number("epochs", 2)),
@@ -258,7 +273,8 @@ int run(int argc, char** argv) {
     model.fit(small_data(rows), options);
   }
   if (profiled) print_profile(*profile, log);
-  std::printf("weights %s\n", digest(model).c_str());
+  std::printf("weights %s\n", digest(model.weights()).c_str());
+  if (!slots.empty()) print_slots(model->optimizer()->variables());
   return 0;
 }
 

@@ -1,7 +1,5 @@
 #include <tessera/framework/ops/internal/normalize.hpp>
 
-#include <algorithm>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,6 +11,7 @@
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/engine/op_plan.hpp>
 #include <tessera/framework/ops/internal/broadcast.hpp>
+#include <tessera/framework/ops/internal/norm_axes.hpp>
 #include <tessera/framework/ops/internal/norm_kernels.hpp>
 #include <tessera/framework/ops/internal/sums.hpp>
 #include <tessera/framework/ops/operand.hpp>
@@ -24,120 +23,6 @@ namespace tessera::detail {
 
 namespace {
 
-/// The reduced and weighted axes of an operation, the terms of its rule, and a block as the kernels
-/// see it.
-struct Norm {
-  std::vector<int64_t> reduced, weighted;
-
-  bool reduces(int64_t axis) const { return contains(reduced, axis); }
-  bool weighs(int64_t axis) const { return contains(weighted, axis); }
-  static bool contains(const std::vector<int64_t>& axes, int64_t axis) {
-    return std::find(axes.begin(), axes.end(), axis) != axes.end();
-  }
-
-  /// The terms of a rule for x, for (2, …) moments and for a weight.
-  static std::string rows(const Spec& x) {
-    std::string text;
-    for (int64_t a = 0; a < x.rank(); ++a) text += str(" a", a);
-    return text;
-  }
-  std::string moments(const Spec& x) const {
-    std::string text = " .";
-    for (int64_t a = 0; a < x.rank(); ++a) text += reduces(a) ? " ." : str(" a", a);
-    return text;
-  }
-  std::string weight(const Spec& x) const {
-    std::string text;
-    for (int64_t a = 0; a < x.rank(); ++a) text += weighs(a) ? str(" a", a) : " .";
-    return text;
-  }
-
-  /// Whether an axis is reduced and weighted.
-  bool has_features() const {
-    return std::any_of(reduced.begin(), reduced.end(), [this](int64_t a) { return weighs(a); });
-  }
-  Shape moments_shape(const Shape& x) const {
-    Shape shape = {2};
-    for (size_t a = 0; a < x.size(); ++a) shape.push_back(reduces(int64_t(a)) ? 1 : x[a]);
-    return shape;
-  }
-  static Shape pairs_of(Shape shape) {
-    shape.insert(shape.begin(), 2);
-    return shape;
-  }
-  /// Returns the number of elements of x from which one moment is taken, at least 1.
-  double count(const Shape& x) const {
-    double product = 1;
-    for (const int64_t a : reduced) product *= static_cast<double>(x[size_t(a)]);
-    return std::max(product, 1.0);
-  }
-
-  NormShape shape_of(const at::Tensor& x) const {
-    NormShape shape;
-    for (int64_t a = 0; a < x.dim(); ++a) {
-      int64_t& extent = reduces(a) ? (weighs(a) ? shape.features : shape.rows)
-                                   : (weighs(a) ? shape.groups : shape.outer);
-      extent *= x.size(a);
-    }
-    return shape;
-  }
-  /// Returns a block of x with its sums.
-  NormBlock block_of(const at::Tensor& x) const { return {shape_of(x), dense(x)}; }
-  /// Returns a block of x with its moments and scale.
-  NormBlock block_of(const at::Tensor& x, const at::Tensor& moments, const at::Tensor& scale,
-                     double epsilon) const {
-    NormBlock block = block_of(x);
-    const at::ScalarType dtype = at::toOpMathType(block.x.scalar_type());
-    const at::Tensor wide = moments.to(at::kDouble);
-    block.mean = wide[0].to(dtype).contiguous();
-    block.factor = at::rsqrt(wide[1] + epsilon).to(dtype).contiguous();
-    if (scale.defined()) block.scale = scale.to(dtype).contiguous();
-    return block;
-  }
-  /// Returns a block as the kernels read it: these take bfloat16 on CPUs as it is.
-  static at::Tensor dense(const at::Tensor& x) {
-    if (x.is_cpu() && x.scalar_type() == at::kBFloat16) return x.contiguous();
-    return x.to(at::toOpMathType(x.scalar_type())).contiguous();
-  }
-  at::Tensor moments_view(const at::Tensor& pairs, const at::Tensor& x) const {
-    return pairs.view(moments_shape(x.sizes().vec()));
-  }
-};
-
-/// Whether the axes of x are, in this order, neither reduced nor weighted, only reduced, only
-/// weighted, both; those of extent 1 lie anywhere.
-bool in_order(const Norm& norm, const Shape& x) {
-  int last = 0;
-  for (size_t a = 0; a < x.size(); ++a) {
-    if (x[a] == 1) continue;
-    const auto axis = static_cast<int64_t>(a);
-    const int kind = (norm.weighs(axis) ? 2 : 0) + (norm.reduces(axis) ? 1 : 0);
-    if (kind < last) return false;
-    last = kind;
-  }
-  return true;
-}
-
-/// Returns the axes of weights of this shape; none if they do not fit x.
-std::optional<Norm> norm_of(const Shape& x, const Shape& weights, const ops::Axes& axes) {
-  if (weights.size() != x.size()) return std::nullopt;
-  Norm norm{axes, {}};
-  for (size_t a = 0; a < x.size(); ++a) {
-    if (weights[a] != 1 && weights[a] != x[a]) return std::nullopt;
-    if (weights[a] != 1) norm.weighted.push_back(static_cast<int64_t>(a));
-  }
-  if (!in_order(norm, x)) return std::nullopt;
-  return norm;
-}
-
-void check_shapes(std::string_view op, const Norm& norm, const Specs& in) {
-  check_floating(op, in[0]);
-  if (in_order(norm, in[0].shape)) return;
-  throw ShapeError(std::string(op),
-                   "the axes are outer, reduced, weighted, and both, in this order",
-                   to_string(in[0].shape), "transpose the input");
-}
-
 /// Makes factors that an output lacks reduced ones, which leave partial sums.
 Rule reducing_rule(const std::string& text) {
   Rule rule = Rule::parse(text);
@@ -148,59 +33,6 @@ Rule reducing_rule(const std::string& text) {
 }
 
 DTensor wide(const DTensor& x) { return ops::cast(x, at::kDouble); }
-
-/// x -> the sums of x and x², (2, …).
-struct NormSumsOp : Norm {
-  static constexpr std::string_view name = "norm_sums";
-  auto attributes() const { return std::tie(reduced, weighted); }
-  Specs infer(const Specs& in) const {
-    check_shapes(name, *this, in);
-    return {{moments_shape(in[0].shape), at::kDouble}};
-  }
-  Rule rule(const Specs& in) const { return Rule::parse(rows(in[0]) + " ->" + moments(in[0])); }
-  Tensors forward(const LocalArgs& in) const {
-    return {moments_view(norm_sums(block_of(in[0])), in[0])};
-  }
-  static constexpr Saves saves = inputs(0);
-  Grads gradient(const Saved& saved, const Cotangents& sums, Needs) const {
-    const std::vector<DTensor> each = ops::unstack(sums[0]);
-    return {ops::cast(each[0] + wide(saved.in(0)) * each[1] * 2, saved.in(0).dtype())};
-  }
-  static Samples<NormSumsOp> samples();
-};
-
-/// Sums of NormSumsOp -> mean and variance, or 0 and the mean of the squares.
-struct NormMomentsOp {
-  static constexpr std::string_view name = "norm_moments";
-  double count = 1;
-  bool centered = true;
-  auto attributes() const { return std::tie(count, centered); }
-  Specs infer(const Specs& in) const { return {in[0]}; }
-  Rule rule(const Specs& in) const {
-    std::string axes;
-    for (int64_t a = 1; a < in[0].rank(); ++a) axes += str(" a", a);
-    return Rule::parse("." + axes + " -> ." + axes);
-  }
-  Tensors forward(const LocalArgs& in) const {
-    at::Tensor moments = in[0] / count;
-    at::Tensor mean = moments[0], variance = moments[1];
-    if (centered) {
-      variance.sub_(mean * mean).clamp_min_(0);
-    } else {
-      mean.zero_();
-    }
-    return {moments};
-  }
-  static constexpr Saves saves = outputs(0);
-  Grads gradient(const Saved& saved, const Cotangents& moments, Needs) const {
-    const std::vector<DTensor> each = ops::unstack(moments[0]);
-    const DTensor of_squares = each[1] / count;
-    if (!centered) return {ops::stack({ops::scale(of_squares, 0), of_squares})};
-    const DTensor mean = ops::unstack(saved.out())[0];
-    return {ops::stack({each[0] / count - mean * of_squares * 2, of_squares})};
-  }
-  static Samples<NormMomentsOp> samples();
-};
 
 struct NormGradientOp;
 struct NormGradientSumsOp;
@@ -214,7 +46,7 @@ DTensor passed(FusedActivation activation, const DTensor& dy, const DTensor& y) 
 }
 
 /// x, moments, scale, offset -> activation((x - mean) / sqrt(variance + epsilon) · scale + offset).
-struct NormByOp : Norm {
+struct NormByOp : NormAxes {
   static constexpr std::string_view name = "norm_by";
   NormOptions options;
   FusedActivation activation = FusedActivation::none;
@@ -223,7 +55,7 @@ struct NormByOp : Norm {
                     activation);
   }
   Specs infer(const Specs& in) const {
-    check_shapes(name, *this, in);
+    check_norm_axes(name, *this, in);
     return {in[0]};
   }
   Rule rule(const Specs& in) const {
@@ -247,7 +79,7 @@ struct NormByOp : Norm {
 /// and a scale -> the sums of dy · scale and dy · scale · h for each moment, (2, …), and those of
 /// dy and dy · h for each weight, (2, …). Without one -> the sums of dy and dy · h for each moment,
 /// (2, …), of which both follow, so that one all-reduce is enough.
-struct NormGradientSumsOp : Norm {
+struct NormGradientSumsOp : NormAxes {
   static constexpr std::string_view name = "norm_gradient_sums";
   double epsilon = 1e-3;
   FusedActivation activation = FusedActivation::none;
@@ -283,7 +115,7 @@ struct NormGradientSumsOp : Norm {
 
 /// dy, x, moments, scale, for each moment the sums of dy · scale and dy · scale · h, and with an
 /// activation its result -> the gradient of x, to which its moments contribute.
-struct NormGradientOp : Norm {
+struct NormGradientOp : NormAxes {
   static constexpr std::string_view name = "norm_gradient";
   double epsilon = 1e-3;
   bool centered = true;
@@ -429,44 +261,16 @@ Grads NormGradientOp::gradient(const Saved& saved, const Cotangents& cotangents,
   return in_dtypes(std::move(grads), saved);
 }
 
-/// Shapes of x and of the weights of samples: batch, layer and group normalization, and one with
-/// axes that are neither reduced nor weighted.
-struct NormCase {
-  Shape x, weights;
-  Norm norm;
-  FusedActivation activation = FusedActivation::none;
-  Shape moments() const { return norm.moments_shape(x); }
-};
-const NormCase norm_cases[] = {{{3, 2, 4}, {1, 1, 4}, {{0, 1}, {2}}},
-                               {{3, 4}, {1, 4}, {{1}, {1}}},
-                               {{2, 3, 2, 2}, {1, 1, 2, 2}, {{1, 3}, {2, 3}}},
-                               {{2, 3, 4}, {1, 1, 4}, {{1}, {2}}},
-                               {{3, 2, 4}, {1, 1, 4}, {{0, 1}, {2}}, FusedActivation::relu},
-                               {{3, 4}, {1, 4}, {{1}, {1}}, FusedActivation::relu6}};
-
 SampleInput moments_input(const NormCase& c) { return {c.moments(), at::kDouble, 0.2, 1.2}; }
 /// Values on both sides of the bounds of activations.
 SampleInput activated_input(const NormCase& c) {
   return {.shape = c.x, .lo = -4, .hi = 10, .differentiable = false};
 }
 
-Samples<NormSumsOp> NormSumsOp::samples() {
-  Samples<NormSumsOp> all;
-  for (const NormCase& c : norm_cases) {
-    if (c.activation == FusedActivation::none) all.push_back({{{c.x}}, {c.norm}});
-  }
-  return all;
-}
-
-Samples<NormMomentsOp> NormMomentsOp::samples() {
-  return {{{{{2, 1, 3}, at::kDouble, 0.5, 1}}, {1.5, true}},
-          {{{{2, 2, 1}, at::kDouble, 0.5, 1}}, {4, false}}};
-}
-
 Samples<NormByOp> NormByOp::samples() {
   // With own_moments, the gradient is that of another function, in which the moments are not given.
   Samples<NormByOp> all;
-  for (const NormCase& c : norm_cases) {
+  for (const NormCase& c : norm_cases()) {
     // Large enough to reach relu6's bound.
     const SampleInput scale = {c.weights, at::kDouble, -8, 8};
     all.push_back(
@@ -477,7 +281,7 @@ Samples<NormByOp> NormByOp::samples() {
 
 Samples<NormGradientSumsOp> NormGradientSumsOp::samples() {
   Samples<NormGradientSumsOp> all;
-  for (const NormCase& c : norm_cases) {
+  for (const NormCase& c : norm_cases()) {
     std::vector<SampleInput> in = {{c.x}, {c.x}, moments_input(c)};
     if (c.norm.has_features()) in.push_back({c.weights});
     if (c.activation != FusedActivation::none) in.push_back(activated_input(c));
@@ -488,7 +292,7 @@ Samples<NormGradientSumsOp> NormGradientSumsOp::samples() {
 
 Samples<NormGradientOp> NormGradientOp::samples() {
   Samples<NormGradientOp> all;
-  for (const NormCase& c : norm_cases) {
+  for (const NormCase& c : norm_cases()) {
     for (const bool centered : {true, false}) {
       std::vector<SampleInput> in = {{c.x}, {c.x}, moments_input(c), {c.weights}, {c.moments()}};
       if (c.activation != FusedActivation::none) in.push_back(activated_input(c));
@@ -498,8 +302,6 @@ Samples<NormGradientOp> NormGradientOp::samples() {
   return all;
 }
 
-TESSERA_REGISTER_OP(NormSumsOp);
-TESSERA_REGISTER_OP(NormMomentsOp);
 TESSERA_REGISTER_OP(NormByOp);
 TESSERA_REGISTER_OP(NormGradientSumsOp);
 TESSERA_REGISTER_OP(NormGradientOp);
@@ -507,7 +309,7 @@ TESSERA_REGISTER_OP(NormGradientOp);
 }  // namespace
 
 bool can_normalize(const DTensor& x, const Shape& weights, const ops::Axes& axes) {
-  return !on_gpus(x.mesh()) && norm_of(x.shape(), weights, axes).has_value();
+  return !on_gpus(x.mesh()) && norm_axes_of(x.shape(), weights, axes).has_value();
 }
 
 double norm_epsilon(const OpInfo& info, const void* op) {
@@ -531,11 +333,6 @@ std::shared_ptr<OpPlan> activated_norm(const OpInfo& info, const void* op,
   return nullptr;
 }
 
-DTensor norm_moments(const DTensor& x, const Shape& weights, const ops::Axes& axes, bool centered) {
-  const Norm norm = norm_of(x.shape(), weights, axes).value();
-  return run_op(NormMomentsOp{norm.count(x.shape()), centered}, {run_op(NormSumsOp{norm}, {x})});
-}
-
 DTensor norm_by(const DTensor& x, const DTensor& moments, const DTensor& scale,
                 const DTensor& offset, const Shape& weights, const ops::Axes& axes,
                 const NormOptions& options) {
@@ -544,7 +341,7 @@ DTensor norm_by(const DTensor& x, const DTensor& moments, const DTensor& scale,
     return filled(weights, value, at::toOpMathType(x.dtype()),
                   Layout::replicated(x.mesh(), x.rank()));
   };
-  return run_op(NormByOp{norm_of(x.shape(), weights, axes).value(), options},
+  return run_op(NormByOp{norm_axes_of(x.shape(), weights, axes).value(), options},
                 {x, moments, or_filled(scale, 1), or_filled(offset, 0)});
 }
 

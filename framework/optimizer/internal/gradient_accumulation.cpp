@@ -1,5 +1,6 @@
 #include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 
+#include <map>
 #include <set>
 #include <utility>
 
@@ -258,15 +259,20 @@ std::vector<UnreducedSum> AccumulatedGradients::unreduced() const {
 
 void AccumulatedGradients::replace(const std::vector<OptimizerHandle>& optimizers,
                                    const std::vector<UnreducedSum>& sums) {
+  std::map<uint64_t, DTensor> by_accumulator;
+  for (const UnreducedSum& sum : sums) by_accumulator[sum.accumulator.id()] = sum.partial_sums;
+  replace_all(optimizers, by_accumulator);
+}
+
+void AccumulatedGradients::replace_all(const std::vector<OptimizerHandle>& optimizers,
+                                       const std::map<uint64_t, DTensor>& sums) {
   for (const OptimizerHandle& optimizer : optimizers) {
-    replace(optimizer->inner(), sums);
+    replace_all(optimizer->inner(), sums);
     for (auto& [id, state] : optimizer->states_) {
       state.partial_sum = {};
-      for (const UnreducedSum& sum : sums) {
-        if (state.accumulator.defined() && sum.accumulator.is(state.accumulator)) {
-          state.partial_sum = unstacked_partial_sum(sum.partial_sums);
-        }
-      }
+      if (!state.accumulator.defined()) continue;
+      const auto sum = sums.find(state.accumulator.id());
+      if (sum != sums.end()) state.partial_sum = unstacked_partial_sum(sum->second);
     }
   }
 }

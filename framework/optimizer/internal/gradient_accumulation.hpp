@@ -1,5 +1,7 @@
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <vector>
 
 #include <tessera/framework/optimizer/optimizer.hpp>
@@ -69,6 +71,9 @@ class AccumulatedGradients {
     DTensor partial_sum;
   };
   void complete(Optimizer& optimizer);
+  /// `sums` are the partial sums by the ids of their accumulators.
+  static void replace_all(const std::vector<OptimizerHandle>& optimizers,
+                          const std::map<uint64_t, DTensor>& sums);
 
   std::vector<Before> before_;
 };

@@ -8,6 +8,14 @@
 #include <tessera/framework/drawing/styled_table.hpp>
 
 namespace tessera::detail {
+namespace {
+
+/// Describes the size of a device's peak: "1.5 MB on device 0".
+std::string size_text(const StepPlan& plan, size_t device) {
+  return str(readable_bytes(plan.peaks[device].total()), " on device ", device);
+}
+
+}  // namespace
 
 size_t fullest_device(const StepPlan& plan) {
   const auto fullest = std::max_element(
@@ -30,13 +38,12 @@ std::string peak_text(const StepPlan& plan) {
   if (plan.peaks.empty()) return "";
   const size_t device = fullest_device(plan);
   const StepPlan::Peak& peak = plan.peaks[device];
-  return str(readable_bytes(peak.total()), " on device ", device,
-             peak.place.empty() ? "" : " in " + peak.place, " (", parts_text(peak), ")");
+  return str(size_text(plan, device), peak.place.empty() ? "" : " in " + peak.place, " (",
+             parts_text(peak), ")");
 }
 
 std::string memory_text(const StepPlan& plan) {
   const size_t device = fullest_device(plan);
-  const StepPlan::Peak& peak = plan.peaks[device];
   std::vector<std::pair<double, std::string>> layers;
   for (const StepPlan::Row& row : plan.layers) {
     const double bytes = row.weights[device] + row.slots[device] + row.gathered[device] +
@@ -49,7 +56,7 @@ std::string memory_text(const StepPlan& plan) {
   for (size_t l = 0; l < std::min<size_t>(layers.size(), 3); ++l) {
     largest += str(l == 0 ? "" : ", ", layers[l].second, " ", readable_bytes(layers[l].first));
   }
-  return str(readable_bytes(peak.total()), " on device ", device, ": ", parts_text(peak),
+  return str(size_text(plan, device), ": ", parts_text(plan.peaks[device]),
              "; the largest layers need ", largest);
 }
 
