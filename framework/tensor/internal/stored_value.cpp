@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -24,14 +25,23 @@ namespace {
 constexpr std::string_view disk_prefix = "disk:";
 constexpr int64_t block_alignment = 64;
 
+/// Opens a file without a name, of which nothing is left when the process ends, however it does.
+int open_unnamed(const std::string& folder) {
+  const int file = ::open(folder.c_str(), O_TMPFILE | O_RDWR | O_CLOEXEC, S_IRUSR | S_IWUSR);
+  if (file >= 0 || (errno != EOPNOTSUPP && errno != EISDIR && errno != EINVAL)) return file;
+  // The file system has only files with names.
+  std::string path = folder + "/slots-XXXXXX";
+  const int named = ::mkostemp(path.data(), O_CLOEXEC);
+  if (named >= 0) ::unlink(path.c_str());
+  return named;
+}
+
 class BlockFile final : public BlockStore {
  public:
   BlockFile(std::string folder, uint64_t bytes) : folder_(std::move(folder)), bytes_(bytes) {
     if (!make_folders(folder_)) fail("the folder can be made", errno);
-    std::string path = folder_ + "/slots-XXXXXX";
-    file_ = std::make_shared<FileDescriptor>(::mkostemp(path.data(), O_CLOEXEC));
+    file_ = std::make_shared<FileDescriptor>(open_unnamed(folder_));
     if (!file_->valid()) fail("the folder must be writable", errno);
-    ::unlink(path.c_str());
     if (bytes == 0) return;
     const int reason = ::posix_fallocate(file_->get(), 0, static_cast<off_t>(bytes));
     if (reason != 0) fail(str("there is space for ", bytes, " bytes"), reason);
