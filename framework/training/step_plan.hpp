@@ -37,8 +37,8 @@ struct StepPlan {
   /// step that ran, DeviceMemory::at_peak() measures them. Values are held from the operation that
   /// makes them to the last that reads them, so that activations and gradients are not there at
   /// once in their full size; weights and slots throughout. Not contained are what an operation
-  /// allocates and frees itself, and between processes the buckets of the gradients that are
-  /// all-reduced (FitOptions::bucket_cap_mb), in which a gradient is copied and summed.
+  /// allocates and frees itself, and between processes the buckets of gradients
+  /// (CompileOptions::bucket_cap_mb): one that is being filled, and two whose reductions run.
   struct Peak : MemoryByUse {
     std::string place;  ///< path of the layer that runs then
   };

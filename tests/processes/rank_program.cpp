@@ -209,10 +209,10 @@ void adapt_normalization(const Mesh& mesh, int64_t rows) {
 }
 
 /// Prints what this rank's device was planned to hold at the peak of a step, and held, by use.
-void print_step_memory(const Mesh& mesh, const std::string& scheme) {
+void print_step_memory(const Mesh& mesh, const std::string& scheme, double bucket_cap_mb) {
   LayoutMap layouts(mesh);
   if (scheme == "fully_shard") layouts.fully_shard("batch");
-  const DevicePeak peak = step_peaks(layouts).at(0);
+  const DevicePeak peak = step_peaks(layouts, bucket_cap_mb).at(0);
   for (MemoryUse use : memory_uses) {
     std::printf("%s %.0f %.0f\n", to_string(use), peak.planned[use], peak.measured[use]);
   }
@@ -243,7 +243,8 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (arguments.number("memory", 0) != 0) {
-    print_step_memory(mesh, arguments.text("layouts", "data"));
+    print_step_memory(mesh, arguments.text("layouts", "data"),
+                      double(arguments.number("bucket_cap_mb", default_bucket_cap_mb)));
     return 0;
   }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));

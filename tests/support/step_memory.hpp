@@ -6,8 +6,11 @@
 
 namespace tessera::test {
 
+using detail::default_bucket_cap_mb;
+
 /// Returns a model of Dense layers of 256 units, built for 64 rows.
-Sequential wide_layers(int64_t depth, const LayoutMap& layouts);
+Sequential wide_layers(int64_t depth, const LayoutMap& layouts,
+                       double bucket_cap_mb = default_bucket_cap_mb);
 
 /// Returns a batch for it.
 Examples wide_batch();
@@ -20,6 +23,7 @@ struct DevicePeak {
 
 /// Plans a training step of six such layers, and measures one that is replayed; returns the peaks
 /// of this process's devices. Collective.
-std::vector<DevicePeak> step_peaks(const LayoutMap& layouts);
+std::vector<DevicePeak> step_peaks(const LayoutMap& layouts,
+                                   double bucket_cap_mb = default_bucket_cap_mb);
 
 }  // namespace tessera::test

@@ -73,7 +73,7 @@ TEST_CASE("reduce-scatters in buckets equal relayouts, and release the whole val
           const Mesh mesh = rank_mesh(dims, communicator);
           for (at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
             std::vector<Scattered> made = scattered_samples(mesh, dtype);
-            expect(made.size() >= 8, "values");
+            expect(made.size() >= 6, "values");
             std::vector<DTensor> alone;
             std::list<ScatterBucket> buckets;
             for (const Scattered& sample : made) {

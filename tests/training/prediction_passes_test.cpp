@@ -286,7 +286,8 @@ TEST_CASE("convolutions of bfloat16 are fused where the processor multiplies bfl
   const at::Tensor y = narrow.predict(narrow.fast, x);
   profile.stop();
   const int64_t fused = multiplies_bfloat16() ? 9 : 0;
-  CHECK(narrow.fast.predict_step_records().fused == fused);
+  // Without, two normalizations still apply the activations behind them.
+  CHECK(narrow.fast.predict_step_records().fused == (multiplies_bfloat16() ? 9 : 2));
   CHECK(row_of(profile, SpanKind::op, "fused_conv").calls == fused);
   CHECK(row_of(profile, SpanKind::op, "conv").calls == 9 - fused);
   // The fused ones round less often.
