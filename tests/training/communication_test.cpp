@@ -1,6 +1,7 @@
 #include <tessera/tessera.hpp>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 #include <tessera/framework/comm/comm_log.hpp>
@@ -133,6 +134,37 @@ TEST_CASE("fully sharded weights are gathered for use, their gradients reduced i
   CHECK(bytes_of(step.train, CommOp::all_gather, "batch") == gathers);
   CHECK(bytes_of(step.train, CommOp::reduce_scatter, "batch") == weight_bytes(model));
   CHECK(step.train.entries().size() == gathers.size() + 6);
+  CHECK(step.loss.entries().size() == 1);
+}
+
+TEST_CASE("weights of one layer that are gathered for use are gathered as one, also again") {
+  const Sequential model = test::small_model();
+  LayoutMap layouts(mesh_of("batch=8"));
+  layouts.fully_shard("batch");
+  const Step step(model, layouts);
+  INFO(step.train.to_string());
+  std::map<std::string, int64_t> layers;
+  const auto layer_of = [](const std::string& path) { return path.substr(0, path.find('/')); };
+  for (const Variable& weight : model.weights()) {
+    layers[layer_of(weight.path())] += 8 * numel(weight.shape());
+  }
+  std::map<std::string, std::vector<int64_t>> gathers;
+  std::map<std::string, double> received;
+  for (const CommEntry& entry : step.train.entries()) {
+    const std::string layer = layer_of(entry.place);
+    if (entry.op == CommOp::all_gather) gathers[layer].push_back(entry.bytes);
+    received[layer] += entry.received;
+  }
+  for (const auto& [layer, bytes] : layers) {
+    CAPTURE(layer);
+    // The first layer's input needs no gradient.
+    const bool again = layer != "hidden_1";
+    CHECK(gathers[layer] == std::vector<int64_t>(again ? 2 : 1, bytes));
+    // 7 of 8 parts of all weights for each gather, and for the reduce-scatters of the gradients.
+    CHECK(received[layer] == (again ? 3 : 2) * double(bytes) * 7 / 8);
+  }
+  CHECK(bytes_of(step.train, CommOp::reduce_scatter, "batch") == weight_bytes(model));
+  CHECK(step.train.entries().size() == 5 + 6);
   CHECK(step.loss.entries().size() == 1);
 }
 
