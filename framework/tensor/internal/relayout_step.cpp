@@ -217,8 +217,11 @@ class RelayoutExecutor {
     return list;
   }
 
-  /// Stores `value` in the result's blocks for these members.
-  void store(const std::vector<int>& members, const at::Tensor& value) {
+  /// Stores `result` in the result's blocks for these members.
+  void store(const std::vector<int>& members, const at::Tensor& result) {
+    // A result that is one input may be a view with gaps. ATen may compute such a tensor by other
+    // instructions than its copies without gaps, and replicas would differ in their last bits.
+    const at::Tensor value = result.is_non_overlapping_and_dense() ? result : result.contiguous();
     const Coordinates key = group_key(from_.blocks[size_t(members.front())].group);
     bool stored = false;
     for (size_t b = 0; b < to_.blocks.size(); ++b) {
