@@ -139,7 +139,7 @@ TEST_CASE("fully sharded weights are gathered for use, their gradients reduced i
 
 TEST_CASE("weights of one layer that are gathered for use are gathered as one, also again") {
   const Sequential model = test::small_model();
-  LayoutMap layouts(mesh_of("batch=8"));
+  LayoutMap layouts(mesh_of("batch=4"));
   layouts.fully_shard("batch");
   const Step step(model, layouts);
   INFO(step.train.to_string());
@@ -160,8 +160,8 @@ TEST_CASE("weights of one layer that are gathered for use are gathered as one, a
     // The first layer's input needs no gradient.
     const bool again = layer != "hidden_1";
     CHECK(gathers[layer] == std::vector<int64_t>(again ? 2 : 1, bytes));
-    // 7 of 8 parts of all weights for each gather, and for the reduce-scatters of the gradients.
-    CHECK(received[layer] == (again ? 3 : 2) * double(bytes) * 7 / 8);
+    // 3 of 4 parts of all weights for each gather, and for the reduce-scatters of the gradients.
+    CHECK(received[layer] == (again ? 3 : 2) * double(bytes) * 3 / 4);
   }
   CHECK(bytes_of(step.train, CommOp::reduce_scatter, "batch") == weight_bytes(model));
   CHECK(step.train.entries().size() == 5 + 6);
