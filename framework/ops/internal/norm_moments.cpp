@@ -3,6 +3,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/norm_axes.hpp>
