@@ -73,7 +73,7 @@ struct DeviceMemory::Counts {
     devices[device].uses[from] -= bytes;
     devices[device].uses[to] += bytes;
     each_of(device, [&](Held& held, const Held&) {
-      // What has existed since before the peak was there when it was reached.
+      // Memory made before the peak, and not freed since, was held at it.
       if (made > held.peak_time) return;
       held.at_peak[from] -= bytes;
       held.at_peak[to] += bytes;

@@ -15,7 +15,7 @@ Sequential wide_layers(int64_t depth, const LayoutMap& layouts,
 /// Returns a batch for it.
 Examples wide_batch();
 
-/// What a device holds at the peak of a training step.
+/// The bytes that a device holds at the peak of a training step, as planned and as measured.
 struct DevicePeak {
   StepPlan::Peak planned;
   MemoryByUse measured;

@@ -24,13 +24,6 @@ constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
 /// Most buckets whose reductions run at the same time: more would hold more partial sums.
 constexpr size_t max_in_flight = 2;
 
-/// Returns the entry of a gradient's reduction, which is one step.
-CommEntry entry_of(const DTensor& gradient, const ShardingPtr& target) {
-  const Layout& layout = gradient.layout();
-  return step_entry(gradient.shape(), gradient.dtype(), layout,
-                    plan_relayout(layout, target->layout)[0]);
-}
-
 }  // namespace
 
 void GradientReducer::set_bucket_cap_mb(double megabytes) {
@@ -59,8 +52,7 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
   if (added) it = open_.insert(it, std::make_unique<PendingBucket>(std::move(added)));
   if (it == open_.end() || !(*it)->bucket->is_checked()) check_blocks(path, gradient);
   if (it == open_.end()) return reduce_now(path, gradient, target);
-  seen.entries.push_back(entry_of(gradient, target));
-  (*it)->bucket->add(gradient, target, variable.spec().memory_order);
+  seen.entries.push_back((*it)->bucket->add(gradient, target, variable.spec().memory_order));
   (*it)->paths.push_back(path);
   const double limit = times_.messages == 0 ? first_bucket_bytes : cap_bytes_;
   if ((*it)->bucket->bytes() < std::min(limit, cap_bytes_)) return;

@@ -67,6 +67,14 @@ void Bucket::add(const DTensor& value, const MemoryOrder& order) {
   bytes_ += shard_bytes(sharding->shape, key_.reduce_dtype, sharding->layout);
 }
 
+CommEntry Bucket::add(const DTensor& value, const ShardingPtr&, const MemoryOrder& order) {
+  const Layout& layout = value.layout();
+  const RelayoutStep step{RelayoutStep::Kind::all_reduce, dims_of(layout.partial_dims()), 0, 0,
+                          layout.resolved()};
+  add(value, order);
+  return step_entry(value.shape(), value.dtype(), layout, step);
+}
+
 Bucket::Coordinates Bucket::coordinates_of(const BlockInfo& block) const {
   Coordinates coordinates = block.group;
   for (size_t d = 0; d < coordinates.size(); ++d) {

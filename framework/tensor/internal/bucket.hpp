@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
 #include <tessera/framework/tensor/internal/memory_order.hpp>
@@ -36,8 +37,9 @@ class ReductionBucket {
   /// Whether the bucket may reduce the value to the layout of `target`, with those added before.
   virtual bool fits(const DTensor& value, const ShardingPtr& target) const = 0;
   /// Keeps the value, which must fit, until finish(). `order` is the memory order of its sum, the
-  /// same on every process.
-  virtual void add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) = 0;
+  /// same on every process. Returns the comm log's entry of the value's reduction by itself.
+  virtual CommEntry add(const DTensor& value, const ShardingPtr& target,
+                        const MemoryOrder& order) = 0;
   const std::vector<DTensor>& values() const { return values_; }
   /// Returns the bytes of each device's partial sums, in the dtype in which they are reduced.
   double bytes() const { return bytes_; }
@@ -76,9 +78,7 @@ class Bucket final : public ReductionBucket {
   /// Whether it is, and an all-reduce alone leads to the target's layout.
   bool fits(const DTensor& value, const ShardingPtr& target) const override;
   void add(const DTensor& value, const MemoryOrder& order = {});
-  void add(const DTensor& value, const ShardingPtr&, const MemoryOrder& order) override {
-    add(value, order);
-  }
+  CommEntry add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) override;
 
   /// Reduces this process's partial sums and starts the all-reduce across processes.
   void start() override;

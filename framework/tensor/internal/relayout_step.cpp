@@ -23,12 +23,14 @@ using Kind = RelayoutStep::Kind;
 
 using Coordinates = std::vector<int64_t>;
 
-/// Notes a collective over mesh dimensions of several devices in this thread's comm log.
-void log_collective(const CommEntry& entry) {
-  if (entry.members == 1) return;
+/// Notes a collective over mesh dimensions of `members` devices, and in this thread's comm log the
+/// entry that make_entry() returns.
+template <class MakeEntry>
+void log_collective(int64_t members, const MakeEntry& make_entry) {
+  if (members == 1) return;
   thread_state().communicated = true;
   CommLog* const log = CommLogScope::current();
-  if (log) log->add(entry);
+  if (log) log->add(make_entry());
 }
 
 /// One step of the relayout of one value.
@@ -50,11 +52,13 @@ class RelayoutExecutor {
   const ShardingPtr& to() const { return to_ptr_; }
   const RelayoutStep& step() const { return step_; }
   const Group& group() const { return group_; }
+  /// The number of devices along the step's mesh dimensions.
+  int64_t devices() const { return from_.mesh().size_of(mask_); }
 
   /// Announces the collective of this value, or of several of `shape` elements together.
   void announce(const Shape& shape, int64_t axis) const {
     const Mesh& mesh = from_.mesh();
-    if (mesh.is_local() || mesh.size_of(mask_) == 1) return;
+    if (mesh.is_local() || devices() == 1) return;
     const CommOp op = comm_op(step_.kind);
     const Reduce kind = from_.layout.partial_kind();
     const bool reduces = op == CommOp::all_reduce || op == CommOp::reduce_scatter;
@@ -69,7 +73,7 @@ class RelayoutExecutor {
   }
 
   Blocks run() {
-    log_collective(entry());
+    log_collective(devices(), [this] { return entry(); });
     announce(from_.shape, step_.axis);
     if (!begin()) return std::move(out_);
     for (const auto& [key, members] : members_by_group()) {
@@ -416,7 +420,7 @@ DTensor run_step(const DTensor& value, const RelayoutStep& step) {
 struct JointStep::State {
   std::vector<RelayoutExecutor> executors;
   struct Exchange {
-    std::vector<std::vector<int>> members;  ///< by value
+    std::vector<int> members;  ///< blocks of each value, which have the same structure
     std::vector<GatheredValue> gathered = {};
     std::vector<ScatteredValue> scattered = {};
     WorkPtr work = {};
@@ -446,41 +450,41 @@ void JointStep::add(const DTensor& value, const RelayoutStep& step) {
 
 void JointStep::start() {
   std::vector<RelayoutExecutor>& executors = state_->executors;
-  CommEntry entry = executors[0].entry();
-  int64_t elements = numel(executors[0].from().shape);
-  for (size_t v = 1; v < executors.size(); ++v) {
-    const CommEntry more = executors[v].entry();
-    entry.bytes += more.bytes;
-    entry.received += more.received;
-    elements += numel(executors[v].from().shape);
-  }
-  log_collective(entry);
-  if (executors.size() == 1) {
-    executors[0].announce(executors[0].from().shape, executors[0].step().axis);
-  } else {
-    executors[0].announce({elements}, 0);
-  }
-  if (!executors[0].begin()) return;
-  for (size_t v = 1; v < executors.size(); ++v) executors[v].begin();
-  const Group& group = executors[0].group();
-  Communicator& communicator = communicator_of(executors[0].from().mesh());
-  for (const auto& [key, first] : executors[0].members_by_group()) {
-    State::Exchange exchange;
-    for (const RelayoutExecutor& executor : executors) {
-      exchange.members.push_back(executor.members_by_group().at(key));
+  const RelayoutExecutor& first = executors[0];
+  log_collective(first.devices(), [&executors] {
+    CommEntry entry = executors[0].entry();
+    for (size_t v = 1; v < executors.size(); ++v) {
+      const CommEntry more = executors[v].entry();
+      entry.bytes += more.bytes;
+      entry.received += more.received;
     }
-    const DeviceMemory::For memory(executors[0].device_of(first.front()));
-    if (executors[0].step().kind == Kind::all_gather) {
-      for (size_t v = 0; v < executors.size(); ++v) {
-        exchange.gathered.push_back(executors[v].gathered_value(exchange.members[v]));
+    return entry;
+  });
+  if (executors.size() == 1) {
+    first.announce(first.from().shape, first.step().axis);
+  } else {
+    int64_t elements = 0;
+    for (const RelayoutExecutor& executor : executors) elements += numel(executor.from().shape);
+    first.announce({elements}, 0);
+  }
+  for (RelayoutExecutor& executor : executors) {
+    if (!executor.begin()) return;
+  }
+  Communicator& communicator = communicator_of(first.from().mesh());
+  for (const auto& [key, members] : first.members_by_group()) {
+    State::Exchange exchange{members};
+    const DeviceMemory::For memory(first.device_of(members.front()));
+    if (first.step().kind == Kind::all_gather) {
+      for (const RelayoutExecutor& executor : executors) {
+        exchange.gathered.push_back(executor.gathered_value(members));
       }
-      exchange.work = communicator.all_gather(group, exchange.gathered);
+      exchange.work = communicator.all_gather(first.group(), exchange.gathered);
     } else {
-      for (size_t v = 0; v < executors.size(); ++v) {
-        exchange.scattered.push_back(executors[v].scattered_value(exchange.members[v]));
+      for (const RelayoutExecutor& executor : executors) {
+        exchange.scattered.push_back(executor.scattered_value(members));
       }
-      const Reduce kind = executors[0].from().layout.partial_kind();
-      exchange.work = communicator.reduce_scatter(group, kind, exchange.scattered);
+      const Reduce kind = first.from().layout.partial_kind();
+      exchange.work = communicator.reduce_scatter(first.group(), kind, exchange.scattered);
     }
     // The exchange keeps what it still reads.
     for (GatheredValue& value : exchange.gathered) value.inputs.clear();
@@ -503,12 +507,12 @@ std::vector<DTensor> JointStep::finish() {
   wait();
   std::vector<RelayoutExecutor>& executors = state_->executors;
   for (const State::Exchange& exchange : state_->exchanges) {
-    const DeviceMemory::For memory(executors[0].device_of(exchange.members[0].front()));
+    const DeviceMemory::For memory(executors[0].device_of(exchange.members.front()));
     for (size_t v = 0; v < executors.size(); ++v) {
       if (exchange.scattered.empty()) {
-        executors[v].store_gathered(exchange.members[v], exchange.gathered[v]);
+        executors[v].store_gathered(exchange.members, exchange.gathered[v]);
       } else {
-        executors[v].store_scattered(exchange.members[v], exchange.scattered[v]);
+        executors[v].store_scattered(exchange.members, exchange.scattered[v]);
       }
     }
   }

@@ -57,14 +57,16 @@ bool ScatterBucket::fits(const DTensor& value, const ShardingPtr& target) const 
   return step && exchange_->step.fits(value, *step);
 }
 
-void ScatterBucket::add(const DTensor& value, const ShardingPtr& target, const MemoryOrder&) {
-  exchange_->step.add(value, *only_step(value, target));
+CommEntry ScatterBucket::add(const DTensor& value, const ShardingPtr& target, const MemoryOrder&) {
+  const RelayoutStep step = only_step(value, target).value();
+  exchange_->step.add(value, step);
   exchange_->targets.push_back(
       intern(value.shape(), value.dtype(), target->layout, target->groups));
   const Layout& layout = value.layout();
   values_.push_back(value);
   bytes_ +=
       shard_bytes(value.shape(), reduction_dtype(value.dtype(), layout.partial_kind()), layout);
+  return step_entry(value.shape(), value.dtype(), layout, step);
 }
 
 void ScatterBucket::start() {

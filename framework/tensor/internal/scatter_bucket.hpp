@@ -16,7 +16,7 @@ class ScatterBucket final : public ReductionBucket {
   /// Whether a reduce-scatter alone moves the value to the layout of `target`, and it fits those
   /// added before: the same dtype, mesh dimensions and block structure.
   bool fits(const DTensor& value, const ShardingPtr& target) const override;
-  void add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) override;
+  CommEntry add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) override;
   void start() override;
   bool done() const override;
   void wait() override;
