@@ -48,6 +48,7 @@ SelectType=select/cons_tres
 SelectTypeParameters=CR_CPU
 SlurmdParameters=config_overrides
 ReturnToService=2
+KillWait=2
 MpiDefault=none
 {nodes}
 PartitionName=all Nodes=ALL Default=YES State=UP
@@ -171,6 +172,18 @@ def try_mpirun(trial, hosts, mnist):
               TESSERA_SECRET=secret, TESSERA_ENCRYPT="1")
 
 
+def wait_for(seconds, condition):
+    end = time.monotonic() + seconds
+    while not condition() and time.monotonic() < end:
+        time.sleep(0.5)
+
+
+def words_of(trial, hosts, *command):
+    """Returns the output of a command of Slurm."""
+    return subprocess.run(hosts[0].enter + list(command), env=trial.environment, text=True,
+                          capture_output=True, check=False).stdout.split()
+
+
 @contextlib.contextmanager
 def slurm(trial, hosts):
     """Slurm's daemons, one slurmd on each host."""
@@ -187,16 +200,14 @@ def slurm(trial, hosts):
                                  env=trial.environment, stdout=subprocess.DEVNULL,
                                  stderr=subprocess.DEVNULL) for host in hosts]
     try:
-        end = time.monotonic() + 60
-        while time.monotonic() < end:
-            states = subprocess.run(hosts[0].enter + ["sinfo", "--noheader", "--format", "%D %t"],
-                                    env=trial.environment, text=True, capture_output=True,
-                                    check=False).stdout.split()
-            if states == [str(len(hosts)), "idle"]:
-                break
-            time.sleep(0.5)
+        wait_for(60, lambda: words_of(trial, hosts, "sinfo", "--noheader", "--format", "%D %t") ==
+                 [str(len(hosts)), "idle"])
         yield
     finally:
+        # What hangs would outlive its daemon.
+        subprocess.run(hosts[0].enter + ["scancel", "--user", getpass.getuser()],
+                       env=trial.environment, check=False, timeout=60)
+        wait_for(60, lambda: not words_of(trial, hosts, "squeue", "--noheader"))
         for daemon in reversed(daemons):
             daemon.terminate()
         for daemon in daemons:
