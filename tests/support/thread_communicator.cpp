@@ -1,6 +1,7 @@
 #include "tests/support/thread_communicator.hpp"
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/mesh/internal/hosting.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
@@ -229,12 +230,17 @@ const RankNotes& notes_of(const Mesh& mesh) {
 }
 
 Mesh rank_mesh(const MeshDims& dims, const std::shared_ptr<Communicator>& communicator) {
-  int64_t size = 1;
-  for (const auto& dim : dims) size *= dim.second;
-  const Interval mine = shard_interval(size, communicator->size(), communicator->rank());
-  std::vector<int64_t> ids;
-  for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);
-  return create_mesh_part(dims, ids, virtual_cpus(mine.size()), communicator);
+  const auto hosting = default_hosting(dims, communicator->size());
+  const std::vector<int64_t> ids = hosting->devices_of(communicator->rank());
+  return create_mesh_part(dims, ids, virtual_cpus(std::ssize(ids)), communicator, "", hosting);
+}
+
+bool can_host(const MeshDims& dims, int ranks) {
+  try {
+    return default_hosting(dims, ranks) != nullptr;
+  } catch (const MeshError&) {
+    return false;
+  }
 }
 
 void expect(bool ok, const std::string& text) {

@@ -146,6 +146,16 @@ TEST_CASE("four processes, and eight, train like one") {
   }
 }
 
+TEST_CASE("processes that hold boxes of different sizes train like one") {
+  const std::vector<test::SmallScheme> schemes = {{"data", {{"batch", 8}}},
+                                                  {"fsdp", {{"batch", 8}}},
+                                                  {"model", {{"batch", 4}, {"model", 2}}},
+                                                  {"model", {{"batch", 2}, {"model", 4}}}};
+  for (const test::SmallScheme& scheme : schemes) {
+    check_ranks(3, scheme, [&](const Mesh& mesh) { return train(scheme, mesh); });
+  }
+}
+
 TEST_CASE("processes weight the rows that they read as one process does") {
   for (const bool by_class : {false, true}) {
     const test::SmallScheme data = {"data", {{"batch", 8}}};

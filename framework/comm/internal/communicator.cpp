@@ -6,27 +6,27 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/mesh/internal/hosting.hpp>
 
 namespace tessera::detail {
 namespace {
-
-/// Returns the rank whose shard_interval() of the devices holds this one.
-int owner_of(const Mesh& mesh, int64_t device, int ranks) {
-  return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
-}
 
 void check_placement(const Mesh& mesh, const Communicator& communicator) {
   const int rank = communicator.rank(), ranks = communicator.size();
   const int64_t first = mesh.local_ids().front(), last = mesh.local_ids().back();
   // For a mesh without a communicator (ranks == 1), the local communicator throws.
   if (ranks == 1 || mesh.is_local()) return;
-  if (owner_of(mesh, first, ranks) == rank && owner_of(mesh, last, ranks) == rank) return;
-  const Interval fit = shard_interval(mesh.size(), ranks, rank);
+  if (owner_of(mesh, first) == rank && owner_of(mesh, last) == rank) return;
+  const std::vector<int64_t> fit = devices_of(mesh, rank);
+  const std::string none = "no devices";
   throw MeshError("mesh",
-                  str("rank ", rank, " of ", ranks, " holds devices ", fit.lo, " to ", fit.hi - 1,
+                  str("rank ", rank, " of ", ranks, " holds ",
+                      fit.empty() ? none : str("devices ", fit.front(), " to ", fit.back()),
                       " of mesh ", mesh.describe()),
                   str("devices ", first, " to ", last),
-                  "give each rank its run of neighbouring ids, in the order of the ranks");
+                  hosting_of(mesh)
+                      ? "give each rank the devices that the mesh's hosting names for it"
+                      : "give each rank its run of neighbouring ids, in the order of the ranks");
 }
 
 }  // namespace
@@ -95,6 +95,26 @@ bool is_first_rank(const Mesh& mesh) {
   return mesh.is_local() || communicator_of(mesh).rank() == 0;
 }
 
+int owner_of(const Mesh& mesh, int64_t device) {
+  if (const Hosting* hosting = hosting_of(mesh)) return hosting->owner(device);
+  const int64_t ranks = communicator_of(mesh).size();
+  return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
+}
+
+std::vector<int64_t> devices_of(const Mesh& mesh, int rank) {
+  if (const Hosting* hosting = hosting_of(mesh)) return hosting->devices_of(rank);
+  const Interval run = shard_interval(mesh.size(), communicator_of(mesh).size(), rank);
+  std::vector<int64_t> ids;
+  for (int64_t id = run.lo; id < run.hi; ++id) ids.push_back(id);
+  return ids;
+}
+
+bool is_evenly_hosted(const Mesh& mesh) {
+  if (const Hosting* hosting = hosting_of(mesh)) return hosting->is_even();
+  const auto devices = std::ssize(mesh.local_ids());
+  return mesh.is_local() || devices * communicator_of(mesh).size() == mesh.size();
+}
+
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members) {
   const Communicator& communicator = communicator_of(mesh);
@@ -114,8 +134,7 @@ Group make_group(const Mesh& mesh, const std::vector<int>& dims,
       at[d] = coordinate * mesh.dim_size(dims[i]) / members[d];
       here = here && at[d] >= mesh.local_box()[d].lo && at[d] < mesh.local_box()[d].hi;
     }
-    group.owner.push_back(here ? communicator.rank()
-                               : owner_of(mesh, mesh.id(at), communicator.size()));
+    group.owner.push_back(here ? communicator.rank() : owner_of(mesh, mesh.id(at)));
     if (here) group.local.push_back(m);
   }
   return group;

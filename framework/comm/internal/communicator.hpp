@@ -131,9 +131,17 @@ Communicator& communicator_of(const Mesh& mesh);
 /// Whether this process is the first of the mesh, which prints and writes files.
 bool is_first_rank(const Mesh& mesh);
 
+/// Returns the rank that holds a device of the mesh, by the mesh's hosting; without one, rank r of
+/// n holds the devices shard_interval(mesh.size(), n, r).
+int owner_of(const Mesh& mesh, int64_t device);
+/// Returns the global ids of the devices that a rank holds, ascending.
+std::vector<int64_t> devices_of(const Mesh& mesh, int rank);
+/// Whether all processes of the mesh hold boxes of one size.
+bool is_evenly_hosted(const Mesh& mesh);
+
 /// Returns the group along `dims`, with `members[d]` members along mesh dimension d, at this
-/// process's coordinates of all other dimensions. Throws MeshError unless rank r of n holds the
-/// devices shard_interval(mesh.size(), n, r).
+/// process's coordinates of all other dimensions. Throws MeshError unless this process holds the
+/// devices that owner_of() gives to its rank.
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members);
 
