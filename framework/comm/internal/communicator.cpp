@@ -6,6 +6,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/mesh/internal/hosting.hpp>
 
 namespace tessera::detail {
@@ -35,18 +36,23 @@ void wait(const WorkPtr& work) {
   if (work) work->wait();
 }
 
-void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
+void reduce_out(Reduce kind, at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   switch (kind) {
     case Reduce::sum:
-      a.add_(b);
+      at::add_out(out, a, b);
       return;
     case Reduce::max:
-      at::maximum_out(a, a, b);
+      at::maximum_out(out, a, b);
       return;
     case Reduce::min:
-      at::minimum_out(a, a, b);
+      at::minimum_out(out, a, b);
       return;
   }
+}
+
+void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
+  if (kind != Reduce::sum) return reduce_out(kind, a, a, b);
+  a.add_(b);
 }
 
 at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions options) {
@@ -121,6 +127,7 @@ Group make_group(const Mesh& mesh, const std::vector<int>& dims,
   check_placement(mesh, communicator);
   Group group;
   group.dims = dims;
+  group.tree = world_size_invariant();
   int64_t count = 1;
   for (int dim : dims) count *= members[static_cast<size_t>(dim)];
   std::vector<int64_t> at = mesh.coordinates(mesh.local_ids().front());
