@@ -10,6 +10,7 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -96,6 +97,7 @@ BlockInfo make_block(const Sharding& sharding, const std::vector<int64_t>& group
 
 BlockPolicy block_policy() {
   static const BlockPolicy from_environment = environment_policy();
+  if (world_size_invariant()) return BlockPolicy::per_device;
   return thread_state().block_policy.value_or(from_environment);
 }
 
