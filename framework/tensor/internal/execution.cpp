@@ -49,7 +49,11 @@ int64_t worker_count() {
   return checked ? at::get_num_threads() : 1;
 }
 
-void use_one_thread() { omp_set_num_threads(1); }
+void use_one_thread() {
+  // The first call in a thread sets its number of threads, which would replace this one.
+  static_cast<void>(at::get_num_threads());
+  omp_set_num_threads(1);
+}
 
 OneThreadIfInvariant::OneThreadIfInvariant() {
   if (!world_size_invariant() || worker_count() == 1) return;

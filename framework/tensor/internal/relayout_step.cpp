@@ -142,11 +142,17 @@ class RelayoutExecutor {
   }
   void store_scattered(const std::vector<int>& members, const ScatteredValue& value) {
     for (size_t m = 0; m < members.size(); ++m) {
-      store_member(members[m], value.out[m].to(from_.dtype));
+      store_member(members[m], stored(value.out[m]));
     }
   }
 
  private:
+  /// Returns the result of a reduction in the value's dtype. In tree order also in row-major order,
+  /// as engines make it: kernels that read it may round in the order of memory.
+  at::Tensor stored(const at::Tensor& result) const {
+    return (group_.tree ? result.contiguous() : result).to(from_.dtype);
+  }
+
   Coordinates group_key(Coordinates group) const {
     for (int dim : step_.dims) group[static_cast<size_t>(dim)] = 0;
     return group;
@@ -270,7 +276,7 @@ class RelayoutExecutor {
     const DeviceMemory::For memory(device_of(members.front()));
     at::Tensor out;
     wait(communicator().all_reduce(group_, from_.layout.partial_kind(), addends(members), out));
-    store(members, out.to(from_.dtype));
+    store(members, stored(out));
   }
 
   void all_gather(const std::vector<int>& members) {
@@ -309,7 +315,7 @@ class RelayoutExecutor {
       wait(communicator().all_reduce(group_, from_.layout.partial_kind(), here, out));
       // The sum of one tensor is a view of that tensor; the view would keep all of it alive.
       if (count == 1) out = out.clone();
-      store_member(members[m], out.to(from_.dtype));
+      store_member(members[m], stored(out));
     }
   }
 
