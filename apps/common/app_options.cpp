@@ -88,6 +88,9 @@ std::vector<Option> process_options(CommonOptions& o) {
       {"check-collectives", group,
        "compare every collective between processes, not only the first steps'",
        toggle(o.check_collectives)},
+      {"world-size-invariant", group,
+       "the same bits on any number of processes: sums of devices by a tree, a thread a device",
+       toggle(o.world_size_invariant)},
       {"shared-memory", group, "exchange tensors within a host through shared memory",
        toggle(o.shared_memory)},
   };

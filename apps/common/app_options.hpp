@@ -65,6 +65,7 @@ struct CommonOptions {
   int64_t timeout = 120;
   int64_t connect_timeout = 300;
   bool check_collectives = false;
+  bool world_size_invariant = false;
   bool shared_memory = true;
 };
 

@@ -1,5 +1,7 @@
 #include "apps/common/setup.hpp"
 
+#include <utility>
+
 #include <tessera/framework/nn/layer.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
@@ -22,7 +24,9 @@ Setup set_up(const CommonOptions& options, const MeshDims& fallback, const Layou
   const LayoutFile file = options.layouts.empty() ? built_in : read_layout_file(options.layouts);
   const Mesh mesh = choose_mesh(options, file.mesh.value_or(MeshDims{}), fallback);
   for (Device device : mesh.local_devices()) ExecutionContext::of(device);
-  return {make_layout_map(file, mesh), default_dtype_policy().variable};
+  LayoutMap layouts = make_layout_map(file, mesh);
+  if (options.world_size_invariant) layouts.set_world_size_invariant(true);
+  return {std::move(layouts), default_dtype_policy().variable};
 }
 
 std::string mesh_text(const Mesh& mesh) { return describe_mesh(mesh); }

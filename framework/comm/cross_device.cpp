@@ -15,6 +15,7 @@
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/internal/local_communicator.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 
 namespace tessera {
 
@@ -48,13 +49,10 @@ CrossDeviceOps made(OpsKind kind, int64_t num_packs) {
 }
 
 /// Reduces neighbours first, then their results; each pair on the device of its first operand.
-at::Tensor tree_sum(Reduce kind, Tensors inputs) {
-  for (size_t step = 1; step < inputs.size(); step *= 2) {
-    for (size_t i = 0; i + step < inputs.size(); i += 2 * step) {
-      inputs[i] = reduce_all(kind, {inputs[i], inputs[i + step].to(inputs[i].device())});
-    }
-  }
-  return inputs[0];
+at::Tensor pairwise_sum(Reduce kind, const Tensors& inputs) {
+  std::vector<TreeAddend> addends;
+  for (const at::Tensor& input : inputs) addends.push_back({std::ssize(addends), input});
+  return tree_reduce(kind, std::move(addends));
 }
 
 at::Tensor sum_in_order(Reduce kind, Tensors inputs, c10::Device device) {
@@ -83,6 +81,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const Tensors& inputs,
                      at::Tensor& out) override {
+    if (group.tree) return LocalCommunicator::all_reduce(group, kind, inputs, out);
     const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(inputs));
     check(group);
     out = in_packs(inputs, [&](const Tensors& pack) { return Tensors{reduced(kind, pack)}; })[0].to(
@@ -123,7 +122,7 @@ class CrossDeviceCommunicator final : public LocalCommunicator, public DeviceRed
   }
 
   at::Tensor reduced(Reduce kind, const Tensors& inputs) const {
-    if (ops_.kind == OpsKind::hierarchical_copy) return tree_sum(kind, inputs);
+    if (ops_.kind == OpsKind::hierarchical_copy) return pairwise_sum(kind, inputs);
     return sum_in_order(kind, inputs, reduce_to_.value_or(inputs[0].device()));
   }
 

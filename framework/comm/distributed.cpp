@@ -17,6 +17,7 @@
 #include <tessera/framework/comm/internal/make_engine.hpp>
 #include <tessera/framework/comm/internal/process_communicator.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
+#include <tessera/framework/mesh/internal/hosting.hpp>
 
 namespace tessera {
 
@@ -148,16 +149,29 @@ MeshDims with_inferred_size(MeshDims dims, const DistributedOptions& options, in
   return dims;
 }
 
-std::vector<Device> devices_of(const DistributedOptions& options, const Cluster& cluster,
-                               int64_t count) {
+/// Returns the number of GPUs for `count` devices of a process.
+int64_t gpus_for(const DistributedOptions& options, int64_t count) {
+  return (count + options.virtual_devices - 1) / options.virtual_devices;
+}
+
+/// Returns the devices of this process of a mesh, `count` of its own, on a hosting that is null for
+/// a single process.
+std::vector<Device> local_devices(const DistributedOptions& options, const Cluster& cluster,
+                                  int64_t count, const Hosting* hosting) {
   if (device_type_of(options) == Device::Type::cpu) return virtual_cpus(count);
   if (options.virtual_devices < 1) {
     throw ConfigError(where, "each GPU has at least one device of the mesh",
                       str("virtual_devices ", options.virtual_devices), "pass 1 or more");
   }
   // Processes of one host divide its GPUs in rank order.
-  const int64_t gpus = (count + options.virtual_devices - 1) / options.virtual_devices;
-  const int64_t first = cluster.local_rank * gpus, available = gpu_count();
+  const int64_t gpus = gpus_for(options, count), available = gpu_count();
+  int64_t first = cluster.local_rank * gpus;
+  if (hosting && !hosting->is_even()) {
+    first = 0;
+    for (int i = 1; i <= std::min(cluster.local_rank, cluster.rank); ++i) {
+      first += gpus_for(options, std::ssize(hosting->devices_of(cluster.rank - i)));
+    }
+  }
   if (available > 0 && first + gpus > available) {
     const std::string of =
         cluster.size == 1 ? "" : str(" of process ", cluster.local_rank, " of this host");
@@ -175,33 +189,6 @@ std::vector<Device> devices_of(const DistributedOptions& options, const Cluster&
   // Reports unusable GPUs now, and loads ATen's kernels before the first tensor.
   for (Device device : devices) gpu(device.index);
   return devices;
-}
-
-/// Throws MeshError, the same on every rank, unless the devices of every rank fill a box of the
-/// mesh.
-void check_boxes(const MeshDims& dims, int64_t size, int processes) {
-  const auto fits = [&](int count) {
-    for (int rank = 0; rank < count; ++rank) {
-      const Interval interval = shard_interval(size, count, rank);
-      std::vector<int64_t> ids;
-      for (int64_t id = interval.lo; id < interval.hi; ++id) ids.push_back(id);
-      try {
-        create_mesh_part(dims, ids, virtual_cpus(interval.size()), nullptr);
-      } catch (const MeshError&) {
-        return false;
-      }
-    }
-    return true;
-  };
-  if (fits(processes)) return;
-  std::string counts = "1";
-  for (int count = 2; count <= std::min<int64_t>(size, 64); ++count) {
-    if (size % count == 0 && fits(count)) counts += str(", ", count);
-  }
-  throw MeshError(where,
-                  "the devices of each process, with neighbouring ids, fill a box of the mesh",
-                  str(processes, " processes with mesh ", to_string(dims)),
-                  "start another number of processes (" + counts + ") or change the mesh");
 }
 
 }  // namespace
@@ -231,22 +218,28 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
   const MeshDims dims = with_inferred_size(requested, options, cluster.size);
   int64_t size = 1;
   for (const auto& dim : dims) size *= dim.second;
-  const Interval mine = shard_interval(size, cluster.size, cluster.rank);
-  if (options.devices && *options.devices != mine.size()) {
+  const auto check_devices = [&](int64_t count) {
+    if (!options.devices || *options.devices == count) return;
     throw MeshError(where,
-                    str("the mesh ", to_string(dims), " has ", mine.size(), " devices for rank ",
+                    str("the mesh ", to_string(dims), " has ", count, " devices for rank ",
                         cluster.rank, " of ", cluster.size),
                     str(*options.devices, " devices"),
                     "omit the number of devices or change the mesh");
+  };
+  if (cluster.size == 1) {
+    check_devices(size);
+    return create_mesh(dims, local_devices(options, cluster, size, nullptr));
   }
-  if (cluster.size == 1) return create_mesh(dims, devices_of(options, cluster, size));
   if (size < cluster.size) {
     throw MeshError(where, "each process has at least one device of the mesh",
                     str(cluster.size, " processes with mesh ", to_string(dims)),
                     "start fewer processes or use a larger mesh");
   }
-  check_boxes(dims, size, cluster.size);
-  const std::vector<Device> devices = devices_of(options, cluster, mine.size());
+  const std::shared_ptr<const Hosting> hosting = default_hosting(dims, cluster.size);
+  const std::vector<int64_t> ids = hosting->devices_of(cluster.rank);
+  check_devices(std::ssize(ids));
+  const std::vector<Device> devices =
+      local_devices(options, cluster, std::ssize(ids), hosting.get());
   const auto bool_text = [](bool value) { return value ? "true" : "false"; };
   const Facts facts = {{"build", build_id()},
                        {"processes", str(cluster.size)},
@@ -256,9 +249,7 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
                        {"shared_memory", bool_text(options.shared_memory)},
                        {"always_check", bool_text(options.always_check)}};
   const Run& run = run_of(cluster, options, devices.front(), facts);
-  std::vector<int64_t> ids;
-  for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);
-  return create_mesh_part(dims, ids, devices, run.communicator);
+  return create_mesh_part(dims, ids, devices, run.communicator, "", hosting);
 }
 
 void detail::check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,

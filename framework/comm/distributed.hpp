@@ -41,15 +41,17 @@ struct DistributedOptions {
 };
 
 /// Creates a mesh over the devices of all processes of the run
-/// (tf.experimental.dtensor.create_distributed_mesh): rank r of n holds the devices
-/// shard_interval(size, n, r). The first call connects the processes and compares their builds,
-/// world sizes and meshes; later calls, for other meshes, use the same connections. If
-/// find_cluster() finds a single process, that process holds all devices. One size may be -1: it is
-/// inferred from `devices`, whose default is then all GPUs for a single process and one device for
-/// each of several.
+/// (tf.experimental.dtensor.create_distributed_mesh). The devices of a process fill a box of the
+/// mesh: n processes split the rows of its first dimension as evenly as they can, rank r taking
+/// shard_interval(rows, n, r), so that 4 rows on 3 processes are 1, 1 and 2. More processes than
+/// rows split the dimensions after it as well, in a grid. The first call connects the processes and
+/// compares their builds, world sizes and meshes; later calls, for other meshes, use the same
+/// connections. If find_cluster() finds a single process, that process holds all devices. One size
+/// may be -1: it is inferred from `devices`, whose default is then all GPUs for a single process
+/// and one device for each of several.
 /// Collective. Throws ConfigError for an invalid cluster description, processes that differ and
-/// missing GPUs; CommError if a process does not connect; MeshError unless each process has devices
-/// and they fill a box of the mesh.
+/// missing GPUs; CommError if a process does not connect; MeshError if no such grid has as many
+/// boxes as there are processes, naming numbers of processes that fit.
 Mesh create_distributed_mesh(const MeshDims& dims, const DistributedOptions& options = {});
 
 /// Whether this process is the first one of the mesh, which prints and writes for all.

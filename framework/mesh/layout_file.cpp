@@ -188,6 +188,7 @@ LayoutFile detail::layout_file_from_json(const Json& json, const std::string& so
   for (size_t i = 0; i < remat.size(); ++i) {
     file.remat.push_back(read_remat_rule(remat[i], path.key("remat").index(i)));
   }
+  file.world_size_invariant = object.take_or("world_size_invariant", false);
   if (const auto on_multiple = object.take_optional<Json>("on_multiple")) {
     file.on_multiple = read_on_multiple(*on_multiple, path.key("on_multiple"));
   }
@@ -205,6 +206,7 @@ LayoutMap make_layout_map(const LayoutFile& file, const Mesh& mesh) {
   if (file.fully_shard) map.fully_shard(*file.fully_shard);
   map.set_memory(file.memory);
   for (const RematRule& rule : file.remat) map.rematerialize(rule);
+  map.set_world_size_invariant(file.world_size_invariant);
   for (const auto& [name, spec] : file.data) map.set_data(name, spec);
   return map;
 }
@@ -217,6 +219,7 @@ Json to_json(const LayoutMap& map) {
   if (map.fully_shard()) json["fully_shard"] = fully_shard_json(*map.fully_shard());
   if (!map.memory().slots.empty()) json["memory"]["slots"] = map.memory().slots;
   for (const RematRule& rule : map.remat_rules()) json["remat"].push_back(remat_rule_json(rule));
+  if (map.world_size_invariant()) json["world_size_invariant"] = true;
   json["on_multiple"] = map.options().on_multiple == OnMultiple::first ? "first" : "error";
   return json;
 }

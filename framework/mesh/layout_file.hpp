@@ -18,6 +18,7 @@ namespace tessera {
 ///      "fully_shard": "batch",
 ///      "memory": {"slots": "disk:/tmp"},
 ///      "remat": [{"match": "block_\\d+", "save": "matmuls"}],
+///      "world_size_invariant": true,
 ///      "on_multiple": "error"}
 ///
 /// Keys of "data" are "x", "y" and "sample_weight", or names of the model's inputs and outputs. A
@@ -28,7 +29,7 @@ namespace tessera {
 /// object with "over", "reshard" (default: "after_forward") and "reduce" (FullyShard). "memory"
 /// says where slots rest (MemoryOptions). A rule of "remat" says what is saved of layers that are
 /// rematerialized (RematRule): "save" is "nothing" (default), "matmuls" or a list of names of
-/// operations; "collectives" may be true.
+/// operations; "collectives" may be true. "world_size_invariant" is that of CompileOptions.
 struct LayoutFile {
   std::optional<MeshDims> mesh = std::nullopt;
   std::map<std::string, LayoutSpec> data = {};
@@ -36,6 +37,7 @@ struct LayoutFile {
   std::optional<FullyShard> fully_shard = std::nullopt;
   MemoryOptions memory = {};
   std::vector<RematRule> remat = {};
+  bool world_size_invariant = false;
   OnMultiple on_multiple = OnMultiple::error;
   bool operator==(const LayoutFile&) const = default;
 };

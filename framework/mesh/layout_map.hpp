@@ -167,6 +167,11 @@ class LayoutMap {
   void set_memory(MemoryOptions memory);
   const MemoryOptions& memory() const { return memory_; }
 
+  /// Sets whether training, evaluation and prediction have the same bits on any number of processes
+  /// (CompileOptions::world_size_invariant).
+  void set_world_size_invariant(bool invariant) { world_size_invariant_ = invariant; }
+  bool world_size_invariant() const { return world_size_invariant_; }
+
   /// Adds a rule for layers of which the backward pass computes inner values again instead of
   /// saving them; the first rule that matches counts. Throws LayoutError for an invalid expression.
   void rematerialize(RematRule rule);
@@ -230,6 +235,7 @@ class LayoutMap {
   std::vector<std::shared_ptr<const re2::RE2>> remat_expressions_;
   std::optional<FullyShard> fully_shard_;
   MemoryOptions memory_;
+  bool world_size_invariant_ = false;
   std::map<std::string, LayoutSpec> data_;
   std::vector<std::string> inputs_, outputs_;
 };

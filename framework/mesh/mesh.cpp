@@ -8,6 +8,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/mesh/internal/hosting.hpp>
 
 namespace tessera {
 
@@ -101,6 +102,11 @@ Mesh Mesh::make(State state) {
                         state.local_devices.size(), " devices"),
                     "give each process one device per id, the ids neighbours in the mesh");
   }
+  if (state.hosting && state.hosting->devices_of(state.hosting->owner(ids.front())) != ids) {
+    throw MeshError("mesh", "a process holds all devices that the hosting gives to one rank",
+                    str("mesh ", mesh.describe(), ", ids ", tessera::to_string(ids)),
+                    "pass Hosting::devices_of() of this process's rank");
+  }
   state.local_box = std::move(box);
   return Mesh(std::make_shared<const State>(std::move(state)));
 }
@@ -164,6 +170,18 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
     if (retained >> d & 1) sub.dims.push_back(dims()[static_cast<size_t>(d)]);
   }
   const std::vector<int64_t> first = coordinates(local_ids().empty() ? 0 : local_ids().front());
+  // The ids of the sub-mesh are in the order of the mesh's.
+  std::vector<int> owners;
+  for (int64_t id = 0; state().hosting && id < size(); ++id) {
+    const std::vector<int64_t> at = coordinates(id);
+    bool inside = true;
+    for (int d = 0; d < rank(); ++d) {
+      const size_t axis = static_cast<size_t>(d);
+      inside = inside && ((retained >> d & 1) || at[axis] == first[axis]);
+    }
+    if (inside) owners.push_back(state().hosting->owner(id));
+  }
+  if (state().hosting) sub.hosting = std::make_shared<const Hosting>(sub.dims, std::move(owners));
   for (size_t i = 0; i < local_ids().size(); ++i) {
     const std::vector<int64_t> at = coordinates(local_ids()[i]);
     int64_t id = 0;
@@ -186,6 +204,8 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
 bool Mesh::operator==(const Mesh& other) const {
   if (state_ == other.state_) return true;
   if (!state_ || !other.state_ || state().hash != other.state().hash) return false;
+  const Hosting *mine = state().hosting.get(), *theirs = other.state().hosting.get();
+  if (mine != theirs && (!mine || !theirs || mine->owners() != theirs->owners())) return false;
   return state().dims == other.state().dims && state().local_ids == other.state().local_ids &&
          state().local_devices == other.state().local_devices &&
          state().communicator == other.state().communicator &&
@@ -213,13 +233,15 @@ Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices,
 
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
-                      std::shared_ptr<Communicator> communicator, const std::string& name) {
+                      std::shared_ptr<Communicator> communicator, const std::string& name,
+                      std::shared_ptr<const Hosting> hosting) {
   Mesh::State state;
   state.name = name;
   state.dims = dims;
   state.local_ids = local_ids;
   state.local_devices = local_devices;
   state.communicator = std::move(communicator);
+  state.hosting = std::move(hosting);
   return Mesh::make(std::move(state));
 }
 

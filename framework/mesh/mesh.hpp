@@ -15,7 +15,9 @@ namespace tessera {
 class Mesh;
 namespace detail {
 class Communicator;
+class Hosting;
 class WeightPlacement;
+const Hosting* hosting_of(const Mesh&);
 Mesh with_weight_placement(const Mesh&, std::shared_ptr<const WeightPlacement>);
 const WeightPlacement* weight_placement_of(const Mesh&);
 }  // namespace detail
@@ -28,8 +30,8 @@ using DimMask = uint32_t;
 
 /// Devices arranged on a grid with named dimensions (tf.experimental.dtensor.Mesh). Global device
 /// ids are row-major, last dimension fastest. A handle: copies share one immutable mesh. Two meshes
-/// are equal if their names, dimensions, local ids and devices are equal and they share a
-/// communicator and a weight placement.
+/// are equal if their names, dimensions, local ids and devices are equal, the same processes hold
+/// their devices, and they share a communicator and a weight placement.
 class Mesh {
  public:
   Mesh() = default;
@@ -88,6 +90,8 @@ class Mesh {
     std::vector<Device> local_devices;
     std::vector<Interval> local_box;
     std::shared_ptr<detail::Communicator> communicator;
+    /// Null: rank r of n holds the devices shard_interval(size, n, r).
+    std::shared_ptr<const detail::Hosting> hosting;
     /// Null: weights are stored on this mesh.
     std::shared_ptr<const detail::WeightPlacement> weight_placement;
     size_t hash = 0;
@@ -104,7 +108,8 @@ class Mesh {
   friend Mesh create_mesh(const MeshDims&, const std::vector<Device>&, const std::string&);
   friend Mesh create_mesh_part(const MeshDims&, const std::vector<int64_t>&,
                                const std::vector<Device>&, std::shared_ptr<detail::Communicator>,
-                               const std::string&);
+                               const std::string&, std::shared_ptr<const detail::Hosting>);
+  friend const detail::Hosting* detail::hosting_of(const Mesh&);
   friend Mesh detail::with_weight_placement(const Mesh&,
                                             std::shared_ptr<const detail::WeightPlacement>);
   friend const detail::WeightPlacement* detail::weight_placement_of(const Mesh&);
@@ -117,12 +122,14 @@ Mesh create_mesh(const MeshDims& dims, const std::vector<Device>& devices = {},
                  const std::string& name = "");
 
 /// Creates a mesh of which this process holds the devices with global ids `local_ids`, possibly
-/// none; `communicator` reaches the others. Throws MeshError unless the local ids fill a box of the
-/// grid.
+/// none; `communicator` reaches the others, and `hosting` says which of them holds which device
+/// (default: rank r of n holds the run of ids shard_interval(size, n, r)). Throws MeshError unless
+/// the local ids fill a box of the grid, and are those of one process of the hosting.
 Mesh create_mesh_part(const MeshDims& dims, const std::vector<int64_t>& local_ids,
                       const std::vector<Device>& local_devices,
                       std::shared_ptr<detail::Communicator> communicator,
-                      const std::string& name = "");
+                      const std::string& name = "",
+                      std::shared_ptr<const detail::Hosting> hosting = nullptr);
 
 /// Parses dimensions such as "batch=4,model=2". Throws MeshError on invalid text.
 MeshDims parse_mesh_dims(const std::string& text);

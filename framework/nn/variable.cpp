@@ -10,6 +10,7 @@
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/mesh/internal/weight_placement.hpp>
 #include <tessera/framework/nn/internal/gathered_weights.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
@@ -82,11 +83,16 @@ void Variable::place(const Placement& placement) {
   stop_tracing("a Variable was placed");
   state().placed = true;
   const Layout& stored = (state().placement = stored_placement(placement)).layout;
+  if (!has_value()) return;
   // state().value and not value(), which is abstract under an AbstractScope.
-  if (!has_value() || state().value.layout() == stored) return;
+  const bool same_layout = state().value.layout() == stored;
+  if (same_layout && (is_abstract() || !world_size_invariant())) return;
   const bool same_mesh = state().value.mesh() == stored.mesh();
-  const DTensor moved =
-      same_mesh ? relayout_value(state().value, stored) : copy_to_mesh_value(state().value, stored);
+  const ShardingPtr blocks = same_layout ? intern(shape(), dtype(), stored) : nullptr;
+  if (blocks == state().value.sharding()) return;
+  const DTensor moved = blocks      ? relayout_to(state().value, blocks)
+                        : same_mesh ? relayout_value(state().value, stored)
+                                    : copy_to_mesh_value(state().value, stored);
   set_value(with_own_memory(moved, state().spec.memory_order));
 }
 

@@ -8,6 +8,7 @@
 
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/optimizer/internal/for_each_block.hpp>
@@ -47,6 +48,21 @@ DTensor copy_in_layout(const Variable& variable, const ShardingPtr& sharding) {
 /// Whether a gradient has a dtype in which no update computes.
 bool is_narrow(const DTensor& gradient, const Variable& variable) {
   return at::isReducedFloatingType(gradient.dtype()) && gradient.dtype() != variable.dtype();
+}
+
+/// Returns a gradient with its blocks in the memory order of its variable, in which a bucket puts
+/// them: sums of its elements are rounded in the order of memory.
+DTensor in_variable_order(const Variable& variable, const DTensor& gradient) {
+  if (gradient.is_row_sparse()) return gradient;
+  const MemoryOrder& order = variable.spec().memory_order;
+  const std::vector<BlockInfo>& infos = gradient.sharding()->blocks;
+  Blocks blocks = gradient.blocks();
+  for (size_t b = 0; b < blocks.size(); ++b) {
+    if (is_in_order(blocks[b], order)) continue;
+    const DeviceMemory::For memory(infos[b].devices.front());
+    blocks[b] = copy_in_order(blocks[b], order);
+  }
+  return DTensor(gradient.sharding(), std::move(blocks));
 }
 
 /// Returns copies of the blocks of variables on GPUs.
@@ -329,8 +345,11 @@ Optimizer::Step Optimizer::step_of(const std::vector<DTensor>& gradients,
     const ShardingPtr target = update_sharding(state);
     const ShardingPtr moved =
         narrow ? intern(target->shape, gradient.dtype(), target->layout, target->groups) : target;
+    gradient = relayout_to(gradient, moved);
     step.states.push_back(&state);
-    step.gradients.push_back(relayout_to(gradient, moved));
+    step.gradients.push_back(world_size_invariant() && !is_abstract()
+                                 ? in_variable_order(variables[i], gradient)
+                                 : gradient);
   }
   return step;
 }

@@ -49,6 +49,11 @@ struct CompileOptions {
   /// backward pass (DistributedDataParallel's bucket_cap_mb); 0: one reduction for each variable.
   /// Must be the same on every process.
   double bucket_cap_mb = detail::default_bucket_cap_mb;
+  /// Whether results have the same bits on any number of processes that share the mesh, and of
+  /// threads: every device has blocks of its own, each computed by one thread, and devices' values
+  /// are summed by a balanced binary tree, whoever holds them. Costs time where devices are virtual
+  /// and would share blocks. `layouts` may ask for it, too.
+  bool world_size_invariant = false;
 };
 
 /// Epochs after which fit validates: every n-th, or a list of numbers counted from 1.

@@ -13,6 +13,7 @@
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/training/internal/batch_loop.hpp>
+#include <tessera/framework/training/internal/compiled_scope.hpp>
 #include <tessera/framework/training/internal/data_views.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
@@ -118,6 +119,7 @@ void Trainer::compile(const CompileOptions& user_options) {
   }
   layouts.set_data_names(input_names(), output_names());
   for (const RematRule& rule : options.remat) layouts.rematerialize(rule);
+  if (options.world_size_invariant) layouts.set_world_size_invariant(true);
   auto state = std::make_shared<TrainingState>(options, layouts, layer_);
   state->user_optimizer = user_options.optimizer;
   // A subclassed model knows its number of outputs only when it is called.
@@ -130,6 +132,7 @@ void Trainer::compile(const CompileOptions& user_options) {
 void Trainer::ensure_placed(const Shapes& inputs) {
   TrainingState& state = training("compile");
   if (state.placed) return;
+  const CompiledScope scope(layer_, state);
   if (!layer_.built()) {
     layer_.build(inputs);
     if (state.placed) return;
@@ -171,13 +174,16 @@ void Trainer::place_if_compiled() {
 }
 
 void Trainer::place_replaced_weights() {
-  if (compiled() && training_->placed) place_layers(layer_, training_->layouts);
+  if (!compiled() || !training_->placed) return;
+  const CompiledScope scope(layer_, *training_);
+  place_layers(layer_, training_->layouts);
 }
 
 History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
   training("fit");
   // A callback may compile the model again.
   const std::shared_ptr<TrainingState> state = training_;
+  const CompiledScope scope(layer_, *state);
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
     const FitData data = fit_data(dataset, options, state->options, output_names());
@@ -231,6 +237,7 @@ auto Trainer::pass_over(const std::string& caller, const DatasetHandle& dataset,
                         const Options& options, const Pass& pass) {
   // A callback may compile the model again.
   const std::shared_ptr<TrainingState> state = training_;
+  const CompiledScope scope(layer_, *state);
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
     check_passes(caller, dataset, options);
@@ -301,6 +308,7 @@ at::Tensor Trainer::predict(const DatasetHandle& data, const PredictOptions& opt
 
 Logs Trainer::train_on_batch(const Examples& batch) {
   TrainingState& state = training("train_on_batch");
+  const CompiledScope scope(layer_, state);
   Examples examples = copied(batch, "train_on_batch");
   if (!state.placed) ensure_placed(DatasetHandle(batch));
   const uint64_t signature = batch_signature(examples);
@@ -312,6 +320,7 @@ Logs Trainer::train_on_batch(const Examples& batch) {
 
 Logs Trainer::test_on_batch(const Examples& batch) {
   TrainingState& state = training("test_on_batch");
+  const CompiledScope scope(layer_, state);
   Examples examples = copied(batch, "test_on_batch");
   if (!state.placed) ensure_placed(DatasetHandle(batch));
   const uint64_t signature = batch_signature(examples);
@@ -324,6 +333,7 @@ Logs Trainer::test_on_batch(const Examples& batch) {
 std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
   if (!compiled()) compile(CompileOptions());
   TrainingState& state = training("predict_on_batch");
+  const CompiledScope scope(layer_, state);
   Examples examples = copied(batch, "predict_on_batch");
   if (!state.placed) ensure_placed(DatasetHandle(batch));
   const uint64_t signature = batch_signature(examples);
@@ -332,6 +342,7 @@ std::vector<at::Tensor> Trainer::predict_on_batch(const Examples& batch) {
 
 StepPlan Trainer::plan(const DatasetHandle& data, const PlanOptions& options) {
   TrainingState& state = training("plan");
+  const CompiledScope scope(layer_, state);
   check_positive("plan", "batch_size", options.batch_size);
   check_data("plan", data);
   const auto rows = data.rows("plan");
@@ -380,6 +391,7 @@ void Trainer::set_fit_position(const FitPosition& position) {
 
 History Trainer::history() const {
   TrainingState& state = training("history");
+  const WorldSizeInvariantScope scope(state.layouts.world_size_invariant());
   state.losses.drain();
   const FitProgress& progress = state.progress;
   History history = progress.history;
@@ -393,6 +405,7 @@ void Trainer::set_history(const History& history) {
 
 Json Trainer::metric_totals() const {
   TrainingState& state = training("metric_totals");
+  const WorldSizeInvariantScope scope(state.layouts.world_size_invariant());
   state.losses.drain();
   return state.metrics.totals();
 }

@@ -194,6 +194,73 @@ TEST_CASE("engine: reduce_scatter gives each member its shard, of several values
   });
 }
 
+TEST_CASE("engine: in tree order, reductions have the bits of one process on any ranks") {
+  struct Case {
+    Owners owner;
+    std::vector<int64_t> absent;
+  };
+  const std::vector<Case> cases = {{{0, 0, 0, 0, 1, 1, 1, 1}, {}},
+                                   {{0, 0, 1, 1, 1, 2, 2, 2}, {1, 5, 6, 7}},
+                                   {{0, 0, 1, 1, 2, 2, 3, 3}, {2, 3}},
+                                   {{2, 0, 0, 1, 2, 1, 0}, {}},
+                                   {{0, 1, 2, 3, 4, 5, 6, 7}, {0}}};
+  const auto numbers = [](at::IntArrayRef shape, int64_t member) {
+    const at::Tensor values = at::sin(at::arange(c10::multiply_integers(shape), at::kFloat) *
+                                      (static_cast<double>(member) + 1.7));
+    return values.mul(std::pow(7.0, member % 5)).reshape(shape);
+  };
+  for (const auto& [name, make] : transport_kinds()) {
+    for (const Case& c : cases) {
+      INFO(name << " on " << ranks_of(c.owner) << " ranks");
+      CHECK_NOTHROW(run_engines(make, ranks_of(c.owner), [&](int rank, const auto& engine) {
+        Group one = in_one_process(c.owner), group = group_of(c.owner, rank);
+        one.tree = group.tree = true;
+        const auto inputs_of = [&](const Group& of, at::IntArrayRef shape) {
+          Tensors inputs;
+          bool any = false;
+          for (int64_t m : of.local) {
+            const bool none = std::count(c.absent.begin(), c.absent.end(), m) > 0;
+            inputs.push_back(none ? at::Tensor() : numbers(shape, m));
+            any = any || !none;
+          }
+          if (!any) inputs.front() = at::full(shape, -0.0, at::kFloat);
+          return inputs;
+        };
+        for (int64_t count : {0, 1, 4097, 150001}) {
+          at::Tensor out, expected;
+          wait(local_communicator()->all_reduce(one, Reduce::sum, inputs_of(one, {count}),
+                                                expected));
+          wait(engine->all_reduce(group, Reduce::sum, inputs_of(group, {count}), out));
+          expect(same(out, expected), str("all_reduce of ", count));
+        }
+        std::vector<ScatteredValue> values;
+        Tensors sums;
+        for (int64_t axis : {0, 1}) {
+          for (int64_t width : {2, 20000}) {
+            const Shape shape = axis == 0 ? Shape{7, width} : Shape{width, 7};
+            ScatteredValue value = {axis, {}, inputs_of(group, shape)};
+            for (int64_t m = 0; m < group.size(); ++m) {
+              value.intervals.push_back(shard_interval(7, group.size() + 3, m));
+            }
+            values.push_back(value);
+            sums.emplace_back();
+            wait(local_communicator()->all_reduce(one, Reduce::sum, inputs_of(one, shape),
+                                                  sums.back()));
+          }
+        }
+        wait(engine->reduce_scatter(group, Reduce::sum, values));
+        for (size_t v = 0; v < values.size(); ++v) {
+          for (size_t i = 0; i < group.local.size(); ++i) {
+            const Interval part = values[v].intervals[size_t(group.local[i])];
+            expect(same(values[v].out[i], sums[v].narrow(values[v].axis, part.lo, part.size())),
+                   str("part ", i, " of value ", v));
+          }
+        }
+      }));
+    }
+  }
+}
+
 TEST_CASE("engine: all_to_all gives every member the tensors addressed to it") {
   on_all_groups([](const Owners& owner, int rank, const auto& engine) {
     const Group group = group_of(owner, rank);

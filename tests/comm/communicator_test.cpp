@@ -118,6 +118,29 @@ TEST_CASE("between processes a group names the rank that holds each member") {
   }));
 }
 
+TEST_CASE("a group follows the mesh's hosting") {
+  CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"a", 4}, {"b", 2}}, communicator);
+    expect(owner_of(mesh, 1) == 0 && owner_of(mesh, 2) == 1 && owner_of(mesh, 4) == 2, "owners");
+    expect(!is_evenly_hosted(mesh), "one, one and two rows");
+    const Group a = make_group(mesh, {0}, {4, 2});
+    expect(a.owner == Ranks{0, 1, 2, 2}, "rows on the ranks");
+    expect(a.local == (rank == 2 ? Ids{2, 3} : Ids{rank}), "own rows");
+    expect(make_group(mesh, {1}, {4, 2}).is_local(), "columns are in a rank");
+    const Group both = make_group(mesh, {1, 0}, {4, 2});
+    expect(both.owner == Ranks{0, 1, 2, 2, 0, 1, 2, 2}, "b then a");
+    const Mesh rows = mesh.sub_mesh({"a"});
+    expect(make_group(rows, {0}, {4}).owner == a.owner, "the sub-mesh of the rows");
+  }));
+  CHECK_NOTHROW(run_ranks(3, [](int rank, const auto& communicator) {
+    const Mesh mesh = rank_mesh({{"a", 2}, {"b", 4}}, communicator);
+    expect(devices_of(mesh, 2) == Ids{2, 3, 6, 7}, "a box that is no run of ids");
+    const Group b = make_group(mesh, {1}, {2, 4});
+    expect(b.owner == Ranks{0, 1, 2, 2}, "columns on the ranks");
+    expect(b.local == (rank == 2 ? Ids{2, 3} : Ids{rank}), "own columns");
+  }));
+}
+
 TEST_CASE("collectives of a sub-mesh inside a process stay there") {
   CHECK_NOTHROW(run_ranks(2, [](int rank, const auto& communicator) {
     const Mesh inner = rank_mesh({{"a", 2}, {"b", 2}}, communicator).sub_mesh({"b"});

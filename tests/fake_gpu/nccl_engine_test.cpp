@@ -1,4 +1,6 @@
+#include <cmath>
 #include <functional>
+#include <span>
 #include <thread>
 
 #include <ATen/ATen.h>
@@ -7,12 +9,14 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 #include <tessera/framework/comm/nccl/nccl_communicators.hpp>
 
 #include "tests/fake_gpu/gpus.hpp"
 #include "tests/gpu/nccl_rank.hpp"
 #include "tests/support/catch.hpp"
 #include "tests/support/fake_nccl/fake_nccl.hpp"
+#include "tests/support/local_group.hpp"
 
 namespace nccl_engine_test {
 
@@ -109,6 +113,41 @@ TEST_CASE("an abort ends a collective with a missing rank, and the wait for its 
   });
   CHECK(results[0] == "[nccl] the communicator was aborted. Received: rank 1 died.");
   CHECK(results[1] == "");
+}
+
+TEST_CASE("in tree order, reductions have the bits of one process") {
+  const auto leaf = [](int64_t member) {
+    const at::Tensor values = at::sin(at::arange(35, at::kFloat) * (double(member) + 1.7));
+    return values.mul(std::pow(9.0, member)).view({7, 5});
+  };
+  const std::vector<std::string> results = both([&](Rank& rank) -> std::string {
+    Group group = rank.everyone(3), one = local_group(group.size());
+    group.tree = one.tree = true;
+    std::vector<at::Tensor> all, mine;
+    std::vector<Interval> parts;
+    for (int64_t m = 0; m < group.size(); ++m) {
+      all.push_back(m == 2 ? at::Tensor() : leaf(m));
+      parts.push_back(shard_interval(7, group.size(), m));
+    }
+    for (int64_t m : group.local) {
+      const at::Tensor& input = all[size_t(m)];
+      mine.push_back(input.defined() ? input.to(rank.device) : input);
+    }
+    const at::Tensor expected = reduce_inputs(one, Reduce::sum, all);
+    at::Tensor out;
+    wait(rank.engine->all_reduce(group, Reduce::sum, mine, out));
+    if (!at::equal(out.cpu(), expected)) return "all_reduce";
+    ScatteredValue value{0, parts, mine};
+    wait(rank.engine->reduce_scatter(group, Reduce::sum, std::span(&value, 1)));
+    for (size_t i = 0; i < group.local.size(); ++i) {
+      const Interval part = parts[size_t(group.local[i])];
+      if (!at::equal(value.out[i].cpu(), expected.narrow(0, part.lo, part.size()))) {
+        return str("part ", i);
+      }
+    }
+    return "";
+  });
+  CHECK(results == std::vector<std::string>{"", ""});
 }
 
 TEST_CASE("an asynchronous error of NCCL is reported in one line") {

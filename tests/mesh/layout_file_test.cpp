@@ -120,6 +120,7 @@ TEST_CASE("a layout map round-trips through JSON") {
            .reduce_at_end = true});
   map.fully_shard({AxisSpec{"batch", "model"}, false, true});
   map.set_memory({.slots = "disk:/tmp"});
+  map.set_world_size_invariant(true);
   map.set_data("x", {"batch", unsharded});
   map.set_data("sample_weight", {unsharded});
   const std::string text = to_json_text(to_json(map));
@@ -164,6 +165,7 @@ TEST_CASE("errors in a layouts file name the path") {
       {R"({"layouts": [{"match": "a", "layout": [], "reduce": true}]})", "layouts[0].reduce]"},
       {R"({"memory": {"slots": "tape"}})", "\"disk:FOLDER\""},
       {R"({"memory": {"weights": "host"}})", "\"weights\""},
+      {R"({"world_size_invariant": 1})", "[l.json: world_size_invariant]"},
       {R"({"fully_shard": true})", "[l.json: fully_shard]"},
       {R"({"fully_shard": {"reshard": "never"}})", "\"over\""},
       {R"({"fully_shard": {"over": "batch", "reshard": 1}})", "[l.json: fully_shard.reshard]"},

@@ -42,6 +42,29 @@ TEST_CASE("several processes give the losses of one") {
   }
 }
 
+TEST_CASE("three processes hold 1, 1 and 2 of 4 rows of a mesh, and give the losses of one") {
+  const std::vector<std::string> arguments = {"mesh=batch=4,model=2", "layouts=model", "rows=330"};
+  const std::vector<double> expected = losses(run_ranks_program(1, arguments)[0]);
+  const std::vector<RankEnd> ends = run_ranks_program(3, arguments);
+  for (const RankEnd& end : ends) {
+    CAPTURE(end.err);
+    CHECK(end.exit_code == 0);
+    CHECK(end.err.empty());
+  }
+  const std::vector<double> got = losses(ends[0]);
+  REQUIRE(got.size() == 22);
+  REQUIRE(expected.size() == 22);
+  for (size_t i = 0; i < got.size(); ++i) CHECK(got[i] == Approx(expected[i]).epsilon(1e-12));
+}
+
+TEST_CASE("processes that form no grid of the mesh are refused, naming numbers that do") {
+  for (const RankEnd& end : run_ranks_program(3, {"mesh=batch=2,model=2"})) {
+    CHECK(end.exit_code != 0);
+    CHECK(line_count(end.err) == 1);
+    CHECK_THAT(end.err, Catch::Contains("To fix: start 2 or 4 processes"));
+  }
+}
+
 TEST_CASE("processes that encrypt give the losses of those that do not, and need a secret") {
   const std::vector<std::string> arguments = {"mesh=batch=4", "rows=330", "shared_memory=0"};
   const auto run = [&](const Processes::Variables& variables) {

@@ -1,10 +1,13 @@
 #include "tests/support/thread_communicator.hpp"
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
+#include <tessera/framework/mesh/internal/hosting.hpp>
 
 #include <ATen/ATen.h>
 #include <c10/core/InferenceMode.h>
 
+#include <algorithm>
 #include <set>
 #include <stdexcept>
 #include <thread>
@@ -74,10 +77,13 @@ class ThreadCommunicator final : public Communicator {
   WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& parts,
                      at::Tensor& out) override {
     hub_->check_alive();
-    out = reduce_all(kind, parts);
-    if (group.is_local()) return nullptr;
+    if (group.is_local()) {
+      out = reduce_inputs(group, kind, parts);
+      return nullptr;
+    }
+    const std::string what = describe(first_defined(parts));
     const at::Tensor total =
-        reduced(group, kind, out, str("all_reduce ", to_string(kind), " of ", describe(out)));
+        reduced(group, kind, parts, str("all_reduce ", to_string(kind), " of ", what));
     const auto work = std::make_shared<LateResults>();
     out = work->promise(total);
     return work;
@@ -111,12 +117,11 @@ class ThreadCommunicator final : public Communicator {
     const auto work = std::make_shared<LateResults>();
     for (ScatteredValue& value : values) {
       hub_->check_alive();
-      at::Tensor full = reduce_all(kind, value.inputs);
-      if (!group.is_local()) {
-        std::string call = str("reduce_scatter ", to_string(kind), " of ", describe(full));
-        for (Interval part : value.intervals) call += str(" ", part.lo, "-", part.hi);
-        full = reduced(group, kind, full, call);
-      }
+      std::string call =
+          str("reduce_scatter ", to_string(kind), " of ", describe(first_defined(value.inputs)));
+      for (Interval part : value.intervals) call += str(" ", part.lo, "-", part.hi);
+      const at::Tensor full = group.is_local() ? reduce_inputs(group, kind, value.inputs)
+                                               : reduced(group, kind, value.inputs, call);
       value.out.clear();
       for (int64_t m : group.local) {
         const Interval part = value.intervals[static_cast<size_t>(m)];
@@ -166,12 +171,26 @@ class ThreadCommunicator final : public Communicator {
                       str(call, " over ", group.size(), " members"), std::move(copies));
   }
 
-  at::Tensor reduced(const Group& group, Reduce kind, const at::Tensor& mine,
+  at::Tensor reduced(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      const std::string& call) {
+    if (group.tree) return reduced_by_tree(group, kind, inputs, call);
     std::vector<at::Tensor> addends;
-    const Parcels parcels = meet(group, call, {mine});
+    const Parcels parcels = meet(group, call, {reduce_all(kind, inputs)});
     for (const auto& [owner, tensors] : *parcels) addends.push_back(tensors[0]);
     return reduce_all(kind, addends);
+  }
+
+  at::Tensor reduced_by_tree(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
+                             const std::string& call) {
+    const Parcels parcels = meet(group, call + " by tree", subtree_reductions(group, kind, inputs));
+    std::vector<TreeAddend> addends;
+    for (const auto& [owner, tensors] : *parcels) {
+      const std::vector<int64_t> positions = subtree_positions(group, owner);
+      for (size_t s = 0; s < tensors.size(); ++s) addends.push_back({positions[s], tensors[s]});
+    }
+    std::sort(addends.begin(), addends.end(),
+              [](const TreeAddend& a, const TreeAddend& b) { return a.position < b.position; });
+    return tree_reduce(kind, std::move(addends));
   }
 
   void receive(const at::Tensor& value, at::Tensor& target, LateResults& work) {
@@ -229,12 +248,17 @@ const RankNotes& notes_of(const Mesh& mesh) {
 }
 
 Mesh rank_mesh(const MeshDims& dims, const std::shared_ptr<Communicator>& communicator) {
-  int64_t size = 1;
-  for (const auto& dim : dims) size *= dim.second;
-  const Interval mine = shard_interval(size, communicator->size(), communicator->rank());
-  std::vector<int64_t> ids;
-  for (int64_t id = mine.lo; id < mine.hi; ++id) ids.push_back(id);
-  return create_mesh_part(dims, ids, virtual_cpus(mine.size()), communicator);
+  const auto hosting = default_hosting(dims, communicator->size());
+  const std::vector<int64_t> ids = hosting->devices_of(communicator->rank());
+  return create_mesh_part(dims, ids, virtual_cpus(std::ssize(ids)), communicator, "", hosting);
+}
+
+bool can_host(const MeshDims& dims, int ranks) {
+  try {
+    return default_hosting(dims, ranks) != nullptr;
+  } catch (const MeshError&) {
+    return false;
+  }
 }
 
 void expect(bool ok, const std::string& text) {

@@ -33,8 +33,11 @@ struct RankNotes {
 };
 const RankNotes& notes_of(const Mesh& mesh);
 
-/// Returns a rank's part of a mesh of virtual CPUs: the rank-th run of neighbouring devices.
+/// Returns a rank's part of a mesh of virtual CPUs, by the default hosting.
 Mesh rank_mesh(const MeshDims& dims, const std::shared_ptr<Communicator>& communicator);
+
+/// Whether rank_mesh() has a hosting for so many ranks.
+bool can_host(const MeshDims& dims, int ranks);
 
 /// Throws std::runtime_error with the text unless `ok`.
 void expect(bool ok, const std::string& text);

@@ -1,6 +1,7 @@
 #include <tessera/framework/tensor/internal/bucket.hpp>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 #include <ATen/ATen.h>
@@ -85,6 +86,28 @@ TEST_CASE("buckets equal relayouts in one process") {
     for (const MeshDims& dims : {MeshDims{{"x", 4}}, {{"x", 2}, {"y", 3}}}) {
       size_t count = 0;
       CHECK(wrong_buckets(samples(create_mesh(dims)), count) == "");
+    }
+  }
+}
+
+TEST_CASE("buckets equal relayouts in a scope that is world size invariant") {
+  for (int ranks : {1, 2, 3, 4}) {
+    for (const MeshDims& dims : meshes) {
+      if (!can_host(dims, ranks)) continue;
+      INFO(ranks << " ranks, " << to_string(dims));
+      CHECK_NOTHROW(run_ranks(ranks, [&](int, const auto& communicator) {
+        const WorldSizeInvariantScope scope;
+        const Mesh mesh = rank_mesh(dims, communicator);
+        for (at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+          size_t count = 0;
+          std::vector<TestValue> made = samples(mesh, dtype);
+          std::erase_if(made, [](const TestValue& sample) {
+            return sample.value.mesh().size_of(sample.value.layout().partial_dims()) == 1;
+          });
+          const std::string wrong = wrong_buckets(made, count);
+          expect(wrong.empty(), wrong);
+        }
+      }));
     }
   }
 }

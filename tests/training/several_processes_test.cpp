@@ -1,3 +1,4 @@
+#include <atomic>
 #include <mutex>
 
 #include <tessera/tessera.hpp>
@@ -144,6 +145,71 @@ TEST_CASE("four processes, and eight, train like one") {
       check_ranks(ranks, scheme, [&](const Mesh& mesh) { return train(scheme, mesh); });
     }
   }
+}
+
+TEST_CASE("processes that hold boxes of different sizes train like one") {
+  const std::vector<test::SmallScheme> schemes = {{"data", {{"batch", 8}}},
+                                                  {"fsdp", {{"batch", 8}}},
+                                                  {"model", {{"batch", 4}, {"model", 2}}},
+                                                  {"model", {{"batch", 2}, {"model", 4}}}};
+  for (const test::SmallScheme& scheme : schemes) {
+    check_ranks(3, scheme, [&](const Mesh& mesh) { return train(scheme, mesh); });
+  }
+}
+
+TEST_CASE("world_size_invariant: 1, 2, 3, 4 and 8 processes train to the same bits") {
+  struct Case {
+    test::SmallScheme scheme;
+    bool clips = false;
+    int64_t accumulates = 1;
+    bool invariant = true;
+  };
+  const test::SmallScheme data = {"data", {{"batch", 8}}}, fsdp = {"fsdp", {{"batch", 8}}};
+  const test::SmallScheme rows = {"model", {{"batch", 4}, {"model", 2}}};
+  const auto outcome = [](const Case& c, const Mesh& mesh) {
+    const Sequential model = test::small_model();
+    CompileOptions options = test::small_compile(test::small_layouts(c.scheme.layouts, mesh));
+    AdamOptions adam;
+    if (c.clips) adam.global_clipnorm = 0.5;
+    if (c.accumulates > 1) adam.gradient_accumulation_steps = c.accumulates;
+    options.optimizer = Adam(1e-2, adam);
+    options.world_size_invariant = c.invariant;
+    model.compile(options);
+    Outcome result;
+    result.history = model.fit(
+        test::small_data(27),
+        {.batch_size = 8, .epochs = 2, .verbose = 0, .validation_data = test::small_data(11, 2)});
+    result.weights = test::full_weights(model);
+    for (const Variable& slot : model->optimizer()->variables()) {
+      result.weights.push_back(slot.value().full().clone());
+    }
+    return result;
+  };
+  const auto same_bits = [](const Outcome& a, const Outcome& b) {
+    return a.history.steps == b.history.steps && a.history.history == b.history.history &&
+           std::equal(a.weights.begin(), a.weights.end(), b.weights.begin(), b.weights.end(),
+                      [](const at::Tensor& x, const at::Tensor& y) { return at::equal(x, y); });
+  };
+  const auto differing = [&](const Case& c) {
+    std::vector<int> counts;
+    const Outcome one = outcome(c, create_mesh(c.scheme.mesh));
+    for (const int ranks : {2, 3, 4, 8}) {
+      std::atomic<int> same = 0;
+      test::run_ranks(ranks, [&](int, const std::shared_ptr<Communicator>& communicator) {
+        if (same_bits(outcome(c, test::rank_mesh(c.scheme.mesh, communicator)), one)) ++same;
+      });
+      if (same != ranks) counts.push_back(ranks);
+    }
+    return counts;
+  };
+  const std::vector<Case> cases = {
+      {data}, {fsdp, true}, {rows, true}, {data, false, 2}, {fsdp, true, 2}};
+  for (const Case& c : cases) {
+    CAPTURE(c.scheme.layouts, c.clips, c.accumulates);
+    CHECK(differing(c) == std::vector<int>());
+  }
+  // These results can tell: another order of the sums changes them.
+  CHECK_FALSE(differing({data, false, 1, false}).empty());
 }
 
 TEST_CASE("processes weight the rows that they read as one process does") {

@@ -13,26 +13,6 @@ namespace {
 /// Segments are small enough to stay in a core's cache until they are reduced.
 constexpr int64_t max_segment_bytes = int64_t{512} << 10;
 constexpr int64_t min_segment_bytes = int64_t{64} << 10;
-/// Segments of one rank that are received ahead of the one being reduced.
-constexpr int64_t segments_in_flight = 3;
-
-enum Purpose : uint64_t { addends_purpose = 1, results_purpose = 2 };
-
-/// Reduces a and b into `out`.
-void combine(Reduce kind, at::Tensor out, const at::Tensor& a, const at::Tensor& b) {
-  switch (kind) {
-    case Reduce::sum:
-      at::add_out(out, a, b);
-      return;
-    case Reduce::max:
-      at::maximum_out(out, a, b);
-      return;
-    case Reduce::min:
-      at::minimum_out(out, a, b);
-      return;
-  }
-}
-
 /// Returns the number of elements of a segment (the last may have fewer): half the tensor's, within
 /// the limits above, so that tensors of medium size have two segments.
 int64_t segment_elements(const at::Tensor& tensor) {
@@ -40,6 +20,8 @@ int64_t segment_elements(const at::Tensor& tensor) {
       std::clamp(static_cast<int64_t>(tensor.nbytes()) / 2, min_segment_bytes, max_segment_bytes);
   return bytes / 64 * 64 / tensor.element_size();
 }
+
+}  // namespace
 
 int64_t segments(const at::Tensor& tensor) {
   const int64_t elements = segment_elements(tensor);
@@ -50,8 +32,6 @@ at::Tensor segment(const at::Tensor& tensor, int64_t index) {
   const int64_t elements = segment_elements(tensor), begin = index * elements;
   return tensor.narrow(0, begin, std::min(elements, tensor.numel() - begin));
 }
-
-}  // namespace
 
 void ExchangeTask::send(int to, const at::Tensor& tensor) {
   if (tensor.numel() > 0) sends_.push_back({to, tensor.contiguous(), at::Tensor()});
@@ -98,7 +78,7 @@ void ReduceTask::start() {
   for (int64_t i = 0; i < segments_in_flight; ++i) post(i);
   for (size_t r = 0; r < buffers_.others.size(); ++r) {
     if (r == buffers_.me) continue;
-    const uint64_t tag = mix(tag_, results_purpose);
+    const uint64_t tag = mix(tag_, static_cast<uint64_t>(SegmentPurpose::result));
     for (int64_t i = 0; i < segments(buffers_.others[r]); ++i) {
       const at::Tensor target = segment(buffers_.others[r], i);
       transfers_.push_back(transport_.recv(buffers_.ranks[r], mix(tag, target.nbytes()),
@@ -108,7 +88,7 @@ void ReduceTask::start() {
   for (size_t next = 1; next < buffers_.ranks.size(); ++next) {
     const size_t r = (buffers_.me + next) % buffers_.ranks.size();
     for (int64_t i = 0; i < segments(buffers_.addends[r]); ++i) {
-      send(r, addends_purpose, segment(buffers_.addends[r], i));
+      send(r, SegmentPurpose::addend, segment(buffers_.addends[r], i));
     }
   }
 }
@@ -119,7 +99,7 @@ void ReduceTask::finish() {
     post(i + segments_in_flight);
     if (buffers_.others.empty()) continue;
     for (size_t r = 0; r < buffers_.ranks.size(); ++r) {
-      if (r != buffers_.me) send(r, results_purpose, segment(buffers_.result, i));
+      if (r != buffers_.me) send(r, SegmentPurpose::result, segment(buffers_.result, i));
     }
   }
   for (const TransferPtr& transfer : transfers_) transfer->wait();
@@ -130,11 +110,12 @@ void ReduceTask::post(int64_t index) {
   if (index >= segments(buffers_.result)) return;
   std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
   const size_t bytes = segment(buffers_.result, index).nbytes();
+  const uint64_t tag = mix(mix(tag_, static_cast<uint64_t>(SegmentPurpose::addend)), bytes);
   for (size_t r = 0; r < buffers_.ranks.size(); ++r) {
     list.push_back(nullptr);
     if (r == buffers_.me) continue;
     list.back() =
-        transport_.recv(buffers_.ranks[r], mix(mix(tag_, addends_purpose), bytes), bytes,
+        transport_.recv(buffers_.ranks[r], tag, bytes,
                         [this, r, index](const std::byte* data, size_t offset, size_t count) {
                           add(r, index, data, offset, count);
                         });
@@ -166,9 +147,9 @@ void ReduceTask::add(size_t from, int64_t index, const std::byte* data, size_t o
   // The first reduction needs no copy if one of its two inputs is this rank's.
   const size_t first = buffers_.me == 0 ? 1 : 0;
   if (from == first && buffers_.me == 0) {
-    combine(buffers_.kind, sum, slice(buffers_.addends[buffers_.me]), theirs);
+    reduce_out(buffers_.kind, sum, slice(buffers_.addends[buffers_.me]), theirs);
   } else if (from == first && buffers_.me == 1) {
-    combine(buffers_.kind, sum, theirs, slice(buffers_.addends[buffers_.me]));
+    reduce_out(buffers_.kind, sum, theirs, slice(buffers_.addends[buffers_.me]));
   } else if (from == first) {
     sum.copy_(theirs);
   } else {
@@ -176,10 +157,10 @@ void ReduceTask::add(size_t from, int64_t index, const std::byte* data, size_t o
   }
 }
 
-void ReduceTask::send(size_t to, uint64_t purpose, const at::Tensor& tensor) {
+void ReduceTask::send(size_t to, SegmentPurpose purpose, const at::Tensor& tensor) {
   const size_t bytes = tensor.nbytes();
-  transfers_.push_back(transport_.send(buffers_.ranks[to], mix(mix(tag_, purpose), bytes),
-                                       tensor.const_data_ptr(), bytes));
+  const uint64_t tag = mix(mix(tag_, static_cast<uint64_t>(purpose)), bytes);
+  transfers_.push_back(transport_.send(buffers_.ranks[to], tag, tensor.const_data_ptr(), bytes));
 }
 
 }  // namespace tessera::detail

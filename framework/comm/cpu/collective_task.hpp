@@ -57,6 +57,15 @@ struct ReduceBuffers {
   std::vector<at::Tensor> others;
 };
 
+/// Whether a segment is an input of a reduction or a part of its result.
+enum class SegmentPurpose : uint64_t { addend = 1, result = 2 };
+/// Segments of one rank that are received ahead of the one being reduced.
+inline constexpr int64_t segments_in_flight = 3;
+/// Returns the number of segments in which a flat tensor is reduced.
+int64_t segments(const at::Tensor& tensor);
+/// Returns a segment of a flat tensor.
+at::Tensor segment(const at::Tensor& tensor, int64_t index);
+
 /// Reduce-scatters, or all-reduces if ReduceBuffers::others is set. Reduces in rank order, in
 /// segments, so that one is transferred while another is reduced; for an all-reduce each reduced
 /// segment is sent to the others at once.
@@ -70,7 +79,7 @@ class ReduceTask final : public CollectiveTask {
   void post(int64_t index);
   void reduce(int64_t index);
   void add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes);
-  void send(size_t to, uint64_t tag, const at::Tensor& tensor);
+  void send(size_t to, SegmentPurpose purpose, const at::Tensor& tensor);
 
   Transport& transport_;
   uint64_t tag_;

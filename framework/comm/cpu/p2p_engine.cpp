@@ -11,6 +11,9 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/cpu/collective_queue.hpp>
 #include <tessera/framework/comm/cpu/result_buffers.hpp>
+#include <tessera/framework/comm/cpu/tree_reduce_task.hpp>
+#include <tessera/framework/comm/internal/scattered_parts.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -26,28 +29,7 @@ struct Ranks {
   size_t mine = 0;
 };
 
-std::vector<int64_t> members_of(const Group& group, int rank) {
-  std::vector<int64_t> members;
-  for (int64_t m = 0; m < group.size(); ++m) {
-    if (group.owner[static_cast<size_t>(m)] == rank) members.push_back(m);
-  }
-  return members;
-}
-
 at::Tensor flat(const at::Tensor& tensor) { return tensor.contiguous().view(-1); }
-
-/// Returns the parts of each value, reduced, that the members get, flattened and concatenated.
-at::Tensor flat_parts(std::span<const ScatteredValue> values,
-                      const std::vector<at::Tensor>& reduced, const std::vector<int64_t>& members) {
-  std::vector<at::Tensor> list;
-  for (size_t v = 0; v < values.size(); ++v) {
-    for (int64_t m : members) {
-      const Interval part = values[v].intervals[static_cast<size_t>(m)];
-      list.push_back(flat(reduced[v].narrow(values[v].axis, part.lo, part.size())));
-    }
-  }
-  return list.size() == 1 ? list[0] : at::cat(list);
-}
 
 enum class TagKind : uint64_t { reduce, gather, scatter, exchange };
 
@@ -100,6 +82,18 @@ class P2pEngine final : public Engine {
     return queue_->push(std::make_unique<ReduceTask>(transport(), tag, std::move(buffers)), brief);
   }
 
+  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, TreeReduceBuffers buffers, bool brief) {
+    buffers.ranks = ranks.list;
+    buffers.me = ranks.mine;
+    const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(buffers.kind));
+    return queue_->push(std::make_unique<TreeReduceTask>(transport(), tag, std::move(buffers)),
+                        brief);
+  }
+
+  WorkPtr all_reduce_by_tree(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
+                             at::Tensor& out);
+  WorkPtr reduce_scatter_by_tree(const Group& group, Reduce kind, std::span<ScatteredValue> values);
+
   std::shared_ptr<CollectiveQueue> queue_;
   std::shared_ptr<Communicator> local_;
   ResultBuffers memory_;
@@ -111,6 +105,7 @@ WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
                               const std::vector<at::Tensor>& inputs, at::Tensor& out) {
   queue_->check();
   if (group.is_local()) return local_->all_reduce(group, kind, inputs, out);
+  if (group.tree) return all_reduce_by_tree(group, kind, inputs, out);
   const Ranks ranks(group, rank());
   const at::Tensor mine = reduce_all(kind, inputs).contiguous();
   if (mine.numel() == 0) {
@@ -170,6 +165,7 @@ WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind,
                                   std::span<ScatteredValue> values) {
   queue_->check();
   if (group.is_local()) return local_->reduce_scatter(group, kind, values);
+  if (group.tree) return reduce_scatter_by_tree(group, kind, values);
   const Ranks ranks(group, rank());
   std::vector<at::Tensor> reduced;
   size_t bytes = 0;
@@ -184,17 +180,62 @@ WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind,
   }
   const at::Tensor& mine = reduce.addends[ranks.mine];
   reduce.result = memory_.make(mine.sizes().vec(), mine.options());
-  int64_t offset = 0;
-  for (size_t v = 0; v < values.size(); ++v) {
-    ScatteredValue& value = values[v];
-    value.out.clear();
-    for (int64_t m : group.local) {
-      Shape shape = reduced[v].sizes().vec();
-      shape[static_cast<size_t>(value.axis)] = value.intervals[static_cast<size_t>(m)].size();
-      value.out.push_back(reduce.result.narrow(0, offset, numel(shape)).view(shape));
-      offset += numel(shape);
+  take_parts(group, values, reduced, reduce.result);
+  return push_reduce(TagKind::scatter, ranks, std::move(reduce), bytes <= max_single_step_bytes);
+}
+
+WorkPtr P2pEngine::all_reduce_by_tree(const Group& group, Reduce kind,
+                                      const std::vector<at::Tensor>& inputs, at::Tensor& out) {
+  const Ranks ranks(group, rank());
+  const std::vector<at::Tensor> mine = subtree_reductions(group, kind, inputs);
+  const at::Tensor first = mine.front().contiguous();
+  if (first.numel() == 0) {
+    out = first;
+    return nullptr;
+  }
+  out = memory_.make(first.sizes().vec(), first.options());
+  const at::Tensor to = out.view(-1);
+  std::vector<at::Tensor> from;
+  for (const at::Tensor& subtree : mine) from.push_back(flat(subtree));
+  TreeReduceBuffers reduce{.kind = kind};
+  const bool brief = first.nbytes() <= max_single_step_bytes;
+  const int64_t count = std::ssize(ranks.list);
+  for (int64_t r = 0; r < count; ++r) {
+    const Interval share = brief ? Interval{0, to.numel()} : shard_interval(to.numel(), count, r);
+    reduce.positions.push_back(subtree_positions(group, ranks.list[static_cast<size_t>(r)]));
+    reduce.addends.emplace_back();
+    for (const at::Tensor& subtree : from) {
+      reduce.addends.back().push_back(subtree.narrow(0, share.lo, share.size()));
+    }
+    if (!brief) reduce.others.push_back(to.narrow(0, share.lo, share.size()));
+  }
+  reduce.result = brief ? to : reduce.others[ranks.mine];
+  return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
+}
+
+WorkPtr P2pEngine::reduce_scatter_by_tree(const Group& group, Reduce kind,
+                                          std::span<ScatteredValue> values) {
+  const Ranks ranks(group, rank());
+  // By subtree, and then by value.
+  std::vector<std::vector<at::Tensor>> mine(subtree_positions(group, rank()).size());
+  size_t bytes = 0;
+  for (const ScatteredValue& value : values) {
+    const std::vector<at::Tensor> subtrees = subtree_reductions(group, kind, value.inputs);
+    for (size_t s = 0; s < subtrees.size(); ++s) mine[s].push_back(subtrees[s]);
+    bytes += subtrees.front().nbytes();
+  }
+  TreeReduceBuffers reduce{.kind = kind};
+  for (int r : ranks.list) {
+    const std::vector<int64_t> members = members_of(group, r);
+    reduce.positions.push_back(subtree_positions(group, r));
+    reduce.addends.emplace_back();
+    for (const std::vector<at::Tensor>& subtree : mine) {
+      reduce.addends.back().push_back(flat_parts(values, subtree, members));
     }
   }
+  const at::Tensor& like = reduce.addends[ranks.mine].front();
+  reduce.result = memory_.make(like.sizes().vec(), like.options());
+  take_parts(group, values, mine.front(), reduce.result);
   return push_reduce(TagKind::scatter, ranks, std::move(reduce), bytes <= max_single_step_bytes);
 }
 

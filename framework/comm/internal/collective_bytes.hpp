@@ -16,9 +16,12 @@ inline int64_t tensor_bytes(const at::Tensor& tensor) {
   return static_cast<int64_t>(tensor.nbytes());
 }
 
-/// Returns the bytes of a reduction per member: the member's input.
+/// Returns the bytes of a reduction per member: those of an input.
 inline int64_t reduced_bytes(const std::vector<at::Tensor>& inputs) {
-  return inputs.empty() ? 0 : tensor_bytes(inputs[0]);
+  for (const at::Tensor& input : inputs) {
+    if (input.defined()) return tensor_bytes(input);
+  }
+  return 0;
 }
 
 /// Returns the bytes of a reduce-scatter per member: the member's inputs.

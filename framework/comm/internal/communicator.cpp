@@ -6,27 +6,28 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
+#include <tessera/framework/mesh/internal/hosting.hpp>
 
 namespace tessera::detail {
 namespace {
-
-/// Returns the rank whose shard_interval() of the devices holds this one.
-int owner_of(const Mesh& mesh, int64_t device, int ranks) {
-  return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
-}
 
 void check_placement(const Mesh& mesh, const Communicator& communicator) {
   const int rank = communicator.rank(), ranks = communicator.size();
   const int64_t first = mesh.local_ids().front(), last = mesh.local_ids().back();
   // For a mesh without a communicator (ranks == 1), the local communicator throws.
   if (ranks == 1 || mesh.is_local()) return;
-  if (owner_of(mesh, first, ranks) == rank && owner_of(mesh, last, ranks) == rank) return;
-  const Interval fit = shard_interval(mesh.size(), ranks, rank);
+  if (owner_of(mesh, first) == rank && owner_of(mesh, last) == rank) return;
+  const std::vector<int64_t> fit = devices_of(mesh, rank);
+  const std::string none = "no devices";
   throw MeshError("mesh",
-                  str("rank ", rank, " of ", ranks, " holds devices ", fit.lo, " to ", fit.hi - 1,
+                  str("rank ", rank, " of ", ranks, " holds ",
+                      fit.empty() ? none : str("devices ", fit.front(), " to ", fit.back()),
                       " of mesh ", mesh.describe()),
                   str("devices ", first, " to ", last),
-                  "give each rank its run of neighbouring ids, in the order of the ranks");
+                  hosting_of(mesh)
+                      ? "give each rank the devices that the mesh's hosting names for it"
+                      : "give each rank its run of neighbouring ids, in the order of the ranks");
 }
 
 }  // namespace
@@ -35,18 +36,23 @@ void wait(const WorkPtr& work) {
   if (work) work->wait();
 }
 
-void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
+void reduce_out(Reduce kind, at::Tensor& out, const at::Tensor& a, const at::Tensor& b) {
   switch (kind) {
     case Reduce::sum:
-      a.add_(b);
+      at::add_out(out, a, b);
       return;
     case Reduce::max:
-      at::maximum_out(a, a, b);
+      at::maximum_out(out, a, b);
       return;
     case Reduce::min:
-      at::minimum_out(a, a, b);
+      at::minimum_out(out, a, b);
       return;
   }
+}
+
+void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b) {
+  if (kind != Reduce::sum) return reduce_out(kind, a, a, b);
+  a.add_(b);
 }
 
 at::Tensor reduce_identity(Reduce kind, at::IntArrayRef shape, at::TensorOptions options) {
@@ -95,12 +101,33 @@ bool is_first_rank(const Mesh& mesh) {
   return mesh.is_local() || communicator_of(mesh).rank() == 0;
 }
 
+int owner_of(const Mesh& mesh, int64_t device) {
+  if (const Hosting* hosting = hosting_of(mesh)) return hosting->owner(device);
+  const int64_t ranks = communicator_of(mesh).size();
+  return static_cast<int>(((device + 1) * ranks - 1) / mesh.size());
+}
+
+std::vector<int64_t> devices_of(const Mesh& mesh, int rank) {
+  if (const Hosting* hosting = hosting_of(mesh)) return hosting->devices_of(rank);
+  const Interval run = shard_interval(mesh.size(), communicator_of(mesh).size(), rank);
+  std::vector<int64_t> ids;
+  for (int64_t id = run.lo; id < run.hi; ++id) ids.push_back(id);
+  return ids;
+}
+
+bool is_evenly_hosted(const Mesh& mesh) {
+  if (const Hosting* hosting = hosting_of(mesh)) return hosting->is_even();
+  const auto devices = std::ssize(mesh.local_ids());
+  return mesh.is_local() || devices * communicator_of(mesh).size() == mesh.size();
+}
+
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members) {
   const Communicator& communicator = communicator_of(mesh);
   check_placement(mesh, communicator);
   Group group;
   group.dims = dims;
+  group.tree = world_size_invariant();
   int64_t count = 1;
   for (int dim : dims) count *= members[static_cast<size_t>(dim)];
   std::vector<int64_t> at = mesh.coordinates(mesh.local_ids().front());
@@ -114,8 +141,7 @@ Group make_group(const Mesh& mesh, const std::vector<int>& dims,
       at[d] = coordinate * mesh.dim_size(dims[i]) / members[d];
       here = here && at[d] >= mesh.local_box()[d].lo && at[d] < mesh.local_box()[d].hi;
     }
-    group.owner.push_back(here ? communicator.rank()
-                               : owner_of(mesh, mesh.id(at), communicator.size()));
+    group.owner.push_back(here ? communicator.rank() : owner_of(mesh, mesh.id(at)));
     if (here) group.local.push_back(m);
   }
   return group;

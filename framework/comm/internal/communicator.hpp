@@ -19,6 +19,7 @@ struct Group {
   std::vector<int> dims;       ///< mesh dimensions, ordered
   std::vector<int> owner;      ///< rank that holds each member
   std::vector<int64_t> local;  ///< members held by this process, ascending
+  bool tree = false;           ///< whether reductions are in the order of tree_reduce()
   int64_t size() const { return static_cast<int64_t>(owner.size()); }
   bool is_local() const { return local.size() == owner.size(); }
 };
@@ -66,8 +67,9 @@ struct ScatteredValue {
 
 /// Runs the collectives of a mesh: `local` inside a process, Gloo and NCCL between processes. Every
 /// process of a group calls the same operations in the same order, from one thread. `inputs` are
-/// the tensors of this process, one for each member in group.local, in that order (reductions may
-/// leave out members without an input, but need at least one); they are read, never written.
+/// the tensors of this process, one for each member in group.local, in that order; they are read,
+/// never written. Reductions may leave out members without an input, or, if Group::tree, pass
+/// undefined tensors for them, but need at least one input.
 /// Results are new memory, or an input that already is the result, and may be read once the work is
 /// done. Operations belong to the last call of begin(), and throw CommError once aborted.
 class Communicator {
@@ -115,6 +117,8 @@ class Communicator {
   virtual void abort(const std::string& reason) = 0;
 };
 
+/// Reduces a and b into `out`, which may be one of them.
+void reduce_out(Reduce kind, at::Tensor& out, const at::Tensor& a, const at::Tensor& b);
 /// Reduces b into a, in place.
 void reduce_into(Reduce kind, at::Tensor& a, const at::Tensor& b);
 /// Returns a tensor of the reduction's identity: 0, or the lowest or highest value of the dtype.
@@ -131,9 +135,18 @@ Communicator& communicator_of(const Mesh& mesh);
 /// Whether this process is the first of the mesh, which prints and writes files.
 bool is_first_rank(const Mesh& mesh);
 
+/// Returns the rank that holds a device of the mesh, by the mesh's hosting; without one, rank r of
+/// n holds the devices shard_interval(mesh.size(), n, r).
+int owner_of(const Mesh& mesh, int64_t device);
+/// Returns the global ids of the devices that a rank holds, ascending.
+std::vector<int64_t> devices_of(const Mesh& mesh, int rank);
+/// Whether all processes of the mesh hold boxes of one size.
+bool is_evenly_hosted(const Mesh& mesh);
+
 /// Returns the group along `dims`, with `members[d]` members along mesh dimension d, at this
-/// process's coordinates of all other dimensions. Throws MeshError unless rank r of n holds the
-/// devices shard_interval(mesh.size(), n, r).
+/// process's coordinates of all other dimensions. Its reductions are in tree order in a
+/// WorldSizeInvariantScope. Throws MeshError unless this process holds the devices that owner_of()
+/// gives to its rank.
 Group make_group(const Mesh& mesh, const std::vector<int>& dims,
                  const std::vector<int64_t>& members);
 

@@ -7,6 +7,7 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/profile.hpp>
 #include <tessera/framework/comm/internal/collective_bytes.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 
 namespace tessera::detail {
 
@@ -19,7 +20,7 @@ WorkPtr LocalCommunicator::all_reduce(const Group& group, Reduce kind,
                                       const std::vector<at::Tensor>& inputs, at::Tensor& out) {
   const ProfileSpan span(SpanKind::collective, "all_reduce", reduced_bytes(inputs));
   check(group);
-  out = reduce_all(kind, inputs);
+  out = reduce_inputs(group, kind, inputs);
   return nullptr;
 }
 

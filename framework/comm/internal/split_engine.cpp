@@ -1,5 +1,7 @@
 #include <tessera/framework/comm/internal/split_engine.hpp>
 
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
+
 namespace tessera::detail {
 namespace {
 
@@ -53,7 +55,9 @@ class SplitEngine final : public Engine {
   }
 
  private:
-  Engine& engine_of(const Tensors& inputs) const { return inputs[0].is_cpu() ? *host_ : *gpus_; }
+  Engine& engine_of(const Tensors& inputs) const {
+    return first_defined(inputs).is_cpu() ? *host_ : *gpus_;
+  }
 
   const std::shared_ptr<Engine> host_, gpus_;
 };

@@ -35,6 +35,7 @@ struct ThreadState {
   CommLog* comm_log = nullptr;                                ///< the innermost CommLogScope's log
   const std::string* comm_label = nullptr;                    ///< the innermost CommLabel's text
   std::optional<at::ScalarType> reduce_dtype = std::nullopt;  ///< ReduceDtypeScope
+  bool world_size_invariant = false;                          ///< WorldSizeInvariantScope
 
   Mesh default_mesh = {};                                  ///< DefaultMeshScope
   Layout default_layout = {};                              ///< DefaultLayoutScope

@@ -1,11 +1,15 @@
 #include <tessera/framework/comm/nccl/nccl_engine.hpp>
 
+#include <algorithm>
+
 #include <ATen/ATen.h>
 #include <c10/core/Event.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/core/StreamGuard.h>
 
 #include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/comm/internal/scattered_parts.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 #include <tessera/framework/comm/nccl/nccl_buffers.hpp>
 #include <tessera/framework/comm/nccl/nccl_groups.hpp>
 
@@ -54,6 +58,11 @@ class NcclEngine final : public Engine {
                      at::Tensor& out) override {
     if (is_process_local(group)) return local_->all_reduce(group, kind, inputs, out);
     return issue([&](const c10::Stream& compute) {
+      const c10::Device home = first_defined(inputs).device();
+      if (group.tree) {
+        out = published(reduced_by_tree(group, kind, staged(inputs)), home, compute);
+        return;
+      }
       const at::Tensor mine = reduce_all(kind, staged(inputs));
       const at::Tensor wire = to_wire(mine);
       const at::Tensor total = at::empty_like(wire);
@@ -65,7 +74,7 @@ class NcclEngine final : public Engine {
                                   comm, groups_.stream());
         });
       }
-      out = published(from_wire(total, mine.scalar_type()), inputs[0].device(), compute);
+      out = published(from_wire(total, mine.scalar_type()), home, compute);
     });
   }
 
@@ -97,6 +106,15 @@ class NcclEngine final : public Engine {
   WorkPtr reduce_scatter(const Group& group, Reduce kind,
                          std::span<ScatteredValue> values) override {
     if (is_process_local(group)) return local_->reduce_scatter(group, kind, values);
+    if (group.tree) {
+      return issue([&](const c10::Stream& compute) {
+        scatter_by_tree(group, kind, values);
+        for (ScatteredValue& value : values) {
+          const c10::Device home = first_defined(value.inputs).device();
+          for (at::Tensor& part : value.out) part = published(part, home, compute);
+        }
+      });
+    }
     return issue([&](const c10::Stream& compute) {
       Tensors wires;
       std::vector<std::vector<int64_t>> elements;
@@ -197,7 +215,9 @@ class NcclEngine final : public Engine {
 
   Tensors staged(const Tensors& tensors) const {
     Tensors list;
-    for (const at::Tensor& tensor : tensors) list.push_back(staged(tensor));
+    for (const at::Tensor& tensor : tensors) {
+      list.push_back(tensor.defined() ? staged(tensor) : tensor);
+    }
     return list;
   }
 
@@ -248,6 +268,79 @@ class NcclEngine final : public Engine {
                                   nccl_type(rows.scalar_type()), op, comm, groups_.stream());
     });
     return mine;
+  }
+
+  /// Sends each rank what the subtrees here add to its result; returns the result of this rank,
+  /// reduced in the order of tree_reduce(). NCCL's own reductions have an order that depends on the
+  /// number of ranks. The tensors are flat, by rank and then by subtree.
+  at::Tensor exchanged_by_tree(const Group& group, Reduce kind, const Matrix& addends) {
+    const std::vector<int> ranks = ranks_of(group);
+    std::vector<Message> messages;
+    std::vector<TreeAddend> parts;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      const std::vector<int64_t> positions = subtree_positions(group, ranks[r]);
+      for (size_t s = 0; s < addends[r].size() && ranks[r] != rank_; ++s) {
+        messages.push_back({ranks[r], true, addends[r][s]});
+      }
+      for (size_t s = 0; s < positions.size(); ++s) {
+        const bool here = ranks[r] == rank_;
+        const at::Tensor& mine = addends[my_row(ranks)][here ? s : 0];
+        parts.push_back({positions[s], here ? mine : at::empty_like(mine), !here});
+        if (!here) messages.push_back({ranks[r], false, parts.back().value});
+      }
+    }
+    if (!messages.empty()) groups_.exchange(messages);
+    std::sort(parts.begin(), parts.end(),
+              [](const TreeAddend& a, const TreeAddend& b) { return a.position < b.position; });
+    return tree_reduce(kind, std::move(parts));
+  }
+
+  size_t my_row(const std::vector<int>& ranks) const {
+    return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), rank_) - ranks.begin());
+  }
+
+  /// All-reduces in the order of tree_reduce(): each rank reduces a share of the elements.
+  at::Tensor reduced_by_tree(const Group& group, Reduce kind, const Tensors& inputs) {
+    const Tensors mine = subtree_reductions(group, kind, inputs);
+    const std::vector<int> ranks = ranks_of(group);
+    const auto share = [&](const at::Tensor& flat, size_t row) {
+      const Interval range = shard_interval(flat.numel(), std::ssize(ranks), int64_t(row));
+      return flat.narrow(0, range.lo, range.size());
+    };
+    Matrix addends(ranks.size());
+    for (const at::Tensor& subtree : mine) {
+      const at::Tensor flat = subtree.contiguous().view(-1);
+      for (size_t r = 0; r < ranks.size(); ++r) addends[r].push_back(share(flat, r));
+    }
+    const size_t me = my_row(ranks);
+    const at::Tensor total = at::empty(mine[0].sizes(), mine[0].options());
+    share(total.view(-1), me).copy_(exchanged_by_tree(group, kind, addends));
+    std::vector<Message> messages;
+    for (size_t r = 0; r < ranks.size(); ++r) {
+      if (r == me) continue;
+      messages.push_back({ranks[r], true, share(total.view(-1), me)});
+      messages.push_back({ranks[r], false, share(total.view(-1), r)});
+    }
+    if (!messages.empty()) groups_.exchange(messages);
+    return total;
+  }
+
+  /// Reduce-scatters in the order of tree_reduce().
+  void scatter_by_tree(const Group& group, Reduce kind, std::span<ScatteredValue> values) {
+    Matrix mine;  // by subtree, and then by value
+    for (const ScatteredValue& value : values) {
+      const Tensors subtrees = subtree_reductions(group, kind, staged(value.inputs));
+      mine.resize(subtrees.size());
+      for (size_t s = 0; s < subtrees.size(); ++s) mine[s].push_back(subtrees[s]);
+    }
+    Matrix addends;
+    for (int r : ranks_of(group)) {
+      addends.emplace_back();
+      for (const Tensors& subtree : mine) {
+        addends.back().push_back(flat_parts(values, subtree, members_of(group, r)));
+      }
+    }
+    take_parts(group, values, mine.front(), exchanged_by_tree(group, kind, addends));
   }
 
   /// Delivers tensors between members of this process.

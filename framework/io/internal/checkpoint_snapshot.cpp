@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/nn/internal/layer_states.hpp>
 #include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
@@ -25,12 +26,23 @@ int64_t next_number(const Mesh& mesh) {
   return mesh.is_local() ? 0 : ++count;
 }
 
+/// Whether the model was compiled with world_size_invariant.
+bool is_invariant(const CheckpointParts& parts) {
+  if (!parts.model || !parts.model->compiled()) return false;
+  const CompileOptions options = parts.model->compile_options();
+  return options.world_size_invariant ||
+         (options.layouts.defined() && options.layouts.world_size_invariant());
+}
+
 }  // namespace
 
 CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json& about)
     : mesh_(mesh_of(parts)), number_(next_number(mesh_)) {
   if (!mesh_.is_local()) rank_ = communicator_of(mesh_).rank();
   raise_deferred_checks();
+  const bool invariant = is_invariant(parts);
+  // Gradients that are not reduced yet are, for the file.
+  const WorldSizeInvariantScope scope(invariant);
   writers_ = Writers(mesh_);
   CheckpointState state = current_state(parts);
   add_items(parts, state);
@@ -46,6 +58,7 @@ CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json&
   state.about = about;
   state_ = to_json(state);
   state_["mesh"] = mesh_.describe();
+  state_["world_size_invariant"] = invariant;
   state_["layouts"] = std::move(layouts_);
 }
 

@@ -45,11 +45,10 @@ std::vector<int64_t> corner(const std::vector<Interval>& ranges) {
 /// coordinate stands for all.
 std::vector<int> holders(const Mesh& mesh, const std::vector<Interval>& ranges, DimMask shards) {
   if (mesh.is_local()) return {0};
-  const int64_t count = communicator_of(mesh).size();
   std::set<int> ranks;
   std::vector<int64_t> at = corner(ranges);
   for (size_t d = at.size(); d > 0;) {
-    ranks.insert(static_cast<int>(group_of(mesh.size(), count, mesh.id(at))));
+    ranks.insert(owner_of(mesh, mesh.id(at)));
     for (d = at.size(); d > 0; --d) {
       const bool fixed = (shards >> (d - 1) & 1U) != 0;
       if (!fixed && ++at[d - 1] < ranges[d - 1].hi) break;

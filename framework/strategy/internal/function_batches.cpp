@@ -72,11 +72,12 @@ Examples joined(std::vector<Examples>&& batches) {
           .sample_weight = joined(batches, &Examples::sample_weight)};
 }
 
-/// Returns the coordinates along "batch" of a rank's devices, on a mesh over `size` processes.
-Interval replicas_of(const Mesh& mesh, int size, int rank) {
-  const Interval ids = shard_interval(mesh.size(), size, rank);
+/// Returns the coordinates along "batch" of a rank's devices.
+Interval replicas_of(const Mesh& mesh, int rank) {
+  const std::vector<int64_t> ids = mesh.is_local() ? mesh.local_ids() : devices_of(mesh, rank);
   const auto batch = static_cast<size_t>(mesh.index("batch"));
-  return {mesh.coordinates(ids.lo)[batch], mesh.coordinates(ids.hi - 1)[batch] + 1};
+  // The devices fill a box, so the first and the last are at opposite corners.
+  return {mesh.coordinates(ids.front())[batch], mesh.coordinates(ids.back())[batch] + 1};
 }
 
 /// The rows that a process contributes to a step.
@@ -116,7 +117,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
   /// Reads and joins a batch for each replica of this process, or fewer at the end of the data.
   Examples take() {
     std::vector<Examples> batches;
-    const int64_t replicas = replicas_of(layouts_.mesh(), processes_, rank_).size();
+    const int64_t replicas = replicas_of(layouts_.mesh(), rank_).size();
     while (std::ssize(batches) < replicas) {
       std::optional<Examples> batch = loader_.next();
       if (!batch) break;
@@ -178,7 +179,7 @@ class FunctionBatches final : public DistributedDataset::Batches {
     int64_t begin = 0;
     for (int rank = 0; rank < processes_; ++rank) {
       const int64_t rows = shares[static_cast<size_t>(rank)].rows;
-      const Interval on = replicas_of(mesh, processes_, rank);
+      const Interval on = replicas_of(mesh, rank);
       for (int64_t replica = on.lo; replica < on.hi; ++replica) {
         const Interval interval = shard_interval(rows, on.size(), replica - on.lo);
         all.have.push_back({begin + interval.lo, begin + interval.hi});

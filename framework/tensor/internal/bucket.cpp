@@ -5,6 +5,7 @@
 
 #include <ATen/ATen.h>
 
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -104,7 +105,9 @@ void Bucket::announce_collective() const {
                                     .kind = key_.kind});
 }
 
-void Bucket::fill(Flat& flat) const {
+/// Returns the values' partial sums of the members at these positions of the group, reduced and
+/// concatenated.
+at::Tensor Bucket::filled(const Flat& flat, const Group& group, Interval positions) const {
   int64_t total = 0;
   const auto block = [&](const DTensor& value) -> const BlockInfo& {
     return value.sharding()->blocks[static_cast<size_t>(flat.members.front())];
@@ -113,28 +116,54 @@ void Bucket::fill(Flat& flat) const {
   const at::TensorOptions options = at::TensorOptions()
                                         .dtype(key_.reduce_dtype)
                                         .device(block_device(key_.mesh, block(split_[0])));
-  flat.addends = pool_->take(total, options);
+  const at::Tensor buffer = pool_->take(total, options);
   int64_t offset = 0;
   for (size_t v = 0; v < split_.size(); ++v) {
     const DTensor& value = split_[v];
     const Shape shape = extents(block(value).intervals);
-    at::Tensor slice =
-        view_in_order(flat.addends.narrow(0, offset, numel(shape)), shape, orders_[v]);
+    at::Tensor slice = view_in_order(buffer.narrow(0, offset, numel(shape)), shape, orders_[v]);
     offset += numel(shape);
     bool any = false;
-    for (int member : flat.members) {
-      const at::Tensor& addend = value.blocks()[static_cast<size_t>(member)];
-      if (!addend.defined()) continue;
-      if (any) {
+    std::vector<TreeAddend> addends;
+    for (size_t m = 0; m < flat.members.size(); ++m) {
+      const int64_t position = group.local[m];
+      const at::Tensor& addend = value.blocks()[static_cast<size_t>(flat.members[m])];
+      if (!addend.defined() || position < positions.lo || position >= positions.hi) continue;
+      if (group.tree) {
+        addends.push_back({position, moved_to(addend, slice.device()).to(key_.reduce_dtype)});
+      } else if (any) {
         reduce_into(key_.kind, slice, moved_to(addend, slice.device()));
       } else {
         slice.copy_(addend);
       }
       any = true;
     }
-    if (!any) slice.copy_(reduce_identity(key_.kind, shape, options));
+    if (group.tree && any) tree_reduce(key_.kind, std::move(addends), slice);
+    if (any) continue;
+    slice.copy_(group.tree ? tree_identity(key_.kind, shape, options)
+                           : reduce_identity(key_.kind, shape, options));
   }
-  if (flat.addends.is_cpu()) flat.check = at::sum(flat.addends);
+  return buffer;
+}
+
+void Bucket::fill(Flat& flat, const Group& group) const {
+  if (group.tree) {
+    flat.addends.resize(flat.members.size());
+    const int rank = group.owner[static_cast<size_t>(group.local.front())];
+    const std::vector<int64_t> subtrees = subtree_positions(group, rank);
+    for (size_t s = 0; s < subtrees.size(); ++s) {
+      const int64_t end = s + 1 < subtrees.size() ? subtrees[s + 1] : group.size();
+      const auto first = std::find(group.local.begin(), group.local.end(), subtrees[s]);
+      flat.addends[static_cast<size_t>(first - group.local.begin())] =
+          filled(flat, group, {subtrees[s], end});
+    }
+  } else {
+    flat.addends = {filled(flat, group, {0, group.size()})};
+  }
+  for (const at::Tensor& buffer : flat.addends) {
+    if (!buffer.defined() || !buffer.is_cpu()) continue;
+    flat.check = flat.check.defined() ? flat.check + at::sum(buffer) : at::sum(buffer);
+  }
 }
 
 void Bucket::start() {
@@ -146,12 +175,13 @@ void Bucket::start() {
   for (auto& [coordinates, flat] : flats_) {
     const auto first = static_cast<size_t>(flat.members.front());
     const DeviceMemory::For memory(split_[0].sharding()->blocks[first].devices.front());
-    fill(flat);
-    flat.work = communicator.all_reduce(group, key_.kind, {flat.addends}, flat.result);
+    fill(flat, group);
+    flat.work = communicator.all_reduce(group, key_.kind, flat.addends, flat.result);
     // Only gradients are put into buckets.
-    for (const at::Tensor& buffer : {flat.addends, flat.result}) {
-      DeviceMemory::label(buffer, MemoryUse::gradients);
+    for (const at::Tensor& buffer : flat.addends) {
+      if (buffer.defined()) DeviceMemory::label(buffer, MemoryUse::gradients);
     }
+    DeviceMemory::label(flat.result, MemoryUse::gradients);
   }
 }
 

@@ -103,8 +103,10 @@ class Bucket final : public ReductionBucket {
   /// The values' blocks at one coordinate of the other dimensions, concatenated.
   struct Flat {
     std::vector<int> members = {};  ///< blocks, in their order along the pending dimensions
-    at::Tensor addends = {};        ///< this process's partial sums, reduced
-    at::Tensor check = {};          ///< on CPUs: their sum, not finite if any of them is not
+    /// This process's partial sums, reduced. In tree order, one for each subtree, where it begins
+    /// in the list of members; the others are undefined.
+    std::vector<at::Tensor> addends = {};
+    at::Tensor check = {};  ///< on CPUs: their sum, not finite if any of them is not
     at::Tensor result = {};
     WorkPtr work = {};
     int64_t offset = 0;  ///< elements of the result already handed out
@@ -115,7 +117,8 @@ class Bucket final : public ReductionBucket {
   Coordinates coordinates_of(const BlockInfo& block) const;
   void find_members();
   void announce_collective() const;
-  void fill(Flat& flat) const;
+  void fill(Flat& flat, const Group& group) const;
+  at::Tensor filled(const Flat& flat, const Group& group, Interval positions) const;
   DTensor resolved(const DTensor& split, const MemoryOrder& order);
 
   BufferPool* pool_;

@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/accelerator.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/float32_precision.hpp>
 
 namespace tessera::detail {
@@ -48,6 +49,20 @@ int64_t worker_count() {
   return checked ? at::get_num_threads() : 1;
 }
 
-void use_one_thread() { omp_set_num_threads(1); }
+void use_one_thread() {
+  // The first call in a thread sets its number of threads, which would replace this one.
+  static_cast<void>(at::get_num_threads());
+  omp_set_num_threads(1);
+}
+
+OneThreadIfInvariant::OneThreadIfInvariant() {
+  if (!world_size_invariant() || worker_count() == 1) return;
+  before_ = omp_get_max_threads();
+  omp_set_num_threads(1);
+}
+
+OneThreadIfInvariant::~OneThreadIfInvariant() {
+  if (before_ > 0) omp_set_num_threads(before_);
+}
 
 }  // namespace tessera::detail

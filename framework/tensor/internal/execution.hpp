@@ -36,6 +36,19 @@ int64_t worker_count();
 /// threads: ATen's kernels are serial there, but oneDNN's would wait for threads that do not exist.
 void use_one_thread();
 
+/// While alive in a WorldSizeInvariantScope, kernels that this thread calls run on one thread: how
+/// many share a kernel may change its bits.
+class OneThreadIfInvariant {
+ public:
+  OneThreadIfInvariant();
+  ~OneThreadIfInvariant();
+  OneThreadIfInvariant(const OneThreadIfInvariant&) = delete;
+  OneThreadIfInvariant& operator=(const OneThreadIfInvariant&) = delete;
+
+ private:
+  int before_ = 0;  ///< number of threads to return to; 0: unchanged
+};
+
 /// Number of elements below which handing blocks to other threads costs more than it saves.
 inline constexpr int64_t inline_elements = 16384;
 
@@ -46,6 +59,7 @@ template <class Run>
 void run_blocks(int64_t blocks, bool parallel, const Run& run) {
   const MemoryPlanner::Blocks memory;
   if (blocks <= 1 || !parallel) {
+    const OneThreadIfInvariant one;
     const c10::InferenceMode inference;
     MemoryPlanner::Blocks::Worker worker(memory);
     for (int64_t b = 0; b < blocks; ++b) {

@@ -12,6 +12,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/device_reducer.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/comm/internal/tree_reduce.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -145,11 +146,17 @@ class RelayoutExecutor {
   }
   void store_scattered(const std::vector<int>& members, const ScatteredValue& value) {
     for (size_t m = 0; m < members.size(); ++m) {
-      store_member(members[m], value.out[m].to(from_.dtype));
+      store_member(members[m], stored(value.out[m]));
     }
   }
 
  private:
+  /// Returns the result of a reduction in the value's dtype. In tree order also in row-major order,
+  /// as engines make it: kernels that read it may round in the order of memory.
+  at::Tensor stored(const at::Tensor& result) const {
+    return (group_.tree ? result.contiguous() : result).to(from_.dtype);
+  }
+
   Coordinates group_key(Coordinates group) const {
     for (int dim : step_.dims) group[static_cast<size_t>(dim)] = 0;
     return group;
@@ -182,7 +189,7 @@ class RelayoutExecutor {
   }
 
   /// Returns the members' defined partial sums, on the first member's device; at least one, so that
-  /// every process takes part.
+  /// every process takes part. A reduction in tree order gets undefined tensors for the others.
   std::vector<at::Tensor> addends(const std::vector<int>& members) const {
     std::vector<at::Tensor> list;
     const at::ScalarType wide = reduction_dtype(from_.dtype, from_.layout.partial_kind());
@@ -191,10 +198,23 @@ class RelayoutExecutor {
       const DeviceMemory::For memory(device_of(block));
       list.push_back(moved_to(block_tensor(block), device).to(wide));
     };
+    bool any = false;
     for (int block : members) {
-      if (in_[static_cast<size_t>(block)].defined()) add(block);
+      const bool here = in_[static_cast<size_t>(block)].defined();
+      if (here) add(block);
+      if (!here && group_.tree) list.emplace_back();
+      any = any || here;
     }
-    if (list.empty()) add(members.front());
+    if (any) return list;
+    if (!group_.tree) {
+      add(members.front());
+      return list;
+    }
+    const int first = members.front();
+    const DeviceMemory::For memory(device_of(first));
+    list.front() = tree_identity(from_.layout.partial_kind(),
+                                 extents(from_.blocks[static_cast<size_t>(first)].intervals),
+                                 options(first).dtype(wide));
     return list;
   }
 
@@ -257,12 +277,13 @@ class RelayoutExecutor {
 
   void all_reduce(const std::vector<int>& members) {
     DeviceReducer* reducer = device_reducer(communicator());
-    if (reducer && on_gpus(from_.mesh())) return all_reduce_each(members, *reducer);
+    // NCCL's own reductions are in no tree order.
+    if (reducer && on_gpus(from_.mesh()) && !group_.tree) return all_reduce_each(members, *reducer);
     // The result counts for the first member; store() clones it for the others.
     const DeviceMemory::For memory(device_of(members.front()));
     at::Tensor out;
     wait(communicator().all_reduce(group_, from_.layout.partial_kind(), addends(members), out));
-    store(members, out.to(from_.dtype));
+    store(members, stored(out));
   }
 
   void all_gather(const std::vector<int>& members) {
@@ -291,14 +312,17 @@ class RelayoutExecutor {
       const DeviceMemory::For memory(device_of(members[m]));
       const Interval piece = value.intervals[size_t(group_.local[m])];
       std::vector<at::Tensor> here;
+      int64_t count = 0;
       for (const at::Tensor& addend : all) {
-        here.push_back(addend.narrow(step_.axis, piece.lo, piece.size()));
+        count += addend.defined() ? 1 : 0;
+        here.push_back(addend.defined() ? addend.narrow(step_.axis, piece.lo, piece.size())
+                                        : addend);
       }
       at::Tensor out;
       wait(communicator().all_reduce(group_, from_.layout.partial_kind(), here, out));
       // The sum of one tensor is a view of that tensor; the view would keep all of it alive.
-      if (all.size() == 1) out = out.clone();
-      store_member(members[m], out.to(from_.dtype));
+      if (count == 1) out = out.clone();
+      store_member(members[m], stored(out));
     }
   }
 

@@ -10,6 +10,7 @@
 #include <tessera/framework/base/internal/hash.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -49,12 +50,11 @@ bool splits_a_group(const Mesh& mesh, const Groups& groups) {
 }
 
 /// Returns one group per worker, splitting the first dimensions first: their shards are the longest
-/// contiguous runs of memory. A GPU is one worker. Does not merge shards unless all processes have
-/// the same number of devices.
+/// contiguous runs of memory. A GPU is one worker. Does not merge shards unless all processes hold
+/// boxes of one size.
 Groups worker_groups(const Mesh& mesh) {
   Groups groups = finest(mesh);
-  const int64_t devices = static_cast<int64_t>(mesh.local_ids().size());
-  if (!mesh.is_local() && devices * communicator_of(mesh).size() != mesh.size()) return groups;
+  if (!is_evenly_hosted(mesh)) return groups;
   int64_t workers = on_gpus(mesh) ? gpus_of(mesh) : worker_count();
   for (size_t d = 0; d < groups.size(); ++d) {
     const Interval box = mesh.local_box()[d];
@@ -97,6 +97,7 @@ BlockInfo make_block(const Sharding& sharding, const std::vector<int64_t>& group
 
 BlockPolicy block_policy() {
   static const BlockPolicy from_environment = environment_policy();
+  if (world_size_invariant()) return BlockPolicy::per_device;
   return thread_state().block_policy.value_or(from_environment);
 }
 

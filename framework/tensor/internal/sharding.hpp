@@ -17,8 +17,8 @@ namespace tessera::detail {
 /// per_worker: replicas, and neighbouring shards or partial sums; one block per worker thread.
 enum class BlockPolicy : uint8_t { per_device, per_shard, per_worker };
 
-/// Returns the policy in force: the innermost BlockPolicyScope's, else $TESSERA_BLOCKS, else
-/// per_worker.
+/// Returns the policy in force: per_device in a WorldSizeInvariantScope, else the innermost
+/// BlockPolicyScope's, else $TESSERA_BLOCKS, else per_worker.
 BlockPolicy block_policy();
 
 /// Sets this thread's block policy while alive.

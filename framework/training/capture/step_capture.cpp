@@ -10,6 +10,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/wait_policy.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/internal/fused_conv.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
@@ -218,7 +219,8 @@ auto StepCapture::check(Layer& model, const Batch& batch, int64_t step, const En
 
 auto StepCapture::capture(Layer& model, const Batch& batch, int64_t step, Entry& entry,
                           bool any_code, const std::function<Results()>& eager) -> Results {
-  entry.passes = passes_ && has_room_for_passes();
+  // What this process holds must not decide which kernels run.
+  entry.passes = passes_ && (world_size_invariant() || has_room_for_passes());
   StepCapturer capturer(batch, variables_of(model), step, any_code, kernels_for(entry), buffer_);
   Results results;
   {

@@ -101,6 +101,7 @@ RunFingerprint run_fingerprint(const Layer& model, const CompileOptions& options
   facts.emplace_back("metrics", brief(options.metrics.text()));
   facts.emplace_back("weighted_metrics", brief(options.weighted_metrics.text()));
   facts.emplace_back("bucket_cap_mb", str(options.bucket_cap_mb));
+  facts.emplace_back("world_size_invariant", layouts.world_size_invariant() ? "yes" : "no");
   facts.emplace_back("reduce_dtype", dtype_name(reduction_dtype(at::kHalf, Reduce::sum)));
   facts.emplace_back("seed", str(global_seed()));
   const auto& policies = dtype_policy_map();
