@@ -10,8 +10,6 @@ using namespace detail;
 
 namespace {
 
-constexpr int default_port = 29500;
-
 void require_flag(bool present, const std::string& flag) {
   if (present) return;
   throw ConfigError(flag, "must be given for a run of several processes", "nothing",
@@ -42,9 +40,11 @@ std::optional<Cluster> from_flags(const ClusterFlags& flags) {
   return cluster;
 }
 
-/// Reads the variables that torchrun, mpirun's wrappers and our own launcher set.
+/// Reads the variables that torchrun, wrappers of other launchers and our own launcher set.
 std::optional<Cluster> from_rank(const Environment& variables) {
   if (!variables.find("RANK") && !variables.find("WORLD_SIZE")) return std::nullopt;
+  // An indexed Job of Kubernetes, whose manifest can name the size only.
+  if (!variables.find("RANK") && variables.find("JOB_COMPLETION_INDEX")) return std::nullopt;
   Cluster cluster;
   cluster.size = variables.require_integer("WORLD_SIZE", "RANK", 1, max_processes);
   cluster.rank = variables.require_integer("RANK", "WORLD_SIZE", 0, cluster.size - 1);
@@ -82,8 +82,11 @@ Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environ
   if (!cluster) cluster = cluster_from_tf_config(variables);
   if (!cluster) cluster = cluster_from_dtensor(variables);
   if (!cluster) cluster = from_rank(variables);
+  if (!cluster) cluster = cluster_from_mpi(variables, flags);
+  if (!cluster) cluster = cluster_from_pet(variables);
+  if (!cluster) cluster = cluster_from_job_index(variables);
   if (!cluster) {
-    cluster = cluster_from_slurm(variables);
+    cluster = cluster_from_slurm(variables, flags);
     check_other_launchers(variables, cluster ? cluster->size : 1);
   }
   if (!cluster) return {};

@@ -28,12 +28,14 @@ struct Cluster {
   /// name that distinguishes runs on the same hosts (default: none)
   std::string job = {};
   /// source of this description, for errors: "--coordinator", "TF_CONFIG", "DTENSOR_JOBS", "RANK",
-  /// "SLURM_PROCID"; empty: no source, a single process
+  /// "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PET_NODE_RANK", "JOB_COMPLETION_INDEX", "SLURM_PROCID";
+  /// empty: no source, a single process
   std::string source = {};
   /// "host:port" of all tasks by type, from TF_CONFIG
   std::vector<std::pair<TaskType, std::vector<std::string>>> tasks = {};
   /// shared secret by which processes authenticate each other, at least 32 characters (default:
-  /// TESSERA_SECRET, or the content of the file named by TESSERA_SECRET_FILE)
+  /// TESSERA_SECRET, or the content of the file named by TESSERA_SECRET_FILE; without them,
+  /// find_cluster() takes the one that rank 0 draws where the launcher has PMIx)
   std::string secret = {};
   /// whether this process may listen beyond its host without a secret, so that anyone may connect
   bool insecure = false;
@@ -56,10 +58,15 @@ using EnvironmentLookup = std::function<const char*(const char* name)>;
 
 /// Finds the cluster from the first source present: flags; TF_CONFIG (cluster and task, types
 /// chief, worker, ps and evaluator); DTENSOR_JOBS with DTENSOR_CLIENT_ID; RANK with WORLD_SIZE,
-/// MASTER_ADDR and MASTER_PORT (LOCAL_RANK); Slurm's variables of a job with several tasks. Without
-/// any source the process is alone. Throws ConfigError naming the flag, variable or key that is
-/// missing, malformed, repeated or out of range, and for several processes of a launcher whose
-/// variables are not read, such as mpirun's.
+/// MASTER_ADDR and MASTER_PORT (LOCAL_RANK); mpirun's OMPI_COMM_WORLD_RANK, or PMIX_RANK; Kubeflow
+/// Trainer's PET_NODE_RANK with PET_NNODES and PET_MASTER_ADDR; JOB_COMPLETION_INDEX of Kubernetes
+/// with WORLD_SIZE and MASTER_ADDR; Slurm's variables of a job with several tasks. Without any
+/// source the process is alone. mpirun's and srun's processes agree on what is missing by PMIx: the
+/// first call then waits for the same call of all processes.
+///
+/// Throws ConfigError naming the flag, variable or key that is missing, malformed, repeated or out
+/// of range, and for several processes of a launcher whose variables are not read, such as
+/// MPICH's; CommError if PMIx fails.
 Cluster find_cluster(const ClusterFlags& flags = {}, const EnvironmentLookup& environment = {});
 
 }  // namespace tessera

@@ -145,8 +145,7 @@ TEST_CASE("processes of a launcher that is not read are refused", "[cluster]") {
   const auto of = [](const std::string& size, const std::string& rank, const std::string& count) {
     return Values{{size, count}, {rank, "0"}};
   };
-  for (const auto& [size, rank] : {std::pair{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                   {"PMI_SIZE", "PMI_RANK"},
+  for (const auto& [size, rank] : {std::pair{"PMI_SIZE", "PMI_RANK"},
                                    {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
                                    {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
                                    {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"}}) {
@@ -174,15 +173,15 @@ TEST_CASE("processes of a launcher that is not read are refused", "[cluster]") {
              "] the processes of a launcher know each other. Received: "
              "rank 1, and nothing that Tessera reads")},
         {{{rank, "0"}}, " worker 0/1"},
-        {{{rank, "0"}, {"OMPI_COMM_WORLD_SIZE", "1"}}, " worker 0/1"},
+        {{{rank, "0"}, {"PMI_SIZE", "1"}}, " worker 0/1"},
     });
   }
-  // srun with PMI sets both, and mpirun inherits the task of its daemon.
+  // srun with PMI sets both, and MPICH's mpiexec inherits the task of its daemon.
   check_all({
       {slurm({{"PMI_SIZE", "4"}, {"PMI_RANK", "1"}, {"PMIX_RANK", "1"}}),
        "SLURM_PROCID worker 1/4"},
-      {slurm({{"OMPI_COMM_WORLD_SIZE", "8"}}),
-       "[OMPI_COMM_WORLD_SIZE] the processes of a launcher know each other, 8 of them. Received: "
+      {slurm({{"PMI_SIZE", "8"}}),
+       "[PMI_SIZE] the processes of a launcher know each other, 8 of them. Received: "
        "4 tasks of Slurm"},
   });
 }

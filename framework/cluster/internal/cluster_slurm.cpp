@@ -52,6 +52,16 @@ bool is_in_shell(const Environment& variables) {
   return tasks == "1" || (name == "bash" && first_step);
 }
 
+/// Whether PMIx has to bring what Slurm's variables lack: a secret. Otherwise they suffice, also on
+/// hosts without libpmix.
+bool is_for_pmix(const Environment& variables, const ClusterFlags& flags) {
+  if (!variables.find("PMIX_RANK") || !variables.find("PMIX_NAMESPACE")) return false;
+  for (const char* name : {"MASTER_ADDR", "TESSERA_SECRET", "TESSERA_SECRET_FILE"}) {
+    if (variables.find(name)) return false;
+  }
+  return !flags.insecure && variables.find_integer("TESSERA_INSECURE", 0, 1) != 1;
+}
+
 }  // namespace
 
 std::string first_slurm_host(const std::string& where, const std::string& list) {
@@ -76,13 +86,17 @@ std::string first_slurm_host(const std::string& where, const std::string& list) 
   return host.empty() || !plain ? fail() : host;
 }
 
-std::optional<Cluster> cluster_from_slurm(const Environment& variables) {
+std::optional<Cluster> cluster_from_slurm(const Environment& variables, const ClusterFlags& flags) {
   if (!variables.find("SLURM_PROCID")) return std::nullopt;
   if (is_in_shell(variables)) return std::nullopt;
   const std::string count = either(variables, "SLURM_STEP_NUM_TASKS", "SLURM_NTASKS");
   Cluster cluster;
   cluster.size = variables.find_integer(count, 1, max_processes).value_or(1);
   if (cluster.size == 1) return std::nullopt;
+  if (is_for_pmix(variables, flags)) {
+    return cluster_from_pmix(variables, flags, "PMIX_RANK",
+                             "give all tasks the same TESSERA_SECRET_FILE or TESSERA_SECRET");
+  }
   cluster.rank = variables.require_integer("SLURM_PROCID", count, 0, cluster.size - 1);
   cluster.local_rank =
       variables.find_integer("SLURM_LOCALID", 0, cluster.size - 1).value_or(cluster.rank);

@@ -14,9 +14,8 @@ struct Launcher {
   const char* rank;
 };
 
-// Open MPI; MPICH, Intel MPI and Slurm's PMI; MVAPICH2; IBM Spectrum MPI; Flux; PMIx; Cray.
-constexpr Launcher launchers[] = {{"OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK"},
-                                  {"PMI_SIZE", "PMI_RANK"},
+// MPICH, Intel MPI and Slurm's PMI; MVAPICH2; IBM Spectrum MPI; Flux; PMIx without a job; Cray.
+constexpr Launcher launchers[] = {{"PMI_SIZE", "PMI_RANK"},
                                   {"MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_RANK"},
                                   {"JSM_NAMESPACE_SIZE", "JSM_NAMESPACE_RANK"},
                                   {"FLUX_JOB_SIZE", "FLUX_TASK_RANK"},

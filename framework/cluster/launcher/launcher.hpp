@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include <tessera/framework/cluster/internal/free_port.hpp>
+
 namespace tessera::detail {
 
 /// Exit code of a process that failed because another one did, or that could not join the run. It
@@ -33,10 +35,6 @@ struct LaunchOptions {
 /// Resolves a program's name: a path, a program in `folder`, or one in PATH. Throws ConfigError if
 /// it is not found or not executable.
 std::string find_program(const std::string& name, const std::string& folder);
-
-/// Returns distinct free TCP ports of 127.0.0.1. Throws ConfigError if there are none.
-std::vector<int> free_ports(int count);
-int free_port();
 
 /// Runs `command` (the program's path and its arguments) as several processes on this machine,
 /// which find each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT, or by
