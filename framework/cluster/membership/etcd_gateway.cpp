@@ -319,7 +319,7 @@ Json EtcdGateway::read_reply(const std::string& path, const Reply& reply) const 
 }
 
 void EtcdGateway::refuse(const std::string& path, const Reply& reply) const {
-  std::string message = one_line(reply.body, 200);
+  std::string message = one_line(reply.body.substr(0, reply.body.find('\n')), 200);
   int code = 0;
   try {
     const Json json = parse_json(reply.body, "etcd");

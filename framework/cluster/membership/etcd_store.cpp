@@ -144,6 +144,11 @@ void EtcdStore::join() {
              Json::array({put(key("state"), seal(key("state"), state_text({})), "")}));
     snapshot = read();
   }
+  if (snapshot.membership.is_over()) {
+    throw ConfigError("elastic", str("run ", in_quotes(options_.job), " in etcd is not over"),
+                      str("it ended less than ", end_seconds, " s ago"),
+                      "set TESSERA_JOB to another name for another run");
+  }
   put_self(false);
   news_.update(snapshot.membership);
 }

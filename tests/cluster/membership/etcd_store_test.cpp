@@ -85,6 +85,8 @@ TEST_CASE("in etcd, reports count for the newest generation only, and so does th
   CHECK(stores[0]->membership() == second);
   CHECK(stores[1]->finish(2));
   CHECK(wait_for_phase(*stores[0], MembershipPhase::finished).generation == 2);
+  CHECK_THROWS_WITH(MembershipStore::join(options),
+                    Catch::Contains("run \"job\" in etcd is not over. Received: it ended"));
   stores.clear();
   // What is left of the run has a lease.
   for (int i = 0; i < 100 && etcd.keys().size() > 1; ++i) std::this_thread::sleep_for(20ms);
