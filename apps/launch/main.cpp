@@ -51,8 +51,21 @@ struct Arguments {
   int64_t servers = 0;
   int64_t max_restarts = 0;
   int64_t grace = 10;
+  int64_t min_processes = 0;
+  int64_t max_processes = 0;
   std::vector<std::string> command;
 };
+
+/// Reads MIN:MAX. The help does not offer --elastic before programs can join its register.
+void set_elastic(Arguments& arguments, const std::string& flag, const std::string& text) {
+  const size_t colon = text.find(':');
+  if (colon == text.npos) {
+    throw ConfigError(flag, "must be a minimum and a maximum of processes", in_quotes(text),
+                      "write for example 2:4");
+  }
+  app::integer(arguments.min_processes, 1, 4096).set(flag, text.substr(0, colon));
+  app::integer(arguments.max_processes, 1, 4096).set(flag, text.substr(colon + 1));
+}
 
 /// Sets the number of an option; returns false if `flag` is unknown.
 bool set_number(Arguments& arguments, const std::string& flag, const std::string& text) {
@@ -64,6 +77,8 @@ bool set_number(Arguments& arguments, const std::string& flag, const std::string
     app::integer(arguments.max_restarts, 0, 1000000).set(flag, text);
   } else if (flag == "--grace") {
     app::integer(arguments.grace, 0, 86400).set(flag, text);
+  } else if (flag == "--elastic") {
+    set_elastic(arguments, flag, text);
   } else {
     return false;
   }
@@ -127,6 +142,10 @@ int launch_main(int argc, char** argv) {
   if (arguments.processes == 0) {
     throw ConfigError("-n", "must be given", "nothing", "write for example -n 4");
   }
+  if (arguments.min_processes > 0 && (arguments.servers > 0 || arguments.tf_config)) {
+    throw ConfigError("--elastic", "is for processes that all train together",
+                      arguments.servers > 0 ? "--ps" : "--tf-config", "leave one of them out");
+  }
   if (arguments.command.empty()) {
     throw ConfigError("command line", "ends with the program to run", "none",
                       "write for example launch -n 4 -- imdb train");
@@ -140,6 +159,8 @@ int launch_main(int argc, char** argv) {
                                     .tf_config = arguments.tf_config,
                                     .encrypt = arguments.encrypt,
                                     .max_restarts = static_cast<int>(arguments.max_restarts),
+                                    .min_processes = static_cast<int>(arguments.min_processes),
+                                    .max_processes = static_cast<int>(arguments.max_processes),
                                     .grace = std::chrono::seconds(arguments.grace)});
 }
 

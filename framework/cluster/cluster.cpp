@@ -60,6 +60,15 @@ std::optional<Cluster> from_rank(const Environment& variables) {
   return cluster;
 }
 
+/// Throws ConfigError in a process of launch --elastic: each would train alone.
+void require_no_register(const Environment& variables) {
+  const auto where = variables.find("TESSERA_MEMBERS");
+  if (!where) return;
+  throw ConfigError("TESSERA_MEMBERS", "the processes of launch --elastic join its register",
+                    str("a program that does not, with the register at ", in_quotes(*where)),
+                    "start it by launch without --elastic");
+}
+
 }  // namespace
 
 std::string to_string(TaskType type) {
@@ -89,6 +98,7 @@ Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environ
     cluster = cluster_from_slurm(variables, flags);
     check_other_launchers(variables, cluster ? cluster->size : 1);
   }
+  if (!cluster) require_no_register(variables);
   if (!cluster) return {};
   if (auto job = variables.find("TESSERA_JOB")) cluster->job = *job;
   cluster->insecure = flags.insecure;

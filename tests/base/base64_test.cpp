@@ -11,7 +11,7 @@ namespace base64_test {
 using namespace tessera;
 using namespace tessera::detail;
 
-TEST_CASE("base64 is decoded as RFC 4648 has it") {
+TEST_CASE("base64 is encoded and decoded as RFC 4648 has it") {
   const std::vector<std::pair<std::string, std::string>> vectors = {{"", ""},
                                                                     {"Zg==", "f"},
                                                                     {"Zm8=", "fo"},
@@ -23,6 +23,7 @@ TEST_CASE("base64 is decoded as RFC 4648 has it") {
   for (const auto& [text, bytes] : vectors) {
     CAPTURE(text);
     CHECK(from_base64(text) == bytes);
+    CHECK(to_base64(bytes) == text);
   }
 }
 

@@ -11,7 +11,8 @@ ALLOWED = {
     "framework/mesh": ["framework/base"],
     "framework/cluster": ["framework/base"],
     "framework/cluster/coordination": ["framework/cluster"],
-    "framework/cluster/launcher": ["framework/cluster"],
+    "framework/cluster/membership": ["framework/cluster/coordination"],
+    "framework/cluster/launcher": ["framework/cluster/membership"],
     "framework/io/format": ["framework/cluster"],
     "framework/io/hdf5": [],
     "framework/serving/http": ["framework/base"],
@@ -37,7 +38,8 @@ ALLOWED = {
     "datasets/arrow": ["datasets"],
 }
 TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framework/cluster",
-              "framework/cluster/coordination", "framework/cluster/launcher",
+              "framework/cluster/coordination", "framework/cluster/membership",
+              "framework/cluster/launcher",
               "framework/io/format", "framework/io/hdf5", "framework/serving/http", "datasets/files"]
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
 FORBIDDEN = re.compile(

@@ -6,7 +6,8 @@ from sources import INCLUDE, LIBRARY, root
 
 # Folders without public headers, in addition to every folder named internal.
 INTERNAL_ROOMS = ("framework/drawing/", "framework/cluster/coordination/",
-                  "framework/cluster/launcher/", "framework/comm/cpu/", "framework/comm/nccl/",
+                  "framework/cluster/launcher/", "framework/cluster/membership/",
+                  "framework/comm/cpu/", "framework/comm/nccl/",
                   "framework/io/format/", "framework/io/hdf5/", "framework/io/keras/",
                   "framework/serving/http/", "framework/ops/engine/", "framework/training/capture/",
                   "framework/nn/config/", "framework/graph/operations/",

@@ -1,5 +1,6 @@
 #include <tessera/framework/base/internal/base64.hpp>
 
+#include <algorithm>
 #include <cstdint>
 
 namespace tessera::detail {
@@ -15,6 +16,22 @@ int bits_of(char c) {
 }
 
 }  // namespace
+
+std::string to_base64(std::string_view bytes) {
+  constexpr std::string_view digits =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+  std::string text;
+  text.reserve((bytes.size() + 2) / 3 * 4);
+  for (size_t at = 0; at < bytes.size(); at += 3) {
+    const size_t count = std::min<size_t>(3, bytes.size() - at);
+    uint32_t bits = 0;
+    for (size_t i = 0; i < 3; ++i) {
+      bits = bits << 8 | (i < count ? static_cast<uint8_t>(bytes[at + i]) : 0);
+    }
+    for (size_t i = 0; i < 4; ++i) text += i > count ? '=' : digits[bits >> (18 - 6 * i) & 63];
+  }
+  return text;
+}
 
 std::optional<std::string> from_base64(std::string_view text) {
   if (text.size() % 4 != 0) return std::nullopt;

@@ -67,7 +67,7 @@ std::optional<Frame> FrameBuffer::next() {
     fail("a frame with a wrong tag");
   }
   const auto type = static_cast<uint8_t>(bytes[8]);
-  if (type > static_cast<uint8_t>(FrameType::farewell)) {
+  if (type > static_cast<uint8_t>(FrameType::members)) {
     throw BadFrame(str("a frame of type ", int{type}));
   }
   begin_ += total;

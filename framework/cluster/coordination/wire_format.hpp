@@ -43,6 +43,7 @@ enum class FrameType : uint8_t {
   end,        ///< from rank 0: the run is over, with the reason
   goodbye,    ///< to rank 0: this process leaves, with its last call
   farewell,   ///< from rank 0: reply to goodbye; close the connection
+  members,    ///< both ways between a process and the register of members: JSON
 };
 
 struct Frame {

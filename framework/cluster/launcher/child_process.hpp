@@ -32,6 +32,7 @@ class ChildProcess {
   ChildProcess(ChildProcess&& other) noexcept;
   ChildProcess& operator=(ChildProcess&&) = delete;
 
+  pid_t pid() const { return pid_; }
   bool ended() const { return ended_; }
   /// Returns the status of waitpid().
   int status() const { return status_; }

@@ -23,10 +23,17 @@ constexpr auto max_poll_time = std::chrono::milliseconds(100);
 constexpr auto wait_for_blamed = std::chrono::seconds(2);
 // Maximum number of consecutive reads of one stream, so that the others are served.
 constexpr int max_reads = 16;
+// How long a member of an elastic run waits before its first restart; twice as long each time.
+constexpr auto first_back_off = std::chrono::milliseconds(250);
+constexpr auto max_back_off = std::chrono::milliseconds(30000);
 
 /// Whether the process ended because of another one, in whatever order they were found.
 bool blames_another(const ChildProcess& child) {
   return WIFEXITED(child.status()) && WEXITSTATUS(child.status()) == exit_of_lost_run;
+}
+
+std::chrono::milliseconds back_off(int restarts) {
+  return std::min(max_back_off, first_back_off * (1 << std::min(restarts, 10)));
 }
 
 }  // namespace
@@ -42,7 +49,24 @@ LaunchAttempt::LaunchAttempt(const std::vector<std::string>& command, const Laun
   members_.reserve(tasks.size());
   for (const LaunchTask& task : tasks) {
     members_.push_back({task, static_cast<int>(members_.size())});
-    start(members_.back());
+  }
+  if (options_.min_processes > 0) open_register();
+  for (Member& member : members_) start(member);
+}
+
+void LaunchAttempt::open_register() {
+  const auto& variables = members_.front().task.environment;
+  RegisterOptions options;
+  options.rules.min_processes = options_.min_processes;
+  options.rules.max_processes = options_.max_processes;
+  options.rules.expected = options_.processes;
+  options.job = variables.at("TESSERA_JOB");
+  options.access.secret = variables.at("TESSERA_SECRET");
+  options.access.encrypt = options_.encrypt;
+  options.say = [this](const std::string& line) { output_.add(2, "launch: " + line); };
+  register_.emplace(options);
+  for (Member& member : members_) {
+    member.task.environment["TESSERA_MEMBERS"] = register_->where();
   }
 }
 
@@ -65,6 +89,7 @@ void LaunchAttempt::watch() {
     take_signals();
     for (Member& member : members_) take_output(member, false);
     reap();
+    if (register_) serve_register();
     restart_or_drop();
     escalate();
   }
@@ -79,8 +104,13 @@ void LaunchAttempt::wait() {
       }
     }
   }
+  auto time = static_cast<int>(max_poll_time.count());
+  if (register_) {
+    register_->add_to(list);
+    time = std::min(time, poll_time(register_->wake_time()));
+  }
   if (!output_.empty()) list.push_back({output_.descriptor(), POLLOUT, 0});
-  poll(list.data(), list.size(), static_cast<int>(max_poll_time.count()));
+  poll(list.data(), list.size(), time);
   if (!output_.empty() && list.back().revents != 0) output_.write();
 }
 
@@ -157,7 +187,51 @@ void LaunchAttempt::reap() {
   }
 }
 
+void LaunchAttempt::handle_member_end(Member& member) {
+  register_->lose_process(member.process->pid(), describe_status(member.process->status()));
+  // It may have told that the run is complete, and that may be all that was missing.
+  serve_register();
+  const bool lost = register_->membership().phase == MembershipPhase::failed;
+  if (!member.process->failed() || stopped_by_ != 0) return;
+  if (!should_continue() || lost) return report_failure(member);
+  member.decision_time = Clock::now() + back_off(member.task.restarts);
+}
+
+void LaunchAttempt::serve_register() {
+  register_->serve();
+  const Membership& membership = register_->membership();
+  if (!membership.is_over() || !should_continue()) return;
+  // Members that are about to restart stay away.
+  over_ = true;
+  if (membership.phase == MembershipPhase::failed) {
+    output_.add(2, "launch: " + membership.reason);
+    failed_ = true;
+  }
+  next_signal_ = Clock::now() + options_.grace;
+}
+
+void LaunchAttempt::give_up(const Member& last) {
+  const auto can_train = [](const Member& member) {
+    return !member.process->ended() || member.decision_time;
+  };
+  const auto left = std::count_if(members_.begin(), members_.end(), can_train);
+  if (left >= options_.min_processes) return;
+  register_->fail(ConfigError("elastic",
+                              str("the run needs at least ", options_.min_processes, " processes"),
+                              str(left, " left; ", last.task.name(), ": ", describe(last)),
+                              "look at its output; --max-restarts restarts processes that fail")
+                      .what());
+  report_failure(last);
+  register_->serve();
+  next_signal_ = Clock::now() + options_.grace;
+}
+
 void LaunchAttempt::handle_end(Member& member) {
+  if (register_) {
+    handle_member_end(member);
+    if (!should_continue() && !next_signal_) next_signal_ = Clock::now() + options_.grace;
+    return;
+  }
   const bool failed = member.process->failed();
   const bool last = member.task.type == "worker" && !has_working_peer(member);
   // A chief that was asked to exit has not finished the job.
@@ -204,6 +278,7 @@ void LaunchAttempt::restart_or_drop() {
     member.decision_time.reset();
     if (!again) {
       output_.add(2, text + "; the job goes on without it");
+      if (register_) give_up(member);
       continue;
     }
     ++member.task.restarts;
@@ -234,10 +309,12 @@ std::string LaunchAttempt::describe(const Member& member) const {
 }
 
 int LaunchAttempt::first_status() const {
-  return first_ == nullptr ? 0 : first_->process->status();
+  if (first_ == nullptr) return failed_ ? W_EXITCODE(exit_of_lost_run, 0) : 0;
+  return first_->process->status();
 }
 
 std::string LaunchAttempt::summary() const {
+  if (first_ == nullptr) return "the elastic run failed";
   return str(first_->task.name(), " failed first: ", describe(*first_));
 }
 

@@ -9,13 +9,15 @@
 #include <tessera/framework/cluster/launcher/launch_task.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
 #include <tessera/framework/cluster/launcher/output_multiplexer.hpp>
+#include <tessera/framework/cluster/membership/register_server.hpp>
 
 namespace tessera::detail {
 
 /// One start of all processes, watched until they end.
 class LaunchAttempt {
  public:
-  /// Starts all tasks. `signals` is a signalfd for the signals that launch() handles.
+  /// Starts all tasks, and the register of members if they are such. `signals` is a signalfd for
+  /// the signals that launch() handles.
   LaunchAttempt(const std::vector<std::string>& command, const LaunchOptions& options,
                 const std::vector<LaunchTask>& tasks, int signals, OutputMultiplexer& output);
 
@@ -25,7 +27,8 @@ class LaunchAttempt {
   int stopped_by() const { return stopped_by_; }
   /// Returns the waitpid() status of the task that failed first; 0: none failed.
   int first_status() const;
-  /// Returns "rank 2 failed first: killed by signal 9 (SIGKILL), after 12.3 s".
+  /// Returns why the attempt failed, such as "rank 2 failed first: killed by signal 9 (SIGKILL),
+  /// after 12.3 s".
   std::string summary() const;
 
  private:
@@ -39,6 +42,7 @@ class LaunchAttempt {
     std::optional<Time> decision_time = {};
   };
 
+  void open_register();
   void start(Member& member);
   /// Whether there is no reason yet to end the attempt.
   bool should_continue() const { return stopped_by_ == 0 && first_ == nullptr && !over_; }
@@ -52,6 +56,11 @@ class LaunchAttempt {
   void take_output(Member& member, bool ended);
   void reap();
   void handle_end(Member& member);
+  void handle_member_end(Member& member);
+  /// Lets the register work, and ends the attempt when the elastic run is over.
+  void serve_register();
+  /// Ends an elastic run that cannot reach its minimum of processes any more.
+  void give_up(const Member& last);
   void report_failure(const Member& member);
   /// Whether another task of the same type has not failed, or will be restarted.
   bool has_working_peer(const Member& member) const;
@@ -71,8 +80,10 @@ class LaunchAttempt {
   OutputMultiplexer& output_;
   Time start_;
   std::vector<Member> members_;
-  const Member* first_ = nullptr;    ///< the task that failed first
-  bool over_ = false;                ///< whether the chief has exited with 0
+  std::optional<RegisterServer> register_;  ///< in an elastic run
+  const Member* first_ = nullptr;           ///< the task that failed first
+  bool over_ = false;                ///< whether the chief has exited with 0, or the register ended
+  bool failed_ = false;              ///< whether the register ended as too few members came
   std::optional<Time> next_signal_;  ///< when escalate() sends the next signal
   int signals_sent_ = 0;
   int stopped_by_ = 0;

@@ -46,9 +46,10 @@ Environment own_variables() {
 Environment shared_variables(const LaunchOptions& options) {
   Environment variables = own_variables();
   // These describe another run.
-  for (const char* name : {"TESSERA_SECRET_FILE", "TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
-                           "DTENSOR_NUM_CLIENTS", "TESSERA_RESTART", "RANK", "WORLD_SIZE",
-                           "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"}) {
+  for (const char* name :
+       {"TESSERA_SECRET_FILE", "TF_CONFIG", "DTENSOR_JOBS", "DTENSOR_CLIENT_ID",
+        "DTENSOR_NUM_CLIENTS", "TESSERA_RESTART", "RANK", "WORLD_SIZE", "LOCAL_RANK",
+        "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT", "TESSERA_MEMBERS"}) {
     variables.erase(name);
   }
   variables["TESSERA_JOB"] = random_name();
@@ -68,6 +69,20 @@ std::vector<LaunchTask> ranks(const LaunchOptions& options) {
   for (int rank = 0; rank < options.processes; ++rank) {
     variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
     tasks.push_back({.type = "rank", .index = rank, .environment = variables});
+  }
+  return tasks;
+}
+
+/// Returns the processes of an elastic run: none has a rank before it is in a generation.
+/// LOCAL_RANK is what no generation changes, so that each keeps its GPU.
+std::vector<LaunchTask> members(const LaunchOptions& options) {
+  Environment variables = shared_variables(options);
+  variables["LOCAL_WORLD_SIZE"] = std::to_string(options.processes);
+  std::vector<LaunchTask> tasks;
+  for (int slot = 0; slot < options.processes; ++slot) {
+    variables["LOCAL_RANK"] = std::to_string(slot);
+    tasks.push_back(
+        {.type = "member", .index = slot, .expendable = true, .environment = variables});
   }
   return tasks;
 }
@@ -113,11 +128,15 @@ std::string LaunchTask::name() const {
   return type == "chief" || type == "evaluator" ? type : str(type, " ", index);
 }
 
-std::string LaunchTask::label() const { return type == "rank" ? std::to_string(index) : name(); }
+std::string LaunchTask::label() const {
+  return type == "rank" || type == "member" ? std::to_string(index) : name();
+}
 
 std::vector<LaunchTask> launch_tasks(const LaunchOptions& options, int restart) {
   const bool plain = options.servers == 0 && !options.tf_config;
-  std::vector<LaunchTask> tasks = plain ? ranks(options) : tf_config_tasks(options);
+  std::vector<LaunchTask> tasks = options.min_processes > 0 ? members(options)
+                                  : plain                   ? ranks(options)
+                                                            : tf_config_tasks(options);
   for (LaunchTask& task : tasks) task.restarts = restart;
   return tasks;
 }

@@ -8,9 +8,10 @@
 
 namespace tessera::detail {
 
-/// A process that launch() starts: a rank, or a task of a parameter server job.
+/// A process that launch() starts: a rank, a member of an elastic run, or a task of a parameter
+/// server job.
 struct LaunchTask {
-  /// "rank", or its type in TF_CONFIG
+  /// "rank", "member", or its type in TF_CONFIG
   std::string type;
   /// index among the tasks of its type
   int index = 0;
@@ -20,7 +21,7 @@ struct LaunchTask {
   int restarts = 0;
   std::map<std::string, std::string> environment;
 
-  /// Returns "rank 2", "worker 0" or "chief".
+  /// Returns "rank 2", "member 2", "worker 0" or "chief".
   std::string name() const;
   /// Returns the prefix of its output lines: "2", "worker 0" or "chief".
   std::string label() const;

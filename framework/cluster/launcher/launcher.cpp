@@ -94,7 +94,10 @@ Outcome run_attempts(const std::vector<std::string>& command, const LaunchOption
     if (attempt.stopped_by() != 0) return {128 + attempt.stopped_by(), true};
     if (attempt.first_status() == 0) return {};
     output.add(STDERR_FILENO, "launch: " + attempt.summary());
-    if (restart == options.max_restarts) return {exit_code_of(attempt.first_status())};
+    // Members are restarted one by one while their run lasts.
+    if (restart == options.max_restarts || options.min_processes > 0) {
+      return {exit_code_of(attempt.first_status())};
+    }
     output.add(STDERR_FILENO, str("launch: restart ", restart + 1, " of ", options.max_restarts));
   }
 }

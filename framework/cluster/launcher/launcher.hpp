@@ -26,6 +26,10 @@ struct LaunchOptions {
   /// how often all processes are restarted after a failure; workers and the evaluator of a
   /// parameter server job are restarted alone
   int max_restarts = 0;
+  /// limits of an elastic run, whose processes come and go; 0: the processes stay the same. Each
+  /// that fails is restarted alone, up to max_restarts times, and joins as a newcomer
+  int min_processes = 0;
+  int max_processes = 0;
   /// time for the other processes to exit after a failure: before SIGTERM, and from SIGTERM to
   /// SIGKILL
   std::chrono::milliseconds grace = std::chrono::seconds(10);
@@ -49,6 +53,10 @@ std::string find_program(const std::string& name, const std::string& folder);
 /// server job this holds for the chief, any ps and the last worker; when another worker or the
 /// evaluator fails, the job continues while it is restarted, or without it. The job ends when the
 /// chief exits with 0.
+///
+/// Holds the register of members of an elastic run, whose processes find it by TESSERA_MEMBERS
+/// instead of each other by RANK. The run ends when a member tells that it is
+/// complete, or when too few processes are left to reach min_processes.
 ///
 /// SIGTERM, SIGINT and SIGHUP are forwarded to all processes (in a parameter server job to the
 /// chief and the evaluator) and end the run; a second signal kills. No process outlives the call.
