@@ -87,7 +87,8 @@ std::string joined(const Failures& failures);
 bool full_oracle();
 
 /// Returns the operations named by TESSERA_ORACLE_OP, with commas between them, else every
-/// registered one. Throws ConfigError for an unknown name.
+/// registered one, or those of the part that TESSERA_ORACLE_PART=1/2 or 2/2 names. Throws
+/// ConfigError for an unknown name and for no part.
 std::vector<const OpInfo*> selected_ops();
 
 /// Returns the blocks of a committed table by their headings; blocks that are equal for several
