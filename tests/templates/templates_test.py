@@ -15,8 +15,8 @@ import add
 
 CMAKE, BUILD, ROOT, COPY = sys.argv[1:5]
 ROOT, COPY = pathlib.Path(ROOT), pathlib.Path(COPY)
-PARTS = ["framework", "layers", "optimizers", "metrics", "datasets", "apps", "docs", "tests",
-         "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "tessera.hpp"]
+PARTS = ["framework", "layers", "optimizers", "metrics", "datasets", "apps", "deploy", "docs",
+         "tests", "CHANGELOG.md", "CONTRIBUTING.md", "README.md", "tessera.hpp"]
 # Names as in CMakeLists.txt.
 ADDED = {"layer": "core/scaled_identity", "operation": "scaled_square", "metric": "scaled_error"}
 MAX_FILES = {"layer": 5, "operation": 3, "metric": 4}
