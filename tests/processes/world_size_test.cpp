@@ -55,7 +55,6 @@ std::vector<std::vector<Outcome>> run(const Start& start, const Texts& trainings
   for (const RankEnd& end : processes.wait(std::chrono::minutes(start.batches > 4 ? 30 : 3))) {
     CAPTURE(start.count, trainings, end.err);
     REQUIRE(end.exit_code == 0);
-    CHECK(end.err.empty());
     std::istringstream lines(end.out);
     outcomes.emplace_back();
     for (Outcome one; lines >> one.bits >> one.steps >> one.flops >> one.received;) {
