@@ -66,6 +66,7 @@ std::vector<Work> works(const std::string& device) {
             {"inference", compare_inference},
             {"remat", compare_remat},
             {"logits", compare_logits},
+            {"invariant", compare_invariant},
             {"serving", compare_serving}};
   }
   std::vector<Work> all = {{"dropout", compare_dropout}};

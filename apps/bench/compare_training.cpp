@@ -153,6 +153,28 @@ void compare_steps(CompareRun& run, const StepWork& work) {
   run.add_other(figures, "own step", "jax");
 }
 
+void compare_invariant(CompareRun& run) {
+  const StepWork gpt = transformer_works().back();
+  const std::vector<std::pair<std::string, std::vector<std::string>>> works = {
+      {"mlp", {"mlp"}}, {gpt.title, {gpt.name, "--device", "cpu"}}};
+  const auto contender = [](const std::string& how, std::vector<std::string> arguments,
+                            const std::vector<std::string>& more) {
+    arguments.insert(arguments.end(), {"--devices", "8"});
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return own_contender(how, "ours, " + how, arguments);
+  };
+  for (const auto& [title, arguments] : works) {
+    const Figures figures =
+        take_turns({contender("world_size_invariant", arguments, {"--world-size-invariant"}),
+                    contender("default", arguments, {}),
+                    contender("per_device blocks", arguments, {"--blocks", "per_device"})},
+                   {.rounds = run.rounds, .steps = std::max<int64_t>(run.steps / 4, 2)});
+    run.comparison.add_own(title + ", 8 devices", figures.at("world_size_invariant"));
+    run.add_other(figures, "world_size_invariant", "default");
+    run.add_other(figures, "world_size_invariant", "per_device blocks");
+  }
+}
+
 void compare_attention(CompareRun& run) {
   std::vector<Contender> all = {own_contender("own", "ours", {"attention"})};
   run.add_peer(all, "torch", "torch", ", SDPA", "torch_attention.py", {});

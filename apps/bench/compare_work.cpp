@@ -32,7 +32,9 @@ using namespace detail;
 namespace {
 
 LayoutMap batch_layouts(const WorkFlags& flags) {
-  return LayoutMap(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
+  LayoutMap layouts(create_mesh({{"batch", flags.devices}}, virtual_cpus(flags.devices)));
+  layouts.set_world_size_invariant(flags.invariant);
+  return layouts;
 }
 
 TimedWork stepping(const std::shared_ptr<TrainingSteps>& steps) {
@@ -135,7 +137,8 @@ TimedWork step_memory(const StepWork& work, const LayoutMap& layouts, const Tens
 /// Times the training of `bench compare --device` and `--work transformer`.
 TimedWork step_work(const StepWork& work, const WorkFlags& flags) {
   set_dtype_policy(dtype_policy(work.dtype));
-  const LayoutMap layouts(mesh_of(flags));
+  LayoutMap layouts(mesh_of(flags));
+  layouts.set_world_size_invariant(flags.invariant);
   const TensorDataset data = work.data();
   if (flags.way == "memory") return step_memory(work, layouts, data);
   const auto steps =
@@ -307,6 +310,9 @@ int compare_work(int argc, const char* const* argv) {
   options.add({"devices", "Work", "devices of the mesh", app::integer(flags.devices, 1, 4096)});
   options.add({"blocks", "Work", "block policy",
                app::choice(flags.blocks, {"per_worker", "per_shard", "per_device"})});
+  options.add({"world-size-invariant", "Work",
+               "train with the same bits on any number of processes: mlp, and works with a device",
+               app::toggle(flags.invariant)});
   options.add({"scheme", "Work", "scheme of imdb",
                app::choice(flags.scheme, {"data", "model", "spatial"})});
   options.add({"data", "Work", "the file of csv, the folder of pictures, the export of serving",

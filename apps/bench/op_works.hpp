@@ -17,6 +17,7 @@ struct WorkFlags {
   std::string way = "step";
   int64_t devices = 1;
   std::string blocks = "per_worker";
+  bool invariant = false;  ///< CompileOptions::world_size_invariant
   std::string scheme = "data";
   std::string data;
   int64_t threads = 1;

@@ -2,6 +2,7 @@
 
 #include <numeric>
 
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/training/internal/step_runner.hpp>
 
 #include "apps/bench/timing.hpp"
@@ -32,6 +33,7 @@ TrainingSteps::TrainingSteps(const ModelHandle& model, const LayoutMap& layouts,
 
 double TrainingSteps::step() {
   Examples examples = batches_.next();
+  const WorldSizeInvariantScope scope(layouts_.world_size_invariant());
   return 1e3 * seconds_of([&] {
            read_loss(model_->train_step(pack_batch(std::move(examples), layouts_)).loss());
          });

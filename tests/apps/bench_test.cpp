@@ -216,6 +216,24 @@ TEST_CASE("bench compare times steps that keep less, which need less memory", "[
   CHECK_FALSE(rows[5].contains("at_most"));
 }
 
+TEST_CASE("bench compare times steps with world_size_invariant beside others", "[bench][nightly]") {
+  const test::TempFolder folder;
+  const std::string file = folder / "times.json";
+  const test::ProgramRun run =
+      bench({"compare", "--work", "invariant", "--rounds", "1", "--steps", "1", "--json", file});
+  INFO(run.err);
+  REQUIRE(run.exit_code == 0);
+  // Two models, each in three ways.
+  const Json rows = read_json_file(file)["compare"];
+  REQUIRE(rows.size() == 6);
+  for (size_t i = 0; i < rows.size(); ++i) {
+    CAPTURE(rows[i].dump());
+    CHECK(rows[i]["own"] == (i % 3 == 0));
+    CHECK(rows[i]["least"].get<double>() > 0);
+    if (i % 3 != 0) CHECK(rows[i]["ours_to_it"].get<double>() > 0);
+  }
+}
+
 TEST_CASE("bench compare --work serving says that it needs wrk", "[bench]") {
   const test::ProgramRun run = test::run_program(
       test::app_path("bench"), {"compare", "--work", "serving"}, {{"PATH", "/none"}});

@@ -7,6 +7,7 @@
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/ops/ops.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
@@ -78,6 +79,40 @@ TEST_CASE("a spatial convolution exchanges only the halo rows of its windows") {
     // 6 output rows on 4 devices: 1, 2, 1, 2. The second's windows read rows 1 to 4, of which it
     // holds two.
     CHECK(exchanged_rows(row, [&] { ops::conv(x, kernel, {{3}, {3}}); }) == std::vector<double>{2});
+  }
+}
+
+TEST_CASE("convolutions have the same bits for kernels in any memory order") {
+  // Images of one, two and three spatial axes.
+  for (const int64_t spatial : {1, 2, 3}) {
+    CAPTURE(spatial);
+    Shape image = {3}, window(size_t(spatial), 3);
+    image.insert(image.end(), size_t(spatial), 10);
+    image.push_back(12);
+    window.insert(window.end(), {12, 8});
+    const at::Tensor x = at::randn(image), rows = at::randn(window);
+    const at::Tensor ordered = copy_in_order(rows, ops::conv_kernel_order(spatial));
+    REQUIRE_FALSE(is_in_order(rows, ops::conv_kernel_order(spatial)));
+    const std::vector<WindowAxis> axes(size_t(spatial), WindowAxis{.size = 3});
+    const auto results = [&](const at::Tensor& weights) {
+      const DTensor image_value = pack(x), kernel = pack(weights);
+      GradientTape tape;
+      tape.watch(image_value);
+      tape.watch(kernel);
+      const DTensor y = ops::conv(image_value, kernel, axes);
+      std::vector<at::Tensor> all = {y.full()};
+      for (const DTensor& gradient :
+           tape.gradient(ops::sum(ops::square(y)), {image_value, kernel})) {
+        all.push_back(gradient.full());
+      }
+      return all;
+    };
+    REQUIRE(is_in_order(pack(ordered).blocks()[0], ops::conv_kernel_order(spatial)));
+    const std::vector<at::Tensor> expected = results(ordered), actual = results(rows);
+    for (size_t i = 0; i < expected.size(); ++i) {
+      CAPTURE(i);
+      CHECK(at::equal(actual[i], expected[i]));
+    }
   }
 }
 

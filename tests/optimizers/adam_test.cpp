@@ -1,3 +1,4 @@
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/create.hpp>
 #include <tessera/optimizers/adam.hpp>
 
@@ -39,6 +40,27 @@ TEST_CASE("Adam with either epsilon follows its formula, in every float dtype") 
       }
       CHECK(difference(w.value().full().to(at::kDouble), expected, tolerance) == "");
     }
+  }
+}
+
+TEST_CASE("world_size_invariant: Adam updates a weight to the same bits whole and in shards") {
+  const WorldSizeInvariantScope scope;
+  const Mesh mesh = create_mesh({{"batch", 8}}, virtual_cpus(8));
+  for (auto [dtype, amsgrad] : {std::pair(at::kFloat, false), {at::kDouble, true}}) {
+    // Shards of 20 and 21 elements end in parts of ATen's vectors.
+    const at::Tensor start = at::randn({166}, dtype), gradient = at::randn_like(start);
+    const auto updated = [&, amsgrad = amsgrad](const LayoutSpec& axes) {
+      const Layout layout(axes, mesh);
+      Variable w("dense/kernel", pack(start, layout));
+      const Adam adam(0.01, {.amsgrad = amsgrad});
+      for (int t = 1; t <= 10; ++t) adam->apply({pack(gradient * (7 - t), layout)}, {w});
+      std::vector<at::Tensor> all = {w.value().full()};
+      for (const Variable& slot : adam->variables()) all.push_back(slot.value().full());
+      return at::stack(all);
+    };
+    const at::Tensor whole = updated({unsharded});
+    CHECK(whole.size(0) == (amsgrad ? 4 : 3));
+    CHECK(at::equal(updated({"batch"}), whole));
   }
 }
 

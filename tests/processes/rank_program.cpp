@@ -22,7 +22,6 @@
 #include "tests/processes/planted_fault.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/step_memory.hpp"
-#include "tests/support/virtual_meshes.hpp"
 
 namespace tessera::test {
 
@@ -220,91 +219,6 @@ void print_step_memory(const Mesh& mesh, const std::string& scheme, double bucke
   }
 }
 
-/// Returns a float32 network: a perceptron with dropout, or a convolution with batch normalization.
-Sequential network(const std::string& name) {
-  const auto dense = [](int64_t units, const char* layer, const char* activation, int64_t seed) {
-    return Dense(units, {.activation = activation,
-                         .kernel_initializer = GlorotUniform({.seed = seed}),
-                         .name = layer});
-  };
-  if (name == "mlp") {
-    return Sequential(
-        {dense(70, "hidden", "relu", 1), Dropout(0.3), dense(5, "logits", "linear", 2)});
-  }
-  return Sequential(
-      {Conv2D(
-           6, 3,
-           {.padding = "same", .kernel_initializer = GlorotUniform({.seed = 3}), .name = "conv"}),
-       BatchNormalization({.name = "norm"}), Activation("relu"), MaxPooling2D(2), Flatten(),
-       dense(5, "logits", "linear", 4)});
-}
-
-/// Returns random rows for network().
-TensorDataset network_data(const std::string& name, int64_t rows, uint64_t seed) {
-  const Shape shape = name == "mlp" ? Shape{rows, 300} : Shape{rows, 9, 8, 3};
-  Examples all;
-  all.x = {random_values({shape, at::kFloat}, seed)};
-  all.y = {random_values({{rows}, at::kLong, 0, 5}, seed + 1)};
-  return TensorDataset(all);
-}
-
-LayoutMap network_layouts(const std::string& scheme, const Mesh& mesh) {
-  LayoutMap layouts(mesh);
-  if (scheme == "fsdp") layouts.fully_shard("batch");
-  if (scheme != "tensor") return layouts;
-  // The rules of both networks.
-  for (LayoutRule rule : std::vector<LayoutRule>{
-           {.match = "hidden/kernel", .layout = {unsharded, "model"}},
-           {.match = "conv/kernel", .layout = {unsharded, unsharded, unsharded, "model"}},
-           {.match = "logits/kernel", .layout = {"model", unsharded}}}) {
-    rule.optional = true;
-    layouts.add(std::move(rule));
-  }
-  return layouts;
-}
-
-/// Hashes weights, slots, losses and metrics, each in full. Collective.
-std::string digest_in_full(const ModelHandle& model, const History& history) {
-  Xxh128 sum;
-  std::vector<Variable> all = model.weights();
-  const std::vector<Variable> slots = model->optimizer()->variables();
-  all.insert(all.end(), slots.begin(), slots.end());
-  for (const Variable& variable : all) {
-    const at::Tensor value = variable.value().full().contiguous();
-    sum.update({static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()});
-  }
-  sum.update(std::as_bytes(std::span(history.steps)));
-  for (const auto& [name, course] : history.history) {
-    sum.update(std::as_bytes(std::span(course)));
-  }
-  return sum.digits();
-}
-
-/// Trains network() and prints a hash of all that it gives.
-void train_network(const Mesh& mesh, const Arguments& arguments) {
-  const std::string name = arguments.text("network");
-  const Sequential model = network(name);
-  AdamOptions adam;
-  if (arguments.number("clip", 0) != 0) adam.global_clipnorm = 0.5;
-  const int64_t accumulate = arguments.number("accumulate", 1);
-  if (accumulate > 1) adam.gradient_accumulation_steps = accumulate;
-  CompileOptions options{.optimizer = Adam(1e-2, adam),
-                         .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                         .metrics = {"accuracy"}};
-  options.run_eagerly = arguments.number("eager", 0) != 0;
-  options.layouts = network_layouts(arguments.text("layouts", "data"), mesh);
-  options.world_size_invariant = arguments.number("invariant", 1) != 0;
-  model.compile(options);
-  // The last batch is smaller, and has fewer rows than some meshes have devices.
-  const History history = model.fit(network_data(name, 24 * arguments.number("batches", 4) + 5, 10),
-                                    {.batch_size = 24,
-                                     .epochs = arguments.number("epochs", 2),
-                                     .verbose = 0,
-                                     .validation_data = network_data(name, 21, 20)});
-  std::printf("bits %s of %zu steps\n", digest_in_full(model, history).c_str(),
-              history.steps.size());
-}
-
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const StopSignals signals;
@@ -332,10 +246,6 @@ int run(int argc, char** argv) {
   if (arguments.number("memory", 0) != 0) {
     print_step_memory(mesh, arguments.text("layouts", "data"),
                       double(arguments.number("bucket_cap_mb", default_bucket_cap_mb)));
-    return 0;
-  }
-  if (!arguments.text("network").empty()) {
-    train_network(mesh, arguments);
     return 0;
   }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));

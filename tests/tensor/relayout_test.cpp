@@ -1,6 +1,8 @@
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/create.hpp>
+#include <tessera/framework/tensor/internal/memory_order.hpp>
 #include <tessera/framework/tensor/internal/relayout.hpp>
 
 #include <ATen/ATen.h>
@@ -266,6 +268,32 @@ TEST_CASE("relayout_to moves a value into the blocks of another sharding") {
       }
     }
   }
+}
+
+TEST_CASE("with world_size_invariant, values that move are in row-major order on any process") {
+  const MeshDims dims = {{"x", 4}};
+  // Images whose channels are the last axis in memory only, which at::cat would keep so.
+  const auto in_order = [](const Mesh& mesh) {
+    const WorldSizeInvariantScope on;
+    const DTensor rows = pack(at::arange(4 * 6 * 5 * 8, at::kFloat).view({4, 6, 5, 8}),
+                              Layout({"x", unsharded, unsharded, unsharded}, mesh));
+    Blocks blocks;
+    for (const at::Tensor& block : rows.blocks()) {
+      blocks.push_back(copy_in_order(block, {0, 2, 3, 1}));
+    }
+    const DTensor turned(rows.sharding(), blocks);
+    const at::Tensor& before = turned.blocks()[0];
+    const DTensor gathered = relayout_value(turned, Layout::replicated(mesh, 4));
+    const DTensor moved =
+        relayout_value(turned, Layout({unsharded, "x", unsharded, unsharded}, mesh));
+    return std::vector<bool>{before.is_contiguous(), gathered.blocks()[0].is_contiguous(),
+                             moved.blocks()[0].is_contiguous()};
+  };
+  const std::vector<bool> expected = {false, true, true};
+  CHECK(in_order(create_mesh(dims)) == expected);
+  CHECK_NOTHROW(run_ranks(2, [&](int, const std::shared_ptr<Communicator>& communicator) {
+    expect(in_order(rank_mesh(dims, communicator)) == expected, "in row-major order");
+  }));
 }
 
 TEST_CASE("relayout refuses other meshes, other ranks and partial targets") {

@@ -1,11 +1,16 @@
 #include <atomic>
 #include <mutex>
+#include <optional>
+#include <tuple>
+#include <utility>
 
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/tessera.hpp>
 
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/layouts.hpp"
+#include "tests/support/planted_sums.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/thread_communicator.hpp"
 
@@ -210,6 +215,51 @@ TEST_CASE("world_size_invariant: 1, 2, 3, 4 and 8 processes train to the same bi
   }
   // These results can tell: another order of the sums changes them.
   CHECK_FALSE(differing({data, false, 1, false}).empty());
+}
+
+TEST_CASE("world_size_invariant: a sum of any other order than the tree's changes bits") {
+  const MeshDims dims = {{"batch", 8}};
+  // The large addend is 0.1 * 2^28, beside which 1 is lost and 2 is not.
+  const auto sum_of_rows = [](const Mesh& mesh) {
+    const WorldSizeInvariantScope on;
+    at::Tensor rows = at::ones({8, 1}, at::kFloat);
+    rows[0][0] = 0.1 * (1 << 28);
+    return ops::sum(pack(rows, Layout({"batch", unsharded}, mesh)), {0}).full().clone();
+  };
+  const auto losses = [](const Mesh& mesh, const std::string& layouts) {
+    const Sequential model = test::small_model();
+    CompileOptions options = test::small_compile(test::small_layouts(layouts, mesh));
+    options.world_size_invariant = true;
+    model.compile(options);
+    return model.fit(test::small_data(27), {.batch_size = 8, .epochs = 2, .verbose = 0}).steps;
+  };
+  const auto results = [&](const Mesh& mesh) {
+    return std::tuple(sum_of_rows(mesh).item<float>(), losses(mesh, "data"), losses(mesh, "fsdp"));
+  };
+  const auto one = results(create_mesh(dims));
+  using test::PlantedSums;
+  const auto on_ranks = [&](int ranks, std::optional<PlantedSums> planted) {
+    auto all = one;
+    test::run_ranks(ranks, [&](int rank, const std::shared_ptr<Communicator>& communicator) {
+      const Mesh mesh = test::rank_mesh(
+          dims, planted ? test::planted_sums(communicator, *planted) : communicator);
+      const auto here = results(mesh);
+      if (rank == 0) all = here;
+    });
+    return all;
+  };
+  CHECK(on_ranks(3, {}) == one);
+  // Four devices of a rank are a subtree; two and three of three ranks are none.
+  CHECK(on_ranks(2, PlantedSums::by_chunk) == one);
+  for (const auto& [ranks, planted] : {std::pair(3, PlantedSums::by_chunk),
+                                       {3, PlantedSums::by_rank},
+                                       {8, PlantedSums::by_rank}}) {
+    CAPTURE(ranks, static_cast<int>(planted));
+    const auto other = on_ranks(ranks, planted);
+    CHECK(std::get<0>(other) != std::get<0>(one));
+    CHECK(std::get<1>(other) != std::get<1>(one));
+    CHECK(std::get<2>(other) != std::get<2>(one));
+  }
 }
 
 TEST_CASE("processes weight the rows that they read as one process does") {

@@ -42,7 +42,8 @@ at::Tensor Convolution::filters(const at::Tensor& kernel) const {
   order.insert(order.end(), {c + channel_axes(), c});
   for (int64_t i = 0; i < c; ++i) order.push_back(i);
   const at::Tensor turned = kernel.permute(order);
-  return grouped ? turned.flatten(0, 1) : turned;
+  const at::Tensor filters = grouped ? turned.flatten(0, 1) : turned;
+  return filters.is_cpu() ? filters.movedim(1, -1).contiguous().movedim(-1, 1) : filters;
 }
 
 at::Tensor Convolution::kernel_of(const at::Tensor& filters, int64_t groups) const {

@@ -33,7 +33,9 @@ struct Convolution {
   /// fit.
   Shape conv_shape(std::string_view op, const Specs& in) const;
 
-  /// Converts a kernel's block to ATen's (g o, c, window…), and back: views, if possible.
+  /// Converts a kernel's block to ATen's (g o, c, window…), and back: views, if possible. On
+  /// CPUs filters are in conv_kernel_order(), as weights are: others, such as gathered ones, are
+  /// copied, since ATen's convolutions round in the order of memory.
   at::Tensor filters(const at::Tensor& kernel) const;
   at::Tensor kernel_of(const at::Tensor& filters, int64_t groups) const;
   /// Converts ATen's (n, g c, spatial…) to an image's block.

@@ -8,6 +8,7 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/internal/thread_state.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>
+#include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/tensor/device_memory.hpp>
 #include <tessera/framework/tensor/internal/execution.hpp>
 #include <tessera/framework/tensor/internal/placement.hpp>
@@ -93,7 +94,11 @@ at::Tensor joined(const std::vector<at::Tensor>& received, int64_t axis,
   for (size_t m = 0; m < from.size(); ++m) {
     const Interval overlap = intersect(from[m], want);
     if (overlap.empty()) continue;
-    if (overlap == want) return moved_to(received[m], mine.device());
+    if (overlap == want) {
+      // A piece of another device of this process is a view, one of another process a copy.
+      const at::Tensor piece = moved_to(received[m], mine.device());
+      return world_size_invariant() ? piece.contiguous() : piece;
+    }
     if (!result.defined()) result = make();
     slice_interval(result, axis, want, overlap).copy_(received[m]);
   }

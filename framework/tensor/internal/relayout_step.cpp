@@ -134,7 +134,7 @@ class RelayoutExecutor {
     return value;
   }
   void store_gathered(const std::vector<int>& members, const GatheredValue& value) {
-    store(members, value.out);
+    store(members, in_one_order(value.out));
   }
 
   ScatteredValue scattered_value(const std::vector<int>& members) const {
@@ -151,11 +151,15 @@ class RelayoutExecutor {
   }
 
  private:
-  /// Returns the result of a reduction in the value's dtype. In tree order also in row-major order,
-  /// as engines make it: kernels that read it may round in the order of memory.
-  at::Tensor stored(const at::Tensor& result) const {
-    return (group_.tree ? result.contiguous() : result).to(from_.dtype);
+  /// Returns a result, with world_size_invariant in row-major order. That is how engines make it;
+  /// inside a process it may keep the order of its inputs, and kernels that read it may round in
+  /// the order of memory.
+  at::Tensor in_one_order(const at::Tensor& result) const {
+    return group_.tree ? result.contiguous() : result;
   }
+
+  /// Returns the result of a reduction in the value's dtype.
+  at::Tensor stored(const at::Tensor& result) const { return in_one_order(result).to(from_.dtype); }
 
   Coordinates group_key(Coordinates group) const {
     for (int dim : step_.dims) group[static_cast<size_t>(dim)] = 0;
@@ -353,7 +357,7 @@ class RelayoutExecutor {
     for (size_t i = 0; i < members.size(); ++i) {
       const DeviceMemory::For memory(device_of(members[i]));
       for (at::Tensor& piece : recv[i]) piece = moved_to(piece, options(members[i]).device());
-      store_member(members[i], at::cat(recv[i], step_.axis));
+      store_member(members[i], in_one_order(at::cat(recv[i], step_.axis)));
     }
   }
 
