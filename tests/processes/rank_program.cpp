@@ -1,8 +1,12 @@
 // One of several processes that train the small model, with an optional planted fault.
+#include <unistd.h>
+
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <optional>
 #include <span>
+#include <thread>
 
 #include <ATen/ATen.h>
 
@@ -280,8 +284,28 @@ std::string digest_in_full(const ModelHandle& model, const History& history) {
   return sum.digits();
 }
 
+/// Tells of each step and of each change of the processes, pauses, and has the fault.
+struct Steps : Callback {
+  Steps(Fault planted, int64_t pause_in_ms) : fault(std::move(planted)), pause(pause_in_ms) {}
+  void on_train_batch_end(int64_t, const Logs&) override {
+    const int64_t step = model().optimizer()->steps();
+    std::printf("pid %d step %lld\n", ::getpid(), static_cast<long long>(step));
+    std::fflush(stdout);
+    std::this_thread::sleep_for(pause);
+    fault.at("step", step);
+  }
+  bool wants_batch_logs(int64_t) override { return false; }
+  void on_membership_change(const MembershipChange& change) override {
+    std::printf("pid %d now %lld processes\n", ::getpid(),
+                static_cast<long long>(change.processes));
+    std::fflush(stdout);
+  }
+  Fault fault;
+  std::chrono::milliseconds pause;
+};
+
 /// Trains network() and prints a hash of all that it gives.
-void train_network(const Mesh& mesh, const Arguments& arguments) {
+void train_network(const Mesh& mesh, const Arguments& arguments, const Fault& fault) {
   const std::string name = arguments.text("network");
   const Sequential model = network(name);
   AdamOptions adam;
@@ -296,11 +320,22 @@ void train_network(const Mesh& mesh, const Arguments& arguments) {
   options.world_size_invariant = arguments.number("invariant", 1) != 0;
   model.compile(options);
   // The last batch is smaller, and has fewer rows than some meshes have devices.
-  const History history = model.fit(network_data(name, 24 * arguments.number("batches", 4) + 5, 10),
-                                    {.batch_size = 24,
-                                     .epochs = arguments.number("epochs", 2),
-                                     .verbose = 0,
-                                     .validation_data = network_data(name, 21, 20)});
+  FitOptions fit{.batch_size = 24,
+                 .epochs = arguments.number("epochs", 2),
+                 .verbose = 0,
+                 .validation_data = network_data(name, 21, 20),
+                 .elastic = {.min_processes = arguments.number("min_processes", 1),
+                             .snapshot_every = arguments.number("snapshot", 10)}};
+  if (arguments.number("pause", -1) >= 0) {
+    fit.callbacks = {Steps(fault, arguments.number("pause", 0))};
+  }
+  if (!arguments.text("backup").empty()) {
+    fit.callbacks.emplace_back(BackupAndRestore(
+        arguments.text("backup"),
+        {.save_freq = static_cast<int>(arguments.number("every", 5)), .delete_checkpoint = false}));
+  }
+  const History history =
+      model.fit(network_data(name, 24 * arguments.number("batches", 4) + 5, 10), fit);
   std::printf("bits %s of %zu steps\n", digest_in_full(model, history).c_str(),
               history.steps.size());
 }
@@ -308,7 +343,8 @@ void train_network(const Mesh& mesh, const Arguments& arguments) {
 int run(int argc, char** argv) {
   const Arguments arguments(argc, argv);
   const StopSignals signals;
-  const char* rank = std::getenv("RANK");
+  // A process of an elastic run has a number, but a rank only in each generation.
+  const char* rank = std::getenv(std::getenv("TESSERA_MEMBERS") ? "LOCAL_RANK" : "RANK");
   const bool here = rank && arguments.text("rank") == rank;
   const Fault fault{arguments.text("fault"), arguments.text("at"), arguments.number("step", 0),
                     here, arguments.number("delay", 0)};
@@ -335,7 +371,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (!arguments.text("network").empty()) {
-    train_network(mesh, arguments);
+    train_network(mesh, arguments, fault);
     return 0;
   }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));

@@ -1,7 +1,6 @@
 #include <tessera/framework/io/internal/checkpoint_snapshot.hpp>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
@@ -11,8 +10,6 @@
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
-#include <tessera/framework/nn/internal/layer_states.hpp>
-#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -45,40 +42,14 @@ CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json&
   const WorldSizeInvariantScope scope(invariant);
   writers_ = Writers(mesh_);
   CheckpointState state = current_state(parts);
-  add_items(parts, state);
-  if (parts.model) {
-    for (const auto& [name, value] : layer_states(*parts.model)) add(name, value.value());
-  }
-  for (const auto& [key, callback] : named_callbacks(parts)) {
-    for (const auto& [path, value] : callback->tensors()) {
-      add("callbacks/" + key + "/" + path, value);
-    }
-  }
+  for_each_tensor(parts, state,
+                  [this](const std::string& name, const DTensor& value) { add(name, value); });
   if (state.history) add_step_losses(std::exchange(state.history->steps, {}));
   state.about = about;
   state_ = to_json(state);
   state_["mesh"] = mesh_.describe();
   state_["world_size_invariant"] = invariant;
   state_["layouts"] = std::move(layouts_);
-}
-
-/// Adds the weights and slots, and the partial sums that are not reduced yet.
-void CheckpointSnapshot::add_items(const CheckpointParts& parts, CheckpointState& state) {
-  const AccumulatedGradients accumulated(optimizers_of(parts));
-  std::map<uint64_t, DTensor> partial_sums;
-  for (const UnreducedSum& sum : accumulated.unreduced()) {
-    partial_sums[sum.accumulator.id()] = sum.partial_sums;
-  }
-  for (const CheckpointItem& item : items_of(parts)) {
-    add(item.name, item.variable.value());
-    const auto found = partial_sums.find(item.variable.id());
-    if (found == partial_sums.end()) continue;
-    const std::string name = partial_sums_name(item.name);
-    add(name, found->second);
-    for (const AxisSpec& axis : found->second.layout().spec()) {
-      state.partial_sums[name].push_back(axis.dims());
-    }
-  }
 }
 
 void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {

@@ -33,7 +33,6 @@ class CheckpointSnapshot {
     size_t block = 0;  ///< its position in `stored`
   };
   void add(const std::string& name, const DTensor& value);
-  void add_items(const CheckpointParts& parts, CheckpointState& state);
   void add_step_losses(const std::vector<double>& losses);
 
   Mesh mesh_;
