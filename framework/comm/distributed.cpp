@@ -321,10 +321,19 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
                     str(cluster.size, " processes with mesh ", to_string(dims)),
                     "start fewer processes or use a larger mesh");
   }
-  const Part part = part_of(dims, options, cluster);
-  check_devices(std::ssize(part.ids));
-  const Run& run = run_of(cluster, options, part.devices.front(), facts_of(dims, options, cluster));
-  return part.mesh(dims, "", run.communicator);
+  try {
+    const Part part = part_of(dims, options, cluster);
+    check_devices(std::ssize(part.ids));
+    const Run& run =
+        run_of(cluster, options, part.devices.front(), facts_of(dims, options, cluster));
+    return part.mesh(dims, "", run.communicator);
+  } catch (const CommError& error) {
+    if (!elastic || current_run) throw;
+    // Others are to meet before these have.
+    ElasticRun& run = *ElasticRun::current();
+    run.enter(run.wait_for_next(error));
+  }
+  return create_distributed_mesh(requested, options);
 }
 
 void detail::reconnect_elastic() {

@@ -34,7 +34,8 @@ struct CoordinationOptions {
   /// s (default: standard error). Called on a thread of the control plane.
   std::function<void(const std::string& line)> say = {};
   /// whether to stop waiting for the other ranks: join() then throws CommError within 0.1 s. Called
-  /// on several threads (default: wait)
+  /// on several threads (default: wait). If it is set, processes meet again and again: one that is
+  /// refused, as others still meet there, asks again
   std::function<bool()> given_up = {};
 };
 

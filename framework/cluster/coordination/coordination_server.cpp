@@ -247,7 +247,8 @@ void CoordinationServer::tick() {
 
 void CoordinationServer::greet(Connection& connection, const Frame& frame) {
   const HandshakeReply reply = connection.handshake.reply_to(frame, options_, present_);
-  if (!reply.warning.empty() && next_warning_ <= now_) {
+  // Where processes meet again and again, the next ones may come before these have left.
+  if (!reply.warning.empty() && !options_.given_up && next_warning_ <= now_) {
     next_warning_ = now_ + line_interval;
     say(reply.warning);
   }

@@ -147,6 +147,10 @@ FrameSocket connect_to_server(const CoordinationOptions& options) {
         if (registration.wait_until_accepted(deadline, error)) return registration.take_socket();
       } catch (const BadFrame&) {
         error = "something else answers there";
+      } catch (const ConfigError& refusal) {
+        // With given_up, rank 0 may still listen for the processes that met before these.
+        if (!options.given_up) throw;
+        error = one_line(refusal.what(), max_refusal_bytes);
       }
     }
     if (steady_clock::now() + pause >= deadline) fail_to_join(options, error);

@@ -96,6 +96,7 @@ void ProcessCommunicator::reconnect(std::shared_ptr<Coordination> coordination,
   step_ = -1;
   signature_ = 0;
   checks_ = true;
+  ++reconnections_;
   over_ = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
@@ -147,11 +148,23 @@ std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
                                                      const std::string& text) {
   const ProfileSpan span(SpanKind::collective, "gather", static_cast<int64_t>(text.size()));
   check_alive();
-  const std::shared_ptr<Coordination> now = coordination();
+  return gather_by(*coordination(), key, text);
+}
+
+std::function<std::vector<std::string>(const std::string&, const std::string&)>
+ProcessCommunicator::gather_by_present_connections() {
+  return [this, now = coordination()](const std::string& key, const std::string& text) {
+    return gather_by(*now, key, text);
+  };
+}
+
+std::vector<std::string> ProcessCommunicator::gather_by(Coordination& coordination,
+                                                        const std::string& key,
+                                                        const std::string& text) {
   try {
-    return now->gather(key, text);
+    return coordination.gather(key, text);
   } catch (const CommError& error) {
-    const std::string reason = now->reason();
+    const std::string reason = coordination.reason();
     notice();
     raise(key, reason.empty() ? error.what() : reason);
   }

@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -59,6 +60,11 @@ class ProcessCommunicator final : public Communicator {
   /// Replaces the connections by those of the next generation, in which calls and steps are
   /// numbered anew.
   void reconnect(std::shared_ptr<Coordination> coordination, std::shared_ptr<Engine> engine);
+  /// Returns how often the connections were replaced.
+  int64_t reconnections() const { return reconnections_; }
+  /// Returns gather() by the present connections only: once they are replaced, it throws.
+  std::function<std::vector<std::string>(const std::string& key, const std::string& text)>
+  gather_by_present_connections();
   /// Tells the others that this process leaves the run; later collectives throw.
   void leave();
 
@@ -85,6 +91,8 @@ class ProcessCommunicator final : public Communicator {
     const std::lock_guard<std::mutex> lock(connections_mutex_);
     return coordination_;
   }
+  std::vector<std::string> gather_by(Coordination& coordination, const std::string& key,
+                                     const std::string& text);
   /// Has the coordination tell of the end of the run.
   void attach();
 
@@ -110,6 +118,7 @@ class ProcessCommunicator final : public Communicator {
   int64_t step_ = -1;
   uint64_t signature_ = 0;
   bool checks_ = true;
+  int64_t reconnections_ = 0;
   /// The thread that calls collectives.
   std::atomic<std::thread::id> caller_{};
 

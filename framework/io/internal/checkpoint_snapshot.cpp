@@ -7,7 +7,7 @@
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/process_communicator.hpp>
 #include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
@@ -17,10 +17,15 @@ namespace tessera::detail {
 namespace {
 
 /// Returns the sequence number of the mesh' next snapshot. Equal on all processes, since snapshots
-/// are made in the same order on the thread that runs collectives.
+/// are made in the same order on the thread that runs collectives; those of an elastic run count
+/// anew in each generation.
 int64_t next_number(const Mesh& mesh) {
-  static thread_local int64_t count = 0;
-  return mesh.is_local() ? 0 : ++count;
+  static thread_local int64_t count = 0, counted = 0;
+  if (mesh.is_local()) return 0;
+  const auto* const processes = dynamic_cast<ProcessCommunicator*>(&communicator_of(mesh));
+  const int64_t reconnections = processes ? processes->reconnections() : 0;
+  if (std::exchange(counted, reconnections) != reconnections) count = 0;
+  return ++count;
 }
 
 /// Whether the model was compiled with world_size_invariant.
@@ -35,7 +40,17 @@ bool is_invariant(const CheckpointParts& parts) {
 
 CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json& about)
     : mesh_(mesh_of(parts)), number_(next_number(mesh_)) {
-  if (!mesh_.is_local()) rank_ = communicator_of(mesh_).rank();
+  if (!mesh_.is_local()) {
+    Communicator& communicator = communicator_of(mesh_);
+    rank_ = communicator.rank();
+    gather_ = [&communicator](const std::string& key, const std::string& text) {
+      return communicator.gather(key, text);
+    };
+    // A save in the background ends with them.
+    if (auto* const processes = dynamic_cast<ProcessCommunicator*>(&communicator)) {
+      gather_ = processes->gather_by_present_connections();
+    }
+  }
   raise_deferred_checks();
   const bool invariant = is_invariant(parts);
   // Gradients that are not reduced yet are, for the file.
@@ -98,9 +113,7 @@ void CheckpointSnapshot::write(const std::string& folder) const {
     // The key is not the folder: processes may know it by different paths, and another save may use
     // the same path.
     const std::string key = str("checkpoint ", number_);
-    options.gather = [this, key](const std::string& text) {
-      return communicator_of(mesh_).gather(key, text);
-    };
+    options.gather = [this, key](const std::string& text) { return gather_(key, text); };
   }
   write_checkpoint(folder, tensors_, pieces, state_, options);
 }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -38,6 +39,7 @@ class CheckpointSnapshot {
   Mesh mesh_;
   int64_t number_ = 0;  ///< sequence number, by which the processes match concurrent snapshots
   int rank_ = 0;
+  std::function<std::vector<std::string>(const std::string& key, const std::string& text)> gather_;
   Writers writers_;
   std::vector<CheckpointTensor> tensors_;
   std::vector<Piece> pieces_;

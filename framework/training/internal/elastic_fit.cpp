@@ -27,10 +27,6 @@ std::string lost_text(const Membership& own, const Membership& next) {
   return lost;
 }
 
-bool same_position(const FitPosition& a, const FitPosition& b) {
-  return a.epoch == b.epoch && a.step == b.step && a.pass == b.pass && a.batch == b.batch;
-}
-
 }  // namespace
 
 FitSnapshotsMaker& fit_snapshots() {
@@ -94,31 +90,32 @@ bool ElasticFit::agree() {
 
 void ElasticFit::start(const std::function<void()>& begin) {
   const Mesh& mesh = state_.layouts.mesh();
+  const int64_t done = state_.steps();
   check_same_on_all_ranks(mesh, "fit", facts_);
   const bool whole = agree();
   run_.callbacks.set_params(is_first_rank(mesh), whole);
-  FitPosition before;
+  const FitPosition first = {
+      .epoch = run_.options.initial_epoch, .pass = run_.options.initial_epoch, .batch = 0};
   if (!std::exchange(begun_, true)) {
     begin();
-    before = state_.progress.position;
   } else {
-    before = {.epoch = run_.options.initial_epoch, .pass = run_.options.initial_epoch, .batch = 0};
-    if (any_stepped_ && !whole) state_.progress = {.position = before};
+    // A callback that restores from disk sets another position.
+    if (any_stepped_ && !whole) state_.progress = {.position = first};
     const Callback::MembershipChange change{.processes = communicator_of(mesh).size(),
                                             .reason = lost_};
     state_.exchange.do_on_all_ranks([&] { run_.callbacks.membership_change(change); });
   }
-  restore(whole, before);
+  const FitPosition& now = state_.progress.position;
+  restore(whole, now.epoch != first.epoch || now.step > 0);
+  tell(whole, done);
   check_size();
 }
 
-void ElasticFit::restore(bool whole, const FitPosition& before) {
-  const auto steps = [this] { return state_.optimizer() ? state_.optimizer()->steps() : 0; };
-  const int64_t done = steps();
+void ElasticFit::restore(bool whole, bool read_from_disk) {
   if (whole) {
     state_.exchange.set_stop(false);
     snapshots_->restore();
-  } else if (any_stepped_ && same_position(state_.progress.position, before)) {
+  } else if (any_stepped_ && !read_from_disk) {
     throw StateError(
         "elastic",
         "the processes that are left, and neighbours of those that are gone, have the state of "
@@ -126,6 +123,10 @@ void ElasticFit::restore(bool whole, const FitPosition& before) {
         lost_.empty() ? "neither" : lost_,
         "start the run again; add BackupAndRestore (--checkpoint-dir with --resume)");
   }
+}
+
+/// Tells how training goes on after a change, if this process had done so many steps.
+void ElasticFit::tell(bool whole, int64_t done) const {
   if (elastic_.generation() <= 1 || !any_stepped_) return;
   const FitPosition& at = state_.progress.position;
   std::string line =
@@ -134,7 +135,10 @@ void ElasticFit::restore(bool whole, const FitPosition& before) {
           lost_.empty() ? "" : " after the loss of " + lost_, ": going on at epoch ", at.epoch + 1,
           ", step ", at.step + 1, whole ? "" : ", from a checkpoint on disk");
   // A newcomer has done none.
-  if (stepped_ && done > steps()) line += str("; ", done - steps(), " steps are done again");
+  const int64_t again = done - state_.steps();
+  if (stepped_ && again > 0) {
+    line += str("; ", again, again == 1 ? " step is" : " steps are", " done again");
+  }
   say(line);
 }
 

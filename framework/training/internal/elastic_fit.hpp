@@ -82,7 +82,8 @@ class ElasticFit {
  private:
   ElasticFit(const FitRun& run, ElasticRun& elastic, RunFingerprint facts);
   bool agree();
-  void restore(bool whole, const FitPosition& before);
+  void restore(bool whole, bool read_from_disk);
+  void tell(bool whole, int64_t done) const;
   void check_size();
   void say(const std::string& line) const;
 
