@@ -125,7 +125,7 @@ void ElasticFit::restore(bool whole, bool read_from_disk) {
   }
 }
 
-/// Tells how training goes on after a change, if this process had done so many steps.
+/// Tells how training goes on after a change. `done`: the steps that this process had done.
 void ElasticFit::tell(bool whole, int64_t done) const {
   if (elastic_.generation() <= 1 || !any_stepped_) return;
   const FitPosition& at = state_.progress.position;
