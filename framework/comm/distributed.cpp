@@ -136,6 +136,7 @@ std::shared_ptr<ProcessCommunicator> make_communicator(const Cluster& cluster,
       ProcessCommunicatorOptions{.always_check = options.always_check,
                                  .elastic = elastic != nullptr});
   if (elastic) elastic->attach(communicator);
+  communicator->set_joining(elastic && elastic->generation() > 1);
   return communicator;
 }
 
@@ -340,6 +341,7 @@ void detail::reconnect_elastic() {
   const std::lock_guard<std::mutex> lock(run_mutex);
   ElasticRun& elastic = *ElasticRun::current();
   Run& run = *current_run;
+  run.communicator->disconnect();
   run.cluster = elastic.cluster();
   for (auto& [name, value] : run.facts) {
     if (name == processes_fact) value = str(run.cluster.size);

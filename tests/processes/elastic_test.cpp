@@ -8,6 +8,8 @@
 #include <sstream>
 #include <thread>
 
+#include <tessera/framework/base/internal/strings.hpp>
+
 #include "tests/processes/ranks.hpp"
 #include "tests/support/catch.hpp"
 
@@ -125,8 +127,8 @@ void check_end(Launched& run, const std::string& bits, size_t left) {
 }  // namespace
 
 TEST_CASE("survivors of killed processes, the first one too, go on with the same bits") {
-  const auto& [layouts, mesh] = GENERATE(values<std::pair<std::string, std::string>>(
-      {{"data", "batch=8"}, {"fsdp", "batch=8"}}));
+  const auto& [layouts, mesh] = GENERATE(
+      values<std::pair<std::string, std::string>>({{"data", "batch=8"}, {"fsdp", "batch=8"}}));
   CAPTURE(layouts);
   const Words words = training(layouts, mesh);
   const std::string bits = undisturbed(words);
@@ -156,14 +158,27 @@ TEST_CASE("processes that are restarted or asked to leave are no loss") {
   CHECK(run.lines_with("done again") <= 1);
 }
 
-TEST_CASE("fewer processes than the minimum wait, and end with the reason") {
-  Launched run(2, "2:2", slowly(training("data", "batch=4")));
-  run.signal_at(0, 5, SIGKILL);
+TEST_CASE("fewer processes than the minimum save, and end with the reason") {
+  const Words words = training("data", "batch=4");
+  const TempFolder backup;
+  // Nothing but the end saves.
+  const Words saves = {"backup=" + backup.path().string(), "every=1000"};
+  Launched run(2, "2:2", slowly(words, saves));
+  run.signal_at(0, 12, SIGKILL);
   const RankEnd end = run.end();
   CAPTURE(end.out, end.err);
   CHECK(end.exit_code != 0);
   CHECK(run.lines_with("[elastic] the run needs at least 2 processes") > 0);
   CHECK(bits_in(end.out).empty());
+
+  Processes process(1, app_path("rank_program"), slowly(words, saves));
+  const RankEnd last = process.wait(1min)[0];
+  CAPTURE(last.out, last.err);
+  CHECK(bits_in(last.out) == std::set<std::string>{undisturbed(words)});
+  std::smatch first;
+  REQUIRE(std::regex_search(last.out, first, std::regex("step ([0-9]+)")));
+  // After the snapshot of the tenth step, or a later one.
+  CHECK(std::stoi(first[1]) > 10);
 }
 
 TEST_CASE("a value that nobody is left with is read from disk, or ends the run") {
@@ -203,12 +218,41 @@ TEST_CASE("a stopped process is expelled, and told so", "[nightly]") {
   check_end(run, undisturbed(words), 2);
 }
 
+TEST_CASE("many changes leave no thread, file or shared memory behind", "[nightly]") {
+  Launched run(4, "2:4", slowly(training("fsdp", "batch=4", {"epochs=1000"}), {"pause=20"}),
+               {"--max-restarts", "4"});
+  const pid_t survivor = run.wait_for_step(0, 6);
+  REQUIRE(survivor > 0);
+  const auto held = [&](const char* what) {
+    const auto folder = std::filesystem::path("/proc") / std::to_string(survivor) / what;
+    return std::distance(std::filesystem::directory_iterator(folder), {});
+  };
+  // Where the kernel lists mappings of files; those of shared memory have no name in a folder.
+  const auto threads = held("task"), files = held("fd"), mappings = held("map_files");
+  for (int round = 0; round < 12; ++round) {
+    const int number = 1 + round % 3;
+    const pid_t killed = run.progress()[number].pid;
+    CAPTURE(round, number, killed);
+    REQUIRE(::kill(killed, SIGKILL) == 0);
+    const auto end = std::chrono::steady_clock::now() + 60s;
+    while (run.progress()[number].pid == killed && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(10ms);
+    }
+    REQUIRE(run.progress()[number].pid != killed);
+  }
+  REQUIRE(run.wait_for_step(0, run.progress()[0].step + 10) == survivor);
+  // 24 changes. The first rank has a thread, and a connection with each other process, more.
+  CHECK(held("task") <= threads + 4);
+  CHECK(held("fd") <= files + 10);
+  CHECK(held("map_files") <= mappings + 10);
+}
+
 TEST_CASE("kills at random moments change no bit", "[nightly]") {
-  const auto& [layouts, mesh] = GENERATE(values<std::pair<std::string, std::string>>(
-      {{"data", "batch=8"},
-       {"fsdp", "batch=8"},
-       {"fsdp", "batch=4,model=2"},
-       {"tensor", "batch=2,model=4"}}));
+  const auto& [layouts, mesh] =
+      GENERATE(values<std::pair<std::string, std::string>>({{"data", "batch=8"},
+                                                            {"fsdp", "batch=8"},
+                                                            {"fsdp", "batch=4,model=2"},
+                                                            {"tensor", "batch=2,model=4"}}));
   const Words words = training(layouts, mesh, {"epochs=6"});
   const std::string bits = undisturbed(words);
   std::mt19937 random(static_cast<unsigned>(std::hash<std::string>{}(layouts + mesh)));

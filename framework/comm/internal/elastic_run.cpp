@@ -55,7 +55,7 @@ bool has_lost(const Membership& newest, const Membership& own) {
   });
 }
 
-const bool registered = [] {
+const bool joins_elastic_runs = [] {
   elastic_cluster() = ElasticRun::join;
   return true;
 }();
@@ -107,6 +107,14 @@ bool ElasticRun::is_broken() const {
   return now.is_over() || now.phase == MembershipPhase::waiting;
 }
 
+bool ElasticRun::is_first_of_failed() const {
+  const Membership now = store_->membership();
+  if (now.phase != MembershipPhase::failed) return false;
+  const auto first = std::find_if(now.members.begin(), now.members.end(),
+                                  [&](const Member& each) { return now.is_member(each.id); });
+  return first != now.members.end() && first->id == store_->self().id;
+}
+
 bool ElasticRun::given_up() const {
   const Membership now = store_->membership();
   return now.is_over() || now.phase == MembershipPhase::waiting || now.generation > generation_;
@@ -122,6 +130,12 @@ void ElasticRun::attach(const std::shared_ptr<ProcessCommunicator>& communicator
     communicator_ = communicator;
   }
   store_->set_on_change([this](const Membership& membership) { on_change(membership); });
+}
+
+void ElasticRun::begin_fit() {
+  survives_ = true;
+  const std::lock_guard lock(mutex_);
+  if (const auto communicator = communicator_.lock()) communicator->set_joining(false);
 }
 
 void ElasticRun::on_change(const Membership& newest) {

@@ -39,14 +39,18 @@ class ElasticRun {
   /// Whether too few processes are left, or this one is out.
   bool is_broken() const;
 
+  /// Whether the run has failed for want of processes, and this is the first one left.
+  bool is_first_of_failed() const;
+
   /// Asks for a generation without this process.
   void leave();
   bool leaves() const { return leaves_; }
 
   /// Ends the communicator's connections from now on as soon as a member of the generation is lost.
   void attach(const std::shared_ptr<ProcessCommunicator>& communicator);
-  /// Whether the process can go on without lost members; else their loss ends the run.
-  void set_survives(bool survives) { survives_ = survives; }
+  /// Begins and ends what can go on without lost members; outside of it their loss ends the run.
+  void begin_fit();
+  void end_fit() { survives_ = false; }
 
   /// Waits for a generation after the present one, while too few processes are left without limit.
   /// Throws CommError with the register's reason once the run is over or this process out of it;

@@ -81,12 +81,18 @@ void ProcessCommunicator::part() {
   coordination_->leave();
 }
 
+void ProcessCommunicator::disconnect() {
+  const std::string reason = "the members of the next generation meet";
+  coordination_->give_up(reason);
+  engine_->abort(reason);
+  coordination_->leave();
+  coordination_->set_on_end({});
+}
+
 void ProcessCommunicator::reconnect(std::shared_ptr<Coordination> coordination,
                                     std::shared_ptr<Engine> engine) {
-  coordination_->give_up("the next generation has met");
-  coordination_->set_on_end({});
+  disconnect();
   coordination_->set_calls({});
-  engine_->abort("the next generation has met");
   {
     const std::lock_guard<std::mutex> lock(connections_mutex_);
     coordination_.swap(coordination);
@@ -208,6 +214,12 @@ void ProcessCommunicator::notice() {
 }
 
 void ProcessCommunicator::check_alive() {
+  if (joining_) {
+    throw StateError("elastic",
+                     "a process that joins others which train communicates only in fit()",
+                     "a collective before it",
+                     "call what evaluates, adapts, loads or saves after fit(), or in callbacks");
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (left_) {

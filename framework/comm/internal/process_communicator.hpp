@@ -57,9 +57,14 @@ class ProcessCommunicator final : public Communicator {
   /// Leaves the others of a generation, all of which do so between two collectives. Throws
   /// CommError if one is gone.
   void part();
+  /// Ends the connections and waits until their port is free.
+  void disconnect();
   /// Replaces the connections by those of the next generation, in which calls and steps are
   /// numbered anew.
   void reconnect(std::shared_ptr<Coordination> coordination, std::shared_ptr<Engine> engine);
+  /// Sets whether this process has joined others that train, which would not answer: until it is in
+  /// the fit, too, its calls throw StateError.
+  void set_joining(bool joining) { joining_ = joining; }
   /// Returns how often the connections were replaced.
   int64_t reconnections() const { return reconnections_; }
   /// Returns gather() by the present connections only: once they are replaced, it throws.
@@ -119,6 +124,7 @@ class ProcessCommunicator final : public Communicator {
   uint64_t signature_ = 0;
   bool checks_ = true;
   int64_t reconnections_ = 0;
+  std::atomic<bool> joining_{false};
   /// The thread that calls collectives.
   std::atomic<std::thread::id> caller_{};
 

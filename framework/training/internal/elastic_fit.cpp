@@ -48,13 +48,13 @@ ElasticFit::ElasticFit(const FitRun& run, ElasticRun& elastic, RunFingerprint fa
       facts_(std::move(facts)),
       snapshots_(fit_snapshots()(run.trainer, run.callbacks.all())) {
   state_.elastic = this;
-  elastic_.set_survives(true);
+  elastic_.begin_fit();
 }
 
 ElasticFit::~ElasticFit() {
   state_.elastic = nullptr;
   // From here on a loss ends the run, as that of any run.
-  elastic_.set_survives(false);
+  elastic_.end_fit();
 }
 
 void ElasticFit::meet() {
@@ -158,7 +158,30 @@ void ElasticFit::end() { communicator_of(state_.layouts.mesh()).gather("elastic:
 
 void ElasticFit::recover(const CommError& error) {
   snapshots_->settle();
-  next_ = elastic_.wait_for_next(error);
+  try {
+    next_ = elastic_.wait_for_next(error);
+  } catch (const CommError&) {
+    if (elastic_.is_first_of_failed()) save_alone();
+    throw;
+  }
+}
+
+/// Lets callbacks save the newest snapshot, if this process has all of it.
+void ElasticFit::save_alone() {
+  const Mesh& mesh = state_.layouts.mesh();
+  const bool on_cpus = mesh.local_devices().front().type == Device::Type::cpu;
+  const auto devices = static_cast<size_t>(mesh.size());
+  rehost(run_.trainer, state_,
+         create_mesh(mesh.dims(),
+                     on_cpus ? virtual_cpus(mesh.size())
+                             : std::vector<Device>(devices, mesh.local_devices().front()),
+                     mesh.name()),
+         /*keep=*/false);
+  if (!snapshots_->choose({snapshots_->kept()})) return;
+  run_.callbacks.set_params(/*is_first_rank=*/true, /*restored_from_memory=*/true);
+  run_.callbacks.membership_change({});
+  snapshots_->restore();
+  run_.callbacks.interrupt();
 }
 
 void ElasticFit::raise_change(StepStatus& own) {

@@ -85,6 +85,7 @@ class ElasticFit {
   void restore(bool whole, bool read_from_disk);
   void tell(bool whole, int64_t done) const;
   void check_size();
+  void save_alone();
   void say(const std::string& line) const;
 
   const FitRun run_;

@@ -22,7 +22,7 @@ struct KeptValue {
 };
 
 /// Returns a value on the variable's present mesh, of which this process has all elements.
-DTensor placed(const KeptValue& kept) {
+DTensor on_present_mesh(const KeptValue& kept) {
   const Variable& variable = kept.variable;
   const ShardingPtr sharding = intern(variable.shape(), variable.dtype(), variable.layout());
   Blocks blocks;
@@ -84,7 +84,7 @@ bool rehost(Trainer& trainer, TrainingState& state, const Mesh& mesh, bool keep)
     place_layers(layer, state.layouts);
     if (built) optimizer->build(layer.trainable_weights());
   }
-  for (KeptValue& value : kept) value.variable.assign(placed(value));
+  for (KeptValue& value : kept) value.variable.assign(on_present_mesh(value));
 
   state.exchange.move_to(mesh);
   if (thread_state().default_mesh == before) thread_state().default_mesh = mesh;
