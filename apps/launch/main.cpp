@@ -28,8 +28,14 @@ constexpr const char* help =
     "  --encrypt            the processes encrypt what they send each other, but for shared "
     "memory\n"
     "                       and NCCL\n"
-    "  --max-restarts K     restart all processes, up to K times, after one failed; with --ps,\n"
-    "                       a worker or evaluator alone, up to K times each [default: 0]\n"
+    "  --elastic MIN:MAX    processes come and go while they train: losing one, or a restarted "
+    "one's\n"
+    "                       return, changes no bit with --world-size-invariant; fewer than MIN "
+    "wait\n"
+    "  --max-restarts K     restart all processes, up to K times, after one failed; with --ps a\n"
+    "                       worker or evaluator alone, with --elastic any alone, up to K times "
+    "each\n"
+    "                       [default: 0]\n"
     "  --grace SECONDS      time for the others to exit after one failed, or after the end of\n"
     "                       the chief [default: 10]\n"
     "  -h, --help           print this text\n"
@@ -56,7 +62,7 @@ struct Arguments {
   std::vector<std::string> command;
 };
 
-/// Reads MIN:MAX. The help does not offer --elastic before programs can join its register.
+/// Reads MIN:MAX.
 void set_elastic(Arguments& arguments, const std::string& flag, const std::string& text) {
   const size_t colon = text.find(':');
   if (colon == text.npos) {
@@ -102,9 +108,9 @@ bool set_switch(Arguments& arguments, const std::string& flag) {
 }
 
 [[noreturn]] void fail_unknown(const std::string& flag) {
-  const std::vector<std::string> known = {"--processes", "--ps",      "--evaluator",
-                                          "--tf-config", "--encrypt", "--max-restarts",
-                                          "--grace",     "--help"};
+  const std::vector<std::string> known = {"--processes", "--ps",           "--evaluator",
+                                          "--tf-config", "--encrypt",      "--elastic",
+                                          "--grace",     "--max-restarts", "--help"};
   const std::string meant = nearest(flag, known);
   throw ConfigError("command line", "every option must be known", in_quotes(flag),
                     meant.empty() ? "see launch --help" : "write " + meant);

@@ -58,7 +58,11 @@ struct RunSetup {
   at::ScalarType dtype;
   mnist::Distribution distribution;
 
-  bool leads() const { return distribution.role == mnist::Role::leads; }
+  /// Whether this process prints. An elastic run may lose the first one, and then has another.
+  bool leads(const app::CommonOptions& common) const {
+    if (!distribution.strategy) return app::is_first_process(common);
+    return distribution.role == mnist::Role::leads;
+  }
   std::string describe() const {
     if (layouts.defined()) return "mesh " + app::mesh_text(layouts.mesh());
     const strategy::Strategy& strategy = *distribution.strategy;
@@ -175,10 +179,10 @@ int evaluate(const ModelHandle& model, const MnistDataset& test, const app::Comm
   return distribution.finish();
 }
 
-/// Trains; if `leads`, prints and writes what the options ask for.
+/// Trains; in the process that leads, prints and writes what the options ask for.
 void train(const ModelHandle& model, const MnistDataset& training, const MnistDataset& test,
-           const app::CommonOptions& common, const MnistFlags& flags, bool leads) {
-  show_model(model, training, common, leads);
+           const app::CommonOptions& common, const MnistFlags& flags, const RunSetup& setup) {
+  show_model(model, training, common, setup.leads(common));
   if (!flags.load.empty()) {
     model.build(input_shape(flags));
     load_weights(model.model(), flags.load);
@@ -188,6 +192,7 @@ void train(const ModelHandle& model, const MnistDataset& training, const MnistDa
   const History history = fit(model, training, test, common, flags, true);
   const std::chrono::duration<double> elapsed = std::chrono::steady_clock::now() - start;
   profiling.stop();
+  const bool leads = setup.leads(common);
   if (leads && !common.history.empty()) history.save(common.history);
   if (leads && !common.plot.empty()) save_plot(history, common.plot);
   if (flags.save.ends_with(".keras")) {
@@ -212,7 +217,7 @@ int run(int argc, char** argv) {
   const RunSetup setup = set_up_run(flags, common);
   const MnistDataset training = data_of(common, flags, "train", common.train_size, setup.dtype);
   const MnistDataset test = data_of(common, flags, "test", common.test_size, setup.dtype);
-  if (setup.leads() && common.verbose > 0) {
+  if (setup.leads(common) && common.verbose > 0) {
     std::cout << training.announcement() << "\n" << setup.describe() << std::endl;
   }
 
@@ -231,7 +236,7 @@ int run(int argc, char** argv) {
     fit(model, training, test, common, flags, false);
     profiling.finish();
   } else {
-    train(model, training, test, common, flags, setup.leads());
+    train(model, training, test, common, flags, setup);
   }
   return 0;
 }

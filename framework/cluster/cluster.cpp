@@ -2,6 +2,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/cluster/internal/elastic_cluster.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
 namespace tessera {
@@ -60,16 +61,24 @@ std::optional<Cluster> from_rank(const Environment& variables) {
   return cluster;
 }
 
-/// Throws ConfigError in a process of launch --elastic: each would train alone.
-void require_no_register(const Environment& variables) {
+/// Returns the cluster of a process of an elastic run. Throws ConfigError where nothing can join
+/// its register: each process would train alone.
+std::optional<Cluster> from_register(const Environment& variables, const ClusterFlags& flags,
+                                     bool own_environment) {
   const auto where = variables.find("TESSERA_MEMBERS");
-  if (!where) return;
+  if (!where) return std::nullopt;
+  if (own_environment && elastic_cluster()) return elastic_cluster()(flags);
   throw ConfigError("TESSERA_MEMBERS", "the processes of launch --elastic join its register",
                     str("a program that does not, with the register at ", in_quotes(*where)),
                     "start it by launch without --elastic");
 }
 
 }  // namespace
+
+ElasticCluster& detail::elastic_cluster() {
+  static ElasticCluster find;
+  return find;
+}
 
 std::string to_string(TaskType type) {
   switch (type) {
@@ -88,6 +97,11 @@ std::string to_string(TaskType type) {
 Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environment) {
   const Environment variables(environment);
   std::optional<Cluster> cluster = from_flags(flags);
+  // Before the variables of a launcher that starts the processes of an elastic run, such as srun.
+  if (!cluster) {
+    cluster = from_register(variables, flags, !environment);
+    if (cluster) return *cluster;
+  }
   if (!cluster) cluster = cluster_from_tf_config(variables);
   if (!cluster) cluster = cluster_from_dtensor(variables);
   if (!cluster) cluster = from_rank(variables);
@@ -98,7 +112,6 @@ Cluster find_cluster(const ClusterFlags& flags, const EnvironmentLookup& environ
     cluster = cluster_from_slurm(variables, flags);
     check_other_launchers(variables, cluster ? cluster->size : 1);
   }
-  if (!cluster) require_no_register(variables);
   if (!cluster) return {};
   if (auto job = variables.find("TESSERA_JOB")) cluster->job = *job;
   cluster->insecure = flags.insecure;

@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdlib>
 #include <map>
 #include <mutex>
@@ -14,6 +15,7 @@
 #include <tessera/framework/comm/internal/accelerator.hpp>
 #include <tessera/framework/comm/internal/build_id.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/elastic_run.hpp>
 #include <tessera/framework/comm/internal/make_engine.hpp>
 #include <tessera/framework/comm/internal/process_communicator.hpp>
 #include <tessera/framework/comm/internal/status.hpp>
@@ -63,26 +65,43 @@ void compare(Gatherer& gatherer, const std::string& caller, const Facts& facts) 
                     "start all processes with the same program, options and data");
 }
 
-/// The connections of this process to the others, which last until the process ends.
+/// The connections of this process to the others, which last until the process ends; in an elastic
+/// run they are replaced in each generation.
 struct Run {
   Cluster cluster;
   std::shared_ptr<ProcessCommunicator> communicator;
+  DistributedOptions options;
+  Facts facts;  ///< facts of the first mesh
   pid_t process = ::getpid();
 };
 
 std::mutex run_mutex;
 /// Never destroyed: tensors on its meshes may outlive all static objects.
 Run* current_run = nullptr;
+/// Whether this process has reported that it failed.
+std::atomic<bool> has_failed = false;
 
 void leave_run() {
   // A forked child lacks the threads that leave() needs.
-  if (current_run && current_run->process == ::getpid()) current_run->communicator->leave();
+  if (!current_run || current_run->process != ::getpid()) return;
+  ElasticRun* const elastic = ElasticRun::current();
+  if (elastic && !has_failed && !elastic->leaves()) elastic->finish();
+  current_run->communicator->leave();
 }
 
-std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
-                                             const DistributedOptions& options, Device first,
-                                             const Facts& facts) {
+/// The connections of a run, or of a generation of an elastic one.
+struct Connections {
+  std::shared_ptr<Coordination> coordination;
+  std::shared_ptr<Engine> engine;
+};
+
+Connections connect(const Cluster& cluster, const DistributedOptions& options, Device first,
+                    const Facts& facts) {
   const JobAccess access = job_access(cluster);
+  std::function<bool()> given_up;
+  if (ElasticRun* const elastic = ElasticRun::current()) {
+    given_up = [elastic] { return elastic->given_up(); };
+  }
   const std::shared_ptr<Coordination> coordination =
       Coordination::join({.rank = cluster.rank,
                           .size = cluster.size,
@@ -91,14 +110,15 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
                           .job = cluster.job,
                           .access = access,
                           .connect_timeout = options.connect_timeout,
-                          .timeout = options.timeout});
-  // Before the engines connect: different programs would wait for each other in vain.
-  compare(*coordination, where, facts);
+                          .timeout = options.timeout,
+                          .given_up = given_up});
   try {
-    return std::make_shared<ProcessCommunicator>(
-        coordination, make_engine(coordination, options, access, first),
-        ProcessCommunicatorOptions{.always_check = options.always_check});
+    // Before the engines connect: different programs would wait for each other in vain.
+    compare(*coordination, where, facts);
+    return {coordination, make_engine(coordination, options, access, first)};
   } catch (const std::exception& error) {
+    // Nobody may wait here for processes that meet elsewhere.
+    if (given_up) coordination->give_up(error.what());
     const std::string reason = coordination->reason(std::chrono::seconds(1));
     if (!reason.empty()) throw CommError(reason);
     coordination->report_failure(error.what());
@@ -106,9 +126,29 @@ std::shared_ptr<ProcessCommunicator> connect(const Cluster& cluster,
   }
 }
 
+std::shared_ptr<ProcessCommunicator> make_communicator(const Cluster& cluster,
+                                                       const DistributedOptions& options,
+                                                       Device first, const Facts& facts) {
+  ElasticRun* const elastic = ElasticRun::current();
+  const Connections made = connect(cluster, options, first, facts);
+  auto communicator = std::make_shared<ProcessCommunicator>(
+      made.coordination, made.engine,
+      ProcessCommunicatorOptions{.always_check = options.always_check,
+                                 .elastic = elastic != nullptr});
+  if (elastic) elastic->attach(communicator);
+  communicator->set_joining(elastic && elastic->generation() > 1);
+  return communicator;
+}
+
 Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device first,
             const Facts& facts) {
   const std::lock_guard<std::mutex> lock(run_mutex);
+  if (current_run && ElasticRun::current()) {
+    // Processes that join later make their meshes when the others train.
+    if (current_run->facts == facts) return *current_run;
+    throw ConfigError(where, "an elastic run has one mesh", "another one",
+                      "pass the same dimensions and options each time");
+  }
   if (current_run) {
     if (current_run->cluster.rank == cluster.rank && current_run->cluster.size == cluster.size) {
       compare(*current_run->communicator, where, facts);
@@ -119,9 +159,11 @@ Run& run_of(const Cluster& cluster, const DistributedOptions& options, Device fi
                           current_run->cluster.rank, " of ", current_run->cluster.size),
                       "pass the same options each time");
   }
-  auto run = std::make_unique<Run>(Run{cluster, connect(cluster, options, first, facts)});
+  auto run = std::make_unique<Run>(
+      Run{cluster, make_communicator(cluster, options, first, facts), options, facts});
   current_run = run.release();
   set_failure_reporter([&communicator = *current_run->communicator](const std::string& what) {
+    has_failed = true;
     communicator.report_failure(what);
   });
   std::atexit(leave_run);
@@ -163,6 +205,12 @@ std::vector<Device> local_devices(const DistributedOptions& options, const Clust
     throw ConfigError(where, "each GPU has at least one device of the mesh",
                       str("virtual_devices ", options.virtual_devices), "pass 1 or more");
   }
+  if (ElasticRun::current()) {
+    // A process keeps its GPU, and holds a varying number of devices on it.
+    gpu(cluster.local_rank);
+    return std::vector<Device>(static_cast<size_t>(count),
+                               {Device::Type::cuda, cluster.local_rank});
+  }
   // Processes of one host divide its GPUs in rank order.
   const int64_t gpus = gpus_for(options, count), available = gpu_count();
   int64_t first = cluster.local_rank * gpus;
@@ -191,6 +239,40 @@ std::vector<Device> local_devices(const DistributedOptions& options, const Clust
   return devices;
 }
 
+/// The devices of a mesh that a process hosts.
+struct Part {
+  std::vector<int64_t> ids;
+  std::vector<Device> devices;
+  std::shared_ptr<const Hosting> hosting;
+
+  Mesh mesh(const MeshDims& dims, const std::string& name,
+            const std::shared_ptr<ProcessCommunicator>& communicator) const {
+    if (communicator->size() == 1) return create_mesh(dims, devices, name);
+    return create_mesh_part(dims, ids, devices, communicator, name, hosting);
+  }
+};
+
+Part part_of(const MeshDims& dims, const DistributedOptions& options, const Cluster& cluster) {
+  Part part;
+  part.hosting = default_hosting(dims, cluster.size);
+  part.ids = part.hosting->devices_of(cluster.rank);
+  part.devices = local_devices(options, cluster, std::ssize(part.ids), part.hosting.get());
+  return part;
+}
+
+constexpr const char* processes_fact = "processes";
+
+Facts facts_of(const MeshDims& dims, const DistributedOptions& options, const Cluster& cluster) {
+  const auto bool_text = [](bool value) { return value ? "true" : "false"; };
+  return {{"build", build_id()},
+          {processes_fact, str(cluster.size)},
+          {"mesh", to_string(dims)},
+          {"device", device_type_of(options) == Device::Type::cpu ? "cpu" : "cuda"},
+          {"virtual_devices", str(options.virtual_devices)},
+          {"shared_memory", bool_text(options.shared_memory)},
+          {"always_check", bool_text(options.always_check)}};
+}
+
 }  // namespace
 
 Device::Type detail::device_type_of(const DistributedOptions& options) {
@@ -216,6 +298,11 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
                       "start this program on chief and workers only");
   }
   const MeshDims dims = with_inferred_size(requested, options, cluster.size);
+  const bool elastic = ElasticRun::current() != nullptr;
+  if (elastic && options.devices) {
+    throw ConfigError(where, "the processes of an elastic run hold varying numbers of devices",
+                      str(*options.devices, " devices of each"), "omit the number of devices");
+  }
   int64_t size = 1;
   for (const auto& dim : dims) size *= dim.second;
   const auto check_devices = [&](int64_t count) {
@@ -226,7 +313,7 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
                     str(*options.devices, " devices"),
                     "omit the number of devices or change the mesh");
   };
-  if (cluster.size == 1) {
+  if (cluster.size == 1 && !elastic) {
     check_devices(size);
     return create_mesh(dims, local_devices(options, cluster, size, nullptr));
   }
@@ -235,21 +322,43 @@ Mesh create_distributed_mesh(const MeshDims& requested, const DistributedOptions
                     str(cluster.size, " processes with mesh ", to_string(dims)),
                     "start fewer processes or use a larger mesh");
   }
-  const std::shared_ptr<const Hosting> hosting = default_hosting(dims, cluster.size);
-  const std::vector<int64_t> ids = hosting->devices_of(cluster.rank);
-  check_devices(std::ssize(ids));
-  const std::vector<Device> devices =
-      local_devices(options, cluster, std::ssize(ids), hosting.get());
-  const auto bool_text = [](bool value) { return value ? "true" : "false"; };
-  const Facts facts = {{"build", build_id()},
-                       {"processes", str(cluster.size)},
-                       {"mesh", to_string(dims)},
-                       {"device", device_type_of(options) == Device::Type::cpu ? "cpu" : "cuda"},
-                       {"virtual_devices", str(options.virtual_devices)},
-                       {"shared_memory", bool_text(options.shared_memory)},
-                       {"always_check", bool_text(options.always_check)}};
-  const Run& run = run_of(cluster, options, devices.front(), facts);
-  return create_mesh_part(dims, ids, devices, run.communicator, "", hosting);
+  try {
+    const Part part = part_of(dims, options, cluster);
+    check_devices(std::ssize(part.ids));
+    const Run& run =
+        run_of(cluster, options, part.devices.front(), facts_of(dims, options, cluster));
+    return part.mesh(dims, "", run.communicator);
+  } catch (const CommError& error) {
+    if (!elastic || current_run) throw;
+    // Others are to meet before these have.
+    ElasticRun& run = *ElasticRun::current();
+    run.enter(run.wait_for_next(error));
+  }
+  return create_distributed_mesh(requested, options);
+}
+
+void detail::reconnect_elastic() {
+  const std::lock_guard<std::mutex> lock(run_mutex);
+  ElasticRun& elastic = *ElasticRun::current();
+  Run& run = *current_run;
+  run.communicator->disconnect();
+  run.cluster = elastic.cluster();
+  for (auto& [name, value] : run.facts) {
+    if (name == processes_fact) value = str(run.cluster.size);
+  }
+  // The first device decides between CPUs and GPUs; a process keeps its GPU.
+  const Device first = device_type_of(run.options) == Device::Type::cpu
+                           ? Device{}
+                           : Device{Device::Type::cuda, run.cluster.local_rank};
+  const Connections made = connect(run.cluster, run.options, first, run.facts);
+  run.communicator->reconnect(made.coordination, made.engine);
+  elastic.attach(run.communicator);
+}
+
+Mesh detail::hosted_now(const Mesh& mesh) {
+  const std::lock_guard<std::mutex> lock(run_mutex);
+  const Part part = part_of(mesh.dims(), current_run->options, current_run->cluster);
+  return part.mesh(mesh.dims(), mesh.name(), current_run->communicator);
 }
 
 void detail::check_same_on_all_ranks(const Mesh& mesh, const std::string& caller,

@@ -73,6 +73,13 @@ Device::Type device_type_of(const DistributedOptions& options);
 /// GPUs of a single process or one GPU of each of several; times virtual_devices for GPUs.
 int64_t default_devices(const DistributedOptions& options);
 
+/// Connects the members of the newest generation of an elastic run, in place of those of the one
+/// before. Collective among them. Throws CommError if meanwhile others are to meet.
+void reconnect_elastic();
+
+/// Returns the mesh with the devices that this process hosts in its generation of an elastic run.
+Mesh hosted_now(const Mesh& mesh);
+
 /// Compares facts that must be equal on every process of the mesh, such as model and seed. Throws
 /// ConfigError naming `caller` and the keys that differ, with their values and ranks; the same
 /// error on every rank. Collective.

@@ -24,17 +24,9 @@ class Backup final : public Callback, public OccasionalWeightReader {
   bool is_called_last() const override { return true; }
   std::string class_name() const override { return "BackupAndRestore"; }
 
-  void on_train_begin() override {
-    checkpoint_.emplace(model());
-    checkpoint_->set_callbacks(params().callbacks);
-    manager_.emplace(*checkpoint_, backup_dir_,
-                     CheckpointManagerOptions{.max_to_keep = options_.double_checkpoint ? 2 : 1,
-                                              .asynchronous = options_.asynchronous,
-                                              .save_failure = options_.save_failure});
-    manager_->claim();
-    batches_ = 0;
-    manager_->restore_latest();
-  }
+  void on_train_begin() override { open(); }
+  /// A save that the change interrupted is given up, with a warning.
+  void on_membership_change(const MembershipChange&) override { open(); }
 
   void on_train_batch_end(int64_t, const Logs&) override {
     if (options_.save_freq.by_epoch() || ++batches_ < options_.save_freq.batches()) return;
@@ -74,6 +66,19 @@ class Backup final : public Callback, public OccasionalWeightReader {
   }
 
  private:
+  void open() {
+    manager_.reset();
+    checkpoint_.emplace(model());
+    checkpoint_->set_callbacks(params().callbacks);
+    manager_.emplace(*checkpoint_, backup_dir_,
+                     CheckpointManagerOptions{.max_to_keep = options_.double_checkpoint ? 2 : 1,
+                                              .asynchronous = options_.asynchronous,
+                                              .save_failure = options_.save_failure});
+    manager_->claim();
+    batches_ = 0;
+    if (!params().restored_from_memory) manager_->restore_latest();
+  }
+
   void save() {
     // Without an optimizer, saves are counted instead of steps.
     const OptimizerHandle& optimizer = model().optimizer();

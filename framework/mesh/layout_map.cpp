@@ -159,6 +159,17 @@ LayoutMap::LayoutMap(const Mesh& mesh, LayoutMapOptions options) : mesh_(mesh), 
   require_mesh(*this);
 }
 
+LayoutMap LayoutMap::on_mesh(const Mesh& mesh) const {
+  if (mesh.dims() != mesh_.dims()) {
+    throw LayoutError("layouts", "the rules of a map are for meshes of the same dimensions",
+                      mesh.describe() + " for rules of " + mesh_.describe(),
+                      "make a map for the other mesh");
+  }
+  LayoutMap moved = *this;
+  moved.mesh_ = mesh;
+  return moved;
+}
+
 void LayoutMap::add(LayoutRule rule) {
   for (const LayoutRule& other : rules_) {
     if (other.match != rule.match) continue;

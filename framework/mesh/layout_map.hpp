@@ -128,6 +128,9 @@ class LayoutMap {
 
   bool defined() const { return mesh_.defined(); }
   const Mesh& mesh() const { return mesh_; }
+  /// Returns these rules for a mesh of the same dimensions, whose devices other processes hold.
+  /// Throws LayoutError for a mesh of other dimensions.
+  LayoutMap on_mesh(const Mesh& mesh) const;
   const LayoutMapOptions& options() const { return options_; }
   const std::vector<LayoutRule>& rules() const { return rules_; }
   const std::map<std::string, LayoutSpec>& data() const { return data_; }

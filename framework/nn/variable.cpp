@@ -206,6 +206,13 @@ const Blocks& Variable::writable() {
   return state().value.blocks();
 }
 
+void detail::drop_value(Variable& variable) {
+  stop_tracing("a Variable lost its value");
+  ++variable.state().tag->version;
+  variable.state().value = {};
+  variable.state().planned = {};
+}
+
 std::vector<DTensor> GradientTape::gradient(const DTensor& target,
                                             const std::vector<Variable>& sources,
                                             const GradientOptions& options) {

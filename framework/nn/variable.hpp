@@ -13,9 +13,12 @@
 
 namespace tessera {
 
+class Variable;
 namespace detail {
 class StoredSlots;
-}
+/// Drops the value: until one is assigned, reading draws the initial value.
+void drop_value(Variable& variable);
+}  // namespace detail
 
 /// The specification of a weight whose values are drawn later.
 struct VariableSpec {
@@ -92,6 +95,7 @@ class Variable {
 
  private:
   friend class detail::StoredSlots;
+  friend void detail::drop_value(Variable& variable);
   struct State {
     VariableSpec spec;
     Placement placement;

@@ -77,6 +77,16 @@ class ValidationFreq {
 /// Weight of each class in the loss; 1 for a class that is not listed.
 using ClassWeight = std::map<int64_t, double>;
 
+/// How fit keeps its state for processes that come and go, in a run of `launch --elastic`.
+struct ElasticOptions {
+  /// Number of processes below which training saves and ends with an error. The launcher's minimum
+  /// comes first: with fewer than that, training waits for others.
+  int64_t min_processes = 1;
+  /// Steps between two snapshots in memory. After the loss of a process, at most as many are done
+  /// again.
+  int64_t snapshot_every = 10;
+};
+
 /// Arguments of keras.Model.fit.
 struct FitOptions {
   int64_t batch_size = 32;  ///< rows of a global batch; a stream has batches of its own
@@ -114,6 +124,8 @@ struct FitOptions {
   /// FLOPs utilization: flops_per_second divided by `peak_flops`, the most that one device can do,
   /// and by the number of devices.
   std::optional<double> peak_flops = std::nullopt;
+  /// Has an effect in processes of an elastic run only.
+  ElasticOptions elastic = {};
 };
 
 /// Arguments of keras.Model.evaluate.

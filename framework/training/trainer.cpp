@@ -15,6 +15,7 @@
 #include <tessera/framework/training/internal/batch_loop.hpp>
 #include <tessera/framework/training/internal/compiled_scope.hpp>
 #include <tessera/framework/training/internal/data_views.hpp>
+#include <tessera/framework/training/internal/elastic_fit.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
 #include <tessera/framework/training/internal/fit_data.hpp>
 #include <tessera/framework/training/internal/fit_loop.hpp>
@@ -187,12 +188,14 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
   const Mesh& mesh = state->layouts.mesh();
   return reporting_failure(mesh, [&] {
     const FitData data = fit_data(dataset, options, state->options, output_names());
-    if (!mesh.is_local()) {
-      RunFingerprint facts =
-          run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
+    RunFingerprint facts;
+    const bool elastic = ElasticRun::current() != nullptr;
+    if (elastic || !mesh.is_local()) {
+      facts = run_fingerprint(layer_, state->options, state->layouts, options.callbacks);
       add_fit(facts, data, options);
-      check_same_on_all_ranks(mesh, "fit", facts);
     }
+    // The processes of an elastic run compare them whenever they meet.
+    if (!elastic) check_same_on_all_ranks(mesh, "fit", facts);
     if (!state->placed) ensure_placed(data.train);
     double flops_per_row = 0;
     if (options.memory_limit > 0 || options.peak_flops) {
@@ -207,7 +210,9 @@ History Trainer::fit(const DatasetHandle& dataset, const FitOptions& options) {
     const CallbackList callbacks(
         options.callbacks, *this, mesh,
         {.epochs = options.epochs, .steps = steps, .verbose = options.verbose});
-    FitLoop({*this, *state, data, options, callbacks, flops_per_row}).run();
+    const FitRun run{*this, *state, data, options, callbacks, flops_per_row};
+    const std::unique_ptr<ElasticFit> coming_and_going = ElasticFit::make(run, std::move(facts));
+    FitLoop(run).run();
     return state->progress.history;
   });
 }

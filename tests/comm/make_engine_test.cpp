@@ -31,6 +31,7 @@ class Unreachable final : public Coordination {
   void abort(const std::string&) override {}
   void report_failure(const std::string&) override {}
   void leave() override {}
+  void give_up(const std::string&) override {}
 
  private:
   std::vector<Peer> peers_;

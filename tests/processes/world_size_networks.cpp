@@ -2,12 +2,14 @@
 
 #include <cstdlib>
 #include <filesystem>
+#include <span>
 #include <vector>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/checksum.hpp>
 
 #include "apps/gpt/gpt_model.hpp"
 #include "apps/imdb/models.hpp"
@@ -180,6 +182,22 @@ LayoutMap world_size_layouts(const std::string& name, const Mesh& mesh,
   if (name == "zero2") layouts.fully_shard({.over = "batch", .reshard_after_forward = false});
   if (name == "tensor") add_tensor_rules(layouts);
   return layouts;
+}
+
+std::string digest_in_full(const ModelHandle& model, const History& history) {
+  Xxh128 sum;
+  std::vector<Variable> all = model.weights();
+  const std::vector<Variable> slots = model->optimizer()->variables();
+  all.insert(all.end(), slots.begin(), slots.end());
+  for (const Variable& variable : all) {
+    const at::Tensor value = variable.value().full().contiguous();
+    sum.update({static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()});
+  }
+  sum.update(std::as_bytes(std::span(history.steps)));
+  for (const auto& [name, course] : history.history) {
+    sum.update(std::as_bytes(std::span(course)));
+  }
+  return sum.digits();
 }
 
 }  // namespace tessera::test

@@ -35,4 +35,7 @@ WorldSizeNetwork world_size_network(const std::string& name, bool experts, World
 LayoutMap world_size_layouts(const std::string& name, const Mesh& mesh,
                              const WorldSizeNetwork& network);
 
+/// Hashes weights, slots, losses and metrics, each in full. Collective.
+std::string digest_in_full(const ModelHandle& model, const History& history);
+
 }  // namespace tessera::test

@@ -1,13 +1,9 @@
 // One of several processes that train networks and print what must not depend on their number.
 #include <algorithm>
 #include <cstdio>
-#include <span>
 #include <sstream>
 
-#include <ATen/ATen.h>
-
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/base/internal/checksum.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/tessera.hpp>
@@ -29,23 +25,6 @@ std::vector<std::string> split_at(const std::string& text, char separator) {
   std::istringstream stream(text);
   for (std::string word; std::getline(stream, word, separator);) words.push_back(word);
   return words;
-}
-
-/// Hashes weights, slots, losses and metrics, each in full. Collective.
-std::string digest_in_full(const ModelHandle& model, const History& history) {
-  Xxh128 sum;
-  std::vector<Variable> all = model.weights();
-  const std::vector<Variable> slots = model->optimizer()->variables();
-  all.insert(all.end(), slots.begin(), slots.end());
-  for (const Variable& variable : all) {
-    const at::Tensor value = variable.value().full().contiguous();
-    sum.update({static_cast<const std::byte*>(value.const_data_ptr()), value.nbytes()});
-  }
-  sum.update(std::as_bytes(std::span(history.steps)));
-  for (const auto& [name, course] : history.history) {
-    sum.update(std::as_bytes(std::span(course)));
-  }
-  return sum.digits();
 }
 
 /// A training: "NETWORK:LAYOUTS:MESH", and options that are separated by commas: "eager", "clip",

@@ -16,7 +16,7 @@ ALLOWED = {
     "framework/io/format": ["framework/cluster"],
     "framework/io/hdf5": [],
     "framework/serving/http": ["framework/base"],
-    "framework/comm": ["framework/mesh", "framework/cluster/coordination"],
+    "framework/comm": ["framework/mesh", "framework/cluster/membership"],
     "framework/tensor": ["framework/comm", "framework/drawing"],
     "framework/ops": ["framework/tensor"],
     "framework/autodiff": ["framework/ops"],

@@ -33,6 +33,10 @@ struct CoordinationOptions {
   /// receives "[coordination] waiting for rank 3" while rank 0 waits, after 1.5 s and then every 10
   /// s (default: standard error). Called on a thread of the control plane.
   std::function<void(const std::string& line)> say = {};
+  /// whether to stop waiting for the other ranks: join() then throws CommError within 0.1 s. Called
+  /// on several threads (default: wait). If it is set, processes meet again and again: one that is
+  /// refused, as others still meet there, asks again
+  std::function<bool()> given_up = {};
 };
 
 /// A process of the run.
@@ -109,6 +113,9 @@ class Coordination {
   /// Leaves the run; the others continue unless they wait for this rank. On rank 0 waits until all
   /// have left or the run is over. Never throws. The destructor calls it, too.
   virtual void leave() = 0;
+  /// Ends the run for this rank at once, without a word to the others, which see its connection
+  /// close; it needs no answer of rank 0, which may be stuck.
+  virtual void give_up(const std::string& reason) = 0;
 };
 
 }  // namespace tessera::detail

@@ -130,6 +130,15 @@ void CoordinationClient::report_failure(const std::string& what) {
   send(FrameType::note, BodyWriter().text(what).bytes());
 }
 
+void CoordinationClient::give_up(const std::string& reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (over()) return;
+    given_up_ = reason;
+  }
+  waker_.wake();
+}
+
 void CoordinationClient::leave() {
   std::unique_lock lock(mutex_);
   if (phase_ == Phase::running) phase_ = Phase::leaving;

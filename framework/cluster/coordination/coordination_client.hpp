@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -35,6 +36,7 @@ class CoordinationClient : public Coordination {
   void abort(const std::string& reason) override;
   void report_failure(const std::string& what) override;
   void leave() override;
+  void give_up(const std::string& reason) override;
 
  private:
   using Time = std::chrono::steady_clock::time_point;
@@ -87,6 +89,7 @@ class CoordinationClient : public Coordination {
   std::string reason_;
   std::map<std::string, std::deque<std::shared_ptr<Waiter>>> waiters_;
   bool stop_ = false;
+  std::optional<std::string> given_up_;  ///< reason of give_up()
 
   std::mutex callbacks_mutex_;
   std::function<std::vector<CallRecord>()> calls_;

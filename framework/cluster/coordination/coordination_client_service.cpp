@@ -1,7 +1,9 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
@@ -9,6 +11,7 @@
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/cluster/coordination/coordination_client.hpp>
 #include <tessera/framework/cluster/coordination/failure_report.hpp>
+#include <tessera/framework/cluster/coordination/rendezvous.hpp>
 
 namespace tessera::detail {
 
@@ -47,11 +50,18 @@ void CoordinationClient::serve() {
   // Frames that arrived together with the reply to the hello.
   handle_all();
   while (true) {
+    bool joining = false;
+    std::optional<std::string> given_up;
     {
       const std::lock_guard lock(mutex_);
       if (stop_) return;
+      joining = phase_ == Phase::joining;
+      given_up = std::exchange(given_up_, std::nullopt);
     }
-    wait(next_heartbeat);
+    if (joining && options_.given_up && options_.given_up()) given_up = given_up_text(options_);
+    if (given_up) end(*given_up);
+    wait(joining && options_.given_up ? std::min(next_heartbeat, woken + patience_step)
+                                      : next_heartbeat);
     const Time now = steady_clock::now();
     const Time before = std::exchange(woken, now);
     // This process itself did not run for a while.

@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/coordination/failure_report.hpp>
+#include <tessera/framework/cluster/coordination/rendezvous.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/internal/rank_text.hpp>
 
@@ -111,6 +112,7 @@ void CoordinationServer::wait() {
 CoordinationServer::Time CoordinationServer::wake_time() const {
   Time time = next_heartbeat_;
   if (phase_ == Phase::waiting) time = std::min(time, begin_ + options_.connect_timeout);
+  if (phase_ == Phase::waiting && options_.given_up) time = std::min(time, now_ + patience_step);
   if (phase_ == Phase::asking || phase_ == Phase::over) time = std::min(time, deadline_);
   return time;
 }
@@ -245,7 +247,8 @@ void CoordinationServer::tick() {
 
 void CoordinationServer::greet(Connection& connection, const Frame& frame) {
   const HandshakeReply reply = connection.handshake.reply_to(frame, options_, present_);
-  if (!reply.warning.empty() && next_warning_ <= now_) {
+  // Where processes meet again and again, the next ones may come before these have left.
+  if (!reply.warning.empty() && !options_.given_up && next_warning_ <= now_) {
     next_warning_ = now_ + line_interval;
     say(reply.warning);
   }
@@ -267,6 +270,7 @@ void CoordinationServer::admit(Connection& connection, const HandshakeReply& rep
 void CoordinationServer::tick_waiting() {
   const std::vector<int> absent = missing();
   if (absent.empty()) return start();
+  if (options_.given_up && options_.given_up()) return end(given_up_text(options_));
   if (now_ - begin_ >= options_.connect_timeout) {
     const double seconds = std::chrono::duration<double>(options_.connect_timeout).count();
     const std::string here = address_text(options_.address, options_.port);

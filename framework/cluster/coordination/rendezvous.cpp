@@ -21,6 +21,17 @@ namespace {
 
 constexpr size_t max_refusal_bytes = 2000;
 
+void check_given_up(const CoordinationOptions& options) {
+  if (options.given_up && options.given_up()) throw CommError(given_up_text(options));
+}
+
+/// Returns milliseconds for poll() until the deadline, or until it is time to look whether the
+/// caller has given up.
+int wait_time(const CoordinationOptions& options, steady_clock::time_point deadline) {
+  const int time = poll_time(deadline);
+  return options.given_up ? std::min(time, static_cast<int>(patience_step.count())) : time;
+}
+
 /// Registration of this rank over a connection to rank 0.
 class Registration {
  public:
@@ -36,8 +47,9 @@ class Registration {
   /// Waits for admission. Returns false, with the reason in `error`, if the attempt failed.
   bool wait_until_accepted(steady_clock::time_point deadline, std::string& error) {
     while (steady_clock::now() < deadline) {
+      check_given_up(options_);
       pollfd entry{socket_.descriptor(), POLLIN, 0};
-      if (::poll(&entry, 1, poll_time(deadline)) <= 0) continue;
+      if (::poll(&entry, 1, wait_time(options_, deadline)) <= 0) continue;
       const bool open = socket_.receive();
       const std::optional<Frame> frame = socket_.next();
       if (frame && frame->type == FrameType::accepted) {
@@ -109,6 +121,12 @@ class Registration {
 
 }  // namespace
 
+std::string given_up_text(const CoordinationOptions& options) {
+  return CommError("coordination", str("all ", options.size, " ranks join"),
+                   "other processes are to meet instead", "")
+      .what();
+}
+
 FrameSocket register_rank(const CoordinationOptions& options, FileDescriptor connection) {
   std::string error;
   Registration registration(options, std::move(connection));
@@ -121,6 +139,7 @@ FrameSocket connect_to_server(const CoordinationOptions& options) {
   const auto deadline = steady_clock::now() + options.connect_timeout;
   std::string error = "no answer";
   for (auto pause = 10ms;; pause = std::min<std::chrono::milliseconds>(2 * pause, 250ms)) {
+    check_given_up(options);
     FileDescriptor connection = connect_to(options.address, options.port, deadline, error);
     if (connection.valid()) {
       Registration registration(options, std::move(connection));
@@ -128,6 +147,10 @@ FrameSocket connect_to_server(const CoordinationOptions& options) {
         if (registration.wait_until_accepted(deadline, error)) return registration.take_socket();
       } catch (const BadFrame&) {
         error = "something else answers there";
+      } catch (const ConfigError& refusal) {
+        // With given_up, rank 0 may still listen for the processes that met before these.
+        if (!options.given_up) throw;
+        error = one_line(refusal.what(), max_refusal_bytes);
       }
     }
     if (steady_clock::now() + pause >= deadline) fail_to_join(options, error);

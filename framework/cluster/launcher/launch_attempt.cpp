@@ -79,7 +79,9 @@ void LaunchAttempt::start(Member& member) {
 
 bool LaunchAttempt::all_ended() const {
   return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
-    return member.process->ended() && !(should_continue() && will_restart(member));
+    // Whether an elastic run goes on without a process is decided later, too.
+    const bool pending = will_restart(member) || (register_ && member.decision_time);
+    return member.process->ended() && !(should_continue() && pending);
   });
 }
 

@@ -141,7 +141,13 @@ Group make_group(const Mesh& mesh, const std::vector<int>& dims,
       at[d] = coordinate * mesh.dim_size(dims[i]) / members[d];
       here = here && at[d] >= mesh.local_box()[d].lo && at[d] < mesh.local_box()[d].hi;
     }
-    group.owner.push_back(here ? communicator.rank() : owner_of(mesh, mesh.id(at)));
+    const int owner = here ? communicator.rank() : owner_of(mesh, mesh.id(at));
+    if (communicator.size() > 1 && owner >= communicator.size()) {
+      throw MeshError("mesh", str("the mesh ", mesh.describe(), " is of the processes that run"),
+                      str("rank ", owner, " of ", communicator.size()),
+                      "in an elastic run, use the mesh of a weight (layout().mesh()) after fit()");
+    }
+    group.owner.push_back(owner);
     if (here) group.local.push_back(m);
   }
   return group;

@@ -37,12 +37,18 @@ CommError error_at(const std::string& where, const std::string& reason) {
 class ProcessCommunicator::NamedWork final : public Work {
  public:
   NamedWork(ProcessCommunicator& owner, WorkPtr work, uint64_t call, std::string_view name)
-      : owner_(owner), work_(std::move(work)), call_(call), name_(name) {}
+      : owner_(owner),
+        connection_(owner.coordination_),
+        work_(std::move(work)),
+        call_(call),
+        name_(name) {}
   void wait() override {
     const ProfileSpan span(SpanKind::wait, name_);
     try {
       work_->wait();
     } catch (const std::exception& error) {
+      // A failure of earlier connections does not concern the present ones.
+      if (connection_ != owner_.coordination_) throw MembershipChanged(error.what());
       owner_.fail(call_, error.what());
     }
   }
@@ -50,6 +56,7 @@ class ProcessCommunicator::NamedWork final : public Work {
 
  private:
   ProcessCommunicator& owner_;
+  std::shared_ptr<Coordination> connection_;
   WorkPtr work_;
   uint64_t call_;
   std::string_view name_;
@@ -59,8 +66,50 @@ ProcessCommunicator::ProcessCommunicator(std::shared_ptr<Coordination> coordinat
                                          std::shared_ptr<Engine> engine,
                                          const ProcessCommunicatorOptions& options)
     : coordination_(std::move(coordination)), engine_(std::move(engine)), options_(options) {
+  attach();
+}
+
+void ProcessCommunicator::attach() {
   coordination_->set_calls([calls = calls_] { return calls->records(); });
   coordination_->set_on_end([this](const std::string& reason) { on_end(reason); });
+}
+
+void ProcessCommunicator::part() {
+  // Until all have read the last messages of the others.
+  gather("elastic: part", "");
+  coordination_->set_on_end({});
+  coordination_->leave();
+}
+
+void ProcessCommunicator::disconnect() {
+  const std::string reason = "the members of the next generation meet";
+  coordination_->give_up(reason);
+  engine_->abort(reason);
+  coordination_->leave();
+  coordination_->set_on_end({});
+}
+
+void ProcessCommunicator::reconnect(std::shared_ptr<Coordination> coordination,
+                                    std::shared_ptr<Engine> engine) {
+  disconnect();
+  coordination_->set_calls({});
+  {
+    const std::lock_guard<std::mutex> lock(connections_mutex_);
+    coordination_.swap(coordination);
+  }
+  engine_ = std::move(engine);
+  calls_ = std::make_shared<FlightRecorder>();
+  step_ = -1;
+  signature_ = 0;
+  checks_ = true;
+  ++reconnections_;
+  over_ = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    reason_.clear();
+    noticed_ = false;
+  }
+  attach();
 }
 
 ProcessCommunicator::~ProcessCommunicator() { leave(); }
@@ -105,13 +154,32 @@ std::vector<std::string> ProcessCommunicator::gather(const std::string& key,
                                                      const std::string& text) {
   const ProfileSpan span(SpanKind::collective, "gather", static_cast<int64_t>(text.size()));
   check_alive();
+  return gather_by(*coordination(), key, text);
+}
+
+std::function<std::vector<std::string>(const std::string&, const std::string&)>
+ProcessCommunicator::gather_by_present_connections() {
+  return [this, now = coordination()](const std::string& key, const std::string& text) {
+    return gather_by(*now, key, text);
+  };
+}
+
+std::vector<std::string> ProcessCommunicator::gather_by(Coordination& coordination,
+                                                        const std::string& key,
+                                                        const std::string& text) {
   try {
-    return coordination_->gather(key, text);
+    return coordination.gather(key, text);
   } catch (const CommError& error) {
-    const std::string reason = coordination_->reason();
+    const std::string reason = coordination.reason();
     notice();
-    throw error_at(key, reason.empty() ? error.what() : reason);
+    raise(key, reason.empty() ? error.what() : reason);
   }
+}
+
+void ProcessCommunicator::raise(const std::string& where, const std::string& reason) const {
+  const CommError error = error_at(where, reason);
+  if (options_.elastic) throw MembershipChanged(error.what());
+  throw error;
 }
 
 std::string ProcessCommunicator::where(uint64_t call) const {
@@ -132,7 +200,7 @@ void ProcessCommunicator::fail(uint64_t call, const std::string& error) {
     coordination_->abort(str("rank ", rank(), ": ", reason));
   }
   notice();
-  throw error_at(where(call), reason);
+  raise(where(call), reason);
 }
 
 void ProcessCommunicator::notice() {
@@ -146,6 +214,12 @@ void ProcessCommunicator::notice() {
 }
 
 void ProcessCommunicator::check_alive() {
+  if (joining_) {
+    throw StateError("elastic",
+                     "a process that joins others which train communicates only in fit()",
+                     "a collective before it",
+                     "call what evaluates, adapts, loads or saves after fit(), or in callbacks");
+  }
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (left_) {
@@ -161,7 +235,7 @@ void ProcessCommunicator::on_end(const std::string& reason) {
   engine_->abort(reason);
   const std::lock_guard<std::mutex> lock(mutex_);
   reason_ = reason;
-  if (left_ || options_.leave_after.count() == 0) return;
+  if (left_ || options_.elastic || options_.leave_after.count() == 0) return;
   try {
     watcher_ = std::thread([this] { watch(); });
   } catch (const std::system_error&) {

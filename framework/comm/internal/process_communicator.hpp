@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <condition_variable>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -10,11 +11,18 @@
 #include <thread>
 #include <vector>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/coordination/coordination.hpp>
 #include <tessera/framework/comm/internal/engine.hpp>
 #include <tessera/framework/comm/internal/flight_recorder.hpp>
 
 namespace tessera::detail {
+
+/// The connections of a generation of an elastic run ended, since processes are gone or others
+/// join: the members of the next one meet. No error of this process.
+class MembershipChanged final : public CommError {
+  using CommError::CommError;
+};
 
 struct ProcessCommunicatorOptions {
   /// Whether ranks compare every collective before they run it, instead of only in the first 20
@@ -23,6 +31,9 @@ struct ProcessCommunicatorOptions {
   /// How long a process may stay outside of collectives after the run is over before it is ended
   /// with exit code 1; 0: without limit.
   std::chrono::milliseconds leave_after = std::chrono::seconds(4);
+  /// Whether the end of the run that the connections belong to is that of a generation of an
+  /// elastic run: errors are then MembershipChanged, and nothing ends the process.
+  bool elastic = false;
 };
 
 /// The communicator between processes: an engine carries the tensors; the coordination compares
@@ -38,7 +49,27 @@ class ProcessCommunicator final : public Communicator {
   std::string name() const override { return engine_->name(); }
   int rank() const override { return engine_->rank(); }
   int size() const override { return engine_->size(); }
-  Coordination& coordination() const { return *coordination_; }
+  /// Whether this is a communicator of an elastic run.
+  bool is_elastic() const { return options_.elastic; }
+  /// Ends the connections at once: collectives in progress throw, and the others see that this
+  /// process is gone. Thread-safe.
+  void give_up(const std::string& reason) { coordination()->give_up(reason); }
+  /// Leaves the others of a generation, all of which do so between two collectives. Throws
+  /// CommError if one is gone.
+  void part();
+  /// Ends the connections and waits until their port is free.
+  void disconnect();
+  /// Replaces the connections by those of the next generation, in which calls and steps are
+  /// numbered anew.
+  void reconnect(std::shared_ptr<Coordination> coordination, std::shared_ptr<Engine> engine);
+  /// Sets whether this process has joined others that train, which would not answer: until it is in
+  /// the fit, too, its calls throw StateError.
+  void set_joining(bool joining) { joining_ = joining; }
+  /// Returns how often the connections were replaced.
+  int64_t reconnections() const { return reconnections_; }
+  /// Returns gather() by the present connections only: once they are replaced, it throws.
+  std::function<std::vector<std::string>(const std::string& key, const std::string& text)>
+  gather_by_present_connections();
   /// Tells the others that this process leaves the run; later collectives throw.
   void leave();
 
@@ -46,7 +77,7 @@ class ProcessCommunicator final : public Communicator {
   void begin_step(int64_t step, uint64_t signature) override;
   uint64_t calls_hash() const override { return calls_->hash(); }
   std::vector<std::string> gather(const std::string& key, const std::string& text) override;
-  void report_failure(const std::string& what) override { coordination_->report_failure(what); }
+  void report_failure(const std::string& what) override { coordination()->report_failure(what); }
 
   WorkPtr all_reduce(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
                      at::Tensor& out) override;
@@ -55,10 +86,20 @@ class ProcessCommunicator final : public Communicator {
                          std::span<ScatteredValue> values) override;
   WorkPtr all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,
                      std::vector<std::vector<at::Tensor>>& recv) override;
-  void abort(const std::string& reason) override { coordination_->abort(reason); }
+  void abort(const std::string& reason) override { coordination()->abort(reason); }
 
  private:
   class NamedWork;
+
+  /// Returns the present coordination, for threads other than that of collectives.
+  std::shared_ptr<Coordination> coordination() const {
+    const std::lock_guard<std::mutex> lock(connections_mutex_);
+    return coordination_;
+  }
+  std::vector<std::string> gather_by(Coordination& coordination, const std::string& key,
+                                     const std::string& text);
+  /// Has the coordination tell of the end of the run.
+  void attach();
 
   /// Runs an operation of the engine for the current call; name and bytes are for the profile.
   template <class Run>
@@ -67,12 +108,14 @@ class ProcessCommunicator final : public Communicator {
   void notice();
   /// Throws the coordination's reason for the end of the run, or `error` if it has none.
   [[noreturn]] void fail(uint64_t call, const std::string& error);
+  [[noreturn]] void raise(const std::string& where, const std::string& reason) const;
   void check_alive();
   void on_end(const std::string& reason);
   /// Ends the process if notice() is not called in time after the run is over.
   void watch();
   std::string where(uint64_t call) const;
 
+  mutable std::mutex connections_mutex_;  ///< guards the pointer below
   std::shared_ptr<Coordination> coordination_;
   std::shared_ptr<Engine> engine_;
   std::shared_ptr<FlightRecorder> calls_ = std::make_shared<FlightRecorder>();
@@ -80,6 +123,8 @@ class ProcessCommunicator final : public Communicator {
   int64_t step_ = -1;
   uint64_t signature_ = 0;
   bool checks_ = true;
+  int64_t reconnections_ = 0;
+  std::atomic<bool> joining_{false};
   /// The thread that calls collectives.
   std::atomic<std::thread::id> caller_{};
 

@@ -8,9 +8,17 @@
 
 namespace tessera::detail {
 
-/// The status of a process at the end of a step; the most severe one of all processes wins. `stop`:
-/// training ends; `save`: a signal asks to save and exit.
-enum class StatusLevel : int64_t { ok = 0, stop = 1, save = 2, non_finite = 3, error = 4 };
+/// The status of a process at the end of a step; the most severe one of all processes wins.
+/// `regroup`: the members of another generation of an elastic run are to meet; `stop`: training
+/// ends; `save`: a signal asks to save and exit.
+enum class StatusLevel : int64_t {
+  ok = 0,
+  regroup = 1,
+  stop = 2,
+  save = 3,
+  non_finite = 4,
+  error = 5
+};
 
 /// The status of one step. Facts that only one process knows (a bad label, a failed read, a signal,
 /// a callback's request to stop) are raised here; exchange() gives every process the same status,
@@ -21,8 +29,8 @@ class StepStatus {
   StatusLevel status() const { return status_; }
   /// The lowest rank that raised the status.
   int rank() const { return rank_; }
-  /// The reason of that rank; equal on all processes after an exchange, except for `stop`, whose
-  /// reasons are not exchanged.
+  /// The reason of that rank; equal on all processes after an exchange, except for `stop` and
+  /// `regroup`, whose reasons are not exchanged.
   const std::string& reason() const { return reason_; }
   /// The reasons of all ranks for this status, by rank; empty for ranks that have none.
   const std::vector<std::string>& reasons() const { return reasons_; }

@@ -8,7 +8,7 @@
 
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
-#include <tessera/framework/io/format/checkpoint_reader.hpp>
+#include <tessera/framework/io/internal/checkpoint_source.hpp>
 #include <tessera/framework/io/internal/checkpoint_state.hpp>
 #include <tessera/framework/io/internal/read_blocks.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
@@ -23,12 +23,31 @@ namespace {
 
 /// An opened checkpoint with its state, read before anything is changed.
 struct Opened {
-  explicit Opened(const std::string& folder)
-      : reader(folder), state(state_from_json(reader.state(), folder)) {
-    if (state.history) state.history->steps = read_step_losses(reader);
+  explicit Opened(CheckpointSource& source)
+      : reader(source), state(state_from_json(reader.state(), reader.name())) {
+    if (state.history) state.history->steps = reader.step_losses();
   }
-  CheckpointReader reader;
+  CheckpointSource& reader;
   CheckpointState state;
+};
+
+/// A checkpoint in a folder.
+class FolderSource final : public CheckpointSource {
+ public:
+  explicit FolderSource(const std::string& folder) : reader_(folder) {}
+  const std::string& name() const override { return reader_.folder(); }
+  const std::vector<CheckpointTensor>& tensors() const override { return reader_.tensors(); }
+  const CheckpointTensor* find(std::string_view name) const override { return reader_.find(name); }
+  const Json& state() const override { return reader_.state(); }
+  std::vector<double> step_losses() const override { return read_step_losses(reader_); }
+  void read(std::string_view name, const Shape& begin, const Shape& end, std::span<std::byte> out,
+            CheckpointShare share) const override {
+    reader_.read(name, begin, end, out, share);
+  }
+  uint64_t bytes_read() const override { return reader_.bytes_read(); }
+
+ private:
+  CheckpointReader reader_;
 };
 
 /// A tensor to be read, and its target sharding.
@@ -39,14 +58,14 @@ struct TargetTensor {
   DTensor value = {};
 };
 
-std::vector<std::string> names_in(const CheckpointReader& reader) {
+std::vector<std::string> names_in(const CheckpointSource& reader) {
   std::vector<std::string> names;
   for (const CheckpointTensor& tensor : reader.tensors()) names.push_back(tensor.name);
   return names;
 }
 
 /// Builds unbuilt optimizers with slots for the variables that have slots in the checkpoint.
-void build_optimizers(const CheckpointParts& parts, const CheckpointReader& reader) {
+void build_optimizers(const CheckpointParts& parts, const CheckpointSource& reader) {
   const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   for (size_t i = 0; i < optimizers.size(); ++i) {
     if (optimizers[i]->built()) continue;
@@ -86,7 +105,7 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
                       const CheckpointRestoreOptions& options) {
   const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
   const std::vector<OptimizerState>& states = opened.state.optimizers;
-  const std::string& folder = opened.reader.folder();
+  const std::string& folder = opened.reader.name();
   if (optimizers.size() != states.size() && !options.expect_partial) {
     throw CheckpointMismatch(
         folder, str("there are as many optimizers as in the checkpoint, ", states.size()),
@@ -99,21 +118,21 @@ void check_optimizers(const CheckpointParts& parts, const Opened& opened,
 
 /// Returns the tensor to read into this sharding; nothing if the checkpoint lacks it and
 /// expect_partial allows that.
-std::optional<TargetTensor> match_tensor(const CheckpointReader& reader, const std::string& item,
+std::optional<TargetTensor> match_tensor(const CheckpointSource& reader, const std::string& item,
                                          bool is_weight, const ShardingPtr& sharding,
                                          const CheckpointRestoreOptions& options) {
   const CheckpointTensor* stored = reader.find(item);
   if (!stored) {
     if (options.expect_partial) return std::nullopt;
     const std::string name = nearest(item, names_in(reader));
-    throw CheckpointMismatch(reader.folder(), "the checkpoint holds " + in_quotes(item),
+    throw CheckpointMismatch(reader.name(), "the checkpoint holds " + in_quotes(item),
                              name.empty() ? "no name like it" : "the nearest is " + in_quotes(name),
                              is_weight ? "restore a checkpoint of the same model"
                                        : "restore with weights_only or expect_partial");
   }
   const std::string dtype = safetensors_dtype(sharding->dtype, item);
   if (stored->shape != sharding->shape || stored->dtype != dtype) {
-    throw CheckpointMismatch(reader.folder(),
+    throw CheckpointMismatch(reader.name(),
                              str("tensor ", in_quotes(item), " has shape ",
                                  to_string(sharding->shape), " and dtype ", dtype),
                              str(to_string(stored->shape), " and ", in_quotes(stored->dtype)),
@@ -130,7 +149,7 @@ ShardingPtr sharding_of(const Variable& variable) {
 
 /// Returns the sharding in which a stored state is read: that of the layer's present state if it
 /// has the same shape, else replicated, since only the next call knows the batch's layout.
-ShardingPtr sharding_of(const CheckpointReader& reader, const std::string& name,
+ShardingPtr sharding_of(const CheckpointSource& reader, const std::string& name,
                         const LayerState& state, const Mesh& mesh) {
   Shape shape = state.shape;
   const CheckpointTensor* const stored = reader.find(name);
@@ -143,7 +162,7 @@ ShardingPtr sharding_of(const CheckpointReader& reader, const std::string& name,
 }
 
 /// Returns the states of a layer that the checkpoint has under `prefix`: all of them, or none.
-std::vector<TargetTensor> match_states(const CheckpointReader& reader, const std::string& prefix,
+std::vector<TargetTensor> match_states(const CheckpointSource& reader, const std::string& prefix,
                                        const std::string& path, const HasStates& layer,
                                        const Mesh& mesh) {
   std::vector<TargetTensor> targets;
@@ -183,21 +202,21 @@ DTensor draw_initial_value(const Variable& variable) {
 }
 
 /// Throws CheckpointMismatch if the checkpoint has tensors that the program lacks.
-void check_all_used(const CheckpointReader& reader, const std::set<std::string>& known) {
+void check_all_used(const CheckpointSource& reader, const std::set<std::string>& known) {
   std::vector<std::string> others;
   for (const std::string& name : names_in(reader)) {
     const bool is_state = name.starts_with("callbacks/") || name == step_losses_name;
     if (!known.count(name) && !is_state) others.push_back(name);
   }
   if (others.empty()) return;
-  throw CheckpointMismatch(reader.folder(), "the model has every tensor of the checkpoint",
+  throw CheckpointMismatch(reader.name(), "the model has every tensor of the checkpoint",
                            str("no ", quoted_list(others, 3)),
                            "restore with weights_only or expect_partial");
 }
 
 /// Returns the tensors of a callback, each with the sharding of the weight or state of its name.
 std::vector<TargetTensor> callback_tensors(const CheckpointParts& parts,
-                                           const CheckpointReader& reader, const std::string& key) {
+                                           const CheckpointSource& reader, const std::string& key) {
   std::vector<TargetTensor> targets;
   const std::string prefix = "callbacks/" + key + "/";
   for (const Variable& weight : weights_of(parts)) {
@@ -214,7 +233,7 @@ std::vector<TargetTensor> callback_tensors(const CheckpointParts& parts,
   return targets;
 }
 
-at::Tensor read_block(const CheckpointReader& reader, const TargetTensor& target,
+at::Tensor read_block(const CheckpointSource& reader, const TargetTensor& target,
                       const std::vector<Interval>& intervals) {
   const at::Tensor block =
       at::empty(tile_shape(intervals), at::TensorOptions().dtype(target.sharding->dtype));
@@ -233,7 +252,7 @@ at::Tensor read_block(const CheckpointReader& reader, const TargetTensor& target
   return block;
 }
 
-DTensor read_tensor(const CheckpointReader& reader, const TargetTensor& target) {
+DTensor read_tensor(const CheckpointSource& reader, const TargetTensor& target) {
   return read_blocks(target.sharding, [&](const std::vector<Interval>& intervals) {
     return read_block(reader, target, intervals);
   });
@@ -270,7 +289,7 @@ std::optional<TargetTensor> match_partial_sums(const Opened& opened, const Check
 }
 
 /// Plans the states of layers. A layer without states in the checkpoint had not been called.
-void plan_states(const CheckpointParts& parts, const CheckpointReader& reader,
+void plan_states(const CheckpointParts& parts, const CheckpointSource& reader,
                  const CheckpointRestoreOptions& options, Plan& plan) {
   if (!parts.model) return;
   for (const auto& [path, layer] : layers_with_states(*parts.model)) {
@@ -321,7 +340,7 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
   return plan;
 }
 
-void read_values(const CheckpointReader& reader, Plan& plan) {
+void read_values(const CheckpointSource& reader, Plan& plan) {
   for (auto& [item, target] : plan.items) {
     target.value =
         target.is_initial ? draw_initial_value(item.variable) : read_tensor(reader, target);
@@ -336,6 +355,25 @@ void read_values(const CheckpointReader& reader, Plan& plan) {
   for (auto& [key, tensors] : plan.callbacks) {
     for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);
   }
+}
+
+/// Returns all that this process will read.
+std::vector<CheckpointRead> reads_of(const Plan& plan) {
+  std::vector<CheckpointRead> reads;
+  const auto add = [&](const TargetTensor& target) {
+    if (target.is_initial) return;
+    for (const BlockInfo& block : target.sharding->blocks) {
+      reads.push_back({target.name, tile_begin(block.intervals), tile_end(block.intervals)});
+    }
+  };
+  for (const auto& [item, target] : plan.items) add(target);
+  for (const auto& [accumulator, target] : plan.partial_sums) add(target);
+  for (const auto& [layer, targets] : plan.states)
+    std::for_each(targets.begin(), targets.end(), add);
+  for (const auto& [key, targets] : plan.callbacks) {
+    std::for_each(targets.begin(), targets.end(), add);
+  }
+  return reads;
 }
 
 void apply_callbacks(const CheckpointParts& parts, const CheckpointState& state, Plan& plan) {
@@ -368,12 +406,20 @@ void apply_state(CheckpointParts& parts, const CheckpointState& state) {
 
 Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, const std::string& folder,
                                         const CheckpointRestoreOptions& options) {
+  std::optional<FolderSource> source;
+  collectively(mesh_of(parts), folder, [&] { source.emplace(folder); });
+  return restore_checkpoint(parts, *source, options);
+}
+
+Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, CheckpointSource& source,
+                                        const CheckpointRestoreOptions& options) {
   const Mesh mesh = mesh_of(parts);
   std::optional<Opened> opened;
-  collectively(mesh, folder, [&] { opened.emplace(folder); });
+  collectively(mesh, source.name(), [&] { opened.emplace(source); });
   // Equal on every process, as all opened the same checkpoint.
   Plan plan = make_plan(parts, *opened, options);
-  collectively(mesh, folder, [&] { read_values(opened->reader, plan); });
+  source.prepare(reads_of(plan));
+  collectively(mesh, source.name(), [&] { read_values(source, plan); });
   Checkpoint::Restored restored{.bytes_read = opened->reader.bytes_read()};
   // Steps that may throw come before those that cannot.
   if (!options.weights_only) {

@@ -1,18 +1,15 @@
 #include <tessera/framework/io/internal/checkpoint_snapshot.hpp>
 
 #include <algorithm>
-#include <map>
 #include <numeric>
 #include <utility>
 
 #include <ATen/ATen.h>
 
 #include <tessera/framework/base/error.hpp>
-#include <tessera/framework/comm/internal/communicator.hpp>
+#include <tessera/framework/comm/internal/process_communicator.hpp>
 #include <tessera/framework/comm/world_size_invariant.hpp>
 #include <tessera/framework/io/internal/shards_to_save.hpp>
-#include <tessera/framework/nn/internal/layer_states.hpp>
-#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 
@@ -20,10 +17,15 @@ namespace tessera::detail {
 namespace {
 
 /// Returns the sequence number of the mesh' next snapshot. Equal on all processes, since snapshots
-/// are made in the same order on the thread that runs collectives.
+/// are made in the same order on the thread that runs collectives; those of an elastic run count
+/// anew in each generation.
 int64_t next_number(const Mesh& mesh) {
-  static thread_local int64_t count = 0;
-  return mesh.is_local() ? 0 : ++count;
+  static thread_local int64_t count = 0, counted = 0;
+  if (mesh.is_local()) return 0;
+  const auto* const processes = dynamic_cast<ProcessCommunicator*>(&communicator_of(mesh));
+  const int64_t reconnections = processes ? processes->reconnections() : 0;
+  if (std::exchange(counted, reconnections) != reconnections) count = 0;
+  return ++count;
 }
 
 /// Whether the model was compiled with world_size_invariant.
@@ -38,47 +40,31 @@ bool is_invariant(const CheckpointParts& parts) {
 
 CheckpointSnapshot::CheckpointSnapshot(const CheckpointParts& parts, const Json& about)
     : mesh_(mesh_of(parts)), number_(next_number(mesh_)) {
-  if (!mesh_.is_local()) rank_ = communicator_of(mesh_).rank();
+  if (!mesh_.is_local()) {
+    Communicator& communicator = communicator_of(mesh_);
+    rank_ = communicator.rank();
+    gather_ = [&communicator](const std::string& key, const std::string& text) {
+      return communicator.gather(key, text);
+    };
+    // A save in the background ends with them.
+    if (auto* const processes = dynamic_cast<ProcessCommunicator*>(&communicator)) {
+      gather_ = processes->gather_by_present_connections();
+    }
+  }
   raise_deferred_checks();
   const bool invariant = is_invariant(parts);
   // Gradients that are not reduced yet are, for the file.
   const WorldSizeInvariantScope scope(invariant);
   writers_ = Writers(mesh_);
   CheckpointState state = current_state(parts);
-  add_items(parts, state);
-  if (parts.model) {
-    for (const auto& [name, value] : layer_states(*parts.model)) add(name, value.value());
-  }
-  for (const auto& [key, callback] : named_callbacks(parts)) {
-    for (const auto& [path, value] : callback->tensors()) {
-      add("callbacks/" + key + "/" + path, value);
-    }
-  }
+  for_each_tensor(parts, state,
+                  [this](const std::string& name, const DTensor& value) { add(name, value); });
   if (state.history) add_step_losses(std::exchange(state.history->steps, {}));
   state.about = about;
   state_ = to_json(state);
   state_["mesh"] = mesh_.describe();
   state_["world_size_invariant"] = invariant;
   state_["layouts"] = std::move(layouts_);
-}
-
-/// Adds the weights and slots, and the partial sums that are not reduced yet.
-void CheckpointSnapshot::add_items(const CheckpointParts& parts, CheckpointState& state) {
-  const AccumulatedGradients accumulated(optimizers_of(parts));
-  std::map<uint64_t, DTensor> partial_sums;
-  for (const UnreducedSum& sum : accumulated.unreduced()) {
-    partial_sums[sum.accumulator.id()] = sum.partial_sums;
-  }
-  for (const CheckpointItem& item : items_of(parts)) {
-    add(item.name, item.variable.value());
-    const auto found = partial_sums.find(item.variable.id());
-    if (found == partial_sums.end()) continue;
-    const std::string name = partial_sums_name(item.name);
-    add(name, found->second);
-    for (const AxisSpec& axis : found->second.layout().spec()) {
-      state.partial_sums[name].push_back(axis.dims());
-    }
-  }
 }
 
 void CheckpointSnapshot::add(const std::string& name, const DTensor& value) {
@@ -127,9 +113,7 @@ void CheckpointSnapshot::write(const std::string& folder) const {
     // The key is not the folder: processes may know it by different paths, and another save may use
     // the same path.
     const std::string key = str("checkpoint ", number_);
-    options.gather = [this, key](const std::string& text) {
-      return communicator_of(mesh_).gather(key, text);
-    };
+    options.gather = [this, key](const std::string& text) { return gather_(key, text); };
   }
   write_checkpoint(folder, tensors_, pieces, state_, options);
 }

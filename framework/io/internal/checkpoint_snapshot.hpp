@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,12 +34,12 @@ class CheckpointSnapshot {
     size_t block = 0;  ///< its position in `stored`
   };
   void add(const std::string& name, const DTensor& value);
-  void add_items(const CheckpointParts& parts, CheckpointState& state);
   void add_step_losses(const std::vector<double>& losses);
 
   Mesh mesh_;
   int64_t number_ = 0;  ///< sequence number, by which the processes match concurrent snapshots
   int rank_ = 0;
+  std::function<std::vector<std::string>(const std::string& key, const std::string& text)> gather_;
   Writers writers_;
   std::vector<CheckpointTensor> tensors_;
   std::vector<Piece> pieces_;

@@ -5,6 +5,8 @@
 #include <span>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/nn/internal/layer_states.hpp>
+#include <tessera/framework/optimizer/internal/gradient_accumulation.hpp>
 #include <tessera/framework/training/callbacks/internal/python_repr.hpp>
 
 namespace tessera::detail {
@@ -114,6 +116,33 @@ CheckpointState read_state(const Json& json, const JsonPath& path) {
 }
 
 }  // namespace
+
+void for_each_tensor(const CheckpointParts& parts, CheckpointState& state,
+                     const std::function<void(const std::string&, const DTensor&)>& visit) {
+  const AccumulatedGradients accumulated(optimizers_of(parts));
+  std::map<uint64_t, DTensor> partial_sums;
+  for (const UnreducedSum& sum : accumulated.unreduced()) {
+    partial_sums[sum.accumulator.id()] = sum.partial_sums;
+  }
+  for (const CheckpointItem& item : items_of(parts)) {
+    visit(item.name, item.variable.value());
+    const auto found = partial_sums.find(item.variable.id());
+    if (found == partial_sums.end()) continue;
+    const std::string name = partial_sums_name(item.name);
+    visit(name, found->second);
+    for (const AxisSpec& axis : found->second.layout().spec()) {
+      state.partial_sums[name].push_back(axis.dims());
+    }
+  }
+  if (parts.model) {
+    for (const auto& [name, value] : layer_states(*parts.model)) visit(name, value.value());
+  }
+  for (const auto& [key, callback] : named_callbacks(parts)) {
+    for (const auto& [path, value] : callback->tensors()) {
+      visit("callbacks/" + key + "/" + path, value);
+    }
+  }
+}
 
 std::vector<double> read_step_losses(const CheckpointReader& reader) {
   const CheckpointTensor& tensor = reader.at(step_losses_name);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -38,6 +39,13 @@ struct CheckpointState {
 /// Name of the float64 [steps] tensor that holds the history's step losses, which would make the
 /// JSON too long.
 inline constexpr const char* step_losses_name = "history.steps";
+/// Calls `visit` for the tensors of a checkpoint: weights, slots, partial sums that are not reduced
+/// yet, whose layouts are added to `state`, states of layers, and tensors of callbacks. Collective:
+/// gradients that accumulate are reduced.
+void for_each_tensor(
+    const CheckpointParts& parts, CheckpointState& state,
+    const std::function<void(const std::string& name, const DTensor& value)>& visit);
+
 /// Reads the step losses of a checkpoint. Throws FileError.
 std::vector<double> read_step_losses(const CheckpointReader& reader);
 

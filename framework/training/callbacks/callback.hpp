@@ -43,6 +43,15 @@ class Callback {
     bool is_first_rank = true;
     /// All callbacks of the run, in the order in which they are called; valid during the run.
     std::vector<Callback*> callbacks = {};
+    /// Whether the state of the run comes from the memory of its processes: this one joins them, or
+    /// some are gone. Then callbacks need not read it from files.
+    bool restored_from_memory = false;
+  };
+
+  /// A change of the processes of an elastic run.
+  struct MembershipChange {
+    int64_t processes = 1;    ///< number of the processes that go on
+    std::string reason = {};  ///< who is gone and why; empty if processes only joined or left
   };
 
   virtual ~Callback() = default;
@@ -68,6 +77,12 @@ class Callback {
   /// Called when a signal asks the run to end within seconds: save what a resumed run needs. Called
   /// between two steps, on every process after the same step; fit then throws Interrupted.
   virtual void on_interrupt() {}
+
+  /// Called in the processes of an elastic run that go on after others were lost, left or joined,
+  /// before the state of the last snapshot is restored, which includes restore(). Those that joined
+  /// call on_train_begin() instead, at the same time: both must make the same collectives. Then
+  /// on_epoch_begin() is called for the epoch in which training goes on.
+  virtual void on_membership_change(const MembershipChange& /*change*/) {}
 
   /// Whether to read the metrics at the end of this batch, which takes a reduction over the mesh.
   /// Called only if the class overrides on_train_batch_end or on_test_batch_end. Must return the

@@ -7,6 +7,7 @@
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/training/internal/elastic_fit.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -40,12 +41,17 @@ std::optional<Examples> BatchLoop::next() {
   const StepStatus status = state_.exchange.exchange([&](StepStatus& own) {
     if (ends_step) callbacks_.batch_end(phase_, step_ - 1, rows_, values);
     examples = loader_.next();
-    if (const int signal = stop_signal()) own.raise(StatusLevel::save, std::to_string(signal));
+    if (state_.elastic) {
+      if (trains) state_.elastic->raise_change(own);
+    } else if (const int signal = stop_signal()) {
+      own.raise(StatusLevel::save, std::to_string(signal));
+    }
     if (trains) raise_non_finite(own, /*all=*/!examples);
     signature_ = examples ? batch_signature(*examples) : 0;
     own.set_next_batch(examples ? examples->rows() : 0, signature_);
   });
   state_.exchange.check(caller_, phase_, {state_.progress.position.epoch, step_}, status);
+  if (status.status() == StatusLevel::regroup) state_.elastic->regroup();
   const bool more = all_have_more(status, examples);
   step_span_.reset();
   if (!more) warn_of_early_end();
@@ -53,6 +59,7 @@ std::optional<Examples> BatchLoop::next() {
     state_.losses.drain();
     return std::nullopt;
   }
+  if (trains && state_.elastic) state_.elastic->between_steps();
   rows_ = examples->rows();
   step_span_.emplace(SpanKind::step, name_of(phase_));
   callbacks_.batch_begin(phase_, step_);

@@ -16,6 +16,8 @@ void check_numbers(const FitOptions& options) {
   check_positive("fit", "validation_steps", options.validation_steps);
   check_positive("fit", "validation_batch_size", options.validation_batch_size);
   check_positive("fit", "validation_freq", options.validation_freq.every());
+  check_positive("fit", "elastic.min_processes", options.elastic.min_processes);
+  check_positive("fit", "elastic.snapshot_every", options.elastic.snapshot_every);
   if (options.initial_epoch < 0) {
     throw ConfigError("fit", "initial_epoch is not negative", str(options.initial_epoch),
                       "pass how many epochs are done");

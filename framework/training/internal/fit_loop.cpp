@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/optimizer/internal/gradient_reducer.hpp>
+#include <tessera/framework/training/internal/elastic_fit.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -45,7 +46,12 @@ void FitLoop::run() {
   // Ended only here, since callbacks of an interrupted run save these sums.
   const auto sums = c10::make_scope_exit([this] { state_.metrics.end_sums(); });
   try {
-    run_epochs();
+    if (state_.elastic) {
+      run_elastic(*state_.elastic);
+    } else {
+      begin();
+      run_epochs();
+    }
   } catch (const Interrupted&) {
     run_.callbacks.interrupt();
     steps_->fail("the fit was interrupted");
@@ -74,8 +80,20 @@ void FitLoop::begin() {
   state_.exchange.do_on_all_ranks([&] { run_.callbacks.begin(Phase::train); });
 }
 
+void FitLoop::run_elastic(ElasticFit& elastic) {
+  while (true) {
+    try {
+      elastic.meet();
+      elastic.start([this] { begin(); });
+      run_epochs();
+      return elastic.end();
+    } catch (const CommError& error) {
+      elastic.recover(error);
+    }
+  }
+}
+
 void FitLoop::run_epochs() {
-  begin();
   FitProgress& progress = state_.progress;
   check_position(progress.position, run_.data.train, run_.options);
   progress.history.data = run_.data.train.name();

@@ -24,6 +24,8 @@ class FitLoop {
  private:
   void begin();
   void run_epochs();
+  /// Does what run() does while processes of an elastic run come and go.
+  void run_elastic(ElasticFit& elastic);
   void train_epoch(int64_t epoch);
   std::optional<int64_t> batches_in_pass() const;
   /// Validates, calls on_epoch_end of the callbacks, and appends the logs to the history of an

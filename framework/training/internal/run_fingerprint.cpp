@@ -137,6 +137,8 @@ void add_fit(RunFingerprint& facts, const FitData& data, const FitOptions& optio
   facts.emplace_back("validation_batch_size", text_of(options.validation_batch_size));
   facts.emplace_back("validation_steps", text_of(options.validation_steps));
   facts.emplace_back("validation_freq", str(options.validation_freq.every()));
+  facts.emplace_back("elastic.snapshot_every", str(options.elastic.snapshot_every));
+  facts.emplace_back("elastic.min_processes", str(options.elastic.min_processes));
 }
 
 }  // namespace tessera::detail

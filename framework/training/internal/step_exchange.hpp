@@ -25,6 +25,11 @@ class StepExchange {
   bool stops() const { return stop_; }
   void set_stop(bool stop) { stop_ = stop; }
 
+  /// Goes on with other processes, which count steps anew.
+  void move_to(const Mesh& mesh) {
+    mesh_ = mesh;
+    steps_begun_ = 0;
+  }
   /// Counts a step of training, tests or predictions; returns its number.
   int64_t count_step() { return steps_begun_++; }
   /// Runs work that may fail, or ask to stop, on one process alone, such as reading and writing

@@ -17,6 +17,7 @@
 
 namespace tessera::detail {
 
+class ElasticFit;
 class RandomStream;
 
 /// Progress of a fit.
@@ -48,7 +49,8 @@ struct TrainingState {
   std::shared_ptr<RandomStream> step_random;
   /// The data of a fit that places the weights before its first step; null otherwise.
   const DatasetHandle* building_data = nullptr;
-  int64_t own_steps = 0;  ///< training steps since compile()
+  int64_t own_steps = 0;          ///< training steps since compile()
+  ElasticFit* elastic = nullptr;  ///< a running fit whose processes come and go; null otherwise
 
   /// Drops the values of earlier steps.
   void reset_values() {

@@ -2,6 +2,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <future>
 #include <mutex>
 #include <random>
@@ -166,6 +167,57 @@ TEST_CASE("a process of another run is refused, and the others continue") {
     ranks[static_cast<size_t>(rank)]->leave();
   });
   CHECK(errors == std::vector<std::string>(3));
+}
+
+TEST_CASE("ranks that are to meet others stop waiting") {
+  const int port = free_port();
+  std::atomic<bool> changed = false;
+  const auto options = [&](int rank, int at) {
+    CoordinationOptions all = rank_options(rank, 3, at);
+    all.given_up = [&] { return changed.load(); };
+    return all;
+  };
+  auto zero = join_later(options(0, port));
+  auto one = join_later(options(1, port));
+  auto two = join_later(options(2, free_port()));
+  CHECK(zero.wait_for(300ms) == std::future_status::timeout);
+  CHECK(one.wait_for(0ms) == std::future_status::timeout);
+  CHECK(two.wait_for(0ms) == std::future_status::timeout);
+  changed = true;
+  for (auto* each : {&zero, &one, &two}) {
+    CHECK(each->wait_for(2s) == std::future_status::ready);
+    CHECK_THAT(error_of([&] { each->get(); }), Contains("[coordination]"));
+  }
+}
+
+TEST_CASE("a rank that comes while others still meet there asks again") {
+  const int port = free_port();
+  std::atomic<bool> changed = false;
+  CoordinationOptions before = rank_options(0, 2, port);
+  before.access.secret = std::string(32, 'a');
+  before.given_up = [&] { return changed.load(); };
+  CoordinationOptions next = rank_options(1, 2, port);
+  next.access.secret = std::string(32, 'b');
+  next.given_up = [] { return false; };
+  auto former = join_later(before);
+  wait_for(port);
+  auto one = join_later(next);
+  CHECK(one.wait_for(500ms) == std::future_status::timeout);
+  changed = true;
+  CHECK_THAT(error_of([&] { former.get(); }), Contains("other processes are to meet instead"));
+  next.rank = 0;
+  const auto zero = Coordination::join(next);
+  CHECK(one.get()->peers().size() == 2);
+}
+
+TEST_CASE("a rank that gives up needs no answer, and the others see it") {
+  const int port = free_port();
+  auto zero = join_later(rank_options(0, 2, port));
+  const auto one = Coordination::join(rank_options(1, 2, port));
+  const auto hub = zero.get();
+  one->give_up("others meet");
+  CHECK(one->reason(2s) == "others meet");
+  CHECK_THAT(hub->reason(5s), Contains("rank 1") && Contains("was lost"));
 }
 
 TEST_CASE("an unknown peer that claims rank 2 of 4 first is refused") {

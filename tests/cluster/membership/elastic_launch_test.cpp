@@ -138,6 +138,13 @@ TEST_CASE("without restarts a run goes on until too few members are left", "[lau
   CHECK(result.time < 10s);
 }
 
+TEST_CASE("members that all fail before they join end the run", "[launcher]") {
+  const Run result = run("exit 7", elastic(2, 2, 2, 0));
+  CAPTURE(result.err);
+  CHECK(result.code == 7);
+  CHECK(result.err.find("failed: exit code 7") != result.err.npos);
+}
+
 TEST_CASE("SIGTERM to the launcher ends an elastic run, and its death ends all members",
           "[launcher]") {
   Launcher launcher(member_program(), elastic(1, 2, 2, 5));

@@ -23,6 +23,14 @@ CallbackList::CallbackList(std::vector<CallbackHandle> callbacks, Trainer& train
     callback->set_model(trainer);
     callback->set_params(params);
   }
+  params_ = params;
+}
+
+void CallbackList::set_params(bool is_first_rank, bool restored_from_memory) const {
+  Callback::Params params = params_;
+  params.is_first_rank = is_first_rank;
+  params.restored_from_memory = restored_from_memory;
+  for (const CallbackHandle& callback : callbacks_) callback->set_params(params);
 }
 
 template <class Tell>
@@ -89,6 +97,10 @@ void CallbackList::batch_end(Phase phase, int64_t batch, int64_t rows, const Log
 
 void CallbackList::interrupt() const {
   tell_all([](Callback& callback) { callback.on_interrupt(); });
+}
+
+void CallbackList::membership_change(const Callback::MembershipChange& change) const {
+  tell_all([&](Callback& callback) { callback.on_membership_change(change); });
 }
 
 bool CallbackList::wants_batch_logs(Phase phase, int64_t batch) const {

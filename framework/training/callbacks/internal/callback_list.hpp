@@ -26,6 +26,11 @@ class CallbackList {
   /// `rows`: rows of the global batch.
   void batch_end(Phase phase, int64_t batch, int64_t rows, const Logs& logs) const;
   void interrupt() const;
+  void membership_change(const Callback::MembershipChange& change) const;
+
+  /// Sets what changes when other processes go on with the run.
+  void set_params(bool is_first_rank, bool restored_from_memory) const;
+  const std::vector<Callback*>& all() const { return params_.callbacks; }
 
   bool wants_batch_logs(Phase phase, int64_t batch) const;
   bool accepts_non_finite_loss() const;
@@ -42,6 +47,7 @@ class CallbackList {
   void tell_all(const Tell& tell) const;
 
   std::vector<CallbackHandle> callbacks_;
+  Callback::Params params_;
   std::shared_ptr<ProgressLogger> progress_;  ///< the last of callbacks_
   bool is_alone_;                             ///< whether the mesh has one process
 };

@@ -22,6 +22,10 @@ int shown(const Callback::Params& params) {
 ProgressLogger::ProgressLogger(const Callback::Params& params, bool reads_metrics)
     : bar_({.verbose = shown(params)}), reads_metrics_(reads_metrics && params.verbose == 1) {}
 
+void ProgressLogger::on_membership_change(const MembershipChange&) {
+  bar_ = ProgressBar({.verbose = shown(params())});
+}
+
 void ProgressLogger::on_epoch_begin(int64_t epoch) {
   shows_batches_ = begins_ = true;
   bar_.start_epoch(epoch, params().epochs, params().steps);

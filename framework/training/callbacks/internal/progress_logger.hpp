@@ -19,6 +19,8 @@ class ProgressLogger final : public Callback {
   void end_steps() { bar_.end_steps(); }
 
   void on_train_begin() override { in_fit_ = true; }
+  /// Draws in another process, if the first one is gone.
+  void on_membership_change(const MembershipChange& change) override;
   void on_epoch_begin(int64_t epoch) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
   void on_train_batch_begin(int64_t batch) override;
