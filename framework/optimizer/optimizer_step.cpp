@@ -317,9 +317,11 @@ Optimizer::Step Optimizer::reduced(const std::vector<DTensor>& gradients,
     const bool whole = variables[i].placement().reduce_at_end;
     if (planned && whole) note(i);
     reduce(variables[i], gradients[i], true);
-    if (planned && !whole) note(i);
   }
   reducer_->finish();
+  for (size_t i = variables.size(); planned && i-- > 0;) {
+    if (gradients[i].defined() && !variables[i].placement().reduce_at_end) note(i);
+  }
   return step_of(gradients, variables);
 }
 

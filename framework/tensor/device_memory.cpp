@@ -180,6 +180,8 @@ MemoryUse DeviceMemory::use_of(const DTensor& value) {
 
 DeviceMemory::For::For(int64_t device) : device_(thread_state().device, device) {}
 
+DeviceMemory::As::As(MemoryUse use) : use_(thread_state().memory_use, use) {}
+
 c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   if (!exists()) return memory;
   const std::shared_ptr<Counts> counts = active();
@@ -190,6 +192,7 @@ c10::DataPtr DeviceMemory::counted(c10::DataPtr memory, size_t bytes) {
   allocation->counts = counts;
   allocation->device = thread_state().device.value_or(no_device);
   allocation->bytes = static_cast<int64_t>(bytes);
+  allocation->use = thread_state().memory_use.value_or(MemoryUse::activations);
   Allocation& added = *allocation;
   c10::DataPtr watched = watched_memory(data, std::move(allocation), &Allocation::remove);
   added.made = counts->add(added.device, added.use, added.bytes);

@@ -24,7 +24,7 @@ enum class BlockPolicy : uint8_t;
 /// (BlockPolicy::per_device), which virtual devices otherwise share; so construct it before
 /// compile(), which places the weights. Memory of no particular device counts for every device;
 /// host tensors below 1 KiB are not counted, nor is what a transport between processes buffers, or
-/// keeps of former results for later ones.
+/// what reductions keep of former results and buckets for later ones.
 ///
 ///     DeviceMemory memory;
 ///     model.compile({.optimizer = optimizer, .loss = "mse", .mesh = mesh});
@@ -64,7 +64,16 @@ class DeviceMemory {
    private:
     detail::ScopedValue<std::optional<int64_t>> device_;
   };
-  /// Counts memory until it is freed, as activations. Used by allocators.
+  /// Counts the tensors that this thread makes, while alive, for a use. For what is no value, such
+  /// as the memory of a collective; values get a label. Used by the runtime.
+  class As {
+   public:
+    explicit As(MemoryUse use);
+
+   private:
+    detail::ScopedValue<std::optional<MemoryUse>> use_;
+  };
+  /// Counts memory until it is freed, as activations outside an As. Used by allocators.
   static c10::DataPtr counted(c10::DataPtr memory, size_t bytes);
 
   /// Whether one exists. Used by the runtime.

@@ -36,9 +36,13 @@ struct StepPlan {
   /// The bytes that one device holds at the moment of a step at which it holds most, by use; of a
   /// step that ran, DeviceMemory::at_peak() measures them. Values are held from the operation that
   /// makes them to the last that reads them, so that activations and gradients are not there at
-  /// once in their full size; weights and slots throughout. Not contained are what an operation
-  /// allocates and frees itself, and between processes the buckets of gradients
-  /// (CompileOptions::bucket_cap_mb): one that is being filled, and two whose reductions run.
+  /// once in their full size; weights and slots throughout. Between processes, the gradients
+  /// include what their buckets hold (CompileOptions::bucket_cap_mb): the whole gradients until a
+  /// bucket's reduction starts or, for an all-reduce, ends, and the memory that is reduced. Of the
+  /// two reductions that may run at a time, one ends when the next bucket starts or a layer's
+  /// collective over the same dimensions has run; if it ends earlier, the step holds less. Every
+  /// device counts as if it were alone in its process. Not contained is what an operation allocates
+  /// and frees itself.
   struct Peak : MemoryByUse {
     std::string place;  ///< path of the layer that runs then
   };

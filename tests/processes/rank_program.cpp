@@ -20,6 +20,7 @@
 
 #include "apps/common/run_app.hpp"
 #include "tests/processes/planted_fault.hpp"
+#include "tests/support/held_communicator.hpp"
 #include "tests/support/small_model.hpp"
 #include "tests/support/step_memory.hpp"
 
@@ -210,9 +211,15 @@ void adapt_normalization(const Mesh& mesh, int64_t rows) {
 }
 
 /// Prints what this rank's device was planned to hold at the peak of a step, and held, by use.
-void print_step_memory(const Mesh& mesh, const std::string& scheme, double bucket_cap_mb) {
-  LayoutMap layouts(mesh);
-  if (scheme == "fully_shard") layouts.fully_shard("batch");
+/// Layouts "never" are fully_shard with weights that stay gathered.
+void print_step_memory(const Mesh& mesh, const Arguments& arguments) {
+  const Mesh held = create_mesh_part(mesh.dims(), mesh.local_ids(), mesh.local_devices(),
+                                     held_communicator(mesh.communicator()));
+  LayoutMap layouts(arguments.number("held", 0) != 0 ? held : mesh);
+  const std::string scheme = arguments.text("layouts", "data");
+  if (scheme != "data") layouts.fully_shard({"batch", scheme == "fully_shard"});
+  const double bucket_cap_mb =
+      arguments.number("buckets", 1) != 0 ? detail::default_bucket_cap_mb : 0;
   const DevicePeak peak = step_peaks(layouts, bucket_cap_mb).at(0);
   for (MemoryUse use : memory_uses) {
     std::printf("%s %.0f %.0f\n", to_string(use), peak.planned[use], peak.measured[use]);
@@ -244,8 +251,7 @@ int run(int argc, char** argv) {
     return 0;
   }
   if (arguments.number("memory", 0) != 0) {
-    print_step_memory(mesh, arguments.text("layouts", "data"),
-                      double(arguments.number("bucket_cap_mb", default_bucket_cap_mb)));
+    print_step_memory(mesh, arguments);
     return 0;
   }
   const ModelHandle model(std::make_shared<FaultyModel>(small_model(), fault));

@@ -47,7 +47,7 @@ MemoryOrder order_of(const DTensor& value) {
 
 /// Empty if values reduced in buckets equal those of relayouts, bit for bit, block by block.
 std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
-  BufferPool pool;
+  ResultBuffers buffers;
   std::list<Bucket> buckets;
   std::vector<DTensor> alone;
   for (const TestValue& sample : made) {
@@ -56,7 +56,7 @@ std::string wrong_buckets(const std::vector<TestValue>& made, size_t& count) {
         relayout_value(DTensor(value.sharding(), value.blocks()), value.layout().resolved()));
     auto it = std::find_if(buckets.begin(), buckets.end(),
                            [&](const Bucket& bucket) { return bucket.fits(value); });
-    if (it == buckets.end()) it = buckets.emplace(it, pool);
+    if (it == buckets.end()) it = buckets.emplace(it, buffers);
     it->add(value, order_of(value));
   }
   count = buckets.size();
@@ -182,8 +182,8 @@ TEST_CASE("values that differ in layout or dtype do not share a bucket") {
   const Mesh mesh = create_mesh({{"x", 2}, {"y", 2}, {"z", 1}});
   const Layout replicated = Layout::replicated(mesh, 1);
   const DTensor first = test_value({3}, replicated.with_partial(1, Reduce::sum), 1).value;
-  BufferPool pool;
-  Bucket bucket(pool);
+  ResultBuffers buffers;
+  Bucket bucket(buffers);
   bucket.add(first);
   const auto fits = [&](const Layout& layout, at::ScalarType dtype = at::kFloat) {
     return bucket.fits(test_value({4}, layout, 2, dtype).value);
@@ -199,18 +199,22 @@ TEST_CASE("values that differ in layout or dtype do not share a bucket") {
 }
 
 TEST_CASE("a bucket's memory is reused once nobody holds it") {
-  BufferPool pool;
-  at::Tensor first = pool.take(8, at::kFloat);
+  ResultBuffers buffers;
+  const int64_t large = 1 << 18;
+  const auto make = [&](int64_t numel, at::ScalarType dtype = at::kFloat) {
+    return buffers.make({numel}, dtype);
+  };
+  at::Tensor first = make(large);
   const void* memory = first.data_ptr();
-  at::Tensor second = pool.take(8, at::kFloat);
+  at::Tensor second = make(large);
   CHECK(second.data_ptr() != memory);
   at::Tensor view = first.narrow(0, 2, 3);
   first.reset();
-  CHECK(pool.take(8, at::kFloat).data_ptr() != memory);
+  CHECK(make(large).data_ptr() != memory);
   view.reset();
-  CHECK(pool.take(8, at::kFloat).data_ptr() == memory);
-  CHECK(pool.take(8, at::kDouble).scalar_type() == at::kDouble);
-  CHECK(pool.take(9, at::kFloat).numel() == 9);
+  CHECK(make(large).data_ptr() == memory);
+  CHECK(make(large, at::kDouble).scalar_type() == at::kDouble);
+  CHECK(make(9).numel() == 9);
 }
 
 TEST_CASE("the first value with a non-finite part is found before the reduction") {
@@ -219,8 +223,8 @@ TEST_CASE("the first value with a non-finite part is found before the reduction"
     const Layout pending = Layout::replicated(mesh, 1).with_partial(1, Reduce::sum);
     const float large = std::numeric_limits<float>::max();
     for (float bad : {1.0F, large, HUGE_VALF, NAN}) {
-      BufferPool pool;
-      Bucket bucket(pool);
+      ResultBuffers buffers;
+      Bucket bucket(buffers);
       const ShardingPtr sharding = intern({3}, at::kFloat, pending);
       for (int v = 0; v < 4; ++v) {
         const bool here = rank == 1 && v >= 2;

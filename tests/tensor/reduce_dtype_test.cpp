@@ -33,8 +33,8 @@ DTensor addends(const Mesh& mesh, at::ScalarType dtype) {
 double sum_of(const Mesh& mesh, at::ScalarType dtype, bool in_bucket) {
   const DTensor value = addends(mesh, dtype);
   if (in_bucket) {
-    BufferPool pool;
-    Bucket bucket(pool);
+    ResultBuffers buffers;
+    Bucket bucket(buffers);
     bucket.add(value);
     bucket.start();
     bucket.finish();

@@ -1,5 +1,6 @@
 #include <tessera/tessera.hpp>
 
+#include <atomic>
 #include <mutex>
 #include <numeric>
 
@@ -116,6 +117,31 @@ TEST_CASE("two processes log what a plan says, with and without buckets", "[over
       CHECK_NOTHROW(test::run_ranks(2, half));
     }
   }
+}
+
+TEST_CASE("a plan between processes forms the buckets of a real step", "[overlap]") {
+  std::atomic<int64_t> buckets = 0;
+  for (const test::SmallScheme& scheme : test::small_schemes()) {
+    CAPTURE(scheme.layouts, to_string(scheme.mesh));
+    for (double cap : {0.0, 1e-3, 25.0}) {
+      const auto half = [&](int, const std::shared_ptr<Communicator>& communicator) {
+        // As if every device were alone in its process.
+        const BlockPolicyScope separate(BlockPolicy::per_device);
+        const Mesh mesh = test::rank_mesh(scheme.mesh, communicator);
+        const Sequential model = compiled(scheme, mesh, cap);
+        model.plan(test::small_data(rows), {.batch_size = rows});
+        const ReductionTimes planned = model->optimizer()->reducer().last_times();
+        model.model().train_step(batch_of(test::small_layouts(scheme.layouts, mesh)));
+        const ReductionTimes real = model->optimizer()->reducer().last_times();
+        buckets += planned.messages;
+        test::expect(planned.messages == real.messages && planned.bytes == real.bytes,
+                     str(planned.messages, " buckets of ", planned.bytes, " bytes planned, ",
+                         real.messages, " of ", real.bytes));
+      };
+      CHECK_NOTHROW(test::run_ranks(2, half));
+    }
+  }
+  CHECK(buckets > 0);
 }
 
 TEST_CASE("a model's reductions begin before those of layers below", "[overlap]") {

@@ -23,7 +23,7 @@ void give_back_result(void* block) { delete static_cast<std::shared_ptr<void>*>(
 
 at::Tensor ResultBuffers::make(const Shape& shape, const at::TensorOptions& options) {
   const size_t bytes = static_cast<size_t>(numel(shape)) * options.dtype().itemsize();
-  if (bytes < min_bytes) return at::empty(shape, options);
+  if (bytes < min_bytes || !options.device().is_cpu()) return at::empty(shape, options);
   const auto is_free = [](const Block& block) { return block.memory.use_count() == 1; };
   auto it = std::find_if(blocks_.begin(), blocks_.end(), [&](const Block& block) {
     return block.bytes == bytes && is_free(block);

@@ -12,9 +12,10 @@
 
 namespace tessera::detail {
 
-/// Reuses the memory of large results that nobody holds any more, since touching a page for the
-/// first time costs more than filling it over a network. Keeps at most 256 MiB, and frees the
-/// oldest unused blocks for new ones. Not thread-safe.
+/// Reuses the host memory of large results that nobody holds any more, since touching a page for
+/// the first time costs more than filling it over a network. Keeps at most 256 MiB, and frees the
+/// oldest unused blocks for new ones. GPUs' memory comes from ATen's allocator, which does the
+/// same. Not thread-safe.
 class ResultBuffers {
  public:
   /// Returns an uninitialized contiguous tensor.

@@ -14,6 +14,7 @@
 namespace tessera {
 class CommLog;
 struct CallContext;
+enum class MemoryUse : uint8_t;
 }  // namespace tessera
 namespace tessera::strategy {
 class Strategy;
@@ -43,6 +44,7 @@ struct ThreadState {
   Mesh abstract_mesh = {};                                 ///< AbstractScope
   PlannedTensors* planned_tensors = nullptr;               ///< AbstractScope, too
   std::optional<int64_t> device = std::nullopt;            ///< DeviceMemory::For
+  std::optional<MemoryUse> memory_use = std::nullopt;      ///< DeviceMemory::As
 
   /// The tapes that record operations, the latest last; NoRecording hides them.
   std::vector<OpListener*> tapes = {};

@@ -24,6 +24,18 @@ constexpr double first_bucket_bytes = 1 * bytes_per_megabyte;
 /// Most buckets whose reductions run at the same time: more would hold more partial sums.
 constexpr size_t max_in_flight = 2;
 
+/// Whether other processes hold blocks of the gradient, or would, if a step is planned.
+bool is_distributed(const DTensor& gradient) {
+  if (!is_abstract()) return !gradient.mesh().is_local();
+  return planned_tensors() && planned_tensors()->between_processes;
+}
+
+/// Notes what a planned reduction does to memory.
+void note_planned(const std::vector<PlannedReduction>& changes) {
+  std::vector<PlannedReduction>& all = planned_tensors()->reductions;
+  all.insert(all.end(), changes.begin(), changes.end());
+}
+
 }  // namespace
 
 void GradientReducer::set_bucket_cap_mb(double megabytes) {
@@ -40,8 +52,7 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
   record_finished();
   Seen& seen = seen_[gradient.id()];
   if (std::exchange(seen.reduced, true)) return;
-  const bool distributed = !is_abstract() && !gradient.mesh().is_local();
-  if (!distributed) return reduce_now(path, gradient, target);
+  if (!is_distributed(gradient)) return reduce_now(path, gradient, target);
   const bool rows = gradient.is_row_sparse() || !(gradient.mesh() == target->mesh());
   auto it = rows ? open_.end()
                  : std::find_if(open_.begin(), open_.end(), [&](const PendingBucketPtr& open) {
@@ -63,7 +74,7 @@ void GradientReducer::ready(const Variable& variable, const DTensor& gradient,
 
 std::unique_ptr<ReductionBucket> GradientReducer::new_bucket(const DTensor& gradient,
                                                              const ShardingPtr& target) {
-  std::unique_ptr<ReductionBucket> bucket = std::make_unique<Bucket>(pool_);
+  std::unique_ptr<ReductionBucket> bucket = std::make_unique<Bucket>(buffers_);
   if (bucket->fits(gradient, target)) return bucket;
   bucket = std::make_unique<ScatterBucket>();
   return bucket->fits(gradient, target) ? std::move(bucket) : nullptr;
@@ -72,8 +83,7 @@ std::unique_ptr<ReductionBucket> GradientReducer::new_bucket(const DTensor& grad
 void GradientReducer::scatter(const Variable& variable, const DTensor& gradient,
                               const ShardingPtr& target) {
   if (std::exchange(seen_[gradient.id()].scattered, true)) return;
-  const bool distributed = !is_abstract() && !gradient.mesh().is_local();
-  if (distributed) check_blocks(variable.path(), gradient);
+  if (is_distributed(gradient)) check_blocks(variable.path(), gradient);
   reduce_now(variable.path(), gradient, target);
 }
 
@@ -120,6 +130,11 @@ void GradientReducer::start(PendingBucketPtr open) {
   PendingBucket& added = *started_.back();
   times_.bytes += added.bucket->bytes();
   ++times_.messages;
+  if (planned_tensors()) {
+    PlannedReductions planned = added.bucket->planned_memory();
+    note_planned(planned.at_start);
+    added.planned_end = std::move(planned.at_end);
+  }
   added.bucket->start();
 }
 
@@ -189,6 +204,7 @@ void GradientReducer::end_oldest() {
   };
   PendingBucket& open = *started_.front();
   check_finite(open);
+  if (planned_tensors()) note_planned(open.planned_end);
   const Clock::time_point before = Clock::now();
   open.bucket->finish();
   const Clock::time_point after = Clock::now();

@@ -34,7 +34,8 @@ struct ReductionTimes {
 /// DistributedDataParallel's Reducer; the reduction of a bucket starts when it is full. The first
 /// bucket of a step is full at one megabyte, so that communication starts early; at most two
 /// reductions run at a time. Buckets depend only on shapes, layouts and the order of ready(), which
-/// are the same on all processes of a mesh. Other gradients are reduced by ready() itself.
+/// are the same on all processes of a mesh. Other gradients are reduced by ready() itself. A
+/// planned step forms the same buckets, of values without blocks, and notes what they hold.
 class GradientReducer {
  public:
   GradientReducer() = default;
@@ -79,6 +80,7 @@ class GradientReducer {
     std::vector<std::string> paths = {};
     Clock::time_point started = {}, ended = {};
     bool finished = false;
+    std::vector<PlannedReduction> planned_end = {};
   };
   using PendingBucketPtr = std::unique_ptr<PendingBucket>;
 
@@ -94,7 +96,7 @@ class GradientReducer {
   void record_non_finite(const std::string& path);
 
   double cap_bytes_ = default_bucket_cap_mb * bytes_per_megabyte;
-  BufferPool pool_;
+  ResultBuffers buffers_;
   struct Seen {
     std::vector<CommEntry> entries = {};  ///< what its reduction logs
     bool scattered = false, reduced = false;

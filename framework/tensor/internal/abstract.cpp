@@ -6,7 +6,9 @@ namespace tessera::detail {
 
 AbstractScope::AbstractScope(const Mesh& mesh, PlannedTensors* planned)
     : mesh_(thread_state().abstract_mesh, create_mesh_part(mesh.dims(), {}, {}, nullptr)),
-      planned_(thread_state().planned_tensors, planned) {}
+      planned_(thread_state().planned_tensors, planned) {
+  if (planned) planned->between_processes = !mesh.is_local();
+}
 
 bool is_abstract() { return abstract_mesh().defined(); }
 const Mesh& abstract_mesh() { return thread_state().abstract_mesh; }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -21,11 +22,33 @@ struct PlannedCopy {
   bool gathered = false;  ///< whether it has fewer shards than the Variable; else a cast of it
 };
 
+/// A change of memory by a planned reduction that runs beside the step.
+struct PlannedReduction {
+  enum class Change : uint8_t {
+    held,      ///< holds as much as a tensor of the sharding
+    released,  ///< no longer holds it
+    replaced,  ///< the gradient has the sharding from here on, in new memory
+  };
+  Change change;
+  ShardingPtr sharding;
+  uint64_t gradient = 0;  ///< id of the gradient that is reduced
+  /// If not empty, the memory is only sent: it is also released by the end of any later collective
+  /// over these mesh dimensions, since the collectives of a group of processes end in order.
+  std::string sent_over = {};
+};
+
+/// The changes by one reduction, in order.
+struct PlannedReductions {
+  std::vector<PlannedReduction> at_start, at_end;
+};
+
 /// The tensors that a planned step keeps in memory.
 struct PlannedTensors {
-  std::vector<PlannedTensor> saved;      ///< saved for the backward pass, Variables excluded
-  std::vector<PlannedCopy> copies;       ///< saved for it too, made of Variables
-  std::vector<PlannedTensor> gradients;  ///< in the layouts that the optimizer receives
+  bool between_processes = false;            ///< whether several processes run the step
+  std::vector<PlannedTensor> saved;          ///< saved for the backward pass, Variables excluded
+  std::vector<PlannedCopy> copies;           ///< saved for it too, made of Variables
+  std::vector<PlannedTensor> gradients;      ///< in the layouts that the optimizer receives
+  std::vector<PlannedReduction> reductions;  ///< since a listener took them, in order
 };
 
 /// While alive, this thread plans and computes nothing: values are placed on a planning mesh, which

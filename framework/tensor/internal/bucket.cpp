@@ -18,20 +18,6 @@ bool all_finite(const at::Tensor& tensor) {
   return std::isfinite(at::sum(tensor).item<double>()) || at::isfinite(tensor).all().item<bool>();
 }
 
-at::Tensor BufferPool::take(int64_t numel, at::TensorOptions options) {
-  const auto free = [](const at::Tensor& buffer) {
-    return buffer.use_count() == 1 && buffer.storage().use_count() == 1;
-  };
-  for (const at::Tensor& buffer : buffers_) {
-    const bool same = buffer.numel() == numel && buffer.dtype() == options.dtype() &&
-                      buffer.device() == options.device();
-    if (same && free(buffer)) return buffer;
-  }
-  std::erase_if(buffers_, free);
-  buffers_.push_back(at::empty({numel}, options));
-  return buffers_.back();
-}
-
 Bucket::Key Bucket::key_of(const DTensor& value) {
   const Sharding& sharding = *value.sharding();
   const Layout& layout = sharding.layout;
@@ -76,6 +62,28 @@ CommEntry Bucket::add(const DTensor& value, const ShardingPtr&, const MemoryOrde
   return step_entry(value.shape(), value.dtype(), layout, step);
 }
 
+PlannedReductions Bucket::planned_memory() const {
+  using Change = PlannedReduction::Change;
+  PlannedReductions planned;
+  std::vector<PlannedReduction> copies;
+  for (const DTensor& value : values_) {
+    const Layout& layout = value.layout();
+    const ShardingPtr copy = intern(value.shape(), key_.reduce_dtype, layout),
+                      sum = intern(value.shape(), key_.reduce_dtype, layout.resolved()),
+                      reduced = intern(value.shape(), value.dtype(), layout.resolved());
+    planned.at_start.push_back({Change::held, copy});
+    planned.at_start.push_back({Change::held, sum});
+    // A cast of the sum is there besides the sum, a view instead.
+    const bool cast = key_.reduce_dtype != key_.dtype;
+    if (!cast) planned.at_end.push_back({Change::released, sum});
+    planned.at_end.push_back({Change::replaced, reduced, value.id()});
+    if (cast) planned.at_end.push_back({Change::released, sum});
+    copies.push_back({Change::released, copy});
+  }
+  planned.at_end.insert(planned.at_end.end(), copies.begin(), copies.end());
+  return planned;
+}
+
 Bucket::Coordinates Bucket::coordinates_of(const BlockInfo& block) const {
   Coordinates coordinates = block.group;
   for (size_t d = 0; d < coordinates.size(); ++d) {
@@ -116,7 +124,7 @@ at::Tensor Bucket::filled(const Flat& flat, const Group& group, Interval positio
   const at::TensorOptions options = at::TensorOptions()
                                         .dtype(key_.reduce_dtype)
                                         .device(block_device(key_.mesh, block(split_[0])));
-  const at::Tensor buffer = pool_->take(total, options);
+  const at::Tensor buffer = buffers_->make({total}, options);
   int64_t offset = 0;
   for (size_t v = 0; v < split_.size(); ++v) {
     const DTensor& value = split_[v];
@@ -172,16 +180,13 @@ void Bucket::start() {
   if (flats_.empty()) return;
   Communicator& communicator = communicator_of(key_.mesh);
   const Group group = make_group(key_.mesh, dims_of(key_.dims), key_.groups);
+  // Only gradients are put into buckets.
+  const DeviceMemory::As gradients(MemoryUse::gradients);
   for (auto& [coordinates, flat] : flats_) {
     const auto first = static_cast<size_t>(flat.members.front());
     const DeviceMemory::For memory(split_[0].sharding()->blocks[first].devices.front());
     fill(flat, group);
     flat.work = communicator.all_reduce(group, key_.kind, flat.addends, flat.result);
-    // Only gradients are put into buckets.
-    for (const at::Tensor& buffer : flat.addends) {
-      if (buffer.defined()) DeviceMemory::label(buffer, MemoryUse::gradients);
-    }
-    DeviceMemory::label(flat.result, MemoryUse::gradients);
   }
 }
 

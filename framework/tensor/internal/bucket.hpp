@@ -6,23 +6,16 @@
 #include <vector>
 
 #include <tessera/framework/comm/comm_log.hpp>
+#include <tessera/framework/comm/cpu/result_buffers.hpp>
 #include <tessera/framework/comm/internal/communicator.hpp>
 #include <tessera/framework/tensor/dtensor.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/memory_order.hpp>
 
 namespace tessera::detail {
 
 /// Whether all elements are finite: no infinity and no NaN.
 bool all_finite(const at::Tensor& tensor);
-
-/// Flat tensors that are reused once nobody else holds them.
-class BufferPool {
- public:
-  at::Tensor take(int64_t numel, at::TensorOptions options);
-
- private:
-  std::vector<at::Tensor> buffers_;
-};
 
 /// Partial sums whose reductions run as one, while other work does; blocks and bits are those of
 /// relayout_to() their targets. Which values fit together depends only on shapes and layouts;
@@ -43,6 +36,8 @@ class ReductionBucket {
   const std::vector<DTensor>& values() const { return values_; }
   /// Returns the bytes of each device's partial sums, in the dtype in which they are reduced.
   double bytes() const { return bytes_; }
+  /// Returns what start() and finish() do to the memory of a device that is alone in its process.
+  virtual PlannedReductions planned_memory() const = 0;
 
   /// Starts the reduction. Collective.
   virtual void start() = 0;
@@ -71,7 +66,7 @@ class ReductionBucket {
 /// same dtype, pending dimensions and block structure.
 class Bucket final : public ReductionBucket {
  public:
-  explicit Bucket(BufferPool& pool) : pool_(&pool) {}
+  explicit Bucket(ResultBuffers& buffers) : buffers_(&buffers) {}
 
   /// Whether the value is a partial sum over more than one device and fits the bucket's values.
   bool fits(const DTensor& value) const;
@@ -79,6 +74,8 @@ class Bucket final : public ReductionBucket {
   bool fits(const DTensor& value, const ShardingPtr& target) const override;
   void add(const DTensor& value, const MemoryOrder& order = {});
   CommEntry add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) override;
+  /// Until finish() there are the values, their flat copy and its sum; then views of the sum.
+  PlannedReductions planned_memory() const override;
 
   /// Reduces this process's partial sums and starts the all-reduce across processes.
   void start() override;
@@ -121,7 +118,7 @@ class Bucket final : public ReductionBucket {
   at::Tensor filled(const Flat& flat, const Group& group, Interval positions) const;
   DTensor resolved(const DTensor& split, const MemoryOrder& order);
 
-  BufferPool* pool_;
+  ResultBuffers* buffers_;
   Key key_;
   std::vector<DTensor> split_;  ///< the values in the key's blocks
   std::vector<MemoryOrder> orders_;

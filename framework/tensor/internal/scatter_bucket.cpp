@@ -69,9 +69,37 @@ CommEntry ScatterBucket::add(const DTensor& value, const ShardingPtr& target, co
   return step_entry(value.shape(), value.dtype(), layout, step);
 }
 
+PlannedReductions ScatterBucket::planned_memory() const {
+  using Change = PlannedReduction::Change;
+  PlannedReductions planned;
+  std::vector<PlannedReduction> replaced;
+  for (size_t v = 0; v < values_.size(); ++v) {
+    const DTensor& value = values_[v];
+    const ShardingPtr& target = exchange_->targets[v];
+    const RelayoutStep step = only_step(value, target).value();
+    const std::string dims = step_entry(value.shape(), value.dtype(), value.layout(), step).dims;
+    const at::ScalarType wide = reduction_dtype(value.dtype(), value.layout().partial_kind());
+    const ShardingPtr sent = intern(value.shape(), wide, value.layout()),
+                      shard = intern(value.shape(), wide, target->layout);
+    const bool cast = wide != value.dtype(), packed = values_.size() > 1 || step.axis != 0;
+    if (cast) planned.at_start.push_back({Change::held, sent});
+    if (packed) planned.at_start.push_back({Change::held, sent, value.id(), dims});
+    planned.at_start.push_back({Change::held, shard});
+    replaced.push_back({Change::released, cast ? sent : shard});
+    replaced.push_back({Change::replaced, target, value.id()});
+    if (!packed) replaced.push_back({Change::held, sent, value.id(), dims});
+    planned.at_end.push_back({Change::released, sent, value.id(), dims});
+    if (cast) planned.at_end.push_back({Change::released, shard});
+  }
+  planned.at_start.insert(planned.at_start.end(), replaced.begin(), replaced.end());
+  return planned;
+}
+
 void ScatterBucket::start() {
   CommLog unused;
   const CommLogScope hidden(unused);
+  // Only gradients are put into buckets.
+  const DeviceMemory::As gradients(MemoryUse::gradients);
   exchange_->step.start();
   for (size_t v = 0; v < values_.size(); ++v) {
     values_[v].replace(
@@ -86,7 +114,6 @@ void ScatterBucket::wait() { exchange_->step.wait(); }
 void ScatterBucket::finish() {
   for (const DTensor& value : values_) {
     DeferredValue::compute_now(value);
-    // Only gradients are put into buckets.
     DeviceMemory::label(value, MemoryUse::gradients);
   }
   values_.clear();

@@ -17,6 +17,9 @@ class ScatterBucket final : public ReductionBucket {
   /// added before: the same dtype, mesh dimensions and block structure.
   bool fits(const DTensor& value, const ShardingPtr& target) const override;
   CommEntry add(const DTensor& value, const ShardingPtr& target, const MemoryOrder& order) override;
+  /// Until finish() there are the shards and what is sent: a flat copy, or a single value whose
+  /// shards are in order in its memory.
+  PlannedReductions planned_memory() const override;
   void start() override;
   bool done() const override;
   void wait() override;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <set>
+#include <utility>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/comm_log.hpp>
@@ -153,18 +154,93 @@ double flops_of(const OpInfo& info, const void* op, std::span<const ShardingPtr>
   return 2 * found->second * product;
 }
 
-std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
-  const auto devices = static_cast<size_t>(mesh.size());
-  std::vector<StepPlan::Peak> held(devices), peaks(devices);
-  std::vector<ShardingPtr> now;
-  for (const StepGraph::Value& value : graph.values) now.push_back(value.sharding);
+namespace {
+
+/// Adds up what each device of a mesh holds, and notes the most.
+class HeldMemory {
+ public:
   using Use = StepGraph::Use;
-  const auto add = [&](Use use, const Sharding& sharding, double sign) {
-    if (!(sharding.layout.mesh().size() == mesh.size())) return;
+  HeldMemory(const StepGraph& graph, const Mesh& mesh)
+      : graph_(graph), mesh_(mesh), held_(size_t(mesh.size())), peaks_(size_t(mesh.size())) {
+    for (const StepGraph::Value& value : graph.values) now_.push_back(value.sharding);
+  }
+
+  void add(Use use, const Sharding& sharding, double sign = 1) {
+    if (sharding.layout.mesh().size() != mesh_.size()) return;
     const std::vector<double> bytes = bytes_by_device(sharding);
-    for (size_t d = 0; d < devices; ++d) held[d][use] += sign * bytes[d];
-  };
-  // Memory lives until the last node that reads a value in it.
+    for (size_t d = 0; d < held_.size(); ++d) held_[d][use] += sign * bytes[d];
+  }
+  void remove(Use use, const Sharding& sharding) { add(use, sharding, -1); }
+  void add_value(int32_t number) { add(use_of(number), *now_[size_t(number)]); }
+  void remove_value(int32_t number) { remove(use_of(number), *now_[size_t(number)]); }
+
+  /// Whether a reduction makes another tensor, which one over a single device does not.
+  bool copies(int32_t number, const Sharding& to) const {
+    const Sharding& from = *now_[size_t(number)];
+    return from.mesh().size_of(from.layout.partial_dims()) > 1 ||
+           bytes_by_device(from) != bytes_by_device(to);
+  }
+  /// Replaces a value by its reduction; both are there for a moment.
+  void reduce(int32_t number, const ShardingPtr& to, const std::string& place) {
+    const bool copied = copies(number, *to);
+    if (copied) add(use_of(number), *to);
+    note(place);
+    if (copied) remove_value(number);
+    now_[size_t(number)] = to;
+  }
+
+  /// Applies what a reduction between processes changes.
+  void apply(const PlannedReduction& change, const std::string& place) {
+    using Change = PlannedReduction::Change;
+    if (change.change == Change::replaced) {
+      return reduce(static_cast<int32_t>(change.gradient), change.sharding, place);
+    }
+    const bool held = change.change == Change::held;
+    if (!change.sent_over.empty()) {
+      const auto same = [&](const PlannedReduction& sent) {
+        return sent.gradient == change.gradient;
+      };
+      if (held) {
+        sending_.push_back(change);
+      } else if (std::erase_if(sending_, same) == 0) {
+        return;
+      }
+    }
+    add(Use::gradients, *change.sharding, held ? 1 : -1);
+    note(place);
+  }
+  /// Ends the reductions that began before a collective over these mesh dimensions.
+  void end_sending(const std::string& dims) {
+    std::erase_if(sending_, [&](const PlannedReduction& sent) {
+      if (sent.sent_over != dims) return false;
+      remove(Use::gradients, *sent.sharding);
+      return true;
+    });
+  }
+
+  /// Notes the present as the peak of every device that holds more than ever before.
+  void note(const std::string& place) {
+    for (size_t d = 0; d < held_.size(); ++d) {
+      if (held_[d].total() <= peaks_[d].total()) continue;
+      peaks_[d] = held_[d];
+      peaks_[d].place = place;
+    }
+  }
+  std::vector<StepPlan::Peak> take_peaks() { return std::move(peaks_); }
+
+ private:
+  Use use_of(int32_t number) const { return graph_.values[size_t(number)].use; }
+
+  const StepGraph& graph_;
+  const Mesh& mesh_;
+  std::vector<StepPlan::Peak> held_, peaks_;
+  std::vector<ShardingPtr> now_;  ///< by number of the value
+  std::vector<PlannedReduction> sending_;
+};
+
+/// Returns the values to release after each node: memory lives until the last node that reads a
+/// value in it.
+std::vector<std::vector<int32_t>> released_values(const StepGraph& graph) {
   std::vector<int64_t> last(graph.values.size(), -1);
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto use = [&](int32_t number) {
@@ -180,46 +256,42 @@ std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const StepGraph::Value& value = graph.values[v];
     const bool own = value.memory == static_cast<int32_t>(v);
-    if (own && value.use == Use::batch) add(Use::batch, *value.sharding, 1);
-    if (own && value.use != Use::batch && last[v] >= 0) {
+    if (own && value.use != StepGraph::Use::batch && last[v] >= 0) {
       released[size_t(last[v])].push_back(static_cast<int32_t>(v));
     }
   }
-  const auto note = [&](const StepGraph::Node& node) {
-    for (size_t d = 0; d < devices; ++d) {
-      if (held[d].total() <= peaks[d].total()) continue;
-      peaks[d] = held[d];
-      peaks[d].place = node.place;
-    }
+  return released;
+}
+
+}  // namespace
+
+std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh) {
+  HeldMemory memory(graph, mesh);
+  const auto owns_memory = [&](int32_t number) {
+    return graph.values[size_t(number)].memory == number;
   };
-  // Whether a reduction makes another tensor, which one over a single device does not.
-  const auto copies = [&](int32_t number, const Sharding& to) {
-    const Sharding& from = *now[size_t(number)];
-    return from.mesh().size_of(from.layout.partial_dims()) > 1 ||
-           bytes_by_device(from) != bytes_by_device(to);
-  };
-  for (size_t n = 0; n < graph.nodes.size(); ++n) {
-    const StepGraph::Node& node = graph.nodes[n];
-    for (const ShardingPtr& moved : node.moved) add(Use::activations, *moved, 1);
-    for (int32_t number : node.out) {
-      const StepGraph::Value& value = graph.values[size_t(number)];
-      if (value.memory == number) add(value.use, *value.sharding, 1);
-    }
-    for (const auto& [number, sharding] : node.reduced) {
-      if (copies(number, *sharding)) add(graph.values[size_t(number)].use, *sharding, 1);
-    }
-    note(node);
-    for (const ShardingPtr& moved : node.moved) add(Use::activations, *moved, -1);
-    for (const auto& [number, sharding] : node.reduced) {
-      if (copies(number, *sharding))
-        add(graph.values[size_t(number)].use, *now[size_t(number)], -1);
-      now[size_t(number)] = sharding;
-    }
-    for (int32_t number : released[n]) {
-      add(graph.values[size_t(number)].use, *now[size_t(number)], -1);
+  for (int32_t v = 0; v < std::ssize(graph.values); ++v) {
+    if (owns_memory(v) && graph.values[size_t(v)].use == StepGraph::Use::batch) {
+      memory.add_value(v);
     }
   }
-  return peaks;
+  const std::vector<std::vector<int32_t>> released = released_values(graph);
+  for (size_t n = 0; n < graph.nodes.size(); ++n) {
+    const StepGraph::Node& node = graph.nodes[n];
+    for (const ShardingPtr& moved : node.moved) memory.add(StepGraph::Use::activations, *moved);
+    for (int32_t number : node.out) {
+      if (owns_memory(number)) memory.add_value(number);
+    }
+    memory.note(node.place);
+    for (const ShardingPtr& moved : node.moved) memory.remove(StepGraph::Use::activations, *moved);
+    for (const auto& [number, sharding] : node.reduced) {
+      memory.reduce(number, sharding, node.place);
+    }
+    for (const std::string& dims : node.waited_for) memory.end_sending(dims);
+    for (const PlannedReduction& change : node.reductions) memory.apply(change, node.place);
+    for (int32_t number : released[n]) memory.remove_value(number);
+  }
+  return memory.take_peaks();
 }
 
 GraphRecorder::GraphRecorder(const Batch& batch) {
@@ -269,6 +341,17 @@ StepGraph::Node& GraphRecorder::add(std::span<const DTensor> in) {
 
 void GraphRecorder::note_reduced() {
   if (graph_.nodes.empty()) return;
+  if (PlannedTensors* const planned = planned_tensors()) {
+    for (PlannedReduction& change : std::exchange(planned->reductions, {})) {
+      if (change.change == PlannedReduction::Change::replaced) {
+        const auto found = numbers_.find(change.gradient);
+        if (found == numbers_.end()) continue;
+        change.gradient = static_cast<uint64_t>(found->second);
+        now_[change.gradient] = change.sharding;
+      }
+      graph_.nodes.back().reductions.push_back(std::move(change));
+    }
+  }
   for (int32_t value : reduced_by_action_) {
     const ShardingPtr& sharding = handles_[size_t(value)].sharding();
     if (sharding == now_[size_t(value)]) continue;
@@ -318,6 +401,11 @@ void GraphRecorder::ran(const OpInfo& info, const std::shared_ptr<const void>& o
     noted.use = gathered ? StepGraph::Use::gathered : StepGraph::Use::casts;
   }
   graph_.nodes.back().flops = flops_of(info, op.get(), read, made);
+  if (const CommLog* const log = CommLogScope::current()) {
+    for (; logged_ < log->entries().size(); ++logged_) {
+      graph_.nodes.back().waited_for.push_back(log->entries()[logged_].dims);
+    }
+  }
 }
 
 void GraphRecorder::action(std::span<const DTensor> in, const SideEffect&, Changes changes) {

@@ -11,6 +11,7 @@
 #include <c10/util/SmallVector.h>
 
 #include <tessera/framework/data/batch_loader.hpp>
+#include <tessera/framework/tensor/internal/abstract.hpp>
 #include <tessera/framework/tensor/internal/op_listener.hpp>
 #include <tessera/framework/tensor/internal/sharding.hpp>
 #include <tessera/framework/training/step_plan.hpp>
@@ -39,6 +40,11 @@ struct StepGraph {
     std::vector<ShardingPtr> moved = {};
     /// Values that have another sharding from here on: partial sums that were reduced.
     std::vector<std::pair<int32_t, ShardingPtr>> reduced = {};
+    /// Changes of memory by the reductions between processes that a planned side effect starts and
+    /// ends; gradients by their numbers.
+    std::vector<PlannedReduction> reductions = {};
+    /// Mesh dimensions of the collectives that an operation waited for, if a log is kept.
+    std::vector<std::string> waited_for = {};
     double flops = 0;  ///< flops_of(), of all devices together
     std::string name() const;
   };
@@ -63,8 +69,8 @@ struct StepGraph {
 };
 
 /// Returns the peak of each device of a mesh, without weights and slots: a value is held from the
-/// operation that makes it to the last that reads it, and an input that is moved for an operation
-/// during it.
+/// operation that makes it to the last that reads it, an input that is moved for an operation
+/// during it, and the memory of a reduction between processes as its bucket notes.
 std::vector<StepPlan::Peak> peaks_of(const StepGraph& graph, const Mesh& mesh);
 
 /// Returns the bytes of a tensor on every device of its mesh.
@@ -103,6 +109,7 @@ class GraphRecorder final : public OpListener {
   std::unordered_map<uint64_t, int32_t> numbers_;
   std::unordered_map<uint64_t, int32_t> variables_;
   std::vector<int32_t> reduced_by_action_;  ///< inputs of the last node, a side effect
+  size_t logged_ = 0;                       ///< entries of the comm log that nodes have noted
 };
 
 }  // namespace tessera::detail
