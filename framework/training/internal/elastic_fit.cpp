@@ -142,11 +142,17 @@ void ElasticFit::tell(bool whole, int64_t done) const {
   say(line);
 }
 
+/// Lets callbacks save what was restored. No epoch has begun that would go on with the metrics.
+void ElasticFit::interrupt() {
+  state_.metrics.begin_epoch(state_.progress.position.step);
+  run_.callbacks.interrupt();
+}
+
 /// Saves and ends the fit with fewer processes than it asks for.
 void ElasticFit::check_size() {
   const int size = communicator_of(state_.layouts.mesh()).size();
   if (size >= run_.options.elastic.min_processes) return;
-  state_.exchange.do_on_all_ranks([this] { run_.callbacks.interrupt(); });
+  state_.exchange.do_on_all_ranks([this] { interrupt(); });
   throw StateError("fit",
                    str("at least ", run_.options.elastic.min_processes,
                        " processes train (elastic.min_processes)"),
@@ -160,6 +166,9 @@ void ElasticFit::recover(const CommError& error) {
   snapshots_->settle();
   try {
     next_ = elastic_.wait_for_next(error);
+  } catch (const Interrupted&) {
+    has_left_ = true;
+    throw;
   } catch (const CommError&) {
     if (elastic_.is_first_of_failed()) save_alone();
     throw;
@@ -181,7 +190,7 @@ void ElasticFit::save_alone() {
   run_.callbacks.set_params(/*is_first_rank=*/true, /*restored_from_memory=*/true);
   run_.callbacks.membership_change({});
   snapshots_->restore();
-  run_.callbacks.interrupt();
+  interrupt();
 }
 
 void ElasticFit::raise_change(StepStatus& own) {

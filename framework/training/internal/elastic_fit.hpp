@@ -70,6 +70,8 @@ class ElasticFit {
   /// Waits for the next generation after an error. Rethrows what is not the loss of a process; see
   /// ElasticRun::wait_for_next().
   void recover(const CommError& error);
+  /// Whether this process has left the others, which go on.
+  bool has_left() const { return has_left_; }
 
   /// Raises the status if the members of another generation are to meet, or a signal asks to leave.
   void raise_change(StepStatus& own);
@@ -84,6 +86,7 @@ class ElasticFit {
   bool agree();
   void restore(bool whole, bool read_from_disk);
   void tell(bool whole, int64_t done) const;
+  void interrupt();
   void check_size();
   void save_alone();
   void say(const std::string& line) const;
@@ -99,7 +102,8 @@ class ElasticFit {
   bool stepped_ = false;            ///< whether this process has begun a step of the fit
   bool any_stepped_ = false;        ///< whether any process has
   bool kept_all_ = true;            ///< whether no value was dropped
-  int64_t since_ = -1;              ///< steps since the last snapshot; -1: none in this generation
+  bool has_left_ = false;
+  int64_t since_ = -1;  ///< steps since the last snapshot; -1: none in this generation
 };
 
 }  // namespace tessera::detail

@@ -53,7 +53,8 @@ void FitLoop::run() {
       run_epochs();
     }
   } catch (const Interrupted&) {
-    run_.callbacks.interrupt();
+    // Those that go on without this process save for it.
+    if (!state_.elastic || !state_.elastic->has_left()) run_.callbacks.interrupt();
     steps_->fail("the fit was interrupted");
     throw;
   } catch (const std::exception& error) {

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <memory>
+
 #include <tessera/framework/training/callbacks/callback.hpp>
 #include <tessera/framework/training/callbacks/progress_bar.hpp>
 
@@ -16,7 +18,7 @@ class ProgressLogger final : public Callback {
   void set_rows(int64_t rows) { rows_ = rows; }
   /// Marks the end of the steps that the bar shows, so that the time of other callbacks and of a
   /// validation does not count.
-  void end_steps() { bar_.end_steps(); }
+  void end_steps() { bar_->end_steps(); }
 
   void on_train_begin() override { in_fit_ = true; }
   /// Draws in another process, if the first one is gone.
@@ -34,7 +36,7 @@ class ProgressLogger final : public Callback {
   bool wants_batch_logs(int64_t batch) override;
 
  private:
-  ProgressBar bar_;
+  std::unique_ptr<ProgressBar> bar_;
   bool reads_metrics_;
   bool in_fit_ = false;
   bool shows_batches_ = false;  ///< false in a validation
