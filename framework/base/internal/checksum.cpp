@@ -3,18 +3,15 @@
 #define XXH_INLINE_ALL
 #include <xxhash.h>
 
+#include <tessera/framework/base/internal/hex.hpp>
+
 namespace tessera::detail {
 namespace {
 
 std::string hexadecimal(XXH128_hash_t hash) {
   XXH128_canonical_t canonical;
   XXH128_canonicalFromHash(&canonical, hash);
-  std::string text;
-  for (const unsigned char byte : canonical.digest) {
-    text += "0123456789abcdef"[byte >> 4];
-    text += "0123456789abcdef"[byte & 15];
-  }
-  return text;
+  return to_hex({reinterpret_cast<const char*>(canonical.digest), sizeof canonical.digest});
 }
 
 }  // namespace

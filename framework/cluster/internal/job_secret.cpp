@@ -5,10 +5,10 @@
 #include <unistd.h>
 
 #include <array>
-#include <cstdint>
 #include <new>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hex.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 
@@ -46,15 +46,7 @@ JobAccess job_access(const Cluster& cluster, const EnvironmentLookup& environmen
   return access;
 }
 
-std::string make_secret() {
-  std::string digits;
-  for (const char byte : random_nonce()) {
-    constexpr std::string_view all = "0123456789abcdef";
-    digits += all[static_cast<uint8_t>(byte) >> 4];
-    digits += all[static_cast<uint8_t>(byte) & 15];
-  }
-  return digits;
-}
+std::string make_secret() { return to_hex(random_nonce()); }
 
 std::string check_access(const std::string& where, const std::string& who, const std::string& host,
                          const JobAccess& access) {

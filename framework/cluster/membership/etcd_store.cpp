@@ -9,6 +9,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/base64.hpp>
+#include <tessera/framework/base/internal/hex.hpp>
 #include <tessera/framework/base/internal/owner.hpp>
 #include <tessera/framework/base/internal/secret.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
@@ -59,16 +60,6 @@ int64_t etcd_number(const Json& json, const char* name) {
 
 std::string bytes_of_field(const Json& json, const char* name) {
   return from_base64(text_of(json, name)).value_or("");
-}
-
-std::string hex_of(const std::string& bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char each : bytes) {
-    text += digits[static_cast<uint8_t>(each) >> 4];
-    text += digits[static_cast<uint8_t>(each) & 15];
-  }
-  return text;
 }
 
 std::string check_job_name(const std::string& job) {
@@ -183,7 +174,7 @@ std::string EtcdStore::state_text(const Membership& membership) const {
 std::string EtcdStore::seal(const std::string& key, const std::string& text) const {
   Json value = {{"text", text}};
   const std::string& secret = options_.access.secret;
-  if (!secret.empty()) value["proof"] = hex_of(proof_of(secret, {"elastic: etcd", key, text}));
+  if (!secret.empty()) value["proof"] = to_hex(proof_of(secret, {"elastic: etcd", key, text}));
   return to_json_text(value, -1);
 }
 
@@ -193,7 +184,7 @@ std::optional<std::string> EtcdStore::open(const std::string& key, const std::st
     const std::string text = text_of(json, "text");
     const std::string& secret = options_.access.secret;
     if (secret.empty() || same_secret(text_of(json, "proof"),
-                                      hex_of(proof_of(secret, {"elastic: etcd", key, text})))) {
+                                      to_hex(proof_of(secret, {"elastic: etcd", key, text})))) {
       return text;
     }
   } catch (const ConfigError&) {

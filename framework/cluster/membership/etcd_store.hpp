@@ -26,14 +26,6 @@ class EtcdStore : public MembershipStore {
   EtcdStore(const EtcdStore&) = delete;
   EtcdStore& operator=(const EtcdStore&) = delete;
 
-  const Member& self() const override { return self_; }
-  Membership membership() const override { return news_.newest(); }
-  Membership wait_for_change(uint64_t revision, std::chrono::milliseconds patience) override {
-    return news_.wait_for_change(revision, patience);
-  }
-  void set_on_change(std::function<void(const Membership&)> on_change) override {
-    news_.set_on_change(std::move(on_change));
-  }
   void report_lost(uint64_t generation, const std::string& id, const std::string& reason) override;
   void leave() override;
   bool finish(uint64_t generation) override;
@@ -88,9 +80,7 @@ class EtcdStore : public MembershipStore {
   MembershipOptions options_;
   std::string prefix_;
   EtcdGateway gateway_;
-  Member self_;
   std::string lease_;
-  MembershipNews news_;
   std::mutex mutex_;  ///< guards the next two
   std::deque<Command> commands_;
   bool stop_ = false;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hex.hpp>
 #include <tessera/framework/cluster/internal/environment.hpp>
 #include <tessera/framework/cluster/membership/etcd_store.hpp>
 #include <tessera/framework/cluster/membership/register_client.hpp>
@@ -12,16 +13,6 @@ namespace tessera::detail {
 namespace {
 
 constexpr size_t id_digits = 32;
-
-std::string hex(const std::string& bytes) {
-  constexpr std::string_view digits = "0123456789abcdef";
-  std::string text;
-  for (const char each : bytes) {
-    text += digits[static_cast<uint8_t>(each) >> 4];
-    text += digits[static_cast<uint8_t>(each) & 15];
-  }
-  return text;
-}
 
 }  // namespace
 
@@ -98,7 +89,7 @@ std::string register_address(const EnvironmentLookup& environment) {
   return Environment(environment).find("TESSERA_MEMBERS").value_or("");
 }
 
-std::string new_member_id() { return hex(random_nonce()).substr(0, id_digits); }
+std::string new_member_id() { return to_hex(random_nonce()).substr(0, id_digits); }
 
 Cluster cluster_of(const Membership& membership, const std::string& id, const std::string& job,
                    const JobAccess& access) {
@@ -123,7 +114,7 @@ Cluster cluster_of(const Membership& membership, const std::string& id, const st
   cluster.insecure = access.insecure;
   cluster.encrypt = access.encrypt;
   if (!access.secret.empty()) {
-    cluster.secret = hex(
+    cluster.secret = to_hex(
         proof_of(access.secret, {"elastic: generation", std::to_string(membership.generation)}));
   }
   return cluster;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <tessera/framework/cluster/cluster.hpp>
 #include <tessera/framework/cluster/internal/job_secret.hpp>
@@ -39,41 +40,6 @@ struct MembershipOptions {
   std::function<void(const std::string& line)> say = {};
 };
 
-/// This process' place in the register of members, outside of any member, so that the death of the
-/// process that has rank 0 is like any other's. Decides nothing about the training: a membership
-/// says who may meet; whoever meets and how far they were is for others to agree on. All functions
-/// are thread-safe.
-class MembershipStore {
- public:
-  /// Joins as a newcomer, and keeps up the membership on a thread of its own. Throws CommError if
-  /// the register cannot be reached, ConfigError if it refuses this process.
-  static std::unique_ptr<MembershipStore> join(const MembershipOptions& options);
-  /// Gives up the membership at once. Others see a process that left if leave() was called and
-  /// their membership has no place for it, else a lost one.
-  virtual ~MembershipStore() = default;
-
-  virtual const Member& self() const = 0;
-  /// Returns the newest membership. Its phase is `expelled` once this process is out: it was silent
-  /// or reported as lost. It may then join again, as a newcomer.
-  virtual Membership membership() const = 0;
-  /// Waits for a membership after `revision`, at most for `patience`; returns the newest.
-  virtual Membership wait_for_change(uint64_t revision, std::chrono::milliseconds patience) = 0;
-  /// Sets a function that is called with each new membership on the store's thread, and at once if
-  /// there is one. It must not call this class. Replacing it waits for a call in progress.
-  virtual void set_on_change(std::function<void(const Membership&)> on_change) = 0;
-
-  /// Reports that another member of a generation is lost: a connection with it broke. Ignored
-  /// unless that generation is still the newest.
-  virtual void report_lost(uint64_t generation, const std::string& id,
-                           const std::string& reason) = 0;
-  /// Asks for a generation without this process, which should stay until it is no member of the
-  /// newest membership (Membership::is_member).
-  virtual void leave() = 0;
-  /// Tells that the run is complete. Returns whether it is; not if a newer generation has formed
-  /// meanwhile or this process was expelled.
-  virtual bool finish(uint64_t generation) = 0;
-};
-
 /// The newest membership and those who wait for it.
 class MembershipNews {
  public:
@@ -97,6 +63,51 @@ class MembershipNews {
   std::mutex callback_mutex_;
   std::function<void(const Membership&)> on_change_;
   uint64_t told_ = 0;  ///< revision that on_change_ has seen; guarded by callback_mutex_
+};
+
+/// This process' place in the register of members, outside of any member, so that the death of the
+/// process that has rank 0 is like any other's. Decides nothing about the training: a membership
+/// says who may meet; whoever meets and how far they were is for others to agree on. All functions
+/// are thread-safe.
+class MembershipStore {
+ public:
+  /// Joins as a newcomer, and keeps up the membership on a thread of its own. Throws CommError if
+  /// the register cannot be reached, ConfigError if it refuses this process.
+  static std::unique_ptr<MembershipStore> join(const MembershipOptions& options);
+  /// Gives up the membership at once. Others see a process that left if leave() was called and
+  /// their membership has no place for it, else a lost one.
+  virtual ~MembershipStore() = default;
+
+  const Member& self() const { return self_; }
+  /// Returns the newest membership. Its phase is `expelled` once this process is out: it was silent
+  /// or reported as lost. It may then join again, as a newcomer.
+  Membership membership() const { return news_.newest(); }
+  /// Waits for a membership after `revision`, at most for `patience`; returns the newest.
+  Membership wait_for_change(uint64_t revision, std::chrono::milliseconds patience) {
+    return news_.wait_for_change(revision, patience);
+  }
+  /// Sets a function that is called with each new membership on the store's thread, and at once if
+  /// there is one. It must not call this class. Replacing it waits for a call in progress.
+  void set_on_change(std::function<void(const Membership&)> on_change) {
+    news_.set_on_change(std::move(on_change));
+  }
+
+  /// Reports that another member of a generation is lost: a connection with it broke. Ignored
+  /// unless that generation is still the newest.
+  virtual void report_lost(uint64_t generation, const std::string& id,
+                           const std::string& reason) = 0;
+  /// Asks for a generation without this process, which should stay until it is no member of the
+  /// newest membership (Membership::is_member).
+  virtual void leave() = 0;
+  /// Tells that the run is complete. Returns whether it is; not if a newer generation has formed
+  /// meanwhile or this process was expelled.
+  virtual bool finish(uint64_t generation) = 0;
+
+ protected:
+  MembershipStore() = default;
+
+  Member self_;
+  MembershipNews news_;
 };
 
 /// Returns where the register of this process' run is: TESSERA_MEMBERS, which `launch --elastic`

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
@@ -20,14 +19,6 @@ class RegisterClient : public MembershipStore {
   RegisterClient(const RegisterClient&) = delete;
   RegisterClient& operator=(const RegisterClient&) = delete;
 
-  const Member& self() const override { return self_; }
-  Membership membership() const override { return news_.newest(); }
-  Membership wait_for_change(uint64_t revision, std::chrono::milliseconds patience) override {
-    return news_.wait_for_change(revision, patience);
-  }
-  void set_on_change(std::function<void(const Membership&)> on_change) override {
-    news_.set_on_change(std::move(on_change));
-  }
   void report_lost(uint64_t generation, const std::string& id, const std::string& reason) override;
   void leave() override;
   bool finish(uint64_t generation) override;
@@ -42,9 +33,7 @@ class RegisterClient : public MembershipStore {
   void send(const RegisterMessage& message);
 
   MembershipOptions options_;
-  Member self_;
   Waker waker_;
-  MembershipNews news_;
   std::mutex mutex_;  ///< guards sending and closing, and the next member
   bool stop_ = false;
   FrameSocket socket_;

@@ -13,6 +13,9 @@ namespace {
 /// Segments are small enough to stay in a core's cache until they are reduced.
 constexpr int64_t max_segment_bytes = int64_t{512} << 10;
 constexpr int64_t min_segment_bytes = int64_t{64} << 10;
+/// Segments of one rank that are received ahead of the one being reduced.
+constexpr int64_t segments_in_flight = 3;
+
 /// Returns the number of elements of a segment (the last may have fewer): half the tensor's, within
 /// the limits above, so that tensors of medium size have two segments.
 int64_t segment_elements(const at::Tensor& tensor) {
@@ -68,54 +71,68 @@ void ExchangeTask::finish() {
   }
 }
 
-ReduceTask::ReduceTask(Transport& transport, uint64_t tag, ReduceBuffers buffers)
-    : transport_(transport),
-      tag_(tag),
-      buffers_(std::move(buffers)),
-      arriving_(static_cast<size_t>(segments(buffers_.result))) {}
-
-void ReduceTask::start() {
-  for (int64_t i = 0; i < segments_in_flight; ++i) post(i);
-  for (size_t r = 0; r < buffers_.others.size(); ++r) {
-    if (r == buffers_.me) continue;
-    const uint64_t tag = mix(tag_, static_cast<uint64_t>(SegmentPurpose::result));
-    for (int64_t i = 0; i < segments(buffers_.others[r]); ++i) {
-      const at::Tensor target = segment(buffers_.others[r], i);
-      transfers_.push_back(transport_.recv(buffers_.ranks[r], mix(tag, target.nbytes()),
+void SegmentedReduce::start() {
+  for (int64_t i = 0; i < segments_in_flight; ++i) post_if_any(i);
+  for (size_t r = 0; r < outputs_.others.size(); ++r) {
+    if (r == outputs_.me) continue;
+    for (int64_t i = 0; i < segments(outputs_.others[r]); ++i) {
+      const at::Tensor target = segment(outputs_.others[r], i);
+      transfers_.push_back(transport_.recv(outputs_.ranks[r],
+                                           tag_of(SegmentPurpose::result, target),
                                            target.mutable_data_ptr(), target.nbytes()));
     }
   }
-  for (size_t next = 1; next < buffers_.ranks.size(); ++next) {
-    const size_t r = (buffers_.me + next) % buffers_.ranks.size();
-    for (int64_t i = 0; i < segments(buffers_.addends[r]); ++i) {
-      send(r, SegmentPurpose::addend, segment(buffers_.addends[r], i));
-    }
+  for (size_t next = 1; next < outputs_.ranks.size(); ++next) {
+    send_addends((outputs_.me + next) % outputs_.ranks.size());
   }
 }
 
-void ReduceTask::finish() {
-  for (int64_t i = 0; i < segments(buffers_.result); ++i) {
+void SegmentedReduce::finish() {
+  for (int64_t i = 0; i < segments(outputs_.result); ++i) {
     reduce(i);
-    post(i + segments_in_flight);
-    if (buffers_.others.empty()) continue;
-    for (size_t r = 0; r < buffers_.ranks.size(); ++r) {
-      if (r != buffers_.me) send(r, SegmentPurpose::result, segment(buffers_.result, i));
+    post_if_any(i + segments_in_flight);
+    if (outputs_.others.empty()) continue;
+    for (size_t r = 0; r < outputs_.ranks.size(); ++r) {
+      if (r != outputs_.me) send(r, SegmentPurpose::result, segment(outputs_.result, i));
     }
   }
   for (const TransferPtr& transfer : transfers_) transfer->wait();
   transfers_.clear();
 }
 
+void SegmentedReduce::post_if_any(int64_t index) {
+  if (index < segments(outputs_.result)) post(index);
+}
+
+uint64_t SegmentedReduce::tag_of(SegmentPurpose purpose, const at::Tensor& tensor) const {
+  return mix(mix(tag_, static_cast<uint64_t>(purpose)), tensor.nbytes());
+}
+
+void SegmentedReduce::send(size_t to, SegmentPurpose purpose, const at::Tensor& tensor) {
+  transfers_.push_back(transport_.send(outputs_.ranks[to], tag_of(purpose, tensor),
+                                       tensor.const_data_ptr(), tensor.nbytes()));
+}
+
+ReduceTask::ReduceTask(Transport& transport, uint64_t tag, ReduceBuffers buffers)
+    : SegmentedReduce(transport, tag, std::move(static_cast<ReduceOutputs&>(buffers))),
+      addends_(std::move(buffers.addends)),
+      arriving_(static_cast<size_t>(segments(outputs_.result))) {}
+
+void ReduceTask::send_addends(size_t to) {
+  for (int64_t i = 0; i < segments(addends_[to]); ++i) {
+    send(to, SegmentPurpose::addend, segment(addends_[to], i));
+  }
+}
+
 void ReduceTask::post(int64_t index) {
-  if (index >= segments(buffers_.result)) return;
   std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
-  const size_t bytes = segment(buffers_.result, index).nbytes();
-  const uint64_t tag = mix(mix(tag_, static_cast<uint64_t>(SegmentPurpose::addend)), bytes);
-  for (size_t r = 0; r < buffers_.ranks.size(); ++r) {
+  const at::Tensor result = segment(outputs_.result, index);
+  const uint64_t tag = tag_of(SegmentPurpose::addend, result);
+  for (size_t r = 0; r < outputs_.ranks.size(); ++r) {
     list.push_back(nullptr);
-    if (r == buffers_.me) continue;
+    if (r == outputs_.me) continue;
     list.back() =
-        transport_.recv(buffers_.ranks[r], tag, bytes,
+        transport_.recv(outputs_.ranks[r], tag, result.nbytes(),
                         [this, r, index](const std::byte* data, size_t offset, size_t count) {
                           add(r, index, data, offset, count);
                         });
@@ -125,11 +142,11 @@ void ReduceTask::post(int64_t index) {
 void ReduceTask::reduce(int64_t index) {
   std::vector<TransferPtr>& list = arriving_[static_cast<size_t>(index)];
   for (size_t r = 0; r < list.size(); ++r) {
-    if (r != buffers_.me) {
+    if (r != outputs_.me) {
       list[r]->wait();
     } else if (r > 1) {
-      at::Tensor sum = segment(buffers_.result, index);
-      reduce_into(buffers_.kind, sum, segment(buffers_.addends[r], index));
+      at::Tensor sum = segment(outputs_.result, index);
+      reduce_into(outputs_.kind, sum, segment(addends_[r], index));
     }
   }
   list.clear();
@@ -137,30 +154,24 @@ void ReduceTask::reduce(int64_t index) {
 
 void ReduceTask::add(size_t from, int64_t index, const std::byte* data, size_t offset,
                      size_t bytes) {
-  const int64_t size = buffers_.result.element_size();
+  const int64_t size = outputs_.result.element_size();
   const auto slice = [&](const at::Tensor& tensor) {
     return segment(tensor, index).narrow(0, int64_t(offset) / size, int64_t(bytes) / size);
   };
-  at::Tensor sum = slice(buffers_.result);
+  at::Tensor sum = slice(outputs_.result);
   const at::Tensor theirs =
       at::from_blob(const_cast<std::byte*>(data), {int64_t(bytes) / size}, sum.options());
   // The first reduction needs no copy if one of its two inputs is this rank's.
-  const size_t first = buffers_.me == 0 ? 1 : 0;
-  if (from == first && buffers_.me == 0) {
-    reduce_out(buffers_.kind, sum, slice(buffers_.addends[buffers_.me]), theirs);
-  } else if (from == first && buffers_.me == 1) {
-    reduce_out(buffers_.kind, sum, theirs, slice(buffers_.addends[buffers_.me]));
+  const size_t first = outputs_.me == 0 ? 1 : 0;
+  if (from == first && outputs_.me == 0) {
+    reduce_out(outputs_.kind, sum, slice(addends_[outputs_.me]), theirs);
+  } else if (from == first && outputs_.me == 1) {
+    reduce_out(outputs_.kind, sum, theirs, slice(addends_[outputs_.me]));
   } else if (from == first) {
     sum.copy_(theirs);
   } else {
-    reduce_into(buffers_.kind, sum, theirs);
+    reduce_into(outputs_.kind, sum, theirs);
   }
-}
-
-void ReduceTask::send(size_t to, SegmentPurpose purpose, const at::Tensor& tensor) {
-  const size_t bytes = tensor.nbytes();
-  const uint64_t tag = mix(mix(tag_, static_cast<uint64_t>(purpose)), bytes);
-  transfers_.push_back(transport_.send(buffers_.ranks[to], tag, tensor.const_data_ptr(), bytes));
 }
 
 }  // namespace tessera::detail

@@ -43,50 +43,77 @@ class ExchangeTask final : public CollectiveTask {
   std::vector<TransferPtr> transfers_;
 };
 
-/// The input and output of a ReduceOp: flat contiguous tensors of one dtype, indexed by a rank's
-/// position in `ranks`.
-struct ReduceBuffers {
+/// The outputs of a reduction in segments: flat contiguous tensors of one dtype. Lists by rank are
+/// indexed by a rank's position in `ranks`.
+struct ReduceOutputs {
   std::vector<int> ranks;  ///< participating ranks, ascending
   size_t me = 0;           ///< position of this rank
   Reduce kind = Reduce::sum;
-  /// This rank's input to the result of each rank.
-  std::vector<at::Tensor> addends;
   /// Receives the result of this rank.
   at::Tensor result;
   /// Receive the results of the other ranks; empty if those are not sent to this rank.
   std::vector<at::Tensor> others;
 };
 
+/// The input and output of a ReduceTask.
+struct ReduceBuffers : ReduceOutputs {
+  /// This rank's input to the result of each rank.
+  std::vector<at::Tensor> addends;
+};
+
 /// Whether a segment is an input of a reduction or a part of its result.
 enum class SegmentPurpose : uint64_t { addend = 1, result = 2 };
-/// Segments of one rank that are received ahead of the one being reduced.
-inline constexpr int64_t segments_in_flight = 3;
 /// Returns the number of segments in which a flat tensor is reduced.
 int64_t segments(const at::Tensor& tensor);
 /// Returns a segment of a flat tensor.
 at::Tensor segment(const at::Tensor& tensor, int64_t index);
 
-/// Reduce-scatters, or all-reduces if ReduceBuffers::others is set. Reduces in rank order, in
-/// segments, so that one is transferred while another is reduced; for an all-reduce each reduced
-/// segment is sent to the others at once.
-class ReduceTask final : public CollectiveTask {
+/// Reduce-scatters, or all-reduces if ReduceOutputs::others is set, in segments, so that one is
+/// transferred while another is reduced; for an all-reduce each reduced segment is sent to the
+/// others at once. Its classes say in which order partial values are reduced.
+class SegmentedReduce : public CollectiveTask {
  public:
-  ReduceTask(Transport& transport, uint64_t tag, ReduceBuffers buffers);
-  void start() override;
-  void finish() override;
+  void start() final;
+  void finish() final;
 
- private:
-  void post(int64_t index);
-  void reduce(int64_t index);
-  void add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes);
+ protected:
+  SegmentedReduce(Transport& transport, uint64_t tag, ReduceOutputs outputs)
+      : transport_(transport), tag_(tag), outputs_(std::move(outputs)) {}
+
+  /// Starts to receive the other ranks' input to a segment of the result.
+  virtual void post(int64_t index) = 0;
+  /// Waits for them and reduces the segment.
+  virtual void reduce(int64_t index) = 0;
+  /// Sends this rank's input to the result of the rank at a position.
+  virtual void send_addends(size_t to) = 0;
+
+  uint64_t tag_of(SegmentPurpose purpose, const at::Tensor& tensor) const;
   void send(size_t to, SegmentPurpose purpose, const at::Tensor& tensor);
 
   Transport& transport_;
   uint64_t tag_;
-  ReduceBuffers buffers_;
+  ReduceOutputs outputs_;
+
+ private:
+  void post_if_any(int64_t index);
+
+  std::vector<TransferPtr> transfers_;
+};
+
+/// Reduces in rank order.
+class ReduceTask final : public SegmentedReduce {
+ public:
+  ReduceTask(Transport& transport, uint64_t tag, ReduceBuffers buffers);
+
+ private:
+  void post(int64_t index) override;
+  void reduce(int64_t index) override;
+  void send_addends(size_t to) override;
+  void add(size_t from, int64_t index, const std::byte* data, size_t offset, size_t bytes);
+
+  std::vector<at::Tensor> addends_;
   /// The other ranks' input to this rank's result, by segment and rank, reduced as it arrives.
   std::vector<std::vector<TransferPtr>> arriving_;
-  std::vector<TransferPtr> transfers_;
 };
 
 /// Maximum size of tensors that all ranks exchange in a single step, without a reduce-scatter

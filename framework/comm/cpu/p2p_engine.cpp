@@ -75,19 +75,12 @@ class P2pEngine final : public Engine {
     return std::make_unique<ExchangeTask>(transport(), next_tag(kind, ranks));
   }
 
-  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, ReduceBuffers buffers, bool brief) {
+  template <class Task, class Buffers>
+  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, Buffers buffers, bool brief) {
     buffers.ranks = ranks.list;
     buffers.me = ranks.mine;
     const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(buffers.kind));
-    return queue_->push(std::make_unique<ReduceTask>(transport(), tag, std::move(buffers)), brief);
-  }
-
-  WorkPtr push_reduce(TagKind kind, const Ranks& ranks, TreeReduceBuffers buffers, bool brief) {
-    buffers.ranks = ranks.list;
-    buffers.me = ranks.mine;
-    const uint64_t tag = mix(next_tag(kind, ranks), static_cast<uint64_t>(buffers.kind));
-    return queue_->push(std::make_unique<TreeReduceTask>(transport(), tag, std::move(buffers)),
-                        brief);
+    return queue_->push(std::make_unique<Task>(transport(), tag, std::move(buffers)), brief);
   }
 
   WorkPtr all_reduce_by_tree(const Group& group, Reduce kind, const std::vector<at::Tensor>& inputs,
@@ -125,7 +118,7 @@ WorkPtr P2pEngine::all_reduce(const Group& group, Reduce kind,
     if (!brief) reduce.others.push_back(to.narrow(0, share.lo, share.size()));
   }
   reduce.result = brief ? to : reduce.others[ranks.mine];
-  return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
+  return push_reduce<ReduceTask>(TagKind::reduce, ranks, std::move(reduce), brief);
 }
 
 WorkPtr P2pEngine::all_gather(const Group& group, std::span<GatheredValue> values) {
@@ -181,7 +174,8 @@ WorkPtr P2pEngine::reduce_scatter(const Group& group, Reduce kind,
   const at::Tensor& mine = reduce.addends[ranks.mine];
   reduce.result = memory_.make(mine.sizes().vec(), mine.options());
   take_parts(group, values, reduced, reduce.result);
-  return push_reduce(TagKind::scatter, ranks, std::move(reduce), bytes <= max_single_step_bytes);
+  return push_reduce<ReduceTask>(TagKind::scatter, ranks, std::move(reduce),
+                                 bytes <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::all_reduce_by_tree(const Group& group, Reduce kind,
@@ -197,7 +191,8 @@ WorkPtr P2pEngine::all_reduce_by_tree(const Group& group, Reduce kind,
   const at::Tensor to = out.view(-1);
   std::vector<at::Tensor> from;
   for (const at::Tensor& subtree : mine) from.push_back(flat(subtree));
-  TreeReduceBuffers reduce{.kind = kind};
+  TreeReduceBuffers reduce;
+  reduce.kind = kind;
   const bool brief = first.nbytes() <= max_single_step_bytes;
   const int64_t count = std::ssize(ranks.list);
   for (int64_t r = 0; r < count; ++r) {
@@ -210,7 +205,7 @@ WorkPtr P2pEngine::all_reduce_by_tree(const Group& group, Reduce kind,
     if (!brief) reduce.others.push_back(to.narrow(0, share.lo, share.size()));
   }
   reduce.result = brief ? to : reduce.others[ranks.mine];
-  return push_reduce(TagKind::reduce, ranks, std::move(reduce), brief);
+  return push_reduce<TreeReduceTask>(TagKind::reduce, ranks, std::move(reduce), brief);
 }
 
 WorkPtr P2pEngine::reduce_scatter_by_tree(const Group& group, Reduce kind,
@@ -224,7 +219,8 @@ WorkPtr P2pEngine::reduce_scatter_by_tree(const Group& group, Reduce kind,
     for (size_t s = 0; s < subtrees.size(); ++s) mine[s].push_back(subtrees[s]);
     bytes += subtrees.front().nbytes();
   }
-  TreeReduceBuffers reduce{.kind = kind};
+  TreeReduceBuffers reduce;
+  reduce.kind = kind;
   for (int r : ranks.list) {
     const std::vector<int64_t> members = members_of(group, r);
     reduce.positions.push_back(subtree_positions(group, r));
@@ -236,7 +232,8 @@ WorkPtr P2pEngine::reduce_scatter_by_tree(const Group& group, Reduce kind,
   const at::Tensor& like = reduce.addends[ranks.mine].front();
   reduce.result = memory_.make(like.sizes().vec(), like.options());
   take_parts(group, values, mine.front(), reduce.result);
-  return push_reduce(TagKind::scatter, ranks, std::move(reduce), bytes <= max_single_step_bytes);
+  return push_reduce<TreeReduceTask>(TagKind::scatter, ranks, std::move(reduce),
+                                     bytes <= max_single_step_bytes);
 }
 
 WorkPtr P2pEngine::all_to_all(const Group& group, const std::vector<std::vector<at::Tensor>>& send,

@@ -10,30 +10,19 @@
 
 namespace tessera::detail {
 
-/// The input and output of a TreeReduceTask: flat contiguous tensors of one dtype. Lists by rank
-/// are indexed by a rank's position in `ranks`.
-struct TreeReduceBuffers {
-  std::vector<int> ranks = {};  ///< participating ranks, ascending
-  size_t me = 0;                ///< position of this rank
-  Reduce kind = Reduce::sum;
+/// The input and output of a TreeReduceTask.
+struct TreeReduceBuffers : ReduceOutputs {
   /// subtree_positions() of each rank.
-  std::vector<std::vector<int64_t>> positions = {};
+  std::vector<std::vector<int64_t>> positions;
   /// This rank's input to the result of each rank: one tensor for each of its subtrees.
-  std::vector<std::vector<at::Tensor>> addends = {};
-  /// Receives the result of this rank.
-  at::Tensor result = {};
-  /// Receive the results of the other ranks; empty if those are not sent to this rank.
-  std::vector<at::Tensor> others = {};
+  std::vector<std::vector<at::Tensor>> addends;
 };
 
-/// Reduces as ReduceTask does, in segments, but in the order of tree_reduce(): every rank sends the
-/// reductions of its subtrees. Where a segment begins changes no bit, since each element has a tree
-/// of its own.
-class TreeReduceTask final : public CollectiveTask {
+/// Reduces in the order of tree_reduce(): every rank sends the reductions of its subtrees. Where a
+/// segment begins changes no bit, since each element has a tree of its own.
+class TreeReduceTask final : public SegmentedReduce {
  public:
   TreeReduceTask(Transport& transport, uint64_t tag, TreeReduceBuffers buffers);
-  void start() override;
-  void finish() override;
 
  private:
   /// The values that one segment of the result is reduced from.
@@ -42,16 +31,13 @@ class TreeReduceTask final : public CollectiveTask {
     std::vector<TransferPtr> transfers = {};
   };
 
-  void post(int64_t index);
-  void reduce(int64_t index);
-  void send(size_t to, SegmentPurpose purpose, const at::Tensor& tensor);
-  uint64_t tag_of(SegmentPurpose purpose, const at::Tensor& tensor) const;
+  void post(int64_t index) override;
+  void reduce(int64_t index) override;
+  void send_addends(size_t to) override;
 
-  Transport& transport_;
-  uint64_t tag_;
-  TreeReduceBuffers buffers_;
+  std::vector<std::vector<int64_t>> positions_;
+  std::vector<std::vector<at::Tensor>> addends_;
   std::vector<Arriving> arriving_;  ///< by segment
-  std::vector<TransferPtr> transfers_;
 };
 
 }  // namespace tessera::detail

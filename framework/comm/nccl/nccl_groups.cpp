@@ -9,20 +9,13 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/hex.hpp>
 
 namespace tessera::detail {
 namespace {
 
 /// Encodes an id as text, since ids are exchanged through `gather`.
-std::string to_hex(const NcclId& id) {
-  constexpr const char* digits = "0123456789abcdef";
-  std::string text;
-  for (const char byte : id.internal) {
-    const auto value = static_cast<unsigned char>(byte);
-    text += {digits[value >> 4], digits[value & 15]};
-  }
-  return text;
-}
+std::string text_of(const NcclId& id) { return to_hex({id.internal, sizeof id.internal}); }
 
 NcclId from_hex(const std::string& text) {
   NcclId id{};
@@ -44,7 +37,7 @@ NcclGroups::NcclGroups(const NcclOptions& options, const Gpu& device)
       device_(device),
       stream_(device.communication.native_handle()),
       communicators_(std::make_shared<NcclCommunicators>(options.on_error)) {
-  const std::string mine = rank_ == 0 ? to_hex(communicators_->make_id()) : "";
+  const std::string mine = rank_ == 0 ? text_of(communicators_->make_id()) : "";
   const NcclId id = from_hex(options.gather("nccl", mine).at(0));
   const c10::DeviceGuard guard(device.device);
   world_ = communicators_->add(id, options.size, rank_);
