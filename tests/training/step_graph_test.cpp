@@ -74,6 +74,18 @@ TEST_CASE("the graph of a planned step is that of a real second step", "[graph]"
   }
 }
 
+TEST_CASE("a constant that the step does not make counts for no peak", "[graph]") {
+  const Mesh mesh = create_mesh({{"batch", 2}});
+  const ShardingPtr rows_of_64 = intern({64}, at::kFloat, Layout(LayoutSpec{"batch"}, mesh));
+  const auto value = [](int32_t number) {
+    return StepGraph::Operand{StepGraph::Operand::Kind::value, number};
+  };
+  StepGraph graph;
+  graph.values = {{rows_of_64, 0}, {rows_of_64, 1}, {rows_of_64, 2}};
+  graph.nodes = {{.in = {value(0)}, .out = {1}}, {.in = {value(1)}, .out = {2}}};
+  for (const StepPlan::Peak& peak : peaks_of(graph, mesh)) CHECK(peak.total() == 2 * 32 * 4);
+}
+
 TEST_CASE("the graph of a planned step is that of a real one, of states and penalties", "[graph]") {
   const Mesh mesh = create_mesh({{"batch", 4}});
   LayoutMap layouts(mesh);

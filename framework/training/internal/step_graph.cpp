@@ -238,10 +238,11 @@ class HeldMemory {
   std::vector<PlannedReduction> sending_;
 };
 
-/// Returns the values to release after each node: memory lives until the last node that reads a
-/// value in it.
+/// Returns the values to release after each node: memory that a node made lives until the last node
+/// that reads a value in it.
 std::vector<std::vector<int32_t>> released_values(const StepGraph& graph) {
   std::vector<int64_t> last(graph.values.size(), -1);
+  std::vector<bool> made(graph.values.size());
   for (size_t n = 0; n < graph.nodes.size(); ++n) {
     const auto use = [&](int32_t number) {
       const int32_t memory = graph.values[size_t(number)].memory;
@@ -250,13 +251,16 @@ std::vector<std::vector<int32_t>> released_values(const StepGraph& graph) {
     for (const StepGraph::Operand& in : graph.nodes[n].in) {
       if (in.kind == StepGraph::Operand::Kind::value) use(in.number);
     }
-    for (int32_t number : graph.nodes[n].out) use(number);
+    for (int32_t number : graph.nodes[n].out) {
+      made[size_t(number)] = true;
+      use(number);
+    }
   }
   std::vector<std::vector<int32_t>> released(graph.nodes.size());
   for (size_t v = 0; v < graph.values.size(); ++v) {
     const StepGraph::Value& value = graph.values[v];
     const bool own = value.memory == static_cast<int32_t>(v);
-    if (own && value.use != StepGraph::Use::batch && last[v] >= 0) {
+    if (own && made[v]) {
       released[size_t(last[v])].push_back(static_cast<int32_t>(v));
     }
   }
