@@ -85,6 +85,7 @@ void FitLoop::run_elastic(ElasticFit& elastic) {
   while (true) {
     try {
       elastic.meet();
+      if (elastic.is_complete()) return;
       elastic.start([this] { begin(); });
       run_epochs();
       return elastic.end();
