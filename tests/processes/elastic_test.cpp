@@ -12,6 +12,7 @@
 #include <thread>
 #include <vector>
 
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 
 #include "tests/processes/ranks.hpp"
@@ -147,6 +148,22 @@ void check_end(Launched& run, const std::string& bits, std::optional<size_t> lef
   CHECK(end.exit_code == 0);
   CHECK(bits_in(end.out) == std::set<std::string>{bits});
   if (left) CHECK(run.lines_with("bits ") == *left);
+}
+
+/// Returns $TESSERA_ELASTIC_SEED, or the seed of this run of tests.
+uint64_t seed_of_run() {
+  const char* const seed = std::getenv("TESSERA_ELASTIC_SEED");
+  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
+}
+
+/// The longest time from a step to the next one with other processes in between, in seconds.
+double longest_recovery(const std::string& text) {
+  static const std::regex line("back after ([0-9.]+) s");
+  double longest = 0;
+  for (std::sregex_iterator each(text.begin(), text.end(), line), end; each != end; ++each) {
+    longest = std::max(longest, std::stod((*each)[1]));
+  }
+  return longest;
 }
 
 }  // namespace
@@ -378,22 +395,6 @@ TEST_CASE("many changes leave no thread, file or shared memory behind", "[nightl
   CHECK(held("task") <= threads + 4);
   CHECK(held("fd") <= files + 10);
   CHECK(held("map_files") <= mappings + 10);
-}
-
-/// Returns $TESSERA_ELASTIC_SEED, or the seed of this run of tests.
-uint64_t seed_of_run() {
-  const char* const seed = std::getenv("TESSERA_ELASTIC_SEED");
-  return seed ? std::strtoull(seed, nullptr, 10) : Catch::rngSeed();
-}
-
-/// The longest time from a step to the next one with other processes in between, in seconds.
-double longest_recovery(const std::string& text) {
-  static const std::regex line("back after ([0-9.]+) s");
-  double longest = 0;
-  for (std::sregex_iterator each(text.begin(), text.end(), line), end; each != end; ++each) {
-    longest = std::max(longest, std::stod((*each)[1]));
-  }
-  return longest;
 }
 
 TEST_CASE("kills at random moments change no bit", "[nightly]") {

@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <string>
 
-#include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/internal/free_port.hpp>
 
 #include "tests/support/files.hpp"
