@@ -121,7 +121,7 @@ void show_model(const ModelHandle& model, const MnistDataset& data,
 
 /// Returns the SHA-256 of all weights, one after the other. Collective.
 std::string weights_digest(const ModelHandle& model) {
-  detail::Sha256 digest;
+  tessera::detail::Sha256 digest;
   for (const at::Tensor& weight : model.get_weights()) {
     const at::Tensor bytes = weight.cpu().contiguous();
     digest.update({static_cast<const std::byte*>(bytes.const_data_ptr()), bytes.nbytes()});
