@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -30,12 +31,16 @@ namespace {
 constexpr int64_t process_warm_up_steps = 5;
 /// Maximum time of a step relative to PyTorch's DistributedDataParallel.
 constexpr double process_max_ratio = 0.8;
+/// Maximum time of fit with snapshots in memory relative to fit without: of data parallelism, whose
+/// values all processes have, and with copies for neighbours.
+constexpr double elastic_max_ratio = 1.03, elastic_copies_max_ratio = 1.1;
 
 struct ProcessFlags {
   int64_t processes = 2;
   std::string torch;
   int64_t rounds = 5;
   int64_t steps = 60;
+  bool elastic = false;
   std::string json;
 };
 
@@ -58,6 +63,23 @@ class Steps {
   TrainingSteps steps_;
 };
 
+/// Runs fits of the MLP on a mesh over all processes of the run.
+class Fits {
+ public:
+  explicit Fits(const LayoutMap& layouts) : model_(mlp_model(layouts)), data_(mlp_data()) {}
+  /// Runs at least `count` steps; returns the mean of their times.
+  Json run(int64_t count) {
+    const int64_t epoch = data_.size() / mlp_batch_size, epochs = (count + epoch - 1) / epoch;
+    const double seconds = seconds_of(
+        [&] { model_.fit(data_, {.batch_size = mlp_batch_size, .epochs = epochs, .verbose = 0}); });
+    return {{"milliseconds", {1e3 * seconds / static_cast<double>(epochs * epoch)}}};
+  }
+
+ private:
+  Sequential model_;
+  TensorDataset data_;
+};
+
 /// A configuration and its times.
 struct ProcessRow {
   std::string name;
@@ -70,8 +92,8 @@ struct ProcessRow {
 };
 
 ProcessRow group_row(const std::string& name, int64_t processes,
-                     const std::vector<std::string>& command) {
-  const auto group = std::make_shared<WorkerGroup>(static_cast<int>(processes), command);
+                     const std::vector<std::string>& command, bool elastic = false) {
+  const auto group = std::make_shared<WorkerGroup>(static_cast<int>(processes), command, elastic);
   return {name, [group](int64_t steps) { return group->run(steps); }};
 }
 
@@ -91,6 +113,19 @@ std::vector<ProcessRow> make_process_rows(const ProcessFlags& flags) {
   if (!flags.torch.empty()) {
     rows.push_back(group_row("PyTorch DDP on Gloo, " + count + " processes", flags.processes,
                              {flags.torch, TESSERA_PEERS_DIR "/torch_ddp.py"}));
+  }
+  return rows;
+}
+
+/// Fits without and with snapshots in memory, of data parallelism and with all weights sharded.
+std::vector<ProcessRow> make_elastic_rows(const ProcessFlags& flags) {
+  std::vector<ProcessRow> rows;
+  for (const std::string sharded : {"--no-fully-shard", "--fully-shard"}) {
+    for (const bool elastic : {false, true}) {
+      const std::string layouts = sharded == "--fully-shard" ? "fully sharded" : "data parallel";
+      rows.push_back(group_row(layouts + (elastic ? ", elastic" : ""), flags.processes,
+                               {own_program, "process-steps", "--fit", sharded}, elastic));
+    }
   }
   return rows;
 }
@@ -124,6 +159,24 @@ void print_process(const std::vector<ProcessRow>& rows, const ProcessFlags& flag
             << (ratio <= process_max_ratio ? ": met\n" : ": missed\n");
 }
 
+void print_elastic(const std::vector<ProcessRow>& rows, const ProcessFlags& flags) {
+  app::Table table({"step of fit", "ms per step", "worst round"});
+  for (const ProcessRow& row : rows) {
+    table.add({row.name, app::fixed(row.best(), 3),
+               app::fixed(*std::max_element(row.rounds.begin(), row.rounds.end()), 3)});
+  }
+  std::cout << "fit (784-700-500-10, batch " << mlp_batch_size << ", Adam) on " << flags.processes
+            << " processes, with a snapshot in memory every 10 steps: the minimum over "
+            << flags.rounds << " rounds of the mean of " << flags.steps << " steps, in turns.\n\n"
+            << table.to_string() << "\n";
+  for (size_t i = 0; i < rows.size(); i += 2) {
+    const double ratio = rows[i + 1].best() / rows[i].best();
+    const double limit = i == 0 ? elastic_max_ratio : elastic_copies_max_ratio;
+    std::cout << rows[i + 1].name << ": " << app::fixed(ratio, 3) << " times without; at most "
+              << app::fixed(limit, 2) << (ratio <= limit ? ": met\n" : ": missed\n");
+  }
+}
+
 void save_process(const std::vector<ProcessRow>& rows, const std::string& path) {
   Json list = Json::array();
   for (const ProcessRow& row : rows) {
@@ -144,14 +197,27 @@ int process_steps(int argc, const char* const* argv) {
                app::toggle(distributed.shared_memory)});
   options.add({"check-collectives", "Step", "whether ranks compare every collective",
                app::toggle(distributed.always_check)});
+  bool fits = false, fully_shard = false;
+  options.add({"fit", "Step", "run fits instead of steps", app::toggle(fits)});
+  options.add({"fully-shard", "Step", "shard weights and slots", app::toggle(fully_shard)});
   if (!options.parse(argc, argv)) return 0;
   at::set_num_threads(1);
   const Mesh mesh = create_distributed_mesh({{"batch", -1}}, distributed);
-  Steps steps{LayoutMap(mesh)};
-  int64_t count = 0;
-  while (std::cin >> count) {
-    const Json times = steps.run(count);
-    if (is_first_rank(mesh)) std::cout << to_json_text(times, -1) << std::endl;
+  LayoutMap layouts(mesh);
+  if (fully_shard) layouts.fully_shard("batch");
+  const auto answer = [](auto work) {
+    // Ranks of an elastic run follow the order in which its processes joined.
+    const char* const slot = std::getenv("LOCAL_RANK");
+    const bool answers = slot && std::string(slot) == "0";
+    for (int64_t count = 0; std::cin >> count;) {
+      const Json times = work.run(count);
+      if (answers) std::cout << to_json_text(times, -1) << std::endl;
+    }
+  };
+  if (fits) {
+    answer(Fits(layouts));
+  } else {
+    answer(Steps(layouts));
   }
   return 0;
 }
@@ -167,16 +233,19 @@ int bench_processes(int argc, const char* const* argv) {
                app::input_file(flags.torch, "PYTHON")});
   options.add({"rounds", "Step", "rounds per configuration", app::integer(flags.rounds, 1, 1000)});
   options.add({"steps", "Step", "timed steps per round", app::integer(flags.steps, 1, 100000)});
+  options.add({"elastic", "Step", "compare fits without and with snapshots in memory instead",
+               app::toggle(flags.elastic)});
   options.add({"json", "Output", "file for the times", app::output_file(flags.json, "FILE.json")});
   if (!options.parse(argc, argv)) return 0;
-  std::vector<ProcessRow> rows = make_process_rows(flags);
+  std::vector<ProcessRow> rows =
+      flags.elastic ? make_elastic_rows(flags) : make_process_rows(flags);
   for (int64_t round = 0; round < flags.rounds; ++round) {
     for (ProcessRow& row : rows) {
       row.run(process_warm_up_steps);
       add_process_round(row, row.run(flags.steps));
     }
   }
-  print_process(rows, flags);
+  (flags.elastic ? print_elastic : print_process)(rows, flags);
   if (!flags.json.empty()) save_process(rows, flags.json);
   return 0;
 }

@@ -91,6 +91,9 @@ std::vector<Option> process_options(CommonOptions& o) {
       {"world-size-invariant", group,
        "the same bits on any number of processes: sums of devices by a tree, a thread a device",
        toggle(o.world_size_invariant)},
+      {"elastic-snapshot-every", group,
+       "steps between two snapshots in memory, in a run of launch --elastic",
+       integer(o.elastic_snapshot_every, 1)},
       {"shared-memory", group, "exchange tensors within a host through shared memory",
        toggle(o.shared_memory)},
   };

@@ -66,6 +66,8 @@ struct CommonOptions {
   int64_t connect_timeout = 300;
   bool check_collectives = false;
   bool world_size_invariant = false;
+  /// ElasticOptions::snapshot_every.
+  int64_t elastic_snapshot_every = 10;
   bool shared_memory = true;
 };
 

@@ -1,6 +1,8 @@
 #include "apps/common/checkpoints.hpp"
 
+#include <algorithm>
 #include <cstdlib>
+#include <vector>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/comm/internal/collectively.hpp>
@@ -32,9 +34,11 @@ void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags) {
 
 void complete_checkpoint_options(CheckpointFlags& flags) {
   // The restart counters of launch and torchrun.
+  const bool elastic = std::getenv("TESSERA_MEMBERS") != nullptr;
   for (const char* name : {"TESSERA_RESTART", "TORCHELASTIC_RESTART_COUNT"}) {
     const char* restarts = std::getenv(name);
-    if (restarts && std::atoi(restarts) > 0 && !flags.folder.empty()) flags.resume = true;
+    const bool restarted = restarts && std::atoi(restarts) > 0 && !elastic;
+    if (restarted && !flags.folder.empty()) flags.resume = true;
   }
   const auto check = [&](const char* flag, bool given, const char* need) {
     if (!given || !flags.folder.empty()) return;
@@ -61,8 +65,11 @@ int64_t newest_step(const Mesh& mesh, const std::string& folder) {
 }
 
 void TrainingCheckpoints::on_train_begin() {
-  if (!flags_.resume) return;
-  const std::optional<std::string> from = manager_.restore_latest();
+  if (flags_.resume) resume();
+}
+
+void TrainingCheckpoints::resume() {
+  const std::optional<std::string> from = manager_->restore_latest();
   const Json& extra = checkpoint_.extra();
   if (from && extra.is_object()) first_step_ = extra.value("first_step", first_step_);
   if (params().verbose > 0) {
@@ -83,25 +90,48 @@ void TrainingCheckpoints::on_epoch_end(int64_t, Logs&) { save(); }
 
 void TrainingCheckpoints::on_interrupt() {
   const std::string folder = save();
-  manager_.wait();
+  manager_->wait();
   if (params().verbose > 0 && !folder.empty()) print("Saved " + folder);
 }
 
 std::string TrainingCheckpoints::save() {
-  return manager_.save(first_step_ + model().optimizer()->steps());
+  has_saved_ = true;
+  return manager_->save(first_step_ + model().optimizer()->steps());
 }
 
-RunCheckpoints::RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags)
-    : checkpoint_(model),
-      manager_(checkpoint_, flags.folder, manager_options(flags)),
-      flags_(flags),
-      first_step_(newest_step(checkpoint_.mesh(), flags.folder)) {
-  if (!flags.resume) manager_.restore_latest({.weights_only = true});
+void RunCheckpoints::open() {
+  // Those of the present processes, which save together.
+  own_manager_.reset();
+  checkpoint_ = Checkpoint(model_);
+  own_manager_.emplace(checkpoint_, flags_.folder, manager_options(flags_));
+  manager_ = &*own_manager_;
+  if (params().restored_from_memory) {
+    set_first_step(first_step_);
+  } else {
+    read();
+  }
+}
+
+void RunCheckpoints::read() {
+  // After a loss, what this run has saved comes before what it began with.
+  const std::vector<std::string> saved =
+      gather_texts(checkpoint_.mesh(), "saved", [this] { return has_saved_ ? "yes" : "no"; });
+  const bool resumes = flags_.resume || std::find(saved.begin(), saved.end(), "yes") != saved.end();
+  set_first_step(newest_step(checkpoint_.mesh(), flags_.folder));
+  if (resumes) {
+    resume();
+  } else {
+    manager_->restore_latest({.weights_only = true});
+  }
+}
+
+void RunCheckpoints::restore(const Json& state, const NamedTensors&) {
+  set_first_step(state.at("first_step").get<int64_t>());
+}
+
+void RunCheckpoints::set_first_step(int64_t step) {
+  first_step_ = step;
   checkpoint_.extra() = {{"first_step", first_step_}};
-}
-
-CallbackHandle RunCheckpoints::callback() {
-  return TrainingCheckpoints(checkpoint_, manager_, first_step_, flags_);
 }
 
 }  // namespace tessera::app

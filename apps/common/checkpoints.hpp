@@ -24,8 +24,9 @@ struct CheckpointFlags {
 /// Adds --checkpoint-dir, --save-every, --resume, --strict and --save-failure.
 void add_checkpoint_options(AppOptions& options, CheckpointFlags& flags);
 
-/// Completes the flags after parse(): a run restarted by its launcher resumes automatically. Throws
-/// ConfigError if options need a folder that is missing.
+/// Completes the flags after parse(): a run restarted by its launcher resumes automatically; not a
+/// process of an elastic run, which joins the others. Throws ConfigError if options need a folder
+/// that is missing.
 void complete_checkpoint_options(CheckpointFlags& flags);
 
 /// Returns the options of the manager that the flags ask for.
@@ -37,13 +38,13 @@ int64_t newest_step(const Mesh& mesh, const std::string& folder);
 
 /// Saves checkpoints during training and when it is interrupted; with `resume`, continues where the
 /// run that wrote the newest checkpoint stopped.
-class TrainingCheckpoints final : public Callback, public OccasionalWeightReader {
+class TrainingCheckpoints : public Callback, public OccasionalWeightReader {
  public:
   /// Numbers checkpoints from `first_step` on, or from "first_step" in the extra state of a
   /// restored checkpoint. The manager must outlive the callback.
   TrainingCheckpoints(const Checkpoint& checkpoint, CheckpointManager& manager, int64_t first_step,
                       const CheckpointFlags& flags)
-      : checkpoint_(checkpoint), manager_(manager), first_step_(first_step), flags_(flags) {}
+      : checkpoint_(checkpoint), manager_(&manager), first_step_(first_step), flags_(flags) {}
   void on_train_begin() override;
   void on_train_batch_end(int64_t batch, const Logs& logs) override;
   void on_epoch_end(int64_t epoch, Logs& logs) override;
@@ -52,29 +53,45 @@ class TrainingCheckpoints final : public Callback, public OccasionalWeightReader
   std::optional<int64_t> batches_to_weights() override;
   bool is_called_last() const override { return true; }
 
- private:
-  std::string save();
+ protected:
+  /// Makes callbacks whose manager is set later.
+  TrainingCheckpoints(const Checkpoint& checkpoint, const CheckpointFlags& flags)
+      : checkpoint_(checkpoint), flags_(flags) {}
+  /// Continues where the run that wrote the newest checkpoint stopped. Collective.
+  void resume();
 
   Checkpoint checkpoint_;
-  CheckpointManager& manager_;
-  int64_t first_step_;
+  CheckpointManager* manager_ = nullptr;
+  int64_t first_step_ = 0;
   CheckpointFlags flags_;
+  bool has_saved_ = false;
+
+ private:
+  std::string save();
 };
 
 /// The checkpoints of a model in one call of fit, which starts from the newest one's weights, or
-/// with `resume` where the run that wrote it stopped.
-class RunCheckpoints {
+/// with `resume` where the run that wrote it stopped. A process that joins others which train reads
+/// no checkpoint.
+class RunCheckpoints final : public TrainingCheckpoints {
  public:
-  /// Collective. Throws what CheckpointManager throws.
-  RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags);
-  /// Returns the callback for fit, which this object must outlive.
-  CallbackHandle callback();
+  /// The model must be built.
+  RunCheckpoints(const ModelHandle& model, const CheckpointFlags& flags)
+      : TrainingCheckpoints(Checkpoint(model), flags), model_(model) {}
+  void on_train_begin() override { open(); }
+  /// A save that the change interrupted is given up.
+  void on_membership_change(const MembershipChange&) override { open(); }
+  Json state() const override { return {{"first_step", first_step_}}; }
+  void restore(const Json& state, const NamedTensors& tensors) override;
 
  private:
-  Checkpoint checkpoint_;
-  CheckpointManager manager_;
-  CheckpointFlags flags_;
-  int64_t first_step_;
+  void open();
+  void read();
+  /// Sets the number of the step before this fit's first one.
+  void set_first_step(int64_t step);
+
+  ModelHandle model_;
+  std::optional<CheckpointManager> own_manager_;
 };
 
 }  // namespace tessera::app

@@ -37,6 +37,7 @@ FitOptions fit_options(const CommonOptions& common) {
   fit.steps_per_epoch = common.steps_per_epoch;
   fit.memory_limit = common.memory_limit.value_or(0);
   fit.peak_flops = common.peak_flops;
+  fit.elastic = elastic_options(common);
   const bool prints = is_first_process(common);
   fit.callbacks = {LambdaCallback({.on_epoch_end = [prints](int64_t epoch, const Logs& logs) {
     if (prints) print_epoch(epoch, logs);

@@ -51,6 +51,10 @@ DistributedOptions distributed_options(const CommonOptions& options) {
           .shared_memory = options.shared_memory};
 }
 
+ElasticOptions elastic_options(const CommonOptions& options) {
+  return {.snapshot_every = options.elastic_snapshot_every};
+}
+
 bool runs_on_gpus(const CommonOptions& options) {
   return device_type_of(distributed_options(options)) == Device::Type::cuda;
 }

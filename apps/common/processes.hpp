@@ -2,6 +2,7 @@
 
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/mesh/mesh.hpp>
+#include <tessera/framework/training/options.hpp>
 
 #include "apps/common/app_options.hpp"
 
@@ -9,6 +10,9 @@ namespace tessera::app {
 
 /// Returns the options for create_distributed_mesh().
 DistributedOptions distributed_options(const CommonOptions& options);
+
+/// Returns the options of a fit whose processes come and go.
+ElasticOptions elastic_options(const CommonOptions& options);
 
 /// Returns whether the run computes on GPUs: `--device cuda`, or `auto` if there are any.
 bool runs_on_gpus(const CommonOptions& options);

@@ -107,11 +107,9 @@ void show_model(const ModelHandle& model, const DatasetHandle& data, const Train
 History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& flags,
             const app::CommonOptions& common, const LayoutMap& layouts) {
   const Generator generator(model, corpus.vocabulary, flags.size.length, layouts);
-  std::optional<app::RunCheckpoints> saving;
   std::vector<CallbackHandle> callbacks;
   if (!flags.checkpoints.folder.empty()) {
-    saving.emplace(model, flags.checkpoints);
-    callbacks.push_back(saving->callback());
+    callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
   }
   if (!common.tensorboard.empty()) {
     callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
@@ -127,7 +125,8 @@ History fit(const ModelHandle& model, const Corpus& corpus, const TrainFlags& fl
                      .shuffle = common.shuffle,
                      .steps_per_epoch = common.steps_per_epoch,
                      .memory_limit = common.memory_limit.value_or(0),
-                     .peak_flops = common.peak_flops};
+                     .peak_flops = common.peak_flops,
+                     .elastic = app::elastic_options(common)};
   if (corpus.validation) options.validation_data = *corpus.validation;
   return model.fit(corpus.data, options);
 }

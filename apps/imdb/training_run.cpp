@@ -185,7 +185,8 @@ void TrainingRun::train_phase(size_t number) {
                                               .shuffle = common_.shuffle,
                                               .steps_per_epoch = common_.steps_per_epoch,
                                               .memory_limit = common_.memory_limit.value_or(0),
-                                              .peak_flops = common_.peak_flops});
+                                              .peak_flops = common_.peak_flops,
+                                              .elastic = app::elastic_options(common_)});
   first_step_ += (*model_)->optimizer()->steps();
   resumes_ = false;
   phases_.push_back(std::move(phase));

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <optional>
 
+#include <tessera/datasets/files/sha256.hpp>
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/strategy/sidecar_evaluator.hpp>
@@ -106,18 +107,6 @@ mnist::Recipe recipe_of(const MnistFlags& flags, const app::CommonOptions& commo
   return mnist::core_api(style, flags.hidden, common.learning_rate.value_or(1e-3));
 }
 
-std::vector<CallbackHandle> callbacks_of(const app::CommonOptions& common,
-                                         std::optional<app::RunCheckpoints>& saving) {
-  std::vector<CallbackHandle> callbacks;
-  if (saving) {
-    callbacks.push_back(saving->callback());
-  }
-  if (!common.tensorboard.empty()) {
-    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
-  }
-  return callbacks;
-}
-
 /// Prints or writes what --summary, --plan and --plot-model ask for. Builds the model but
 /// initializes no weights.
 void show_model(const ModelHandle& model, const MnistDataset& data,
@@ -128,6 +117,16 @@ void show_model(const ModelHandle& model, const MnistDataset& data,
   if (common.summary) model.summary({.show_layout = true, .plan = plan});
   if (common.plan) std::cout << plan.to_string() << std::flush;
   if (!common.plot_model.empty()) plot_model(model.model(), common.plot_model);
+}
+
+/// Returns the SHA-256 of all weights, one after the other. Collective.
+std::string weights_digest(const ModelHandle& model) {
+  tessera::detail::Sha256 digest;
+  for (const at::Tensor& weight : model.get_weights()) {
+    const at::Tensor bytes = weight.cpu().contiguous();
+    digest.update({static_cast<const std::byte*>(bytes.const_data_ptr()), bytes.nbytes()});
+  }
+  return digest.digits();
 }
 
 /// Prints the results of the last epoch in one line.
@@ -143,21 +142,25 @@ void print_summary(const History& history, int64_t images, double seconds) {
 /// from.
 History fit(const ModelHandle& model, const MnistDataset& train, const MnistDataset& test,
             const app::CommonOptions& common, const MnistFlags& flags, bool saves) {
-  std::optional<app::RunCheckpoints> saving;
+  std::vector<CallbackHandle> callbacks;
   if (saves && !flags.checkpoints.folder.empty()) {
     model.build(input_shape(flags));
-    saving.emplace(model, flags.checkpoints);
+    callbacks.push_back(std::make_shared<app::RunCheckpoints>(model, flags.checkpoints));
+  }
+  if (!common.tensorboard.empty()) {
+    callbacks.push_back(TensorBoard({.log_dir = common.tensorboard}));
   }
   const StopSignals signals;
   return model.fit(train, {.batch_size = common.batch_size,
                            .epochs = common.epochs,
                            .verbose = static_cast<int>(common.verbose),
-                           .callbacks = callbacks_of(common, saving),
+                           .callbacks = callbacks,
                            .validation_data = test,
                            .shuffle = common.shuffle,
                            .steps_per_epoch = common.steps_per_epoch,
                            .memory_limit = common.memory_limit.value_or(0),
-                           .peak_flops = common.peak_flops});
+                           .peak_flops = common.peak_flops,
+                           .elastic = app::elastic_options(common)});
 }
 
 /// Runs the task "evaluator": evaluates the checkpoints that the run writes.
@@ -201,8 +204,12 @@ void train(const ModelHandle& model, const MnistDataset& training, const MnistDa
     model.save_weights(flags.save);
   }
   const std::string profile = profiling.finish();
+  // What stays the same whatever happens to the processes, to compare by eye.
+  const bool invariant = setup.layouts.defined() && setup.layouts.world_size_invariant();
+  const std::string digest = invariant ? weights_digest(model) : "";
   if (!leads || common.verbose == 0) return;
   print_summary(history, test.size(), elapsed.count());
+  if (invariant) std::printf("sha256 of the weights: %s\n", digest.c_str());
   std::printf("%s", profile.c_str());
 }
 

@@ -42,7 +42,7 @@ class Backup final : public Callback, public OccasionalWeightReader {
   void on_test_begin() override {
     // Keeps the epoch's metric totals before validation replaces them.
     const bool in_epoch = checkpoint_ && model().fit_position().step > 0;
-    if (in_epoch) checkpoint_->set_metric_totals(model().metric_totals());
+    if (in_epoch) checkpoint_->set_metric_totals(model().metric_totals(), model().metric_sums());
   }
 
   void on_epoch_end(int64_t, Logs&) override {

@@ -118,7 +118,10 @@ void Checkpoint::set_callbacks(const std::vector<Callback*>& callbacks) const {
   state_->parts.callbacks = callbacks;
 }
 
-void Checkpoint::set_metric_totals(const Json& totals) const { state_->parts.totals = totals; }
+void Checkpoint::set_metric_totals(const Json& totals, std::map<std::string, DTensor> sums) const {
+  state_->parts.totals = totals;
+  state_->parts.sums = std::move(sums);
+}
 
 Mesh Checkpoint::mesh() const { return mesh_of(state_->parts); }
 

@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -86,8 +87,9 @@ class Checkpoint {
   Json& extra() const;
   /// Sets the callbacks whose state is saved and restored too, for the duration of a run.
   void set_callbacks(const std::vector<Callback*>& callbacks) const;
-  /// Sets metric totals to save instead of the model's, which may be those of a validation.
-  void set_metric_totals(const Json& totals) const;
+  /// Sets metric totals, and their metric_sums(), to save instead of the model's, which may be
+  /// those of a validation.
+  void set_metric_totals(const Json& totals, std::map<std::string, DTensor> sums = {}) const;
   /// Returns the mesh whose processes save and restore together.
   Mesh mesh() const;
 

@@ -55,6 +55,21 @@ void Metric::restore(std::vector<double> totals) {
   known_ = std::move(totals);
 }
 
+Metric::Unresolved Metric::unresolved() const {
+  // Another handle, which stays as it is when the state is resolved.
+  if (!state_.defined()) return {.known = known_};
+  return {DTensor(state_.sharding(), state_.blocks()), known_};
+}
+
+void Metric::restore_unresolved(const Unresolved& totals) {
+  const size_t sums = totals.sums.defined() ? static_cast<size_t>(totals.sums.numel()) : 0;
+  const size_t count = std::max(sums, totals.known.size());
+  if (count > 0) check_totals(count);
+  stop_tracing("a metric was reset");
+  state_ = totals.sums;
+  known_ = totals.known;
+}
+
 double Metric::result() const { return result(totals({this})[0]); }
 
 std::vector<double> Metric::result_values() const { return result_values(totals({this})[0]); }
@@ -63,10 +78,10 @@ std::vector<std::vector<double>> Metric::totals(const std::vector<const Metric*>
   const NoRecording no_tape;
   std::vector<DTensor> states;
   for (const Metric* metric : metrics) {
-    // Resolve a copy of the handle: if the state itself became replicated, every later batch would
-    // have to be reduced to be added to it.
-    const DTensor& state = metric->state_;
-    if (state.defined()) states.emplace_back(state.sharding(), state.blocks());
+    // If the state itself became replicated, every later batch would have to be reduced to be added
+    // to it.
+    const DTensor state = metric->unresolved().sums;
+    if (state.defined()) states.push_back(state);
   }
   at::Tensor sums;
   if (!states.empty()) sums = (states.size() == 1 ? states[0] : ops::concat(states)).full();

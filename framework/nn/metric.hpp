@@ -57,6 +57,15 @@ class Metric {
   /// Throws ConfigError, by check_count(), unless the metric can have `count` totals (above 0). By
   /// default any count is accepted.
   virtual void check_totals(size_t /*count*/) const {}
+  /// Totals that are not resolved.
+  struct Unresolved {
+    DTensor sums = {};               ///< on the devices, often as partial sums; undefined: none
+    std::vector<double> known = {};  ///< added to `sums`, the shorter list padded with 0
+  };
+  /// Returns the totals as they are, without communication.
+  Unresolved unresolved() const;
+  /// Sets the totals to those of unresolved(). Throws as restore().
+  void restore_unresolved(const Unresolved& totals);
   /// Returns the running totals of several metrics, with one reduction for all. Collective.
   static std::vector<std::vector<double>> totals(const std::vector<const Metric*>& metrics);
 

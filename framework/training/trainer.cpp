@@ -415,8 +415,14 @@ Json Trainer::metric_totals() const {
   return state.metrics.totals();
 }
 
-void Trainer::restore_metric_totals(const Json& totals) {
-  training("restore_metric_totals").metrics.set_restored(totals);
+std::map<std::string, DTensor> Trainer::metric_sums() const {
+  TrainingState& state = training("metric_sums");
+  state.losses.drain();
+  return state.metrics.sums();
+}
+
+void Trainer::restore_metric_totals(const Json& totals, std::map<std::string, DTensor> sums) {
+  training("restore_metric_totals").metrics.set_restored(totals, std::move(sums));
 }
 
 CompileOptions Trainer::compile_options() const {

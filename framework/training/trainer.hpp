@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -141,9 +142,13 @@ class Trainer {
   /// Returns running totals and values of loss and metrics in the current epoch, for a checkpoint.
   /// Collective.
   Json metric_totals() const;
+  /// Returns the sums on the devices that metric_totals() resolves, by the metrics' names, along a
+  /// leading axis for the devices that they are partial sums of.
+  std::map<std::string, DTensor> metric_sums() const;
   /// Makes a resumed epoch continue from a result of metric_totals(). Call it in on_train_begin().
-  /// Throws ConfigError for anything else.
-  void restore_metric_totals(const Json& totals);
+  /// With the metric_sums() of the same moment, on a mesh of the same dimensions, its metrics have
+  /// the bits of an epoch that was not interrupted. Throws ConfigError for anything else.
+  void restore_metric_totals(const Json& totals, std::map<std::string, DTensor> sums = {});
   /// Returns the options passed to compile(). Throws StateError before compile().
   CompileOptions compile_options() const;
   /// Returns the compiled optimizer (a LossScaleOptimizer if compile() added one); null for none.

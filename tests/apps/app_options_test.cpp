@@ -265,13 +265,14 @@ TEST_CASE("the options of several processes reach the run", "[app_options]") {
   SampleProgram program;
   program.parse({"--timeout", "7", "--connect-timeout", "9", "--check-collectives",
                  "--world-size-invariant", "--no-shared-memory", "--devices", "2", "--device",
-                 "cuda", "--virtual-devices", "3"});
+                 "cuda", "--virtual-devices", "3", "--elastic-snapshot-every", "4"});
   const DistributedOptions options = app::distributed_options(program.common);
   CHECK(options.timeout == std::chrono::seconds(7));
   CHECK(options.connect_timeout == std::chrono::seconds(9));
   CHECK(options.always_check);
   CHECK_FALSE(options.shared_memory);
   CHECK(program.common.world_size_invariant);
+  CHECK(app::elastic_options(program.common).snapshot_every == 4);
   CHECK(options.devices == 2);
   CHECK(options.device_type == Device::Type::cuda);
   CHECK(options.virtual_devices == 3);

@@ -47,10 +47,11 @@ inline ModelHandle dropout_model(const Json& optimizer, const LayoutMap& layouts
   const Sequential model(
       {Dense(14, {.activation = "relu", .name = "hidden_1"}), Dropout(0.3, {.name = "drop"}),
        Dense(9, {.activation = "relu", .name = "hidden_2"}), Dense(5, {.name = "logits"})});
-  model.compile({.optimizer = optimizer_from_config(optimizer),
-                 .loss = SparseCategoricalCrossentropy({.from_logits = true}),
-                 .metrics = {"accuracy"},
-                 .layouts = layouts});
+  model.compile(
+      {.optimizer = optimizer_from_config(optimizer),
+       .loss = SparseCategoricalCrossentropy({.from_logits = true}),
+       .metrics = {"accuracy", metrics::SparseCategoricalCrossentropy({.from_logits = true})},
+       .layouts = layouts});
   return model;
 }
 

@@ -102,6 +102,8 @@ Cluster ElasticRun::cluster() const {
   return cluster;
 }
 
+bool ElasticRun::has_lost_members() const { return has_lost(store_->membership(), membership_); }
+
 bool ElasticRun::is_broken() const {
   const Membership now = store_->membership();
   return now.is_over() || now.phase == MembershipPhase::waiting;
@@ -132,10 +134,15 @@ void ElasticRun::attach(const std::shared_ptr<ProcessCommunicator>& communicator
   store_->set_on_change([this](const Membership& membership) { on_change(membership); });
 }
 
-void ElasticRun::begin_fit() {
+uint64_t ElasticRun::begin_fit() {
   survives_ = true;
+  set_joining(false);
+  return ++fits_;
+}
+
+void ElasticRun::set_joining(bool joining) {
   const std::lock_guard lock(mutex_);
-  if (const auto communicator = communicator_.lock()) communicator->set_joining(false);
+  if (const auto communicator = communicator_.lock()) communicator->set_joining(joining);
 }
 
 void ElasticRun::on_change(const Membership& newest) {

@@ -36,6 +36,8 @@ class ElasticRun {
   Membership newest() const { return store_->membership(); }
   /// Whether the members of another generation are to meet.
   bool is_outdated() const { return store_->membership().generation > generation_; }
+  /// Whether a member of the process' generation is lost.
+  bool has_lost_members() const;
   /// Whether too few processes are left, or this one is out.
   bool is_broken() const;
 
@@ -49,8 +51,12 @@ class ElasticRun {
   /// Ends the communicator's connections from now on as soon as a member of the generation is lost.
   void attach(const std::shared_ptr<ProcessCommunicator>& communicator);
   /// Begins and ends what can go on without lost members; outside of it their loss ends the run.
-  void begin_fit();
+  /// begin_fit() returns the number of the fit in this process, counted from 1.
+  uint64_t begin_fit();
   void end_fit() { survives_ = false; }
+  /// Tells that the fit was complete before this process joined: until the next one it communicates
+  /// no more than before the first.
+  void miss_fit() { set_joining(true); }
 
   /// Waits for a generation after the present one, while too few processes are left without limit.
   /// Throws CommError with the register's reason once the run is over or this process out of it;
@@ -67,6 +73,7 @@ class ElasticRun {
  private:
   explicit ElasticRun(const ClusterFlags& flags);
   void on_change(const Membership& membership);
+  void set_joining(bool joining);
   std::string end_text(const Membership& membership) const;
 
   std::string job_;
@@ -77,6 +84,7 @@ class ElasticRun {
   std::mutex mutex_;  ///< guards the next two members against on_change()
   Membership membership_;
   std::weak_ptr<ProcessCommunicator> communicator_;
+  uint64_t fits_ = 0;
   bool leaves_ = false;
   bool told_waiting_ = false;
 };

@@ -20,6 +20,7 @@ struct CheckpointParts {
   std::vector<Callback*> callbacks = {};
   /// Metric totals of an epoch, saved instead of the model's while its validation runs.
   Json totals = nullptr;
+  std::map<std::string, DTensor> sums = {};  ///< and their metric_sums()
   Json extra = nullptr;
 };
 
@@ -44,11 +45,12 @@ std::vector<CheckpointItem> items_of(const CheckpointParts& parts);
 /// Returns the mesh of the first weight; the default mesh if there is none.
 Mesh mesh_of(const CheckpointParts& parts);
 
-/// Returns the name of the tensor with the partial sums of an accumulator (UnreducedSum), which
-/// training goes on with, to the bit, where the mesh has the same dimensions.
-inline std::string partial_sums_name(const std::string& accumulator) {
-  return accumulator + ".partial_sums";
-}
+/// Returns the name of the tensor with the partial sums of an accumulator (UnreducedSum) or of
+/// metric_name(), which training goes on with, to the bit, where the mesh has the same dimensions.
+inline std::string partial_sums_name(const std::string& item) { return item + ".partial_sums"; }
+
+/// Returns the name of a metric among the tensors.
+inline std::string metric_name(const std::string& name) { return "metrics/" + name; }
 
 /// Returns "optimizer", "optimizer_1" and so on.
 std::string optimizer_prefix(size_t number);

@@ -1,7 +1,9 @@
 #include <tessera/framework/io/internal/checkpoint_restore.hpp>
 
 #include <algorithm>
+#include <map>
 #include <set>
+#include <utility>
 
 #include <ATen/ATen.h>
 #include <ATen/Parallel.h>
@@ -202,10 +204,13 @@ DTensor draw_initial_value(const Variable& variable) {
 }
 
 /// Throws CheckpointMismatch if the checkpoint has tensors that the program lacks.
-void check_all_used(const CheckpointSource& reader, const std::set<std::string>& known) {
+void check_all_used(const Opened& opened, const std::set<std::string>& known) {
+  const CheckpointSource& reader = opened.reader;
   std::vector<std::string> others;
   for (const std::string& name : names_in(reader)) {
-    const bool is_state = name.starts_with("callbacks/") || name == step_losses_name;
+    const bool is_state =
+        name.starts_with("callbacks/") || name == step_losses_name ||
+        (name.starts_with(metric_name("")) && opened.state.partial_sums.count(name));
     if (!known.count(name) && !is_state) others.push_back(name);
   }
   if (others.empty()) return;
@@ -264,16 +269,17 @@ struct Plan {
   std::vector<std::pair<HasStates*, std::vector<TargetTensor>>> states;
   std::vector<std::pair<std::string, std::vector<TargetTensor>>> callbacks;
   std::vector<std::pair<Variable, TargetTensor>> partial_sums;  ///< UnreducedSum, by accumulator
+  std::vector<std::pair<std::string, TargetTensor>> metrics;    ///< metric_sums(), by name
 };
 
-/// Returns the tensor with the partial sums of an accumulator, if the checkpoint has it and it fits
-/// this mesh.
-std::optional<TargetTensor> match_partial_sums(const Opened& opened, const CheckpointItem& item) {
-  const std::string name = partial_sums_name(item.name);
+/// Returns the tensor with the partial sums of an item, if the checkpoint has it and it fits this
+/// mesh.
+std::optional<TargetTensor> match_partial_sums(const Opened& opened, const std::string& item,
+                                               at::ScalarType dtype, const Mesh& mesh) {
+  const std::string name = partial_sums_name(item);
   const CheckpointTensor* const stored = opened.reader.find(name);
   const auto found = opened.state.partial_sums.find(name);
   if (!stored || found == opened.state.partial_sums.end()) return std::nullopt;
-  const Mesh& mesh = item.variable.layout().mesh();
   LayoutSpec spec;
   for (const std::vector<std::string>& dims : found->second) {
     for (const std::string& dim : dims) {
@@ -282,10 +288,31 @@ std::optional<TargetTensor> match_partial_sums(const Opened& opened, const Check
     spec.emplace_back(dims);
   }
   const Layout layout(spec, mesh);
-  Shape shape = item.variable.shape();
-  shape.insert(shape.begin(), layout.rank() > 0 ? layout.num_shards(0) : 0);
-  if (layout.rank() != std::ssize(shape) || shape != stored->shape) return std::nullopt;
-  return TargetTensor{name, intern(shape, item.variable.dtype(), layout)};
+  if (layout.rank() == 0 || layout.rank() != std::ssize(stored->shape)) return std::nullopt;
+  const bool fits =
+      layout.num_shards(0) == stored->shape[0] && stored->dtype == safetensors_dtype(dtype, name);
+  if (!fits) return std::nullopt;
+  return TargetTensor{name, intern(stored->shape, dtype, layout)};
+}
+
+/// Returns the same for an accumulator.
+std::optional<TargetTensor> match_partial_sums(const Opened& opened, const CheckpointItem& item) {
+  const Variable& variable = item.variable;
+  auto match = match_partial_sums(opened, item.name, variable.dtype(), variable.layout().mesh());
+  if (!match) return std::nullopt;
+  const Shape& shape = match->sharding->shape;
+  return Shape(shape.begin() + 1, shape.end()) == variable.shape() ? match : std::nullopt;
+}
+
+/// Plans the sums of metrics, which fit() matches with the metrics once it knows them.
+void plan_metrics(const CheckpointParts& parts, const Opened& opened, Plan& plan) {
+  if (!parts.model || !parts.model->compiled() || opened.state.metrics.is_null()) return;
+  const Json& all = opened.state.metrics;
+  if (!all.is_object() || !all.contains("metrics") || !all["metrics"].is_object()) return;
+  for (const auto& [name, totals] : all["metrics"].items()) {
+    auto match = match_partial_sums(opened, metric_name(name), at::kDouble, mesh_of(parts));
+    if (match) plan.metrics.emplace_back(name, std::move(*match));
+  }
 }
 
 /// Plans the states of layers. A layer without states in the checkpoint had not been called.
@@ -324,6 +351,7 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
   }
   if (options.weights_only) return plan;
   plan_states(parts, opened.reader, options, plan);
+  plan_metrics(parts, opened, plan);
   std::set<std::string> known;
   for (const CheckpointItem& item : items) {
     known.insert(item.name);
@@ -332,7 +360,7 @@ Plan make_plan(const CheckpointParts& parts, const Opened& opened,
   for (const auto& [layer, targets] : plan.states) {
     for (const TargetTensor& target : targets) known.insert(target.name);
   }
-  if (!options.expect_partial) check_all_used(opened.reader, known);
+  if (!options.expect_partial) check_all_used(opened, known);
   for (const auto& [key, callback] : named_callbacks(parts)) {
     if (!opened.state.callbacks.contains(key)) continue;
     plan.callbacks.emplace_back(key, callback_tensors(parts, opened.reader, key));
@@ -349,6 +377,7 @@ void read_values(const CheckpointSource& reader, Plan& plan) {
     }
   }
   for (auto& [accumulator, target] : plan.partial_sums) target.value = read_tensor(reader, target);
+  for (auto& [name, target] : plan.metrics) target.value = read_tensor(reader, target);
   for (auto& [layer, tensors] : plan.states) {
     for (TargetTensor& target : tensors) target.value = read_tensor(reader, target);
   }
@@ -368,6 +397,7 @@ std::vector<CheckpointRead> reads_of(const Plan& plan) {
   };
   for (const auto& [item, target] : plan.items) add(target);
   for (const auto& [accumulator, target] : plan.partial_sums) add(target);
+  for (const auto& [name, target] : plan.metrics) add(target);
   for (const auto& [layer, targets] : plan.states)
     std::for_each(targets.begin(), targets.end(), add);
   for (const auto& [key, targets] : plan.callbacks) {
@@ -389,9 +419,13 @@ void apply_callbacks(const CheckpointParts& parts, const CheckpointState& state,
   }
 }
 
-void apply_state(CheckpointParts& parts, const CheckpointState& state) {
+void apply_state(CheckpointParts& parts, const CheckpointState& state, Plan& plan) {
   const bool in_fit = parts.model && parts.model->compiled();
-  if (in_fit && !state.metrics.is_null()) parts.model->restore_metric_totals(state.metrics);
+  if (in_fit && !state.metrics.is_null()) {
+    std::map<std::string, DTensor> sums;
+    for (auto& [name, target] : plan.metrics) sums[name] = std::exchange(target.value, {});
+    parts.model->restore_metric_totals(state.metrics, std::move(sums));
+  }
   if (in_fit) parts.model->set_fit_position(state.position);
   if (in_fit && state.history) parts.model->set_history(*state.history);
   const std::vector<OptimizerHandle> optimizers = optimizers_of(parts);
@@ -424,7 +458,7 @@ Checkpoint::Restored restore_checkpoint(CheckpointParts& parts, CheckpointSource
   // Steps that may throw come before those that cannot.
   if (!options.weights_only) {
     apply_callbacks(parts, opened->state, plan);
-    apply_state(parts, opened->state);
+    apply_state(parts, opened->state, plan);
   }
   for (auto& [item, target] : plan.items) {
     item.variable.assign(std::exchange(target.value, {}));

@@ -124,15 +124,21 @@ void for_each_tensor(const CheckpointParts& parts, CheckpointState& state,
   for (const UnreducedSum& sum : accumulated.unreduced()) {
     partial_sums[sum.accumulator.id()] = sum.partial_sums;
   }
+  const auto visit_sums = [&](const std::string& item, const DTensor& sums) {
+    const std::string name = partial_sums_name(item);
+    visit(name, sums);
+    for (const AxisSpec& axis : sums.layout().spec()) {
+      state.partial_sums[name].push_back(axis.dims());
+    }
+  };
   for (const CheckpointItem& item : items_of(parts)) {
     visit(item.name, item.variable.value());
     const auto found = partial_sums.find(item.variable.id());
-    if (found == partial_sums.end()) continue;
-    const std::string name = partial_sums_name(item.name);
-    visit(name, found->second);
-    for (const AxisSpec& axis : found->second.layout().spec()) {
-      state.partial_sums[name].push_back(axis.dims());
-    }
+    if (found != partial_sums.end()) visit_sums(item.name, found->second);
+  }
+  if (!state.metrics.is_null()) {
+    const auto all = parts.totals.is_null() ? parts.model->metric_sums() : parts.sums;
+    for (const auto& [name, sums] : all) visit_sums(metric_name(name), sums);
   }
   if (parts.model) {
     for (const auto& [name, value] : layer_states(*parts.model)) visit(name, value.value());

@@ -39,9 +39,9 @@ struct CheckpointState {
 /// Name of the float64 [steps] tensor that holds the history's step losses, which would make the
 /// JSON too long.
 inline constexpr const char* step_losses_name = "history.steps";
-/// Calls `visit` for the tensors of a checkpoint: weights, slots, partial sums that are not reduced
-/// yet, whose layouts are added to `state`, states of layers, and tensors of callbacks. Collective:
-/// gradients that accumulate are reduced.
+/// Calls `visit` for the tensors of a checkpoint: weights, slots, partial sums of gradients and
+/// metrics that are not reduced yet, whose layouts are added to `state`, states of layers, and
+/// tensors of callbacks. Collective: gradients that accumulate are reduced.
 void for_each_tensor(
     const CheckpointParts& parts, CheckpointState& state,
     const std::function<void(const std::string& name, const DTensor& value)>& visit);

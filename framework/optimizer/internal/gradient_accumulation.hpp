@@ -40,10 +40,7 @@ class GradientAccumulation {
 /// A sum of gradients that is not reduced yet.
 struct UnreducedSum {
   Variable accumulator;
-  /// [n, ...]: the partial sums, along a leading axis that is sharded over the mesh dimensions over
-  /// which they are to be reduced; these have n coordinates. A block that stands for several
-  /// coordinates is the sum of the first; the others' are 0.
-  DTensor partial_sums;
+  DTensor partial_sums;  ///< result of stacked_sums()
 };
 
 /// The gradients that optimizers, inner ones included, have added up since their last updates.

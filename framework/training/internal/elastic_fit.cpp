@@ -16,6 +16,27 @@ namespace {
 
 constexpr const char* snapshots_key = "elastic: snapshots";
 
+/// Histories of the fits of this process, as JSON: of fits that others completed, too.
+std::vector<Json>& histories() {
+  static std::vector<Json> all;
+  return all;
+}
+
+/// The number of the newest fit that was complete when this process joined; 0: none.
+uint64_t& newest_missed_fit() {
+  static uint64_t number = 0;
+  return number;
+}
+
+/// Returns the facts that the processes of a fit share. After the first fit, a process that joins
+/// gets the optimizer's state from a snapshot.
+RunFingerprint shared_facts(RunFingerprint facts, uint64_t number) {
+  if (number > 1) {
+    std::erase_if(facts, [](const auto& fact) { return fact.first.starts_with("optimizer's "); });
+  }
+  return facts;
+}
+
 /// Returns who of `own` is gone in `next`, with the reasons; empty if nobody was lost.
 std::string lost_text(const Membership& own, const Membership& next) {
   std::string lost;
@@ -45,10 +66,10 @@ ElasticFit::ElasticFit(const FitRun& run, ElasticRun& elastic, RunFingerprint fa
     : run_(run),
       state_(run.state),
       elastic_(elastic),
-      facts_(std::move(facts)),
+      number_(elastic.begin_fit()),
+      facts_(shared_facts(std::move(facts), number_)),
       snapshots_(fit_snapshots()(run.trainer, run.callbacks.all())) {
   state_.elastic = this;
-  elastic_.begin_fit();
 }
 
 ElasticFit::~ElasticFit() {
@@ -58,7 +79,8 @@ ElasticFit::~ElasticFit() {
 }
 
 void ElasticFit::meet() {
-  if (!next_ && elastic_.is_outdated()) {
+  const bool begins_anew = number_ == 1 || begun_ || elastic_.has_lost_members();
+  if (!next_ && begins_anew && elastic_.is_outdated()) {
     next_ = elastic_.wait_for_next(CommError("elastic", "processes meet", "nobody", ""));
   }
   if (!next_) return;
@@ -71,8 +93,39 @@ void ElasticFit::meet() {
   since_ = -1;
 }
 
+bool ElasticFit::is_complete() {
+  const bool tells = number_ > 1 && elastic_.generation() > 1;
+  const Json own = {{"fit", number_}, {"histories", tells ? Json(histories()) : Json()}};
+  const std::string text = to_json_text(own, -1);
+  while (true) {
+    uint64_t first = number_, last = number_;
+    Json complete;
+    for (const std::string& each :
+         communicator_of(state_.layouts.mesh()).gather("elastic: fit", text)) {
+      const Json other = parse_json(each, "elastic: fit");
+      const auto number = other.at("fit").get<uint64_t>();
+      first = std::min(first, number);
+      if (number > last) complete = other.at("histories");
+      last = std::max(last, number);
+    }
+    if (first == last) return false;
+    if (number_ == last) continue;  // the others are on their way
+    const Json& history = complete.at(number_ - 1);
+    state_.progress.history = History::from_json(history, JsonPath("elastic: history"));
+    keep_history(history);
+    newest_missed_fit() = number_;
+    elastic_.miss_fit();
+    std::cerr << str("[elastic] fit number ", number_,
+                     " of the run was complete when this process joined\n")
+              << std::flush;
+    return true;
+  }
+}
+
 bool ElasticFit::agree() {
-  const Json own = {{"stepped", stepped_}, {"kept", kept_all_}, {"snapshots", snapshots_->kept()}};
+  // One that joined after earlier fits lacks their results.
+  const bool has_values = kept_all_ && (number_ == 1 || newest_missed_fit() < number_ - 1);
+  const Json own = {{"stepped", stepped_}, {"kept", has_values}, {"snapshots", snapshots_->kept()}};
   std::vector<Json> kept;
   any_stepped_ = false;
   bool all_kept = true;
@@ -83,7 +136,7 @@ bool ElasticFit::agree() {
     all_kept = all_kept && other.at("kept").get<bool>();
     kept.push_back(other.at("snapshots"));
   }
-  // Values that nobody has any more are as good as steps.
+  // Values that a process lacks are as good as steps.
   any_stepped_ = any_stepped_ || !all_kept;
   return snapshots_->choose(kept);
 }
@@ -161,7 +214,16 @@ void ElasticFit::check_size() {
                    "start more processes, or allow fewer");
 }
 
-void ElasticFit::end() { communicator_of(state_.layouts.mesh()).gather("elastic: end of fit", ""); }
+void ElasticFit::end() {
+  communicator_of(state_.layouts.mesh()).gather("elastic: end of fit", "");
+  keep_history(state_.progress.history.as_json());
+}
+
+void ElasticFit::keep_history(const Json& history) const {
+  // Fits that failed have none.
+  histories().resize(number_ - 1);
+  histories().push_back(history);
+}
 
 void ElasticFit::recover(const CommError& error) {
   snapshots_->settle();

@@ -59,13 +59,18 @@ class ElasticFit {
 
   /// Meets the members of the newest generation, if it is another one than the present, and moves
   /// the model to the devices that this process then hosts. Throws CommError if meanwhile others
-  /// are to meet.
+  /// are to meet. A fit after the first has values that only a snapshot can pass on, so it begins
+  /// in the present generation unless a member of it is lost.
   void meet();
+  /// Returns whether the others have completed this fit before this process joined them; the
+  /// progress then has their history. Waits for processes that have not begun the fit. Collective.
+  bool is_complete();
   /// Begins or resumes the fit with the others: calls `begin` if this process has not begun, else
   /// tells the callbacks of the change; restores the newest snapshot. Collective. Throws StateError
   /// if there is none and nothing on disk.
   void start(const std::function<void()>& begin);
-  /// Waits until all have ended the fit. Collective.
+  /// Waits until all have ended the fit, and keeps its history for those that join in a later one.
+  /// Collective.
   void end();
   /// Waits for the next generation after an error. Rethrows what is not the loss of a process; see
   /// ElasticRun::wait_for_next().
@@ -89,11 +94,13 @@ class ElasticFit {
   void interrupt();
   void check_size();
   void save_alone();
+  void keep_history(const Json& history) const;
   void say(const std::string& line) const;
 
   const FitRun run_;
   TrainingState& state_;
   ElasticRun& elastic_;
+  const uint64_t number_;  ///< the fit's in this process, from 1
   const RunFingerprint facts_;
   const std::unique_ptr<FitSnapshots> snapshots_;
   std::optional<Membership> next_;  ///< to be met

@@ -85,6 +85,7 @@ void FitLoop::run_elastic(ElasticFit& elastic) {
   while (true) {
     try {
       elastic.meet();
+      if (elastic.is_complete()) return;
       elastic.start([this] { begin(); });
       run_epochs();
       return elastic.end();
@@ -146,12 +147,13 @@ void FitLoop::end_epoch(double seconds) {
   FitProgress& progress = state_.progress;
   const int64_t epoch = progress.position.epoch;
   const FitPosition trained = progress.position;
-  const Json sums = state_.metrics.totals();
-  progress.epoch_logs = state_.metrics.logs_of(sums);
+  const Json totals = state_.metrics.totals();
+  progress.epoch_logs = state_.metrics.logs_of(totals);
   add_rates(seconds, progress.epoch_logs);
   if (!state_.exchange.stops())
     progress.position = next_epoch(trained, run_.options, batches_in_pass());
   if (run_.data.validation && run_.options.validation_freq.due(epoch)) {
+    const MetricSums on_devices = state_.metrics.sums();
     try {
       const Logs values = evaluated(state_, run_.callbacks, [&] { steps_->test(run_); });
       for (const auto& [name, value] : values) {
@@ -160,7 +162,7 @@ void FitLoop::end_epoch(double seconds) {
     } catch (const Interrupted&) {
       // A resumed run repeats the validation, at the end of the epoch with these metrics.
       progress.position = trained;
-      state_.metrics.set_restored(sums);
+      state_.metrics.set_restored(totals, on_devices);
       state_.metrics.begin_epoch(trained.step);
       throw;
     }

@@ -10,6 +10,7 @@
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/ops/shape.hpp>
+#include <tessera/framework/tensor/internal/stacked_sums.hpp>
 #include <tessera/framework/training/internal/first_step.hpp>
 
 namespace tessera::detail {
@@ -54,7 +55,8 @@ void check_totals(const Json& totals) {
   };
   const auto metric = [&](const Json& value) {
     return value.is_object() && value.contains("totals") && numbers(value["totals"]) &&
-           value.contains("value") && number(value["value"]);
+           value.contains("value") && number(value["value"]) &&
+           (!value.contains("known") || numbers(value["known"]));
   };
   const bool fits = totals.is_object() && totals.contains("loss") && numbers(totals["loss"]) &&
                     totals["loss"].size() == 2 && totals.contains("metrics") &&
@@ -196,8 +198,8 @@ NamedMetrics MetricTracker::metrics() const {
 
 void MetricTracker::reset() {
   loss_ = RowMean();
-  restored_ = nullptr;
-  restored_means_ = nullptr;
+  forget_restored();
+  restored_means_ = {};
   for (const auto& [name, metric] : metrics()) metric->reset();
   if (sums_) sums_->clear();
   sums_log_loss_ = true;
@@ -232,22 +234,23 @@ LossMean& MetricTracker::mean_of(const std::string& name, bool stands_for_loss) 
   }
   const auto mean = std::make_shared<LossMean>(name);
   step_means_.push_back({name, stands_for_loss, mean});
-  if (!restored_means_.is_null()) restore({{name, mean}}, restored_means_);
+  restore({{name, mean}}, restored_means_);
   return *mean;
 }
 
-void MetricTracker::set_restored(const Json& totals) {
+void MetricTracker::set_restored(const Json& totals, MetricSums sums) {
   check_totals(totals);
-  restored_ = totals;
+  restored_ = {totals, std::move(sums)};
 }
 
 void MetricTracker::begin_epoch(int64_t first_step) {
-  const Json saved = std::exchange(restored_, nullptr);
+  const Restored saved = std::exchange(restored_, {});
   reset();
   // A new epoch has no totals to continue from.
-  if (saved.is_null() || first_step == 0) return;
+  if (saved.totals.is_null() || first_step == 0) return;
   restored_ = saved;
-  loss_ = {saved["loss"][0].get<double>(), saved["loss"][1].get<int64_t>()};
+  const Json& loss = saved.totals["loss"];
+  loss_ = {loss[0].get<double>(), loss[1].get<int64_t>()};
   if (sums_) {
     restore_sums();
     return;
@@ -260,23 +263,26 @@ void MetricTracker::begin_epoch(int64_t first_step) {
 }
 
 /// Restores the metrics with known names; others begin at zero.
-void MetricTracker::restore_metrics() {
-  const Json saved = std::exchange(restored_, nullptr);
-  if (!saved.is_null()) restore(metrics_, saved);
-}
+void MetricTracker::restore_metrics() { restore(metrics_, restored_); }
 
-void MetricTracker::restore(const NamedMetrics& metrics, const Json& totals) {
+void MetricTracker::restore(const NamedMetrics& metrics, const Restored& saved) {
+  if (saved.totals.is_null()) return;
+  const Json& all = saved.totals["metrics"];
   for (const auto& [name, metric] : metrics) {
-    const auto found = totals["metrics"].find(name);
-    if (found != totals["metrics"].end()) {
+    const auto found = all.find(name);
+    if (found == all.end()) continue;
+    const auto sums = saved.sums.find(name);
+    if (sums != saved.sums.end() && found->contains("known")) {
+      metric->restore_unresolved(
+          {unstacked_sums(sums->second), (*found)["known"].get<std::vector<double>>()});
+    } else {
       metric->restore((*found)["totals"].get<std::vector<double>>());
     }
   }
 }
 
 void MetricTracker::restore_sums() {
-  const Json saved = std::exchange(restored_, nullptr);
-  if (saved.is_null()) return;
+  const Json saved = std::exchange(restored_, {}).totals;
   for (const auto& [name, metric] : saved["metrics"].items()) {
     StepTotals::MetricTotals& sum = sum_of(*sums_, name);
     sum.totals = metric["totals"].get<std::vector<double>>();
@@ -287,17 +293,32 @@ void MetricTracker::restore_sums() {
 Json MetricTracker::totals() const {
   const ProfileSpan span(SpanKind::metrics, "read metrics");
   if (sums_) return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", summed()}};
+  // A resumed epoch before its first step.
+  if (!restored_.totals.is_null()) {
+    return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", restored_.totals["metrics"]}};
+  }
   const NamedMetrics all = metrics();
   std::vector<const Metric*> list;
   for (const auto& [name, metric] : all) list.push_back(metric.get());
   const std::vector<std::vector<double>> sums = Metric::totals(list);
   Json values = Json::object();
   for (size_t i = 0; i < list.size(); ++i) {
-    values[all[i].first] = {{"totals", sums[i]}, {"value", list[i]->result(sums[i])}};
+    values[all[i].first] = {{"totals", sums[i]},
+                            {"known", list[i]->unresolved().known},
+                            {"value", list[i]->result(sums[i])}};
   }
-  // A resumed epoch, before a batch has chosen the metrics.
-  if (!restored_.is_null()) values = restored_["metrics"];
   return {{"loss", {loss_.sum(), loss_.rows()}}, {"metrics", values}};
+}
+
+MetricSums MetricTracker::sums() const {
+  if (sums_) return {};
+  if (!restored_.totals.is_null()) return restored_.sums;
+  MetricSums all;
+  for (const auto& [name, metric] : metrics()) {
+    const DTensor sums = metric->unresolved().sums;
+    if (sums.defined()) all[name] = stacked_sums(sums);
+  }
+  return all;
 }
 
 Logs MetricTracker::logs_of(const Json& totals) const {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -78,6 +79,9 @@ struct CompiledOutput {
   std::vector<std::shared_ptr<Metric>> weighted_metrics;
 };
 
+/// Sums of metrics on the devices, by the metrics' names in logs.
+using MetricSums = std::map<std::string, DTensor>;
+
 /// Losses and metrics of a compiled model: chosen on the first batch (some depend on its shapes),
 /// updated by every step, and read as logs.
 class MetricTracker {
@@ -112,7 +116,7 @@ class MetricTracker {
   void add_loss(double value, int64_t rows) {
     loss_.add(value, rows);
     // The step has chosen its metrics.
-    restored_ = nullptr;
+    forget_restored();
   }
   /// Adds the named values of a step to their means, and returns its loss, which add_loss() takes
   /// once it is read. Throws ConfigError for a name that is a metric's.
@@ -124,11 +128,15 @@ class MetricTracker {
   Logs logs() const { return logs_of(totals()); }
   Logs logs_of(const Json& totals) const;
 
-  /// Makes a resumed epoch continue from these totals once its metrics are known. Throws
-  /// ConfigError for anything but a result of totals().
-  void set_restored(const Json& totals);
-  const Json& restored() const { return restored_; }
-  void forget_restored() { restored_ = nullptr; }
+  /// Returns the sums on the devices that totals() resolves, by the metrics' names: results of
+  /// stacked_sums(). None if other processes run the steps.
+  MetricSums sums() const;
+
+  /// Makes a resumed epoch continue from these totals once its metrics are known, with `sums`,
+  /// results of sums(), to the bit. Throws ConfigError for anything but a result of totals().
+  void set_restored(const Json& totals, MetricSums sums = {});
+  const Json& restored() const { return restored_.totals; }
+  void forget_restored() { restored_ = {}; }
   /// Calls reset(), and then restores the totals of an epoch that resumes after its first step.
   void begin_epoch(int64_t first_step);
 
@@ -140,9 +148,14 @@ class MetricTracker {
   void add(const StepTotals& step);
 
  private:
+  /// Totals and sums with which a resumed epoch goes on.
+  struct Restored {
+    Json totals = nullptr;
+    MetricSums sums = {};
+  };
   void name_metrics(const std::vector<std::string>& names);
   void restore_metrics();
-  static void restore(const NamedMetrics& metrics, const Json& totals);
+  static void restore(const NamedMetrics& metrics, const Restored& saved);
   void restore_sums();
   Json summed() const;
 
@@ -160,10 +173,11 @@ class MetricTracker {
   NamedMetrics metrics_;  ///< those of outputs_
   std::vector<StepMean> step_means_;
   RowMean loss_;
-  /// Totals of a resumed epoch, until its metrics are known.
-  Json restored_ = nullptr;
-  /// The metrics of these totals, for step_means_ that are not known yet.
-  Json restored_means_ = nullptr;
+  /// Until the first step of a resumed epoch, also where the metrics are known before: a process
+  /// that joins others reads the same as they.
+  Restored restored_;
+  /// Means of these totals, for step_means_ that are not known yet.
+  Restored restored_means_;
   /// Totals added by steps of other processes; `value` is a sum over rows.
   std::optional<std::vector<StepTotals::MetricTotals>> sums_;
   bool sums_log_loss_ = true;

@@ -10,7 +10,7 @@
 #include "tests/cluster/membership/elastic_members.hpp"
 #include "tests/cluster/membership/fake_etcd.hpp"
 #include "tests/support/catch.hpp"
-#include "tests/support/files.hpp"
+#include "tests/support/real_etcd.hpp"
 #include "tests/support/skip.hpp"
 
 namespace etcd_store_test {
@@ -260,37 +260,6 @@ TEST_CASE("50 changes in etcd leave no thread, descriptor, connection and key") 
   CHECK(count_own("task") == threads);
   CHECK(etcd.keys().size() == 2);
 }
-
-/// A real etcd in a process of its own, with its data in a temporary folder.
-class RealEtcd {
- public:
-  RealEtcd() : port_(free_port()) {
-    const std::string peers = str("http://127.0.0.1:", free_port());
-    pid_ = ::fork();
-    if (pid_ != 0) return;
-    if (::freopen((folder_ / "log").c_str(), "w", stderr) == nullptr) ::_exit(127);
-    ::execlp("etcd", "etcd", "--data-dir", (folder_ / "data").c_str(), "--listen-client-urls",
-             url().c_str(), "--advertise-client-urls", url().c_str(), "--listen-peer-urls",
-             peers.c_str(), "--initial-advertise-peer-urls", peers.c_str(), "--initial-cluster",
-             ("default=" + peers).c_str(), nullptr);
-    ::_exit(127);
-  }
-  ~RealEtcd() {
-    ::kill(pid_, SIGKILL);
-    ::waitpid(pid_, nullptr, 0);
-  }
-  RealEtcd(const RealEtcd&) = delete;
-  RealEtcd& operator=(const RealEtcd&) = delete;
-  std::string url() const { return str("http://127.0.0.1:", port_); }
-  void signal(int number) const { ::kill(pid_, number); }
-
- private:
-  TempFolder folder_;
-  int port_;
-  pid_t pid_;
-};
-
-bool has_etcd() { return std::system("etcd --version > /dev/null 2>&1") == 0; }
 
 std::vector<RankProcess> start_etcd_members(const MembershipOptions& options, int count) {
   std::vector<RankProcess> members;
