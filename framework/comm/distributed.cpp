@@ -87,6 +87,7 @@ void leave_run() {
   ElasticRun* const elastic = ElasticRun::current();
   if (elastic && !has_failed && !elastic->leaves()) elastic->finish();
   current_run->communicator->leave();
+  if (elastic) elastic->close();
 }
 
 /// The connections of a run, or of a generation of an elastic one.

@@ -92,7 +92,9 @@ ElasticRun::ElasticRun(const ClusterFlags& flags)
   }
 }
 
-ElasticRun::~ElasticRun() { store_->set_on_change({}); }
+ElasticRun::~ElasticRun() {
+  if (store_) store_->set_on_change({});
+}
 
 Cluster ElasticRun::cluster() const {
   Cluster cluster = cluster_of(membership_, store_->self().id, job_, access_);
@@ -219,5 +221,10 @@ void ElasticRun::enter(const Membership& membership) {
 }
 
 void ElasticRun::finish() { store_->finish(generation_); }
+
+void ElasticRun::close() {
+  store_->set_on_change({});
+  store_.reset();
+}
 
 }  // namespace tessera::detail

@@ -69,6 +69,9 @@ class ElasticRun {
   bool given_up() const;
   /// Tells the register that the run is complete, at the end of the process.
   void finish();
+  /// Ends the threads of the register's client, which must not outlive the libraries that they use.
+  /// Nothing else may be called afterwards.
+  void close();
 
  private:
   explicit ElasticRun(const ClusterFlags& flags);
