@@ -25,9 +25,8 @@ TEST_CASE("info names versions, options and devices") {
   const Json report = Json::parse(machine.out);
   CHECK(report.at("Tessera") == version() + ", " + detail::build_description());
   // Each option is in one of the two lists.
-  const std::string options =
-      " " + report.at("built with").get<std::string>() + " " +
-      report.at("built without").get<std::string>() + " ";
+  const std::string options = " " + report.at("built with").get<std::string>() + " " +
+                              report.at("built without").get<std::string>() + " ";
   for (const auto& [name, on] : detail::build_options()) {
     CHECK_THAT(options, Contains(" " + name + " "));
   }
@@ -39,9 +38,9 @@ TEST_CASE("info names versions, options and devices") {
 
 TEST_CASE("every program says its version and refuses unknown arguments") {
   // Those with a parser of their own, those with the common one, and those that take nothing.
-  const std::vector<std::string> programs = {"launch", "imdb",        "gpt",     "mnist", "convert",
-                                             "serve",  "custom_loop", "unet",    "bench", "timeseries",
-                                             "info",   "quickstart",  "dtensor_tutorial"};
+  const std::vector<std::string> programs = {
+      "launch", "imdb",  "gpt",        "mnist", "convert",    "serve",           "custom_loop",
+      "unet",   "bench", "timeseries", "info",  "quickstart", "dtensor_tutorial"};
   for (const std::string& program : programs) {
     CAPTURE(program);
     const test::ProgramRun run = test::run_program(test::app_path(program), {"--version"});
@@ -59,7 +58,8 @@ TEST_CASE("every program says its version and refuses unknown arguments") {
 }
 
 TEST_CASE("the version may be asked for after other options") {
-  const test::ProgramRun run = test::run_program(test::app_path("mnist"), {"--epochs", "1", "--version"});
+  const test::ProgramRun run =
+      test::run_program(test::app_path("mnist"), {"--epochs", "1", "--version"});
   CHECK(run.exit_code == 0);
   CHECK(run.out == "mnist (Tessera) " + version() + "\n");
 }

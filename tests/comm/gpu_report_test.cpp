@@ -25,8 +25,7 @@ TEST_CASE("a report says why there are no GPUs") {
   const GpuDriver none = find_gpu_driver("libno_such_driver.so");
   CHECK(none.version.empty());
   CHECK(none.gpus.empty());
-  CHECK(none.problem ==
-        "there is no driver for GPUs: libno_such_driver.so cannot be loaded");
+  CHECK(none.problem == "there is no driver for GPUs: libno_such_driver.so cannot be loaded");
   ::setenv("FAKE_DRIVER_ERROR", "1", 1);
   const GpuDriver broken = find_gpu_driver(FAKE_DRIVER_LIBRARY);
   ::unsetenv("FAKE_DRIVER_ERROR");

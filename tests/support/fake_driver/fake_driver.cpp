@@ -1,5 +1,5 @@
-// The functions of NVIDIA's driver that describe GPUs, for two imaginary ones; with FAKE_DRIVER_ERROR set,
-// for none.
+// The functions of NVIDIA's driver that describe GPUs, for two imaginary ones; with
+// FAKE_DRIVER_ERROR set, for none.
 #include <cstddef>
 #include <cstdlib>
 #include <cstring>
