@@ -2,9 +2,9 @@
 # files for find_package(tessera CONFIG) and pkg-config.
 #
 # Each file belongs to a component, of which deploy/packages/make_packages.py makes one package each: library,
-# programs, development, parameter_server. The component arrow is for builds with Parquet files. The component
-# bundle is left out of `cmake --install`: it replaces files of development where libtorch lies beside the
-# library, in lib/tessera/torch.
+# programs, development, parameter_server. The component arrow is for builds with Parquet files. Packages have
+# libtorch beside the library, in lib/tessera/torch: the component bundle, which `cmake --install` leaves out,
+# stands for the component in_place there.
 include(CMakePackageConfigHelpers)
 include(GNUInstallDirs)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/tessera)
@@ -112,7 +112,7 @@ function(install_package_files component folder torch_of_cmake torch_of_pkg_conf
   install(FILES ${folder}/tessera.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig
     COMPONENT ${component} ${ARGN})
 endfunction()
-install_package_files(development ${CMAKE_BINARY_DIR} ${TESSERA_TORCH_DIR} ${TESSERA_TORCH_DIR})
+install_package_files(in_place ${CMAKE_BINARY_DIR} ${TESSERA_TORCH_DIR} ${TESSERA_TORCH_DIR})
 install_package_files(bundle ${CMAKE_BINARY_DIR}/bundle
   "\${PACKAGE_PREFIX_DIR}/${CMAKE_INSTALL_LIBDIR}/tessera/torch" "\${libdir}/tessera/torch"
   EXCLUDE_FROM_ALL)

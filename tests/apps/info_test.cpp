@@ -18,9 +18,9 @@ using Catch::Matchers::StartsWith;
 TEST_CASE("info names versions, options and devices") {
   const test::ProgramRun run = test::run_program(test::app_path("info"), {});
   CHECK(run.exit_code == 0);
-  CHECK_THAT(run.out, StartsWith("Tessera         " + version() + ", "));
-  CHECK_THAT(run.out, Contains("\nlibtorch        2.") && Contains("/lib/\n"));
-  CHECK_THAT(run.out, Contains("glibc 2.") && Contains("\nGPU driver "));
+  CHECK_THAT(run.out, StartsWith("Tessera        " + version() + ", "));
+  CHECK_THAT(run.out, Contains("\nlibtorch       2.") && Contains("/lib/\n"));
+  CHECK_THAT(run.out, Contains("glibc 2.") && Contains("\nGPU driver     "));
   const test::ProgramRun machine = test::run_program(test::app_path("info"), {"--json"});
   const Json report = Json::parse(machine.out);
   CHECK(report.at("Tessera") == version() + ", " + detail::build_description());
