@@ -4,7 +4,7 @@
 #include "apps/common/app_options.hpp"
 #include "apps/common/run_app.hpp"
 
-// NOLINTBEGIN(bugprone-reserved-identifier): the names that the linker asks for.
+// NOLINTBEGIN: the names that the linker asks for.
 extern "C" int __real_main(int argc, char** argv);
 
 extern "C" int __wrap_main(int argc, char** argv) {
@@ -15,4 +15,4 @@ extern "C" int __wrap_main(int argc, char** argv) {
     return options.parse(count, words) ? __real_main(count, words) : 0;
   });
 }
-// NOLINTEND(bugprone-reserved-identifier)
+// NOLINTEND

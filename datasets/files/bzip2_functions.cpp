@@ -15,6 +15,7 @@ Function* bzip2_function(const char* name) {
 
 }  // namespace
 
+// NOLINTBEGIN: the names that libarchive calls.
 extern "C" {
 
 __attribute__((visibility("hidden"))) int BZ2_bzDecompressInit(bz_stream* stream, int verbosity,
@@ -34,3 +35,4 @@ __attribute__((visibility("hidden"))) int BZ2_bzDecompressEnd(bz_stream* stream)
 }
 
 }  // extern "C"
+// NOLINTEND
