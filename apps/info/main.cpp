@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -74,11 +75,13 @@ std::string described(const GpuDescription& gpu) {
 
 Report report() {
   const std::string hdf5 = find_program("tessera-hdf5");
+  // Without the "bin/.." of a search path.
+  const std::string torch = std::filesystem::path(torch_folder()).lexically_normal().string();
   const GpuDriver driver = find_gpu_driver();
   Report report = {{"Tessera", version() + ", " + build_description()},
                    {"built with", options_that_are(true)},
                    {"built without", options_that_are(false)},
-                   {"libtorch", str(TESSERA_TORCH_VERSION, ", ", torch_folder())},
+                   {"libtorch", str(TESSERA_TORCH_VERSION, ", ", torch)},
                    {"HDF5 files", hdf5.empty() ? "tessera-hdf5 is not installed" : hdf5},
                    {"system", operating_system()},
                    {"processors", processors()},
