@@ -202,8 +202,7 @@ def write_tarball(stages, build, out, work, epoch):
     for path in sorted(merged.usr.iterdir()):
         path.rename(merged.folder / path.name)
     merged.usr.rmdir()
-    for path in [merged.folder, *merged.folder.rglob("*")]:
-        os.utime(path, (epoch, epoch), follow_symlinks=False)
+    merged.settle(epoch)
     target = out / f"{name}.tar.zst"
     run("tar", "--sort=name", "--owner=0", "--group=0", "--numeric-owner",
         f"--mtime=@{epoch}", f"--use-compress-program=zstd -{TARBALL_LEVEL} -T1 -q", "-cf", target,
