@@ -4,6 +4,7 @@
 #include <tessera/framework/autodiff/remat.hpp>
 #include <tessera/framework/autodiff/tape.hpp>
 #include <tessera/framework/base/profile.hpp>
+#include <tessera/framework/base/version.hpp>
 #include <tessera/framework/cluster/stop_signal.hpp>
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/framework/comm/reduce_dtype.hpp>

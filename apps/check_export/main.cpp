@@ -21,6 +21,8 @@
 #include <tessera/framework/nn/layer_registry.hpp>
 #include <tessera/tessera.hpp>
 
+#include "apps/common/run_app.hpp"
+
 namespace {
 
 using namespace tessera;
@@ -112,9 +114,14 @@ int check(const std::string& folder, int64_t version, int64_t activation_bytes) 
 }  // namespace
 
 int main(int argc, char** argv) {
+  const std::string word = argc == 2 ? argv[1] : "";
+  if (word == "--version") {
+    std::cout << app::version_line("tessera-check-export") << std::endl;
+    return 0;
+  }
   if (argc != 4) {
     std::cout << help;
-    return argc == 2 && std::string(argv[1]) == "--help" ? 0 : 2;
+    return word == "--help" ? 0 : 2;
   }
   prefer_oom_kill();
   return check(argv[1], std::atoll(argv[2]), std::atoll(argv[3]));

@@ -10,6 +10,7 @@
 
 #include "apps/common/config_file.hpp"
 #include "apps/common/processes.hpp"
+#include "apps/common/run_app.hpp"
 
 namespace tessera::app {
 
@@ -181,6 +182,8 @@ void declare(CLI::App& cli, const std::vector<Option>& options) {
       ->group("General")
       ->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   cli.set_help_flag("-h,--help", "print this text")->group("General");
+  cli.set_version_flag("--version", version_line(cli.get_name()), "print the version")
+      ->group("General");
   cli.allow_extras();
   const auto formatter = std::make_shared<HelpFormatter>();
   formatter->column_width(help_indent);
@@ -211,7 +214,7 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
                           ? "leave it out"
                           : "put an option such as --" + options.front().name + " before it");
   }
-  std::vector<std::string> names{"--config", "--help"};
+  std::vector<std::string> names{"--config", "--help", "--version"};
   for (const Option& option : options) {
     names.push_back("--" + option.name);
     if (option.value.json_type == JsonType::boolean) names.push_back("--no-" + option.name);
@@ -221,12 +224,14 @@ void refuse_extras(const CLI::App& cli, const std::vector<Option>& options) {
                     meant.empty() ? "see --help" : "write " + meant);
 }
 
-/// Parses the arguments. Returns false if they only ask for help.
-bool read_arguments(CLI::App& cli, int argc, const char* const* argv) {
+/// Parses the arguments. Returns the text that they ask for, if any: the help or the version.
+std::optional<std::string> read_arguments(CLI::App& cli, int argc, const char* const* argv) {
   try {
     cli.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {
-    return false;
+    return cli.help();
+  } catch (const CLI::CallForVersion& version) {
+    return std::string(version.what()) + "\n";
   } catch (const CLI::ArgumentMismatch& error) {
     const std::string text = error.what();
     throw ConfigError(text.substr(0, text.find(':')), "needs a value", "none",
@@ -237,7 +242,7 @@ bool read_arguments(CLI::App& cli, int argc, const char* const* argv) {
   } catch (const CLI::ParseError& error) {
     throw ConfigError("command line", error.what(), "", "see --help");
   }
-  return true;
+  return std::nullopt;
 }
 
 }  // namespace
@@ -288,8 +293,8 @@ bool AppOptions::parse(int argc, const char* const* argv, std::ostream& out) {
   CLI::App cli(impl_->description, impl_->name);
   declare(cli, impl_->options);
   declare(cli, impl_->arguments);
-  if (!read_arguments(cli, argc, argv)) {
-    out << cli.help() << std::flush;
+  if (const std::optional<std::string> text = read_arguments(cli, argc, argv)) {
+    out << *text << std::flush;
     return false;
   }
   std::vector<std::optional<std::string>> texts;

@@ -80,7 +80,7 @@ class AppOptions {
   /// `left_out` are common options that the application does not support.
   AppOptions(const std::string& name, const std::string& description,
              const std::vector<std::string>& left_out = {});
-  /// Makes options without the common ones: only added ones, `--config` and `--help`.
+  /// Makes options without the common ones: only added ones, `--config`, `--help` and `--version`.
   static AppOptions bare(const std::string& name, const std::string& description);
   ~AppOptions();
   AppOptions(const AppOptions&) = delete;
@@ -100,10 +100,10 @@ class AppOptions {
   void add_arguments(const std::string& name, const std::string& help,
                      std::vector<std::string>& values);
 
-  /// Parses the arguments and the configuration file that they name. If they ask for help, writes
-  /// it to `out` and returns false. Throws ConfigError, FileError.
+  /// Parses the arguments and the configuration file that they name. If they ask for help or
+  /// the version, writes it to `out` and returns false. Throws ConfigError, FileError.
   bool parse(int argc, const char* const* argv, std::ostream& out);
-  /// Like parse() above; help goes to standard output.
+  /// Like parse() above; help and version go to standard output.
   bool parse(int argc, const char* const* argv);
 
  private:

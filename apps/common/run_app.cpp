@@ -19,6 +19,7 @@
 #include <tessera/framework/base/internal/file_descriptor.hpp>
 #include <tessera/framework/base/internal/out_of_memory.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/version.hpp>
 #include <tessera/framework/cluster/coordination/reported_failure.hpp>
 #include <tessera/framework/cluster/internal/collective_error.hpp>
 #include <tessera/framework/cluster/launcher/launcher.hpp>
@@ -116,6 +117,10 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
   const char* path = argc > 0 ? argv[0] : "";
   set_last_words(path);
   const std::string program = std::filesystem::path(path).filename().string();
+  if (argc > 1 && std::strcmp(argv[1], "--version") == 0) {
+    std::cout << version_line(program) << std::endl;
+    return 0;
+  }
   try {
     return main_function(argc, argv);
   } catch (const Interrupted& interrupted) {
@@ -135,6 +140,8 @@ int run_app(int argc, char** argv, const std::function<int(int, char**)>& main_f
     return report(program, "an exception of unknown type");
   }
 }
+
+std::string version_line(const std::string& program) { return program + " (Tessera) " + version(); }
 
 void fail_at_command(const std::string& app, const std::string& command,
                      const std::vector<std::string>& commands) {

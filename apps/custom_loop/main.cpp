@@ -8,6 +8,7 @@
 #include <tessera/framework/comm/distributed.hpp>
 #include <tessera/tessera.hpp>
 
+#include "apps/common/app_options.hpp"
 #include "apps/common/run_app.hpp"
 
 namespace {
@@ -80,7 +81,10 @@ double train_step(const Mlp& mlp, const Batch& batch, OptimizerHandle optimizer)
   return loss.full().item<double>();
 }
 
-int train(int, char**) {
+int train(int argc, char** argv) {
+  app::AppOptions options = app::AppOptions::bare(
+      "custom_loop", "Trains a classifier of handwritten digits without layers or models.");
+  if (!options.parse(argc, argv)) return 0;
   const Mesh mesh = create_distributed_mesh({{"batch", 8}});  // in one process: 8 virtual devices
   const bool prints = is_first_process(mesh);
   const Layout weights({unsharded, unsharded}, mesh);

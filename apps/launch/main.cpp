@@ -39,6 +39,7 @@ constexpr const char* help =
     "  --grace SECONDS      time for the others to exit after one failed, or after the end of\n"
     "                       the chief [default: 10]\n"
     "  -h, --help           print this text\n"
+    "  --version            print the version\n"
     "\n"
     "PROGRAM is a path, an application beside this one, or a program in PATH. The processes find\n"
     "each other by RANK, WORLD_SIZE, LOCAL_RANK, MASTER_ADDR and MASTER_PORT or by TF_CONFIG, and\n"

@@ -1,6 +1,5 @@
 #include <tessera/datasets/files/download.hpp>
 
-#include <curl/curl.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -15,6 +14,7 @@
 #include <memory>
 #include <new>
 
+#include <tessera/datasets/files/curl_library.hpp>
 #include <tessera/datasets/files/resumable_file.hpp>
 #include <tessera/datasets/files/sha256.hpp>
 #include <tessera/framework/base/error.hpp>
@@ -103,9 +103,12 @@ class ProgressLine {
 class Transfer {
  public:
   Transfer(const DownloadOptions& options, ResumableFile& part)
-      : options_(options), part_(part), line_(options), offset_(part.size()) {
-    static const CURLcode ready = curl_global_init(CURL_GLOBAL_DEFAULT);
-    curl_.reset(ready == CURLE_OK ? curl_easy_init() : nullptr);
+      : options_(options),
+        part_(part),
+        line_(options),
+        offset_(part.size()),
+        library_(curl_library()),
+        curl_(library_.init(), library_.cleanup) {
     if (!curl_) throw std::bad_alloc();
     set_limits();
     set_callbacks();
@@ -113,7 +116,7 @@ class Transfer {
 
   /// Appends the received bytes to the part. Returns early if the server has no bytes beyond it.
   void run() {
-    const CURLcode result = curl_easy_perform(curl_.get());
+    const CURLcode result = library_.perform(curl_.get());
     if (failure_) std::rethrow_exception(failure_);
     if (result == CURLE_OK) return;
     const bool past_end = status() == range_not_satisfiable && offset_ > 0;
@@ -130,7 +133,7 @@ class Transfer {
  private:
   template <class Value>
   void set(CURLoption option, Value value) {
-    if (curl_easy_setopt(curl_.get(), option, value) != CURLE_OK) {
+    if (library_.set_option(curl_.get(), option, value) != CURLE_OK) {
       throw ConfigError(one_line(options_.url), "libcurl takes option " + str(option), "a refusal",
                         "use libcurl 7.85 or newer, built with https");
     }
@@ -195,13 +198,13 @@ class Transfer {
 
   long status() const {
     long code = 0;
-    curl_easy_getinfo(curl_.get(), CURLINFO_RESPONSE_CODE, &code);
+    library_.get_info(curl_.get(), CURLINFO_RESPONSE_CODE, &code);
     return code;
   }
 
   std::string reason(CURLcode result) const {
     if (result == CURLE_HTTP_RETURNED_ERROR) return str("HTTP status ", status());
-    const std::string text = message_[0] != '\0' ? message_.data() : curl_easy_strerror(result);
+    const std::string text = message_[0] != '\0' ? message_.data() : library_.error_text(result);
     const std::string partial = part_.size() > 0 ? str(", with ", part_.size(), " bytes kept") : "";
     return one_line(text, 200) + partial;
   }
@@ -211,18 +214,15 @@ class Transfer {
     throw FileError(one_line(options_.url, 200), expected, received, fix);
   }
 
-  struct Cleanup {
-    void operator()(CURL* curl) const { curl_easy_cleanup(curl); }
-  };
-
   const DownloadOptions& options_;
   ResumableFile& part_;
   ProgressLine line_;
   uint64_t offset_;
+  const CurlLibrary& library_;
   bool too_large_ = false;
   std::exception_ptr failure_;
   std::array<char, CURL_ERROR_SIZE> message_{};
-  std::unique_ptr<CURL, Cleanup> curl_;
+  std::unique_ptr<CURL, decltype(&::curl_easy_cleanup)> curl_;
 };
 
 /// Completes the part, resuming an earlier transfer if its bytes fit. Throws FileError if the

@@ -9,6 +9,8 @@
 
 namespace tessera::detail {
 
+class Unpacking;
+
 /// Sequential reader of a regular file, decompressed if its first bytes are those of gzip, bzip2,
 /// xz, Zstandard, or a zip archive of one file. Checksums are verified.
 class PackedFile {
@@ -24,11 +26,8 @@ class PackedFile {
   size_t read(std::span<std::byte> out);
 
  private:
-  class Unpacking;
-
   size_t read_stored(std::span<std::byte> out);
 
-  std::string path_;
   InputFile file_;     ///< decompresses gzip
   std::string first_;  ///< bytes that were read to recognize the format
   std::unique_ptr<Unpacking> unpacking_;

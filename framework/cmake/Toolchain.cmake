@@ -22,6 +22,11 @@ elseif(NOT CMAKE_UNITY_BUILD)
   add_compile_options(-Wshadow)
 endif()
 
+# Texts with a file's name (of errors, for example) name it as in the repository, so that a commit gives the same
+# bits in any folder. The last match counts.
+add_compile_options(-fmacro-prefix-map=${CMAKE_SOURCE_DIR}/=
+  -fmacro-prefix-map=${CMAKE_BINARY_DIR}/include/tessera/=)
+
 # Hardening against buffer overflows: the C library's copies are checked, an overwritten stack
 # ends the process, and the tables of functions of other libraries (GOT) are read-only.
 add_compile_options(-fstack-protector-strong)

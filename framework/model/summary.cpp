@@ -12,6 +12,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/base/internal/terminal.hpp>
 #include <tessera/framework/drawing/styled_table.hpp>
 #include <tessera/framework/model/functional.hpp>
 #include <tessera/framework/model/internal/summary_rows.hpp>
@@ -190,8 +191,7 @@ Terminal detail::standard_terminal() {
   } else if (is_terminal && ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0) {
     terminal.columns = size.ws_col;
   }
-  const std::string kind = std::getenv("TERM") ? std::getenv("TERM") : "";
-  terminal.color = is_terminal && !std::getenv("NO_COLOR") && kind != "dumb" && !kind.empty();
+  terminal.color = shows_colors(STDOUT_FILENO);
   return terminal;
 }
 

@@ -25,4 +25,13 @@ TEST_CASE("quickstart trains, evaluates and saves") {
   CHECK(std::filesystem::file_size(folder / "digits.safetensors") > 784 * 700 * 4);
 }
 
+TEST_CASE("quickstart refuses arguments and says what it does") {
+  const test::ProgramRun wrong = test::run_program(test::app_path("quickstart"), {"--epoch", "1"});
+  CHECK(wrong.exit_code == 1);
+  CHECK_THAT(wrong.err, Contains("quickstart: error: [command line] every option must be known"));
+  const test::ProgramRun help = test::run_program(test::app_path("quickstart"), {"--help"});
+  CHECK(help.exit_code == 0);
+  CHECK_THAT(help.out, Contains("eight virtual devices") && !Contains("Epoch"));
+}
+
 }  // namespace quickstart_test

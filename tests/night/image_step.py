@@ -1,12 +1,13 @@
-"""Shows that what the Dockerfile installs is enough: makes its last stage without Docker, as a
-folder of Debian 12 with the packages that it names and the installed tree, and runs programs
-there."""
+"""Shows that what the image for CPUs installs is enough: makes the last stage of its Dockerfile without
+Docker, as a folder of Debian 12 with our packages and those of Debian that it names, and runs programs
+there. tests/package/chroot_test.py installs the same packages by apt, without a network."""
 import json
 import os
 import pathlib
 import re
 import shutil
 import socket
+import sys
 
 import programs
 from step import Skip, Step, register
@@ -18,13 +19,12 @@ BASE = ["base-files", "base-passwd", "bash", "coreutils", "dash", "grep", "libc-
         "tar", "util-linux"]
 # Mounts what the programs need into the folder, in a namespace that ends with them.
 ENTER = """root=$1; shift
-for folder in /proc /dev "$1"; do
+for folder in /proc /dev; do
   mkdir -p "$root$folder" && mount --rbind "$folder" "$root$folder" || exit 97
 done
-shift
 exec chroot "$@"
 """
-PATH = "/usr/local/bin:/usr/bin:/bin"
+PATH = "/usr/bin:/bin"
 CANNOT_ENTER = 97
 
 
@@ -36,13 +36,16 @@ def last_stage(dockerfile):
     return [line.strip() for line in lines[first:] if line.strip()]
 
 
-def packages(dockerfile):
-    """Returns the packages that the last stage installs."""
-    found = []
-    for line in last_stage(dockerfile):
-        for command in re.findall(r"apt-get install ([^&;|]*)", line):
-            found += [word for word in command.split() if not word.startswith("-")]
-    return found
+def listed_packages(tree):
+    """Returns the packages that the image installs."""
+    lines = (tree / "deploy/docker/cpu_packages.txt").read_text(encoding="utf-8").splitlines()
+    return [line.strip() for line in lines if line.strip() and not line.startswith("#")]
+
+
+def dependencies(file):
+    """Returns the packages that a package file depends on."""
+    fields = programs.run(["dpkg-deb", "--field", file, "Depends"]).out
+    return [re.split(r"[ |(]", entry.strip())[0] for entry in fields.split(",") if entry.strip()]
 
 
 def health_check(dockerfile):
@@ -87,7 +90,7 @@ class Maker:
         text = ended.out + ended.err
         missing = re.findall(r"Unable to locate package (\S+)|Couldn't find these debs: (.*)", text)
         if missing:
-            raise RuntimeError(f"the Dockerfile installs packages that do not exist: {missing}")
+            raise RuntimeError(f"the image installs packages that do not exist: {missing}")
         if ended.code != 0:
             raise Skip(f"{words[0]}: {ended.describe()}")
         return ended.out
@@ -135,38 +138,44 @@ class Maker:
 @register
 class ImageStep(Step):
     name = "image"
-    summary = "the packages of the Dockerfile are enough for the installed programs"
+    summary = "the packages of the image for CPUs are enough for its programs"
     share = 1
     trials = 1
     parallel = False
 
     def prepare(self):
-        for tool in ("unshare", "chroot", "cmake"):
+        for tool in ("unshare", "chroot", "cmake", "dpkg-shlibdeps", "patchelf", "zstd"):
             if not shutil.which(tool):
                 raise Skip(f"{tool} is not installed")
-        self.dockerfile = (self.night.tree / "Dockerfile").read_text(encoding="utf-8")
+        self.dockerfile = (self.night.tree / "deploy/docker/cpu.Dockerfile").read_text(
+            encoding="utf-8")
         self.root = self.folder / "root"
         self.log = self.night.out / "image.log"
         self.log.unlink(missing_ok=True)
-        how = Maker(self.root, packages(self.dockerfile), self.log).make()
-        self.tried = f"{len(packages(self.dockerfile))} packages, by {how}"
+        names = listed_packages(self.night.tree)
+        files = [file for file in self.make_packages() if file.name.split("_")[0] in names]
+        ours = [file.name.split("_")[0] for file in files]
+        others = sorted({*names, *[name for file in files for name in dependencies(file)]} - {*ours})
+        how = Maker(self.root, others, self.log).make()
+        self.tried = f"{len(ours)} packages of ours and {len(others)} of Debian, by {how}"
         (self.root / "tmp").mkdir(exist_ok=True)
         (self.root / "tmp").chmod(0o1777)
-        self.install()
+        self.install(files)
 
-    def install(self):
-        """Installs the build as the first stage does. libtorch is mounted where it is."""
-        cache = (self.night.build / "CMakeCache.txt").read_text(encoding="utf-8")
-        torch = pathlib.Path(re.search(r"^TESSERA_TORCH_DIR:PATH=(.*)$", cache, re.MULTILINE)[1])
-        deps = self.night.build.parent / "deps"
-        self.deps = deps if deps in torch.parents else torch.parent
-        ended = programs.run(["cmake", "--install", self.night.build, "--prefix", "/usr/local",
-                              "--strip"], env={**os.environ, "DESTDIR": str(self.root)},
-                             timeout=600)
+    def make_packages(self):
+        """Makes our packages of the build, as the first stage does."""
+        out = self.folder / "packages"
+        script = self.night.tree / "deploy/packages/make_packages.py"
+        ended = programs.run([sys.executable, "-B", script, self.night.build, out], timeout=1800)
         if ended.code != 0:
-            raise RuntimeError(f"the build is not installed: {ended.describe()}")
-        # Not a program of the image, but it reads and writes what those do.
-        shutil.copy(self.night.bin / "convert", self.root / "usr/local/bin")
+            raise RuntimeError(f"no packages are made: {ended.describe()}")
+        return sorted(out.glob("*.deb"))
+
+    def install(self, files):
+        for file in files:
+            ended = programs.run(["dpkg-deb", "--extract", file, self.root], timeout=600)
+            if ended.code != 0:
+                raise RuntimeError(f"{file.name} is not unpacked: {ended.describe()}")
         ended = programs.run(self.words(["ldconfig"]), timeout=120)
         if ended.code == CANNOT_ENTER or "Operation not permitted" in ended.err:
             raise Skip(f"folders cannot be mounted here: {ended.describe()}")
@@ -178,7 +187,7 @@ class ImageStep(Step):
         user = ["--userspec=1000:1000"] if root and not as_root else []
         path = PATH + (":/usr/sbin:/sbin" if as_root else "")
         return ["unshare", "--mount", *([] if root else ["--map-root-user"]), "sh", "-c", ENTER,
-                "sh", self.root, self.deps, *user, self.root, "/usr/bin/env", "-i",
+                "sh", self.root, *user, self.root, "/usr/bin/env", "-i",
                 f"PATH={path}", "HOME=/tmp", "TESSERA_OFFLINE=1", "OMP_NUM_THREADS=1", *command]
 
     def trial(self, number, worker):
@@ -186,8 +195,8 @@ class ImageStep(Step):
 
     def unresolved(self):
         """Returns the libraries that programs and libraries need but do not find."""
-        files = [path for folder in ("bin", "lib") for path in (self.root / "usr/local" / folder)
-                 .iterdir() if path.is_file() and path.read_bytes()[:4] == b"\x7fELF"]
+        files = [*self.root.glob("usr/bin/tessera-*"), *self.root.glob("usr/lib/libtessera*.so.*"),
+                 *self.root.glob("usr/lib/libmnist_*.so")]
         failures = []
         for path in sorted(files):
             self.note("files")
@@ -198,11 +207,11 @@ class ImageStep(Step):
 
     def run_programs(self):
         small = ["--train-size", "640", "--test-size", "64", "--epochs", "1"]
-        runs = [["mnist", *small, "--save", "/tmp/model.keras"],
-                ["convert", "/tmp/model.keras", "/tmp/model.weights.h5"],
-                ["convert", "/tmp/model.weights.h5", "/tmp/model.safetensors", "--model",
+        runs = [["tessera-mnist", *small, "--save", "/tmp/model.keras"],
+                ["tessera-convert", "/tmp/model.keras", "/tmp/model.weights.h5"],
+                ["tessera-convert", "/tmp/model.weights.h5", "/tmp/model.safetensors", "--model",
                  "/tmp/model.keras"],
-                ["convert", "/tmp/model.keras", "/tmp/export"]]
+                ["tessera-convert", "/tmp/model.keras", "/tmp/export"]]
         for command in runs:
             self.note("programs")
             ended = programs.run(self.words(command), timeout=300)
@@ -216,13 +225,13 @@ class ImageStep(Step):
             port = free.getsockname()[1]
         out = self.folder / "out"
         with out.open("w") as standard:
-            server = programs.start(self.words(["imdb", "serve", "/tmp/export", "--port",
+            server = programs.start(self.words(["tessera-imdb", "serve", "/tmp/export", "--port",
                                                 str(port)]), stdout=standard)
         try:
             if not served_port(server, out):
-                return ["imdb serve does not start"]
+                return ["tessera-imdb serve does not start"]
             status, text = predict(port, json.dumps({"instances": [[0.5] * 784]}))
-            failures = [] if status == 200 else [f"imdb serve answers {status}: {text[:200]}"]
+            failures = [] if status == 200 else [f"tessera-imdb serve answers {status}: {text[:200]}"]
             return failures + self.health(server)
         finally:
             programs.end(server)
@@ -231,7 +240,7 @@ class ImageStep(Step):
         """Asks as the image does whether the server is healthy, before and after its end."""
         check = health_check(self.dockerfile)
         if check is None:
-            return ["the Dockerfile has no HEALTHCHECK"]
+            return ["the image has no HEALTHCHECK"]
         # The server is not the first process here, and its words are gone when it has ended.
         words = self.folder / "root/tmp/cmdline"
         words.write_bytes(pathlib.Path(f"/proc/{server.pid}/cmdline").read_bytes())

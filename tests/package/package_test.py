@@ -71,11 +71,27 @@ def two_ranks(binary):
         check(rank.returncode == 0 and said == alone, f"one of two processes: {said}")
 
 
+def other_torch(folder):
+    """Makes a folder that find_package takes for libtorch 2.99."""
+    for name in ("include/ATen/ATen.h", "lib/libc10.so", "lib/libtorch_cpu.so"):
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    version = folder / "include/torch/version.h"
+    version.parent.mkdir()
+    version.write_text("#define TORCH_VERSION_MAJOR 2\n#define TORCH_VERSION_MINOR 99\n")
+    return folder
+
+
 def by_cmake(prefix, folder):
     configure = [CMAKE, "-S", HERE, "-B", folder, "-G", "Ninja", "-DCMAKE_BUILD_TYPE=Release",
                  f"-DCMAKE_CXX_COMPILER={COMPILER}", f"-DCMAKE_PREFIX_PATH={prefix}"]
     said, _ = run(*configure, "-DTESSERA_TORCH_DIR=/nowhere", fails=True)
     check("Received: /nowhere" in said, "a missing TESSERA_TORCH_DIR is refused")
+    run(CMAKE, "-E", "rm", "-rf", folder)
+    other = other_torch(folder.parent / "torch")
+    said, _ = run(*configure, f"-DTESSERA_TORCH_DIR={other}", fails=True)
+    check("Received: libtorch 2.99" in " ".join(said.split()), "another libtorch is refused")
     run(CMAKE, "-E", "rm", "-rf", folder)
     run(*configure)
     objects = pathlib.Path("CMakeFiles", "consumer.dir")
@@ -129,9 +145,9 @@ with tempfile.TemporaryDirectory(prefix="tessera_package_") as name:
     check_libraries(library)
     by_cmake(moved, pathlib.Path(name, "cmake"))
     by_pkg_config(moved, pathlib.Path(name, "pkg_config"))
-    said, _ = run(moved / "bin" / "mnist", "--train-size", "128", "--test-size", "32", "--epochs",
+    said, _ = run(moved / "bin" / "tessera-mnist", "--train-size", "128", "--test-size", "32", "--epochs",
                   "1")
     check("test accuracy" in said, "mnist runs from bin/")
-    said, _ = run(moved / "bin" / "imdb", "--scheme", "model", "--train-size", "128", "--epochs",
+    said, _ = run(moved / "bin" / "tessera-imdb", "--scheme", "model", "--train-size", "128", "--epochs",
                   "1")
     check("training accuracy" in said, "imdb runs from bin/")

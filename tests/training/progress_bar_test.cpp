@@ -20,6 +20,7 @@ struct Screen {
       : bar({.verbose = verbose,
              .out = &out,
              .is_terminal = [terminal] { return terminal; },
+             .has_colors = [this] { return colored; },
              .clock = [this] { return now; },
              .columns = [this] { return columns; }}) {}
 
@@ -32,6 +33,7 @@ struct Screen {
 
   double now = 1000;
   int64_t columns = 0;
+  bool colored = true;
   std::ostringstream out;
   ProgressBar bar;
 };
@@ -340,6 +342,21 @@ TEST_CASE("a bar destroyed before its end terminates its line", "[progress_bar]"
     bar.update(2);
   }
   CHECK(out.str().back() == '\n');
+}
+
+TEST_CASE("a bar without colours has no escape sequences", "[progress_bar]") {
+  std::ostringstream out;
+  ProgressBar bar({.out = &out,
+                   .is_terminal = [] { return true; },
+                   .has_colors = [] { return false; },
+                   .clock = [] { return 0.0; },
+                   .columns = [] { return 80; }});
+  bar.start(2);
+  bar.update(1, {{"loss", 0.5}});
+  CHECK(out.str() == "\r1/2 ━━━━━━━━━━           0s 0s/step - loss: 0.5000");
+  bar.finish({{"loss", 0.25}});
+  CHECK(out.str().find('\x1b') == std::string::npos);
+  CHECK(out.str().ends_with("2/2 ━━━━━━━━━━━━━━━━━━━━ 0s 0s/step - loss: 0.2500\n"));
 }
 
 TEST_CASE("an invalid verbosity is refused", "[progress_bar]") {

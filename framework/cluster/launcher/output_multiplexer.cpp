@@ -5,7 +5,8 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstdlib>
+
+#include <tessera/framework/base/internal/terminal.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -37,9 +38,8 @@ void LineSplitter::finish(const std::function<void(const std::string&)>& line) {
 }
 
 OutputMultiplexer::OutputMultiplexer() {
-  const char* plain = std::getenv("NO_COLOR");
   for (int descriptor : {STDOUT_FILENO, STDERR_FILENO}) {
-    colour_[descriptor] = isatty(descriptor) && (plain == nullptr || *plain == '\0');
+    colour_[descriptor] = shows_colors(descriptor);
   }
 }
 

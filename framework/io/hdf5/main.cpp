@@ -20,6 +20,9 @@ constexpr const char* help =
     "crash nothing else. Not for use by hand.\n"
     "Usage: tessera-hdf5 read|write DESCRIPTOR BASE SIZE\n";
 
+// CMake defines the macro for this program.
+constexpr const char* version = "tessera-hdf5 (Tessera) " TESSERA_VERSION "\n";
+
 void read_file(FilePart& part) {
   const Handle access{access_property_list(part), H5Pclose, "no access"};
   const Handle file{H5Fopen("/file", H5F_ACC_RDONLY, access), H5Fclose, "not an HDF5 file"};
@@ -46,10 +49,11 @@ void write_file(FilePart& part) {
 int main(int count, char** arguments) {
   const std::string verb = count > 1 ? arguments[1] : "";
   if (count != 5 || (verb != "read" && verb != "write")) {
-    const bool help_requested = verb == "--help" || verb == "-h";
-    const std::string text = help;
-    const int to = help_requested ? STDOUT_FILENO : STDERR_FILENO;
-    return ::write(to, text.data(), text.size()) > 0 && help_requested ? EXIT_SUCCESS : 2;
+    const bool version_requested = verb == "--version";
+    const bool asked = version_requested || verb == "--help" || verb == "-h";
+    const std::string text = version_requested ? version : help;
+    const int to = asked ? STDOUT_FILENO : STDERR_FILENO;
+    return ::write(to, text.data(), text.size()) > 0 && asked ? EXIT_SUCCESS : 2;
   }
   FilePart part{std::atoi(arguments[2]), std::strtoull(arguments[3], nullptr, 10),
                 std::strtoull(arguments[4], nullptr, 10)};

@@ -10,6 +10,7 @@
 #include <iostream>
 
 #include <tessera/framework/base/error.hpp>
+#include <tessera/framework/base/internal/terminal.hpp>
 
 namespace tessera {
 
@@ -55,9 +56,10 @@ std::string truncated(const std::string& text, int64_t cells) {
   return {text.begin(), end};
 }
 
-/// Text and its width on the screen; escape sequences have no width.
+/// Text and its width on the screen; escape sequences, if it has any, have no width.
 struct Styled {
-  std::string text;
+  bool colored = false;
+  std::string text = {};
   int64_t width = 0;
 
   void plain(const std::string& part) {
@@ -65,9 +67,9 @@ struct Styled {
     width += width_of(part);
   }
   void styled(const char* escape, const std::string& part) {
-    text += escape;
+    if (colored) text += escape;
     plain(part);
-    text += "\x1b[0m";
+    if (colored) text += "\x1b[0m";
   }
 };
 
@@ -125,7 +127,9 @@ void draw_bar(Styled& line, int64_t current, int64_t target) {
   line.styled(bold, count_text(current, target));
   line.plain(" ");
   if (cells > 0) line.styled(green, cells_text(cells));
-  line.styled(white, cells_text(bar_width - cells));
+  // Without colours the cells to come are blank, to differ from those that are done.
+  const int64_t rest = bar_width - cells;
+  line.styled(white, line.colored ? cells_text(rest) : std::string(static_cast<size_t>(rest), ' '));
 }
 
 }  // namespace
@@ -136,10 +140,12 @@ ProgressBar::ProgressBar(ProgressBarOptions options) : options_(std::move(option
                       std::to_string(options_.verbose), "pass 0, 1 or 2");
   }
   if (!options_.is_terminal) options_.is_terminal = [] { return isatty(STDOUT_FILENO) != 0; };
+  if (!options_.has_colors) options_.has_colors = [] { return !colors_refused(); };
   if (!options_.clock) options_.clock = steady_seconds;
   if (!options_.columns) options_.columns = terminal_columns;
   if (options_.out == nullptr) options_.out = &std::cout;
   in_place_ = options_.verbose == 1 && options_.is_terminal();
+  colored_ = in_place_ && options_.has_colors();
   start_ = options_.clock();
 }
 
@@ -228,7 +234,7 @@ double ProgressBar::rows_per_second(double now) const {
 void ProgressBar::draw(double now, bool final) {
   const bool bounded = target_.value_or(0) > 0;
   const double step = seconds_per_step(now);
-  Styled line;
+  Styled line{.colored = colored_};
   if (bounded) {
     draw_bar(line, seen_, *target_);
   } else {

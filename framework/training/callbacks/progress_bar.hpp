@@ -18,6 +18,9 @@ struct ProgressBarOptions {
   std::ostream* out = nullptr;
   /// Whether `out` understands control characters (default: whether standard output is a terminal).
   std::function<bool()> is_terminal = {};
+  /// Whether a bar has colours and bold text (default: unless $NO_COLOR is set, or $TERM is
+  /// "dumb").
+  std::function<bool()> has_colors = {};
   /// Returns seconds of a monotonic clock (default: std::chrono::steady_clock).
   std::function<double()> clock = {};
   /// Returns the width of `out` in columns, 0 if unknown (default: standard output's terminal).
@@ -81,6 +84,7 @@ class ProgressBar {
 
   ProgressBarOptions options_;
   bool in_place_ = false;
+  bool colored_ = false;
   std::optional<int64_t> target_;
   std::optional<int64_t> learned_target_;
   Logs values_;

@@ -1,9 +1,9 @@
 #include <archive.h>
-#include <archive_entry.h>
 
 #include <tessera/framework/base/error.hpp>
 
 #include "tests/datasets/files/csv_case.hpp"
+#include "tests/support/packed_writer/packed_writer.hpp"
 #include "tests/support/tar_file.hpp"
 
 namespace csv_text_test {
@@ -28,28 +28,11 @@ std::string utf16(const std::u16string& text, bool big_endian) {
   return bytes;
 }
 
-/// Returns a compressed file or an archive of texts, written by libarchive.
+/// Returns a compressed file or an archive of texts.
 std::string packed(int filter, int format, const Texts& texts) {
-  std::string out(size_t{1} << 20, '\0');
-  size_t used = 0;
-  archive* writer = archive_write_new();
-  REQUIRE(archive_write_add_filter(writer, filter) == ARCHIVE_OK);
-  REQUIRE(archive_write_set_format(writer, format) == ARCHIVE_OK);
-  REQUIRE(archive_write_set_bytes_in_last_block(writer, 1) == ARCHIVE_OK);
-  REQUIRE(archive_write_open_memory(writer, out.data(), out.size(), &used) == ARCHIVE_OK);
-  for (size_t i = 0; i < texts.size(); ++i) {
-    archive_entry* entry = archive_entry_new();
-    archive_entry_set_pathname(entry, str(i, ".csv").c_str());
-    archive_entry_set_size(entry, static_cast<la_int64_t>(texts[i].size()));
-    archive_entry_set_filetype(entry, AE_IFREG);
-    archive_entry_set_perm(entry, 0644);
-    REQUIRE(archive_write_header(writer, entry) == ARCHIVE_OK);
-    archive_write_data(writer, texts[i].data(), texts[i].size());
-    archive_entry_free(entry);
-  }
-  REQUIRE(archive_write_free(writer) == ARCHIVE_OK);
-  out.resize(used);
-  return out;
+  const std::string bytes = test::packed(filter, format, texts);
+  REQUIRE_FALSE(bytes.empty());
+  return bytes;
 }
 
 }  // namespace

@@ -1,0 +1,40 @@
+# Finds libarchive, which reads tar archives and compressed tables, and sets TESSERA_ARCHIVES_LINK to the
+# libraries that link it. Sets TESSERA_ARCHIVES to OFF if it is missing.
+#
+# libarchive and the decompressors that it needs are linked statically if all of them are found, but for libbz2
+# (datasets/files/bzip2_functions.cpp): the shared
+# libarchive would bring libxml2 and ICU along, 36 MB, for formats that nothing here reads. Their names are
+# hidden, so that other copies in a process do not get mixed up with them.
+set(TESSERA_ARCHIVES_LINK "")
+if(NOT TESSERA_ARCHIVES)
+  return()
+endif()
+find_package(LibArchive)
+if(NOT LibArchive_FOUND)
+  set(TESSERA_ARCHIVES OFF)
+  message(STATUS "Built without archives: they need libarchive-dev")
+  return()
+endif()
+set(parts "")
+set(missing "")
+foreach(name archive lzma zstd nettle)
+  find_library(TESSERA_STATIC_${name} lib${name}.a)
+  mark_as_advanced(TESSERA_STATIC_${name})
+  list(APPEND parts ${TESSERA_STATIC_${name}})
+  if(NOT TESSERA_STATIC_${name})
+    list(APPEND missing lib${name}.a)
+  endif()
+endforeach()
+if(missing)
+  set(TESSERA_ARCHIVES_LINK LibArchive::LibArchive)
+  list(JOIN missing ", " missing)
+  message(STATUS "libarchive is linked as a shared library: ${missing} not found")
+  return()
+endif()
+list(TRANSFORM parts REPLACE "^.*/" "" OUTPUT_VARIABLE names)
+list(JOIN names ":" names)
+add_library(tessera_archives INTERFACE)
+target_include_directories(tessera_archives SYSTEM INTERFACE ${LibArchive_INCLUDE_DIRS})
+target_link_options(tessera_archives INTERFACE -Wl,--exclude-libs,${names})
+target_link_libraries(tessera_archives INTERFACE ${parts} ZLIB::ZLIB)
+set(TESSERA_ARCHIVES_LINK tessera_archives)
