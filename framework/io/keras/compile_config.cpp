@@ -106,7 +106,9 @@ MetricsChoice metrics_from(const Json& json, const JsonPath& path) {
   return lists;
 }
 
-CompileOptions options_from(const Json& config, const JsonPath& path) {
+}  // namespace
+
+CompileOptions compile_options_from_config(const Json& config, const JsonPath& path) {
   JsonObject object(config, path.from_python());
   CompileOptions options;
   const auto take_json = [&](const std::string& key) { return object.take_or<Json>(key, nullptr); };
@@ -130,8 +132,6 @@ CompileOptions options_from(const Json& config, const JsonPath& path) {
   return options;
 }
 
-}  // namespace
-
 Json compile_config(const Model& model, const std::string& where) {
   if (!model.compiled() || !model.optimizer()) return nullptr;
   const CompileOptions options = model.compile_options();
@@ -146,7 +146,7 @@ Json compile_config(const Model& model, const std::string& where) {
   // Keras' compile() accepts it, although Keras never writes it.
   if (!options.auto_scale_loss) config["auto_scale_loss"] = false;
   try {
-    options_from(config, JsonPath("compile_config"));
+    compile_options_from_config(config, JsonPath("compile_config"));
   } catch (const Error& error) {
     const Mesh mesh = options.layouts.defined() ? options.layouts.mesh() : options.mesh;
     warn_once(mesh.defined() ? mesh : default_mesh(),
@@ -163,7 +163,7 @@ void compile_from_config(const ModelHandle& model, const Json& config, const Jso
                          const LayoutMap& layouts) {
   CompileOptions options;
   try {
-    options = options_from(to_keras_3_compile_config(config, path), path);
+    options = compile_options_from_config(to_keras_3_compile_config(config, path), path);
   } catch (const ConfigError& error) {
     const std::string line = error.what();
     throw ConfigError(line.substr(0, line.rfind('.')) +
