@@ -145,7 +145,7 @@ DatasetHandle data_of(const DataNames& names, nb::handle x, nb::handle y, nb::ha
                       y.is_none() ? "the argument sample_weight" : "the argument y",
                       "let it yield (x, y) or (x, y, sample_weight)");
   }
-  return std::make_shared<const PythonBatches>(x, names);
+  return std::shared_ptr<const StreamDataset>(std::make_shared<const PythonBatches>(x, names));
 }
 
 DatasetHandle validation_data_of(const DataNames& names, nb::handle data) {

@@ -103,7 +103,8 @@ LayoutMap layouts_of(nb::handle layouts, nb::handle mesh) {
   if (nb::isinstance<LayoutMap>(layouts)) return nb::cast<LayoutMap>(layouts);
   LayoutFile file;
   if (!layouts.is_none()) file = layout_file_of(layouts);
-  if (!mesh.is_none()) return make_layout_map(file, nb::cast<Mesh>(mesh));
+  if (nb::isinstance<Mesh>(mesh)) return make_layout_map(file, nb::cast<Mesh>(mesh));
+  if (!mesh.is_none()) return make_layout_map(file, distributed_mesh(dims_of(mesh)));
   if (layouts.is_none()) return {};
   if (!file.mesh) {
     throw ConfigError("layouts", "layouts are those of a mesh", "layouts without \"mesh\"",

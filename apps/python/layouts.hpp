@@ -20,8 +20,9 @@ nb::object value_of(const Json& json);
 std::string path_of(nb::handle path);
 
 /// Returns the layout map of the arguments `layouts` (a LayoutMap, the path of a layouts file, its
-/// content as a dict, or None) and `mesh` (a Mesh or None); undefined if both are None. Without a
-/// mesh, one is made over all processes of the run, of the dimensions that the layouts name.
+/// content as a dict, or None) and `mesh` (a Mesh, its dimensions, or None); undefined if both are
+/// None. Dimensions, of which the layouts' own are the default, make a mesh over all processes of
+/// the run.
 LayoutMap layouts_of(nb::handle layouts, nb::handle mesh);
 
 /// Binds Mesh, LayoutMap and the functions that make and use meshes.
