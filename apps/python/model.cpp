@@ -16,6 +16,7 @@
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/comm/dtype_name.hpp>
 #include <tessera/framework/io/keras/compile_config.hpp>
 #include <tessera/framework/io/load_model.hpp>
 #include <tessera/framework/model/config.hpp>
@@ -348,7 +349,7 @@ void bind_model(nb::module_& module) {
            nb::arg("sample_weight") = nb::none(), nb::arg("steps") = nb::none(),
            nb::arg("callbacks") = nb::none(), nb::arg("return_dict") = false,
            "Returns loss and metrics over data (keras.Model.evaluate), data as in fit. Collective.")
-      .def("predict", &predict, nb::arg("x"), nb::arg("batch_size") = nb::none(),
+      .def("predict", &predict, nb::arg("x").none(), nb::arg("batch_size") = nb::none(),
            nb::arg("verbose") = "auto", nb::arg("steps") = nb::none(),
            nb::arg("callbacks") = nb::none(),
            "Returns the output for every row (keras.Model.predict), a list for several outputs. "
@@ -361,7 +362,7 @@ void bind_model(nb::module_& module) {
             return values_of(run_released([&] { return model.handle.train_on_batch(batch); }),
                              return_dict);
           },
-          nb::arg("x"), nb::arg("y") = nb::none(), nb::arg("sample_weight") = nb::none(),
+          nb::arg("x").none(), nb::arg("y") = nb::none(), nb::arg("sample_weight") = nb::none(),
           nb::kw_only(), nb::arg("return_dict") = false,
           "Runs one training step; returns loss and metrics of this batch. Collective.")
       .def(
@@ -372,7 +373,7 @@ void bind_model(nb::module_& module) {
             return values_of(run_released([&] { return model.handle.test_on_batch(batch); }),
                              return_dict);
           },
-          nb::arg("x"), nb::arg("y") = nb::none(), nb::arg("sample_weight") = nb::none(),
+          nb::arg("x").none(), nb::arg("y") = nb::none(), nb::arg("sample_weight") = nb::none(),
           nb::kw_only(), nb::arg("return_dict") = false,
           "Returns loss and metrics of this batch. Collective.")
       .def(
@@ -381,8 +382,8 @@ void bind_model(nb::module_& module) {
             const Examples batch = batch_of(model, x, nb::none(), nb::none(), "predict_on_batch");
             return arrays_of(run_released([&] { return model.handle.predict_on_batch(batch); }));
           },
-          nb::arg("x"), "Returns the outputs for one batch. Collective.")
-      .def("plan", &plan, nb::arg("x"), nb::arg("y") = nb::none(),
+          nb::arg("x").none(), "Returns the outputs for one batch. Collective.")
+      .def("plan", &plan, nb::arg("x").none(), nb::arg("y") = nb::none(),
            nb::arg("batch_size") = nb::none(), nb::arg("memory_limit") = 0.0,
            "Returns the memory that a training step on such batches needs on every device, and its "
            "collectives. Nothing is allocated.")

@@ -17,7 +17,7 @@ class Batches:
         self._pass = 0
         self._taken = 0  # batches of this pass that were taken
         self._first = None  # the first batch, read ahead for its shapes
-        self._ended = False  # whether a generator is exhausted
+        self._ended = False  # whether the pass has ended
 
     def steps(self):
         """Returns the number of batches in a pass; None if it is unknown."""
@@ -66,6 +66,7 @@ class Batches:
                              "iterated over again.")
         self._taken = 0
         if not self._is_once:
+            self._ended = False
             self._first = None
             begin = getattr(self._source, "on_epoch_begin", None)
             if begin:
@@ -76,13 +77,21 @@ class Batches:
         try:
             batch = next(self._iterator)
         except StopIteration:
-            self._ended = True
-            end = None if self._is_once else getattr(self._source, "on_epoch_end", None)
-            if end:
-                end()
+            self._end()
             return None
         self._taken += 1
+        # Nobody asks for a batch beyond a known number.
+        if self._taken == self.steps():
+            self._end()
         return batch
+
+    def _end(self):
+        if self._ended:
+            return
+        self._ended = True
+        end = getattr(self._source, "on_epoch_end", None)
+        if end:
+            end()
 
 
 def parts(batch):

@@ -43,6 +43,16 @@ std::optional<std::string> name_in(const Json& json) {
   return function ? std::optional(json["config"].get<std::string>()) : std::nullopt;
 }
 
+OptimizerHandle optimizer_from(const Json& json, const JsonPath& path) {
+  if (json.is_null()) return {};
+  try {
+    return json.is_string() ? OptimizerHandle(json.get<std::string>().c_str())
+                            : optimizer_from_config(json, path.text());
+  } catch (const Error&) {
+    rethrow_at(path.text());
+  }
+}
+
 LossChoice loss_from(const Json& json, const JsonPath& path) {
   if (json.is_null()) return {};
   const auto name = name_in(json);
@@ -115,9 +125,7 @@ CompileOptions compile_options_from_config(const Json& config, const JsonPath& p
   const auto number = [](const Json& json, const JsonPath& at) {
     return json_as<double>(json, at);
   };
-  if (const Json optimizer = take_json("optimizer"); !optimizer.is_null()) {
-    options.optimizer = optimizer_from_config(optimizer, path.key("optimizer").text());
-  }
+  options.optimizer = optimizer_from(take_json("optimizer"), path.key("optimizer"));
   options.loss = per_output_from<LossChoice>(take_json("loss"), path.key("loss"), loss_from);
   options.loss_weights =
       per_output_from<double>(take_json("loss_weights"), path.key("loss_weights"), number);
