@@ -156,12 +156,15 @@ class DataTest(unittest.TestCase):
 
     def test_other_values_are_type_errors_of_one_line(self):
         model = compiled(tessera)
-        for x in (None, 3, "text", [[1.0, 2.0, 3.0, 4.0]], numpy.array(["a", "b"]),
+        for x in (3, "text", [[1.0, 2.0, 3.0, 4.0]], numpy.array(["a", "b"]),
                   numpy.array([object()])):
             with self.subTest(x=x), self.assertRaises(TypeError) as caught:
                 model.predict(x, verbose=0)
             self.assertNotIn("\n", str(caught.exception))
             self.assertIn("Received", str(caught.exception))
+        for call in (model.predict, model.fit):
+            with self.assertRaisesRegex(ValueError, "at least one input x"):
+                call(None, verbose=0)
         with self.assertRaisesRegex(ValueError, "a batch is x"):
             model.fit([(1, 2, 3, 4)].__iter__(), verbose=0)
         with self.assertRaisesRegex(ValueError, "yields its labels"):
