@@ -7,7 +7,9 @@ set(Python_EXECUTABLE ${Python3_EXECUTABLE})
 find_package(Python 3.10 QUIET COMPONENTS Interpreter Development.Module)
 set(TESSERA_NANOBIND_DIR ${CMAKE_SOURCE_DIR}/build/deps/python_tools/nanobind
   CACHE PATH "Folder of the package nanobind")
-find_package(nanobind 3 CONFIG QUIET PATHS ${TESSERA_NANOBIND_DIR}/cmake)
+if(Python_Development.Module_FOUND)
+  find_package(nanobind 3 CONFIG QUIET PATHS ${TESSERA_NANOBIND_DIR}/cmake)
+endif()
 if(TESSERA_SANITIZE)
   # Python itself would have to load the sanitizers.
   set(TESSERA_PYTHON OFF)

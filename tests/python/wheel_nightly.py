@@ -1,5 +1,6 @@
 """Installs the wheel in a new environment and uses it beside torch, its Gloo, JAX and Keras:
 wheel_nightly.py BUILD. Skipped without a network."""
+import os
 import pathlib
 import re
 import subprocess
@@ -55,7 +56,6 @@ def run(*command, **options):
 
 def two_ranks(python, first, port):
     """Returns what two processes print that import tessera or torch first."""
-    import os
     ranks = [subprocess.Popen([python, "-c", BESIDE_TORCH, first, str(port)], text=True,
                               stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                               cwd=ROOT / "tests/python",
@@ -105,7 +105,7 @@ def main():
         cmake_folder = run(python, "-m", "tessera", "--cmake-dir").strip()
         run("cmake", "-S", consumer, "-B", consumer / "build", f"-Dtessera_DIR={cmake_folder}")
         run("cmake", "--build", consumer / "build")
-        run(consumer / "build/consumer")
+        run(consumer / "build/consumer", env={**os.environ, "TESSERA_OFFLINE": "1"})
     print("the wheel works")
 
 
