@@ -17,7 +17,9 @@ import os, sys
 os.environ.update(MASTER_ADDR="127.0.0.1", MASTER_PORT=sys.argv[2])
 def reduced_by_torch():
     import torch, torch.distributed as distributed
-    distributed.init_process_group("gloo", rank=int(os.environ["RANK"]), world_size=2)
+    # At another port than Tessera's processes, which read MASTER_PORT, too.
+    distributed.init_process_group("gloo", init_method=f"tcp://127.0.0.1:{int(sys.argv[2]) + 10}",
+                                   rank=int(os.environ["RANK"]), world_size=2)
     value = torch.ones(1000) * (1 + distributed.get_rank())
     distributed.all_reduce(value)
     assert value.sum() == 3000, value
