@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include <tessera/framework/data/dataset.hpp>
@@ -59,8 +60,9 @@ struct CompileOptions {
 /// Epochs after which fit validates: every n-th, or a list of numbers counted from 1.
 class ValidationFreq {
  public:
-  ValidationFreq(int64_t every = 1) : every_(every) {}                        // NOLINT
-  ValidationFreq(std::initializer_list<int64_t> epochs) : epochs_(epochs) {}  // NOLINT
+  ValidationFreq(int64_t every = 1) : every_(every) {}                         // NOLINT
+  ValidationFreq(std::initializer_list<int64_t> epochs) : epochs_(epochs) {}   // NOLINT
+  ValidationFreq(std::vector<int64_t> epochs) : epochs_(std::move(epochs)) {}  // NOLINT
   /// Whether to validate after `epoch`, counted from 0.
   bool due(int64_t epoch) const {
     if (epochs_.empty()) return (epoch + 1) % every_ == 0;

@@ -43,6 +43,16 @@ std::optional<std::string> name_in(const Json& json) {
   return function ? std::optional(json["config"].get<std::string>()) : std::nullopt;
 }
 
+OptimizerHandle optimizer_from(const Json& json, const JsonPath& path) {
+  if (json.is_null()) return {};
+  try {
+    return json.is_string() ? OptimizerHandle(json.get<std::string>().c_str())
+                            : optimizer_from_config(json, path.text());
+  } catch (const Error&) {
+    rethrow_at(path.text());
+  }
+}
+
 LossChoice loss_from(const Json& json, const JsonPath& path) {
   if (json.is_null()) return {};
   const auto name = name_in(json);
@@ -106,16 +116,16 @@ MetricsChoice metrics_from(const Json& json, const JsonPath& path) {
   return lists;
 }
 
-CompileOptions options_from(const Json& config, const JsonPath& path) {
+}  // namespace
+
+CompileOptions compile_options_from_config(const Json& config, const JsonPath& path) {
   JsonObject object(config, path.from_python());
   CompileOptions options;
   const auto take_json = [&](const std::string& key) { return object.take_or<Json>(key, nullptr); };
   const auto number = [](const Json& json, const JsonPath& at) {
     return json_as<double>(json, at);
   };
-  if (const Json optimizer = take_json("optimizer"); !optimizer.is_null()) {
-    options.optimizer = optimizer_from_config(optimizer, path.key("optimizer").text());
-  }
+  options.optimizer = optimizer_from(take_json("optimizer"), path.key("optimizer"));
   options.loss = per_output_from<LossChoice>(take_json("loss"), path.key("loss"), loss_from);
   options.loss_weights =
       per_output_from<double>(take_json("loss_weights"), path.key("loss_weights"), number);
@@ -129,8 +139,6 @@ CompileOptions options_from(const Json& config, const JsonPath& path) {
   object.finish();
   return options;
 }
-
-}  // namespace
 
 Json compile_config(const Model& model, const std::string& where) {
   if (!model.compiled() || !model.optimizer()) return nullptr;
@@ -146,7 +154,7 @@ Json compile_config(const Model& model, const std::string& where) {
   // Keras' compile() accepts it, although Keras never writes it.
   if (!options.auto_scale_loss) config["auto_scale_loss"] = false;
   try {
-    options_from(config, JsonPath("compile_config"));
+    compile_options_from_config(config, JsonPath("compile_config"));
   } catch (const Error& error) {
     const Mesh mesh = options.layouts.defined() ? options.layouts.mesh() : options.mesh;
     warn_once(mesh.defined() ? mesh : default_mesh(),
@@ -163,7 +171,7 @@ void compile_from_config(const ModelHandle& model, const Json& config, const Jso
                          const LayoutMap& layouts) {
   CompileOptions options;
   try {
-    options = options_from(to_keras_3_compile_config(config, path), path);
+    options = compile_options_from_config(to_keras_3_compile_config(config, path), path);
   } catch (const ConfigError& error) {
     const std::string line = error.what();
     throw ConfigError(line.substr(0, line.rfind('.')) +

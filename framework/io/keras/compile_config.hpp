@@ -12,6 +12,10 @@ namespace tessera::detail {
 /// express, for example with custom losses or metrics.
 Json compile_config(const Model& model, const std::string& where);
 
+/// Returns the options of a "compile_config", or of arguments of Keras' compile() as JSON. Throws
+/// ConfigError naming the position.
+CompileOptions compile_options_from_config(const Json& config, const JsonPath& path);
+
 /// Compiles a model according to "compile_config", also as Keras 2 wrote it; undefined layouts: on
 /// the default mesh. Ignores Keras' steps_per_execution and jit_compile, which do not affect
 /// results. Throws ConfigError naming the position, and how to load the model without it.
