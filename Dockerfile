@@ -23,8 +23,8 @@ RUN cmake --install build/release --prefix /usr/local --strip
 FROM $base
 RUN apt-get update \
  && apt-get install -y --no-install-recommends ca-certificates libarchive13 libcurl4 libgloo0 libgomp1 \
-      libgrpc++1.51 libhdf5-103-1 libjpeg62-turbo libpng16-16 libprotobuf32 libre2-9 libseccomp2 libssl3 \
-      libwebp7 zlib1g \
+      libgrpc++1.51 libhdf5-103-1 libjpeg62-turbo libonig5 libpng16-16 libprotobuf32 libre2-9 libseccomp2 \
+      libsentencepiece0 libssl3 libutf8proc2 libwebp7 zlib1g \
  && rm -rf /var/lib/apt/lists/*
 # The library finds libtorch by its path at build time.
 COPY --from=build /opt/tessera/build/deps /opt/tessera/build/deps

@@ -61,6 +61,10 @@ if(TESSERA_HDF5)
   install(TARGETS tessera_hdf5 RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 endif()
 
+if(TESSERA_SENTENCEPIECE)
+  install(TARGETS tessera_sentencepiece LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
+
 # Installed under a name with a prefix; it needs neither the library nor libtorch.
 install(PROGRAMS $<TARGET_FILE:launch> DESTINATION ${CMAKE_INSTALL_BINDIR} RENAME tessera-launch)
 

@@ -100,7 +100,8 @@ void ElasticFit::start(const std::function<void()>& begin) {
     begin();
   } else {
     // A callback that restores from disk sets another position.
-    if (any_stepped_ && !whole) state_.progress = {.position = first, .history = {}, .epoch_logs = {}};
+    if (any_stepped_ && !whole)
+      state_.progress = {.position = first, .history = {}, .epoch_logs = {}};
     const Callback::MembershipChange change{.processes = communicator_of(mesh).size(),
                                             .reason = lost_};
     state_.exchange.do_on_all_ranks([&] { run_.callbacks.membership_change(change); });
