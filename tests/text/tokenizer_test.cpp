@@ -213,8 +213,10 @@ TEST_CASE("folders with vocab.txt or vocab.json and merges.txt are read") {
       test::write_file(folder / "merges.txt", lines);
     }
     const Tokenizer tokenizer = load_tokenizer(folder.path().string());
-    CHECK(tokenizer.encode("The quick brown fox", {.add_special_tokens = false}).ids ==
-          golden_tokenizer(name).encode("The quick brown fox", {.add_special_tokens = false}).ids);
+    Tokenizer expected = golden_tokenizer(name);
+    expected.set_padding(std::nullopt);
+    CHECK(tokenizer.encode("The quick brown fox").ids ==
+          expected.encode("The quick brown fox").ids);
   }
   test::write_file(folder / "tokenizer.json", to_json_text(small_json()));
   CHECK(load_tokenizer(folder.path().string()).vocabulary_size() == 4);

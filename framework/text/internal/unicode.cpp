@@ -1,15 +1,20 @@
 #include <tessera/framework/text/internal/unicode.hpp>
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <iterator>
 #include <memory>
 #include <new>
+#include <span>
+#include <utility>
 
 #include <utf8proc.h>
 
 #include <tessera/framework/base/internal/strings.hpp>
+#include <tessera/framework/text/internal/unicode_differences.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -19,6 +24,27 @@ utf8proc_category_t category_of(char32_t c) {
 }
 
 bool is_within(char32_t c, char32_t first, char32_t last) { return first <= c && c <= last; }
+
+/// Whether a character is in one of the ranges, which are in order.
+bool is_in(std::span<const CharacterRange> ranges, char32_t c) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), c,
+      [](char32_t value, const CharacterRange& range) { return value < range.first; });
+  return after != ranges.begin() && c <= std::prev(after)->last;
+}
+
+/// Appends the normal form of a part of a text.
+void append_normal_form(std::string_view text, int options, std::string& out) {
+  if (text.empty()) return;
+  utf8proc_uint8_t* mapped = nullptr;
+  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
+                                             static_cast<utf8proc_ssize_t>(text.size()), &mapped,
+                                             static_cast<utf8proc_option_t>(options));
+  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
+  // The text is valid, so that only memory can be missing.
+  if (size < 0) throw std::bad_alloc();
+  out.append(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
+}
 
 /// The characters of the 256 bytes: printable ones of Latin-1 stand for themselves, and the others,
 /// in order, are U+0100 and up.
@@ -99,7 +125,8 @@ bool is_white_space(char32_t c) {
 bool is_number(char32_t c) {
   if (c < 0x80) return is_within(c, '0', '9');
   const utf8proc_category_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  const bool number = category >= UTF8PROC_CATEGORY_ND && category <= UTF8PROC_CATEGORY_NO;
+  return number != is_in(number_differences, c);
 }
 
 bool is_bert_punctuation(char32_t c) {
@@ -108,14 +135,16 @@ bool is_bert_punctuation(char32_t c) {
            is_within(c, '{', '~');
   }
   const utf8proc_category_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  const bool punctuation = category >= UTF8PROC_CATEGORY_PC && category <= UTF8PROC_CATEGORY_PO;
+  return punctuation != is_in(punctuation_differences, c);
 }
 
 bool is_bert_control(char32_t c) {
   if (c == '\t' || c == '\n' || c == '\r') return false;
   const utf8proc_category_t category = category_of(c);
-  return category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
-         category == UTF8PROC_CATEGORY_CO;
+  const bool control = category == UTF8PROC_CATEGORY_CC || category == UTF8PROC_CATEGORY_CF ||
+                       category == UTF8PROC_CATEGORY_CO;
+  return control != (c >= 0x80 && is_in(control_differences, c));
 }
 
 bool is_bert_ideograph(char32_t c) {
@@ -125,33 +154,48 @@ bool is_bert_ideograph(char32_t c) {
          is_within(c, 0xF900, 0xFAFF) || is_within(c, 0x2F800, 0x2FA1F);
 }
 
-bool is_nonspacing_mark(char32_t c) { return c >= 0x300 && category_of(c) == UTF8PROC_CATEGORY_MN; }
+bool is_nonspacing_mark(char32_t c) {
+  if (c < 0x300) return false;
+  return (category_of(c) == UTF8PROC_CATEGORY_MN) != is_in(nonspacing_differences, c);
+}
 
 bool is_mark(char32_t c) {
   if (c < 0x300) return false;
   const utf8proc_category_t category = category_of(c);
-  return category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+  const bool mark = category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME;
+  return mark != is_in(mark_differences, c);
 }
 
 bool is_word_character(char32_t c) {
   const utf8proc_category_t category = category_of(c);
-  const bool letter = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_LO;
+  // The categories of letters and marks follow each other.
+  const bool letter_or_mark = category >= UTF8PROC_CATEGORY_LU && category <= UTF8PROC_CATEGORY_ME;
   // Circled letters have the property Alphabetic, though they are symbols.
   const bool circled = is_within(c, 0x24B6, 0x24E9) || is_within(c, 0x1F130, 0x1F149) ||
                        is_within(c, 0x1F150, 0x1F169) || is_within(c, 0x1F170, 0x1F189);
-  return letter || is_mark(c) || category == UTF8PROC_CATEGORY_ND ||
-         category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC || circled ||
-         c == 0x200C || c == 0x200D;
+  const bool word = letter_or_mark || category == UTF8PROC_CATEGORY_ND ||
+                    category == UTF8PROC_CATEGORY_NL || category == UTF8PROC_CATEGORY_PC ||
+                    circled || c == 0x200C || c == 0x200D;
+  return word != (c >= 0x80 && is_in(word_differences, c));
 }
 
 void append_lower_case(std::string& text, char32_t c) {
   if (c < 0x80) {
     text += static_cast<char>(is_within(c, 'A', 'Z') ? c + 32 : c);
-  } else if (c == 0x130) {
-    text += "i\xCC\x87";
-  } else {
-    append_utf8(text, static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
+    return;
   }
+  if (c == 0x130) {
+    text += "i\xCC\x87";
+    return;
+  }
+  const std::span<const LowerCase> differences(lower_case_differences);
+  const auto found = std::lower_bound(
+      differences.begin(), differences.end(), c,
+      [](const LowerCase& letter, char32_t value) { return letter.capital < value; });
+  const bool differs = found != differences.end() && found->capital == c;
+  append_utf8(text,
+              differs ? found->lower
+                      : static_cast<char32_t>(utf8proc_tolower(static_cast<utf8proc_int32_t>(c))));
 }
 
 void to_normal_form(std::string& text, NormalForm form) {
@@ -160,14 +204,22 @@ void to_normal_form(std::string& text, NormalForm form) {
   const bool composes = form == NormalForm::nfc || form == NormalForm::nfkc;
   options |= composes ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
   if (form == NormalForm::nfkc || form == NormalForm::nfkd) options |= UTF8PROC_COMPAT;
-  utf8proc_uint8_t* mapped = nullptr;
-  const utf8proc_ssize_t size = utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                             static_cast<utf8proc_ssize_t>(text.size()), &mapped,
-                                             static_cast<utf8proc_option_t>(options));
-  const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(mapped, &std::free);
-  // The text is valid, so that only memory can be missing.
-  if (size < 0) throw std::bad_alloc();
-  text.assign(reinterpret_cast<const char*>(mapped), static_cast<size_t>(size));
+  std::span<const CharacterRange> unchanged;
+  if (options & UTF8PROC_COMPAT) unchanged = uncompatible_differences;
+  if (form == NormalForm::nfd) unchanged = undecomposed_differences;
+  std::string out;
+  out.reserve(text.size());
+  size_t done = 0;
+  // Such characters begin a sequence of marks, so that texts before and after them are independent.
+  for (size_t at = 0; at < text.size() && !unchanged.empty();) {
+    const size_t begin = at;
+    if (!is_in(unchanged, next_character(text, at))) continue;
+    append_normal_form(std::string_view(text).substr(done, begin - done), options, out);
+    out.append(text, begin, at - begin);
+    done = at;
+  }
+  append_normal_form(std::string_view(text).substr(done), options, out);
+  text = std::move(out);
 }
 
 size_t grapheme_length(std::string_view text) {
