@@ -7,7 +7,7 @@ tests/scripts/format.py . --fix: python3 make_unicode_differences.py
 import ctypes
 import pathlib
 
-from tokenizers import normalizers, pre_tokenizers
+from tokenizers import Regex, normalizers, pre_tokenizers
 
 CATEGORIES = ("Cn Lu Ll Lt Lm Lo Mn Mc Me Nd Nl No Pc Pd Ps Pe Pi Pf Po Sm Sc Sk So Zs Zl Zp Cc Cf Cs "
               "Co").split()
@@ -65,10 +65,35 @@ def differences(c):
         yield "mark"
     if (len(digits.pre_tokenize_str("a" + text + "a")) == 3) != (kind[0] == "N"):
         yield "number"
-    if forms[DECOMPOSE].normalize_str(text) == text != mapped(text, DECOMPOSE):
-        yield "undecomposed"
-    if forms[DECOMPOSE | COMPAT].normalize_str(text) == text != mapped(text, DECOMPOSE | COMPAT):
-        yield "uncompatible"
+    # U+0334 has the lowest combining class.
+    marked = "a" + text + "\u0334"
+    starts = forms[DECOMPOSE].normalize_str(marked) == marked != mapped(marked, DECOMPOSE)
+    if starts:
+        yield "nfc_unchanged"
+    if starts or forms[DECOMPOSE].normalize_str(text) == text != mapped(text, DECOMPOSE):
+        yield "nfd_unchanged"
+    if starts or forms[DECOMPOSE | COMPAT].normalize_str(text) == text != mapped(text, DECOMPOSE | COMPAT):
+        yield "nfk_unchanged"
+
+
+def properties():
+    """Returns, by name, the characters that have a property in patterns of `tokenizers` and none in Debian's
+    Oniguruma 6.9.8."""
+    onig = ctypes.CDLL("libonig.so.5")
+    utf8 = ctypes.addressof(ctypes.c_char.in_dll(onig, "OnigEncodingUTF8"))
+    onig.onigenc_unicode_property_name_to_ctype.argtypes = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+    onig.onigenc_unicode_is_code_ctype.argtypes = [ctypes.c_uint, ctypes.c_uint, ctypes.c_void_p]
+    every = "".join(chr(c) for c in range(0x80, 0x34000) if not 0xd800 <= c < 0xe000)
+    found = {}
+    for name in ("L", "Lu", "Ll", "Lm", "Lo", "M", "N", "P", "S"):
+        split = pre_tokenizers.Split(Regex(rf"\p{{{name}}}+"), "removed", invert=True)
+        # A C string: its address, and that of its end.
+        text = ctypes.create_string_buffer(name.encode())
+        kind = onig.onigenc_unicode_property_name_to_ctype(
+            utf8, ctypes.cast(text, ctypes.c_char_p), ctypes.addressof(text) + len(name))
+        found[name] = [ord(c) for piece, _ in split.pre_tokenize_str(every) for c in piece
+                       if not onig.onigenc_unicode_is_code_ctype(ord(c), kind, utf8)]
+    return found
 
 
 def ranges(chosen):
@@ -85,8 +110,9 @@ def main():
     tables = {"punctuation": "is_bert_punctuation()", "control": "is_bert_control()",
               "nonspacing": "is_nonspacing_mark()", "mark": "is_mark()", "number": "is_number()",
               "word": "is_word_character()",
-              "undecomposed": "to_normal_form(), which NFD does not change",
-              "uncompatible": "to_normal_form(), which NFKC and NFKD do not change"}
+              "nfc_unchanged": "to_normal_form(): NFC does not change or move them",
+              "nfd_unchanged": "to_normal_form(): NFD does not change or move them",
+              "nfk_unchanged": "to_normal_form(): NFKC and NFKD do not change or move them"}
     chosen = {name: [] for name in tables}
     lowered = []
     for c in range(0x80, 0x110000):
@@ -106,8 +132,13 @@ def main():
              "  char32_t last;", "};", ""]
     for name, function in tables.items():
         lines.append(f"/// Exceptions from {function}.")
-        lines.append(f"constexpr CharacterRange {name}_differences[] = {{")
+        lines.append(f"constexpr CharacterRange {name if 'nf' in name else name + '_differences'}[] = {{")
         lines.append(", ".join(f"{{0x{a:X}, 0x{b:X}}}" for a, b in ranges(chosen[name])) + "};")
+        lines.append("")
+    for name, characters in properties().items():
+        lines.append(f"/// Characters that have the property {name} in patterns, in addition to Oniguruma's.")
+        lines.append(f"constexpr CharacterRange property_{name.lower()}_additions[] = {{")
+        lines.append(", ".join(f"{{0x{a:X}, 0x{b:X}}}" for a, b in ranges(characters)) + "};")
         lines.append("")
     lines += ["/// Capital letters and their lower case.", "struct LowerCase {", "  char32_t capital;",
               "  char32_t lower;", "};", "constexpr LowerCase lower_case_differences[] = {",

@@ -1,14 +1,19 @@
 #include <tessera/framework/text/internal/regular_expression.hpp>
 
+#include <algorithm>
+#include <iterator>
 #include <mutex>
 #include <new>
+#include <span>
 #include <utility>
+#include <vector>
 
 #include <oniguruma.h>
 
 #include <tessera/framework/base/error.hpp>
 #include <tessera/framework/base/internal/strings.hpp>
 #include <tessera/framework/text/internal/unicode.hpp>
+#include <tessera/framework/text/internal/unicode_differences.hpp>
 
 namespace tessera::detail {
 namespace {
@@ -21,12 +26,63 @@ constexpr unsigned long max_retries = 1'000'000;
 constexpr unsigned max_stack = 1 << 21;
 constexpr unsigned max_parse_depth = 200;
 
+/// A property of characters, and those that have it in later versions of Unicode.
+struct LaterProperty {
+  const char* name;
+  std::span<const CharacterRange> additions;
+};
+
+/// Gives properties of the patterns' characters the version of Unicode of `tokenizers`, which has a
+/// later Oniguruma. A property that is defined by its user is found before one of the library.
+void define_properties() {
+  const LaterProperty properties[] = {
+      {"L", property_l_additions},   {"Lu", property_lu_additions}, {"Ll", property_ll_additions},
+      {"Lm", property_lm_additions}, {"Lo", property_lo_additions}, {"M", property_m_additions},
+      {"N", property_n_additions},   {"P", property_p_additions},   {"S", property_s_additions}};
+  // The library refers to the ranges: their number, and both ends of each.
+  static std::vector<OnigCodePoint> lists[std::size(properties)];
+  const OnigEncoding utf8 = ONIG_ENCODING_UTF8;
+  for (size_t i = 0; i < std::size(properties); ++i) {
+    const std::string name = properties[i].name;
+    OnigUChar buffer[4] = {};
+    std::copy(name.begin(), name.end(), buffer);
+    const int type = utf8->property_name_to_ctype(utf8, buffer, buffer + name.size());
+    OnigCodePoint one_byte_end = 0;
+    const OnigCodePoint* known = nullptr;
+    if (type < 0 || utf8->get_ctype_code_range(static_cast<OnigCtype>(type), &one_byte_end,
+                                               &known) != ONIG_NORMAL) {
+      continue;
+    }
+    std::vector<std::pair<OnigCodePoint, OnigCodePoint>> ranges;
+    for (OnigCodePoint range = 0; range < known[0]; ++range) {
+      ranges.emplace_back(known[1 + 2 * range], known[2 + 2 * range]);
+    }
+    for (const CharacterRange& added : properties[i].additions) {
+      ranges.emplace_back(added.first, added.last);
+    }
+    std::sort(ranges.begin(), ranges.end());
+    std::vector<OnigCodePoint>& list = lists[i];
+    list = {0};
+    for (const auto& [first, last] : ranges) {
+      if (list[0] > 0 && first <= list.back() + 1) {
+        list.back() = std::max(list.back(), last);
+        continue;
+      }
+      ++list[0];
+      list.push_back(first);
+      list.push_back(last);
+    }
+    onig_unicode_define_user_property(properties[i].name, list.data());
+  }
+}
+
 /// Oniguruma's syntax without callouts.
 OnigSyntaxType* pattern_syntax() {
   static OnigSyntaxType syntax = [] {
     OnigEncoding encodings[] = {ONIG_ENCODING_UTF8};
     onig_initialize(encodings, 1);
     onig_set_parse_depth_limit(max_parse_depth);
+    define_properties();
     OnigSyntaxType made = OnigSyntaxOniguruma;
     made.op2 &= ~(ONIG_SYN_OP2_ASTERISK_CALLOUT_NAME | ONIG_SYN_OP2_QMARK_BRACE_CALLOUT_CONTENTS);
     return made;

@@ -204,14 +204,14 @@ void to_normal_form(std::string& text, NormalForm form) {
   const bool composes = form == NormalForm::nfc || form == NormalForm::nfkc;
   options |= composes ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE;
   if (form == NormalForm::nfkc || form == NormalForm::nfkd) options |= UTF8PROC_COMPAT;
-  std::span<const CharacterRange> unchanged;
-  if (options & UTF8PROC_COMPAT) unchanged = uncompatible_differences;
-  if (form == NormalForm::nfd) unchanged = undecomposed_differences;
+  std::span<const CharacterRange> unchanged = nfc_unchanged;
+  if (form == NormalForm::nfd) unchanged = nfd_unchanged;
+  if (options & UTF8PROC_COMPAT) unchanged = nfk_unchanged;
   std::string out;
   out.reserve(text.size());
   size_t done = 0;
   // Such characters begin a sequence of marks, so that texts before and after them are independent.
-  for (size_t at = 0; at < text.size() && !unchanged.empty();) {
+  for (size_t at = 0; at < text.size();) {
     const size_t begin = at;
     if (!is_in(unchanged, next_character(text, at))) continue;
     append_normal_form(std::string_view(text).substr(done, begin - done), options, out);

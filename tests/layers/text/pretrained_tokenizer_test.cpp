@@ -17,7 +17,8 @@ using test::difference;
 
 namespace {
 
-const std::vector<std::string> texts = {"The quick brown fox", "", "Größe, naïve café and 1234 more words"};
+const std::vector<std::string> texts = {"The quick brown fox", "",
+                                        "Größe, naïve café and 1234 more words"};
 
 /// BERT's kind of tokenizer, without its own truncation and padding (golden/make_tokenizers.py).
 Tokenizer bert() {
@@ -69,7 +70,8 @@ TEST_CASE("a layer with a length truncates and pads") {
 TEST_CASE("a batch in a layout is the batch on one device") {
   const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
   const std::vector<std::string_view> views(texts.begin(), texts.end());
-  for (const std::optional<int64_t> length : {std::optional<int64_t>(), std::optional<int64_t>(7)}) {
+  for (const std::optional<int64_t> length :
+       {std::optional<int64_t>(), std::optional<int64_t>(7)}) {
     const PretrainedTokenizer tokenize(bert(), {.length = length});
     const std::shared_ptr<TextLayer> layer = tokenize;
     for (const Layout& layout :
@@ -102,8 +104,8 @@ TEST_CASE("an export contains the tokenizer") {
   const PretrainedTokenizer tokenize(bert(), {.length = 8, .name = "words"});
   Sequential model({Embedding(tokenize.tokenizer().vocabulary_size(), 4, {.mask_zero = true}),
                     GlobalAveragePooling1D(), Dense(2)});
-  model.compile({.optimizer = "adam",
-                 .loss = SparseCategoricalCrossentropy({.from_logits = true})});
+  model.compile(
+      {.optimizer = "adam", .loss = SparseCategoricalCrossentropy({.from_logits = true})});
   model.fit(tokenize.dataset(TextDataHandle(texts, at::tensor({1, 0, 1}))), {.verbose = 0});
   const std::string path = folder / "model";
   export_model(model, path, {.text = tokenize, .sample = {"The quick brown fox"}});
