@@ -9,10 +9,13 @@
 #include "tests/support/catch.hpp"
 #include "tests/support/difference.hpp"
 #include "tests/support/files.hpp"
+#include "tests/support/layouts.hpp"
+#include "tests/support/virtual_meshes.hpp"
 
 namespace pretrained_tokenizer_test {
 
 using namespace tessera;
+using namespace tessera::detail;
 using test::difference;
 
 namespace {
@@ -68,17 +71,17 @@ TEST_CASE("a layer with a length truncates and pads") {
 }
 
 TEST_CASE("a batch in a layout is the batch on one device") {
-  const Mesh mesh = create_mesh({{"batch", 2}, {"model", 2}}, virtual_cpus(4));
+  const Mesh mesh = create_mesh({{"batch", 2}, {"feature", 3}});
   const std::vector<std::string_view> views(texts.begin(), texts.end());
   for (const std::optional<int64_t> length :
        {std::optional<int64_t>(), std::optional<int64_t>(7)}) {
     const PretrainedTokenizer tokenize(bert(), {.length = length});
     const std::shared_ptr<TextLayer> layer = tokenize;
-    for (const Layout& layout :
-         {Layout(mesh, {"batch", unsharded}), Layout(mesh, {unsharded, "model"}),
-          Layout(mesh, {"batch", "model"})}) {
-      CHECK(difference(layer->transform(views, layout).to_host(), tokenize(texts)) == "");
+    for (const Layout& layout : test::all_layouts(mesh, 2)) {
+      CAPTURE(layout.describe());
+      CHECK(test::wrong_shards(layer->transform(views, layout), tokenize(texts)) == "");
     }
+    CHECK_THROWS_AS(layer->transform(views, Layout::replicated(mesh, 1)), LayoutError);
   }
 }
 
