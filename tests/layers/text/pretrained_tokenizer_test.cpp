@@ -4,6 +4,7 @@
 
 #include <tessera/framework/io/export.hpp>
 #include <tessera/framework/model/sequential.hpp>
+#include <tessera/framework/nn/losses/losses.hpp>
 #include <tessera/layers/layers.hpp>
 
 #include "tests/support/catch.hpp"
