@@ -57,6 +57,7 @@
 #include <tessera/layers/reshaping/reshape.hpp>
 #include <tessera/layers/reshaping/up_sampling.hpp>
 #include <tessera/layers/text/lookup_handle.hpp>
+#include <tessera/layers/text/pretrained_tokenizer.hpp>
 #include <tessera/layers/text/string_lookup.hpp>
 #include <tessera/layers/text/text_steps.hpp>
 #include <tessera/layers/text/text_vectorization.hpp>

@@ -97,6 +97,11 @@ if(TESSERA_HDF5)
     RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT library)
 endif()
 
+if(TESSERA_SENTENCEPIECE)
+  install(TARGETS tessera_sentencepiece
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT library)
+endif()
+
 # install_package_files(COMPONENT FOLDER TORCH_OF_CMAKE TORCH_OF_PKG_CONFIG): the files for find_package and
 # pkg-config, written to FOLDER of the build, with libtorch's folder as each of the two writes it.
 # The prefix in the .pc file is relative, so that the installed tree can be moved.

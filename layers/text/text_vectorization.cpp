@@ -36,12 +36,12 @@ class TextVectorizationLayer final : public LookupLayer {
   Json config() const override;
 
  protected:
-  void tokenize(std::string_view text, Tokens& out) const override { tokenizer_(text, out); }
+  void tokenize(std::string_view text, Tokens& out) const override { splitter_(text, out); }
   const std::vector<int64_t>& ngrams() const override { return options_.ngrams.lengths(); }
 
  private:
   TextVectorizationOptions options_;  ///< without the vocabulary, which lookup() holds
-  Tokenizer tokenizer_;
+  WordSplitter splitter_;
 };
 
 const RegisteredLayer registered_text_vectorization("TextVectorization",
@@ -99,7 +99,7 @@ TextVectorizationLayer::TextVectorizationLayer(const TextVectorizationOptions& o
     : LookupLayer("TextVectorization", common_options(options), text_vectorization_options(options),
                   sequence_length(options)),
       options_(options),
-      tokenizer_(options.standardize, options.split) {
+      splitter_(options.standardize, options.split) {
   options_.vocabulary.clear();
   options_.idf_weights.clear();
   options_.encoding = "utf-8";

@@ -104,6 +104,29 @@ def model_configs():
     return [json.dumps(model).encode() for model in models]
 
 
+def tokenizers():
+    """Yields a tokenizer of each kind of the tests, with a small vocabulary, and a text."""
+    golden = pathlib.Path(__file__).parent.parent / "golden/tokenizers.json"
+    golden = json.loads(golden.read_text(encoding="utf-8"))
+    for entry in golden["tokenizers"].values():
+        tokenizer = entry["json"]
+        model = tokenizer["model"]
+        if isinstance(model["vocab"], list):
+            model["vocab"] = model["vocab"][:40]
+        else:
+            # Without tokens that only merges make.
+            model["vocab"] = {t: i for t, i in model["vocab"].items() if len(t) == 1 or i < 10}
+        if "merges" in model:
+            model["merges"] = []
+        text = entry["cases"][0]["text"]
+        yield json.dumps(tokenizer, ensure_ascii=False).encode() + b"\0" + text.encode()
+    parts = {"added_tokens": [{"id": 1, "content": "<s>", "special": True, "lstrip": True}],
+             "model": {"type": "WordLevel", "vocab": {"a": 0}, "unk_token": "a"}}
+    for kind in ("normalizer", "pre_tokenizer", "decoder"):
+        for entry in golden[kind + "s"]:
+            yield json.dumps({**parts, kind: entry["config"]}).encode() + b"\0a <s> b1\xff"
+
+
 def bmp(bits, size, palette, rows, compression=0):
     header = struct.pack("<IiiHHI20x", 40, *size, 1, bits, compression)
     data = 14 + len(header) + len(palette)
@@ -173,6 +196,7 @@ SEEDS = {
              [bytes([2]) + picture for picture in (
                  bmp(24, (2, 2), b"", bytes(16)), bmp(8, (3, -1), bytes(1024), b"\1\2\3\0"),
                  bmp(32, (1, 1), bytes.fromhex("0000ff0000ff0000ff000000"), bytes(4), 3), GIF)],
+    "tokenizer": list(tokenizers()),
     "zip": [archive([]), archive([("config.json", b"{}", False)]),
             archive([("config.json", b"{}" * 500, True), ("assets/", b"", False),
                      ("assets/v.txt", b"a\nb\n", True), ("model.weights.h5", b"w" * 64, False)]),

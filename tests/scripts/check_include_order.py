@@ -17,6 +17,7 @@ ALLOWED = {
     "framework/io/format": ["framework/cluster"],
     "framework/io/hdf5": [],
     "framework/serving/http": ["framework/base"],
+    "framework/text": ["framework/base"],
     "framework/comm": ["framework/mesh", "framework/cluster/membership"],
     "framework/tensor": ["framework/comm", "framework/drawing"],
     "framework/ops": ["framework/tensor"],
@@ -31,7 +32,7 @@ ALLOWED = {
     "framework/serving": ["framework/io", "framework/serving/http", "datasets/files"],
     "framework/strategy": ["framework/io"],
     "framework/parameter_server": ["framework/strategy"],
-    "layers": ["framework/data"],
+    "layers": ["framework/data", "framework/text"],
     "optimizers": ["framework/optimizer"],
     "metrics": ["framework/nn"],
     "datasets/files": ["framework/cluster"],
@@ -42,7 +43,8 @@ TORCH_FREE = ["framework/base", "framework/drawing", "framework/mesh", "framewor
               "framework/cluster",
               "framework/cluster/coordination", "framework/cluster/membership",
               "framework/cluster/launcher",
-              "framework/io/format", "framework/io/hdf5", "framework/serving/http", "datasets/files"]
+              "framework/io/format", "framework/io/hdf5", "framework/serving/http", "framework/text",
+              "datasets/files"]
 TORCH_HEADERS = ("ATen/", "c10/", "torch/")
 FORBIDDEN = re.compile(
     r"torch::(nn|optim|data|autograd|jit)\b|\bc10d\b|requires_grad|#\s*include\s*<torch/")

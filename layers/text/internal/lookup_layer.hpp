@@ -10,7 +10,7 @@
 #include <tessera/framework/data/dataset.hpp>
 #include <tessera/layers/text/internal/index_lookup.hpp>
 #include <tessera/layers/text/internal/text_rows.hpp>
-#include <tessera/layers/text/internal/tokenizer.hpp>
+#include <tessera/layers/text/internal/word_splitter.hpp>
 #include <tessera/layers/text/lookup_handle.hpp>
 
 namespace tessera::detail {

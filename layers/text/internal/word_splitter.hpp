@@ -46,10 +46,10 @@ class Tokens {
 /// unchanged, and words are separated by ASCII's space, \t, \n, \v, \f and \r only. "character"
 /// yields one token for each UTF-8 character, and U+FFFD for each maximal subpart of an invalid
 /// one.
-class Tokenizer {
+class WordSplitter {
  public:
   /// Throws ConfigError for an unknown name.
-  Tokenizer(const Standardize& standardize, const Split& split);
+  WordSplitter(const Standardize& standardize, const Split& split);
   /// Replaces `out` by the tokens of a text.
   void operator()(std::string_view text, Tokens& out) const;
 

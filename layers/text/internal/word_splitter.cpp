@@ -1,4 +1,4 @@
-#include <tessera/layers/text/internal/tokenizer.hpp>
+#include <tessera/layers/text/internal/word_splitter.hpp>
 
 #include <algorithm>
 #include <optional>
@@ -67,7 +67,7 @@ void Tokens::add(std::string_view token) {
   end_token(std::copy(token.begin(), token.end(), begin));
 }
 
-Tokenizer::Tokenizer(const Standardize& standardize, const Split& split)
+WordSplitter::WordSplitter(const Standardize& standardize, const Split& split)
     : standardize_(standardize), split_(split) {
   const std::string& name = standardize.name();
   check_name("standardize", name, {"lower", "strip_punctuation", "lower_and_strip_punctuation"});
@@ -84,7 +84,7 @@ Tokenizer::Tokenizer(const Standardize& standardize, const Split& split)
   }
 }
 
-std::string Tokenizer::standardized(std::string_view text) const {
+std::string WordSplitter::standardized(std::string_view text) const {
   std::string result;
   for (const char c : text) {
     const uint16_t byte = map_[static_cast<uint8_t>(c)];
@@ -93,7 +93,7 @@ std::string Tokenizer::standardized(std::string_view text) const {
   return result;
 }
 
-void Tokenizer::split_words(std::string_view text, Tokens& out) const {
+void WordSplitter::split_words(std::string_view text, Tokens& out) const {
   char* begin = out.room(text.size());
   char* end = begin;
   for (const char c : text) {
@@ -108,7 +108,7 @@ void Tokenizer::split_words(std::string_view text, Tokens& out) const {
   if (end != begin) out.end_token(end);
 }
 
-void Tokenizer::operator()(std::string_view text, Tokens& out) const {
+void WordSplitter::operator()(std::string_view text, Tokens& out) const {
   out.clear();
   std::string buffer;
   if (standardize_.function()) {
