@@ -227,7 +227,7 @@ class Answers(http.server.BaseHTTPRequestHandler):
 def test_image(folder):
     dockerfile = (night.TREE / "deploy/docker/cpu.Dockerfile").read_text(encoding="utf-8")
     names = image_step.listed_packages(night.TREE)
-    check({"libhdf5-103-1", "libseccomp2", "tessera"} <= set(names) and
+    check({"libseccomp2", "libsentencepiece0", "tessera"} <= set(names) and
           not any("#" in name or " " in name for name in names), f"packages of the image: {names}")
     health = image_step.health_check(dockerfile)
     words = folder / "cmdline"

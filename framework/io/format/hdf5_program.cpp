@@ -36,8 +36,7 @@ std::string hdf5_program() {
 [[noreturn]] void fail_to_start() {
   throw StateError("HDF5", str("the program ", program_name, " can be started"),
                    str("exit code ", exit_of_missing_library, ", a library is missing"),
-                   str("install libhdf5-103-1 and libseccomp2; \"ldd ", hdf5_program(),
-                       "\" names what is missing"));
+                   str("install libseccomp2; \"ldd ", hdf5_program(), "\" names what is missing"));
 }
 
 }  // namespace
