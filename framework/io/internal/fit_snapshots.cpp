@@ -24,6 +24,7 @@
 #include <tessera/framework/io/internal/shards_to_save.hpp>
 #include <tessera/framework/ops/engine/dispatch.hpp>
 #include <tessera/framework/tensor/internal/deferred_checks.hpp>
+#include <tessera/framework/tensor/internal/relayout.hpp>
 #include <tessera/framework/tensor/internal/safetensors_dtype.hpp>
 #include <tessera/framework/tensor/internal/stored_value.hpp>
 #include <tessera/framework/training/internal/elastic_fit.hpp>
@@ -332,7 +333,11 @@ void Snapshots::take() {
                           .size = communicator.size()};
   CheckpointState state = current_state(parts_);
   for_each_tensor(parts_, state, [&](const std::string& name, const DTensor& value) {
-    add(snapshot, name, value);
+    // All processes keep the sums of metrics, which are few: a loss of neighbours, who have copies
+    // of what only one holds, must not be one of values that are replicated but for these.
+    const bool is_metric = name.starts_with(metric_name(""));
+    const Layout everywhere = Layout::replicated(mesh, value.rank());
+    add(snapshot, name, is_metric ? relayout_value(value, everywhere) : value);
   });
   if (state.history) snapshot.losses = std::exchange(state.history->steps, {});
   snapshot.state = detail::to_json(state);
