@@ -210,7 +210,8 @@ Mesh Mesh::sub_mesh(const std::vector<std::string>& names) const {
     std::erase_if(fixed, [&](const auto& at) {
       return std::find(names.begin(), names.end(), at.first) == names.end();
     });
-    return sub_mesh_through(local_ids().empty() ? device_ids(*this).front() : local_ids().front(), names)
+    return sub_mesh_through(local_ids().empty() ? device_ids(*this).front() : local_ids().front(),
+                            names)
         .view(fixed);
   }
   return sub_mesh_through(local_ids().empty() ? 0 : local_ids().front(), names);

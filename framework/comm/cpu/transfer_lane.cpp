@@ -23,8 +23,17 @@ namespace {
 
 constexpr std::chrono::milliseconds max_flush = std::chrono::seconds(3);
 
+enum class MessagePart : uint64_t { note = 1, tensor = 2 };
+
+/// Tags of collectives are hashes, too; these are of another kind.
+uint64_t tag_of(uint64_t number, MessagePart part) {
+  return mix(mix(0x7472616e73666572, number), static_cast<uint64_t>(part));
+}
+
+}  // namespace
+
 /// A note that precedes each message: its number, its size and a description.
-struct Note {
+struct TransferLane::Note {
   uint64_t number = 0;
   uint64_t bytes = 0;
   std::array<char, 240> what = {};
@@ -41,15 +50,8 @@ struct Note {
   bool operator==(const Note&) const = default;
 };
 
-enum class MessagePart : uint64_t { note = 1, tensor = 2 };
-
-/// Tags of collectives are hashes, too; these are of another kind.
-uint64_t tag_of(uint64_t number, MessagePart part) {
-  return mix(mix(0x7472616e73666572, number), static_cast<uint64_t>(part));
-}
-
 /// A message on its way, and what it needs meanwhile.
-struct Moving {
+struct TransferLane::Moving {
   int rank = 0;
   std::unique_ptr<Note> expected = nullptr, note = std::make_unique<Note>();
   at::Tensor tensor = {};
@@ -70,12 +72,10 @@ struct Moving {
 };
 
 /// The messages of one exchange, or those from one rank.
-struct MovingGroup {
+struct TransferLane::MovingGroup {
   std::vector<Moving> messages;
   std::function<void(std::exception_ptr)> done;
 };
-
-}  // namespace
 
 /// Waits for messages in their order, on its own thread.
 class TransferLane::Edge {

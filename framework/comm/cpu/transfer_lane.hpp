@@ -36,6 +36,9 @@ class TransferLane {
   void flush();
 
  private:
+  struct Note;
+  struct Moving;
+  struct MovingGroup;
   class Edge;
   class ReceivedWork;
 

@@ -67,7 +67,7 @@ class FlightRecorder {
   mutable std::mutex mutex_;
   std::vector<Call> calls_;  ///< call n at n % size
   uint64_t count_ = 0;
-  uint64_t collectives_of_all_ = 0;  ///< number of the last call of all ranks
+  uint64_t collectives_of_all_ = 0;               ///< number of the last call of all ranks
   std::map<std::vector<int>, uint64_t> numbers_;  ///< numbers of the last calls of some ranks
   uint64_t transfers_ = 0;
   uint64_t hash_ = 0;
