@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <random>
@@ -150,7 +151,9 @@ std::vector<Action> random_program(std::mt19937& random, int ranks) {
 
 /// Runs a rank's actions. What it awaits is waited for at a random later time, in any order, but
 /// reductions are, as between ranks that compute, begun in one order.
-void run_program(const std::vector<Action>& program, Engine& engine, std::mt19937 random) {
+/// `first_call` is the number of the first collective's call.
+void run_program(const std::vector<Action>& program, Engine& engine, std::mt19937 random,
+                 uint64_t first_call) {
   struct Awaited {
     WorkPtr work;
     std::shared_ptr<at::Tensor> result;
@@ -170,7 +173,7 @@ void run_program(const std::vector<Action>& program, Engine& engine, std::mt1993
     auto result = std::make_shared<at::Tensor>();
     if (action.collective) {
       if (std::find(action.ranks.begin(), action.ranks.end(), me) == action.ranks.end()) continue;
-      engine.set_call(n);
+      engine.set_call(first_call + n);
       const WorkPtr work =
           engine.all_reduce(group_of(action.ranks, me), Reduce::max, {value}, *result);
       awaited.push_back({work, result, value});
@@ -189,9 +192,13 @@ void run_program(const std::vector<Action>& program, Engine& engine, std::mt1993
 void run_programs(const MakeTransport& make, int programs, uint32_t seed) {
   run_engines(make, 4, [&](int rank, const std::shared_ptr<Engine>& engine) {
     std::mt19937 shared(seed), own(seed * 31 + static_cast<uint32_t>(rank));
+    uint64_t call = 1;
     for (int i = 0; i < programs; ++i) {
-      run_program(random_program(shared, 4), *engine, std::mt19937(own()));
+      const std::vector<Action> program = random_program(shared, 4);
+      run_program(program, *engine, std::mt19937(own()), call);
+      call += program.size();
     }
+    engine->set_call(call);
     meet(*engine);
   });
 }
