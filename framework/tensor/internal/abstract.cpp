@@ -1,6 +1,7 @@
 #include <tessera/framework/tensor/internal/abstract.hpp>
 
 #include <tessera/framework/comm/internal/thread_state.hpp>
+#include <tessera/framework/mesh/internal/view.hpp>
 
 namespace tessera::detail {
 
@@ -16,9 +17,10 @@ PlannedTensors* planned_tensors() { return thread_state().planned_tensors; }
 
 Layout abstract_layout(const Layout& layout) {
   const Mesh& mesh = abstract_mesh();
-  if (!mesh.defined() || layout.mesh() == mesh) return layout;
+  if (!mesh.defined() || layout.mesh().root() == mesh) return layout;
   if (layout.mesh().dims() != mesh.dims()) return Layout::replicated(mesh, layout.rank());
-  return Layout::from_axes(mesh, layout.axes(), layout.partial_dims(), layout.partial_kind());
+  return Layout::from_axes(mesh.view(fixed_coordinates(layout.mesh())), layout.axes(),
+                           layout.partial_dims(), layout.partial_kind());
 }
 
 }  // namespace tessera::detail

@@ -71,8 +71,9 @@ bool is_abstract();
 const Mesh& abstract_mesh();
 /// Returns the notes of the innermost AbstractScope; null if it has none.
 PlannedTensors* planned_tensors();
-/// Returns the layout with the same entries on the planning mesh, or a replicated one if the meshes
-/// have different dimensions. Outside an AbstractScope: the layout itself.
+/// Returns the layout with the same entries on the planning mesh, or on the same view of it; a
+/// replicated one if the meshes have different dimensions. Outside an AbstractScope: the layout
+/// itself.
 Layout abstract_layout(const Layout& layout);
 
 }  // namespace tessera::detail

@@ -19,6 +19,11 @@ CallRecord call(uint64_t number, bool done, uint64_t hash = 1) {
   return {number, hash, 7, str("all_reduce of w", hash, " on batch"), done};
 }
 
+/// A call of ranks 0 and 1 after one that all ranks have made; a transfer without a hash.
+CallRecord call_of_two(uint64_t number, bool done, uint64_t hash) {
+  return {number, hash, 7, str("call of two", hash), done, {0, 1}, 5, number};
+}
+
 /// A run of three ranks whose clock the test advances.
 struct Run {
   Run() : now(LivenessMonitor::Time() + 100s), monitor(peers(), timeout, now) {}
@@ -177,6 +182,40 @@ TEST_CASE("calls that differ only in their fingerprint are reported with it") {
   CHECK_THAT(run.check(1, {5, 17, -1, "same", false}),
              Contains("rank 0 is same (fingerprint 0000000000000010), of rank 1 same (fingerprint "
                       "0000000000000011)"));
+}
+
+TEST_CASE("calls of some ranks are compared with each other only, and transfers not at all") {
+  Run run;
+  CHECK(run.monitor.on_heartbeat(2, call(5, true, 9), run.now) == "");
+  CHECK(run.monitor.on_heartbeat(0, call_of_two(1, false, 0), run.now) == "");
+  CHECK(run.monitor.on_heartbeat(1, call_of_two(1, false, 3), run.now) == "");
+  CHECK(run.monitor.on_heartbeat(0, call_of_two(2, false, 4), run.now) == "");
+  CHECK_THAT(run.monitor.on_heartbeat(1, call_of_two(2, false, 3), run.now),
+             Contains("call #2 of rank 0 is call of two4, of rank 1 call of two3"));
+}
+
+TEST_CASE("a call of some ranks that does not end ends the run") {
+  Run run;
+  CHECK(run.monitor.on_heartbeat(0, call(6, false), run.now) == "");
+  CHECK(run.monitor.on_heartbeat(2, call(6, false), run.now) == "");
+  CHECK(run.monitor.on_heartbeat(1, call_of_two(1, false, 0), run.now) == "");
+  run.pass(timeout);
+  CHECK(run.monitor.check_deadlines(run.now) == "");
+  run.pass(100ms);
+  // Rank 0 waits for rank 1, which has made fewer calls of all ranks.
+  CHECK_THAT(run.monitor.check_deadlines(run.now), Contains("rank 1"));
+}
+
+TEST_CASE("a rank that left is named if another waits for it in a call of both") {
+  Run run;
+  CHECK(run.monitor.on_heartbeat(0, call_of_two(1, false, 0), run.now) == "");
+  CHECK(run.monitor.mark_left(2, call(5, true), run.now) == "");
+  run.pass(6s);
+  CHECK(run.monitor.check_deadlines(run.now) == "");
+  CHECK(run.monitor.mark_left(1, call(5, true), run.now) == "");
+  run.pass(6s);
+  CHECK_THAT(run.monitor.check_deadlines(run.now),
+             Contains("rank 1 (pid 101 on a) has left while rank 0 waits in call #1"));
 }
 
 TEST_CASE("a rank may leave if none waits for it") {
