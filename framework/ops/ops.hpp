@@ -11,6 +11,7 @@
 #include <tessera/framework/ops/custom_op.hpp>
 #include <tessera/framework/ops/elementwise.hpp>
 #include <tessera/framework/ops/gather.hpp>
+#include <tessera/framework/ops/grouped_matmul.hpp>
 #include <tessera/framework/ops/image.hpp>
 #include <tessera/framework/ops/int8.hpp>
 #include <tessera/framework/ops/keras_names.hpp>
