@@ -325,17 +325,24 @@ DTensor TransformerBlockLayer::fed_forward(const DTensor& x, const CallContext& 
   return (*down_)(gate * (*up_)(x, context), context);
 }
 
+/// Normalizes x, and passes on its mask, which RMSNormalization does not.
+DTensor masked_norm(Layer& norm, const DTensor& x, const CallContext& context) {
+  const DTensor mask = x.mask();
+  if (!mask.defined()) return norm(x, context);
+  return norm(x.with_mask({}), context).with_mask(mask);
+}
+
 /// Returns the sum of x and `function`, with the norms of the branch around it.
 template <class Function>
 DTensor TransformerBlockLayer::residual(const DTensor& x, const Branch& branch,
                                         const CallContext& context,
                                         const Function& function) const {
   const bool before = arguments_.norm_position != NormPosition::post;
-  DTensor y = function(before ? (*branch.norm)(x, context) : x);
-  if (branch.norm_after) y = (*branch.norm_after)(y, context);
+  DTensor y = function(before ? masked_norm(*branch.norm, x, context) : x);
+  if (branch.norm_after) y = masked_norm(*branch.norm_after, y, context);
   y = (*branch.dropout)(y, context);
   y = (x + y).with_mask(x.mask());
-  return before ? y : (*branch.norm)(y, context);
+  return before ? y : masked_norm(*branch.norm, y, context);
 }
 
 DTensor TransformerBlockLayer::call(const Inputs& inputs, const CallContext& context) {

