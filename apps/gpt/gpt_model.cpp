@@ -246,8 +246,9 @@ Functional gpt_model(const ModelSize& size) {
   }
   for (int64_t b = 1; b <= size.blocks; ++b) x = block(size, str("block_", b))(x);
   if (size.pre_norm) x = last_norm(size)(x);
-  const LayerHandle logits = size.tied ? tokens.reversed("logits")
-                                       : LayerHandle(Dense(size.vocabulary, {.name = "logits"}));
+  const LayerHandle logits =
+      size.tied ? tokens.reversed("logits")
+                : LayerHandle(Dense(size.vocabulary, {.use_bias = size.biases, .name = "logits"}));
   return Functional({words}, {logits(x)}, {.name = "gpt"});
 }
 
