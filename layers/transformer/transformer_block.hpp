@@ -42,7 +42,8 @@ struct TransformerBlockOptions {
   std::optional<bool> use_output_bias =
       std::nullopt;  ///< whether that of attention's output has one (default: use_bias)
   bool normalize_queries = false;  ///< whether RMS norms of each head's query and key follow
-  std::optional<ops::RotaryOptions> rotary = std::nullopt;  ///< rotates queries and keys
+  /// How queries and keys are rotated by their positions (default: not); `axis` is not read.
+  std::optional<ops::RotaryOptions> rotary = std::nullopt;
   std::optional<int64_t> sliding_window = std::nullopt;  ///< attends only to steps closer than this
   std::optional<double> attention_scale =
       std::nullopt;  ///< scale of the scores (default: 1 / sqrt(head_dim))
